@@ -1,0 +1,48 @@
+# Two commands do all set-up on a machine with Python 3.11 and nothing else: `make demo` and `make test`.
+# INDEX names an extra package index, for CPU-only or CUDA wheels of torch:
+#   make demo INDEX=https://download.pytorch.org/whl/cpu
+PYTHON ?= python3.11
+INDEX ?=
+BIN := .venv/bin
+PIP := $(BIN)/pip install --quiet --disable-pip-version-check $(if $(INDEX),--extra-index-url $(INDEX))
+
+.PHONY: demo test check format lock clean
+
+demo: .venv/runtime  ## train a rule recommender with a whole federation on this machine
+	$(BIN)/fedloom up --rounds 30
+	$(BIN)/fedloom recommend --user home-00003 --top 5
+
+test: .venv/dev  ## all tests; those that need a Docker engine or the real data say why they skip
+	$(BIN)/python -m pytest -q
+
+check: .venv/dev  ## format, lint, types, layers
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: .venv/dev
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+.venv/runtime: requirements.lock pyproject.toml
+	test -d .venv || $(PYTHON) -m venv .venv
+	$(PIP) -r requirements.lock
+	$(PIP) --no-deps -e .
+	touch $@
+
+.venv/dev: .venv/runtime requirements-dev.lock
+	$(PIP) -r requirements-dev.lock
+	touch $@
+
+lock:  ## resolve pyproject.toml anew and write both lock files
+	rm -rf .venv-lock && $(PYTHON) -m venv .venv-lock
+	.venv-lock/bin/pip install --quiet . && .venv-lock/bin/pip freeze --exclude fedloom | sed 's/+[a-z0-9]*$$//' > .venv-lock/runtime
+	.venv-lock/bin/pip install --quiet '.[dev]' && .venv-lock/bin/pip freeze --exclude fedloom | sed 's/+[a-z0-9]*$$//' > .venv-lock/dev
+	(echo "# Exact versions of everything fedloom needs at run time; made by \`make lock\`."; cat .venv-lock/runtime) > requirements.lock
+	(echo "# What development and tests need besides requirements.lock; made by \`make lock\`."; echo "-r requirements.lock"; \
+	  comm -13 .venv-lock/runtime .venv-lock/dev) > requirements-dev.lock
+	rm -rf .venv-lock
+
+clean:
+	rm -rf .venv build dist

@@ -1,0 +1,1 @@
+"""Measured comparisons; each prints a table and writes JSON."""

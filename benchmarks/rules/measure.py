@@ -1,0 +1,87 @@
+"""Test metrics of anything that scores rules, over all homes: with and without rule filter, with and without isolated nodes."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from client.data.rules.split import SplitHome, without_isolated
+from common.metrics import Mask
+from common.tasks.rules_metrics import home_metrics
+
+Score = Callable[[SplitHome], NDArray[np.floating]]
+"""A home -> logits of every possible rule, N × N × R."""
+
+Metrics = dict[str, float]
+
+FILTERED, CONNECTED = "filtered_", "connected_"
+"""Prefixes: hit rates among valid rules only; metrics on test rules between connected nodes only."""
+
+
+def measure(splits: Sequence[SplitHome], score: Score, valid: Mask) -> Metrics:
+    """Means over homes with a test rule.
+
+    Plain keys are those of `home_metrics`. `filtered_hrN` ranks valid rules only; `connected_…` leaves out test rules with
+    an end that no training rule touches, which leak (see `SplitHome.isolated`).
+
+    Args:
+        splits: The homes.
+        score: Logits of a home.
+        valid: F × F × R, see `catalogue_of`.
+    """
+    return mean_over_homes([_measure_home(split, score(split), valid) for split in splits if len(split.test.positives)])
+
+
+def validation_loss(splits: Sequence[SplitHome], score: Score) -> float:
+    """Mean over homes of the validation examples' cross-entropy."""
+    return mean_over_homes([_loss(s, score(s)) for s in splits if len(s.validation.positives)])["loss"]
+
+
+def catalogue_of(splits: Sequence[SplitHome], entities: int, relations: int) -> Mask:
+    """The rule filter, F × F × R: (trigger type, action type, relation) that occur in any home's training rules."""
+    valid = np.zeros((entities, entities, relations), dtype=bool)
+    for split in splits:
+        types = types_of(split)
+        trigger, action, relation = split.train.positives.T
+        valid[types[trigger], types[action], relation] = True
+    return valid
+
+
+def types_of(split: SplitHome) -> NDArray[np.int64]:
+    """(N,) type of each device."""
+    return np.array([device.entity for device in split.home.devices], dtype=np.int64)
+
+
+def leaking_share(splits: Sequence[SplitHome]) -> float:
+    """Share of all test rules with an end that no training rule touches."""
+    isolated = np.concatenate([split.isolated(split.test.positives) for split in splits])
+    return float(isolated.mean())
+
+
+def mean_over_homes(rows: Sequence[Mapping[str, float]]) -> Metrics:
+    """Mean of every key over the rows that have it; NaN counts, so that a diverged home is seen."""
+    keys = {key: None for row in rows for key in row}
+    return {key: _mean([row[key] for row in rows if key in row]) for key in keys}
+
+
+def _measure_home(split: SplitHome, logits: NDArray[np.floating], valid: Mask) -> Metrics:
+    types = types_of(split)
+    here = valid[types[:, None], types[None, :]]
+    row = _metrics(split, logits)
+    row |= {FILTERED + key: value for key, value in _metrics(split, logits, here).items() if key.startswith("hr")}
+    return row | {CONNECTED + key: value for key, value in _metrics(without_isolated(split), logits).items()}
+
+
+def _metrics(split: SplitHome, logits: NDArray[np.floating], valid: Mask | None = None) -> Metrics:
+    test = split.test
+    return home_metrics(logits, split.train.positives, test.positives, test.negatives, valid=valid) or {}
+
+
+def _loss(split: SplitHome, logits: NDArray[np.floating]) -> Metrics:
+    positive, negative = (logits[tuple(edges.T)] for edges in (split.validation.positives, split.validation.negatives))
+    return {"loss": float(np.logaddexp(0, np.concatenate([-positive, negative])).mean())}
+
+
+def _mean(values: Sequence[float]) -> float:
+    return math.fsum(values) / len(values)

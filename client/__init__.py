@@ -1,0 +1,1 @@
+"""The owner's side: private data, local training, private state, recommendations."""

@@ -1,0 +1,82 @@
+"""The Flower ClientApp: decode -> session -> encode. The same object runs in every kind of client."""
+
+import functools
+import logging
+
+from flwr.app import Context, Error, Message
+from flwr.clientapp import ClientApp
+
+from client.data.rules.shards import fingerprint
+from client.policy import read_policy
+from client.session import Session
+from client.settings import ClientSettings
+from client.state import DiskStore
+from client.tasks.rules import learner_of
+from common.errors import ConfigError, DataError, FedloomError, StateError, WireError
+from common.wire.codec import decode, encode
+from common.wire.messages import COUNTS, ENROL, CountsRequest, EnrolRequest, EvaluateRequest, Payload, TrainRequest
+
+log = logging.getLogger("fedloom.client")
+app = ClientApp()
+
+FAILED = 1000
+"""Flower error code of a client that could not, or would not, do what was asked; the reason says which."""
+
+
+@app.query(ENROL.partition(".")[2])
+@app.query(COUNTS.partition(".")[2])
+@app.train()
+@app.evaluate()
+def handle(message: Message, context: Context) -> Message:
+    """Answer one message as the client whose node it arrived at."""
+    try:
+        session = open_session(ClientSettings.of(context))
+    except Exception as error:
+        return failure(message, error)
+    return respond(session, message)
+
+
+def respond(session: Session, message: Message) -> Message:
+    """What a client answers; a failure is an answer too."""
+    try:
+        return Message(encode(_work(session, message)), reply_to=message)
+    except Exception as error:
+        return failure(message, error)
+
+
+def failure(message: Message, error: Exception) -> Message:
+    """The answer of a client that could not, or would not; the whole story goes to its own log only."""
+    log.error("%s: %s", message.metadata.message_type, error, exc_info=not isinstance(error, FedloomError))
+    return Message(Error(FAILED, public_reason(error)), reply_to=message)
+
+
+def _work(session: Session, message: Message) -> Payload:
+    match message.metadata.message_type:
+        case "query.enrol":
+            return session.enrol(decode(EnrolRequest, message.content))
+        case "query.counts":
+            return session.counts(decode(CountsRequest, message.content))
+        case "train":
+            return session.train(decode(TrainRequest, message.content))
+        case "evaluate":
+            return session.evaluate(decode(EvaluateRequest, message.content))
+        case kind:
+            raise WireError(f"this client knows no message '{kind}'")
+
+
+@functools.cache
+def open_session(settings: ClientSettings) -> Session:
+    """The client with these settings, kept in memory between messages."""
+    data = fingerprint(settings.data, settings.part, settings.data_seed)
+    root = settings.state_dir / settings.name / data[:16]
+    learner = functools.partial(learner_of, settings)
+    return Session(settings.name, learner, DiskStore(root), read_policy(settings.policy))
+
+
+def public_reason(error: Exception) -> str:
+    """What the server may be told: texts we wrote without private data in them, otherwise only the kind of error."""
+    if isinstance(error, DataError):
+        return "its data cannot be read; the client's own log says why"
+    if isinstance(error, (StateError, ConfigError)):
+        return "it is not set up right; the client's own log says why"
+    return str(error) if isinstance(error, FedloomError) else f"{type(error).__name__}; the client's own log says more"

@@ -1,0 +1,1 @@
+"""Readers of private data; raw data is reachable from here only."""

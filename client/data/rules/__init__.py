@@ -1,0 +1,1 @@
+"""The private side of the rules task: readers, splits, negatives and batches of smart homes' rules."""

@@ -1,0 +1,59 @@
+"""Every form of rules data behind one door."""
+
+import re
+from pathlib import Path
+
+from client.data.rules.generator import demo_homes
+from client.data.rules.homes import Dataset
+from client.data.rules.ifttt import Setup, is_recrules, read_recrules
+from client.data.rules.rows import Row, to_dataset
+from client.data.rules.table import SUFFIXES, read_table
+from common.errors import DataError, VocabularyError
+from common.tasks.rules import Catalogue
+from common.tasks.rules_demo import demo_catalogue
+
+DEMO_HOMES = 400
+"""Homes in `demo` when no range is named."""
+
+
+def read_homes(source: Path | str, catalogue: Catalogue | None = None, *, seed: int = 0, setup: Setup = "A") -> Dataset:
+    """Read the homes of one source.
+
+    Args:
+        source: A table (CSV or Parquet), a folder of tables, a folder in the RecRules form, or the embedded `demo`;
+            `demo:50-100` is its homes 50 to 99.
+        catalogue: The federation's vocabulary; without one it is what the data use.
+        seed: Of the demo homes.
+        setup: Of the RecRules form.
+
+    Raises:
+        DataError: The data are missing, empty or malformed.
+        VocabularyError: The data use names that the catalogue lacks.
+    """
+    demo = re.fullmatch(r"demo(?::(\d+)-(\d+))?", str(source))
+    if demo:
+        return _demo(int(demo[1] or 0), int(demo[2] or DEMO_HOMES), seed, catalogue)
+    return to_dataset(_rows(Path(source), setup), catalogue)
+
+
+def _demo(start: int, stop: int, seed: int, catalogue: Catalogue | None) -> Dataset:
+    if catalogue is not None and catalogue != demo_catalogue():
+        raise VocabularyError("the demo homes speak the demo catalogue, the federation another; give your own data")
+    if start >= stop:
+        raise DataError(f"demo:{start}-{stop} holds no homes; write demo:START-STOP with START below STOP")
+    return Dataset(demo_homes(start, stop, seed), demo_catalogue())
+
+
+def _rows(path: Path, setup: Setup) -> list[Row]:
+    if not path.exists():
+        raise DataError("no such file or folder; give a CSV or Parquet table, a folder of them, or 'demo'", path)
+    if path.is_file():
+        if path.suffix not in SUFFIXES:
+            raise DataError(f"'{path.suffix}' is no known form of table; give one of {', '.join(SUFFIXES)}", path)
+        return read_table(path)
+    if is_recrules(path):
+        return read_recrules(path, setup)
+    tables = sorted(file for file in path.iterdir() if file.suffix in SUFFIXES)
+    if not tables:
+        raise DataError(f"the folder holds no table ({', '.join(SUFFIXES)}) and is not in the RecRules form", path)
+    return [row for table in tables for row in read_table(table)]

@@ -1,0 +1,128 @@
+"""The plain table of rules, which is also the published form of the Wyze data set: CSV or Parquet, one rule a row.
+
+Other columns are ignored; blanks around names and cells are cut. A row whose `trigger_state` and `action` are both
+empty holds no rule: it declares one or two devices of the user (`action_device` may be empty), so that a home's devices
+without rules, and homes without rules, can be written down.
+"""
+
+import csv
+import difflib
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+import pyarrow
+import pyarrow.parquet
+
+from client.data.rules.homes import Home
+from client.data.rules.rows import Row
+from common.errors import DataError
+from common.tasks.rules import Catalogue, relation_parts
+
+COLUMNS = (
+    "user_id",
+    "trigger_device",
+    "trigger_device_id",
+    "trigger_state",
+    "action",
+    "action_device",
+    "action_device_id",
+)
+ALIASES = {"trigger_state": "trigger_state_id", "action": "action_id"}
+SUFFIXES = (".csv", ".parquet")
+
+Record = tuple[int, Sequence[str]]
+"""Line number and cells."""
+
+
+def read_table(path: Path) -> list[Row]:
+    """All rows of one table.
+
+    Raises:
+        DataError: Missing or empty file, missing column, empty cell, or not a table at all; with line and column.
+    """
+    if not path.is_file():
+        raise DataError("no such file", path)
+    source = str(path)
+    records = _parquet_records(path) if path.suffix == ".parquet" else _csv_records(path)
+    try:
+        _, header = next(records, (0, ()))
+        if not header:
+            raise DataError(f"the file is empty; it needs a header with the columns {', '.join(COLUMNS)}", path)
+        places = _places([name.strip() for name in header], path)
+        rows = [_row(cells, places, len(header), source, line) for line, cells in records if any(cells)]
+    except (UnicodeDecodeError, csv.Error, pyarrow.ArrowException) as error:
+        raise DataError(
+            f"cannot be read as {path.suffix.removeprefix('.')} in UTF-8 ({type(error).__name__})", path
+        ) from None
+    if not rows:
+        raise DataError("the file has a header but no rows", path)
+    return rows
+
+
+def write_table(path: Path, homes: Iterable[Home], catalogue: Catalogue) -> None:
+    """Write homes as CSV; `read_table` gives the same homes back, rules or no rules."""
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(COLUMNS)
+        for home in homes:
+            writer.writerows(_lines(home, catalogue))
+
+
+def _lines(home: Home, catalogue: Catalogue) -> Iterator[tuple[str, ...]]:
+    names = [(catalogue.entities[device.entity], device.name) for device in home.devices]
+    for trigger, action, relation in home.rules.tolist():
+        yield (home.user, *names[trigger], *relation_parts(catalogue.relations[relation]), *names[action])
+    for idle in sorted(set(range(len(names))) - set(home.rules[:, :2].ravel().tolist())):
+        yield (home.user, *names[idle], "", "", "", "")
+
+
+def _csv_records(path: Path) -> Iterator[Record]:
+    with path.open(newline="", encoding="utf-8-sig") as file:
+        reader = csv.reader(file, strict=True)
+        yield from ((reader.line_num, cells) for cells in reader)
+
+
+def _parquet_records(path: Path) -> Iterator[Record]:
+    table = pyarrow.parquet.read_table(path)
+    yield 0, table.column_names
+    for index, row in enumerate(zip(*(column.to_pylist() for column in table.columns), strict=True), start=1):
+        yield index, [_text(value) for value in row]
+
+
+def _text(value: object) -> str:
+    """A Parquet cell as a CSV would show it; whole numbers that became floats are whole again."""
+    if value is None or value != value:
+        return ""
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+
+
+def _places(header: list[str], path: Path) -> list[int]:
+    """Where each of `COLUMNS` stands."""
+    return [header.index(_find(column, header, path)) for column in COLUMNS]
+
+
+def _find(column: str, header: list[str], path: Path) -> str:
+    for name in (column, ALIASES.get(column, column)):
+        if name in header:
+            return name
+    closest = difflib.get_close_matches(column, [name for name in header if name not in COLUMNS], n=1)
+    hint = f"; did you mean it by '{closest[0]}'?" if closest else "."
+    raise DataError(f"this column is missing{hint} A table needs the columns {', '.join(COLUMNS)}", path, 1, column)
+
+
+def _row(cells: Sequence[str], places: list[int], width: int, path: str, line: int) -> Row:
+    if len(cells) != width:
+        raise DataError(f"{len(cells)} cells, but the header names {width} columns", path, line)
+    user, *trigger, state, verb, action, action_id = (cells[place].strip() for place in places)
+    row = Row(user, trigger[0], trigger[1], state, verb, action, action_id, path, line)
+    for column, cell in zip(COLUMNS, row[: len(COLUMNS)], strict=True):
+        if not cell and column in _needed(row):
+            raise DataError("empty cell", path, line, column)
+    return row
+
+
+def _needed(row: Row) -> tuple[str, ...]:
+    """The columns that must be filled: all for a rule, without state and action for declared devices."""
+    if row.trigger_state or row.action:
+        return COLUMNS
+    return COLUMNS[:3] + (COLUMNS[5:] if row.action_device or row.action_id else ())

@@ -1,0 +1,195 @@
+"""The resident client: one long-lived process that keeps data and model in memory and serves message after message."""
+
+import logging
+import math
+import signal
+import threading
+import time
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterator, Mapping
+from random import Random
+from types import FrameType
+
+from flwr.app import Context, Error, Message, RecordDict
+from flwr.clientapp import ClientApp
+
+from client.node.failures import NotAdmittedError, RunOverError, Server, ServerAwayError
+from client.node.fleet import Fleet
+from client.node.polling import Polling
+from common.errors import FedloomError, WireError
+
+Config = dict[str, bool | float | int | str]
+CLIENT_APP_RAISED = 2  # Flower's ErrorCode for an app that failed
+RUNS_REMEMBERED = 16
+PAUSES_REMEMBERED = 4  # between a reply and the next message; a round may send two kinds
+FIRST_RETRY, LONGEST_RETRY = 0.25, 5.0  # seconds between two attempts to reach an absent server
+
+_log = logging.getLogger("fedloom.node")
+
+
+def run_resident(
+    app: ClientApp,
+    server: Server,
+    *,
+    stop: threading.Event,
+    node_config: Mapping[str, bool | float | int | str] | None = None,
+    polling: Polling = Polling(),  # noqa: B008 (frozen)
+    patience: float = 30.0,
+    random: Random | None = None,
+    on_event: Callable[[str], None] = _log.info,
+) -> None:
+    """Serve the federation with `app` until `stop` is set.
+
+    An absent server is waited for as long as it takes. A server that does not admit the node's key is asked again for
+    `patience` seconds: the key may be about to be registered, or its last session, ended by a crash, may yet expire
+    (after 20 s). Work under way when `stop` is set is finished and sent, since it has already cost privacy budget.
+
+    Args:
+        app: What answers messages; it runs in this process and thread.
+        server: Where the federation is.
+        stop: Set it to leave; see `leave_on_signals`.
+        node_config: Handed to the app in its Context.
+        polling: When to ask for messages.
+        patience: Seconds.
+        random: Spreads waiting times; not used for anything that must be repeatable.
+        on_event: Told in one line of text of every change: connected, away, left.
+
+    Raises:
+        ConnectError: Trying again is of no use: wrong CA, expired certificate, key not admitted, not a Fleet API.
+    """
+    random, on_event = random or Random(), _without_repeats(on_event)
+    session = _Session(app, dict(node_config or {}), polling, random, stop, on_event)
+    retries, refused_since = _retries(random), math.inf
+    while not stop.is_set():
+        try:
+            with Fleet(server, stop) as fleet:
+                on_event(f"connected to {server.address} as node {fleet.node_id}")
+                retries, refused_since = _retries(random), math.inf
+                session.serve(fleet)
+        except (ServerAwayError, NotAdmittedError) as error:
+            refused_since = min(refused_since, time.monotonic()) if isinstance(error, NotAdmittedError) else math.inf
+            if time.monotonic() > refused_since + patience:
+                raise
+            on_event(f"{error}; trying again")
+            stop.wait(next(retries))
+    on_event(f"left {server.address}")
+
+
+def leave_on_signals(stop: threading.Event) -> None:
+    """Set `stop` on SIGTERM and SIGINT; a second signal ends the process at once."""
+
+    def leave(number: int, frame: FrameType | None) -> None:
+        stop.set()
+        signal.signal(number, signal.SIG_DFL)
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, leave)
+
+
+class _Session:
+    """What outlives a connection: the app, each run's state and a reply that could not be sent."""
+
+    def __init__(
+        self,
+        app: ClientApp,
+        node_config: Config,
+        polling: Polling,
+        random: Random,
+        stop: threading.Event,
+        on_event: Callable[[str], None],
+    ) -> None:
+        self._app, self._node_config, self._polling, self._random = app, node_config, polling, random
+        self._stop, self._on_event = stop, on_event
+        self._runs: OrderedDict[int, tuple[RecordDict, Config]] = OrderedDict()
+        self._unsent: tuple[Message, float] | None = None
+        self._empty, self._replied = 0, time.monotonic()
+        self._pauses = deque([0.0], maxlen=PAUSES_REMEMBERED)
+
+    def serve(self, fleet: Fleet) -> None:
+        """Answer messages until asked to stop; sits out a server's absence, raises when it no longer knows the node."""
+        retries = _retries(self._random)
+        while not self._stop.is_set():
+            try:
+                wait = self._step(fleet)
+                retries = _retries(self._random)
+            except ServerAwayError as error:
+                self._on_event(f"{error}; trying again")
+                wait = next(retries)
+            self._stop.wait(wait)
+
+    def _step(self, fleet: Fleet) -> float:
+        """Do what there is to do; the seconds to wait before the next step."""
+        asked = time.monotonic()
+        try:
+            self._send(fleet)
+            message = fleet.receive()
+            if message is not None:
+                return self._answer(fleet, message)
+        except (RunOverError, WireError) as error:
+            self._on_event(f"a message is left unanswered: {error}")
+        self._empty += 1
+        return self._polling.wait_after_nothing(self._empty, time.monotonic() - asked, self._random)
+
+    def _answer(self, fleet: Fleet, message: Message) -> float:
+        start = time.monotonic()
+        self._pauses.append(start - self._replied)
+        context = self._context(fleet, message.metadata.run_id)
+        self._unsent = self._reply(message, context), time.monotonic() - start
+        self._send(fleet)
+        self._empty, self._replied = 0, time.monotonic()
+        return self._polling.wait_after_reply(min(self._pauses), self._random)
+
+    def _send(self, fleet: Fleet) -> None:
+        if self._unsent is None:
+            return
+        try:
+            fleet.send(*self._unsent)
+        except RunOverError:
+            self._unsent = None
+            raise
+        self._unsent = None
+
+    def _context(self, fleet: Fleet, run_id: int) -> Context:
+        if run_id not in self._runs:
+            self._runs[run_id] = RecordDict(), fleet.run_config(run_id)
+            while len(self._runs) > RUNS_REMEMBERED:
+                self._runs.popitem(last=False)
+        state, run_config = self._runs[run_id]
+        return Context(
+            run_id=run_id,
+            node_id=fleet.node_id,
+            node_config=dict(self._node_config),
+            state=state,
+            run_config=dict(run_config),
+        )
+
+    def _reply(self, message: Message, context: Context) -> Message:
+        try:
+            reply = self._app(message, context)
+        except Exception as error:
+            # a text may quote private data unless it was written to be read: only ours travel
+            reason = str(error) if isinstance(error, FedloomError) else type(error).__name__
+            _log.exception("the app failed")
+            return Message(Error(code=CLIENT_APP_RAISED, reason=reason), reply_to=message)
+        self._runs[context.run_id] = context.state, self._runs[context.run_id][1]
+        return reply
+
+
+def _without_repeats(tell: Callable[[str], None]) -> Callable[[str], None]:
+    """Tell a text only where it differs from the one before."""
+    last = [""]
+
+    def tell_news(text: str) -> None:
+        if text != last[0]:
+            tell(text)
+        last[0] = text
+
+    return tell_news
+
+
+def _retries(random: Random) -> Iterator[float]:
+    """Seconds to wait before the first, second, ... attempt to reach a server again."""
+    wait = FIRST_RETRY
+    while True:
+        yield wait * random.uniform(0.8, 1.2)
+        wait = min(2 * wait, LONGEST_RETRY)

@@ -1,0 +1,127 @@
+"""One client at work: its data, its policy, its private state, and what it answers to each request."""
+
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from safetensors.numpy import save
+
+from client.cohort import Member, train
+from client.policy import Policy
+from client.state import Store
+from client.tasks.rules import RulesLearner
+from common.arrays import check_like
+from common.config import RunConfig, from_json
+from common.errors import DataError, FedloomError, RefusedError, WireError
+from common.models import parameters
+from common.tasks.rules import Catalogue
+from common.wire.messages import (
+    CountsReply,
+    CountsRequest,
+    EnrolReply,
+    EnrolRequest,
+    EvaluateReply,
+    EvaluateRequest,
+    TrainReply,
+    TrainRequest,
+)
+
+ENROLMENT, MODEL = "enrolment.json", "model.safetensors"
+"""Documents a client keeps of each run: what it enrolled in, and the finished model."""
+
+BuildLearner = Callable[[RunConfig, Catalogue], RulesLearner]
+
+
+@dataclass(frozen=True)
+class Enrolled:
+    """A run this client takes part in, with its data made ready for it."""
+
+    run: str
+    config: RunConfig
+    learner: RulesLearner
+
+
+class Session:
+    """A client's side of the conversation.
+
+    Args:
+        client: Stable public name.
+        build_learner: Reads the private data under a run's catalogue.
+        store: Private state.
+        policy: The owner's terms.
+    """
+
+    def __init__(self, client: str, build_learner: BuildLearner, store: Store, policy: Policy) -> None:
+        self.client, self.store, self.policy = client, store, policy
+        self._build_learner = build_learner
+        self._enrolled: dict[str, Enrolled] = {}
+
+    def enrol(self, request: EnrolRequest) -> EnrolReply:
+        """Accept an invitation.
+
+        Raises:
+            RefusedError: The policy forbids the run, or the data do not fit its catalogue.
+        """
+        enrolment = _fingerprint(request)
+        enrolled = self._open(enrolment, request)
+        document = {"config": request.config, "catalogue": request.catalogue, "enrolment": enrolment}
+        self.store.write(request.run, ENROLMENT, json.dumps(document).encode())
+        return EnrolReply(self.client, enrolment, enrolled.learner.examples)
+
+    def counts(self, request: CountsRequest) -> CountsReply:
+        """Counts in clear, for clients whose owner allows it."""
+        if not self.policy.allow_counts:
+            raise RefusedError("counts in clear are not allowed by this client's policy")
+        return CountsReply(self._find(request.enrolment).learner.counts())
+
+    def train(self, request: TrainRequest) -> TrainReply:
+        """One round of local training."""
+        member = self.member(request)
+        [reply] = train(self.config(request.enrolment).chosen, [member])
+        if isinstance(reply, FedloomError):
+            raise reply
+        return reply
+
+    def member(self, request: TrainRequest) -> Member:
+        """This client as one of a cohort that trains together."""
+        enrolled = self._find(request.enrolment)
+        check_like(request.model, parameters(enrolled.learner.module), "the server's model")
+        steps = self.policy.local_steps(enrolled.config.chosen.local_steps)
+        return Member(self.client, enrolled.run, enrolled.config.seed, enrolled.learner, self.store, request, steps)
+
+    def evaluate(self, request: EvaluateRequest) -> EvaluateReply:
+        """Metrics of the global model here; the finished model is kept for this client's own recommendations."""
+        enrolled = self._find(request.enrolment)
+        if request.final:
+            self.store.write(enrolled.run, MODEL, save({**request.model, **request.statics}))
+        metrics, weights = enrolled.learner.evaluate(request.model, request.statics, request.split)
+        return EvaluateReply(request.round, metrics, weights)
+
+    def config(self, enrolment: str) -> RunConfig:
+        """Configuration of a run this client enrolled in."""
+        return self._find(enrolment).config
+
+    def _find(self, enrolment: str) -> Enrolled:
+        if enrolment in self._enrolled:
+            return self._enrolled[enrolment]
+        run = enrolment.partition(":")[0]
+        document = json.loads(self.store.read(run, ENROLMENT) or b"{}")
+        if document.get("enrolment") != enrolment:
+            raise WireError("not enrolled in this run, or under another configuration; invite this client anew")
+        return self._open(enrolment, EnrolRequest(run, document["config"], document["catalogue"]))
+
+    def _open(self, enrolment: str, request: EnrolRequest) -> Enrolled:
+        config = from_json(request.config)
+        self.policy.check(config)
+        try:
+            learner = self._build_learner(config, Catalogue.from_json(request.catalogue))
+        except DataError as error:
+            raise RefusedError("its data cannot be used in this run; the client's own log says why") from error
+        self._enrolled = {enrolment: Enrolled(request.run, config, learner)}
+        return self._enrolled[enrolment]
+
+
+def _fingerprint(request: EnrolRequest) -> str:
+    digest = hashlib.sha256(f"{request.config}\n{request.catalogue}".encode()).hexdigest()
+    return f"{request.run}:{digest[:16]}"

@@ -1,0 +1,91 @@
+"""What the owner of a client decides, from the node's configuration or `FEDLOOM_*` variables; the server has no say here."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Self
+
+from flwr.app import Context
+from pydantic import AfterValidator, Field, StringConstraints, ValidationError
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from common.config import Scalar
+from common.errors import ConfigError
+from common.options import kebab
+
+
+def _within(shard: str) -> str:
+    k, _, parts = shard.partition("/")
+    if shard and not int(k) < int(parts):
+        raise ValueError(f"of {parts} parts the first is 0 and the last {int(parts) - 1}")
+    return shard
+
+
+class ClientSettings(BaseSettings):
+    """Settings of one client."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="FEDLOOM_",
+        env_prefix_target="all",  # without it NAME, DATA and POLICY of the environment would count too
+        frozen=True,
+        extra="ignore",
+        alias_generator=kebab,
+        populate_by_name=True,
+    )
+
+    data: str = "demo"
+    """A data file or folder; `demo` or `demo:HOMES` makes homes on the spot."""
+
+    shard: Annotated[str, StringConstraints(pattern=r"^(\d+/\d+)?$"), AfterValidator(_within)] = ""
+    """`k/K`: use the k-th (from 0) of K parts of the data only; empty for all."""
+
+    data_seed: int = 0
+    """Seed of the demo data."""
+
+    name: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._-]*$")] = ""
+    """Stable public name of this client; empty takes the node's id."""
+
+    state_dir: Path = Field(default_factory=lambda: Path.home() / ".fedloom" / "state")
+    """Where private state is kept."""
+
+    policy: Path | None = None
+    """The owner's policy file (TOML)."""
+
+    @classmethod
+    def given(cls, options: Mapping[str, Scalar]) -> Self:
+        """Settings from options by their names, the environment's where there is none.
+
+        Raises:
+            ConfigError: A value is not what its option takes.
+        """
+        try:
+            return cls(**options)  # type: ignore[arg-type]
+        except ValidationError as error:
+            first = error.errors()[0]
+            name = ".".join(map(str, first["loc"]))
+            raise ConfigError(
+                f"--{name} {first.get('input')!r}: {first['msg'].removeprefix('Value error, ')}"
+            ) from None
+
+    @classmethod
+    def of(cls, context: Context) -> Self:
+        """Settings of the node that a message arrived at."""
+        return cls.of_node(context.node_config, f"node-{context.node_id}")
+
+    @classmethod
+    def of_node(cls, node_config: Mapping[str, Scalar], default_name: str) -> Self:
+        """Settings from a node's configuration, which wins over the environment.
+
+        In Flower's simulation the k-th of K virtual nodes takes the k-th shard.
+        """
+        given: dict[str, Any] = dict(node_config)
+        part, parts = given.pop("partition-id", None), given.pop("num-partitions", None)
+        if part is not None:
+            given = {"shard": f"{part}/{parts}", "name": f"client-{part}", **given}
+        settings = cls.given(given)
+        return settings if settings.name else settings.model_copy(update={"name": default_name})
+
+    @property
+    def part(self) -> tuple[int, int]:
+        """(k, K) of `shard`; (0, 1) for all."""
+        k, _, parts = (self.shard or "0/1").partition("/")
+        return int(k), int(parts)

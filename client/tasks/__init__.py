@@ -1,0 +1,1 @@
+"""What each task makes of a client's data: batches, objective, metrics."""

@@ -1,0 +1,41 @@
+"""The client side of FedAvg, and of every method that differs from it on the server only."""
+
+from dataclasses import dataclass
+
+from client.trainers.optimizers import Tensors
+from common.algorithms.local import LocalTraining
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a client's local training hands on."""
+
+    gradient: Tensors
+    """Uploaded beside Δ_k; empty unless the method asks for it."""
+    kept: dict[str, Tensors]
+    """Private memory by group, kept by the client until its next round."""
+
+
+class FedAvgTrainer:
+    """Plain local descent: θ_k ← θ_k − η ∇L_k."""
+
+    def __init__(self, options: LocalTraining) -> None:
+        self.options = options
+
+    def settle(self, kept: dict[str, Tensors], counted: bool, shared: Tensors) -> Tensors:
+        """Control variate to train with, brought up to date.
+
+        Args:
+            kept: Memory left by the last round this client trained in, empty before the first.
+            counted: Whether the server counted that round's reply.
+            shared: What the server broadcasts about that round.
+        """
+        return {}
+
+    def correct(self, gradient: Tensors, params: Tensors, start: Tensors, control: Tensors) -> Tensors:
+        """Direction to step along."""
+        return gradient
+
+    def conclude(self, control: Tensors, displacement: Tensors, gradient: Tensors, steps: int) -> Result:
+        """Close a client's round; `displacement`: Δ_k = θ^c − θ_k, `gradient`: s_k."""
+        return Result({}, {})

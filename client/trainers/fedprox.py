@@ -1,0 +1,17 @@
+"""The client side of FedProx."""
+
+from client.trainers.fedavg import FedAvgTrainer
+from client.trainers.optimizers import Tensors
+from common.algorithms import FedProx
+
+
+class FedProxTrainer(FedAvgTrainer):
+    """Descent on L_k(θ) + μ/2‖θ − θ^c‖²."""
+
+    def __init__(self, options: FedProx) -> None:
+        super().__init__(options)
+        self.mu = options.mu
+
+    def correct(self, gradient: Tensors, params: Tensors, start: Tensors, control: Tensors) -> Tensors:
+        """∇L_k + μ(θ − θ^c)."""
+        return {n: g + self.mu * (params[n] - start[n]) for n, g in gradient.items()}

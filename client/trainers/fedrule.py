@@ -1,0 +1,35 @@
+"""The client side of FedRule (Algorithm 1, Eq 3); mirror of `server/strategies/fedrule.py`.
+
+δ_k never leaves this side. A round's own d_k is kept pending until the server says which round it counted: only then
+does the increment d_k − d̄ cancel over the clients that took part, which keeps Σδ_k = 0.
+"""
+
+from client.trainers.fedavg import FedAvgTrainer, Result
+from client.trainers.optimizers import Tensors
+from common.algorithms import FedRule
+
+
+class FedRuleTrainer(FedAvgTrainer):
+    """Descent along g̃ = ∇L_k − λδ_k."""
+
+    def __init__(self, options: FedRule) -> None:
+        super().__init__(options)
+        self.rule = options
+
+    def settle(self, kept: dict[str, Tensors], counted: bool, shared: Tensors) -> Tensors:
+        """δ_k ← δ_k + d_k − d̄ for the pending round, if it counted; δ_k⁰ = 0 (an empty control)."""
+        delta, pending = kept.get("delta", {}), kept.get("pending", {})
+        if not (counted and pending and shared):
+            return delta
+        increment = {n: pending[n] - shared[n] for n in pending}
+        return {n: delta[n] + increment[n] for n in delta} if delta else increment
+
+    def correct(self, gradient: Tensors, params: Tensors, start: Tensors, control: Tensors) -> Tensors:
+        """g̃ = ∇L_k − λδ_k (line 4)."""
+        return {n: g - self.rule.strength(n) * control[n] for n, g in gradient.items()} if control else gradient
+
+    def conclude(self, control: Tensors, displacement: Tensors, gradient: Tensors, steps: int) -> Result:
+        """d_k: Δ_k/(ητ_k) (Eq 3), or the mean corrected gradient s_k, which equals it under SGD."""
+        by_gradient = self.rule.control == "grad_mean"
+        d = gradient if by_gradient else {n: m / (self.rule.rate(n) * steps) for n, m in displacement.items()}
+        return Result(gradient if by_gradient else {}, {"delta": control, "pending": d})

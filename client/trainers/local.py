@@ -1,0 +1,69 @@
+"""The local loop, once: gradient descent as a pure function of stacked tensors.
+
+K clients descend at the same time, stacked along dimension 0 and mapped with `torch.func.vmap`; a real client is K = 1.
+There is no hidden state: dropout masks, moments and control variates are arguments and results.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.func import grad_and_value, vmap
+
+from client.trainers.optimizers import Moments, Step, Tensors, clip
+
+Loss = Callable[[Tensors, Tensors, Tensors], Tensor]
+"""(parameters, batch, dropout masks of one step) of one client -> L_k, a scalar."""
+
+Correct = Callable[[Tensors, Tensors], Tensors]
+"""(gradient, parameters) -> direction g̃ to step along; everything K × …."""
+
+
+@dataclass(frozen=True)
+class Descent:
+    """Where K clients ended, all stacked K × …."""
+
+    params: Tensors
+    moments: Moments
+    gradient: Tensors
+    """s_k = mean_t g̃_k^t, mean corrected gradient along the path."""
+    loss: Tensor
+    """L_k at the start, K."""
+
+
+def descend(
+    loss: Loss,
+    start: Tensors,
+    batch: Tensors,
+    noise: Tensors,
+    *,
+    steps: int,
+    step: Step,
+    moments: Moments,
+    correct: Correct,
+    clip_norm: float,
+) -> Descent:
+    """Make `steps` full-batch steps from `start`.
+
+    Args:
+        loss: One client's objective.
+        start: θ_k¹, K × ….
+        batch: Each client's data, K × ….
+        noise: Dropout masks, K × steps × ….
+        steps: τ.
+        step: Optimiser step.
+        moments: Optimiser memory before the first step.
+        correct: What the method makes of a gradient (identity, proximal pull, control variate).
+        clip_norm: Largest norm of a client's raw gradient, 0 for no clipping.
+    """
+    gradient_and_loss = vmap(grad_and_value(loss))
+    params, first_loss = start, torch.zeros(())
+    total = {n: torch.zeros_like(p) for n, p in start.items()}
+    for t in range(steps):
+        gradient, value = gradient_and_loss(params, batch, {n: masks[:, t] for n, masks in noise.items()})
+        direction = correct(clip(gradient, clip_norm), params)
+        params, moments = step(params, direction, moments)
+        total = {n: total[n] + g for n, g in direction.items()}
+        first_loss = value if t == 0 else first_loss
+    return Descent(params, moments, {n: g / steps for n, g in total.items()}, first_loss)

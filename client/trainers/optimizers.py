@@ -1,0 +1,72 @@
+"""One optimiser step as a pure function of stacked tensors.
+
+Everything is element-wise, so the same code steps one client or a whole cohort stacked along dimension 0.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from common.algorithms.local import LocalTraining
+
+Tensors = dict[str, Tensor]
+_BETA1, _BETA2, _EPSILON = 0.9, 0.999, 1e-8  # Kingma & Ba 2015
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Adam's memory; empty under SGD. `count`: steps made so far, one number a client (K)."""
+
+    count: Tensor
+    first: Tensors = field(default_factory=dict)
+    second: Tensors = field(default_factory=dict)
+
+
+Step = Callable[[Tensors, Tensors, Moments], tuple[Tensors, Moments]]
+
+
+def build_step(options: LocalTraining) -> Step:
+    """The step (parameters, direction, moments) -> (parameters, moments) that the options name."""
+
+    def sgd(params: Tensors, direction: Tensors, moments: Moments) -> tuple[Tensors, Moments]:
+        return {n: p - options.rate(n) * direction[n] for n, p in params.items()}, moments
+
+    def adam(params: Tensors, direction: Tensors, moments: Moments) -> tuple[Tensors, Moments]:
+        count = moments.count + 1
+        unbias = torch.sqrt(1 - _BETA2**count)
+        first = {n: torch.lerp(moments.first[n], g, 1 - _BETA1) for n, g in direction.items()}
+        second = {n: torch.addcmul(_BETA2 * moments.second[n], g, g, value=1 - _BETA2) for n, g in direction.items()}
+        stepped = {}
+        for n, p in params.items():
+            size = per_client(-options.rate(n) * unbias / (1 - _BETA1**count), p)
+            stepped[n] = torch.addcdiv(p, size * first[n], torch.sqrt(second[n]) + per_client(_EPSILON * unbias, p))
+        return stepped, Moments(count, first, second)
+
+    return sgd if options.optimizer == "sgd" else adam
+
+
+def fresh_moments(options: LocalTraining, params: Tensors) -> Moments:
+    """Moments before the first step, for parameters stacked K × …."""
+    clients = next(iter(params.values())).shape[0]
+    count = torch.zeros(clients, dtype=torch.float64)  # 1 − β₂ᵗ loses four digits in float32
+    if options.optimizer == "sgd":
+        return Moments(count)
+    zeros = {n: torch.zeros_like(p) for n, p in params.items()}
+    return Moments(count, zeros, {n: torch.zeros_like(p) for n, p in params.items()})
+
+
+def clip(direction: Tensors, largest: float) -> Tensors:
+    """Scale each client's gradient to a Euclidean norm of at most `largest`; 0 clips nothing."""
+    if largest == 0:
+        return direction
+    squares = [g.flatten(1).square().sum(1) for g in direction.values()]
+    norms = torch.stack(squares).sum(0).sqrt()
+    factor = torch.clamp(largest / norms.clamp(min=torch.finfo(norms.dtype).tiny), max=1.0)
+    return {n: g * per_client(factor, g) for n, g in direction.items()}
+
+
+def per_client(numbers: Tensor, like: Tensor) -> Tensor:
+    """K numbers shaped and typed to multiply K × … tensors."""
+    return numbers.to(like.dtype).reshape(-1, *[1] * (like.dim() - 1))

@@ -1,0 +1,1 @@
+"""What server and clients must agree on: configuration, the wire schema, models, metrics."""

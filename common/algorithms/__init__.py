@@ -1,0 +1,26 @@
+"""THE list of methods: a closed union, so that the type checker names every place a new one must be added."""
+
+from typing import Literal, get_args
+
+from common.algorithms.fedavg import FedAvg as FedAvg
+from common.algorithms.fedopt import FedAdam as FedAdam
+from common.algorithms.fedopt import FedYogi as FedYogi
+from common.algorithms.fedprox import FedProx as FedProx
+from common.algorithms.fedrule import FedRule as FedRule
+from common.options import Options
+
+Algorithm = FedAvg | FedProx | FedAdam | FedYogi | FedRule
+
+
+class AlgorithmOptions(Options):
+    """`[algorithm.<method>]`: each method's hyper-parameters; only the chosen method's may be set."""
+
+    fedavg: FedAvg = FedAvg()
+    fedprox: FedProx = FedProx()
+    fedadam: FedAdam = FedAdam()
+    fedyogi: FedYogi = FedYogi()
+    fedrule: FedRule = FedRule()
+
+
+Method = Literal["fedavg", "fedprox", "fedadam", "fedyogi", "fedrule"]
+METHODS: tuple[Method, ...] = get_args(Method)

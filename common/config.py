@@ -1,0 +1,182 @@
+"""The run's configuration: Flower's flat `run_config` or a person's `--set a.b=c`, parsed once, frozen afterwards."""
+
+import difflib
+import json
+import tomllib
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal, Self, get_args
+
+from pydantic import BaseModel, Field, ValidationError, model_validator
+
+from common.algorithms import METHODS, Algorithm, AlgorithmOptions, Method
+from common.errors import ConfigError
+from common.options import Options
+from common.tasks.rules import RulesOptions
+
+Scalar = bool | int | float | str
+Task = Literal["rules"]
+TASKS: tuple[Task, ...] = get_args(Task)
+
+
+class Federation(Options):
+    """`[federation]`: who takes part in a round, and when a round counts."""
+
+    min_clients: int = Field(2, ge=1)
+    """The run starts when this many clients have enrolled."""
+
+    min_replies: int = Field(1, ge=1)
+    """Quorum: a round with fewer usable replies stops the run, keeping the last good model."""
+
+    cohort: float = Field(1.0, gt=0, le=1)
+    """Share of the enrolled clients asked in a round, drawn from (seed, round, client names)."""
+
+    deadline: float = Field(120.0, gt=0)
+    """Seconds after which a round goes on without those who have not answered."""
+
+    patience: float = Field(10.0, ge=0)
+    """Once the quorum has answered after t seconds, the rest have patience·t + 1 s more."""
+
+    wait: float = Field(120.0, gt=0)
+    """Seconds to wait for `min-clients` before the first round."""
+
+
+class TaskOptions(Options):
+    """`[tasks.<task>]`: each task's options."""
+
+    rules: RulesOptions = RulesOptions()
+
+
+class RunConfig(Options):
+    """One training of one method on one task."""
+
+    run_id: str = ""
+    """Name of the run's folder; empty makes one from date, method and task."""
+
+    method: Method = "fedrule"
+    """Which paper's algorithm trains."""
+
+    task: Task = "rules"
+    """What is learnt."""
+
+    model: Literal["default", "paper"] = "default"
+    """`paper` is the paper's own model; `default` is the best we know under the same federation."""
+
+    rounds: int = Field(30, ge=1)
+    """Rounds of training."""
+
+    seed: int = Field(0, ge=0)
+    """Root of every random choice: one seed, one result."""
+
+    evaluate_every: int = Field(1, ge=1)
+    """Clients evaluate the global model every so many rounds, and after the last."""
+
+    catalogue: str = "demo"
+    """The task's public vocabulary: `demo`, or the path of a JSON file on the server."""
+
+    resume: bool = False
+    """Go on with the run named `run-id` from its newest checkpoint."""
+
+    federation: Federation = Federation()
+    algorithm: AlgorithmOptions = AlgorithmOptions()
+    tasks: TaskOptions = TaskOptions()
+
+    @property
+    def chosen(self) -> Algorithm:
+        """The hyper-parameters of `method`."""
+        algorithm: Algorithm = getattr(self.algorithm, self.method)
+        return algorithm
+
+    @model_validator(mode="after")
+    def _only_the_chosen_method_is_set(self) -> Self:
+        for other in sorted(self.algorithm.model_fields_set - {self.method}):
+            raise ValueError(f"algorithm.{other} is set, but the method is {self.method}; it would be ignored")
+        return self
+
+
+def parse(flat: Mapping[str, Scalar]) -> RunConfig:
+    """Parse dotted keys such as `algorithm.fedrule.lam`.
+
+    Raises:
+        ConfigError: An unknown or mistyped key, named by its path, with the key that was probably meant.
+    """
+    tree: dict[str, Any] = {}
+    for key, value in flat.items():
+        *parents, leaf = key.split(".")
+        node = tree
+        for parent in parents:
+            node = node.setdefault(parent, {})
+            if not isinstance(node, dict):
+                raise ConfigError(f"'{key}': '{parent}' is both a value and a section")
+        node[leaf] = value
+    try:
+        return RunConfig.model_validate(tree)
+    except ValidationError as error:
+        raise ConfigError(
+            "; ".join(_explain(e["loc"], e["type"], e["msg"], e.get("input")) for e in error.errors())
+        ) from None
+
+
+def overrides(assignments: list[str]) -> dict[str, Scalar]:
+    """Read `key=value` assignments; a value is a TOML scalar or, failing that, a bare word.
+
+    Raises:
+        ConfigError: An assignment without `=`.
+    """
+    pairs = {}
+    for assignment in assignments:
+        key, equals, text = assignment.partition("=")
+        if not equals or not key.strip():
+            raise ConfigError(f"--set {assignment}: write it as key=value, for example algorithm.fedrule.lam=1.0")
+        try:
+            value = tomllib.loads(f"v = {text}")["v"]
+        except tomllib.TOMLDecodeError:
+            value = text
+        pairs[key.strip()] = value
+    return pairs
+
+
+def flatten(config: RunConfig) -> dict[str, Scalar]:
+    """The resolved configuration as dotted keys: every key but the sections of methods and tasks not chosen."""
+    sections = {"algorithm": config.method, "tasks": config.task}
+    tree = config.model_dump(by_alias=True)
+    for section, chosen in sections.items():
+        tree[section] = {chosen: tree[section][chosen]}
+        tree[section][chosen].pop("name", None)
+    return dict(_leaves(tree, ""))
+
+
+def to_json(config: RunConfig) -> str:
+    """The resolved configuration as it travels to clients."""
+    return json.dumps(flatten(config), sort_keys=True)
+
+
+def from_json(text: str) -> RunConfig:
+    """Inverse of `to_json`."""
+    return parse(json.loads(text))
+
+
+def known_keys() -> tuple[str, ...]:
+    """Every key a person may set."""
+    return tuple(key for key, _ in _leaves(RunConfig().model_dump(by_alias=True), "") if not key.endswith(".name"))
+
+
+def _leaves(tree: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Scalar]]:
+    for key, value in tree.items():
+        if isinstance(value, Mapping):
+            yield from _leaves(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value
+
+
+def _explain(place: tuple[int | str, ...], kind: str, message: str, given: object) -> str:
+    path = ".".join(str(part) for part in place)
+    if kind == "extra_forbidden":
+        closest = difflib.get_close_matches(path, known_keys(), n=1, cutoff=0.5)
+        return f"unknown option '{path}'" + (f"; did you mean '{closest[0]}'?" if closest else "")
+    if kind == "literal_error" and place in (("method",), ("task",)):
+        choices = METHODS if place == ("method",) else TASKS
+        closest = difflib.get_close_matches(str(given), choices, n=1, cutoff=0.4)
+        hint = f"did you mean '{closest[0]}'?" if closest else f"choose one of {', '.join(choices)}"
+        return f"unknown {path} '{given}'; {hint}"
+    message = message.removeprefix("Value error, ")
+    return f"'{path}': {message} (got {given!r})" if path and not isinstance(given, (dict, BaseModel)) else message

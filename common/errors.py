@@ -1,0 +1,69 @@
+"""What can go wrong, as one tree.
+
+FedloomError
+├── ConfigError          an option is unknown, mistyped or contradicts another
+├── DataError            a data file is missing, empty or malformed (names file, line and column)
+│   └── VocabularyError  the data speak of devices or actions that the federation's catalogue lacks
+├── WireError            a message does not fit the schema (names payload and field)
+├── RefusedError         this client's own policy forbids what the server asked
+├── StateError           private state on disk is unreadable or belongs to other data
+├── ConnectError         the server cannot be reached, or does not let us in
+├── QuorumError          too few clients answered for the round to count
+└── RunError             a process of the federation ended before its work was done
+"""
+
+from pathlib import Path
+
+
+class FedloomError(Exception):
+    """Root of every error that fedloom raises on purpose; its text is written for the person at the keyboard."""
+
+
+class ConfigError(FedloomError):
+    """An option is unknown, mistyped or contradicts another."""
+
+
+class DataError(FedloomError):
+    """A data file is missing, empty or malformed.
+
+    Args:
+        message: What is wrong and what to do about it.
+        path: The file.
+        line: One-based line in that file, 0 if the whole file is meant.
+        column: Name of the column, empty if the whole line is meant.
+    """
+
+    def __init__(self, message: str, path: Path | str = "", line: int = 0, column: str = "") -> None:
+        self.path, self.line, self.column = str(path), line, column
+        place = ", ".join(
+            p for p in (self.path, f"line {line}" if line else "", f"column '{column}'" if column else "") if p
+        )
+        super().__init__(f"{place}: {message}" if place else message)
+
+
+class VocabularyError(DataError):
+    """The data speak of devices or actions that the federation's catalogue lacks."""
+
+
+class WireError(FedloomError):
+    """A message does not fit the schema."""
+
+
+class RefusedError(FedloomError):
+    """This client's own policy forbids what the server asked."""
+
+
+class StateError(FedloomError):
+    """Private state on disk is unreadable or belongs to other data."""
+
+
+class ConnectError(FedloomError):
+    """The server cannot be reached, or does not let us in."""
+
+
+class QuorumError(FedloomError):
+    """Too few clients answered for the round to count."""
+
+
+class RunError(FedloomError):
+    """A process of the federation ended before its work was done."""

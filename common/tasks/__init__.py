@@ -1,0 +1,1 @@
+"""Each task's public vocabulary, options and metrics; no I/O."""

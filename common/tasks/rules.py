@@ -1,0 +1,120 @@
+"""The rules task: what server and clients agree on about IF-THEN rules of smart homes."""
+
+import hashlib
+import json
+from typing import Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from common.errors import DataError
+from common.options import Options
+
+Edges = NDArray[np.int64]
+"""Rules of one home, shape (E, 3): trigger node, action node, relation."""
+
+SEPARATOR = " → "
+
+
+def relation_name(trigger_state: str, action: str) -> str:
+    """Name of a relation: `opens`, `turn on` -> `opens → turn on`.
+
+    Raises:
+        ValueError: A part is empty or holds the separator itself, so that the name could not be read back.
+    """
+    for part in (trigger_state, action):
+        if not part or SEPARATOR in part:
+            raise ValueError(f"'{part}' cannot be part of a relation's name: empty, or contains '{SEPARATOR}'")
+    return f"{trigger_state}{SEPARATOR}{action}"
+
+
+def relation_parts(relation: str) -> tuple[str, str]:
+    """Trigger state and action; inverse of `relation_name`.
+
+    Raises:
+        ValueError: Not a relation's name.
+    """
+    trigger_state, separator, action = relation.partition(SEPARATOR)
+    if relation != (relation_name(trigger_state, action) if separator else None):
+        raise ValueError(f"'{relation}' is not of the form 'trigger state{SEPARATOR}action'")
+    return trigger_state, action
+
+
+class Catalogue(BaseModel):
+    """The public vocabulary of a federation; a name's place is its index in the model."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    entities: tuple[str, ...]
+    """Device types, the F node features."""
+
+    relations: tuple[str, ...]
+    """Trigger-action pairs, the R scores of an ordered pair of nodes, each written by `relation_name`."""
+
+    @model_validator(mode="after")
+    def _names_are_usable(self) -> Self:
+        for what, names in (("device type", self.entities), ("relation", self.relations)):
+            if len(set(names)) < len(names):
+                raise ValueError(f"a {what} is listed twice")
+            if "" in names:
+                raise ValueError(f"a {what} has no name")
+        for relation in self.relations:
+            relation_parts(relation)
+        return self
+
+    def to_json(self) -> str:
+        """Canonical JSON: equal catalogues give equal texts."""
+        return json.dumps(self.model_dump(mode="json"), ensure_ascii=False, indent=0, sort_keys=True)
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Inverse of `to_json`.
+
+        Raises:
+            DataError: Not a catalogue.
+        """
+        try:
+            return cls.model_validate_json(text)
+        except ValidationError as error:
+            first = error.errors()[0]
+            place = ".".join(str(part) for part in first["loc"])
+            raise DataError(f"not a catalogue of device types and relations: {place} {first['msg']}") from None
+
+    def sha256(self) -> str:
+        """Fingerprint of all names and their order."""
+        return hashlib.sha256(self.to_json().encode()).hexdigest()
+
+
+class RulesOptions(Options):
+    """`[tasks.rules]`."""
+
+    negatives: int = Field(5, ge=1)
+    """Pools of sampled negatives a client trains on, weighing together as much as one (the paper's number)."""
+
+    test_share: float = Field(0.2, gt=0, lt=1)
+    """A home's first floor(share · rules) shuffled rules are its test rules."""
+
+    validation_share: float = Field(0.0, ge=0, lt=1)
+    """Share of the rules left after the test rules that is held out for choosing rates and rounds."""
+
+    small_users: Literal["train_only", "drop"] = "train_only"
+    """Homes with too few rules for a test rule: train on all they have, or leave them out (the authors' demo)."""
+
+    hidden: int = Field(16, ge=1)
+    """Width of both GraphSAGE layers."""
+
+    dropout: float = Field(0.5, ge=0, lt=1)
+    """Share of the first layer's outputs dropped in training."""
+
+    pred_hidden: int = Field(0, ge=0)
+    """Width of the paper's predictor; 0 is the number of relations (the paper's letter)."""
+
+    count_offset: bool = False
+    """Add an offset from summed counts (type × relation) to the scores; needs the clients' policies to allow counts."""
+
+    hit_self_pairs: bool = False
+    """Whether the hit rate also ranks rules whose trigger and action are the same device."""
+
+    rule_filter: bool = False
+    """Whether the hit rate ranks only (type, relation, type) triples known to be valid."""

@@ -1,0 +1,1 @@
+"""The wire: one schema, one codec."""

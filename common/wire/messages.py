@@ -1,0 +1,122 @@
+"""THE schema: everything that travels between server and clients, one frozen dataclass a payload.
+
+Fields are `Arrays`, `Metrics`, `int`, `float`, `str`, `bool` or `list[str]`; absence is an empty value, never None.
+A change to any field raises `SCHEMA`; a reply of another schema is left out of its round.
+"""
+
+from dataclasses import dataclass, field
+
+from common.arrays import Arrays
+
+SCHEMA = 1
+"""Version of the schema, checked on decoding."""
+
+Metrics = dict[str, float]
+
+ENROL, COUNTS, TRAIN, EVALUATE = "query.enrol", "query.counts", "train", "evaluate"
+"""Flower message types (`<category>.<action>`)."""
+
+
+@dataclass(frozen=True)
+class EnrolRequest:
+    """Invitation to a run: what will be asked of a client, so that its policy can say no before anything is computed."""
+
+    run: str
+    """Name of the run."""
+    config: str
+    """The resolved `RunConfig` as JSON."""
+    catalogue: str
+    """The task's public vocabulary as JSON."""
+
+
+@dataclass(frozen=True)
+class EnrolReply:
+    """A client accepts."""
+
+    client: str
+    """Stable name, the same after a restart; cohorts are drawn from these."""
+    enrolment: str
+    """Fingerprint of (run, config, catalogue); every later request names it."""
+    examples: int
+    """Number of records (homes, sessions, series …) the client trains on."""
+
+
+@dataclass(frozen=True)
+class CountsRequest:
+    """Ask for the sums a model's offset is made of; refused unless the client's policy allows counts in clear."""
+
+    enrolment: str
+
+
+@dataclass(frozen=True)
+class CountsReply:
+    """A client's own counts, in clear."""
+
+    counts: Arrays
+
+
+@dataclass(frozen=True)
+class TrainRequest:
+    """One round's work."""
+
+    round: int
+    enrolment: str
+    model: Arrays
+    """θ^c, the global model."""
+    shared: Arrays = field(default_factory=dict)
+    """What a method broadcasts besides the model; FedRule: the mean d̄ of round `shared_round`."""
+    shared_round: int = 0
+    """The last round in which this client's reply was counted, 0 for none."""
+    statics: Arrays = field(default_factory=dict)
+    """Untrained inputs of the model, such as summed counts."""
+
+
+@dataclass(frozen=True)
+class TrainReply:
+    """What one client learnt."""
+
+    round: int
+    update: Arrays
+    """Δ_k = θ^c − θ_k."""
+    gradient: Arrays
+    """s_k, mean corrected gradient along the local path; only where the method asks for it."""
+    loss: float
+    """Training loss at θ^c, before the first step."""
+    examples: int
+    steps: int
+    """τ_k, local steps made."""
+
+
+@dataclass(frozen=True)
+class EvaluateRequest:
+    """Ask for metrics of the global model on the client's held-out records."""
+
+    round: int
+    enrolment: str
+    model: Arrays
+    split: str
+    """`validation` or `test`."""
+    statics: Arrays = field(default_factory=dict)
+    final: bool = False
+    """Whether this is the finished model, which a client keeps for its own recommendations."""
+
+
+@dataclass(frozen=True)
+class EvaluateReply:
+    """Per-client means, each with the number of records it is the mean of."""
+
+    round: int
+    metrics: Metrics
+    weights: Metrics
+
+
+Payload = (
+    EnrolRequest
+    | EnrolReply
+    | CountsRequest
+    | CountsReply
+    | TrainRequest
+    | TrainReply
+    | EvaluateRequest
+    | EvaluateReply
+)

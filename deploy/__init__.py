@@ -1,0 +1,1 @@
+"""The composition root: the `fedloom` command and everything that starts processes."""

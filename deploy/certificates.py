@@ -1,0 +1,160 @@
+"""A federation's own certificate authority, and the server certificate that clients check against it."""
+
+import datetime
+import ipaddress
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from common.errors import ConfigError
+from deploy.files import write_file
+
+LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
+AUTHORITY_DAYS, SERVER_DAYS = 3650, 365
+_CLOCK_SLACK = datetime.timedelta(hours=1)  # a client whose clock is a little behind still finds it valid
+
+
+@dataclass(frozen=True)
+class Certificates:
+    """The files in a folder of certificates; `ca` is the one to hand to clients."""
+
+    folder: Path
+
+    @property
+    def ca(self) -> Path:
+        """The authority's certificate: public."""
+        return self.folder / "ca.pem"
+
+    @property
+    def ca_key(self) -> Path:
+        """The authority's private key: who has it can pose as the server."""
+        return self.folder / "ca.key"
+
+    @property
+    def server(self) -> Path:
+        """The server's certificate."""
+        return self.folder / "server.pem"
+
+    @property
+    def server_key(self) -> Path:
+        """The server's private key."""
+        return self.folder / "server.key"
+
+
+def make_authority(folder: Path, *, days: int = AUTHORITY_DAYS, overwrite: bool = False) -> Certificates:
+    """Make `ca.pem` and `ca.key` (0600) in `folder`, valid for `days` days.
+
+    Raises:
+        ConfigError: One of them exists and `overwrite` is not set.
+    """
+    files, key = Certificates(folder), ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "fedloom certificate authority")])
+    certificate = (
+        _unsigned(name, name, key.public_key(), key.public_key(), days)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .add_extension(_usage(certificate_sign=True), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    write_file(files.ca_key, _private(key), mode=0o600, overwrite=overwrite)
+    write_file(files.ca, certificate.public_bytes(serialization.Encoding.PEM), overwrite=overwrite)
+    return files
+
+
+def make_server_certificate(
+    folder: Path, hosts: Sequence[str] = (), *, days: int = SERVER_DAYS, overwrite: bool = False
+) -> Certificates:
+    """Make `server.pem` and `server.key` (0600), signed by the authority in `folder`.
+
+    Args:
+        folder: Holds `ca.pem` and `ca.key`.
+        hosts: Names and addresses by which clients reach the server, besides localhost, 127.0.0.1 and ::1.
+        days: Validity from now on; negative makes a certificate that has expired.
+        overwrite: Replace an older one.
+
+    Raises:
+        ConfigError: There is no authority, or a server certificate exists and `overwrite` is not set.
+    """
+    files, key = Certificates(folder), ec.generate_private_key(ec.SECP256R1())
+    authority, authority_key = _load_authority(files)
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "fedloom server")])
+    names = [_general_name(host) for host in dict.fromkeys((*LOCAL_HOSTS, *hosts))]
+    certificate = (
+        _unsigned(name, authority.subject, key.public_key(), authority_key.public_key(), days)
+        .add_extension(x509.SubjectAlternativeName(names), critical=False)
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(_usage(certificate_sign=False), critical=True)
+        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+        .sign(authority_key, hashes.SHA256())
+    )
+    write_file(files.server_key, _private(key), mode=0o600, overwrite=overwrite)
+    write_file(files.server, certificate.public_bytes(serialization.Encoding.PEM), overwrite=overwrite)
+    return files
+
+
+def _unsigned(
+    subject: x509.Name,
+    issuer: x509.Name,
+    key: ec.EllipticCurvePublicKey,
+    issuer_key: ec.EllipticCurvePublicKey,
+    days: int,
+) -> x509.CertificateBuilder:
+    now = datetime.datetime.now(datetime.UTC)
+    end = now + datetime.timedelta(days=days)
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(key)
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(min(now, end) - _CLOCK_SLACK)
+        .not_valid_after(end)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key), critical=False)
+        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer_key), critical=False)
+    )
+
+
+def _usage(*, certificate_sign: bool) -> x509.KeyUsage:
+    return x509.KeyUsage(
+        digital_signature=not certificate_sign,
+        key_cert_sign=certificate_sign,
+        crl_sign=certificate_sign,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        encipher_only=False,
+        decipher_only=False,
+    )
+
+
+def _load_authority(files: Certificates) -> tuple[x509.Certificate, ec.EllipticCurvePrivateKey]:
+    try:
+        certificate = x509.load_pem_x509_certificate(files.ca.read_bytes())
+        key = serialization.load_pem_private_key(files.ca_key.read_bytes(), password=None)
+    except FileNotFoundError as error:
+        raise ConfigError(
+            f"{error.filename} is missing: make a certificate authority in {files.folder} first"
+        ) from None
+    except ValueError as error:
+        raise ConfigError(f"{files.ca} or {files.ca_key} cannot be read ({error}): make a new authority") from None
+    if not isinstance(key, ec.EllipticCurvePrivateKey):
+        raise ConfigError(f"{files.ca_key} is not an elliptic-curve key: make a new authority")
+    return certificate, key
+
+
+def _general_name(host: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ipaddress.ip_address(host))
+    except ValueError:
+        return x509.DNSName(host)
+
+
+def _private(key: ec.EllipticCurvePrivateKey) -> bytes:
+    return key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )

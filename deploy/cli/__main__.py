@@ -1,0 +1,5 @@
+"""`python -m deploy.cli` is `fedloom`."""
+
+from deploy.cli import main
+
+main()

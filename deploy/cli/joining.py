@@ -1,0 +1,110 @@
+"""`join` and `keys`: the client's half, and what the two halves need to trust each other."""
+
+import logging
+import threading
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from common.errors import ConfigError
+from deploy.certificates import make_authority, make_server_certificate
+from deploy.cli import options as o
+from deploy.cli.training import LOCAL
+from deploy.files import read_file, write_file
+from deploy.keys import fingerprint, load_private_key, load_public_key, make_node_key, public_path
+
+STATE = Path.home() / ".fedloom" / "state"
+
+keys = typer.Typer(help="Certificates and node keys. A private key is made where it is used and never travels.")
+
+
+def join(
+    server: Annotated[str, typer.Option(metavar="HOST:PORT", help="The federation's server.")],
+    ca: Annotated[Path | None, typer.Option(help="The certificate authority's file, from the server's owner.")] = None,
+    key: Annotated[Path | None, typer.Option(help="This node's private key (see `fedloom keys node`).")] = None,
+    data: o.Data = "demo",
+    shard: Annotated[str, typer.Option(metavar="k/K", help="Use the k-th (from 0) of K parts of the data.")] = "",
+    name: Annotated[str, typer.Option(help="Stable public name; default: from the key.")] = "",
+    state_dir: Annotated[Path, typer.Option(help="Where this client's private state is kept.")] = STATE,
+    policy: Annotated[
+        Path | None, typer.Option(help="What this client allows (TOML): methods, tasks, counts, steps.")
+    ] = None,
+    patience: Annotated[
+        float, typer.Option(min=0, help="Seconds to keep asking while the server does not know this node's key.")
+    ] = 30.0,
+    insecure: Annotated[bool, typer.Option(help="Join without TLS; for experiments on one machine.")] = False,
+) -> None:
+    """The client's half: train on this machine's private data with a server elsewhere, until stopped.
+
+    The data stay here. The server can ask for training and metrics only, within --policy. SIGTERM and Ctrl-C leave cleanly;
+    when the server goes away the client waits and comes back.
+    """
+    if not insecure and ca is None:
+        raise ConfigError(
+            "--ca is needed: the ca.pem of the server's owner (or --insecure for an experiment without TLS)"
+        )
+    import torch  # takes seconds; --help need not wait for it
+
+    from client.app import app, open_session
+    from client.data.rules.shards import read_shard
+    from client.node.failures import Server
+    from client.node.resident import leave_on_signals, run_resident
+    from client.settings import ClientSettings
+
+    torch.set_num_threads(1)
+    private = load_private_key(key) if key else None
+    name = name or (f"node-{fingerprint(private.public_key())[7:19].translate(PLAIN)}" if private else "")
+    config = {"data": str(data), "shard": shard, "name": name, "state-dir": str(state_dir.resolve())}
+    config |= {"policy": str(policy.resolve())} if policy else {}
+    settings = ClientSettings.of_node(config, name)
+    open_session(settings)  # says at once what is wrong with policy or state
+    for note in read_shard(settings.data, settings.part, settings.data_seed).notes:  # ... or data
+        o.console.print(f"{data}: {note}", soft_wrap=True, markup=False)
+    line = Server(server, read_file(ca) if ca else b"", private)
+    stop = threading.Event()
+    leave_on_signals(stop)
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", datefmt="%H:%M:%S", force=True)
+    logging.getLogger("flwr").setLevel(logging.WARNING)
+    run_resident(app, line, stop=stop, node_config=config, patience=patience)
+
+
+PLAIN = str.maketrans("+/=", "___")
+
+
+@keys.command("server")
+def keys_server(
+    home: Annotated[Path, typer.Option(help="The server's folder.")] = LOCAL / "server",
+    names: Annotated[
+        list[str] | None,
+        typer.Option("--name", help="Host name or address by which clients reach the server; repeatable."),
+    ] = None,
+    renew: Annotated[bool, typer.Option(help="Make a new server certificate under the same authority.")] = False,
+) -> None:
+    """Make the certificate authority (once) and the server's certificate. Hand ca.pem to every client."""
+    if not (home / "ca.pem").exists():
+        make_authority(home)
+    files = make_server_certificate(home, names or [], overwrite=renew)
+    o.console.print(f"server certificate {files.server}; hand {files.ca} to every client")
+
+
+@keys.command("node")
+def keys_node(path: Annotated[Path, typer.Argument(help="Where the private key goes, e.g. node.key.")]) -> None:
+    """Make this client's key, on the client's machine. Send PATH.pub (public) to the server's owner."""
+    public = make_node_key(path)
+    o.console.print(
+        f"private key {path} stays here; send {public_path(path)} to the server's owner\n{fingerprint(public)}"
+    )
+
+
+@keys.command("register")
+def keys_register(
+    public_keys: Annotated[list[Path], typer.Argument(help="Clients' public keys (*.pub).")],
+    home: Annotated[Path, typer.Option(help="The server's folder.")] = LOCAL / "server",
+) -> None:
+    """Admit clients: copy their public keys to where `fedloom serve` looks for them."""
+    for path in public_keys:
+        name = fingerprint(load_public_key(path))
+        target = home / "nodes" / f"{name[7:].translate(PLAIN)}.pub"
+        write_file(target, path.read_bytes(), overwrite=True)
+        o.console.print(f"registered {name} from {path}")

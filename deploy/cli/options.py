@@ -1,0 +1,88 @@
+"""Options that several commands share, declared once."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from common.config import RunConfig, Scalar, overrides, parse
+from common.errors import ConfigError
+from server.artifacts import RunDirectory, fresh_run_id
+from server.settings import ServerSettings
+
+Method = Annotated[str, typer.Option(help="Training method: fedrule, fedavg, fedprox, fedadam or fedyogi.")]
+Task = Annotated[str, typer.Option(help="What is learnt: rules.")]
+Data = Annotated[str, typer.Option(help="A data file, a folder of them, or 'demo' (homes made on the spot).")]
+Rounds = Annotated[int | None, typer.Option(help="Rounds of training.")]
+Seed = Annotated[int | None, typer.Option(help="Root of every random choice: one seed, one result.")]
+Sets = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Set any option, e.g. algorithm.fedrule.lam=0.5; repeatable."),
+]
+RunId = Annotated[str, typer.Option(help="Name of the run's folder; default: date, method and task.")]
+Resume = Annotated[str, typer.Option(metavar="ID", help="Go on with this run from its newest checkpoint.")]
+Catalogue = Annotated[
+    Path | None, typer.Option(help="The federation's public vocabulary (JSON); default: what the data use.")
+]
+Json = Annotated[bool, typer.Option("--json", help="Print result.json as the last line of stdout; all else on stderr.")]
+Port = Annotated[int, typer.Option(help="Port that clients join.")]
+ControlPort = Annotated[int, typer.Option(help="Port of Flower's Control API, on this machine only.")]
+
+console, out = Console(stderr=True), Console()
+"""stderr for what goes on, stdout for what was asked for."""
+
+
+def runs_folder() -> Path:
+    """Where runs live, absolute, since other processes are told of it."""
+    return ServerSettings().runs.resolve()
+
+
+def resolve(
+    method: str,
+    task: str,
+    rounds: int | None,
+    seed: int | None,
+    run_id: str,
+    resume: str,
+    sets: list[str] | None,
+    **own: Scalar,
+) -> RunConfig:
+    """The run's configuration from a command's options; `own`: what the command itself decides, by key.
+
+    Raises:
+        ConfigError: An option is unknown, mistyped or contradicts another.
+    """
+    given: dict[str, Scalar] = {"method": method, "task": task, **{key.replace("__", "."): v for key, v in own.items()}}
+    given |= {} if rounds is None else {"rounds": rounds}
+    given |= {} if seed is None else {"seed": seed}
+    if resume:
+        return _resumed(resume, {"rounds": rounds} if rounds is not None else {}, sets)
+    config = parse({**given, **overrides(sets or [])})
+    config = config.model_copy(update={"run_id": run_id or fresh_run_id(config.method, config.task)})
+    RunDirectory(runs_folder(), config.run_id).require_new()
+    return config
+
+
+def _resumed(run_id: str, given: dict[str, Scalar], sets: list[str] | None) -> RunConfig:
+    """A stored run's configuration, with more rounds if asked for."""
+    folder = RunDirectory(runs_folder(), run_id)
+    config = parse({**flat(folder.config()), **given, **overrides(sets or []), "resume": True, "run-id": run_id})
+    result = folder.result()
+    if result is not None and result.rounds_done >= config.rounds:
+        raise ConfigError(f"run '{run_id}' has done all its {result.rounds_done} rounds; ask for more with --rounds")
+    return config
+
+
+def flat(stored: dict[str, object]) -> dict[str, Scalar]:
+    """Dotted keys as config.toml holds them."""
+    if not all(isinstance(value, (bool, int, float, str)) for value in stored.values()):
+        raise ConfigError("config.toml holds more than options")
+    return dict(stored)  # type: ignore[arg-type]
+
+
+def print_json(text: bytes) -> None:
+    """One line, the last of stdout."""
+    sys.stdout.write(json.dumps(json.loads(text), ensure_ascii=False) + "\n")

@@ -1,0 +1,53 @@
+"""`simulate`: training in one process."""
+
+from typing import Annotated
+
+import typer
+
+from deploy.cli import options as o
+from deploy.cli.training import LOCAL, finish, speaking
+from deploy.sources import deal, read_catalogue
+from deploy.watch import watch_here
+from server.artifacts import RunDirectory
+from server.events import Result
+
+
+def simulate(
+    method: o.Method = "fedrule",
+    task: o.Task = "rules",
+    data: o.Data = "demo",
+    clients: Annotated[int, typer.Option(min=0, help="Clients to deal the homes to; 0 is one client a home.")] = 0,
+    rounds: o.Rounds = None,
+    seed: o.Seed = None,
+    sets: o.Sets = None,
+    catalogue: o.Catalogue = None,
+    run_id: o.RunId = "",
+    resume: o.Resume = "",
+    together: Annotated[
+        int, typer.Option(min=0, help="Clients trained stacked at a time; 0 chooses, 1 is bit-exact.")
+    ] = 0,
+    json: o.Json = False,
+) -> None:
+    """Train in this process, without sockets: the same server and clients, deterministic, for thousands of clients."""
+    import torch  # takes seconds; other commands need not wait for it
+
+    from deploy import simulation
+
+    torch.set_num_threads(1)  # the tensors are small: threads cost more than they bring, and vary the rounding
+
+    config = o.resolve(method, task, rounds, seed, run_id, resume, sets, federation__min_clients=1, federation__wait=1)
+    known = RunDirectory(o.runs_folder(), resume).catalogue() if resume else read_catalogue(catalogue)
+    parts = deal(data, known, clients)
+    if resume:
+        o.console.print(
+            "clients' private state ended with the earlier process: control variates and moments start anew"
+        )
+    else:
+        config = speaking(config, data, parts, (LOCAL / "simulate" / config.run_id).resolve())
+    o.console.print(f"run [bold]{config.run_id}[/]: {len(parts)} clients in this process", soft_wrap=True)
+    runs = o.runs_folder()
+
+    def work() -> Result:
+        return simulation.simulate_clients(config, parts, runs, together=together)
+
+    finish(watch_here(work, RunDirectory(runs, config.run_id), o.console), json)

@@ -1,0 +1,175 @@
+"""`up`, `serve`, `submit`: training with processes and sockets."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from client.data.rules.homes import Dataset
+from client.policy import read_policy
+from common.config import RunConfig
+from common.errors import RunError
+from deploy import federation
+from deploy.certificates import Certificates
+from deploy.cli import options as o
+from deploy.control import Control
+from deploy.federation import Order
+from deploy.files import write_file
+from deploy.processes import Processes
+from deploy.sources import deal, notes, read_catalogue, share_out, shared_out
+from deploy.superlink import SuperLinkSettings
+from server.events import Result, result_to_json
+
+LOCAL = Path(".fedloom")
+"""Folder of what `up` and `serve` keep on this machine: certificates, keys, clients' private state. Not for sharing."""
+
+
+def up(
+    method: o.Method = "fedrule",
+    task: o.Task = "rules",
+    data: o.Data = "demo",
+    clients: Annotated[int, typer.Option(min=1, help="Client processes to start.")] = 4,
+    rounds: o.Rounds = None,
+    seed: o.Seed = None,
+    sets: o.Sets = None,
+    catalogue: o.Catalogue = None,
+    run_id: o.RunId = "",
+    resume: o.Resume = "",
+    policy: Annotated[Path | None, typer.Option(help="Policy file (TOML) of every client.")] = None,
+    port: o.Port = 9092,
+    control_port: o.ControlPort = 8000,
+    json: o.Json = False,
+) -> None:
+    """Train with a whole federation on this machine: a server and separate client processes, over TLS.
+
+    Makes certificates and keys, starts Flower's SuperLink and the clients, each with its own private part of the data, runs
+    the training and ends with a result table and a report. Ctrl-C leaves nothing behind but the run's folder, from which
+    --resume goes on.
+    """
+    config = o.resolve(method, task, rounds, seed, run_id, resume, sets, federation__min_clients=clients)
+    read_policy(policy)  # says at once what is wrong with it
+    home = (LOCAL / "up" / config.run_id).resolve()
+    if resume:
+        specs = shared_out(home)
+    else:
+        parts = deal(data, read_catalogue(catalogue), clients)
+        specs, config = share_out(data, parts, home), speaking(config, data, parts, home)
+
+    superlink = _superlink(home / "server", federation.certificates(home / "server"), port, control_port)
+    o.console.print(
+        f"run [bold]{config.run_id}[/]: {len(specs)} clients, server on {superlink.address}", soft_wrap=True
+    )
+    with Processes() as processes:
+        ca = home / "server" / "ca.pem"
+        keys = [federation.start_client(processes, spec, superlink.address, ca, policy) for spec in specs]
+        finish(federation.train(processes, superlink, Order(config, o.runs_folder(), keys), o.console), json)
+
+
+def serve(
+    method: o.Method = "fedrule",
+    task: o.Task = "rules",
+    clients: Annotated[int, typer.Option(min=1, help="Clients to wait for before the first round.")] = 2,
+    rounds: o.Rounds = None,
+    seed: o.Seed = None,
+    sets: o.Sets = None,
+    catalogue: o.Catalogue = None,
+    run_id: o.RunId = "",
+    resume: o.Resume = "",
+    host: Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 for all.")] = "0.0.0.0",
+    names: Annotated[
+        list[str] | None,
+        typer.Option("--name", help="Host name or address by which clients reach this machine; repeatable."),
+    ] = None,
+    home: Annotated[Path, typer.Option(help="Certificates, and nodes/*.pub: the keys that may join.")] = LOCAL
+    / "server",
+    port: o.Port = 9092,
+    control_port: o.ControlPort = 8000,
+    json: o.Json = False,
+) -> None:
+    """The server's half: wait for clients on other machines, train with them, write the result.
+
+    Clients need ca.pem from --home (public; hand it out), and their public key in nodes/ there: see `fedloom keys`.
+    """
+    config = o.resolve(
+        method, task, rounds, seed, run_id, resume, sets, federation__min_clients=clients, **_own(catalogue)
+    )
+    home = home.resolve()
+    order = Order(config, o.runs_folder(), nodes=home / "nodes")
+    keys = len(list((home / "nodes").glob("*.pub")))
+    superlink = _superlink(home, federation.certificates(home, names or []), port, control_port, host)
+    o.console.print(
+        f"run [bold]{config.run_id}[/]: serving on {host}:{port}, {keys} registered keys, CA {home / 'ca.pem'}",
+        soft_wrap=True,
+    )
+    with Processes() as processes:
+        finish(federation.train(processes, superlink, order, o.console), json)
+
+
+def submit(
+    method: o.Method = "fedrule",
+    task: o.Task = "rules",
+    clients: Annotated[int, typer.Option(min=1, help="Clients to wait for before the first round.")] = 2,
+    rounds: o.Rounds = None,
+    seed: o.Seed = None,
+    sets: o.Sets = None,
+    catalogue: o.Catalogue = None,
+    run_id: o.RunId = "",
+    resume: o.Resume = "",
+    control: Annotated[str, typer.Option(help="host:port of the SuperLink's Control API.")] = "127.0.0.1:8000",
+    ca: Annotated[Path | None, typer.Option(help="The certificate authority's file.")] = None,
+    nodes: Annotated[Path | None, typer.Option(help="Folder of public keys (*.pub) that may join.")] = None,
+    work: Annotated[Path, typer.Option(help="Folder for this command's own files.")] = LOCAL / "submit",
+    json: o.Json = False,
+) -> None:
+    """Start a run on a SuperLink that is already serving, and watch it to its end.
+
+    The SuperLink must write runs to the same folder ($FEDLOOM_RUNS) as this command reads them from.
+    """
+    config = o.resolve(
+        method, task, rounds, seed, run_id, resume, sets, federation__min_clients=clients, **_own(catalogue)
+    )
+    order = Order(config, o.runs_folder(), nodes=nodes)
+    line = Control(control, ca, work.resolve() / "control")
+    with Processes() as processes:
+        finish(federation.submit(processes, work.resolve(), line, order, o.console), json)
+
+
+def speaking(config: RunConfig, data: str, parts: Sequence[Dataset], home: Path) -> RunConfig:
+    """The run with the vocabulary of its clients' data, kept below `home`; says what there is to say of the data."""
+    for note in notes(parts):
+        o.console.print(f"{data}: {note}", soft_wrap=True)
+    if data.startswith("demo"):
+        return config
+    vocabulary = home / "catalogue.json"
+    write_file(vocabulary, parts[0].catalogue.to_json().encode(), overwrite=True)
+    return config.model_copy(update={"catalogue": str(vocabulary)})
+
+
+def _own(catalogue: Path | None) -> dict[str, str]:
+    """The vocabulary option of a server that holds no data."""
+    read_catalogue(catalogue)  # says at once what is wrong with it
+    return {"catalogue": str(catalogue.resolve())} if catalogue else {}
+
+
+def _superlink(
+    folder: Path, files: Certificates, port: int, control_port: int, host: str = "127.0.0.1"
+) -> SuperLinkSettings:
+    return SuperLinkSettings(
+        folder=folder,
+        certificates=files,
+        authenticate=True,
+        database=True,
+        host=host,
+        port=port,
+        control_port=control_port,
+        environment={"FEDLOOM_RUNS": str(o.runs_folder()), "OMP_NUM_THREADS": "1"},
+    )
+
+
+def finish(result: Result, json: bool) -> None:
+    """Print the result where it was asked for; a failed run fails the command."""
+    if json:
+        o.print_json(result_to_json(result))
+    if result.status != "completed":
+        raise RunError(f"the run failed: {result.reason}")

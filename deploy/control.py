@@ -1,0 +1,126 @@
+"""Steering a SuperLink with Flower's own `flwr` command: registering nodes, starting, watching and stopping runs."""
+
+import json
+import subprocess
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import tomli_w
+
+from common.errors import ConfigError, RunError
+from deploy.files import write_file
+from deploy.superlink import flower_environment, flower_program
+
+RunConfig = Mapping[str, bool | int | float | str]
+CONNECTION = "fedloom"
+CALLS_AT_ONCE = 4  # each costs over a second, most of it starting Python
+CALL_DEADLINE = 120.0  # seconds
+
+
+class Control:
+    """A SuperLink's Control API, through the public command line and a private `FLWR_HOME`.
+
+    Args:
+        address: `host:port` of the Control API.
+        ca: The certificate authority's file; None for an unencrypted server.
+        home: Folder for Flower's configuration; written here, so give it one of its own.
+    """
+
+    def __init__(self, address: str, ca: Path | None, home: Path) -> None:
+        self._home = home
+        security = {"insecure": True} if ca is None else {"root-certificates": str(ca.resolve())}
+        connection = {"address": address, **security}
+        config = {"superlink": {"default": CONNECTION, CONNECTION: connection}}
+        write_file(home / "config.toml", tomli_w.dumps(config).encode(), overwrite=True)
+
+    def register(self, public_key: Path) -> int | None:
+        """Let the owner of a key join; the node's new id, or None if the key was registered already.
+
+        Raises:
+            RunError: The server refuses.
+        """
+        answer = self._flwr("supernode", "register", str(public_key), CONNECTION)
+        if answer.get("success"):
+            return int(answer["node-id"])
+        if "already in use" in _fault(answer):
+            return None
+        raise RunError(f"registering {public_key}: {_fault(answer)}")
+
+    def register_all(self, public_keys: Iterable[Path]) -> list[int | None]:
+        """`register` for several keys, some at a time."""
+        with ThreadPoolExecutor(CALLS_AT_ONCE) as pool:
+            return list(pool.map(self.register, public_keys))
+
+    def submit(self, app: Path, run_config: RunConfig) -> int:
+        """Start a run of the Flower app in folder `app`; its id.
+
+        Raises:
+            ConfigError: A key is not declared in the app's `[tool.flwr.app.config]`, without which Flower refuses it.
+            RunError: The server refuses.
+        """
+        unknown = sorted(run_config.keys() - _declared(app))
+        if unknown:
+            raise ConfigError(f"{app / 'pyproject.toml'} declares no run configuration '{unknown[0]}'")
+        overrides = self._home / "run-config.toml"
+        write_file(overrides, tomli_w.dumps(dict(run_config)).encode(), overwrite=True)
+        answer = self._flwr("run", str(app), CONNECTION, "--run-config", str(overrides))
+        if answer.get("success"):
+            return int(answer["run-id"])
+        raise RunError(f"starting the run: {_fault(answer)}")
+
+    def status(self, run_id: int) -> str:
+        """`pending`, `starting`, `running`, `finished:completed`, `finished:failed` or `finished:stopped`."""
+        answer = self._flwr("list", CONNECTION, "--run-id", str(run_id))
+        runs = answer.get("runs") or []
+        if not answer.get("success") or not runs:
+            raise RunError(f"asking for run {run_id}: {_fault(answer)}")
+        return str(runs[0]["status"])
+
+    def stop(self, run_id: int) -> None:
+        """Stop a run."""
+        answer = self._flwr("stop", str(run_id), CONNECTION)
+        if not answer.get("success"):
+            raise RunError(f"stopping run {run_id}: {_fault(answer)}")
+
+    def _flwr(self, *arguments: str) -> dict[str, Any]:
+        command = [str(flower_program("flwr")), *arguments, "--format", "json"]
+        environment = flower_environment({"FLWR_HOME": str(self._home)})
+        try:
+            done = subprocess.run(
+                command,
+                env=environment,
+                capture_output=True,
+                text=True,
+                timeout=CALL_DEADLINE,
+                stdin=subprocess.DEVNULL,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            raise RunError(f"the SuperLink did not answer `flwr {arguments[0]}` within {CALL_DEADLINE:.0f} s") from None
+        try:
+            answer = json.loads(done.stdout)
+        except ValueError:
+            return {"error-message": (done.stderr or done.stdout).strip() or f"exit code {done.returncode}"}
+        return answer if isinstance(answer, dict) else {"error-message": done.stdout}
+
+
+def _declared(app: Path) -> set[str]:
+    config = tomllib.loads((app / "pyproject.toml").read_text())["tool"]["flwr"]["app"].get("config", {})
+    return set(_flat(config))
+
+
+def _flat(table: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
+    for key, value in table.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}"
+
+
+def _fault(answer: Mapping[str, Any]) -> str:
+    """What the command complained of, without its greeting."""
+    lines = (line.strip() for line in str(answer.get("error-message") or answer).splitlines())
+    return " ".join(line for line in lines if line and not line.startswith("Using SuperLink")) or "no reason given"

@@ -1,0 +1,189 @@
+"""Child processes that never outlive their parent's work, whatever ends it."""
+
+import ctypes
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType, TracebackType
+from typing import Any, Self
+
+import psutil
+
+from common.errors import ConfigError, RunError
+
+GRACE = 5.0  # seconds between asking a process to end and ending it
+TAIL = 12  # lines of a dead process's log that its error quotes
+_PR_SET_CHILD_SUBREAPER = 36  # from linux/prctl.h
+
+
+@dataclass(frozen=True)
+class Child:
+    """A process that was started here."""
+
+    name: str
+    process: subprocess.Popen[bytes]
+    log: Path | None = None
+
+    def check(self) -> None:
+        """Raise RunError, with the end of its log, if the process is no longer alive."""
+        code = self.process.poll()
+        if code is not None:
+            raise RunError(f"{self.name} ended with exit code {code}{self._last_words()}")
+
+    def _last_words(self) -> str:
+        if self.log is None or not self.log.is_file():
+            return ""
+        lines = self.log.read_text(errors="replace").splitlines()[-TAIL:]
+        return "\n".join([f"; the end of {self.log}:", *lines])
+
+
+class Processes:
+    """Starts child processes; on leaving the `with` block ends them all, and all that they have started themselves.
+
+    Flower detaches some of its processes into sessions of their own and forgets others. So inside the block this
+    process adopts orphans (PR_SET_CHILD_SUBREAPER, where the system has it), and SIGTERM and SIGHUP raise SystemExit,
+    which unwinds the block. Enter it in the main thread.
+    """
+
+    def __init__(self, grace: float = GRACE) -> None:
+        self._grace = grace
+        self._children: list[Child] = []
+        self._strangers: set[psutil.Process] = set()
+        self._handlers: dict[int, Any] = {}
+
+    def __enter__(self) -> Self:
+        """Adopt orphans from now on, and turn signals into SystemExit."""
+        _adopt_orphans(True)
+        self._strangers = set(psutil.Process().children(recursive=True))
+        if threading.current_thread() is threading.main_thread():
+            self._handlers = {n: signal.signal(n, _leave) for n in (signal.SIGTERM, signal.SIGHUP)}
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        """End everything; a second Ctrl-C does not cut this short."""
+        if self._handlers:
+            self._handlers |= {signal.SIGINT: signal.getsignal(signal.SIGINT)}
+            for number in self._handlers:
+                signal.signal(number, signal.SIG_IGN)
+        try:
+            self.stop()
+        finally:
+            _adopt_orphans(False)
+            for number, handler in self._handlers.items():
+                signal.signal(number, handler)
+
+    def start(
+        self,
+        name: str,
+        command: Sequence[str | Path],
+        *,
+        log: Path | None = None,
+        environment: Mapping[str, str] | None = None,
+        folder: Path | None = None,
+    ) -> Child:
+        """Start a process in a session of its own, so that Ctrl-C reaches it only through us.
+
+        Args:
+            name: What errors call it.
+            command: Program and arguments.
+            log: Where its output is appended; None discards it.
+            environment: Its whole environment; None hands on ours.
+            folder: Its working folder.
+
+        Raises:
+            RunError: The program is not there.
+        """
+        if log is not None:
+            log.parent.mkdir(parents=True, exist_ok=True)
+        with open(log or os.devnull, "ab") as output:
+            try:
+                process = subprocess.Popen(
+                    [str(part) for part in command],
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=subprocess.STDOUT,
+                    env=None if environment is None else dict(environment),
+                    cwd=folder,
+                    start_new_session=True,
+                )
+            except FileNotFoundError as error:
+                raise RunError(f"cannot start {name}: there is no {error.filename}") from None
+        child = Child(name, process, log)
+        self._children.append(child)
+        return child
+
+    def check(self) -> None:
+        """Raise RunError for the first child that has ended."""
+        for child in self._children:
+            child.check()
+
+    def stop(self, *children: Child) -> None:
+        """End the given children, or everything that runs under this block: SIGTERM, then SIGKILL after the grace."""
+        doomed = self._descendants(children)
+        for process in doomed:
+            with suppress(psutil.NoSuchProcess):
+                process.terminate()
+        alive = _wait(doomed, self._grace)
+        late = alive | self._descendants(children)  # also what was started while we waited
+        for process in late:
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
+        _wait(late, self._grace)
+        self._children = [child for child in self._children if child.process.poll() is None]
+
+    def _descendants(self, children: Sequence[Child]) -> set[psutil.Process]:
+        roots = [psutil.Process()] if not children else []
+        found: set[psutil.Process] = set()
+        for child in children:
+            with suppress(psutil.NoSuchProcess):
+                roots.append(psutil.Process(child.process.pid))
+        for root in roots:
+            with suppress(psutil.NoSuchProcess):
+                found |= {root, *root.children(recursive=True)}
+        return found - self._strangers - {psutil.Process()}
+
+
+def free_port() -> int:
+    """A TCP port of 127.0.0.1 that nobody listens on just now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def require_free_port(host: str, port: int, option: str) -> None:
+    """Check that one can listen on a port.
+
+    Raises:
+        ConfigError: It is taken; names the port and the option that changes it.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError as error:
+            raise ConfigError(f"port {port} of {host}: {error.strerror}; choose another with {option}") from None
+
+
+def _leave(number: int, frame: FrameType | None) -> None:
+    raise SystemExit(128 + number)
+
+
+def _adopt_orphans(yes: bool) -> None:
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, int(yes), 0, 0, 0)
+
+
+def _wait(processes: set[psutil.Process], seconds: float) -> set[psutil.Process]:
+    """Wait until all have ended and been reaped; those still alive after that time."""
+    end = time.monotonic() + seconds
+    _, alive = psutil.wait_procs(processes, timeout=max(0.0, end - time.monotonic()))
+    return set(alive)

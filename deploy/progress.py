@@ -1,0 +1,141 @@
+"""Watching a run: follow its metrics.jsonl and show a line a round, with a bar below where there is a terminal."""
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.text import Text
+
+from common.errors import DataError
+from deploy.report.measures import headlines, measure, text
+from deploy.report.words import duration, first_line, size
+from server.events import Event, Finish, Round, Start, event_from_line
+
+POLL = 0.1  # seconds
+MOST_METRICS = 4  # in one line
+
+
+def follow(
+    path: Path,
+    start: int = 0,
+    going_on: Callable[[], bool] = lambda: True,
+    sleep: Callable[[float], None] = time.sleep,
+) -> Iterator[Event]:
+    """The events of a run as they are written, up to its finish.
+
+    Args:
+        path: metrics.jsonl, which need not exist yet.
+        start: Bytes to skip: those that were there before, where a run is resumed.
+        going_on: Whether anybody still writes; once nobody does, the rest is read and the events end without a finish.
+        sleep: Waits between two looks.
+    """
+    place = start
+    while True:
+        last_look = not going_on()
+        for line in _whole_lines(path, place):
+            place += len(line)
+            try:
+                event = event_from_line(line)
+            except DataError:
+                continue  # torn by a crash before a resume
+            yield event
+            if isinstance(event, Finish):
+                return
+        if last_look:
+            return
+        sleep(POLL)
+
+
+def show(events: Iterable[Event], console: Console) -> Finish | None:
+    """Print the events as they come; the finish, or None where the run ended without one.
+
+    Give a console on stderr: stdout belongs to `--json`.
+    """
+    if not console.is_terminal:
+        return _print(events, console, lambda event: None)
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=console, transient=True) as progress:
+        return _print(events, console, _bar(progress))
+
+
+def round_line(event: Round) -> Text:
+    """`round  12/100  loss 0.213  auc 0.984  …  0.42 s  4/4 clients  ↓412 kB ↑410 kB · missing client-3`."""
+    width = len(str(event.rounds))
+    line = Text(f"round {event.round:{width}}/{event.rounds}  loss {text(measure('loss'), event.loss)}")
+    for m in headlines(event.metrics.keys() - {"loss"})[:MOST_METRICS]:
+        line.append(f"  {m.short} ").append(text(m, event.metrics[m.key]), "bold")
+
+    line.append(f"   {duration(event.seconds)}  ")
+    line.append(f"{event.answered}/{event.asked} clients", "" if event.answered == event.asked else "yellow")
+    line.append(f"  ↓{size(event.bytes_down)} ↑{size(event.bytes_up)}", "dim")
+
+    if event.missing:
+        line.append(f" · missing {', '.join(event.missing)}", "yellow")
+    for name, reason in event.refused.items():
+        line.append(f" · {name} refused: {first_line(reason)}", "red")
+    return line
+
+
+def _whole_lines(path: Path, place: int) -> list[bytes]:
+    if not path.exists():
+        return []
+    with path.open("rb") as file:
+        file.seek(place)
+        return [line for line in file if line.endswith(b"\n")]
+
+
+def _print(events: Iterable[Event], console: Console, advance: Callable[[Event], None]) -> Finish | None:
+    done, finish = 0, None
+    for event in events:
+        match event:
+            case Start():
+                line = _start_line(event)
+            case Round():
+                line, done = round_line(event), event.round
+            case Finish():
+                line, finish = _finish_line(event, done), event
+        console.print(line, soft_wrap=True)
+        advance(event)
+    return finish
+
+
+def _bar(progress: Progress) -> Callable[[Event], None]:
+    tasks: list[TaskID] = []
+
+    def advance(event: Event) -> None:
+        if isinstance(event, Start):
+            tasks.append(progress.add_task(f"{event.method} on {event.task}", total=event.rounds))
+        elif isinstance(event, Round):
+            tasks[:] = tasks or [progress.add_task("training", total=event.rounds)]
+            progress.update(tasks[-1], completed=event.round, total=event.rounds)
+
+    return advance
+
+
+def _start_line(event: Start) -> Text:
+    line = Text(f"{event.method} on {event.task}", "bold")
+    return line.append(
+        f" · model {event.model} · {event.rounds} rounds · seed {event.seed} · run {event.run}", "not bold dim"
+    )
+
+
+def _finish_line(event: Finish, done: int) -> Text:
+    if event.status == "completed":
+        return Text(f"completed after {done} rounds", "green")
+    return Text(f"failed after {done} rounds: {first_line(event.reason, 400)}", "bold red")

@@ -1,0 +1,111 @@
+"""A run as the report sees it: its folder, read."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from deploy.report.measures import EXAMPLES, Measure
+from server.artifacts import RunDirectory
+from server.events import Finish, Metrics, Result, Round, Start
+
+Status = Literal["completed", "failed", "unfinished"]
+
+
+@dataclass(frozen=True)
+class History:
+    """What is known of a run, finished or not.
+
+    Args:
+        run: Its id.
+        config: Dotted key -> value.
+        rounds: In order; where a resumed run did a round again, the later one.
+        result: None while the run goes on, or where it was killed.
+    """
+
+    run: str
+    config: dict[str, Any]
+    rounds: tuple[Round, ...]
+    status: Status
+    reason: str
+    started: float | None
+    result: Result | None
+
+    @property
+    def final(self) -> Metrics:
+        """Metrics of the final model, or of the last evaluated round so far."""
+        if self.result:
+            return self.result.metrics
+        return next((r.metrics for r in reversed(self.rounds) if r.metrics), {})
+
+    @property
+    def title(self) -> str:
+        """`fedrule on rules`."""
+        return f"{self.config.get('method', '?')} on {self.config.get('task', '?')}"
+
+    def series(self, key: str) -> tuple[list[int], list[float]]:
+        """Rounds and values of an evaluation metric."""
+        found = [(r.round, r.metrics[key]) for r in self.rounds if key in r.metrics]
+        return [x for x, _ in found], [y for _, y in found]
+
+
+def read(path: Path) -> History:
+    """Read the folder runs/<id>.
+
+    Raises:
+        ConfigError: There is no run.
+        DataError: Its result.json is not readable.
+    """
+    folder = RunDirectory(path.parent, path.name)
+    config, result = dict(_dotted(folder.config())), folder.result()
+    events = list(folder.events())
+    rounds = {event.round: event for event in events if isinstance(event, Round)}
+    starts = [event.time for event in events if isinstance(event, Start)]
+    end = events[-1] if events and isinstance(events[-1], Finish) else None
+    outcome = result or end
+    return History(
+        run=path.name,
+        config=config,
+        rounds=tuple(rounds[r] for r in sorted(rounds)),
+        status=outcome.status if outcome else "unfinished",
+        reason=outcome.reason if outcome else "",
+        started=starts[0] if starts else None,
+        result=result,
+    )
+
+
+def absences(rounds: tuple[Round, ...]) -> list[tuple[str, str, str]]:
+    """(client, why, rounds) for all that did not count, consecutive rounds as ranges: `12–15, 20`."""
+    when: dict[tuple[str, str], list[int]] = {}
+    for r in rounds:
+        for name in r.missing:
+            when.setdefault((name, "did not answer"), []).append(r.round)
+        for name, reason in r.refused.items():
+            when.setdefault((name, reason), []).append(r.round)
+    return [(name, why, _ranges(numbers)) for (name, why), numbers in when.items()]
+
+
+def client_values(history: History, m: Measure) -> list[float]:
+    """The metric, or the number of examples, of each client that has it."""
+    clients = history.result.clients.values() if history.result else ()
+    if m is EXAMPLES:
+        return [client.examples for client in clients]
+    return [client.metrics[m.key] for client in clients if not math.isnan(client.metrics.get(m.key, math.nan))]
+
+
+def _ranges(numbers: list[int]) -> str:
+    runs: list[list[int]] = []
+    for n in numbers:
+        if runs and n == runs[-1][1] + 1:
+            runs[-1][1] = n
+        else:
+            runs.append([n, n])
+    return ", ".join(str(a) if a == b else f"{a}–{b}" for a, b in runs)
+
+
+def _dotted(tree: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
+    leaves: list[tuple[str, Any]] = []
+    for key, value in tree.items():
+        leaves += _dotted(value, f"{prefix}{key}.") if isinstance(value, Mapping) else [(f"{prefix}{key}", value)]
+    return leaves

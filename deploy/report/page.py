@@ -1,0 +1,190 @@
+"""The page: what goes into it, section by section."""
+
+import math
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader
+
+from deploy.report import words
+from deploy.report.again import command
+from deploy.report.figures import client_spread, hit_rates, metric_curves, per_round
+from deploy.report.history import History, absences, client_values, read
+from deploy.report.measures import EXAMPLES, Measure, curve, headlines, in_order, text
+from server.events import Result, Round
+
+HERE = Path(__file__).parent
+MOST_CLIENTS = 200  # in a table of one row each
+_ARROW = {"lower": "↓", "higher": "↑", "": ""}
+_QUANTITIES: tuple[tuple[str, str, Callable[[Round], float]], ...] = (
+    ("Seconds", "From sending the model to having its successor.", lambda r: r.seconds),
+    ("Clients answered, %", "Of those asked in the round.", lambda r: 100 * r.answered / max(r.asked, 1)),
+    ("To the clients, MB", "Content sent, over all clients.", lambda r: r.bytes_down / 1e6),
+    ("From the clients, MB", "Content received, over all clients.", lambda r: r.bytes_up / 1e6),
+)
+_TOTALS: tuple[tuple[str, Callable[[Result], str]], ...] = (
+    ("Rounds", lambda r: str(r.rounds_done)),
+    ("Clients", lambda r: str(len(r.clients))),
+    ("Time", lambda r: words.duration(r.seconds)),
+    ("To the clients", lambda r: words.size(r.bytes_down)),
+    ("From the clients", lambda r: words.size(r.bytes_up)),
+)
+Section = dict[str, Any]
+
+
+def page(runs: Sequence[Path]) -> str:
+    """The whole document."""
+    histories = [read(path) for path in runs]
+    single = histories[0] if len(histories) == 1 else None
+    environment = Environment(loader=FileSystemLoader(HERE), autoescape=True)
+    return environment.get_template("page.html.jinja").render(
+        css=(HERE / "page.css").read_text("utf-8"),
+        title=single.title if single else f"{len(histories)} runs compared",
+        histories=histories,
+        labels=_labels(histories),
+        single=single,
+        cards=_cards(single) if single else [],
+        comparison=[] if single else _comparison(histories),
+        sections=[
+            section
+            for section in (_learning(histories), _lists(histories), _clients(histories), _rounds(histories))
+            if section
+        ],
+        statements=[(label, words.privacy(h.result.privacy)) for label, h in _labelled(histories) if h.result],
+        settings=_settings(histories),
+        reproduction=[_again(history) for history in histories],
+        duration=words.duration,
+        day=lambda seconds: f"{datetime.fromtimestamp(seconds):%-d %B %Y, %H:%M}",
+    )
+
+
+def _labels(histories: Sequence[History]) -> list[str]:
+    """The shortest names that tell the runs apart."""
+    methods = [str(h.config.get("method", "?")) for h in histories]
+    seeded = [f"{method}, seed {h.config.get('seed', '?')}" for method, h in zip(methods, histories, strict=True)]
+    names = ([*methods], [*seeded], [h.run for h in histories])
+    return next((labels for labels in names if len(set(labels)) == len(labels)), names[-1])
+
+
+def _labelled(histories: Sequence[History]) -> list[tuple[str, History]]:
+    return list(zip(_labels(histories), histories, strict=True))
+
+
+def _cards(history: History) -> list[dict[str, Any]]:
+    best = history.result.best if history.result else None
+    cards: list[dict[str, Any]] = []
+    for m in in_order(history.final):
+        value = text(m, history.final[m.key])
+        top = text(m, best.metrics[m.key]) if best and m.key in best.metrics else value
+        cards.append(
+            {"label": m.label, "arrow": _ARROW[m.better], "better": m.better, "value": value, "meaning": m.meaning}
+            | {
+                "headline": m.headline,
+                "best": f"{top} in round {best.round}, the best" if best and top != value else "",
+            }
+        )
+    return cards
+
+
+def _comparison(histories: Sequence[History]) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = []
+    for m in in_order(key for history in histories for key in history.final):
+        values = [history.final.get(m.key) for history in histories]
+        known = [value for value in values if value is not None and not math.isnan(value)]
+        best = {"lower": min, "higher": max}[m.better](known) if m.better and known else None
+        cells = [{"text": text(m, value), "best": value is not None and value == best} for value in values]
+        rows.append({"label": m.label, "arrow": _ARROW[m.better], "meaning": m.meaning, "cells": cells})
+    return rows + [_plain_row(label, value, histories) for label, value in _TOTALS]
+
+
+def _plain_row(label: str, value: Callable[[Result], str], histories: Sequence[History]) -> dict[str, Any]:
+    cells = [{"text": value(h.result) if h.result else "–", "best": False} for h in histories]
+    return {"label": label, "arrow": "", "meaning": "", "cells": cells}
+
+
+def _learning(histories: Sequence[History]) -> Section:
+    measures = headlines(key for history in histories for r in history.rounds for key in r.metrics)
+    figures = [_figure(m, metric_curves(histories, m), _curve_caption(m)) for m in measures]
+    note = "The global model after each round; a dot marks its best."
+    return _section("Learning", note, figures)
+
+
+def _curve_caption(m: Measure) -> str:
+    return "Solid: evaluation. Dashed: the clients' own training." if m.key == "loss" else m.meaning
+
+
+def _lists(histories: Sequence[History]) -> Section:
+    cuts = sorted({n for history in histories for n in curve(history.final)})
+    if len(cuts) < 3:
+        return {}
+    caption = "Share of held-out truth among the first N suggestions."
+    figure = {"title": "Hit rate at N", "arrow": "↑", "svg": hit_rates(histories), "caption": caption}
+    rows = [[f"the first {n}", *(_percent(curve(history.final).get(n)) for history in histories)] for n in cuts]
+    header = ["Of what is true, a person sees among", *_labels(histories)]
+    aside = {"kind": "numbers", "header": header, "rows": rows}
+    return _section("How long a list must be", "The final model, for lists of different lengths.", [figure]) | {
+        "aside": aside
+    }
+
+
+def _percent(share: float | None) -> str:
+    return "–" if share is None or math.isnan(share) else f"{100 * share:.1f} %"
+
+
+def _clients(histories: Sequence[History]) -> Section:
+    keys = {key for h in histories if h.result for client in h.result.clients.values() for key in client.metrics}
+    figures = []
+    for m in [*headlines(keys - {"loss"}), EXAMPLES]:
+        if any(client_values(history, m) for history in histories):
+            figures.append(_figure(m, client_spread(histories, m), m.meaning))
+    note = "The final model on each client's own data: an average can hide who gains nothing. Dashed: the median."
+    return _section("Clients", note, figures, _client_table(histories[0]) if len(histories) == 1 else None)
+
+
+def _client_table(history: History) -> dict[str, Any] | None:
+    clients = history.result.clients if history.result else {}
+    if not clients or len(clients) > MOST_CLIENTS:
+        return None
+    measures = in_order({key for client in clients.values() for key in client.metrics})
+    rows = [
+        [name, f"{c.examples:,}", *(text(m, c.metrics.get(m.key)) for m in measures)] for name, c in clients.items()
+    ]
+    header = ["Client", "Examples", *(m.short for m in measures)]
+    return {"title": f"All {len(clients)} clients", "kind": "numbers", "header": header, "rows": rows}
+
+
+def _rounds(histories: Sequence[History]) -> Section:
+    if not any(history.rounds for history in histories):
+        return {}
+    figures = [
+        {"title": title, "arrow": "", "caption": caption, "svg": per_round(histories, f"{title} per round", value)}
+        for title, caption, value in _QUANTITIES
+    ]
+    rows = [[*absence, label] for label, history in _labelled(histories) for absence in absences(history.rounds)]
+    header = ["Client", "Why its work did not count", "Rounds", "Run"]
+    table = {"title": f"{len(rows)} absences", "kind": "words", "header": header, "rows": rows} if rows else None
+    return _section("Rounds", "What each round took.", figures, table)
+
+
+def _settings(histories: Sequence[History]) -> list[dict[str, Any]]:
+    keys = sorted({key for history in histories for key in history.config}, key=lambda key: ("." in key, key))
+    rows = [(key, [str(history.config.get(key, "–")) for history in histories]) for key in keys]
+    return [{"key": key, "cells": cells, "differs": len(set(cells)) > 1} for key, cells in rows]
+
+
+def _again(history: History) -> dict[str, Any]:
+    facts = [("run", history.run), ("seed", history.config.get("seed", "?"))]
+    if history.result:
+        facts += [("model sha256", history.result.model_sha256)]
+        facts += [("versions", " · ".join(f"{name} {version}" for name, version in history.result.versions.items()))]
+    return {"command": command(history), "facts": facts}
+
+
+def _figure(m: Measure, svg: str, caption: str) -> dict[str, str]:
+    return {"title": m.label, "arrow": _ARROW[m.better], "svg": svg, "caption": caption}
+
+
+def _section(title: str, note: str, figures: list[dict[str, str]], table: dict[str, Any] | None = None) -> Section:
+    return {"title": title, "note": note, "figures": figures, "table": table} if figures else {}

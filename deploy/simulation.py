@@ -1,0 +1,143 @@
+"""A federation inside one process: no sockets, no Ray, deterministic; thousands of clients on a laptop.
+
+`InProcessGrid` is the Grid that the same server code talks to. Clients of a round train stacked in cohorts (see
+`client.cohort`), and with `together=1` one at a time: bit for bit what they compute as processes of their own.
+"""
+
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from flwr.app import Message, RecordDict
+from flwr.serverapp import Grid
+from flwr.supercore.run import Run
+from flwr.supercore.task_identity import TaskIdentity
+
+from client.app import failure, respond
+from client.cohort import train
+from client.data.rules.homes import Dataset
+from client.data.rules.partition import partition
+from client.policy import Policy
+from client.session import Session
+from client.state import MemoryStore
+from client.tasks.rules import RulesLearner
+from common.config import RunConfig
+from common.errors import FedloomError
+from common.tasks.rules import Catalogue
+from common.wire.codec import decode, encode
+from common.wire.messages import TRAIN, TrainReply, TrainRequest
+from server.events import Result
+from server.run import run
+
+TOGETHER = 32
+"""Clients that train stacked, alike in size; larger cohorts pad more and outgrow the processor's cache."""
+
+
+def simulate(config: RunConfig, dataset: Dataset, runs: Path, *, clients: int = 0, together: int = 0) -> Result:
+    """`simulate_clients` with one client per home of a data set, in their order, or its homes dealt to `clients` clients."""
+    shares = partition(dataset.homes, clients, seed=0) if clients else [(home,) for home in dataset.homes]
+    return simulate_clients(config, [replace(dataset, homes=share) for share in shares], runs, together=together)
+
+
+def simulate_clients(config: RunConfig, parts: Sequence[Dataset], runs: Path, *, together: int = 0) -> Result:
+    """Train with one client per part.
+
+    Args:
+        config: The run.
+        parts: Each client's homes, all read under the run's catalogue.
+        runs: Folder of run folders.
+        together: Clients that train stacked; 0 chooses: one at a time for up to 16 clients, else `TOGETHER`.
+    """
+    sessions = {node: _session(node, homes) for node, homes in enumerate(parts, start=1)}
+    stacked = together or (1 if len(sessions) <= 16 else TOGETHER)
+    return run(InProcessGrid(sessions, stacked), config, runs)
+
+
+def _session(node: int, data: Dataset) -> Session:
+    def learner(config: RunConfig, catalogue: Catalogue) -> RulesLearner:
+        return RulesLearner(config, catalogue, data.homes)
+
+    return Session(f"client-{node - 1}", learner, MemoryStore(), Policy(allow_counts=True))
+
+
+class InProcessGrid(Grid):
+    """Clients as objects; a message is answered when it is pushed.
+
+    Args:
+        sessions: Clients by node id.
+        together: How many train stacked.
+    """
+
+    def __init__(self, sessions: Mapping[int, Session], together: int) -> None:
+        self._sessions, self._together = sessions, together
+        self._replies: dict[str, Message] = {}
+        self._ids = itertools.count(1)
+        TaskIdentity.task_id, TaskIdentity.run_id, TaskIdentity.node_id = 1, 1, 1
+
+    def push_messages(self, messages: Iterable[Message]) -> list[str]:
+        """Answer all messages; requests to train from the same model are worked on in cohorts."""
+        messages = list(messages)
+        for message in messages:
+            message.metadata.__dict__["_message_id"] = str(next(self._ids))
+        same_content: dict[int, list[Message]] = {}
+        for message in messages:
+            if message.metadata.message_type == TRAIN:
+                same_content.setdefault(id(message.content), []).append(message)
+            else:
+                self._keep([respond(self._sessions[message.metadata.dst_node_id], message)])
+        for same in same_content.values():
+            self._keep(self._train(same))
+        return [m.metadata.message_id for m in messages]
+
+    def pull_messages(self, message_ids: Iterable[str]) -> list[Message]:
+        """Hand out the replies."""
+        return [self._replies.pop(identity) for identity in list(message_ids) if identity in self._replies]
+
+    def get_node_ids(self) -> list[int]:
+        """All clients; nobody is ever away."""
+        return list(self._sessions)
+
+    def send_and_receive(self, messages: Iterable[Message], *, timeout: float | None = None) -> list[Message]:
+        """Push, then pull."""
+        return self.pull_messages(self.push_messages(messages))
+
+    def create_message(
+        self, content: RecordDict, message_type: str, dst_node_id: int, group_id: str, ttl: float | None = None
+    ) -> Message:
+        """See Flower's Grid."""
+        return Message(content, dst_node_id, message_type, ttl=ttl, group_id=group_id)
+
+    @property
+    def run(self) -> Run:
+        """There is no Flower run behind a simulation."""
+        raise FedloomError("an in-process federation has no Flower run")
+
+    def set_run(self, run: Run) -> None:
+        """Nothing to set."""
+
+    def _train(self, messages: list[Message]) -> list[Message]:
+        """Train from one model in cohorts of clients of like size, so that little of what is stacked is padding."""
+        request = decode(TrainRequest, messages[0].content)
+        sessions = [self._sessions[m.metadata.dst_node_id] for m in messages]
+        try:
+            algorithm = sessions[0].config(request.enrolment).chosen
+            members = [session.member(request) for session in sessions]
+        except FedloomError as error:
+            return [failure(m, error) for m in messages]
+        by_size = sorted(range(len(members)), key=lambda k: members[k].learner.size)
+        replies = []
+        for first in range(0, len(by_size), self._together):
+            cohort = by_size[first : first + self._together]
+            outcomes = train(algorithm, [members[k] for k in cohort])
+            replies += [_answer(messages[k], outcome) for k, outcome in zip(cohort, outcomes, strict=True)]
+        return replies
+
+    def _keep(self, replies: Iterable[Message]) -> None:
+        self._replies |= {reply.metadata.reply_to_message_id: reply for reply in replies}
+
+
+def _answer(message: Message, outcome: TrainReply | FedloomError) -> Message:
+    return (
+        failure(message, outcome) if isinstance(outcome, FedloomError) else Message(encode(outcome), reply_to=message)
+    )

@@ -1,0 +1,81 @@
+"""What a run came to, in a table for a terminal or in plain lines for a log."""
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import median
+
+from rich.box import HORIZONTALS
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from deploy.report.measures import Measure, in_order, text
+from deploy.report.words import duration, privacy, size
+from server.events import Result
+
+
+def print_summary(result: Result, report: Path | None, console: Console) -> None:
+    """Print to a console on stderr; `report` is named where it was written."""
+    if not console.is_terminal:
+        for line in summary_lines(result, report):
+            console.print(Text(line), soft_wrap=True)
+        return
+    table = Table(
+        box=HORIZONTALS, title=_title(result), title_justify="left", title_style="bold", show_edge=False, pad_edge=False
+    )
+    for i, column in enumerate(_header(result)):
+        table.add_column(column, justify="right" if i else "left", no_wrap=True)
+    for row in _rows(result):
+        table.add_row(row[0], Text(row[1], "bold"), *row[2:])
+    console.print(table)
+    for name, value in _facts(result, report):
+        console.print(Text(f"{name:<8} ", "dim").append(value, "not dim"), soft_wrap=True)
+
+
+def summary_lines(result: Result, report: Path | None) -> list[str]:
+    """The same as aligned plain text."""
+    rows = [_header(result), *_rows(result)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]) for row in rows]
+    return [_title(result), *lines, *(f"{name:<8} {value}" for name, value in _facts(result, report))]
+
+
+def spread(result: Result, m: Measure) -> tuple[float, float, float] | None:
+    """Least, median and greatest value of a metric over the clients that have it."""
+    values = [client.metrics.get(m.key, math.nan) for client in result.clients.values()]
+    values = [value for value in values if not math.isnan(value)]
+    return (min(values), median(values), max(values)) if values else None
+
+
+def _title(result: Result) -> str:
+    what = f"{result.method} on {result.task} · model {result.model} · {result.status}"
+    return f"{what} · {result.rounds_done}/{result.rounds} rounds · {len(result.clients)} clients"
+
+
+def _header(result: Result) -> Sequence[str]:
+    best = f"best (round {result.best.round})" if result.best else "best"
+    return ("metric", "final", best, "clients min", "median", "max")
+
+
+def _rows(result: Result) -> list[Sequence[str]]:
+    return [_row(result, m) for m in in_order(result.metrics)]
+
+
+def _row(result: Result, m: Measure) -> Sequence[str]:
+    arrow = {"lower": " ↓", "higher": " ↑", "": ""}[m.better]
+    best = result.best.metrics.get(m.key) if result.best else None
+    over_clients = spread(result, m) or (None, None, None)
+    return (m.label + arrow, text(m, result.metrics[m.key]), text(m, best), *(text(m, value) for value in over_clients))
+
+
+def _facts(result: Result, report: Path | None) -> list[tuple[str, str]]:
+    facts = {
+        "reason": result.reason,
+        "time": duration(result.seconds),
+        "traffic": f"{size(result.bytes_down)} to the clients, {size(result.bytes_up)} from them",
+        "privacy": privacy(result.privacy),
+        "model": f"sha256 {result.model_sha256[:16]}…" if result.model_sha256 else "",
+        "report": str(report or ""),
+    }
+    return [(name, value) for name, value in facts.items() if value]

@@ -1,0 +1,144 @@
+"""Flower's own server process, `flower-superlink`: started as it comes, and waited for until it answers."""
+
+import http.client
+import os
+import ssl
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from common.errors import RunError
+from deploy.certificates import Certificates
+from deploy.processes import Child, Processes, require_free_port
+
+START_DEADLINE = 60.0  # seconds
+LOOPBACK = "127.0.0.1"
+
+
+@dataclass(frozen=True)
+class SuperLinkSettings:
+    """How to run a SuperLink.
+
+    Args:
+        folder: Where its log and database go; made if missing.
+        certificates: The server's certificate; None serves unencrypted, for experiments on one machine.
+        authenticate: Admit only nodes whose key is registered; needs certificates.
+        database: Keep state in an SQLite file in `folder`, so that a restart loses no run and no registration.
+        host: Where the Fleet API, which clients join, listens.
+        port: Its port (`--port` of fedloom).
+        control_host: Where the Control and Runtime API listens. Who reaches it can start runs: keep it local.
+        control_port: Its port (`--control-port` of fedloom).
+        environment: Added to the server's environment. Flower hands it on to every ServerApp it starts.
+    """
+
+    folder: Path
+    certificates: Certificates | None = None
+    authenticate: bool = False
+    database: bool = False
+    host: str = LOOPBACK
+    port: int = 9092
+    control_host: str = LOOPBACK
+    control_port: int = 8000
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def log(self) -> Path:
+        """Where the SuperLink and the ServerApps it starts write what they have to say."""
+        return self.folder / "superlink.log"
+
+    @property
+    def address(self) -> str:
+        """`host:port` that clients on this machine join."""
+        return _address(self.host, self.port)
+
+    @property
+    def control_address(self) -> str:
+        """`host:port` of the Control API, as seen from this machine."""
+        return _address(self.control_host, self.control_port)
+
+
+def flower_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Our environment for a Flower process: no telemetry, nothing installed at run time, this Python's programs first."""
+    programs = str(Path(sys.executable).parent)
+    quiet = ("FLWR_DISABLE_UPDATE_CHECK", "FLWR_DISABLE_RUNTIME_DEPENDENCY_INSTALLATION")
+    return {
+        **os.environ,
+        **dict.fromkeys(quiet, "1"),
+        "FLWR_TELEMETRY_ENABLED": "0",
+        "PATH": os.pathsep.join((programs, os.environ.get("PATH", os.defpath))),
+        **(extra or {}),
+    }
+
+
+def flower_program(name: str) -> Path:
+    """The program of that name that belongs to this Python."""
+    return Path(sys.executable).parent / name
+
+
+def start_superlink(processes: Processes, settings: SuperLinkSettings) -> Child:
+    """Start a SuperLink and wait until it serves.
+
+    Raises:
+        ConfigError: One of its ports is taken; names the port and the option that changes it.
+        RunError: It ended, or did not answer within a minute; quotes its log.
+    """
+    require_free_port(settings.host, settings.port, "--port")
+    require_free_port(settings.control_host, settings.control_port, "--control-port")
+    settings.folder.mkdir(parents=True, exist_ok=True)
+    environment = flower_environment({"FLWR_HOME": str(settings.folder / "flwr"), **settings.environment})
+    child = processes.start("the SuperLink", _command(settings), log=settings.log, environment=environment)
+
+    end = time.monotonic() + START_DEADLINE
+    while not is_healthy(settings):
+        child.check()
+        if time.monotonic() > end:
+            raise RunError(f"the SuperLink did not answer within {START_DEADLINE:.0f} s; see {settings.log}")
+        time.sleep(0.1)
+    return child
+
+
+def is_healthy(settings: SuperLinkSettings) -> bool:
+    """Whether the SuperLink answers, under its certificate if it has one."""
+    host, port = settings.control_address.rsplit(":", 1)
+    line: http.client.HTTPConnection
+    if settings.certificates is None:
+        line = http.client.HTTPConnection(host.strip("[]"), int(port), timeout=5)
+    else:
+        trust = ssl.create_default_context(cafile=settings.certificates.ca)
+        line = http.client.HTTPSConnection(host.strip("[]"), int(port), timeout=5, context=trust)
+    try:
+        line.request("GET", "/health")
+        return line.getresponse().status == http.client.OK
+    except ssl.SSLCertVerificationError as error:
+        raise RunError(f"the SuperLink's own certificate fails: {error.verify_message}; make a new one") from None
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        line.close()
+
+
+def _command(settings: SuperLinkSettings) -> list[str | Path]:
+    command: list[str | Path] = [flower_program("flower-superlink"), "--disable-runtime-dependency-installation"]
+    command += ["--isolation", "subprocess", "--host", settings.control_host, "--port", str(settings.control_port)]
+    command += ["--fleet-api-address", _bracketed(settings.host, settings.port)]
+    if settings.certificates is None:
+        command.append("--insecure")
+    else:
+        command += ["--ssl-ca-certfile", settings.certificates.ca, "--ssl-certfile", settings.certificates.server]
+        command += ["--ssl-keyfile", settings.certificates.server_key]
+    if settings.authenticate:
+        command.append("--enable-supernode-auth")
+    if settings.database:
+        command += ["--database", settings.folder / "superlink.sqlite"]
+    return command
+
+
+def _address(host: str, port: int) -> str:
+    """How this machine reaches what listens on `host`: a wildcard is not an address to connect to."""
+    return _bracketed({"0.0.0.0": LOOPBACK, "::": "::1"}.get(host, host), port)
+
+
+def _bracketed(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

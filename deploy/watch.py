@@ -1,0 +1,149 @@
+"""A submitted run, watched to its end: the live lines, the result, the report."""
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rich.console import Console
+
+from common.errors import RunError
+from deploy.control import Control
+from deploy.processes import Child, Processes
+from deploy.progress import follow, show
+from deploy.report import render
+from deploy.report.words import first_line
+from deploy.summary import print_summary
+from server.artifacts import RunDirectory
+from server.events import Result
+
+ASK_EVERY = 10.0  # seconds of silence after which Flower is asked whether the run still goes on
+MOST_UNANSWERED = 3  # questions in a row; a busy machine may fail to answer one
+ADMIT_EVERY = 2.0  # seconds between two looks for keys that were registered meanwhile
+
+
+@dataclass
+class Pulse:
+    """Looks after a federation while its run goes on, and says whether it still does.
+
+    Args:
+        control: The SuperLink; asked only after a silence, since each question costs a second.
+        run_id: Flower's number of the run.
+        processes: Those of this federation that run here. Once a round is done, only the server's is needed.
+        server: The SuperLink's own, if it is one of them.
+        metrics: The run's events.
+        start: Bytes of them that were there before.
+        nodes: Folder of public keys; one that appears there is admitted.
+        console: Told of clients that ended and of keys that were admitted.
+    """
+
+    control: Control
+    run_id: int
+    processes: Processes
+    server: Child | None
+    metrics: Path
+    start: int
+    nodes: Path | None
+    console: Console
+    admitted: set[Path] = field(default_factory=set)
+    asked: float = 0.0
+    looked: float = 0.0
+    told: str = ""
+    unanswered: int = 0
+
+    def __call__(self) -> bool:
+        """True while the run goes on.
+
+        Raises:
+            RunError: The server has ended or no longer answers, or a client has ended before the first round was done.
+        """
+        self._look_after_processes()
+        self._admit()
+        written = self.metrics.stat().st_mtime if self.metrics.exists() else 0.0
+        now = time.time()
+        if now - max(written, self.asked) < ASK_EVERY:
+            return True
+        self.asked = now
+        try:
+            going_on = not self.control.status(self.run_id).startswith("finished")
+        except RunError:
+            self.unanswered += 1
+            if self.unanswered == MOST_UNANSWERED:
+                raise
+            return True
+        self.unanswered = 0
+        return going_on
+
+    def _look_after_processes(self) -> None:
+        if self.server is not None:
+            self.server.check()
+        try:
+            self.processes.check()
+        except RunError as error:
+            if not self._under_way():
+                raise
+            line = first_line(str(error)).partition(";")[0]
+            if line != self.told:
+                self.console.print(f"{line}; the run goes on without it", style="yellow", markup=False, soft_wrap=True)
+            self.told = line
+
+    def _under_way(self) -> bool:
+        """Whether this run has done a round: its start was noted, and something more."""
+        if not self.metrics.exists():
+            return False
+        with self.metrics.open("rb") as events:
+            events.seek(self.start)
+            return len(events.readlines()) > 1
+
+    def _admit(self) -> None:
+        if self.nodes is None or time.monotonic() < self.looked + ADMIT_EVERY:
+            return
+        for key in sorted(set(self.nodes.glob("*.pub")) - self.admitted):
+            self.admitted.add(key)
+            try:
+                self.control.register(key)
+                self.console.print(f"admitted {key.name}", highlight=False, markup=False)
+            except RunError as error:
+                self.console.print(str(error), style="yellow", markup=False, soft_wrap=True)
+        self.looked = time.monotonic()
+
+
+def watch(pulse: Pulse, folder: RunDirectory, log: Path | None, console: Console) -> Result:
+    """Show the run's rounds as they come, then its result.
+
+    Raises:
+        RunError: The run ended without a result.
+    """
+    show(follow(pulse.metrics, pulse.start, pulse), console)
+    result = folder.result()
+    if result is None:
+        where = f"{log} says why" if log else "the SuperLink's log says why"
+        raise RunError(f"the run ended before it could write a result: {where}")
+    return conclude(result, folder, console)
+
+
+def watch_here(work: Callable[[], Result], folder: RunDirectory, console: Console) -> Result:
+    """Do the work in this thread while another shows the run's rounds, then show its result."""
+    metrics = folder.path / "metrics.jsonl"
+    start = metrics.stat().st_size if metrics.exists() else 0
+    over = threading.Event()
+    events = follow(metrics, start, lambda: not over.is_set())
+    display = threading.Thread(target=show, args=(events, console), daemon=True)
+    display.start()
+    try:
+        result = work()
+    except KeyboardInterrupt:
+        console.print(f"\nstopped; go on with --resume {folder.path.name}", highlight=False, markup=False)
+        raise
+    finally:
+        over.set()
+        display.join()
+    return conclude(result, folder, console)
+
+
+def conclude(result: Result, folder: RunDirectory, console: Console) -> Result:
+    """Write the report and print the result."""
+    report = render([folder.path], folder.path / "report.html")
+    print_summary(result, report, console)
+    return result

@@ -1,0 +1,1 @@
+"""The federation's server: a Flower ServerApp, its strategies and its records."""

@@ -1,0 +1,20 @@
+"""The Flower ServerApp: parse -> build -> start -> save."""
+
+from flwr.app import Context
+from flwr.serverapp import Grid, ServerApp
+
+from common.config import RunConfig, flatten, parse
+from server.run import run
+from server.settings import ServerSettings
+from server.uploads import LONGEST_UPLOAD, quick_uploads
+
+app = ServerApp()
+
+
+@app.main()
+def main(grid: Grid, context: Context) -> None:
+    """Train as the run's configuration says; what comes of it lies in the run's folder."""
+    declared = flatten(RunConfig())  # Flower hands on all that pyproject.toml declares, also of methods not chosen
+    config = parse({key: value for key, value in context.run_config.items() if value != declared.get(key)})
+    with quick_uploads(min(config.federation.deadline, LONGEST_UPLOAD)):
+        run(grid, config, ServerSettings().runs)

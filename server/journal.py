@@ -1,0 +1,146 @@
+"""The run's diary: turns what happens in rounds into events, checkpoints and the final result."""
+
+import time
+from dataclasses import asdict
+from importlib.metadata import version
+from platform import python_version
+from typing import Any, Literal
+
+from common.arrays import Arrays, sha256
+from common.config import RunConfig
+from server.artifacts import Checkpoint, RunDirectory
+from server.enrolment import Enrolment
+from server.evaluation import Evaluation
+from server.events import Best, Client, Finish, Metrics, Privacy, Result, Round, Start
+from server.grid import Exchange
+from server.state import RunState
+from server.strategies.round import Trained
+
+UNPROTECTED = Privacy(
+    unit="none",
+    mechanism="none: model updates leave clients unclipped and without noise; data stay, what updates reveal is not bounded",
+    epsilon_spent_max=None,
+    delta=None,
+    uncovered=["model updates", "training losses", "metrics", "numbers of records", "who takes part and when"],
+)
+"""What is claimed of a run without differential privacy: nothing."""
+
+
+class Journal:
+    """Writes the run's folder as rounds go by."""
+
+    def __init__(self, folder: RunDirectory, config: RunConfig, enrolment: Enrolment) -> None:
+        self._folder, self._config, self._enrolment = folder, config, enrolment
+        self._started = time.monotonic()
+        self._trained: Trained | None = None
+        self._exchanges: list[Exchange] = []
+        self._bytes = (0, 0)
+        self._told: set[int] = set()
+        self._best: Best | None = None
+        self._last = Evaluation({}, {})
+
+    def go_on(self, so_far: dict[str, Any]) -> None:
+        """Take up the account that a checkpoint holds."""
+        self._bytes = (so_far["bytes"][0], so_far["bytes"][1])
+        self._started -= so_far["seconds"]
+        self._best = Best(**so_far["best"]) if so_far["best"] else None
+
+    def start(self, state: RunState) -> None:
+        """Note that the run begins, or goes on."""
+        c = self._config
+        self._folder.append(
+            Start(run=c.run_id, method=c.method, task=c.task, model=c.model, seed=c.seed, rounds=c.rounds)
+        )
+        if not state.round:
+            self._checkpoint(state)
+
+    def exchanged(self, exchange: Exchange) -> None:
+        """Note a round trip to the clients; called for every one, before what it brought is worked on."""
+        self._exchanges.append(exchange)
+
+    def trained(self, trained: Trained) -> None:
+        """Note a training step and checkpoint it."""
+        self._trained = trained
+        self._checkpoint(trained.state)
+
+    def evaluated(self, number: int, evaluation: Evaluation) -> None:
+        """Note an evaluation, empty in rounds without one, and write the round's line."""
+        if evaluation.metrics:
+            self._last = evaluation
+            loss = evaluation.metrics.get("loss")
+            other_split = number == self._config.rounds and self._config.tasks.rules.validation_share > 0
+            if loss is not None and not other_split and (self._best is None or loss < self._best.metrics["loss"]):
+                self._best = Best(round=number, metrics=dict(evaluation.metrics))
+        if self._trained is not None:
+            self._folder.append(self._line(self._trained, evaluation.metrics))
+        self._trained, self._exchanges = None, []
+
+    def _line(self, trained: Trained, metrics: Metrics) -> Round:
+        training, name = self._exchanges[0], self._enrolment.roster.name
+        down, up = sum(e.bytes_down for e in self._exchanges), sum(e.bytes_up for e in self._exchanges)
+        self._bytes = (self._bytes[0] + down, self._bytes[1] + up)
+        return Round(
+            round=trained.state.round,
+            rounds=self._config.rounds,
+            loss=trained.loss,
+            metrics=dict(metrics),
+            seconds=sum(e.seconds for e in self._exchanges),
+            answered=len(training.replies) - len(trained.rejected),
+            asked=len(training.asked),
+            missing=sorted(name(node) for node in training.missing),
+            refused=self._new_refusals() | trained.rejected,
+            bytes_down=down,
+            bytes_up=up,
+        )
+
+    def _new_refusals(self) -> dict[str, str]:
+        """Nodes that turned the invitation down since the last line, with their reasons."""
+        roster = self._enrolment.roster
+        new = {roster.name(node): reason for node, reason in roster.refused.items() if node not in self._told}
+        self._told |= roster.refused.keys()
+        return new
+
+    def finish(self, state: RunState, status: Literal["completed", "failed"], reason: str = "") -> Result:
+        """Write what the run came to."""
+        clients = self._enrolment.roster.clients.values()
+        examples = {c.name: c.examples for c in clients}
+        result = Result(
+            run=self._config.run_id,
+            method=self._config.method,
+            task=self._config.task,
+            model=self._config.model,
+            seed=self._config.seed,
+            rounds=self._config.rounds,
+            rounds_done=state.round,
+            status=status,
+            reason=reason,
+            metrics=dict(self._last.metrics),
+            best=self._best,
+            clients={n: Client(examples=examples.get(n, 0), metrics=m) for n, m in self._last.clients.items()},
+            seconds=time.monotonic() - self._started,
+            bytes_down=self._bytes[0],
+            bytes_up=self._bytes[1],
+            privacy=UNPROTECTED,
+            model_sha256=sha256(state.model),
+            versions={**{p: version(p) for p in ("fedloom", "flwr", "torch")}, "python": python_version()},
+        )
+        self._folder.write_result(result)
+        self._folder.append(Finish(status=status, reason=reason))
+        return result
+
+    def _checkpoint(self, state: RunState) -> None:
+        groups: dict[str, Arrays] = {"model": state.model, "statics": state.statics, **state.memory}
+        seconds = time.monotonic() - self._started
+        so_far = {"bytes": list(self._bytes), "seconds": seconds, "best": self._best and asdict(self._best)}
+        about = {"counted": state.counted, "journal": so_far}
+        best = self._best.round if self._best else 0
+        self._folder.save_checkpoint(Checkpoint(state.round, self._config.seed, groups, about), best)
+        header = {"method": self._config.method, "task": self._config.task, "round": str(state.round)}
+        self._folder.save_model({**state.model, **state.statics}, header)
+
+
+def restore(checkpoint: Checkpoint) -> RunState:
+    """The state that a checkpoint holds."""
+    groups = dict(checkpoint.groups)
+    model, statics = groups.pop("model"), groups.pop("statics", {})
+    return RunState(checkpoint.round, model, groups, statics, dict(checkpoint.state["counted"]))

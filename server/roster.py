@@ -1,0 +1,55 @@
+"""Who takes part: nodes that enrolled under a stable name, and those that refused, with their reasons."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Client:
+    """An enrolled client."""
+
+    name: str
+    node: int
+    enrolment: str
+    examples: int
+
+
+@dataclass
+class Roster:
+    """Nodes by what they answered to the invitation."""
+
+    clients: dict[int, Client] = field(default_factory=dict)
+    refused: dict[int, str] = field(default_factory=dict)
+    present: frozenset[int] = frozenset()
+    """Nodes that were online when strangers were last looked for."""
+
+    def strangers(self, online: Iterable[int]) -> list[int]:
+        """Nodes to invite: online, neither enrolled nor known to refuse; who left may be asked again when back."""
+        self.present = frozenset(online)
+        self.refused = {node: reason for node, reason in self.refused.items() if node in self.present}
+        return sorted(self.present - self.clients.keys() - self.refused.keys())
+
+    def enrol(self, client: Client) -> None:
+        """Take a client in; a name belongs to the node that came first, and to its successor once that node left."""
+        holder = next((c for c in self.clients.values() if c.name == client.name and c.node != client.node), None)
+        if holder is not None and holder.node in self.present:
+            self.refused[client.node] = (
+                f"another node is already enrolled as '{client.name}'; give this one its own --name"
+            )
+            return
+        if holder is not None:
+            self.forget(holder.node)
+        self.clients[client.node] = client
+
+    def forget(self, node: int) -> None:
+        """Drop a client, to invite it anew at the next round."""
+        self.clients.pop(node, None)
+
+    def able(self, online: Iterable[int]) -> dict[str, Client]:
+        """Enrolled clients that are online and have something to train on, by name."""
+        present = set(online)
+        return {c.name: c for n, c in self.clients.items() if n in present and c.examples > 0}
+
+    def name(self, node: int) -> str:
+        """A node's name for people."""
+        return self.clients[node].name if node in self.clients else f"node {node}"

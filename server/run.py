@@ -1,0 +1,91 @@
+"""One run on the server, from configuration to result; the same over TLS gRPC, in Flower's simulation and in process."""
+
+import json
+import logging
+from pathlib import Path
+from typing import Any
+
+from flwr.serverapp import Grid
+
+from common.config import RunConfig, flatten, to_json
+from common.errors import ConfigError, FedloomError
+from common.models import build_model, parameters
+from common.tasks.rules import Catalogue
+from common.tasks.rules_demo import demo_catalogue
+from common.wire.codec import to_record
+from common.wire.messages import EnrolRequest
+from server.artifacts import RunDirectory, fresh_run_id
+from server.enrolment import Enrolment
+from server.events import Result
+from server.grid import PollingGrid, RoundLimits
+from server.journal import Journal, restore
+from server.state import RunState
+from server.statistics import sum_counts
+from server.strategies import build_strategy
+
+
+def run(grid: Grid, config: RunConfig, runs: Path) -> Result:
+    """Train to the end and leave everything in `runs/<id>/`.
+
+    Raises:
+        FedloomError: The run could not go on; its last good model and a result saying why are in its folder.
+    """
+    logging.getLogger("flwr").setLevel(logging.WARNING)  # Flower tells of every step; our lines are one a round
+    config = config if config.run_id else config.model_copy(update={"run_id": fresh_run_id(config.method, config.task)})
+    catalogue = read_catalogue(config)
+    folder, state, so_far = _open(config, catalogue, runs)
+
+    federation = config.federation
+    limits = RoundLimits(federation.min_replies, federation.deadline, federation.patience)
+    invitation = EnrolRequest(config.run_id, to_json(config), catalogue.to_json())
+    quiet = PollingGrid(grid, limits)
+    enrolment = Enrolment(invitation, federation.wait, lambda messages: quiet.send_and_receive(messages))
+    journal = Journal(folder, config, enrolment)
+    if so_far:
+        journal.go_on(so_far)
+    strategy = build_strategy(
+        config.chosen,
+        config=config,
+        state=state,
+        enrolment=enrolment,
+        on_trained=journal.trained,
+        on_evaluated=journal.evaluated,
+    )
+    journal.start(state)
+    try:
+        enrolment.assemble(grid, federation.min_clients)
+        if config.tasks.rules.count_offset and not state.statics:
+            strategy.state = sum_counts(quiet, enrolment.roster, state)
+        left = config.rounds - state.round
+        noted = PollingGrid(grid, limits, on_exchange=journal.exchanged)
+        strategy.start(noted, to_record(state.model), num_rounds=left, timeout=federation.deadline)
+    except FedloomError as error:
+        journal.finish(strategy.state, "failed", str(error))
+        raise
+    return journal.finish(strategy.state, "completed")
+
+
+def read_catalogue(config: RunConfig) -> Catalogue:
+    """The task's public vocabulary.
+
+    Raises:
+        ConfigError: The file is not there.
+    """
+    if config.catalogue == "demo":
+        return demo_catalogue()
+    try:
+        return Catalogue.from_json(Path(config.catalogue).read_text("utf-8"))
+    except OSError as error:
+        raise ConfigError(f"catalogue {config.catalogue}: {error.strerror}") from None
+
+
+def _open(config: RunConfig, catalogue: Catalogue, runs: Path) -> tuple[RunDirectory, RunState, dict[str, Any]]:
+    """The run's folder, new or resumed, where the run stands, and the journal's account so far."""
+    folder = RunDirectory(runs, config.run_id)
+    fresh = RunState(0, parameters(build_model(config, catalogue)))
+    if not config.resume:
+        folder.create(flatten(config), json.loads(catalogue.to_json()))
+        return folder, fresh, {}
+    folder.config()
+    checkpoint = folder.load_latest()
+    return (folder, restore(checkpoint), checkpoint.state["journal"]) if checkpoint else (folder, fresh, {})

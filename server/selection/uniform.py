@@ -1,0 +1,19 @@
+"""Uniform cohorts: pure functions of (seed, round, names)."""
+
+import math
+from collections.abc import Collection
+
+import numpy as np
+
+
+def cohort(seed: int, round_number: int, clients: Collection[str], share: float, at_least: int) -> list[str]:
+    """Draw ⌈share·K⌉ of the K clients (at least `at_least`, at most all), in the order of their names.
+
+    The draw depends on seed, round and names only: not on node ids, arrival order or clocks.
+    """
+    names = sorted(clients)
+    size = min(len(names), max(at_least, math.ceil(share * len(names))))
+    if size == len(names):
+        return names
+    rng = np.random.default_rng([seed, round_number])
+    return sorted(rng.choice(names, size=size, replace=False).tolist())

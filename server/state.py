@@ -1,0 +1,27 @@
+"""The server's whole memory of a run as one frozen value, which a checkpoint writes and `--resume` reads."""
+
+from dataclasses import dataclass, field, replace
+
+from common.arrays import Arrays
+from server.aggregation.moments import Memory
+
+
+@dataclass(frozen=True)
+class RunState:
+    """After `round` rounds."""
+
+    round: int
+    model: Arrays
+    memory: Memory = field(default_factory=dict)
+    """What the method keeps, by group."""
+    statics: Arrays = field(default_factory=dict)
+    """Untrained inputs of the model, such as summed counts."""
+    counted: dict[str, int] = field(default_factory=dict)
+    """Client -> last round in which its reply entered the mean."""
+
+    def next(self, model: Arrays, memory: Memory, clients: list[str]) -> "RunState":
+        """The state after one more round in which these clients counted."""
+        number = self.round + 1
+        return replace(
+            self, round=number, model=model, memory=memory, counted={**self.counted, **dict.fromkeys(clients, number)}
+        )

@@ -1,0 +1,38 @@
+"""Sums over clients that a model's offset is made of; asked for only when the run's options say so."""
+
+import logging
+from dataclasses import replace
+
+from flwr.app import Message
+
+from common.arrays import Arrays, add, check_like
+from common.errors import QuorumError, WireError
+from common.wire.codec import decode, encode
+from common.wire.messages import COUNTS, CountsReply, CountsRequest
+from server.grid import PollingGrid
+from server.roster import Roster
+from server.state import RunState
+
+log = logging.getLogger("fedloom.server")
+
+
+def sum_counts(grid: PollingGrid, roster: Roster, state: RunState) -> RunState:
+    """The state with the sum of all clients' counts among its statics; who joins later is not in it.
+
+    Raises:
+        QuorumError: No client shared its counts.
+    """
+    clients = sorted(roster.able(grid.get_node_ids()).values(), key=lambda client: client.name)
+    asked = [Message(encode(CountsRequest(c.enrolment)), c.node, COUNTS) for c in clients]
+    total: Arrays = {}
+    for reply in filter(Message.has_content, grid.send_and_receive(asked)):
+        try:
+            counts = decode(CountsReply, reply.content).counts
+            check_like(counts, total or counts, "counts")
+        except WireError as error:
+            log.warning("%s: its counts are left out: %s", roster.name(reply.metadata.src_node_id), error)
+            continue
+        total = add(total, counts) if total else counts
+    if not total:
+        raise QuorumError("no client shared its counts; set tasks.rules.count-offset=false to do without them")
+    return replace(state, statics=total)

@@ -1,0 +1,23 @@
+"""FedAdam and FedYogi on the server (Reddi et al. 2021, Algorithm 2)."""
+
+from typing import Any, Literal
+
+from common.algorithms import FedAdam, FedYogi
+from common.arrays import Arrays, scale, sub
+from server.aggregation.moments import Memory, adaptive
+from server.strategies.replies import Reply, mean_update
+from server.strategies.round import RoundStrategy
+
+
+class FedOptStrategy(RoundStrategy):
+    """θ ← θ − ηₛ m/(√v + τ)."""
+
+    def __init__(self, algorithm: FedAdam | FedYogi, rule: Literal["adam", "yogi"], **parts: Any) -> None:
+        super().__init__(**parts)
+        self.eta, self.rule = algorithm.server_lr, rule
+        self.moments = {"beta1": algorithm.beta1, "beta2": algorithm.beta2, "tau": algorithm.tau}
+
+    def update(self, memory: Memory, model: Arrays, replies: list[Reply]) -> tuple[Arrays, Memory]:
+        """One server step."""
+        step, memory = adaptive(memory, mean_update(replies), self.rule, **self.moments)
+        return sub(model, scale(step, self.eta)), memory

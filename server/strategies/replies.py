@@ -1,0 +1,65 @@
+"""Training replies: which of them can be used, and their mean."""
+
+import math
+from dataclasses import dataclass
+
+from flwr.app import Message, RecordDict
+
+from common.arrays import Arrays, check_like
+from common.errors import WireError
+from common.wire.messages import TrainReply
+from server.aggregation import normalised
+
+
+@dataclass(frozen=True)
+class Reply:
+    """A usable training reply and whose it is."""
+
+    client: str
+    weight: float
+    train: TrainReply
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What was asked for, and so what a reply must be."""
+
+    round: int
+    most_steps: int
+    model: Arrays
+    needs_gradient: bool
+
+
+def check(reply: TrainReply, terms: Terms) -> None:
+    """Accept a reply that can enter a mean.
+
+    Raises:
+        WireError: It is of another round, claims what was not asked for, or its arrays are not the model's or not finite.
+    """
+    if reply.round != terms.round:
+        raise WireError(f"answered round {reply.round} in round {terms.round}")
+    if not 1 <= reply.steps <= terms.most_steps or reply.examples < 1:
+        raise WireError(f"claims {reply.steps} local steps on {reply.examples} records")
+    if not math.isfinite(reply.loss):
+        raise WireError(f"reports a loss of {reply.loss}")
+    check_like(reply.update, terms.model, "update")
+    if reply.gradient or terms.needs_gradient:
+        check_like(reply.gradient, terms.model, "gradient")
+
+
+def mean_update(replies: list[Reply]) -> Arrays:
+    """Δ̄ of a round, right also where clients made different numbers of local steps."""
+    return normalised.mean_update(
+        [r.train.update for r in replies], [r.train.steps for r in replies], [r.weight for r in replies]
+    )
+
+
+def content_of(message: Message) -> RecordDict:
+    """What a message brings.
+
+    Raises:
+        WireError: It brings an error, with its reason.
+    """
+    if message.has_error():
+        raise WireError(message.error.reason or f"error {message.error.code}")
+    return message.content

@@ -1,0 +1,177 @@
+"""The round, once for all methods: enrol, sample, encode, sort out failures, decode, weigh; the only user of the Grid.
+
+A paper's strategy overrides `update`, and `shared` if it broadcasts more than the model.
+"""
+
+import logging
+from abc import abstractmethod
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord, RecordDict
+from flwr.serverapp import Grid
+from flwr.serverapp.strategy import Strategy
+
+from common.arrays import Arrays
+from common.config import RunConfig
+from common.errors import QuorumError, WireError
+from common.wire.codec import decode, encode, to_record
+from common.wire.messages import EVALUATE, TRAIN, EvaluateReply, EvaluateRequest, TrainReply, TrainRequest
+from server.aggregation.moments import Memory
+from server.enrolment import Enrolment
+from server.evaluation import Evaluation, summarise
+from server.roster import Client
+from server.selection.uniform import cohort
+from server.state import RunState
+from server.strategies.replies import Reply, Terms, check, content_of
+
+log = logging.getLogger("fedloom.server")
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A finished training step of a round, for the journal."""
+
+    state: RunState
+    loss: float
+    rejected: dict[str, str]
+    """Client -> why its reply was left out."""
+
+
+class RoundStrategy(Strategy):
+    """Flower's strategy with the verbs of a round filled in.
+
+    Args:
+        config: The run's configuration.
+        state: Where the run stands; replaced, never changed, after each round.
+        enrolment: Who takes part.
+        on_trained: Told of each training step.
+        on_evaluated: Told of each evaluation.
+    """
+
+    def __init__(
+        self,
+        config: RunConfig,
+        state: RunState,
+        enrolment: Enrolment,
+        on_trained: Callable[[Trained], None] = lambda trained: None,
+        on_evaluated: Callable[[int, Evaluation], None] = lambda number, evaluation: None,
+    ) -> None:
+        self.config, self.state, self.enrolment = config, state, enrolment
+        self._on_trained, self._on_evaluated = on_trained, on_evaluated
+
+    needs_gradient = False
+    """Whether replies must bring s_k."""
+
+    @abstractmethod
+    def update(self, memory: Memory, model: Arrays, replies: list[Reply]) -> tuple[Arrays, Memory]:
+        """One server step from the replies, in the order of client names: the next model and the method's memory."""
+
+    def shared(self, memory: Memory, round_number: int) -> Arrays:
+        """What is broadcast to a client whose reply was last counted in that round."""
+        return {}
+
+    def configure_train(
+        self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
+    ) -> Iterable[Message]:
+        """Ask this round's cohort to train."""
+        able = self.enrolment.gather(grid, self.config.federation.min_replies)
+        federation, number = self.config.federation, self.state.round + 1
+        chosen = cohort(self.config.seed, number, able, federation.cohort, federation.min_replies)
+        made: dict[tuple[str, int], RecordDict] = {}
+        return [self._message(able[name], TRAIN, self._content_for(able[name], made)) for name in chosen]
+
+    def aggregate_train(
+        self, server_round: int, replies: Iterable[Message]
+    ) -> tuple[ArrayRecord | None, MetricRecord | None]:
+        """Take one server step from what came back.
+
+        Raises:
+            QuorumError: Fewer usable replies than `federation.min-replies`.
+        """
+        usable, rejected = self._sort(replies)
+        needed = self.config.federation.min_replies
+        if len(usable) < needed:
+            reasons = "".join(f"; {name}: {reason}" for name, reason in sorted(rejected.items()))
+            raise QuorumError(f"round {self.state.round + 1}: {len(usable)} usable replies, {needed} needed{reasons}")
+        model, memory = self.update(self.state.memory, self.state.model, usable)
+        self.state = self.state.next(model, memory, [r.client for r in usable])
+        total = sum(r.weight for r in usable)
+        loss = sum(r.weight * r.train.loss for r in usable) / total
+        self._on_trained(Trained(self.state, loss, rejected))
+        return to_record(model), MetricRecord({"loss": loss})
+
+    def configure_evaluate(
+        self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
+    ) -> Iterable[Message]:
+        """Ask every client for metrics, in rounds that evaluate."""
+        number, final = self.state.round, self.state.round == self.config.rounds
+        if number % self.config.evaluate_every and not final:
+            return []
+        held_out = not final and self.config.tasks.rules.validation_share > 0
+        split = "validation" if held_out else "test"
+        able = sorted(self.enrolment.roster.able(grid.get_node_ids()).items())
+        made: dict[str, RecordDict] = {}
+        for _, client in able:
+            if client.enrolment not in made:
+                request = EvaluateRequest(number, client.enrolment, self.state.model, split, self.state.statics, final)
+                made[client.enrolment] = encode(request)
+        return [self._message(client, EVALUATE, made[client.enrolment]) for _, client in able]
+
+    def aggregate_evaluate(self, server_round: int, replies: Iterable[Message]) -> MetricRecord | None:
+        """Weigh the clients' metrics."""
+        answered: dict[str, EvaluateReply] = {}
+        for message in replies:
+            name = self.enrolment.roster.name(message.metadata.src_node_id)
+            try:
+                answered[name] = decode(EvaluateReply, content_of(message))
+            except WireError as error:
+                log.warning("%s: left out of the evaluation: %s", name, error)
+        evaluation = summarise(answered)
+        self._on_evaluated(self.state.round, evaluation)
+        return MetricRecord(dict(evaluation.metrics)) if evaluation.metrics else None
+
+    def summary(self) -> None:
+        """Say which method runs (Flower calls this at the start)."""
+        log.info("%s with %s", type(self).__name__, self.config.chosen)
+
+    def _content_for(self, client: Client, made: dict[tuple[str, int], RecordDict]) -> RecordDict:
+        """Clients that need the same share one encoded request, which nobody changes."""
+        key = client.enrolment, self.state.counted.get(client.name, 0)
+        if key not in made:
+            made[key] = encode(self._request(*key))
+        return made[key]
+
+    def _request(self, enrolment: str, last: int) -> TrainRequest:
+        return TrainRequest(
+            round=self.state.round + 1,
+            enrolment=enrolment,
+            model=self.state.model,
+            shared=self.shared(self.state.memory, last),
+            shared_round=last,
+            statics=self.state.statics,
+        )
+
+    def _message(self, client: Client, kind: str, content: RecordDict) -> Message:
+        return Message(
+            content, client.node, kind, ttl=self.config.federation.deadline, group_id=str(self.state.round + 1)
+        )
+
+    def _sort(self, messages: Iterable[Message]) -> tuple[list[Reply], dict[str, str]]:
+        """Usable replies in the order of names, and why the others are not; who failed is invited anew next round."""
+        usable, rejected = [], {}
+        for message in messages:
+            node = message.metadata.src_node_id
+            name = self.enrolment.roster.name(node)
+            try:
+                usable.append(self._checked(name, decode(TrainReply, content_of(message))))
+            except WireError as error:
+                rejected[name] = str(error)
+                self.enrolment.roster.forget(node)
+        return sorted(usable, key=lambda reply: reply.client), rejected
+
+    def _checked(self, name: str, reply: TrainReply) -> Reply:
+        chosen = self.config.chosen
+        terms = Terms(self.state.round + 1, chosen.local_steps, self.state.model, self.needs_gradient)
+        check(reply, terms)
+        return Reply(name, 1.0 if chosen.weighting == "uniform" else float(reply.examples), reply)

@@ -1,0 +1,105 @@
+"""The plain table: what it accepts, what it says of bad input, and the way back."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow
+import pyarrow.parquet
+import pytest
+
+from client.data.rules.generator import demo_homes
+from client.data.rules.homes import Home
+from client.data.rules.rows import Row, to_dataset
+from client.data.rules.table import COLUMNS, read_table, write_table
+from common.errors import DataError
+from common.tasks.rules_demo import demo_catalogue
+
+RULE = "ann,Light,lamp 1,turns on,turn off,Plug,plug 1"
+TableWriter = Callable[..., Path]
+
+
+def as_names(home: Home) -> tuple[object, ...]:
+    return home.user, home.devices, home.rules.tolist()
+
+
+def test_a_rule_is_read_with_its_place(table: TableWriter) -> None:
+    path = table(RULE, "", " bob , Light,7, turns off,turn on ,Light,8")
+    assert read_table(path) == [
+        Row("ann", "Light", "lamp 1", "turns on", "turn off", "Plug", "plug 1", str(path), 2),
+        Row("bob", "Light", "7", "turns off", "turn on", "Light", "8", str(path), 4),
+    ]
+
+
+def test_columns_stand_in_any_order_others_are_ignored_and_ids_may_replace_names(table: TableWriter) -> None:
+    header = "rule,action_id,user_id,trigger_device,trigger_device_id,trigger_state_id,action_device,action_device_id"
+    rows = read_table(table("x,38,ann,Light,lamp,9,Plug,plug", header=header))
+    assert rows[0][:7] == ("ann", "Light", "lamp", "9", "38", "Plug", "plug")
+
+
+def test_parquet_holds_the_same_rows_numbers_or_texts(tmp_path: Path) -> None:
+    columns: dict[str, list[object]] = dict(
+        zip(COLUMNS, [["ann"], ["Light"], [7], [9.0], ["on"], ["Plug"], [8]], strict=True)
+    )
+    pyarrow.parquet.write_table(pyarrow.table(columns), tmp_path / "homes.parquet")
+    assert read_table(tmp_path / "homes.parquet")[0][:7] == ("ann", "Light", "7", "9", "on", "Plug", "8")
+
+
+def test_rows_without_rule_declare_devices(table: TableWriter) -> None:
+    dataset = to_dataset(read_table(table("ann,Light,lamp,,,,", "bob,Light,lamp,,,Plug,plug", RULE)))
+    assert [(home.user, len(home.devices), len(home.rules)) for home in dataset.homes] == [("ann", 3, 1), ("bob", 2, 0)]
+    assert dataset.notes == ()
+
+
+def test_homes_written_and_read_are_the_same_homes(tmp_path: Path) -> None:
+    homes = demo_homes(0, 60, seed=3)
+    assert any(not len(home.rules) for home in homes)
+    write_table(tmp_path / "homes.csv", homes, demo_catalogue())
+    again = to_dataset(read_table(tmp_path / "homes.csv"), demo_catalogue())
+    assert [as_names(home) for home in again.homes] == [as_names(home) for home in homes]
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"nowhere\.csv: no such file"):
+        read_table(tmp_path / "nowhere.csv")
+
+
+@pytest.mark.parametrize(("text", "complaint"), [("", "file is empty"), (",".join(COLUMNS) + "\n", "no rows")])
+def test_an_empty_file_is_refused(tmp_path: Path, text: str, complaint: str) -> None:
+    (tmp_path / "homes.csv").write_text(text)
+    with pytest.raises(DataError, match=complaint):
+        read_table(tmp_path / "homes.csv")
+
+
+def test_a_missing_column_is_named_with_the_one_that_was_probably_meant(table: TableWriter) -> None:
+    path = table(RULE, header=",".join(COLUMNS).replace("trigger_state", "triger_state"))
+    with pytest.raises(DataError, match=r"missing; did you mean it by 'triger_state'\?") as caught:
+        read_table(path)
+    assert (caught.value.path, caught.value.line, caught.value.column) == (str(path), 1, "trigger_state")
+
+
+@pytest.mark.parametrize(
+    ("row", "column"),
+    [
+        (",Light,lamp,turns on,turn off,Plug,plug", "user_id"),
+        ("ann,Light,lamp,,turn off,Plug,plug", "trigger_state"),
+        ("ann,Light,lamp,turns on,turn off,Plug, ", "action_device_id"),
+        ("ann,Light,lamp,,,,plug", "action_device"),
+        ("ann,,lamp,,,,", "trigger_device"),
+    ],
+)
+def test_an_empty_cell_is_named_by_line_and_column(table: TableWriter, row: str, column: str) -> None:
+    with pytest.raises(DataError, match="empty cell") as caught:
+        read_table(table(RULE, row))
+    assert (caught.value.line, caught.value.column) == (3, column)
+
+
+def test_a_line_of_another_width_is_named(table: TableWriter) -> None:
+    with pytest.raises(DataError, match="line 3: 8 cells, but the header names 7 columns"):
+        read_table(table(RULE, RULE + ",extra"))
+
+
+@pytest.mark.parametrize("name", ["homes.csv", "homes.parquet"])
+def test_what_is_no_table_is_refused(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_bytes(b"user_id,\xff\xfe\n")
+    with pytest.raises(DataError, match="cannot be read as"):
+        read_table(tmp_path / name)

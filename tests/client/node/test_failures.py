@@ -1,0 +1,165 @@
+import socket
+import ssl
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import grpc
+import pytest
+
+from client.node.failures import NotAdmittedError, RunOverError, Server, ServerAwayError, explain, look_at
+from common.errors import ConnectError
+from deploy.certificates import Certificates, make_authority, make_server_certificate
+from deploy.keys import load_private_key, make_node_key
+from deploy.processes import free_port
+
+Serve = Callable[..., str]
+
+
+@pytest.fixture
+def certificates(tmp_path: Path) -> Certificates:
+    make_authority(tmp_path)
+    return make_server_certificate(tmp_path)
+
+
+@pytest.fixture
+def serve() -> Iterator[Serve]:
+    """Starts a listener that shakes hands and hangs up; gives its address."""
+    listeners: list[socket.socket] = []
+
+    def start(certificates: Certificates | None = None, protocols: tuple[str, ...] = ("h2",)) -> str:
+        listener = socket.create_server(("127.0.0.1", 0))
+        listeners.append(listener)
+        context = None
+        if certificates is not None:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(certificates.server, certificates.server_key)
+            context.set_alpn_protocols(list(protocols))
+        threading.Thread(target=_greet, args=(listener, context), daemon=True).start()
+        return f"127.0.0.1:{listener.getsockname()[1]}"
+
+    yield start
+    for listener in listeners:
+        listener.close()
+
+
+def _greet(listener: socket.socket, context: ssl.SSLContext | None) -> None:
+    while True:
+        try:
+            line, _ = listener.accept()
+        except OSError:
+            return
+        line.settimeout(2)
+        try:
+            if context is None:
+                line.recv(1)
+                line.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+                line.close()
+            else:
+                context.wrap_socket(line, server_side=True).close()
+        except OSError:
+            line.close()
+
+
+def test_nobody_listens() -> None:
+    fault = look_at(Server(f"127.0.0.1:{free_port()}"))
+    assert isinstance(fault, ServerAwayError)
+    assert "is it running?" in str(fault)
+
+
+def test_unknown_host() -> None:
+    assert isinstance(look_at(Server("no-such-host.invalid:1")), ServerAwayError)
+
+
+def test_a_good_server_that_is_silent_may_come_back(certificates: Certificates, serve: Serve) -> None:
+    fault = look_at(Server(serve(certificates), certificates.ca.read_bytes()))
+    assert isinstance(fault, ServerAwayError)
+
+
+def _for_good(fault: ConnectError) -> str:
+    assert type(fault) is ConnectError
+    return str(fault)
+
+
+def test_expired_certificate(tmp_path: Path, serve: Serve) -> None:
+    make_authority(tmp_path)
+    expired = make_server_certificate(tmp_path, days=-1)
+    assert "has expired" in _for_good(look_at(Server(serve(expired), expired.ca.read_bytes())))
+
+
+def test_wrong_authority(tmp_path: Path, certificates: Certificates, serve: Serve) -> None:
+    other = make_authority(tmp_path / "other")
+    fault = look_at(Server(serve(certificates), other.ca.read_bytes()))
+    assert "not signed by the given CA" in _for_good(fault)
+
+
+def test_certificate_for_another_name(certificates: Certificates, serve: Serve) -> None:
+    port = serve(certificates).rpartition(":")[2]
+    fault = look_at(Server(f"127.0.0.2:{port}".replace("127.0.0.2", "127.1"), certificates.ca.read_bytes()))
+    assert "not made for '127.1'" in _for_good(fault)
+
+
+def test_ca_file_without_certificate(certificates: Certificates, serve: Serve) -> None:
+    assert "CA file" in _for_good(look_at(Server(serve(certificates), b"not a certificate")))
+
+
+def test_plain_server_asked_for_tls(certificates: Certificates, serve: Serve) -> None:
+    assert "does not speak TLS" in _for_good(look_at(Server(serve(), certificates.ca.read_bytes())))
+
+
+def test_tls_server_asked_in_plain(certificates: Certificates, serve: Serve) -> None:
+    assert "demands TLS" in _for_good(look_at(Server(serve(certificates))))
+
+
+def test_web_port_in_place_of_fleet_port(certificates: Certificates, serve: Serve) -> None:
+    fault = look_at(Server(serve(certificates, protocols=("http/1.1",)), certificates.ca.read_bytes()))
+    assert "not a Fleet API" in _for_good(fault)
+
+
+class _Failed(grpc.RpcError):
+    def __init__(self, code: grpc.StatusCode, details: str = "") -> None:
+        self._code, self._details = code, details
+
+    def code(self) -> grpc.StatusCode:
+        return self._code
+
+    def details(self) -> str:
+        return self._details
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "text"),
+    [
+        (_Failed(grpc.StatusCode.PERMISSION_DENIED), RunOverError, "over"),
+        (_Failed(grpc.StatusCode.UNAUTHENTICATED, "Invalid node ID"), NotAdmittedError, "no longer knows"),
+        (_Failed(grpc.StatusCode.UNAUTHENTICATED, "Invalid timestamp"), ConnectError, "clock"),
+        (_Failed(grpc.StatusCode.FAILED_PRECONDITION, '{"code": 2004}'), NotAdmittedError, "register its public key"),
+        (_Failed(grpc.StatusCode.FAILED_PRECONDITION, '{"code": 2001}'), ConnectError, "--key"),
+        (_Failed(grpc.StatusCode.FAILED_PRECONDITION, "version too old"), ConnectError, "version too old"),
+        (_Failed(grpc.StatusCode.UNIMPLEMENTED), ConnectError, "not a Fleet API"),
+        (_Failed(grpc.StatusCode.INTERNAL), ServerAwayError, "INTERNAL"),
+    ],
+)
+def test_each_status_has_its_meaning(error: grpc.RpcError, kind: type[Exception], text: str) -> None:
+    explained = explain(error, Server("localhost:9092"))
+    assert type(explained) is kind
+    assert text in str(explained)
+
+
+@pytest.mark.parametrize("address", ["localhost", "localhost:", ":9092", "localhost:http"])
+def test_an_address_needs_host_and_port(address: str) -> None:
+    with pytest.raises(ConnectError, match="HOST:PORT"):
+        Server(address)
+
+
+def test_ipv6_addresses_are_taken_apart() -> None:
+    server = Server("[::1]:9092")
+    assert (server.host, server.port) == ("::1", 9092)
+
+
+def test_a_key_is_not_shown_without_tls_nor_in_a_log(tmp_path: Path) -> None:
+    make_node_key(tmp_path / "node.key")
+    key = load_private_key(tmp_path / "node.key")
+    with pytest.raises(ConnectError, match="--ca"):
+        Server("localhost:9092", key=key)
+    assert "key" not in repr(Server("localhost:9092", b"ca", key))

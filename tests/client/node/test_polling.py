@@ -1,0 +1,50 @@
+from random import Random
+
+import pytest
+
+from client.node.polling import Polling
+
+
+def test_waits_grow_from_first_to_cap() -> None:
+    polling = Polling(first=0.01, growth=2.0, cap=1.0, courtesy=0.0, jitter=0.0)
+    assert [polling.wait_after_nothing(n, 0.0, Random(0)) for n in (1, 2, 3, 8, 5000)] == [0.01, 0.02, 0.04, 1.0, 1.0]
+
+
+def test_a_slow_server_is_asked_less() -> None:
+    polling = Polling(first=0.01, courtesy=3.0, jitter=0.0)
+    assert polling.wait_after_nothing(1, took=0.2, random=Random(0)) == pytest.approx(0.6)
+
+
+def test_jitter_spreads_clients_within_its_bounds() -> None:
+    polling, random = Polling(first=1.0, jitter=0.2), Random(7)
+    waits = [polling.wait_after_nothing(1, 0.0, random) for _ in range(1000)]
+    assert 0.8 <= min(waits) < 0.82
+    assert 1.18 < max(waits) <= 1.2
+
+
+def test_64_long_idle_clients_ask_less_than_45_times_a_second() -> None:
+    polling, random = Polling(), Random(1)
+    assert sum(1 / polling.wait_after_nothing(100, 0.005, random) for _ in range(64)) < 45
+
+
+def test_a_message_is_noticed_soon_after_a_short_pause() -> None:
+    """After a pause of one second the waits have grown to about (growth - 1) of it."""
+    polling, passed, empty = Polling(jitter=0.0), 0.0, 0
+    while passed < 1.0:
+        empty += 1
+        wait = polling.wait_after_nothing(empty, 0.002, Random(0))
+        passed += wait
+    assert wait < 0.3
+
+
+def test_after_a_reply_a_client_waits_for_most_of_the_usual_pause() -> None:
+    polling = Polling(head_start=0.6, cap=2.0, jitter=0.0)
+    assert [polling.wait_after_reply(rhythm, Random(0)) for rhythm in (0.0, 0.5, 100.0)] == [0.0, 0.3, 2.0]
+
+
+def test_a_rhythm_that_quickens_is_followed() -> None:
+    """A client that was used to 2 s and is now asked every 0.1 s notices at first late, then on time."""
+    polling, rhythm = Polling(jitter=0.0), 2.0
+    for _ in range(8):
+        rhythm = max(0.1, polling.wait_after_reply(rhythm, Random(0)))
+    assert rhythm == pytest.approx(0.1)

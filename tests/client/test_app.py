@@ -1,0 +1,104 @@
+"""The ClientApp: every message gets an answer, and no answer says more than it may."""
+
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from flwr.app import Context, Message, RecordDict
+
+from client.app import FAILED, handle, open_session, public_reason
+from common.config import parse, to_json
+from common.errors import ConfigError, DataError, RefusedError, StateError, VocabularyError, WireError
+from common.tasks.rules_demo import demo_catalogue
+from common.wire.codec import decode, encode
+from common.wire.messages import COUNTS, ENROL, CountsRequest, EnrolReply, EnrolRequest
+from tests.toys import instruction
+
+INVITATION = EnrolRequest("toy", to_json(parse({"run-id": "toy"})), demo_catalogue().to_json())
+
+
+@pytest.fixture(autouse=True)
+def _no_sessions_left() -> Iterator[None]:
+    open_session.cache_clear()
+    yield
+    open_session.cache_clear()
+
+
+def context(state: Path, **node_config: str) -> Context:
+    given = {"state-dir": str(state), "data": "demo:0-6", "name": "ann", **node_config}
+    return Context(1, 77, given, RecordDict(), {})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        DataError("Grandma's lamp is unknown", "/home/ann/homes.csv", 3),
+        VocabularyError("Grandma's lamp"),
+        StateError("/home/ann/.fedloom is no client state"),
+        ConfigError("policy /home/ann/policy.toml: secret"),
+        KeyError("Grandma's lamp"),
+        OSError("/home/ann/homes.csv"),
+    ],
+)
+def test_what_is_private_never_leaves(error: Exception) -> None:
+    reason = public_reason(error)
+    assert "the client's own log says" in reason
+    assert not any(secret in reason for secret in ("home", "Grandma", "secret", ".fedloom"))
+
+
+@pytest.mark.parametrize("error", [RefusedError("method 'x' is not allowed"), WireError("update: NaN")])
+def test_texts_without_private_data_are_told(error: Exception) -> None:
+    assert public_reason(error) == str(error)
+
+
+def test_an_invitation_is_answered(tmp_path: Path) -> None:
+    reply = handle(instruction(77, encode(INVITATION), ENROL), context(tmp_path))
+    enrolled = decode(EnrolReply, reply.content)
+    assert (enrolled.client, enrolled.enrolment[:4]) == ("ann", "toy:")
+    assert 0 < enrolled.examples <= 6
+
+
+def test_a_broken_data_file_is_refused_without_its_story_which_goes_to_the_log(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    data = tmp_path / "homes.csv"
+    data.write_text("user_id,secret\nann,1\n")
+    with caplog.at_level(logging.ERROR, "fedloom.client"):
+        reply = handle(instruction(77, encode(INVITATION), ENROL), context(tmp_path, data=str(data)))
+    assert (reply.error.code, reply.error.reason) == (
+        FAILED,
+        "its data cannot be used in this run; the client's own log says why",
+    )
+    assert caplog.records
+
+
+@pytest.mark.parametrize(
+    ("content", "kind", "reason"),
+    [
+        (encode(CountsRequest("toy:0")), COUNTS, "counts in clear are not allowed by this client's policy"),
+        (encode(CountsRequest("toy:0")), ENROL, "expected EnrolRequest, got 'CountsRequest'"),
+        (encode(CountsRequest("toy:0")), "query.strange", "this client knows no message 'query.strange'"),
+        (RecordDict(), "train", "expected TrainRequest, got"),
+    ],
+)
+def test_a_request_that_cannot_be_met_is_answered_with_the_reason(
+    content: RecordDict, kind: str, reason: str, tmp_path: Path
+) -> None:
+    reply = handle(instruction(77, content, kind), context(tmp_path))
+    assert reply.has_error()
+    assert reply.error.reason.startswith(reason)
+
+
+def test_settings_that_are_wrong_are_an_answer_too(tmp_path: Path) -> None:
+    bad = handle(instruction(77, encode(INVITATION), ENROL), context(tmp_path, policy=str(tmp_path / "none.toml")))
+    assert bad.error.reason == "it is not set up right; the client's own log says why"
+
+
+def test_other_data_have_other_state(tmp_path: Path) -> None:
+    folders = set()
+    for data in ("demo:0-6", "demo:6-12"):
+        message: Message = instruction(77, encode(INVITATION), ENROL)
+        assert handle(message, context(tmp_path, data=data)).has_content()
+        folders |= {path.relative_to(tmp_path).parts[:2] for path in tmp_path.glob("ann/*/toy/enrolment.json")}
+    assert len(folders) == 2

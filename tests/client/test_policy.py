@@ -1,0 +1,59 @@
+"""The owner's terms: what is refused, in words that may leave, and files that are wrong."""
+
+from pathlib import Path
+
+import pytest
+
+from client.policy import Policy, read_policy
+from common.config import parse
+from common.errors import ConfigError, RefusedError
+
+
+def test_without_a_file_everything_but_counts_is_allowed() -> None:
+    assert read_policy(None) == Policy()
+    Policy().check(parse({}))
+    with pytest.raises(RefusedError, match=r"tasks\.rules\.count-offset needs counts in clear"):
+        Policy().check(parse({"tasks.rules.count-offset": True}))
+    Policy(allow_counts=True).check(parse({"tasks.rules.count-offset": True}))
+
+
+def test_methods_and_tasks_not_listed_are_refused_by_name() -> None:
+    with pytest.raises(RefusedError, match="method 'fedrule' is not allowed by this client's policy"):
+        Policy(methods=("fedavg",)).check(parse({}))
+    with pytest.raises(RefusedError, match="task 'rules' is not allowed by this client's policy"):
+        Policy(tasks=()).check(parse({}))
+    Policy(methods=("fedavg",)).check(parse({"method": "fedavg"}))
+
+
+@pytest.mark.parametrize(("most", "wished", "made"), [(0, 9, 9), (3, 9, 3), (3, 2, 2)])
+def test_local_steps_have_a_limit(most: int, wished: int, made: int) -> None:
+    assert Policy(max_local_steps=most).local_steps(wished) == made
+
+
+def test_a_file_says_it_in_kebab_case(tmp_path: Path) -> None:
+    path = tmp_path / "policy.toml"
+    path.write_text('methods = ["fedavg", "fedprox"]\nallow-counts = true\nmax-local-steps = 2\n')
+    assert read_policy(path) == Policy(methods=("fedavg", "fedprox"), allow_counts=True, max_local_steps=2)
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("allow-count = true", "'allow-count'"),
+        ('allow-counts = "perhaps"', "'allow-counts'"),
+        ("methods = 3", "'methods'"),
+        ("max-local-steps = -1", "'max-local-steps'"),
+        ("methods = [", "policy .*policy.toml: "),
+    ],
+)
+def test_a_bad_file_is_named_with_what_is_wrong(text: str, complaint: str, tmp_path: Path) -> None:
+    path = tmp_path / "policy.toml"
+    path.write_text(text)
+    with pytest.raises(ConfigError, match=complaint) as caught:
+        read_policy(path)
+    assert str(caught.value).startswith(f"policy {path}: ")
+
+
+def test_a_missing_file_is_no_permission(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="No such file"):
+        read_policy(tmp_path / "none.toml")

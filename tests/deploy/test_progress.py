@@ -1,0 +1,109 @@
+"""Following a run and showing it."""
+
+import io
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+from rich.console import Console
+
+from deploy.progress import follow, round_line, show
+from server.events import Event, Finish, Round, Start, event_to_line
+
+START = Start(run="r1", method="fedrule", task="rules", model="default", seed=0, rounds=100)
+ROUND = Round(
+    round=12,
+    rounds=100,
+    loss=0.2134,
+    metrics={"loss": 0.25, "auc": 0.984, "mr0": 3.1, "mr1": 4.1, "hr20": 0.21, "hr40": 0.4},
+    seconds=0.418,
+    answered=4,
+    asked=4,
+    bytes_down=412_000,
+    bytes_up=410_000,
+)
+FINISH = Finish(status="completed")
+LINE = "round  12/100  loss 0.213  auc 0.984  mr 3.10  hr@20 0.210   0.42 s  4/4 clients  ↓412 kB ↑410 kB"
+
+
+def plain(events: list[Event], terminal: bool = False) -> tuple[str, Finish | None]:
+    out = io.StringIO()
+    finish = show(events, Console(file=out, width=60, force_terminal=terminal, color_system=None))
+    return out.getvalue(), finish
+
+
+def test_a_round_as_a_line() -> None:
+    assert round_line(ROUND).plain == LINE
+
+
+def test_a_round_that_was_not_evaluated_or_diverged() -> None:
+    line = round_line(
+        Round(round=1, rounds=9, loss=math.nan, seconds=2, answered=1, asked=1, bytes_down=0, bytes_up=0)
+    ).plain
+    assert line == "round 1/9  loss –   2.00 s  1/1 clients  ↓0 B ↑0 B"
+
+
+def test_who_is_missing_or_refused_is_named() -> None:
+    reason = "method 'fedavg' is not allowed by its policy\nTraceback: much more"
+    event = Round(**vars(ROUND) | {"answered": 2, "missing": ["client-3"], "refused": {"client-2": reason}})
+    refused = "client-2 refused: method 'fedavg' is not allowed by its policy"
+    assert round_line(event).plain.endswith(f"  2/4 clients  ↓412 kB ↑410 kB · missing client-3 · {refused}")
+
+
+def test_a_log_gets_plain_unwrapped_lines() -> None:
+    text, finish = plain([START, ROUND, FINISH])
+    assert text.splitlines() == [
+        "fedrule on rules · model default · 100 rounds · seed 0 · run r1",
+        LINE,
+        "completed after 12 rounds",
+    ]
+    assert finish == FINISH
+
+
+def test_markup_in_a_reason_is_shown_as_it_is() -> None:
+    text, _ = plain([Finish(status="failed", reason="[red]1 of 4[/red] answered")])
+    assert text == "failed after 0 rounds: [red]1 of 4[/red] answered\n"
+
+
+def test_a_terminal_gets_a_bar_below_the_lines() -> None:
+    text, _ = plain([START, ROUND, FINISH], terminal=True)
+    assert "12/100" in text
+    assert "━" in text
+    assert "auc 0.984" in text
+
+
+def test_a_run_that_ends_without_a_finish() -> None:
+    assert plain([START, ROUND])[1] is None
+    assert plain([]) == ("", None)
+
+
+def writer(path: Path, chunks: list[bytes]) -> Callable[[float], None]:
+    """Appends a chunk at each sleep."""
+
+    def sleep(seconds: float) -> None:
+        assert chunks, "still waiting after all has been written"
+        with path.open("ab") as file:
+            file.write(chunks.pop(0))
+
+    return sleep
+
+
+def test_follow_waits_for_the_file_and_for_whole_lines(tmp_path: Path) -> None:
+    path = tmp_path / "metrics.jsonl"
+    start, round_, finish = event_to_line(START), event_to_line(ROUND), event_to_line(FINISH)
+    chunks = [b"", start + round_[:30], round_[30:], b'{"torn\n' + finish + start]
+    assert list(follow(path, sleep=writer(path, chunks))) == [START, ROUND, FINISH]
+
+
+def test_follow_skips_what_was_there_before_a_resume(tmp_path: Path) -> None:
+    path = tmp_path / "metrics.jsonl"
+    path.write_bytes(event_to_line(START) + event_to_line(Finish(status="failed")))
+    sleep = writer(path, [event_to_line(ROUND), event_to_line(FINISH)])
+    assert list(follow(path, start=path.stat().st_size, sleep=sleep)) == [ROUND, FINISH]
+
+
+def test_follow_ends_with_its_writer_and_reads_its_last_words(tmp_path: Path) -> None:
+    path = tmp_path / "metrics.jsonl"
+    alive = iter([True, False])
+    sleep = writer(path, [event_to_line(START) + event_to_line(ROUND)])
+    assert list(follow(path, going_on=lambda: next(alive), sleep=sleep)) == [START, ROUND]

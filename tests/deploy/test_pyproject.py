@@ -1,0 +1,18 @@
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from flwr.common.config import flatten_dict
+
+from common.config import RunConfig, flatten
+
+DELIBERATELY_ABSENT = {"run-id", "resume"}  # of one run only: `flwr run` makes a new run each time
+
+
+def test_what_flwr_run_may_set_stands_in_pyproject_with_its_default() -> None:
+    """A default lives in the pydantic model; Flower accepts only keys that pyproject.toml declares, with a value."""
+    pyproject: dict[str, Any] = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())
+    declared = flatten_dict(pyproject["tool"]["flwr"]["app"]["config"])
+    defaults = flatten(RunConfig())
+    assert declared == {key: value for key, value in defaults.items() if key not in DELIBERATELY_ABSENT}
+    assert {key: type(value) for key, value in declared.items()} == {key: type(defaults[key]) for key in declared}

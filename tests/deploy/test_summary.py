@@ -1,0 +1,74 @@
+"""The final table, in a terminal and in a log."""
+
+import io
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from deploy.report.measures import measure
+from deploy.report.words import privacy
+from deploy.summary import print_summary, spread, summary_lines
+from server.events import Best, Client, Privacy, Result
+
+RESULT = Result(
+    run="r1",
+    method="fedrule",
+    task="rules",
+    model="default",
+    seed=0,
+    rounds=30,
+    rounds_done=29,
+    status="completed",
+    metrics={"hr20": 0.4, "auc": 0.98, "mr0": 0.75},
+    best=Best(round=21, metrics={"auc": 0.99, "mr0": 0.7, "hr20": 0.41}),
+    clients={f"client-{i}": Client(examples=i, metrics={"auc": 0.9 + i / 100}) for i in range(1, 5)},
+    seconds=12.6,
+    bytes_down=412_000,
+    bytes_up=410_000,
+    privacy=Privacy(unit="none", mechanism="none", epsilon_spent_max=None, delta=None, uncovered=["all"]),
+    model_sha256="0123456789abcdef0123",
+    versions={},
+)
+
+
+def test_plain_lines() -> None:
+    assert summary_lines(RESULT, Path("runs/r1/report.html")) == [
+        "fedrule on rules · model default · completed · 29/30 rounds · 4 clients",
+        "metric          final  best (round 21)  clients min  median    max",
+        "AUC ↑           0.980            0.990        0.910   0.925  0.940",
+        "Mean rank ↓      0.75             0.70            –       –      –",
+        "Hit rate @20 ↑  0.400            0.410            –       –      –",
+        "time     12.6 s",
+        "traffic  412 kB to the clients, 410 kB from them",
+        f"privacy  {privacy(RESULT.privacy)}",
+        "model    sha256 0123456789abcdef…",
+        "report   runs/r1/report.html",
+    ]
+
+
+def test_a_failed_run_without_anything() -> None:
+    failed = replace(
+        RESULT, status="failed", reason="no client came", metrics={}, best=None, clients={}, model_sha256=""
+    )
+    lines = summary_lines(failed, None)
+    assert lines[0].endswith("failed · 29/30 rounds · 0 clients")
+    assert lines[2] == "reason   no client came"
+    assert lines[-1].startswith("privacy")
+
+
+def test_spread_is_over_the_clients_that_have_the_metric() -> None:
+    assert spread(RESULT, measure("auc")) == pytest.approx((0.91, 0.925, 0.94))
+    assert spread(RESULT, measure("mr0")) is None
+
+
+def test_a_log_gets_the_plain_lines_and_a_terminal_a_table() -> None:
+    for terminal in (False, True):
+        out = io.StringIO()
+        print_summary(RESULT, Path("r.html"), Console(file=out, width=100, force_terminal=terminal, color_system=None))
+        text = out.getvalue()
+        if not terminal:
+            assert text.splitlines() == summary_lines(RESULT, Path("r.html"))
+        for told in ("best (round 21)", "0.925", "12.6 s", "r.html", "Hit rate @20 ↑"):
+            assert told in text

@@ -1,0 +1,36 @@
+"""Weighing clients' metrics."""
+
+import math
+
+import pytest
+
+from common.wire.messages import EvaluateReply
+from server.evaluation import summarise
+
+
+def reply(weight: float, **metrics: float) -> EvaluateReply:
+    return EvaluateReply(1, metrics, dict.fromkeys(metrics, weight))
+
+
+def test_means_are_weighted_by_the_records_they_are_means_of() -> None:
+    """(1·0.2 + 3·0.6)/4 = 0.5, whichever client comes first."""
+    replies = {"bob": reply(3, loss=0.6), "ann": reply(1, loss=0.2)}
+    evaluation = summarise(replies)
+    assert evaluation.metrics == {"loss": pytest.approx(0.5)}
+    assert (list(evaluation.clients), evaluation.clients["bob"]) == (["ann", "bob"], {"loss": 0.6})
+
+
+@pytest.mark.parametrize(
+    ("value", "weight"), [(math.nan, 5), (math.inf, 5), (0.1, 0), (0.1, -1), (0.1, math.nan), (0.1, math.inf)]
+)
+def test_a_metric_that_is_no_number_or_weighs_nothing_is_left_out_there_only(value: float, weight: float) -> None:
+    odd = EvaluateReply(1, {"auc": value, "loss": 1.0}, {"auc": weight, "loss": 1.0})
+    assert summarise({"ann": odd, "bob": reply(1, auc=0.8, loss=0.0)}).metrics == {"auc": 0.8, "loss": 0.5}
+
+
+def test_a_metric_without_a_weight_is_left_out() -> None:
+    assert summarise({"ann": EvaluateReply(1, {"auc": 0.5}, {})}).metrics == {}
+
+
+def test_nobody_measured_nothing() -> None:
+    assert (summarise({}).metrics, summarise({}).clients) == ({}, {})

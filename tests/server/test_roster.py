@@ -1,0 +1,72 @@
+"""Who takes part: names, comings and goings."""
+
+from server.roster import Client, Roster
+
+
+def client(name: str, node: int, examples: int = 3) -> Client:
+    return Client(name, node, f"run:{name}", examples)
+
+
+def test_strangers_are_those_online_who_have_neither_enrolled_nor_refused() -> None:
+    roster = Roster()
+    assert roster.strangers([12, 11, 13]) == [11, 12, 13]
+    roster.enrol(client("ann", 11))
+    roster.refused[12] = "no"
+    assert roster.strangers([11, 12, 13]) == [13]
+
+
+def test_who_refused_and_left_is_asked_again_when_back() -> None:
+    roster = Roster(refused={12: "no"})
+    assert roster.strangers([12]) == []
+    assert roster.strangers([]) == []
+    assert roster.strangers([12]) == [12]
+
+
+def test_a_client_that_was_away_is_able_again_without_a_new_invitation() -> None:
+    roster = Roster()
+    roster.enrol(client("ann", 11))
+    assert list(roster.able([11, 12])) == ["ann"]
+    assert (roster.strangers([]), roster.able([])) == ([], {})
+    assert (roster.strangers([11]), list(roster.able([11]))) == ([], ["ann"])
+
+
+def test_a_name_belongs_to_the_node_that_came_first() -> None:
+    roster = Roster()
+    roster.strangers([11, 12])
+    roster.enrol(client("ann", 11))
+    roster.enrol(client("ann", 12))
+    assert roster.able([11, 12])["ann"].node == 11
+    assert roster.refused == {12: "another node is already enrolled as 'ann'; give this one its own --name"}
+
+
+def test_a_name_passes_to_its_successor_once_the_node_has_left() -> None:
+    roster = Roster()
+    roster.strangers([11])
+    roster.enrol(client("ann", 11))
+    roster.strangers([12])
+    roster.enrol(client("ann", 12))
+    assert (roster.able([12])["ann"].node, roster.refused) == (12, {})
+    assert roster.strangers([11, 12]) == [11], "the old node, if it ever returns, has to ask"
+
+
+def test_the_same_node_may_enrol_again() -> None:
+    roster = Roster()
+    roster.strangers([11])
+    roster.enrol(client("ann", 11))
+    roster.enrol(client("ann", 11, examples=5))
+    assert (roster.able([11])["ann"].examples, roster.refused) == (5, {})
+
+
+def test_who_has_nothing_to_train_on_is_enrolled_but_not_able() -> None:
+    roster = Roster()
+    roster.enrol(client("empty", 11, examples=0))
+    assert (roster.able([11]), roster.strangers([11])) == ({}, [])
+
+
+def test_who_is_forgotten_is_a_stranger_again_and_nodes_have_names_for_people() -> None:
+    roster = Roster()
+    roster.enrol(client("ann", 11))
+    assert (roster.name(11), roster.name(99)) == ("ann", "node 99")
+    roster.forget(11)
+    roster.forget(99)
+    assert roster.strangers([11]) == [11]

@@ -1,0 +1,37 @@
+import subprocess
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+import pytest
+
+from client.data.rules.generator import demo_homes
+from client.data.rules.table import write_table
+from common.tasks.rules_demo import demo_catalogue
+from tests.system.desk import Desk
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Iterator[Desk]:
+    """A desk that is cleared afterwards, whatever happened."""
+    desk = Desk(tmp_path)
+    yield desk
+    for command in desk.commands:
+        command.family()
+        if command.process.poll() is None:
+            command.process.terminate()
+            with suppress(subprocess.TimeoutExpired):
+                command.process.wait(20)
+        for process in command.left_behind():
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
+        command.process.wait(5)
+
+
+@pytest.fixture(scope="session")
+def homes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Forty homes as a person's own table."""
+    path = tmp_path_factory.mktemp("data") / "homes.csv"
+    write_table(path, demo_homes(0, 40, seed=1), demo_catalogue())
+    return path

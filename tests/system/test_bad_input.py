@@ -1,0 +1,171 @@
+"""Wrong use of the command: one line on stderr that names the thing, exit status 2 (or 1 for data), and nothing lost."""
+
+import json
+import socket
+import sys
+from pathlib import Path
+
+import pytest
+
+from common.tasks.rules_demo import demo_catalogue
+from deploy.cli import main
+
+
+def answer(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *arguments: str | Path
+) -> tuple[int, str]:
+    """Exit status and stderr of the command."""
+    monkeypatch.setattr(sys, "argv", ["fedloom", *map(str, arguments)])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    return int(ended.value.code or 0), capsys.readouterr().err
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, homes: Path) -> Path:
+    """A folder with good and bad files, to work in."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("FEDLOOM_RUNS", raising=False)
+    table = homes.read_text()
+    header, rule = table.splitlines()[:2]
+    files = {
+        "good.csv": table,
+        "empty.csv": "",
+        "header.csv": header + "\n",
+        "columns.csv": table.replace("trigger_device,", "triger_device,", 1),
+        "types.csv": f"{header}\n{rule.replace('Light', 'Lihgt')}\n",
+        "typo.toml": 'method = ["fedavg"]\n',
+        "other.json": json.dumps({"entities": ["Light"], "relations": ["turns on → turn on"]}),
+        "none.json": "{}",
+        "demo.json": demo_catalogue().to_json(),
+    }
+    for name, content in files.items():
+        (tmp_path / name).write_text(content)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("status", "words", "text"),
+    [
+        (2, "up --method fedrul", "unknown method 'fedrul'; did you mean 'fedrule'?"),
+        (2, "up --task rule", "unknown task 'rule'; did you mean 'rules'?"),
+        (2, "up --set algorithm.fedrule.lamm=1", "unknown option 'algorithm.fedrule.lamm'; did you mean"),
+        (2, "up --set algorithm.fedrule.lam=abc", "'algorithm.fedrule.lam': Input should be a valid number"),
+        (2, "up --set rounds=2.5", "'rounds': Input should be a valid integer"),
+        (2, "up --set lam", "write it as key=value"),
+        (2, "up --rounds 0", "'rounds': Input should be greater than or equal to 1"),
+        (2, "up --run-id ../x", "run id '../x': use up to 100 letters"),
+        (2, "up --resume nobody", "no run 'nobody' in"),
+        (2, "up --policy typo.toml", "policy typo.toml: 'method': "),
+        (2, "up --policy absent.toml", "policy absent.toml: No such file"),
+        (1, "up --data absent.csv", "absent.csv: no such file or folder"),
+        (1, "up --data empty.csv", "empty.csv: the file is empty; it needs a header with the columns user_id"),
+        (1, "up --data header.csv", "header.csv: the file has a header but no rows"),
+        (
+            1,
+            "up --data columns.csv",
+            "column 'trigger_device': this column is missing; did you mean it by 'triger_device'?",
+        ),
+        (
+            1,
+            "up --data types.csv --catalogue demo.json",
+            "types.csv, line 2, column 'trigger_device': the federation's",
+        ),
+        (1, "up --data good.csv --clients 41", "cannot share 40 homes among 41 clients; ask for 1 to 40 clients"),
+        (1, "up --clients 99999", "homes among 99999 clients; ask for 1 to "),
+        (1, "up --catalogue absent.json", "absent.json: No such file"),
+        (1, "up --catalogue none.json --data good.csv", "not a catalogue of device types and relations: entities"),
+        (1, "up --catalogue other.json", "the demo homes speak the demo catalogue"),
+        (1, "serve --catalogue absent.json", "absent.json: No such file"),
+        (1, "simulate --clients 99999", "homes among 99999 clients; ask for 1 to "),
+        (2, "recommend", "no completed run in"),
+        (2, "recommend --run nobody", "no run 'nobody' in"),
+        (2, "report nobody", "no run 'nobody' in"),
+        (2, "join --server localhost:1", "--ca is needed"),
+        (2, "join --server localhost:1 --ca absent.pem", "absent.pem: No such file"),
+        (2, "join --server localhost:1 --insecure --shard 2/2", "of 2 parts the first is 0 and the last 1"),
+        (2, "join --server localhost:1 --insecure --name a/b", "--name 'a/b': "),
+        (1, "join --server localhost --insecure", "expected HOST:PORT"),
+        (1, "join --server localhost:1 --insecure --data absent.csv", "absent.csv: no such file or folder"),
+        (2, "keys register absent.pub", "key file absent.pub: No such file"),
+    ],
+)
+def test_one_line_says_what_is_wrong(
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    status: int,
+    words: str,
+    text: str,
+) -> None:
+    before = sorted(folder.rglob("*"))
+    got, said = answer(monkeypatch, capsys, *words.split())
+    assert text in said
+    assert said.startswith("fedloom: ")
+    assert said.count("\n") == 1
+    assert got == status
+    assert sorted(folder.rglob("*")) == before
+
+
+def test_a_taken_port_is_named_with_its_option(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        got, said = answer(monkeypatch, capsys, "serve", "--host", "127.0.0.1", "--port", str(port))
+    assert got == 2
+    assert f"port {port} of 127.0.0.1: Address already in use; choose another with --port" in said
+
+
+def test_a_finished_run_is_kept_from_a_second_start_and_knows_its_users(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    odd = folder / "odd.csv"
+    lone = "lone," + ",".join(["Light", "a", "", "", "", ""])
+    table = (folder / "good.csv").read_text()
+    odd.write_text(f"{table}{table.splitlines()[1]}\n{lone}\n")
+    monkeypatch.setattr(
+        sys, "argv", ["fedloom", "simulate", "--data", "odd.csv", "--clients", "3", "--rounds", "1", "--run-id", "one"]
+    )
+    main_ok()
+    assert "odd.csv: 1 duplicate rule dropped" in capsys.readouterr().err
+    result = (folder / "runs" / "one" / "result.json").read_bytes()
+
+    for words, text in {
+        "simulate --run-id one": "run 'one' exists already: go on with --resume one, or pick another --run-id",
+        "up --run-id one": "run 'one' exists already",
+        "simulate --resume one --data odd.csv": "run 'one' has done all its 1 rounds; ask for more with --rounds",
+        "up --resume one --rounds 2": "the clients of run 'one' are not in",
+    }.items():
+        got, said = answer(monkeypatch, capsys, *words.split())
+        assert (got, said.count("\n")) == (2, 1)
+        assert text in said
+    assert (folder / "runs" / "one" / "result.json").read_bytes() == result
+
+    got, said = answer(monkeypatch, capsys, "recommend", "--data", "odd.csv", "--user", "home-0000")
+    assert got == 1
+    assert "no user 'home-0000' among its 41 homes; did you mean 'home-000" in said
+
+
+def test_as_many_tables_as_clients_is_a_table_a_client(folder: Path, homes: Path) -> None:
+    from deploy.sources import deal, share_out
+
+    tables = folder / "tables"
+    tables.mkdir()
+    header, *rows = homes.read_text().splitlines()
+    users = sorted({row.split(",")[0] for row in rows})
+    for name, chosen in {"a.csv": users[:5], "b.csv": users[5:]}.items():
+        (tables / name).write_text("\n".join([header, *(r for r in rows if r.split(",")[0] in chosen)]) + "\n")
+    parts = deal(str(tables), None, 2)
+    assert [len(part.homes) for part in parts] == [5, 35]
+    assert parts[0].catalogue == parts[1].catalogue
+    specs = share_out(str(tables), parts, folder / "home")
+    assert [Path(spec.data).name for spec in specs] == ["a.csv", "b.csv"]
+    assert [len(part.homes) for part in deal(str(tables), None, 4)] == [10, 10, 10, 10]
+
+
+def main_ok() -> None:
+    """Run the command to a good end."""
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert not ended.value.code

@@ -1,0 +1,158 @@
+"""`docker compose up` on a real engine: a run to its end, and what must be true of the containers around it."""
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+CLIENTS = {"client-1", "client-2", "client-3", "client-4"}
+ROUNDS = 3
+
+STRANGER = """
+fedloom keys node /tmp/node.key
+exec fedloom join --server superlink:9092 --ca /ca/ca.pem --key /tmp/node.key --name client-1 --state-dir /tmp/state
+"""
+REACH = """
+import socket
+for host, port in (("superlink", 9092), ("superlink", 8000), ("client-2", 1), ("run", 1)):
+    try:
+        socket.create_connection((host, port), timeout=5).close()
+        print(host, port, "open")
+    except ConnectionRefusedError:
+        print(host, port, "refused")
+    except socket.gaierror:
+        print(host, port, "unknown")
+"""
+
+pytestmark = pytest.mark.container
+
+
+class Project:
+    """The compose file under a project name of its own, so that its volumes and networks are nobody else's."""
+
+    def __init__(self, runs: Path) -> None:
+        self.runs = runs
+        self.environment = {**os.environ, "ROUNDS": str(ROUNDS), "FEDLOOM_RUNS": str(runs)}
+
+    def __call__(self, *arguments: str, timeout: float = 300) -> subprocess.CompletedProcess[str]:
+        command = ["docker", "compose", "-p", "fedloom-test", *arguments]
+        return subprocess.run(
+            command, cwd=ROOT, env=self.environment, timeout=timeout, capture_output=True, text=True, check=False
+        )
+
+    def inside(self, service: str, *command: str) -> subprocess.CompletedProcess[str]:
+        """Run a command in a new container of a service, without starting what the service depends on."""
+        return self("run", "--rm", "--no-deps", "-T", service, *command)
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
+    """The image, built from this tree."""
+    require_engine()
+    project = Project(tmp_path_factory.mktemp("runs"))
+    project("down", "-v", "--remove-orphans")
+    built = project("build", "--quiet", timeout=1200)  # minutes without a cache, most of them torch
+    assert built.returncode == 0, built.stderr
+    try:
+        yield project
+    finally:
+        project.inside("init", "sh", "-c", "rm -rf /runs/*")  # they are the image's user's
+        project("down", "-v", "--remove-orphans")
+
+
+@pytest.fixture(scope="module")
+def finished(project: Project) -> subprocess.CompletedProcess[str]:
+    """A whole federation brought up, and brought down by the end of its run."""
+    return project("up", "--abort-on-container-exit", "--exit-code-from", "run")
+
+
+@pytest.fixture(scope="module")
+def serving(project: Project, finished: subprocess.CompletedProcess[str]) -> Project:
+    """The SuperLink alone, up a second time on the volumes of the first."""
+    up = project("up", "--detach", "superlink")
+    assert up.returncode == 0, up.stderr
+    return project
+
+
+def test_the_run_completes_with_every_client(project: Project, finished: subprocess.CompletedProcess[str]) -> None:
+    assert finished.returncode == 0, finished.stdout + finished.stderr
+    [path] = project.runs.glob("*/result.json")
+    result = json.loads(path.read_text())
+    assert result["status"] == "completed"
+    assert result["rounds_done"] == ROUNDS
+    assert result["clients"].keys() == CLIENTS
+    assert (path.parent / "report.html").stat().st_size > 10_000
+
+
+def test_the_log_has_a_line_a_round_and_no_noise(finished: subprocess.CompletedProcess[str]) -> None:
+    log = finished.stdout + finished.stderr  # a container's stderr is compose's stderr
+    lines = [line.partition("| ")[2] for line in log.splitlines() if "run-1 " in line]
+    assert [line[: len("round n/n")] for line in lines if line.startswith("round ")] == [
+        f"round {n}/{ROUNDS}" for n in range(1, ROUNDS + 1)
+    ]
+    assert not any(word in log for word in ("Warning", "WARNING", "Traceback", "uvicorn"))
+
+
+def test_each_private_key_is_its_owners_alone(project: Project, finished: subprocess.CompletedProcess[str]) -> None:
+    listed = project.inside("init", "sh", "-c", "cd /volumes && find . -name '*.key' -printf '%m %u %P\\n'")
+    keys = {"server/ca.key", "server/server.key", *(f"{client}/node.key" for client in CLIENTS)}
+    assert set(listed.stdout.splitlines()) == {f"600 fedloom {key}" for key in keys}
+    mounts = json.loads(project("config", "--format", "json").stdout)["services"]
+    for client in CLIENTS:
+        assert {m["source"] for m in mounts[client]["volumes"]} == {"ca", client, client.replace("client", "data")}
+
+
+def test_a_second_start_keeps_certificates_and_keys(
+    project: Project, finished: subprocess.CompletedProcess[str]
+) -> None:
+    sums = ("init", "sh", "-c", "cat /volumes/*/*.key | sha256sum")
+    before = project.inside(*sums).stdout
+    again = project.inside("init")
+    assert again.returncode == 0, again.stderr
+    assert project.inside(*sums).stdout == before != ""
+
+
+def test_a_client_without_a_registered_key_is_refused(serving: Project) -> None:
+    stranger = serving.inside("client-1", "sh", "-c", STRANGER)
+    assert stranger.returncode == 1
+    last = stranger.stderr.strip().splitlines()[-1]
+    assert last.startswith("fedloom: superlink:9092 does not admit this node's key")
+
+
+def test_a_client_reaches_the_superlink_and_nothing_else(serving: Project) -> None:
+    reached = serving.inside("client-1", "python", "-c", REACH)
+    assert reached.stdout.splitlines() == [
+        "superlink 9092 open",
+        "superlink 8000 refused",
+        "client-2 1 unknown",
+        "run 1 unknown",
+    ]
+
+
+def test_the_image_is_not_root_and_holds_no_key(project: Project) -> None:
+    assert docker("image", "inspect", "--format", "{{.Config.User}}", "fedloom") == "1000:1000"
+    names = r"find / -xdev \( -name '*.key' -o -name '*.key.pub' -o -name .git -o -name .fedloom \) -print 2>/dev/null"
+    texts = "grep -rIlsE '^-----BEGIN ([A-Z]+ )?PRIVATE KEY-----' / --exclude-dir={proc,sys,dev,site-packages}"
+    assert docker("run", "--rm", "--network", "none", "fedloom", "bash", "-c", f"{names}; {texts}; true") == ""
+
+
+def docker(*arguments: str) -> str:
+    """What a docker command prints."""
+    done = subprocess.run(["docker", *arguments], timeout=120, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def require_engine() -> None:
+    """Skip, with the reason, where no engine or no compose plugin answers."""
+    if shutil.which("docker") is None:
+        pytest.skip("needs Docker; the `docker` command is not installed")
+    for command in (["docker", "info"], ["docker", "compose", "version"]):
+        asked = subprocess.run(command, timeout=60, capture_output=True, text=True, check=False)
+        if asked.returncode != 0:
+            pytest.skip(f"needs Docker; `{' '.join(command)}` says: {asked.stderr.strip()}")

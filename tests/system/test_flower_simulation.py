@@ -1,0 +1,56 @@
+"""`flwr run .` of the repository itself, in Flower's own simulation."""
+
+import json
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from deploy.files import write_file
+from deploy.processes import Processes, free_port
+from deploy.superlink import flower_environment, flower_program
+from tests.system.desk import ROOT, until
+
+pytestmark = pytest.mark.system
+SHARED = ("pyproject.toml", "README.md", "LICENSE", "common", "server", "client", "deploy")
+
+
+def checkout(folder: Path) -> Path:
+    """What git holds of the app, as a person who cloned it has it."""
+    listed = subprocess.run(["git", "ls-files", "-z", *SHARED], cwd=ROOT, capture_output=True, check=True, text=True)
+    for name in filter(None, listed.stdout.split("\0")):
+        target = folder / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes((ROOT / name).read_bytes())
+    return folder
+
+
+def test_the_same_apps_run_in_flowers_simulation(tmp_path: Path) -> None:
+    app, port = checkout(tmp_path / "app"), free_port()
+    home = tmp_path / "flwr"
+    connection = f'[superlink]\ndefault = "s"\n[superlink.s]\naddress = "127.0.0.1:{port}"\ninsecure = true\n'
+    write_file(home / "config.toml", connection.encode())
+    own = {"FLWR_HOME": str(home), "FEDLOOM_STATE_DIR": str(tmp_path / "state"), "FEDLOOM_RUNS": str(tmp_path / "runs")}
+    environment = flower_environment({**own, "OMP_NUM_THREADS": "1"})
+    with Processes() as processes:
+        command = [flower_program("flower-superlink"), "--simulation", "--insecure", "--port", str(port)]
+        log = tmp_path / "superlink.log"
+        processes.start("the SuperLink", command, log=log, environment=environment, folder=tmp_path)
+        time.sleep(2)
+        options = ["--federation-config", "num-supernodes=3", "--run-config", "rounds=2 federation.min-clients=3"]
+
+        def submitted() -> bool:
+            run = [str(flower_program("flwr")), "run", str(app), "s", *options]
+            return subprocess.run(run, env=environment, capture_output=True, check=False).returncode == 0
+
+        until(submitted, lambda: log.read_text(), 60)
+        until(lambda: any(tmp_path.glob("runs/*/result.json")), lambda: log.read_text()[-4000:], 240)
+    [result] = tmp_path.glob("runs/*/result.json")
+    told = json.loads(result.read_text())
+    assert (told["status"], told["rounds_done"], sorted(told["clients"])) == (
+        "completed",
+        2,
+        ["client-0", "client-1", "client-2"],
+    )
+    assert list(tmp_path.glob("state/client-0/*/*/memory.safetensors"))

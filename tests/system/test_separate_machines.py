@@ -1,0 +1,122 @@
+"""`fedloom serve` and `fedloom join` as on separate machines, and Flower's stock client beside ours.
+
+Each side has a folder of its own; with root there are network namespaces too, so that the sides share no loopback.
+"""
+
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from deploy.processes import free_port
+from deploy.superlink import flower_program
+from tests.system.desk import Command, Desk, until
+
+pytestmark = pytest.mark.system
+
+
+@dataclass(frozen=True)
+class Machines:
+    """How to run a program on the server's machine and on the clients', and the server's address."""
+
+    server: tuple[str, ...]
+    clients: tuple[str, ...]
+    address: str
+
+
+@pytest.fixture
+def machines() -> Iterator[Machines]:
+    """Two network namespaces with a cable between them, or this machine where we may not make them."""
+    ip = shutil.which("ip")
+    names = [f"fedloom-{side}-{os.getpid()}" for side in ("s", "c")]
+    here = Machines((), (), "127.0.0.1")
+    if ip is None or os.geteuid() != 0 or not _ip(ip, f"netns add {names[0]}"):
+        yield here
+        return
+    server, clients = names
+    try:
+        wiring = [
+            f"netns add {clients}",
+            f"link add fl-s{os.getpid()} netns {server} type veth peer name fl-c{os.getpid()} netns {clients}",
+            f"-n {server} addr add 10.99.7.1/24 dev fl-s{os.getpid()}",
+            f"-n {clients} addr add 10.99.7.2/24 dev fl-c{os.getpid()}",
+            f"-n {server} link set fl-s{os.getpid()} up",
+            f"-n {clients} link set fl-c{os.getpid()} up",
+            f"-n {server} link set lo up",
+            f"-n {clients} link set lo up",
+        ]
+        if all(_ip(ip, step) for step in wiring):
+            yield Machines((ip, "netns", "exec", server), (ip, "netns", "exec", clients), "10.99.7.1")
+        else:
+            yield here
+    finally:
+        for name in names:
+            _ip(ip, f"netns del {name}")
+
+
+def test_keys_are_registered_while_serving_and_a_stock_supernode_takes_part(
+    desk: Desk, machines: Machines, homes: Path
+) -> None:
+    at_server, at_client, at_stock = (desk.folder / name for name in ("server", "client", "stock"))
+    where = f"{machines.address}:{desk.port}"
+    _fedloom(desk, at_server, "keys", "server", "--home", "home", "--name", machines.address)
+    for folder in (at_client, at_stock):
+        _fedloom(desk, folder, "keys", "node", "node.key")
+        shutil.copy(at_server / "home" / "ca.pem", folder)  # the owner hands it out
+
+    options = ("--clients", "2", "--rounds", "2", "--seed", "5", "--run-id", "apart", "--json", "--home", "home")
+    ports = ("--port", str(desk.port), "--control-port", str(desk.control_port))
+    served = desk.start("serve", *options, *ports, prefix=machines.server, folder=at_server)
+    served.says("0 registered keys")
+
+    trust = ("--ca", "ca.pem", "--key", "node.key")
+    joined = desk.start(
+        *("join", "--server", where, *trust, "--shard", "0/2", "--name", "client-0", "--state-dir", "state"),
+        *("--patience", "170"),
+        prefix=machines.clients,
+        folder=at_client,
+    )
+    joined.says("does not admit this node's key")
+
+    for folder in (at_client, at_stock):  # only public halves are sent
+        _fedloom(desk, at_server, "keys", "register", str(folder / "node.key.pub"), "--home", "home")
+    until(lambda: served.error().count("admitted ") == 2, served.error)  # the stock client does not wait for it
+    supernode = _supernode(desk, machines, at_stock, where)
+    joined.says("connected to")
+    assert served.end() == 0, served.error() + supernode.error()
+    result = served.result()
+    assert sorted(result["clients"]) == ["client-0", "client-1"]
+    assert {event["answered"] for event in desk.rounds("apart", at_server)} == {2}
+
+    assert joined.end(signal.SIGTERM) == 0
+    assert "left " in joined.error()
+    private = (at_client / "node.key").read_bytes()
+    others = [p for side in (at_server, at_stock) for p in side.rglob("*") if p.is_file()]
+    assert not any(private in path.read_bytes() for path in others)
+
+    alone = desk.start("simulate", "--clients", "2", "--rounds", "2", "--seed", "5", "--json")
+    assert alone.end() == 0
+    assert alone.result()["model_sha256"] == result["model_sha256"]
+
+
+def _supernode(desk: Desk, machines: Machines, folder: Path, where: str) -> Command:
+    """Flower's stock client with our ClientApp: a process a message."""
+    config = f'data="demo" shard="1/2" name="client-1" state-dir="{folder / "state"}"'
+    key = ("--auth-supernode-private-key", "node.key")
+    command = [str(flower_program("flower-supernode")), "--superlink", where, "--root-certificates", "ca.pem", *key]
+    command += ["--port", str(free_port()), "--node-config", config]  # of its own local API
+    return desk.program([*machines.clients, *command], folder)
+
+
+def _fedloom(desk: Desk, folder: Path, *arguments: str) -> None:
+    command = desk.start(*arguments, folder=folder)
+    assert command.end() == 0, command.error()
+
+
+def _ip(program: str, words: str) -> bool:
+    return subprocess.run([program, *words.split()], capture_output=True, check=False).returncode == 0
