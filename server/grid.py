@@ -2,6 +2,7 @@
 
 import math
 import time
+from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
@@ -11,6 +12,10 @@ from flwr.serverapp import Grid
 from flwr.supercore.run import Run
 
 FIRST_PAUSE, PAUSE_GROWTH, LONGEST_PAUSE = 0.002, 1.4, 0.1  # seconds between two polls, while nothing arrives
+HEAD_START = (
+    0.6  # the first poll comes after this share of the shortest recent time to a first answer: polls cost clients
+)
+RHYTHM = 4  # exchanges remembered for it; a round may have two kinds
 LOST = (3, 4, 5)  # Flower's ErrorCode: the message, the reply or the node is unavailable
 GRACE = 1.0  # seconds that stragglers get on top of their share, so that a very quick quorum shuts nobody out
 
@@ -80,6 +85,7 @@ class PollingGrid(Grid):
     ) -> None:
         self._grid, self._limits, self._on_exchange = grid, limits, on_exchange
         self._clock, self._sleep = clock, sleep
+        self._first_answers = deque([0.0], maxlen=RHYTHM)
 
     def send_and_receive(self, messages: Iterable[Message], *, timeout: float | None = None) -> list[Message]:
         """The replies of `exchange`, as Flower's strategies ask for them."""
@@ -106,12 +112,17 @@ class PollingGrid(Grid):
     def _wait_for(self, waiting: set[str], start: float, end: float) -> dict[str, Message]:
         answers: dict[str, Message] = {}
         pause, usable = FIRST_PAUSE, 0
+        head_start = start + min(HEAD_START * min(self._first_answers), end) - self._clock()
+        if waiting and head_start > 0:
+            self._sleep(head_start)
         while waiting:
             arrived = self._pull(waiting)
             answers |= arrived
             waiting = waiting - arrived.keys()
 
             elapsed = self._clock() - start
+            if arrived and len(arrived) == len(answers):
+                self._first_answers.append(elapsed)
             quorum_before, usable = usable >= self._limits.min_replies, sum(a.has_content() for a in answers.values())
             if not quorum_before and usable >= self._limits.min_replies:
                 end = min(end, elapsed * (1 + self._limits.patience) + GRACE)

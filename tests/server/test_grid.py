@@ -207,3 +207,16 @@ def test_a_node_that_the_superlink_gave_up_is_missing() -> None:
     assert LOST == (ErrorCode.MESSAGE_UNAVAILABLE, ErrorCode.REPLY_MESSAGE_UNAVAILABLE, ErrorCode.NODE_UNAVAILABLE)
     assert _is_lost(Message(Error(5, "Node Unavailable"), reply_to=instruction(1)))
     assert not _is_lost(Message(Error(1000, "refused"), reply_to=instruction(1)))
+
+
+def test_the_first_poll_comes_after_most_of_the_shortest_recent_wait() -> None:
+    clock = Clock()
+    grid = FakeGrid(clock, [1.0, 1.0])
+    polling = PollingGrid(grid, LIMITS, clock=clock, sleep=clock.sleep)
+    for delay in (*[1.0] * 4, 3.0, 0.1):  # what was slow once must not make later rounds slow
+        grid.delays, grid.pushed = [delay] * 2, []
+        grid.pulled, clock.naps = [], []
+        result = polling.exchange([instruction(10), instruction(11)])
+        assert len(result.replies) == 2
+        assert result.seconds <= max(delay, 0.6 * 1.05) + 0.15
+    assert len(clock.naps) == 1

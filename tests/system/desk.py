@@ -1,7 +1,6 @@
 """The `fedloom` command as a person runs it: a process in a folder of its own, watched by what it prints and leaves."""
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -15,6 +14,7 @@ from typing import Any
 import psutil
 
 from deploy.processes import free_port, require_free_port
+from deploy.superlink import flower_environment
 
 ROOT = Path(__file__).parents[2]
 PATIENCE = 180.0  # seconds; two busy cores need 40 s for what an idle machine does in 10
@@ -85,13 +85,8 @@ class Desk:
         folder.mkdir(parents=True, exist_ok=True)
         number = len(self.commands)
         out, err = (self.folder / f"{number}.{stream}" for stream in ("out", "err"))
-        environment = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "200", "OMP_NUM_THREADS": "1"}
-        environment |= {
-            "FLWR_HOME": str(folder / ".flwr"),
-            "FLWR_TELEMETRY_ENABLED": "0",
-            "FLWR_DISABLE_UPDATE_CHECK": "1",
-        }
-        environment |= {"FLWR_DISABLE_RUNTIME_DEPENDENCY_INSTALLATION": "1"}
+        own = {"PYTHONPATH": str(ROOT), "COLUMNS": "200", "OMP_NUM_THREADS": "1", "FLWR_HOME": str(folder / ".flwr")}
+        environment = flower_environment(own)
         environment.pop("FEDLOOM_RUNS", None)
         with out.open("wb") as stdout, err.open("wb") as stderr:
             process = subprocess.Popen(words, cwd=folder, env=environment, stdout=stdout, stderr=stderr)
