@@ -6,13 +6,15 @@ import logging
 from flwr.app import Context, Error, Message
 from flwr.clientapp import ClientApp
 
-from client.data.rules.shards import fingerprint
+from client.data.parts import fingerprint, read_part
 from client.policy import read_policy
 from client.session import Session
 from client.settings import ClientSettings
 from client.state import DiskStore
-from client.tasks.rules import learner_of
+from client.tasks import TaskLearner, build_learner
+from common.config import RunConfig
 from common.errors import ConfigError, DataError, FedloomError, StateError, WireError
+from common.tasks.vocabularies import Names
 from common.wire.codec import decode, encode
 from common.wire.messages import COUNTS, ENROL, CountsRequest, EnrolRequest, EvaluateRequest, Payload, TrainRequest
 
@@ -69,8 +71,20 @@ def open_session(settings: ClientSettings) -> Session:
     """The client with these settings, kept in memory between messages."""
     data = fingerprint(settings.data, settings.part, settings.data_seed)
     root = settings.state_dir / settings.name / data[:16]
-    learner = functools.partial(learner_of, settings)
+    learner = functools.partial(_learner, settings)
     return Session(settings.name, learner, DiskStore(root), read_policy(settings.policy))
+
+
+def _learner(settings: ClientSettings, config: RunConfig, vocabulary: Names) -> TaskLearner:
+    """The client's data, read and made ready for a run.
+
+    Raises:
+        DataError: The data are missing, malformed or speak of what the vocabulary lacks.
+    """
+    part = read_part(config.task, settings.data, settings.part, settings.data_seed, vocabulary)
+    for note in part.notes:
+        log.warning("%s: %s", settings.data, note)
+    return build_learner(config, part)
 
 
 def public_reason(error: Exception) -> str:

@@ -36,9 +36,9 @@ class Policy(Options):
             raise RefusedError(f"method '{config.method}' is not allowed by this client's policy")
         if config.task not in self.tasks:
             raise RefusedError(f"task '{config.task}' is not allowed by this client's policy")
-        if config.tasks.rules.count_offset and not self.allow_counts:
+        if config.task_options.count_offset and not self.allow_counts:
             raise RefusedError(
-                "tasks.rules.count-offset needs counts in clear, which this client's policy does not allow"
+                f"tasks.{config.task}.count-offset needs counts in clear, which this client's policy does not allow"
             )
 
     def local_steps(self, wished: int) -> int:

@@ -10,12 +10,12 @@ from safetensors.numpy import save
 from client.cohort import Member, train
 from client.policy import Policy
 from client.state import Store
-from client.tasks.rules import RulesLearner
+from client.tasks.learner import TaskLearner
 from common.arrays import check_like
 from common.config import RunConfig, from_json
 from common.errors import DataError, FedloomError, RefusedError, WireError
 from common.models import parameters
-from common.tasks.rules import Catalogue
+from common.tasks.vocabularies import Names, vocabulary_of
 from common.wire.messages import (
     CountsReply,
     CountsRequest,
@@ -26,11 +26,12 @@ from common.wire.messages import (
     TrainReply,
     TrainRequest,
 )
+from common.wire.rows import compress_reply
 
 ENROLMENT, MODEL = "enrolment.json", "model.safetensors"
 """Documents a client keeps of each run: what it enrolled in, and the finished model."""
 
-BuildLearner = Callable[[RunConfig, Catalogue], RulesLearner]
+BuildLearner = Callable[[RunConfig, Names], TaskLearner]
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ class Enrolled:
 
     run: str
     config: RunConfig
-    learner: RulesLearner
+    learner: TaskLearner
 
 
 class Session:
@@ -81,7 +82,12 @@ class Session:
         [reply] = train(self.config(request.enrolment).chosen, [member])
         if isinstance(reply, FedloomError):
             raise reply
-        return reply
+        return self.as_sent(request, reply)
+
+    def as_sent(self, request: TrainRequest, reply: TrainReply) -> TrainReply:
+        """The reply in the form in which the run's configuration lets it travel."""
+        dense = self.config(request.enrolment).federation.updates == "dense"
+        return reply if dense else compress_reply(reply)
 
     def member(self, request: TrainRequest) -> Member:
         """This client as one of a cohort that trains together."""
@@ -115,7 +121,7 @@ class Session:
         config = from_json(request.config)
         self.policy.check(config)
         try:
-            learner = self._build_learner(config, Catalogue.from_json(request.catalogue))
+            learner = self._build_learner(config, vocabulary_of(config.task, request.catalogue))
         except DataError as error:
             raise RefusedError("its data cannot be used in this run; the client's own log says why") from error
         self._enrolled = {enrolment: Enrolled(request.run, config, learner)}

@@ -12,9 +12,10 @@ from common.algorithms import METHODS, Algorithm, AlgorithmOptions, Method
 from common.errors import ConfigError
 from common.options import Options
 from common.tasks.rules import RulesOptions
+from common.tasks.sessions import SessionsOptions
 
 Scalar = bool | int | float | str
-Task = Literal["rules"]
+Task = Literal["rules", "sessions"]
 TASKS: tuple[Task, ...] = get_args(Task)
 
 
@@ -39,11 +40,16 @@ class Federation(Options):
     wait: float = Field(120.0, gt=0)
     """Seconds to wait for `min-clients` before the first round."""
 
+    updates: Literal["auto", "dense"] = "auto"
+    """How clients send tables of which a round touched few rows: as those rows where that is smaller, or always whole, so
+    that which rows a client touched cannot be read off."""
+
 
 class TaskOptions(Options):
     """`[tasks.<task>]`: each task's options."""
 
     rules: RulesOptions = RulesOptions()
+    sessions: SessionsOptions = SessionsOptions()
 
 
 class RunConfig(Options):
@@ -85,6 +91,12 @@ class RunConfig(Options):
         """The hyper-parameters of `method`."""
         algorithm: Algorithm = getattr(self.algorithm, self.method)
         return algorithm
+
+    @property
+    def task_options(self) -> RulesOptions | SessionsOptions:
+        """The options of `task`."""
+        options: RulesOptions | SessionsOptions = getattr(self.tasks, self.task)
+        return options
 
     @model_validator(mode="after")
     def _only_the_chosen_method_is_set(self) -> Self:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from common.config import RunConfig
+from common.config import RunConfig, Task
 from deploy.bundle import make_app
 from deploy.certificates import Certificates, make_authority, make_server_certificate
 from deploy.control import Control
@@ -24,6 +24,7 @@ class ClientSpec:
     """A client process to start on this machine."""
 
     name: str
+    task: Task
     data: str
     home: Path
     shard: str = ""
@@ -46,7 +47,8 @@ def start_client(processes: Processes, client: ClientSpec, server: str, ca: Path
         make_node_key(key)
     command: list[str | Path] = [sys.executable, "-m", "deploy.cli", "join"]
     command += ["--server", server, "--ca", ca, "--key", key]
-    command += ["--name", client.name, "--data", client.data, "--state-dir", client.home / "state"]
+    command += ["--name", client.name, "--task", client.task, "--data", client.data]
+    command += ["--state-dir", client.home / "state"]
     command += ["--shard", client.shard] if client.shard else []
     command += ["--policy", policy] if policy else []
     log = client.home / "client.log"

@@ -6,7 +6,6 @@
 
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from flwr.app import Message, RecordDict
@@ -16,15 +15,14 @@ from flwr.supercore.task_identity import TaskIdentity
 
 from client.app import failure, respond
 from client.cohort import train
-from client.data.rules.homes import Dataset
-from client.data.rules.partition import partition
+from client.data.parts import Part, deal
 from client.policy import Policy
 from client.session import Session
 from client.state import MemoryStore
-from client.tasks.rules import RulesLearner
+from client.tasks import TaskLearner, build_learner
 from common.config import RunConfig
 from common.errors import FedloomError
-from common.tasks.rules import Catalogue
+from common.tasks.vocabularies import Names
 from common.wire.codec import decode, encode
 from common.wire.messages import TRAIN, TrainReply, TrainRequest
 from server.events import Result
@@ -34,29 +32,28 @@ TOGETHER = 32
 """Clients that train stacked, alike in size; larger cohorts pad more and outgrow the processor's cache."""
 
 
-def simulate(config: RunConfig, dataset: Dataset, runs: Path, *, clients: int = 0, together: int = 0) -> Result:
-    """`simulate_clients` with one client per home of a data set, in their order, or its homes dealt to `clients` clients."""
-    shares = partition(dataset.homes, clients, seed=0) if clients else [(home,) for home in dataset.homes]
-    return simulate_clients(config, [replace(dataset, homes=share) for share in shares], runs, together=together)
+def simulate(config: RunConfig, whole: Part, runs: Path, *, clients: int = 0, together: int = 0) -> Result:
+    """`simulate_clients` with one client per home or visitor of a data set, in their order, or dealt to `clients` clients."""
+    return simulate_clients(config, deal(whole, clients), runs, together=together)
 
 
-def simulate_clients(config: RunConfig, parts: Sequence[Dataset], runs: Path, *, together: int = 0) -> Result:
+def simulate_clients(config: RunConfig, parts: Sequence[Part], runs: Path, *, together: int = 0) -> Result:
     """Train with one client per part.
 
     Args:
         config: The run.
-        parts: Each client's homes, all read under the run's catalogue.
+        parts: Each client's data, all read under the run's catalogue.
         runs: Folder of run folders.
         together: Clients that train stacked; 0 chooses: one at a time for up to 16 clients, else `TOGETHER`.
     """
-    sessions = {node: _session(node, homes) for node, homes in enumerate(parts, start=1)}
+    sessions = {node: _session(node, part) for node, part in enumerate(parts, start=1)}
     stacked = together or (1 if len(sessions) <= 16 else TOGETHER)
     return run(InProcessGrid(sessions, stacked), config, runs)
 
 
-def _session(node: int, data: Dataset) -> Session:
-    def learner(config: RunConfig, catalogue: Catalogue) -> RulesLearner:
-        return RulesLearner(config, catalogue, data.homes)
+def _session(node: int, part: Part) -> Session:
+    def learner(config: RunConfig, vocabulary: Names) -> TaskLearner:
+        return build_learner(config, part)
 
     return Session(f"client-{node - 1}", learner, MemoryStore(), Policy(allow_counts=True))
 
@@ -130,14 +127,16 @@ class InProcessGrid(Grid):
         for first in range(0, len(by_size), self._together):
             cohort = by_size[first : first + self._together]
             outcomes = train(algorithm, [members[k] for k in cohort])
-            replies += [_answer(messages[k], outcome) for k, outcome in zip(cohort, outcomes, strict=True)]
+            replies += [
+                _answer(sessions[k], messages[k], request, out) for k, out in zip(cohort, outcomes, strict=True)
+            ]
         return replies
 
     def _keep(self, replies: Iterable[Message]) -> None:
         self._replies |= {reply.metadata.reply_to_message_id: reply for reply in replies}
 
 
-def _answer(message: Message, outcome: TrainReply | FedloomError) -> Message:
-    return (
-        failure(message, outcome) if isinstance(outcome, FedloomError) else Message(encode(outcome), reply_to=message)
-    )
+def _answer(session: Session, message: Message, request: TrainRequest, outcome: TrainReply | FedloomError) -> Message:
+    if isinstance(outcome, FedloomError):
+        return failure(message, outcome)
+    return Message(encode(session.as_sent(request, outcome)), reply_to=message)

@@ -16,7 +16,6 @@ import tomli_w
 from common.arrays import Array, Arrays, group, prefixed, sha256
 from common.errors import ConfigError, DataError, StateError
 from common.files import write_atomically
-from common.tasks.rules import Catalogue
 from server import tensorfile
 from server.events import Event, Result, event_from_line, event_to_line, result_from_json, result_to_json
 
@@ -104,9 +103,9 @@ class RunDirectory:
                 f"no run '{self.path.name}' in {self.path.parent}; {_neighbours(self.path.parent)}"
             ) from None
 
-    def catalogue(self) -> Catalogue:
-        """The task's public vocabulary."""
-        return Catalogue.from_json((self.path / "catalogue.json").read_text("utf-8"))
+    def catalogue(self) -> str:
+        """The task's public vocabulary as JSON."""
+        return (self.path / "catalogue.json").read_text("utf-8")
 
     def append(self, event: Event) -> None:
         """Add a line to metrics.jsonl, at once; a line that a crash has torn is closed first."""

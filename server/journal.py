@@ -68,7 +68,7 @@ class Journal:
         if evaluation.metrics:
             self._last = evaluation
             loss = evaluation.metrics.get("loss")
-            other_split = number == self._config.rounds and self._config.tasks.rules.validation_share > 0
+            other_split = number == self._config.rounds and self._config.task_options.validation_share > 0
             if loss is not None and not other_split and (self._best is None or loss < self._best.metrics["loss"]):
                 self._best = Best(round=number, metrics=dict(evaluation.metrics))
         if self._trained is not None:
@@ -91,6 +91,7 @@ class Journal:
             refused=self._new_refusals() | trained.rejected,
             bytes_down=down,
             bytes_up=up,
+            server=dict(trained.server),
         )
 
     def _new_refusals(self) -> dict[str, str]:

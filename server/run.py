@@ -10,8 +10,7 @@ from flwr.serverapp import Grid
 from common.config import RunConfig, flatten, to_json
 from common.errors import ConfigError, FedloomError
 from common.models import build_model, parameters
-from common.tasks.rules import Catalogue
-from common.tasks.rules_demo import demo_catalogue
+from common.tasks.vocabularies import Names, demo_vocabulary, vocabulary_of
 from common.wire.codec import to_record
 from common.wire.messages import EnrolRequest
 from server.artifacts import RunDirectory, fresh_run_id
@@ -54,8 +53,8 @@ def run(grid: Grid, config: RunConfig, runs: Path) -> Result:
     journal.start(state)
     try:
         enrolment.assemble(grid, federation.min_clients)
-        if config.tasks.rules.count_offset and not state.statics:
-            strategy.state = sum_counts(quiet, enrolment.roster, state)
+        if config.task_options.count_offset and not state.statics:
+            strategy.state = sum_counts(quiet, enrolment.roster, state, catalogue)
         left = config.rounds - state.round
         noted = PollingGrid(grid, limits, on_exchange=journal.exchanged)
         strategy.start(noted, to_record(state.model), num_rounds=left, timeout=federation.deadline)
@@ -65,21 +64,21 @@ def run(grid: Grid, config: RunConfig, runs: Path) -> Result:
     return journal.finish(strategy.state, "completed")
 
 
-def read_catalogue(config: RunConfig) -> Catalogue:
+def read_catalogue(config: RunConfig) -> Names:
     """The task's public vocabulary.
 
     Raises:
         ConfigError: The file is not there.
     """
     if config.catalogue == "demo":
-        return demo_catalogue()
+        return demo_vocabulary(config.task)
     try:
-        return Catalogue.from_json(Path(config.catalogue).read_text("utf-8"))
+        return vocabulary_of(config.task, Path(config.catalogue).read_text("utf-8"))
     except OSError as error:
         raise ConfigError(f"catalogue {config.catalogue}: {error.strerror}") from None
 
 
-def _open(config: RunConfig, catalogue: Catalogue, runs: Path) -> tuple[RunDirectory, RunState, dict[str, Any]]:
+def _open(config: RunConfig, catalogue: Names, runs: Path) -> tuple[RunDirectory, RunState, dict[str, Any]]:
     """The run's folder, new or resumed, where the run stands, and the journal's account so far."""
     folder = RunDirectory(runs, config.run_id)
     fresh = RunState(0, parameters(build_model(config, catalogue)))

@@ -5,8 +5,10 @@ from dataclasses import replace
 
 from flwr.app import Message
 
-from common.arrays import Arrays, add, check_like
+from common.arrays import Arrays
 from common.errors import QuorumError, WireError
+from common.tasks.counts import add_counts
+from common.tasks.vocabularies import Names
 from common.wire.codec import decode, encode
 from common.wire.messages import COUNTS, CountsReply, CountsRequest
 from server.grid import PollingGrid
@@ -16,7 +18,7 @@ from server.state import RunState
 log = logging.getLogger("fedloom.server")
 
 
-def sum_counts(grid: PollingGrid, roster: Roster, state: RunState) -> RunState:
+def sum_counts(grid: PollingGrid, roster: Roster, state: RunState, vocabulary: Names) -> RunState:
     """The state with the sum of all clients' counts among its statics; who joins later is not in it.
 
     Raises:
@@ -27,12 +29,9 @@ def sum_counts(grid: PollingGrid, roster: Roster, state: RunState) -> RunState:
     total: Arrays = {}
     for reply in filter(Message.has_content, grid.send_and_receive(asked)):
         try:
-            counts = decode(CountsReply, reply.content).counts
-            check_like(counts, total or counts, "counts")
+            total = add_counts(total, decode(CountsReply, reply.content).counts, vocabulary)
         except WireError as error:
             log.warning("%s: its counts are left out: %s", roster.name(reply.metadata.src_node_id), error)
-            continue
-        total = add(total, counts) if total else counts
     if not total:
-        raise QuorumError("no client shared its counts; set tasks.rules.count-offset=false to do without them")
+        raise QuorumError("no client shared its counts; set count-offset=false of the task to do without them")
     return replace(state, statics=total)

@@ -24,7 +24,7 @@ from server.state import RunState
 from server.strategies import build_strategy
 from server.strategies.replies import Reply
 
-METHODS = ("fedavg", "fedprox", "fedadam", "fedyogi", "fedrule")
+METHODS = ("fedavg", "fedprox", "fedadam", "fedyogi", "fedadagrad", "fedrule", "fedga")
 CATALOGUE = Catalogue(
     entities=("Door", "Lamp", "Plug"),
     relations=("closes → turn off", "closes → turn on", "opens → turn off", "opens → turn on"),

@@ -1,1 +1,22 @@
-"""What each task makes of a client's data: batches, objective, metrics."""
+"""Tasks on a client; `build_learner` is the one place that chooses."""
+
+from typing import assert_never
+
+from client.data.parts import Part
+from client.data.rules.homes import Dataset as Homes
+from client.data.sessions.visitors import Dataset as Visits
+from client.tasks.learner import TaskLearner as TaskLearner
+from client.tasks.rules import RulesLearner
+from client.tasks.sessions import SessionsLearner
+from common.config import RunConfig
+
+
+def build_learner(config: RunConfig, part: Part) -> TaskLearner:
+    """A client's data made ready for a run."""
+    match part:
+        case Homes():
+            return RulesLearner(config, part.catalogue, part.homes)
+        case Visits():
+            return SessionsLearner(config, part.items, part.visitors)
+        case _:
+            assert_never(part)

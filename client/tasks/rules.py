@@ -1,7 +1,5 @@
 """The rules task on a client: its homes as tensors, the objective of Eq 2, and the metrics of §1.5."""
 
-import logging
-
 import numpy as np
 import torch
 from torch import Tensor
@@ -10,9 +8,8 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 
 from client.data.rules.batches import collate
 from client.data.rules.homes import Home
-from client.data.rules.shards import read_shard
 from client.data.rules.split import SplitHome, split_homes
-from client.settings import ClientSettings
+from client.tasks.learner import means
 from client.trainers.optimizers import Tensors
 from common.arrays import Arrays
 from common.config import RunConfig
@@ -21,20 +18,6 @@ from common.tasks.rules import Catalogue
 from common.tasks.rules_metrics import home_metrics
 from common.tasks.rules_offset import COUNTS, offset_of
 from common.wire.messages import Metrics, TrainRequest
-
-log = logging.getLogger("fedloom.client")
-
-
-def learner_of(settings: ClientSettings, config: RunConfig, catalogue: Catalogue) -> "RulesLearner":
-    """Read the client's data and make them ready for a run.
-
-    Raises:
-        DataError: The data are missing, malformed or speak of what the catalogue lacks.
-    """
-    dataset = read_shard(settings.data, settings.part, settings.data_seed, catalogue)
-    for note in dataset.notes:
-        log.warning("%s: %s", settings.data, note)
-    return RulesLearner(config, catalogue, dataset.homes)
 
 
 class RulesLearner:
@@ -77,9 +60,7 @@ class RulesLearner:
     def evaluate(self, model: Arrays, statics: Arrays, split: str) -> tuple[Metrics, Metrics]:
         """Means over homes with held-out rules of every metric, and how many homes each is the mean of."""
         rows = [m for m in self.each_home(model, statics, split) if m is not None]
-        keys = sorted({key for row in rows for key in row})
-        values = {key: [row[key] for row in rows if key in row] for key in keys}
-        return {k: float(np.mean(v)) for k, v in values.items()}, {k: float(len(v)) for k, v in values.items()}
+        return means(rows)
 
     def each_home(self, model: Arrays, statics: Arrays, split: str) -> list[Metrics | None]:
         """Metrics of every home, None for one without held-out rules."""

@@ -5,13 +5,13 @@ from typing import assert_never
 from client.trainers.fedavg import FedAvgTrainer
 from client.trainers.fedprox import FedProxTrainer
 from client.trainers.fedrule import FedRuleTrainer
-from common.algorithms import Algorithm, FedAdam, FedAvg, FedProx, FedRule, FedYogi
+from common.algorithms import Algorithm, FedAdagrad, FedAdam, FedAvg, FedGA, FedProx, FedRule, FedYogi
 
 
 def build_trainer(algorithm: Algorithm) -> FedAvgTrainer:
     """The client side of a method."""
     match algorithm:
-        case FedAvg() | FedAdam() | FedYogi():
+        case FedAvg() | FedAdam() | FedYogi() | FedAdagrad() | FedGA():
             return FedAvgTrainer(algorithm)
         case FedProx():
             return FedProxTrainer(algorithm)

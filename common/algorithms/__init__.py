@@ -3,13 +3,15 @@
 from typing import Literal, get_args
 
 from common.algorithms.fedavg import FedAvg as FedAvg
+from common.algorithms.fedga import FedGA as FedGA
+from common.algorithms.fedopt import FedAdagrad as FedAdagrad
 from common.algorithms.fedopt import FedAdam as FedAdam
 from common.algorithms.fedopt import FedYogi as FedYogi
 from common.algorithms.fedprox import FedProx as FedProx
 from common.algorithms.fedrule import FedRule as FedRule
 from common.options import Options
 
-Algorithm = FedAvg | FedProx | FedAdam | FedYogi | FedRule
+Algorithm = FedAvg | FedProx | FedAdam | FedYogi | FedAdagrad | FedRule | FedGA
 
 
 class AlgorithmOptions(Options):
@@ -19,8 +21,10 @@ class AlgorithmOptions(Options):
     fedprox: FedProx = FedProx()
     fedadam: FedAdam = FedAdam()
     fedyogi: FedYogi = FedYogi()
+    fedadagrad: FedAdagrad = FedAdagrad()
     fedrule: FedRule = FedRule()
+    fedga: FedGA = FedGA()
 
 
-Method = Literal["fedavg", "fedprox", "fedadam", "fedyogi", "fedrule"]
+Method = Literal["fedavg", "fedprox", "fedadam", "fedyogi", "fedadagrad", "fedrule", "fedga"]
 METHODS: tuple[Method, ...] = get_args(Method)

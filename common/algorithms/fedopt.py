@@ -1,4 +1,4 @@
-"""Adaptive federated optimisation (Reddi et al. 2021): FedAdam and FedYogi."""
+"""Adaptive federated optimisation (Reddi et al. 2021): FedAdam, FedYogi and FedAdagrad."""
 
 from typing import Literal
 
@@ -35,3 +35,12 @@ class FedYogi(ServerAdaptive):
     """v ← v − (1−β₂)Δ̄²·sign(v − Δ̄²)."""
 
     name: Literal["fedyogi"] = "fedyogi"
+
+
+class FedAdagrad(ServerAdaptive):
+    """v ← v + Δ̄²; β₂ has no part in it."""
+
+    name: Literal["fedadagrad"] = "fedadagrad"
+
+    server_lr: float = Field(0.03, gt=0)
+    """ηₛ; ten times FedAdam's, whose v holds 1 − β₂ = 1/100 of what Adagrad's does in the first rounds."""

@@ -1,23 +1,34 @@
 """Models, one architecture a file; `build_model` is the one place that chooses, on the server and on every client."""
 
+from typing import assert_never
+
 import numpy as np
 import torch
 from torch import nn
 
 from common.arrays import Arrays
 from common.config import RunConfig
+from common.models.blend import LocalBlend
 from common.models.rules import RuleRecommender
+from common.models.sessions import build_session_model
 from common.tasks.rules import Catalogue
+from common.tasks.sessions import Items
+from common.tasks.vocabularies import Names
 
 
-def build_model(config: RunConfig, catalogue: Catalogue) -> nn.Module:
+def build_model(config: RunConfig, vocabulary: Names) -> nn.Module:
     """The task's model with parameters drawn from the run's seed; the global generator is left as it was."""
     with torch.random.fork_rng():
         torch.manual_seed(config.seed)
-        options = config.tasks.rules
-        return RuleRecommender(
-            len(catalogue.entities), len(catalogue.relations), options, paper=config.model == "paper"
-        )
+        match vocabulary:
+            case Catalogue():
+                sizes = len(vocabulary.entities), len(vocabulary.relations)
+                return RuleRecommender(*sizes, config.tasks.rules, paper=config.model == "paper")
+            case Items():
+                network = build_session_model(len(vocabulary.items), config.tasks.sessions)
+                return network if config.model == "paper" else LocalBlend(network)
+            case _:
+                assert_never(vocabulary)
 
 
 def parameters(module: nn.Module) -> Arrays:

@@ -1,15 +1,13 @@
 """The rules task: what server and clients agree on about IF-THEN rules of smart homes."""
 
-import hashlib
-import json
 from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import Field, model_validator
 
-from common.errors import DataError
 from common.options import Options
+from common.tasks.vocabulary import Vocabulary
 
 Edges = NDArray[np.int64]
 """Rules of one home, shape (E, 3): trigger node, action node, relation."""
@@ -41,10 +39,8 @@ def relation_parts(relation: str) -> tuple[str, str]:
     return trigger_state, action
 
 
-class Catalogue(BaseModel):
+class Catalogue(Vocabulary):
     """The public vocabulary of a federation; a name's place is its index in the model."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     entities: tuple[str, ...]
     """Device types, the F node features."""
@@ -63,27 +59,10 @@ class Catalogue(BaseModel):
             relation_parts(relation)
         return self
 
-    def to_json(self) -> str:
-        """Canonical JSON: equal catalogues give equal texts."""
-        return json.dumps(self.model_dump(mode="json"), ensure_ascii=False, indent=0, sort_keys=True)
-
     @classmethod
-    def from_json(cls, text: str) -> Self:
-        """Inverse of `to_json`.
-
-        Raises:
-            DataError: Not a catalogue.
-        """
-        try:
-            return cls.model_validate_json(text)
-        except ValidationError as error:
-            first = error.errors()[0]
-            place = ".".join(str(part) for part in first["loc"])
-            raise DataError(f"not a catalogue of device types and relations: {place} {first['msg']}") from None
-
-    def sha256(self) -> str:
-        """Fingerprint of all names and their order."""
-        return hashlib.sha256(self.to_json().encode()).hexdigest()
+    def what(cls) -> str:
+        """What the names name."""
+        return "device types and relations"
 
 
 class RulesOptions(Options):

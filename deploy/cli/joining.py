@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from common.config import parse
 from common.errors import ConfigError
 from deploy.certificates import make_authority, make_server_certificate
 from deploy.cli import options as o
@@ -24,6 +25,7 @@ def join(
     ca: Annotated[Path | None, typer.Option(help="The certificate authority's file, from the server's owner.")] = None,
     key: Annotated[Path | None, typer.Option(help="This node's private key (see `fedloom keys node`).")] = None,
     data: o.Data = "demo",
+    task: Annotated[str, typer.Option(help="What the data are of.")] = "rules",
     shard: Annotated[str, typer.Option(metavar="k/K", help="Use the k-th (from 0) of K parts of the data.")] = "",
     name: Annotated[str, typer.Option(help="Stable public name; default: from the key.")] = "",
     state_dir: Annotated[Path, typer.Option(help="Where this client's private state is kept.")] = STATE,
@@ -47,7 +49,7 @@ def join(
     import torch  # takes seconds; --help need not wait for it
 
     from client.app import app, open_session
-    from client.data.rules.shards import read_shard
+    from client.data.parts import read_part
     from client.node.failures import Server
     from client.node.resident import leave_on_signals, run_resident
     from client.settings import ClientSettings
@@ -59,7 +61,9 @@ def join(
     config |= {"policy": str(policy.resolve())} if policy else {}
     settings = ClientSettings.of_node(config, name)
     open_session(settings)  # says at once what is wrong with policy or state
-    for note in read_shard(settings.data, settings.part, settings.data_seed).notes:  # ... or data
+    for note in read_part(
+        parse({"task": task}).task, settings.data, settings.part, settings.data_seed
+    ).notes:  # ... or data
         o.console.print(f"{data}: {note}", soft_wrap=True, markup=False)
     line = Server(server, read_file(ca) if ca else b"", private)
     stop = threading.Event()

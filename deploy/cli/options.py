@@ -8,14 +8,15 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from common.config import RunConfig, Scalar, overrides, parse
+from common.algorithms import METHODS
+from common.config import TASKS, RunConfig, Scalar, overrides, parse
 from common.errors import ConfigError
 from server.artifacts import RunDirectory, fresh_run_id
 from server.settings import ServerSettings
 
-Method = Annotated[str, typer.Option(help="Training method: fedrule, fedavg, fedprox, fedadam or fedyogi.")]
-Task = Annotated[str, typer.Option(help="What is learnt: rules.")]
-Data = Annotated[str, typer.Option(help="A data file, a folder of them, or 'demo' (homes made on the spot).")]
+Method = Annotated[str, typer.Option(help=f"Training method: {', '.join(METHODS)}; default: the task's own paper.")]
+Task = Annotated[str, typer.Option(help=f"What is learnt: {', '.join(TASKS)}; default: what the method was made for.")]
+Data = Annotated[str, typer.Option(help="A data file, a folder of them, or 'demo' (made on the spot).")]
 Rounds = Annotated[int | None, typer.Option(help="Rounds of training.")]
 Seed = Annotated[int | None, typer.Option(help="Root of every random choice: one seed, one result.")]
 Sets = Annotated[
@@ -30,6 +31,9 @@ Catalogue = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="Print result.json as the last line of stdout; all else on stderr.")]
 Port = Annotated[int, typer.Option(help="Port that clients join.")]
 ControlPort = Annotated[int, typer.Option(help="Port of Flower's Control API, on this machine only.")]
+
+MADE_FOR = {"fedrule": "rules", "fedga": "sessions"}
+"""Each paper's method and its task."""
 
 console, out = Console(stderr=True), Console()
 """stderr for what goes on, stdout for what was asked for."""
@@ -55,6 +59,8 @@ def resolve(
     Raises:
         ConfigError: An option is unknown, mistyped or contradicts another.
     """
+    task = task or MADE_FOR.get(method, "rules")
+    method = method or next((m for m, t in MADE_FOR.items() if t == task), "fedrule")
     given: dict[str, Scalar] = {"method": method, "task": task, **{key.replace("__", "."): v for key, v in own.items()}}
     given |= {} if rounds is None else {"rounds": rounds}
     given |= {} if seed is None else {"seed": seed}

@@ -1,48 +1,89 @@
 """`recommend` and `report`: what to do with a finished run."""
 
 import json as jsonlib
+from collections.abc import Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 from rich.table import Table
 
+from client.data.rules.homes import Dataset as Homes
+from client.data.sessions.visitors import Dataset as Visits
+from client.data.sessions.visitors import Visitor
 from common.config import parse
 from common.errors import ConfigError, DataError
+from common.tasks.rules import Catalogue
+from common.tasks.sessions import Clicks, Items
+from common.tasks.vocabularies import vocabulary_of
 from deploy.cli import options as o
 from server.artifacts import RunDirectory
 
+if TYPE_CHECKING:
+    from client.next_items import NextItem
+    from client.recommend import Recommendation
+
+P = TypeVar("P")
+
 
 def recommend(
-    user: Annotated[str, typer.Option(help="Whose home, as named in the data; default: the first home.")] = "",
+    user: Annotated[str, typer.Option(help="Who it is for, as named in the data; default: the first.")] = "",
     data: o.Data = "demo",
+    session: Annotated[str, typer.Option(help="Clicks so far, item names separated by commas.")] = "",
     top: Annotated[int, typer.Option(min=1, help="How many.")] = 10,
     run: Annotated[str, typer.Option(help="The finished run; default: the newest completed one.")] = "",
     json: Annotated[bool, typer.Option("--json", help="Print a JSON list on stdout.")] = False,
 ) -> None:
-    """Rules to add to a home, likeliest first, from a finished run's model. Nothing leaves this machine."""
-    from client.data.rules.reader import read_homes
-    from client.recommend import recommend as rank
+    """What a finished run's model recommends: rules to add to a home, or the next items of a session, likeliest first.
+
+    Nothing leaves this machine.
+    """
+    from client.data.parts import read_all  # torch takes seconds; --help need not wait for it
+    from client.next_items import next_items
+    from client.recommend import recommend as rules_to_add
 
     folder = RunDirectory(o.runs_folder(), run or newest())
     config = parse(o.flat(folder.config()))
-    catalogue = folder.catalogue()
+    names = vocabulary_of(config.task, folder.catalogue())
     model, _ = folder.load_model()
-    homes = {home.user: home for home in read_homes(data, catalogue).homes}
-    if user and user not in homes:
-        closest = get_close_matches(user, homes, n=1)
-        hint = f"; did you mean '{closest[0]}'?" if closest else ""
-        raise DataError(f"no user '{user}' among its {len(homes)} homes{hint}", data)
-    home = homes[user or next(iter(homes))]
-    found = rank(config, catalogue, model, home, top)
+    match read_all(config.task, data, known=names), names:
+        case Homes() as homes, Catalogue():
+            home = _person(user, {home.user: home for home in homes.homes}, data)
+            found: Sequence[Recommendation | NextItem] = rules_to_add(config, names, model, home, top)
+            title, what = home.user, "rule"
+        case Visits() as visits, Items():
+            visitor = _person(user, {v.name: v for v in visits.visitors}, data)
+            earlier, clicks = _session(session, visitor, names)
+            found = next_items(config, names, model, clicks, earlier, top)
+            title, what = f"{visitor.name} after {', '.join(names.items[k] for k in clicks)}", "item"
+        case _:
+            raise ConfigError(f"run '{folder.path.name}' and its vocabulary are of different tasks")
     if json:
         print(jsonlib.dumps([vars(r) for r in found], ensure_ascii=False))
         return
-    table = Table("", "rule to add", "probability", title=f"{home.user}, by run {folder.path.name}")
+    heading = {"rule": "rule to add", "item": "next item"}[what]
+    table = Table("", heading, "probability", title=f"{title}, by run {folder.path.name}")
     for place, r in enumerate(found, start=1):
-        table.add_row(str(place), r.rule, f"{r.probability:.2f}")
+        table.add_row(str(place), getattr(r, what), f"{r.probability:.2f}")
     o.out.print(table)
+
+
+def _person(user: str, people: dict[str, P], data: str) -> P:
+    if user and user not in people:
+        closest = get_close_matches(user, people, n=1)
+        hint = f"; did you mean '{closest[0]}'?" if closest else ""
+        raise DataError(f"no user '{user}' among its {len(people)} users{hint}", data)
+    return people[user or next(iter(people))]
+
+
+def _session(session: str, visitor: Visitor, items: Items) -> tuple[tuple[Clicks, ...], Clicks]:
+    """Earlier sessions and the clicks so far: those given, or else the person's last session."""
+    from client.next_items import clicks_of
+
+    if session:
+        return visitor.sessions, clicks_of(session, items)
+    return visitor.sessions[:-1], visitor.sessions[-1]
 
 
 def report(

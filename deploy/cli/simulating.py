@@ -4,19 +4,22 @@ from typing import Annotated
 
 import typer
 
+from common.tasks.vocabularies import vocabulary_of
 from deploy.cli import options as o
 from deploy.cli.training import LOCAL, finish, speaking
-from deploy.sources import deal, read_catalogue
+from deploy.sources import parts_of, read_catalogue
 from deploy.watch import watch_here
 from server.artifacts import RunDirectory
 from server.events import Result
 
 
 def simulate(
-    method: o.Method = "fedrule",
-    task: o.Task = "rules",
+    method: o.Method = "",
+    task: o.Task = "",
     data: o.Data = "demo",
-    clients: Annotated[int, typer.Option(min=0, help="Clients to deal the homes to; 0 is one client a home.")] = 0,
+    clients: Annotated[
+        int, typer.Option(min=0, help="Clients to deal the data to; 0 is one a home, one a visitor.")
+    ] = 0,
     rounds: o.Rounds = None,
     seed: o.Seed = None,
     sets: o.Sets = None,
@@ -36,8 +39,10 @@ def simulate(
     torch.set_num_threads(1)  # the tensors are small: threads cost more than they bring, and vary the rounding
 
     config = o.resolve(method, task, rounds, seed, run_id, resume, sets, federation__min_clients=1, federation__wait=1)
-    known = RunDirectory(o.runs_folder(), resume).catalogue() if resume else read_catalogue(catalogue)
-    parts = deal(data, known, clients)
+    known = None if resume else read_catalogue(config.task, catalogue)
+    if resume:
+        known = vocabulary_of(config.task, RunDirectory(o.runs_folder(), resume).catalogue())
+    parts = parts_of(config.task, data, known, clients)
     if resume:
         o.console.print(
             "clients' private state ended with the earlier process: control variates and moments start anew"

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from client.data.rules.homes import Dataset
+from client.data.parts import Part, is_demo, vocabulary
 from client.policy import read_policy
 from common.config import RunConfig
 from common.errors import RunError
@@ -17,7 +17,7 @@ from deploy.control import Control
 from deploy.federation import Order
 from deploy.files import write_file
 from deploy.processes import Processes
-from deploy.sources import deal, notes, read_catalogue, share_out, shared_out
+from deploy.sources import notes, parts_of, read_catalogue, share_out, shared_out
 from deploy.superlink import SuperLinkSettings
 from server.events import Result, result_to_json
 
@@ -26,8 +26,8 @@ LOCAL = Path(".fedloom")
 
 
 def up(
-    method: o.Method = "fedrule",
-    task: o.Task = "rules",
+    method: o.Method = "",
+    task: o.Task = "",
     data: o.Data = "demo",
     clients: Annotated[int, typer.Option(min=1, help="Client processes to start.")] = 4,
     rounds: o.Rounds = None,
@@ -53,8 +53,8 @@ def up(
     if resume:
         specs = shared_out(home)
     else:
-        parts = deal(data, read_catalogue(catalogue), clients)
-        specs, config = share_out(data, parts, home), speaking(config, data, parts, home)
+        parts = parts_of(config.task, data, read_catalogue(config.task, catalogue), clients)
+        specs, config = share_out(config.task, data, parts, home), speaking(config, data, parts, home)
 
     superlink = _superlink(home / "server", federation.certificates(home / "server"), port, control_port)
     o.console.print(
@@ -67,8 +67,8 @@ def up(
 
 
 def serve(
-    method: o.Method = "fedrule",
-    task: o.Task = "rules",
+    method: o.Method = "",
+    task: o.Task = "",
     clients: Annotated[int, typer.Option(min=1, help="Clients to wait for before the first round.")] = 2,
     rounds: o.Rounds = None,
     seed: o.Seed = None,
@@ -91,8 +91,8 @@ def serve(
 
     Clients need ca.pem from --home (public; hand it out), and their public key in nodes/ there: see `fedloom keys`.
     """
-    config = o.resolve(
-        method, task, rounds, seed, run_id, resume, sets, federation__min_clients=clients, **_own(catalogue)
+    config = _naming(
+        catalogue, o.resolve(method, task, rounds, seed, run_id, resume, sets, federation__min_clients=clients)
     )
     home = home.resolve()
     order = Order(config, o.runs_folder(), nodes=home / "nodes")
@@ -107,8 +107,8 @@ def serve(
 
 
 def submit(
-    method: o.Method = "fedrule",
-    task: o.Task = "rules",
+    method: o.Method = "",
+    task: o.Task = "",
     clients: Annotated[int, typer.Option(min=1, help="Clients to wait for before the first round.")] = 2,
     rounds: o.Rounds = None,
     seed: o.Seed = None,
@@ -126,8 +126,8 @@ def submit(
 
     The SuperLink must write runs to the same folder ($FEDLOOM_RUNS) as this command reads them from.
     """
-    config = o.resolve(
-        method, task, rounds, seed, run_id, resume, sets, federation__min_clients=clients, **_own(catalogue)
+    config = _naming(
+        catalogue, o.resolve(method, task, rounds, seed, run_id, resume, sets, federation__min_clients=clients)
     )
     order = Order(config, o.runs_folder(), nodes=nodes)
     line = Control(control, ca, work.resolve() / "control")
@@ -135,21 +135,21 @@ def submit(
         finish(federation.submit(processes, work.resolve(), line, order, o.console), json)
 
 
-def speaking(config: RunConfig, data: str, parts: Sequence[Dataset], home: Path) -> RunConfig:
+def speaking(config: RunConfig, data: str, parts: Sequence[Part], home: Path) -> RunConfig:
     """The run with the vocabulary of its clients' data, kept below `home`; says what there is to say of the data."""
     for note in notes(parts):
         o.console.print(f"{data}: {note}", soft_wrap=True)
-    if data.startswith("demo"):
+    if is_demo(data):
         return config
-    vocabulary = home / "catalogue.json"
-    write_file(vocabulary, parts[0].catalogue.to_json().encode(), overwrite=True)
-    return config.model_copy(update={"catalogue": str(vocabulary)})
+    names = home / "catalogue.json"
+    write_file(names, vocabulary(parts[0]).to_json().encode(), overwrite=True)
+    return config.model_copy(update={"catalogue": str(names)})
 
 
-def _own(catalogue: Path | None) -> dict[str, str]:
-    """The vocabulary option of a server that holds no data."""
-    read_catalogue(catalogue)  # says at once what is wrong with it
-    return {"catalogue": str(catalogue.resolve())} if catalogue else {}
+def _naming(catalogue: Path | None, config: RunConfig) -> RunConfig:
+    """The run of a server that holds no data, with the vocabulary it was given."""
+    read_catalogue(config.task, catalogue)  # says at once what is wrong with it
+    return config.model_copy(update={"catalogue": str(catalogue.resolve())}) if catalogue else config
 
 
 def _superlink(

@@ -2,8 +2,9 @@
 
 from typing import Any, assert_never
 
-from common.algorithms import Algorithm, FedAdam, FedAvg, FedProx, FedRule, FedYogi
+from common.algorithms import Algorithm, FedAdagrad, FedAdam, FedAvg, FedGA, FedProx, FedRule, FedYogi
 from server.strategies.fedavg import FedAvgStrategy, FedProxStrategy
+from server.strategies.fedga import FedGAStrategy
 from server.strategies.fedopt import FedOptStrategy
 from server.strategies.fedrule import FedRuleStrategy
 from server.strategies.round import RoundStrategy
@@ -20,6 +21,10 @@ def build_strategy(algorithm: Algorithm, **parts: Any) -> RoundStrategy:
             return FedOptStrategy(algorithm, "adam", **parts)
         case FedYogi():
             return FedOptStrategy(algorithm, "yogi", **parts)
+        case FedAdagrad():
+            return FedOptStrategy(algorithm, "adagrad", **parts)
+        case FedGA():
+            return FedGAStrategy(algorithm, **parts)
         case FedRule():
             return FedRuleStrategy(algorithm, **parts)
         case _:

@@ -1,10 +1,10 @@
-"""FedAdam and FedYogi on the server (Reddi et al. 2021, Algorithm 2)."""
+"""FedAdam, FedYogi and FedAdagrad on the server (Reddi et al. 2021, Algorithm 2)."""
 
-from typing import Any, Literal
+from typing import Any
 
-from common.algorithms import FedAdam, FedYogi
+from common.algorithms.fedopt import ServerAdaptive
 from common.arrays import Arrays, scale, sub
-from server.aggregation.moments import Memory, adaptive
+from server.aggregation.moments import Memory, Rule, adaptive, effective_rates
 from server.strategies.replies import Reply, mean_update
 from server.strategies.round import RoundStrategy
 
@@ -12,7 +12,7 @@ from server.strategies.round import RoundStrategy
 class FedOptStrategy(RoundStrategy):
     """θ ← θ − ηₛ m/(√v + τ)."""
 
-    def __init__(self, algorithm: FedAdam | FedYogi, rule: Literal["adam", "yogi"], **parts: Any) -> None:
+    def __init__(self, algorithm: ServerAdaptive, rule: Rule, **parts: Any) -> None:
         super().__init__(**parts)
         self.eta, self.rule = algorithm.server_lr, rule
         self.moments = {"beta1": algorithm.beta1, "beta2": algorithm.beta2, "tau": algorithm.tau}
@@ -21,3 +21,7 @@ class FedOptStrategy(RoundStrategy):
         """One server step."""
         step, memory = adaptive(memory, mean_update(replies), self.rule, **self.moments)
         return sub(model, scale(step, self.eta)), memory
+
+    def diagnostics(self, memory: Memory) -> dict[str, float]:
+        """How the server's step sizes are spread."""
+        return effective_rates(memory["v"], self.eta, self.moments["tau"])

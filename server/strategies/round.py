@@ -6,7 +6,7 @@ A paper's strategy overrides `update`, and `shared` if it broadcasts more than t
 import logging
 from abc import abstractmethod
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord, RecordDict
 from flwr.serverapp import Grid
@@ -17,6 +17,7 @@ from common.config import RunConfig
 from common.errors import QuorumError, WireError
 from common.wire.codec import decode, encode, to_record
 from common.wire.messages import EVALUATE, TRAIN, EvaluateReply, EvaluateRequest, TrainReply, TrainRequest
+from common.wire.rows import expand_reply
 from server.aggregation.moments import Memory
 from server.enrolment import Enrolment
 from server.evaluation import Evaluation, summarise
@@ -36,6 +37,8 @@ class Trained:
     loss: float
     rejected: dict[str, str]
     """Client -> why its reply was left out."""
+    server: dict[str, float] = field(default_factory=dict)
+    """The strategy's own numbers."""
 
 
 class RoundStrategy(Strategy):
@@ -71,6 +74,10 @@ class RoundStrategy(Strategy):
         """What is broadcast to a client whose reply was last counted in that round."""
         return {}
 
+    def diagnostics(self, memory: Memory) -> dict[str, float]:
+        """The strategy's own numbers about the step that left this memory."""
+        return {}
+
     def configure_train(
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
     ) -> Iterable[Message]:
@@ -98,7 +105,7 @@ class RoundStrategy(Strategy):
         self.state = self.state.next(model, memory, [r.client for r in usable])
         total = sum(r.weight for r in usable)
         loss = sum(r.weight * r.train.loss for r in usable) / total
-        self._on_trained(Trained(self.state, loss, rejected))
+        self._on_trained(Trained(self.state, loss, rejected, self.diagnostics(memory)))
         return to_record(model), MetricRecord({"loss": loss})
 
     def configure_evaluate(
@@ -108,7 +115,7 @@ class RoundStrategy(Strategy):
         number, final = self.state.round, self.state.round == self.config.rounds
         if number % self.config.evaluate_every and not final:
             return []
-        held_out = not final and self.config.tasks.rules.validation_share > 0
+        held_out = not final and self.config.task_options.validation_share > 0
         split = "validation" if held_out else "test"
         able = sorted(self.enrolment.roster.able(grid.get_node_ids()).items())
         made: dict[str, RecordDict] = {}
@@ -173,5 +180,6 @@ class RoundStrategy(Strategy):
     def _checked(self, name: str, reply: TrainReply) -> Reply:
         chosen = self.config.chosen
         terms = Terms(self.state.round + 1, chosen.local_steps, self.state.model, self.needs_gradient)
+        reply = expand_reply(reply, self.state.model)
         check(reply, terms)
         return Reply(name, 1.0 if chosen.weighting == "uniform" else float(reply.examples), reply)

@@ -183,5 +183,5 @@ def test_every_known_key_of_a_method_can_be_set_to_its_default(method: str) -> N
 
 
 def test_methods_are_the_closed_union() -> None:
-    assert METHODS == ("fedavg", "fedprox", "fedadam", "fedyogi", "fedrule")
+    assert METHODS == ("fedavg", "fedprox", "fedadam", "fedyogi", "fedadagrad", "fedrule", "fedga")
     assert all(getattr(AlgorithmOptions(), method).name == method for method in METHODS)

@@ -17,6 +17,8 @@ from common.wire.codec import encode
 from common.wire.messages import EnrolRequest, TrainReply
 from server.artifacts import RunDirectory
 from server.enrolment import Enrolment
+from server.evaluation import Evaluation
+from server.events import Round
 from server.grid import _summary
 from server.journal import Journal, restore
 from server.roster import Client
@@ -29,11 +31,13 @@ NAMES = ("ann", "bob", "cyd", "dee")
 NODES = {name: 10 + k for k, name in enumerate(NAMES)}
 MODEL = {"encoder.w": np.array([[1.0, -2.0], [0.5, 3.0]], np.float32), "predictor.b": np.array([0.25], np.float32)}
 VARIANTS: dict[str, RunConfig] = {
-    **{method: configured(method) for method in METHODS},
+    **{method: configured(method, local_steps=3) for method in METHODS},
     "fedavg-momentum": configured("fedavg", momentum=0.9, server_lr=0.5),
     "fedavg-weighted": configured("fedavg", weighting="examples"),
     "fedrule-eq3": configured("fedrule", optimizer="sgd", control="eq3"),
     "fedrule-server-adam": configured("fedrule", server_optimizer="adam"),
+    "fedga-ramp": configured("fedga", second_moment="ramp", local_steps=3),
+    "fedga-quadratic-alone": configured("fedga", second_moment="quadratic", dra=False, local_steps=3),
 }
 IDENTITY = ("fedavg", "fedprox", "fedrule", "fedrule-eq3", "fedavg-weighted")
 every_strategy = pytest.mark.parametrize("variant", VARIANTS)
@@ -223,7 +227,8 @@ def test_the_reported_loss_is_the_weighted_mean(variant: str) -> None:
     server = Server(variant)
     losses = {"ann": 1.0, "dee": 3.0}
     server.round(*(message_of(n, reply_of(n, loss=v)) for n, v in losses.items()))
-    weights = {"ann": 10, "dee": 13} if variant == "fedavg-weighted" else {"ann": 1, "dee": 1}
+    by_examples = server.config.chosen.weighting == "examples"
+    weights = {"ann": 10, "dee": 13} if by_examples else {"ann": 1, "dee": 1}
     expected = sum(weights[n] * losses[n] for n in losses) / sum(weights.values())
     assert server.trained[0].loss == pytest.approx(expected, rel=1e-12)
 
@@ -285,3 +290,35 @@ def _from_superlink(node: int) -> Message:
     reply = Message(Error(3, "Node Unavailable"), reply_to=instruction(node))
     reply.metadata.__dict__["_src_node_id"] = 1
     return reply
+
+
+@every_strategy
+def test_rows_have_the_effect_of_whole_tables_and_those_that_do_not_fit_are_left_out(variant: str) -> None:
+    """The second reply touches the first row only; the third's id is one too large."""
+    half = {n: np.where(np.arange(len(a)) == 0, a.T, 0).T.astype(a.dtype) for n, a in reply_of("bob").update.items()}
+    whole = reply_of("bob", update=half, gradient=half)
+    ids = {"encoder.w@rows": np.array([0], np.int32), "encoder.w@values": half["encoder.w"][:1]}
+    rows: Arrays = {"predictor.b": half["predictor.b"], **ids}
+    wrong = {**rows, "encoder.w@rows": np.array([2], np.int32)}
+    sent, plain = Server(variant), Server(variant)
+    spoilt_rows = message_of("cyd", reply_of("cyd", update=wrong))
+    sent.round(*good("ann"), message_of("bob", replace(whole, update=rows, gradient=rows)), spoilt_rows)
+    plain.round(*good("ann"), message_of("bob", whole))
+    assert fingerprint(sent.strategy.state) == fingerprint(plain.strategy.state)
+    reason = "update: array 'encoder.w': row ids are out of range; the table has 2 rows"
+    assert sent.trained[0].rejected == {"cyd": reason}
+
+
+@pytest.mark.parametrize(("variant", "told"), [("fedga", 5), ("fedavg", 0)])
+def test_the_rounds_line_carries_the_strategys_own_numbers(variant: str, told: int, tmp_path: Path) -> None:
+    server, folder = Server(variant), RunDirectory(tmp_path, "toy")
+    folder.create({}, {})
+    server.round(*good())
+    journal = Journal(folder, server.config, server.enrolment)
+    journal.exchanged(_summary([instruction(node) for node in NODES.values()], [*good()], 0.1))
+    journal.trained(server.trained[0])
+    journal.evaluated(1, Evaluation({}, {}))
+    [line] = list(folder.events())
+    assert isinstance(line, Round)
+    assert line.server == server.trained[0].server
+    assert len(line.server) == told

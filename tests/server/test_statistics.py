@@ -7,6 +7,7 @@ import pytest
 from flwr.app import Error, Message
 
 from common.errors import QuorumError
+from common.tasks.rules import Catalogue
 from common.wire.codec import encode
 from common.wire.messages import CountsReply
 from server.roster import Client, Roster
@@ -14,6 +15,7 @@ from server.state import RunState
 from server.statistics import sum_counts
 
 ONES = np.ones((2, 3, 4), np.float32)
+NAMES = Catalogue(entities=("a", "b", "c"), relations=tuple(f"on → {r}" for r in "wxyz"))
 STATE = RunState(0, {"w": np.zeros(1, np.float32)})
 
 
@@ -40,7 +42,7 @@ def total(answers: dict[int, np.ndarray | str]) -> np.ndarray:
     roster = Roster()
     for node in answers:
         roster.enrol(Client(f"client-{node}", node, "toy:0", 1))
-    return sum_counts(Counters(answers), roster, STATE).statics["counts"]  # type: ignore[arg-type]
+    return sum_counts(Counters(answers), roster, STATE, NAMES).statics["counts"]  # type: ignore[arg-type]
 
 
 def test_the_counts_of_all_are_summed() -> None:
@@ -53,6 +55,6 @@ def test_counts_that_are_none_are_left_out(bad: np.ndarray | str) -> None:
 
 
 def test_no_counts_at_all_end_the_run_with_advice() -> None:
-    with pytest.raises(QuorumError, match=r"no client shared its counts; set tasks\.rules\.count-offset=false"):
+    with pytest.raises(QuorumError, match=r"no client shared its counts; set count-offset=false"):
         total({11: "no", 12: "no"})
     assert STATE.statics == {}

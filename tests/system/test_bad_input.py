@@ -144,11 +144,11 @@ def test_a_finished_run_is_kept_from_a_second_start_and_knows_its_users(
 
     got, said = answer(monkeypatch, capsys, "recommend", "--data", "odd.csv", "--user", "home-0000")
     assert got == 1
-    assert "no user 'home-0000' among its 41 homes; did you mean 'home-000" in said
+    assert "no user 'home-0000' among its 41 users; did you mean 'home-000" in said
 
 
 def test_as_many_tables_as_clients_is_a_table_a_client(folder: Path, homes: Path) -> None:
-    from deploy.sources import deal, share_out
+    from deploy.sources import parts_of, share_out
 
     tables = folder / "tables"
     tables.mkdir()
@@ -156,12 +156,12 @@ def test_as_many_tables_as_clients_is_a_table_a_client(folder: Path, homes: Path
     users = sorted({row.split(",")[0] for row in rows})
     for name, chosen in {"a.csv": users[:5], "b.csv": users[5:]}.items():
         (tables / name).write_text("\n".join([header, *(r for r in rows if r.split(",")[0] in chosen)]) + "\n")
-    parts = deal(str(tables), None, 2)
+    parts = parts_of("rules", str(tables), None, 2)
     assert [len(part.homes) for part in parts] == [5, 35]
     assert parts[0].catalogue == parts[1].catalogue
-    specs = share_out(str(tables), parts, folder / "home")
+    specs = share_out("rules", str(tables), parts, folder / "home")
     assert [Path(spec.data).name for spec in specs] == ["a.csv", "b.csv"]
-    assert [len(part.homes) for part in deal(str(tables), None, 4)] == [10, 10, 10, 10]
+    assert [len(part.homes) for part in parts_of("rules", str(tables), None, 4)] == [10, 10, 10, 10]
 
 
 def main_ok() -> None:

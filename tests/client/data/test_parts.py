@@ -5,11 +5,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from client.data.parts import Part, demo_part, fingerprint, read_part
+from client.data.rules.homes import Dataset, Home
 from client.data.rules.reader import DEMO_HOMES, read_homes
-from client.data.rules.shards import demo_shard, fingerprint, read_shard
 from client.data.rules.table import write_table
 from common.errors import DataError
 from common.tasks.rules_demo import demo_catalogue
+
+
+def homes(part: Part) -> tuple[Home, ...]:
+    assert isinstance(part, Dataset)
+    return part.homes
 
 
 def written(folder: Path, name: str, homes: str) -> Path:
@@ -21,7 +27,7 @@ def written(folder: Path, name: str, homes: str) -> Path:
 @pytest.mark.parametrize("parts", [1, 3, 7])
 def test_the_parts_of_the_demo_are_the_demo(parts: int) -> None:
     whole = read_homes("demo:10-31").homes
-    shares = [read_shard("demo:10-31", (k, parts), 0).homes for k in range(parts)]
+    shares = [homes(read_part("rules", "demo:10-31", (k, parts))) for k in range(parts)]
     assert [h.user for share in shares for h in share] == [h.user for h in whole]
     assert max(map(len, shares)) - min(map(len, shares)) <= 1
     for ours, theirs in zip((h for share in shares for h in share), whole, strict=True):
@@ -29,8 +35,8 @@ def test_the_parts_of_the_demo_are_the_demo(parts: int) -> None:
 
 
 def test_the_demo_without_a_range_is_cut_too() -> None:
-    shards = [demo_shard("demo", (k, 4)) for k in range(4)]
-    assert shards == [demo_shard(f"demo:0-{DEMO_HOMES}", (k, 4)) for k in range(4)]
+    shards = [demo_part("rules", "demo", (k, 4)) for k in range(4)]
+    assert shards == [demo_part("rules", f"demo:0-{DEMO_HOMES}", (k, 4)) for k in range(4)]
     assert shards[0] == f"demo:0-{DEMO_HOMES // 4}"
 
 
@@ -40,14 +46,14 @@ def test_the_parts_of_a_file_are_its_homes_whatever_it_is_called(
 ) -> None:
     written(tmp_path, name, "demo:0-9")
     monkeypatch.chdir(tmp_path)
-    shares = [read_shard(name, (k, 2), 0, demo_catalogue()).homes for k in range(2)]
+    shares = [homes(read_part("rules", name, (k, 2), 0, demo_catalogue())) for k in range(2)]
     users = sorted(h.user for share in shares for h in share)
     assert users == [h.user for h in read_homes(name, demo_catalogue()).homes]
 
 
 def test_more_parts_than_homes_are_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="cannot share"):
-        read_shard(str(written(tmp_path, "homes.csv", "demo:0-3")), (0, 9), 0)
+        read_part("rules", str(written(tmp_path, "homes.csv", "demo:0-3")), (0, 9))
 
 
 def test_other_data_other_fingerprint(tmp_path: Path) -> None:

@@ -1,0 +1,1 @@
+"""Session recommendation on real clicks: `python -m benchmarks.sessions` writes docs/results/sessions.md and sessions.json."""

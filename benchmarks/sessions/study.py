@@ -1,0 +1,93 @@
+"""All rows of one data set: choose on the tuning seed, then measure seed after seed; what is not computed is left out."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from statistics import fmean
+from typing import Any
+
+from benchmarks.sessions.experiments import Experiment
+from benchmarks.sessions.sets import Setting
+from benchmarks.sessions.training import Bench, Trial, label
+
+
+@dataclass
+class Row:
+    """One method: what was chosen, and every seed's metrics after the last round."""
+
+    key: str
+    title: str
+    point: str = ""
+    grid: dict[str, float] = field(default_factory=dict)
+    """Point -> HR@20 on the validation cases of the tuning seed; negative where it does not train."""
+    seeds: dict[int, dict[str, float]] = field(default_factory=dict)
+    curves: dict[int, dict[str, dict[str, float]]] = field(default_factory=dict)
+    seconds: float = 0.0
+    megabytes_a_round: float = 0.0
+
+    def mean(self, metric: str) -> float:
+        """Over the seeds."""
+        return fmean(seed[metric] for seed in self.seeds.values())
+
+    def rounds_to(self, share: float) -> float:
+        """Mean over seeds of the first evaluated round with that share of the final HR@20; 0 without curves."""
+        firsts = [_first_round(curve, share * self.seeds[seed]["hr20"]) for seed, curve in self.curves.items()]
+        return fmean(firsts) if firsts else 0.0
+
+
+@dataclass
+class Study:
+    """One data set."""
+
+    setting: Setting
+    clients: int
+    items: int
+    sessions: int
+    rows: list[Row]
+    absent: list[str]
+    """Titles of experiments without a result."""
+
+    def as_json(self) -> dict[str, Any]:
+        """For sessions.json."""
+        about = {"set": self.setting.key, "clients": self.clients, "items": self.items, "sessions": self.sessions}
+        return {**about, "rounds": self.setting.rounds, "rows": [asdict(row) for row in self.rows]}
+
+
+def study(bench: Bench, experiments: Sequence[Experiment], seeds: Sequence[int]) -> Study:
+    """Compute, or look up, every row."""
+    lines = _lines(bench, seeds)
+    trained = [_trained(bench, experiment, seeds) for experiment in experiments]
+    visitors = bench.dataset.visitors
+    return Study(
+        bench.setting,
+        len(visitors),
+        len(bench.dataset.items.items),
+        sum(len(visitor.sessions) for visitor in visitors),
+        lines + [row for row in trained if row.seeds],
+        [row.title for row in trained if not row.seeds],
+    )
+
+
+def _trained(bench: Bench, experiment: Experiment, seeds: Sequence[int]) -> Row:
+    point, grid = bench.tuned(experiment)
+    row = Row(experiment.key, experiment.title, label(point), grid)
+    if len(grid) < len(experiment.grid):
+        return row
+    found = {seed: bench.trial(experiment, point, seed, validation=False) for seed in seeds}
+    done: dict[int, Trial] = {seed: trial for seed, trial in found.items() if trial is not None and trial.curve}
+    row.seeds = {seed: trial.final for seed, trial in done.items()}
+    row.curves = {seed: trial.curve for seed, trial in done.items()}
+    row.seconds = fmean([trial.seconds for trial in done.values()] or [0.0])
+    row.megabytes_a_round = fmean([trial.megabytes_a_round for trial in done.values()] or [0.0])
+    return row
+
+
+def _lines(bench: Bench, seeds: Sequence[int]) -> list[Row]:
+    rows: dict[str, Row] = {}
+    for seed in seeds:
+        for title, metrics in (bench.lines(seed) or {}).items():
+            rows.setdefault(title, Row(title, f"*line:* {title}")).seeds[seed] = metrics
+    return list(rows.values())
+
+
+def _first_round(curve: dict[str, dict[str, float]], wanted: float) -> int:
+    return min(int(number) for number, metrics in curve.items() if metrics["hr20"] >= wanted)

@@ -1,0 +1,126 @@
+"""Runs of the real thing (`deploy.simulation.simulate`), each remembered in a cache folder so that a killed study goes on."""
+
+import json
+import shutil
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.sessions.experiments import TUNING_SEED, Experiment, Settings
+from benchmarks.sessions.lines import lines_of
+from benchmarks.sessions.sets import Setting
+from client.data.sessions.split import split_visitor
+from client.data.sessions.visitors import Dataset
+from common.config import parse
+from common.errors import FedloomError
+from common.tasks.sessions import SessionsOptions
+from common.tasks.sessions_metrics import ranks, session_metrics
+from deploy.simulation import simulate
+from server.artifacts import RunDirectory
+from server.events import Round
+
+TOGETHER = 20
+"""Clients that train stacked."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What one training came to."""
+
+    curve: dict[str, dict[str, float]]
+    """Round -> metrics; of the validation cases while tuning, else of the test cases."""
+    megabytes_a_round: float
+    seconds: float
+    failure: str = ""
+    config: Settings = field(default_factory=dict)
+
+    @property
+    def final(self) -> dict[str, float]:
+        """Metrics after the last evaluated round."""
+        return self.curve[max(self.curve, key=int)]
+
+
+class Bench:
+    """One data set with its cache."""
+
+    def __init__(self, setting: Setting, folder: Path, cache: Path, *, compute: bool) -> None:
+        self.setting, self._cache, self._compute = setting, cache, compute
+        cache.mkdir(parents=True, exist_ok=True)
+        self.dataset: Dataset = setting.read(folder)
+        self._names = cache / f"{setting.key}-items.json"
+        self._names.write_text(self.dataset.items.to_json(), "utf-8")
+
+    def tuned(self, experiment: Experiment) -> tuple[Settings, dict[str, float]]:
+        """The point with the best HR@20 on the tuning seed's validation cases, and every point's."""
+        found = {}
+        for point in experiment.grid:
+            trial = self.trial(experiment, point, TUNING_SEED, validation=True)
+            if trial is not None:
+                found[label(point)] = -1.0 if trial.failure else trial.final["hr20"]
+        best = max(experiment.grid, key=lambda point: found.get(label(point), -2.0))
+        return best, found
+
+    def trial(self, experiment: Experiment, point: Settings, seed: int, *, validation: bool) -> Trial | None:
+        """One training; None where the cache lacks it and nothing is to be computed."""
+        what = "tune" if validation else f"seed{seed}"
+        key = f"{self.setting.key}-{experiment.key}-{label(point).replace(' ', '').replace(',', '-')}-{what}"
+        return self._remembered(key, lambda: self._train(key, experiment, point, seed, validation))
+
+    def lines(self, seed: int) -> dict[str, dict[str, float]] | None:
+        """Metrics of every trivial line on that seed's test cases."""
+        trial = self._remembered(f"{self.setting.key}-lines-seed{seed}", lambda: self._lines(seed))
+        return trial.curve if trial else None
+
+    def _remembered(self, key: str, compute: Callable[[], Trial]) -> Trial | None:
+        path = self._cache / f"{key}.json"
+        if path.exists():
+            return Trial(**json.loads(path.read_text("utf-8")))
+        if not self._compute:
+            return None
+        trial = compute()
+        aside = path.with_suffix(".part")
+        aside.write_text(json.dumps(asdict(trial)), "utf-8")
+        aside.replace(path)
+        said = trial.failure or f"hr20 {max(m['hr20'] for m in trial.curve.values()):.3f}"
+        print(f"{key}: {trial.seconds:.0f} s {said}", flush=True)
+        return trial
+
+    def _train(self, key: str, experiment: Experiment, point: Settings, seed: int, validation: bool) -> Trial:
+        setting = self.setting
+        share = min(1.0, setting.clients_a_round / len(self.dataset.visitors))
+        flat = experiment.config(point, seed=seed, rounds=setting.rounds, cohort=share, validation=validation)
+        config = parse({**flat, "run-id": key, "catalogue": str(self._names)})
+        folder = RunDirectory(self._cache, key)
+        shutil.rmtree(folder.path, ignore_errors=True)
+        started = time.perf_counter()
+        try:
+            result = simulate(config, self.dataset, self._cache, together=TOGETHER)
+        except FedloomError as error:
+            return Trial({}, 0.0, time.perf_counter() - started, str(error).partition(";")[0], flat)
+        rounds = [event for event in folder.events() if isinstance(event, Round) and event.metrics]
+        last = -1 if validation else len(rounds)  # the last round is evaluated on the test cases
+        curve = {str(event.round): dict(event.metrics) for event in rounds[:last]}
+        shutil.rmtree(folder.path)
+        traffic = (result.bytes_down + result.bytes_up) / setting.rounds / 1e6
+        return Trial(curve, traffic, time.perf_counter() - started, config=flat)
+
+    def _lines(self, seed: int) -> Trial:
+        started, items = time.perf_counter(), len(self.dataset.items.items)
+        splits = [split_visitor(visitor, SessionsOptions(), seed) for visitor in self.dataset.visitors]
+        cases = [(who, case) for who, split in enumerate(splits) for case in split.test]
+        targets = np.array([case.target for _, case in cases])
+        measured = {}
+        for title, line in lines_of(splits, items).items():
+            scored = (line(case.prefix, who)[None] for who, case in cases)
+            places = np.concatenate([ranks(s, targets[k : k + 1]) for k, s in enumerate(scored)])
+            metrics = session_metrics(places, np.zeros(len(places)))
+            measured[title] = {key: value for key, value in metrics.items() if key != "loss"}
+        return Trial(measured, 0.0, time.perf_counter() - started)
+
+
+def label(point: Settings) -> str:
+    """A point as text."""
+    return ", ".join(f"{key} {value:g}" for key, value in point.items() if isinstance(value, float)) or "as it is"

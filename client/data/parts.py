@@ -1,0 +1,128 @@
+"""A client's part of the data, whatever the task: the one place that knows which task has which readers."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import assert_never, cast
+
+import client.data.rules.partition as homes
+import client.data.sessions.partition as visits
+from client.data.rules.homes import Dataset as Homes
+from client.data.rules.ifttt import is_recrules
+from client.data.rules.reader import DEMO_HOMES, read_homes
+from client.data.rules.table import SUFFIXES, write_table
+from client.data.sessions.published import is_published
+from client.data.sessions.reader import DEMO_VISITORS, read_visitors
+from client.data.sessions.visitors import Dataset as Visits
+from client.data.sessions.writer import write_visitors
+from common.config import Task
+from common.errors import DataError
+from common.tasks.rules import Catalogue
+from common.tasks.sessions import Items
+from common.tasks.vocabularies import Names
+
+Part = Homes | Visits
+
+TABLES: dict[Task, str] = {"rules": "homes.csv", "sessions": "sessions.csv"}
+"""What a client's own table is called."""
+
+
+def is_demo(source: str) -> bool:
+    """Whether the data are made, not read; a file may well be called demo.csv."""
+    return source == "demo" or source.startswith("demo:")
+
+
+def read_part(task: Task, source: str, part: tuple[int, int], seed: int = 0, known: Names | None = None) -> Part:
+    """The k-th of K parts of a source, part = (k, K); embedded data are made for this part only.
+
+    Raises:
+        DataError: The source cannot be read, or cannot be cut into that many parts.
+    """
+    k, parts = part
+    if is_demo(source):
+        return read_all(task, demo_part(task, source, part), seed, known)
+    whole = read_all(task, source, seed, known)
+    return whole if parts == 1 else deal(whole, parts, seed)[k]
+
+
+def read_all(task: Task, source: str, seed: int = 0, known: Names | None = None) -> Part:
+    """All of a source, under the vocabulary `known` or, without one, the data's own.
+
+    Raises:
+        DataError: The source cannot be read.
+    """
+    match task:
+        case "rules":
+            return read_homes(source, cast(Catalogue | None, known), seed=seed)
+        case "sessions":
+            return read_visitors(source, cast(Items | None, known), seed=seed)
+        case _:
+            assert_never(task)
+
+
+def demo_part(task: Task, source: str, part: tuple[int, int]) -> str:
+    """`demo:0-200` cut into K runs of nearly equal length: the k-th, as a source."""
+    whole = DEMO_HOMES if task == "rules" else DEMO_VISITORS
+    start, stop = map(int, source.partition(":")[2].split("-")) if ":" in source else (0, whole)
+    k, parts = part
+    return f"demo:{start + k * (stop - start) // parts}-{start + (k + 1) * (stop - start) // parts}"
+
+
+def deal(whole: Part, parts: int, seed: int = 0) -> Sequence[Part]:
+    """Deal homes or visitors to `parts` clients, 0 meaning one each, in their order.
+
+    Raises:
+        DataError: More clients than there is to deal.
+    """
+    match whole:
+        case Homes():
+            shares = homes.partition(whole.homes, parts, seed) if parts else [(home,) for home in whole.homes]
+            return [replace(whole, homes=share) for share in shares]
+        case Visits():
+            groups = visits.partition(whole.visitors, parts, seed) if parts else [(v,) for v in whole.visitors]
+            return [replace(whole, visitors=group) for group in groups]
+        case _:
+            assert_never(whole)
+
+
+def tables(task: Task, source: str) -> list[Path]:
+    """The tables of a folder of tables, each of which may be a client's own."""
+    folder = Path(source)
+    if not folder.is_dir() or (is_recrules(folder) if task == "rules" else is_published(folder)):
+        return []
+    return sorted(file for file in folder.iterdir() if file.suffix in SUFFIXES)
+
+
+def write_part(path: Path, part: Part) -> None:
+    """Write a client's part as a table of its own, readable by its owner only."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.touch(mode=0o600)
+    match part:
+        case Homes():
+            write_table(path, part.homes, part.catalogue)
+        case Visits():
+            write_visitors(path, part.visitors, part.items)
+        case _:
+            assert_never(part)
+
+
+def fingerprint(source: str, part: tuple[int, int], seed: int) -> str:
+    """What state is bound to: other data, other fingerprint.
+
+    Raises:
+        DataError: A file may not be read.
+    """
+    digest = hashlib.sha256(f"{source if is_demo(source) else ''}|{part}|{seed}".encode())
+    path = Path(source)
+    try:
+        for file in sorted(path.iterdir()) if path.is_dir() else [path]:
+            digest.update(file.read_bytes() if file.is_file() else b"")
+    except OSError as error:
+        raise DataError(error.strerror or "cannot be read", error.filename or path) from None
+    return digest.hexdigest()
+
+
+def vocabulary(part: Part) -> Names:
+    """The vocabulary that the part is read under."""
+    return part.catalogue if isinstance(part, Homes) else part.items

@@ -1,0 +1,1 @@
+"""Click sessions: readers, generator, examples and graphs."""

@@ -1,0 +1,104 @@
+"""Every form of session data behind one door."""
+
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from client.data.sessions.clicklog import NEEDED, is_click_log, log_of_clicks, log_of_rows, places
+from client.data.sessions.columns import first_cells, read_columns, suffix_of
+from client.data.sessions.cutting import DAY, GAP
+from client.data.sessions.gathering import to_dataset
+from client.data.sessions.generator import demo_visitors
+from client.data.sessions.log import CASE, TEST, TRAIN, Log, joined
+from client.data.sessions.originals import layout_of, read_original
+from client.data.sessions.plain import read_lines, read_pairs
+from client.data.sessions.published import TABLES, parts_of
+from client.data.sessions.visitors import Dataset
+from common.errors import DataError, VocabularyError
+from common.tasks.sessions import Items
+from common.tasks.sessions_demo import demo_items
+
+DEMO_VISITORS = 400
+"""Visitors in `demo` when no range is named."""
+
+CUTS = {"gap": GAP, "day": DAY}
+
+
+def read_visitors(
+    source: Path | str,
+    items: Items | None = None,
+    *,
+    seed: int = 0,
+    group: int = 20,
+    cut: Literal["gap", "day"] = "gap",
+) -> Dataset:
+    """Read the visitors of one source.
+
+    Args:
+        source: Sessions as lines of item ids (`.txt`); a click log (CSV, TSV or Parquet) with the columns item, user or
+            session, timestamp and perhaps split; a published set as a file or folder; a folder with `train.txt` and
+            perhaps `test.txt`; a folder of tables; or the embedded `demo`, `demo:50-100` being its visitors 50 to 99.
+            All may be gzipped.
+        items: The federation's vocabulary; clicks on other items are skipped and counted in a note. Without one it is
+            what the training sessions use, most clicked first, then by name.
+        seed: Of the demo visitors.
+        group: Consecutive sessions that make a visitor where the source knows no users.
+        cut: Where a user's session ends if no column says so: after half an hour without clicks, or at midnight UTC.
+
+    Raises:
+        DataError: The data are missing, empty or malformed, or hold no session of two clicks.
+        VocabularyError: The demo, under another vocabulary than its own.
+    """
+    demo = re.fullmatch(r"demo(?::(\d+)-(\d+))?", str(source))
+    if demo:
+        return _demo(int(demo[1] or 0), int(demo[2] or DEMO_VISITORS), seed, items)
+    path = Path(source)
+    log = joined([_file(file, part, cut) for file, part in _parts(path)])
+    return to_dataset(log, items, group, path)
+
+
+def _demo(start: int, stop: int, seed: int, items: Items | None) -> Dataset:
+    if items is not None and items != demo_items():
+        raise VocabularyError(
+            "the demo visitors click on the demo items, the federation has others; give your own data"
+        )
+    if start >= stop:
+        raise DataError(f"demo:{start}-{stop} holds no visitors; write demo:START-STOP with START below STOP")
+    return Dataset(demo_visitors(start, stop, seed), demo_items())
+
+
+def _parts(path: Path) -> list[tuple[Path, int]]:
+    """The files to read, each with its part."""
+    if not path.exists():
+        raise DataError("no such file or folder; give a file of sessions, a click log, a folder, or 'demo'", path)
+    if path.is_file():
+        return [(path, TRAIN)]
+    tables = [(file, TRAIN) for file in sorted(path.iterdir()) if file.is_file() and suffix_of(file) in TABLES]
+    parts = parts_of(path) or tables
+    if not parts:
+        message = (
+            f"the folder holds no table ({', '.join(TABLES)}), no train.txt and no published set; name a file in it"
+        )
+        raise DataError(message, path)
+    return parts
+
+
+def _file(path: Path, part: int, cut: Literal["gap", "day"]) -> Log:
+    """One file, whose form shows in its first line."""
+    if part == CASE:
+        return read_pairs(path)
+    cells, delimiter = first_cells(path)
+    layout = layout_of(cells)
+    if layout:
+        return read_original(path, layout, delimiter)
+    if not is_click_log(cells):
+        if suffix_of(path) in TABLES:
+            message = f"columns are missing: {NEEDED}; sessions as lines of item ids belong into a .txt file"
+            raise DataError(message, path, 1)
+        return read_lines(path, part)
+    table = read_columns(path, delimiter)
+    log = log_of_rows(table) if "items" in places(cells) else log_of_clicks(table, CUTS[cut])
+    return replace(log, part=np.full(len(log.item), TEST)) if part == TEST else log

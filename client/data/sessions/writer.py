@@ -1,0 +1,43 @@
+"""Visitors as a click log."""
+
+import csv
+import os
+from collections.abc import Iterable, Iterator
+from itertools import count
+from pathlib import Path
+
+import numpy as np
+
+from client.data.sessions.visitors import Visitor
+from common.tasks.sessions import Clicks, Items
+
+HEADER = ("user", "item", "timestamp", "session", "split")
+
+
+def write_visitors(path: Path, visitors: Iterable[Visitor], items: Items) -> None:
+    """Write visitors as CSV, readable by the owner only; `read_visitors`, given the items, gives the same ones back.
+
+    Times are running numbers. The column `split` is `train`, or `case` for a test case, which is a session of its own
+    whose last click is asked for. A visitor with neither is a row with a user and nothing else.
+    """
+    path.touch(mode=0o600)
+    os.chmod(path, 0o600)
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(HEADER)
+        for visitor in visitors:
+            writer.writerows(_lines(visitor, items))
+
+
+def _lines(visitor: Visitor, items: Items) -> Iterator[tuple[str | int, ...]]:
+    clock = count()
+    for number, (split, clicks) in enumerate(_sessions(visitor), start=1):
+        for item in clicks.tolist():
+            yield visitor.name, items.items[item], next(clock), number, split
+    if not (visitor.sessions or visitor.test):
+        yield visitor.name, "", "", "", ""
+
+
+def _sessions(visitor: Visitor) -> Iterator[tuple[str, Clicks]]:
+    yield from (("train", session) for session in visitor.sessions)
+    yield from (("case", np.append(case.prefix, case.target)) for case in visitor.test)

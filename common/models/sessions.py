@@ -1,0 +1,127 @@
+"""SR-GNN and TAGNN: a gated graph network over a session's items, read out by attention and scored against all items.
+
+Sessions are short, so graphs are dense and padded: B sessions, N distinct items, L clicks, V items, width d. Row 0 of the
+embedding is padding. Scores depend neither on the order of a graph's nodes nor on how far it is padded
+(algorithms.md §2.6–2.7).
+"""
+
+from math import sqrt
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import embedding
+
+from common.models.session_attention import masked_softmax, target_scores
+from common.tasks.sessions import SessionsOptions
+
+
+def build_session_model(items: int, options: SessionsOptions) -> nn.Module:
+    """The network that the options name, every parameter drawn from U(−1/√d, 1/√d)."""
+    network = SRGNN(items, options) if options.network == "srgnn" else TAGNN(items, options)
+    bound = 1 / sqrt(options.hidden)
+    for parameter in network.parameters():
+        nn.init.uniform_(parameter, -bound, bound)
+    with torch.no_grad():
+        network.embedding.weight[0] = 0
+    return network
+
+
+class GatedGraph(nn.Module):
+    """One step of the gated graph network: a = [A_in(HW_i + b) + b_i ‖ A_out(HW_o + b) + b_o], then a GRU cell."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.incoming = nn.Linear(width, width)
+        self.outgoing = nn.Linear(width, width)
+        self.bias_in = nn.Parameter(torch.empty(width))
+        self.bias_out = nn.Parameter(torch.empty(width))
+        self.gates = nn.Linear(2 * width, 3 * width)
+        self.recurrent = nn.Linear(width, 3 * width)
+
+    def forward(self, h: Tensor, a_in: Tensor, a_out: Tensor) -> Tensor:
+        """Items after one step, B × N × d, from B × N × d and two B × N × N adjacencies."""
+        before = a_in @ self.incoming(h) + self.bias_in
+        after = a_out @ self.outgoing(h) + self.bias_out
+        w_r, w_z, w_n = self.gates(torch.cat([before, after], dim=-1)).chunk(3, dim=-1)
+        u_r, u_z, u_n = self.recurrent(h).chunk(3, dim=-1)
+        r, z = torch.sigmoid(w_r + u_r), torch.sigmoid(w_z + u_z)
+        n = torch.tanh(w_n + r * u_n)
+        return n + z * (h - n)
+
+
+class SRGNN(nn.Module):
+    """SR-GNN: s_h = W₃[s_g ‖ v_last] with s_g = Σ_i α_i v_i and α_i = qᵀσ(W₁v_last + W₂v_i + c); score_j = s_h·e_j (§2.6)."""
+
+    def __init__(self, items: int, options: SessionsOptions) -> None:
+        super().__init__()
+        d, self.steps = options.hidden, options.steps
+        self.embedding = nn.Embedding(items + 1, d)
+        self.graph = GatedGraph(d)
+        self.w1 = nn.Linear(d, d)
+        self.w2 = nn.Linear(d, d, bias=False)
+        self.q = nn.Linear(d, 1, bias=False)
+        self.w3 = nn.Linear(2 * d, d)
+
+    def forward(self, nodes: Tensor, alias: Tensor, mask: Tensor, a_in: Tensor, a_out: Tensor) -> Tensor:
+        """Logits of all items.
+
+        Args:
+            nodes: Distinct items of each session as rows of the embedding, 0 for padding, B × N.
+            alias: The node of each click, B × L.
+            mask: 1 for clicks, 0 for padding, which comes last, B × L.
+            a_in: A_in, row v averages over the items clicked before v, B × N × N.
+            a_out: A_out, row u averages over the items clicked after u, B × N × N.
+
+        Returns:
+            B × V.
+        """
+        return self.vectors(nodes, alias, mask, a_in, a_out) @ self.embedding.weight[1:].T
+
+    def vectors(self, nodes: Tensor, alias: Tensor, mask: Tensor, a_in: Tensor, a_out: Tensor) -> Tensor:
+        """s_h of each session, B × d; see `forward`."""
+        return self._vectors(self._clicks(nodes, alias, a_in, a_out), mask)
+
+    def _clicks(self, nodes: Tensor, alias: Tensor, a_in: Tensor, a_out: Tensor) -> Tensor:
+        """v_i of every click, B × L × d; row 0 of the embedding gets no gradient."""
+        h = embedding(nodes, self.embedding.weight, padding_idx=0)
+        for _ in range(self.steps):
+            h = self.graph(h, a_in, a_out)
+        return torch.take_along_dim(h, alias.unsqueeze(-1), dim=-2)
+
+    def _vectors(self, clicks: Tensor, mask: Tensor) -> Tensor:
+        """s_h from the clicks, B × d."""
+        end = (mask.sum(-1).long() - 1).clamp(min=0)
+        last = torch.take_along_dim(clicks, end[:, None, None], dim=-2).squeeze(-2)
+        scores = self.q(torch.sigmoid(self.w1(last).unsqueeze(-2) + self.w2(clicks))).squeeze(-1)
+        s_g = (self._alpha(scores, mask).unsqueeze(-1) * clicks).sum(-2)
+        s_h: Tensor = self.w3(torch.cat([s_g, last], dim=-1))
+        return s_h
+
+    def _alpha(self, scores: Tensor, mask: Tensor) -> Tensor:
+        """α of real clicks, 0 for padding, B × L."""
+        return scores * mask
+
+
+class TAGNN(SRGNN):
+    """TAGNN: for each candidate t, s_t = Σ_i β_ti v_i with β_t = softmax_i(e_tᵀWv_i), added to SR-GNN's readout (§2.7).
+
+    Its authors' code scores (W₃[s_g ‖ v_last] + s_t)·e_t and takes a softmax of α (`tagnn`); the paper scores
+    W₃[s_t ‖ v_last ‖ s_g]·e_t and does not (`tagnn_concat`). Masks come before the softmax, not after it as in the code, where
+    padding dilutes attention.
+    """
+
+    def __init__(self, items: int, options: SessionsOptions) -> None:
+        super().__init__(items, options)
+        d, paper = options.hidden, options.network == "tagnn_concat"
+        self.target = nn.Linear(d, d, bias=False)
+        self.w_t = nn.Linear(d, d, bias=False) if paper else None  # the columns of the paper's W₃ that meet s_t
+
+    def forward(self, nodes: Tensor, alias: Tensor, mask: Tensor, a_in: Tensor, a_out: Tensor) -> Tensor:
+        """Logits of all items; see `SRGNN.forward`."""
+        clicks, candidates = self._clicks(nodes, alias, a_in, a_out), self.embedding.weight[1:]
+        values = clicks if self.w_t is None else self.w_t(clicks)
+        attended = target_scores(candidates, self.target(clicks), values, mask)
+        return attended + self._vectors(clicks, mask) @ candidates.T
+
+    def _alpha(self, scores: Tensor, mask: Tensor) -> Tensor:
+        return super()._alpha(scores if self.w_t is not None else masked_softmax(scores, mask), mask)

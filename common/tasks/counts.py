@@ -1,0 +1,30 @@
+"""Sums of counts over clients, checked against the task's vocabulary."""
+
+from typing import assert_never
+
+import numpy as np
+
+from common.arrays import Arrays, add, check_like
+from common.tasks.rules import Catalogue
+from common.tasks.rules_offset import COUNTS
+from common.tasks.session_rules import add_rules, check_rules
+from common.tasks.sessions import Items
+from common.tasks.vocabularies import Names
+
+
+def add_counts(total: Arrays, counts: Arrays, vocabulary: Names) -> Arrays:
+    """The sum with one more client's counts; an empty total is the start.
+
+    Raises:
+        WireError: These are no counts under that vocabulary.
+    """
+    match vocabulary:
+        case Catalogue():
+            shape = (2, len(vocabulary.entities), len(vocabulary.relations))
+            check_like(counts, {COUNTS: np.zeros(shape, np.float32)}, "counts")
+            return add(total, counts) if total else counts
+        case Items():
+            check_rules(counts, len(vocabulary.items))
+            return add_rules([total, counts] if total else [counts])
+        case _:
+            assert_never(vocabulary)

@@ -1,0 +1,83 @@
+"""Updates of tables of which a client touched few rows, as those rows: equal to the whole table, bit for bit. Pure.
+
+A table `name` that is smaller that way travels as `name@rows` (ids, ascending) and `name@values` (those rows). The ids say
+which rows a client touched, which a whole table says as well, by its zeros.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from common.arrays import Array, Arrays
+from common.errors import WireError
+from common.wire.messages import TrainReply
+
+ROWS, VALUES = "@rows", "@values"
+
+
+def compress(update: Mapping[str, Array]) -> Arrays:
+    """The update with each table (n × d) whose rows that are not all zero, with their ids, take fewer bytes as those."""
+    made: Arrays = {}
+    for name, a in update.items():
+        touched = _touched(a)
+        values = a[touched] if a.ndim == 2 else a
+        if a.ndim == 2 and touched.nbytes + values.nbytes < a.nbytes:
+            made |= {name + ROWS: touched, name + VALUES: values}
+        else:
+            made[name] = a
+    return made
+
+
+def expand(received: Mapping[str, Array], template: Mapping[str, Array], what: str = "update") -> Arrays:
+    """Inverse of `compress`, for tables of `template`'s shapes and types; other arrays pass as they are.
+
+    Raises:
+        WireError: Naming `what` and the table whose rows do not fit the template's.
+    """
+    tables = [n.removesuffix(ROWS) for n in received if n.endswith(ROWS) and n not in template]
+    parts = {n + suffix for n in tables for suffix in (ROWS, VALUES)}
+    whole = {n: a for n, a in received.items() if n not in parts}
+    return whole | {n: _table(f"{what}: array '{n}'", n, received, template) for n in tables}
+
+
+def compress_reply(reply: TrainReply) -> TrainReply:
+    """The reply as it travels where `federation.updates` is `auto`."""
+    return replace(reply, update=compress(reply.update), gradient=compress(reply.gradient))
+
+
+def expand_reply(reply: TrainReply, model: Mapping[str, Array]) -> TrainReply:
+    """The reply with whole tables, whichever way it travelled.
+
+    Raises:
+        WireError: Its rows do not fit the model's tables.
+    """
+    update, gradient = expand(reply.update, model), expand(reply.gradient, model, "gradient")
+    return replace(reply, update=update, gradient=gradient)
+
+
+def _touched(a: Array) -> Array:
+    """Ids of the rows of which any bit is set (so −0.0 counts); none for what is no table."""
+    if a.ndim != 2 or a.size == 0:
+        return np.empty(0, np.int32)
+    bits = np.ascontiguousarray(a).view(np.uint8 if a.dtype.itemsize not in (2, 4, 8) else f"u{a.dtype.itemsize}")
+    kind = np.int32 if len(a) <= np.iinfo(np.int32).max else np.int64
+    return np.flatnonzero(bits.any(axis=1)).astype(kind)
+
+
+def _table(place: str, name: str, received: Mapping[str, Array], template: Mapping[str, Array]) -> Array:
+    like, ids, values = template.get(name), received[name + ROWS], received.get(name + VALUES)
+    if like is None or like.ndim != 2 or name in received or values is None:
+        raise WireError(f"{place}: rows of what is no table of the model, came twice, or came without their values")
+    if ids.ndim != 1 or ids.dtype not in (np.int32, np.int64):
+        raise WireError(f"{place}: row ids are {ids.dtype}{list(ids.shape)}, expected a list of int32 or int64")
+    if values.dtype != like.dtype or values.shape != (len(ids), like.shape[1]):
+        expected = f"{like.dtype}{[len(ids), like.shape[1]]}"
+        raise WireError(f"{place}: rows are {values.dtype}{list(values.shape)}, expected {expected}")
+    if np.any(ids[1:] <= ids[:-1]):
+        raise WireError(f"{place}: row ids are repeated or not in ascending order")
+    if ids.size and (ids[0] < 0 or ids[-1] >= len(like)):
+        raise WireError(f"{place}: row ids are out of range; the table has {len(like)} rows")
+    table = np.zeros_like(like)
+    table[ids] = values
+    return table

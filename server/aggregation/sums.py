@@ -1,0 +1,93 @@
+"""The two sums that FedGA steps on, over clients that come one by one. Pure, NumPy; memory of two models in float64.
+
+Only sums over clients are kept, so secure aggregation can bring the same: with d_k = Δ_k/τ_k one channel carries
+Σ w_k d_k, a second one Σ w_k |d_k| (algorithms.md §2.2, lines 8–10), and two numbers Σ w_k and Σ w_k τ_k.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from common.arrays import Array, Arrays
+
+BLOCK = 1 << 16
+"""Numbers worked on at a time, few enough to stay in the cache from one sum to the other."""
+
+
+@dataclass(frozen=True)
+class Share:
+    """What one client brings into a mean: Δ_k, its τ_k local steps and its weight w_k."""
+
+    update: Arrays
+    steps: int
+    weight: float
+
+
+@dataclass(frozen=True)
+class Sums:
+    """Sums over the clients of a round, both under the same weights, so that |Δ̄| ≤ Δ' holds in every number."""
+
+    signed: Arrays
+    """Σ w_k d_k in float64."""
+    absolute: Arrays
+    """Σ w_k |d_k| in float64."""
+    weight: float
+    """Σ w_k."""
+    steps: float
+    """Σ w_k τ_k."""
+    dtypes: dict[str, np.dtype[np.generic]]
+    """The types of Δ_k."""
+
+    def mean(self) -> Arrays:
+        """Δ̄ = τ̄·Σ p_k d_k with p_k = w_k/Σw and τ̄ = Σ p_k τ_k: the plain mean where all τ_k agree."""
+        return self._scaled(self.signed)
+
+    def magnitude(self) -> Arrays:
+        """Δ' = τ̄·Σ p_k |d_k|: DRA's mean of |Δ_k|."""
+        return self._scaled(self.absolute)
+
+    def _scaled(self, sums: Arrays) -> Arrays:
+        factor = self.steps / self.weight / self.weight
+        return {name: (a * factor).astype(self.dtypes[name]) for name, a in sums.items()}
+
+
+def fold(shares: Iterable[Share]) -> Sums:
+    """Add the clients up in the order given, holding one of them at a time.
+
+    Raises:
+        ValueError: No client, no weight, or names or shapes that differ between clients.
+    """
+    signed: Arrays = {}
+    absolute: Arrays = {}
+    dtypes: dict[str, np.dtype[np.generic]] = {}
+    weight = steps = 0.0
+    for share in shares:
+        if not dtypes:
+            signed, absolute = ({n: np.zeros(a.shape) for n, a in share.update.items()} for _ in range(2))
+            dtypes = {n: a.dtype for n, a in share.update.items()}
+        _check_shapes(share.update, signed)
+        for name, delta in share.update.items():
+            _add(delta, share.weight / share.steps, signed[name], absolute[name])
+        weight += share.weight
+        steps += share.weight * share.steps
+    if weight <= 0:
+        raise ValueError("a mean needs at least one client of positive weight")
+    return Sums(signed, absolute, weight, steps, dtypes)
+
+
+def _add(delta: Array, factor: float, signed: Array, absolute: Array) -> None:
+    """Both sums in one pass over `delta`, block by block."""
+    flat, room = delta.reshape(-1), np.empty(min(BLOCK, delta.size))
+    for start in range(0, flat.size, BLOCK):
+        block = slice(start, start + BLOCK)
+        scaled = room[: flat[block].size]
+        scaled[:] = flat[block]
+        scaled *= factor
+        signed.reshape(-1)[block] += scaled
+        absolute.reshape(-1)[block] += np.abs(scaled, out=scaled)
+
+
+def _check_shapes(update: Arrays, like: Arrays) -> None:
+    if {n: a.shape for n, a in update.items()} != {n: a.shape for n, a in like.items()}:
+        raise ValueError("updates of one round must agree in names and shapes")

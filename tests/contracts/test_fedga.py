@@ -1,0 +1,99 @@
+"""FedGA through the real server step: what its switches turn it into, and what it tells of itself."""
+
+import numpy as np
+import pytest
+
+from common.arrays import Arrays, sha256
+from common.config import Scalar
+from common.wire.messages import TrainReply
+from server.state import RunState
+from server.strategies.replies import Reply
+from tests.toys import Toy, configured, optimum, quadratics
+
+MODEL: Arrays = {"items": np.zeros((6, 3), np.float32), "bias": np.ones(4, np.float32)}
+SAME: dict[str, Scalar] = {"server_lr": 0.02, "tau": 1e-3, "weighting": "examples", "local_steps": 3}
+
+
+def reply(name: str, seed: int, examples: int = 1, steps: int = 3) -> Reply:
+    rng = np.random.default_rng(seed)
+    update = {n: rng.normal(size=a.shape).astype(np.float32) for n, a in MODEL.items()}
+    return Reply(name, float(examples), TrainReply(1, update, {}, 0.5, examples, steps))
+
+
+REPLIES = [reply("ann", 1, 3), reply("bob", 2, 1, steps=2), reply("cyd", 3, 6, steps=1)]
+
+
+def rounds(method: str, replies: list[Reply], count: int = 3, **options: Scalar) -> RunState:
+    """The state after some rounds that bring the same replies."""
+    federation = Toy(configured(method, **{**SAME, **options}), quadratics(1))
+    state = RunState(0, MODEL)
+    for _ in range(count):
+        federation.strategy.state = state
+        model, memory = federation.strategy.update(state.memory, state.model, replies)
+        state = state.next(model, memory, [r.client for r in replies])
+    return state
+
+
+def close(left: RunState, right: RunState) -> None:
+    for name, a in left.model.items():
+        assert a.dtype == np.float32
+        np.testing.assert_allclose(a, right.model[name], rtol=1e-5, atol=1e-7, err_msg=name)
+
+
+@pytest.mark.parametrize(("rule", "method"), [("adam", "fedadam"), ("yogi", "fedyogi")])
+def test_without_dra_and_c_sme_it_is_fedadam_or_fedyogi(rule: str, method: str) -> None:
+    """Also under unequal numbers of local steps and unequal weights."""
+    close(rounds("fedga", REPLIES, second_moment=rule, dra=False), rounds(method, REPLIES))
+
+
+def test_saturated_without_dra_on_growing_updates_is_fedadam() -> None:
+    """From v₀ = τ² far below Δ̄² its v stays in the first case."""
+    close(rounds("fedga", REPLIES, dra=False), rounds("fedadam", REPLIES))
+
+
+@pytest.mark.parametrize("rule", ["saturated", "ramp", "quadratic", "adam", "yogi"])
+def test_of_one_client_dra_does_nothing(rule: str) -> None:
+    with_dra, without = (rounds("fedga", REPLIES[:1], second_moment=rule, dra=dra) for dra in (True, False))
+    assert sha256(with_dra.model) == sha256(without.model)
+
+
+def test_where_clients_disagree_dra_steps_less() -> None:
+    with_dra, without = (rounds("fedga", REPLIES, count=1, dra=dra) for dra in (True, False))
+    for name, start in MODEL.items():
+        assert np.all(np.abs(with_dra.model[name] - start) <= np.abs(without.model[name] - start) + 1e-7)
+    assert np.abs(with_dra.model["items"]).sum() < 0.95 * np.abs(without.model["items"]).sum()
+
+
+def test_rows_that_nobody_touched_keep_their_v_and_stay() -> None:
+    def untouched(r: Reply) -> Reply:
+        items = np.where(np.arange(6)[:, None] < 2, r.train.update["items"], 0).astype(np.float32)
+        return Reply(r.client, r.weight, TrainReply(1, {**r.train.update, "items": items}, {}, 0.5, 1, r.train.steps))
+
+    state = rounds("fedga", [untouched(r) for r in REPLIES])
+    assert np.array_equal(state.model["items"][2:], MODEL["items"][2:])
+    assert np.all(state.memory["v"]["items"][2:] == np.float32(SAME["tau"] ** 2))  # type: ignore[operator]
+
+
+def test_clients_that_nothing_moves_leave_the_model_in_every_rule() -> None:
+    still = [Reply("ann", 1.0, TrainReply(1, {n: np.zeros_like(a) for n, a in MODEL.items()}, {}, 0.5, 1, 1))]
+    for rule in ("saturated", "ramp", "quadratic", "adam", "yogi"):
+        assert sha256(rounds("fedga", still, second_moment=rule).model) == sha256(MODEL)
+
+
+def test_its_clients_find_a_model_near_the_optimum() -> None:
+    """One local step a round, so that the mean update is the gradient and only the server's step size leaves a distance."""
+    federation = Toy(configured("fedga", lr=0.2, server_lr=0.03, weighting="uniform"), quadratics(4))
+    for _ in range(150):
+        federation.round()
+    assert federation.model == pytest.approx(optimum(federation.clients), abs=0.02)
+
+
+@pytest.mark.parametrize("method", ["fedga", "fedadam", "fedyogi", "fedadagrad"])
+def test_it_tells_how_its_steps_are_spread(method: str) -> None:
+    """At most η/τ, at v = 0, and falling with v; the mean-only methods tell nothing."""
+    state = rounds(method, REPLIES)
+    strategy = Toy(configured(method, **SAME), quadratics(1)).strategy
+    rates = strategy.diagnostics(state.memory)
+    assert list(rates) == ["rate_p5", "rate_p25", "rate_p50", "rate_p75", "rate_p95"]
+    assert 0 < rates["rate_p5"] < rates["rate_p50"] < rates["rate_p95"] <= 0.02 / 1e-3
+    assert Toy(configured("fedavg"), quadratics(1)).strategy.diagnostics({}) == {}
