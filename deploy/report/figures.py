@@ -22,6 +22,9 @@ SERIES = 6
 MOST_DOTS = 400
 """Clients drawn in a spread; of more, evenly chosen ones."""
 
+MEDIAN_RATE = "rate_p50"
+"""The server's own number that an adaptive method tells; see `server.aggregation.moments.effective_rates`."""
+
 _INK, _FAINT = "#000001", "#000002"  # stand-ins, replaced by CSS variables once the SVG is text
 _COLOURS = tuple(f"#0000{i + 16:02x}" for i in range(SERIES))
 _VARIABLES = {_INK: "var(--ink-soft)", _FAINT: "var(--rule)"} | {
@@ -128,6 +131,22 @@ def per_round(histories: Sequence[History], label: str, value: Callable[[Round],
         axes.set_xlabel("round")
 
     return _svg(draw, label)
+
+
+def step_rates(histories: Sequence[History]) -> str:
+    """The adaptive server's step size per parameter, η/(√v + τ): median, and between the 5th and 95th hundredths."""
+
+    def draw(axes: Axes) -> None:
+        for colour, history in _coloured(histories):
+            known = [r for r in history.rounds if MEDIAN_RATE in r.server]
+            rounds = [r.round for r in known]
+            low, middle, high = ([r.server[key] for r in known] for key in ("rate_p5", MEDIAN_RATE, "rate_p95"))
+            axes.fill_between(rounds, low, high, color=colour, alpha=0.15, linewidth=0)
+            axes.plot(rounds, middle, color=colour)
+        axes.set_yscale("log")
+        axes.set_xlabel("round")
+
+    return _svg(draw, "Server step size per round")
 
 
 def _coloured(histories: Sequence[History]) -> list[tuple[str, History]]:

@@ -10,7 +10,7 @@ from jinja2 import Environment, FileSystemLoader
 
 from deploy.report import words
 from deploy.report.again import command
-from deploy.report.figures import client_spread, hit_rates, metric_curves, per_round
+from deploy.report.figures import MEDIAN_RATE, client_spread, hit_rates, metric_curves, per_round, step_rates
 from deploy.report.history import History, absences, client_values, read
 from deploy.report.measures import EXAMPLES, Measure, curve, headlines, in_order, text
 from server.events import Result, Round
@@ -47,11 +47,7 @@ def page(runs: Sequence[Path]) -> str:
         single=single,
         cards=_cards(single) if single else [],
         comparison=[] if single else _comparison(histories),
-        sections=[
-            section
-            for section in (_learning(histories), _lists(histories), _clients(histories), _rounds(histories))
-            if section
-        ],
+        sections=[section for make in _SECTIONS if (section := make(histories))],
         statements=[(label, words.privacy(h.result.privacy)) for label, h in _labelled(histories) if h.result],
         settings=_settings(histories),
         reproduction=[_again(history) for history in histories],
@@ -155,6 +151,17 @@ def _client_table(history: History) -> dict[str, Any] | None:
     return {"title": f"All {len(clients)} clients", "kind": "numbers", "header": header, "rows": rows}
 
 
+def _step(histories: Sequence[History]) -> Section:
+    if not any(MEDIAN_RATE in r.server for history in histories for r in history.rounds):
+        return {}
+    caption = "Line: the median parameter. Band: nine tenths of all parameters."
+    figure = {"title": "Step size", "arrow": "", "svg": step_rates(histories), "caption": caption}
+    note = (
+        "How far the server moves a parameter by unit of momentum, η/(√v + τ): wide apart where updates differ in size."
+    )
+    return _section("Server step", note, [figure])
+
+
 def _rounds(histories: Sequence[History]) -> Section:
     if not any(history.rounds for history in histories):
         return {}
@@ -188,3 +195,6 @@ def _figure(m: Measure, svg: str, caption: str) -> dict[str, str]:
 
 def _section(title: str, note: str, figures: list[dict[str, str]], table: dict[str, Any] | None = None) -> Section:
     return {"title": title, "note": note, "figures": figures, "table": table} if figures else {}
+
+
+_SECTIONS = (_learning, _lists, _clients, _step, _rounds)

@@ -6,6 +6,7 @@ To look at the page: `python tests/deploy/report/conftest.py FOLDER` writes thre
 import math
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -38,7 +39,7 @@ def make_run(
     names = [f"client-{i + 1}" for i in range(clients)]
     run.append(Start(time=1.8e9, run=run_id, method=method, task="rules", model="default", seed=seed, rounds=rounds))
     for r in range(1, rounds + 1):
-        run.append(_round(r, rounds, names, limit, rng))
+        run.append(replace(_round(r, rounds, names, limit, rng), server=_rates(r) if method == "fedga" else {}))
     if status == "running":
         return run.path
 
@@ -93,6 +94,10 @@ def _round(r: int, rounds: int, names: list[str], limit: float, rng: np.random.G
         bytes_down=103_000 * len(names),
         bytes_up=102_500 * (len(names) - len(missing) - len(refused)),
     )
+
+
+def _rates(r: int) -> dict[str, float]:
+    return {f"rate_p{q}": 10 ** (q / 25) * (1 + r / 9) for q in (5, 25, 50, 75, 95)}
 
 
 def _metrics(r: int, limit: float, rng: np.random.Generator) -> dict[str, float]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from deploy.report.figures import MOST_DOTS, client_spread, hit_rates, metric_curves, per_round
+from deploy.report.figures import MOST_DOTS, client_spread, hit_rates, metric_curves, per_round, step_rates
 from deploy.report.history import read
 from deploy.report.measures import EXAMPLES, measure
 
@@ -24,6 +24,7 @@ def svgs(fake_run: MakeRun) -> dict[str, str]:
         "clients": client_spread(histories, measure("mr0")),
         "examples": client_spread(histories, EXAMPLES),
         "seconds": per_round(histories, "Seconds", lambda r: r.seconds),
+        "rates": step_rates([*histories, read(fake_run("c", method="fedga", rounds=6))]),
     }
 
 

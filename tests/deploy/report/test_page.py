@@ -100,6 +100,11 @@ def test_several_runs_are_compared(fake_run: MakeRun, tmp_path: Path) -> None:
     assert all(f"<b>{run}</b>" in page for run in "abc")
 
 
+def test_the_server_s_step_is_shown_where_a_method_adapts_it(fake_run: MakeRun, tmp_path: Path) -> None:
+    assert "Server step" in Outline(html([fake_run("a", method="fedga", rounds=5), fake_run("b")], tmp_path)).headings
+    assert "Server step" not in Outline(html([fake_run("b")], tmp_path)).headings
+
+
 @pytest.mark.parametrize("status", ["running", "failed"])
 def test_a_run_without_a_happy_end(fake_run: MakeRun, tmp_path: Path, status: str) -> None:
     page = html([fake_run(rounds=6, status=status)], tmp_path)
