@@ -26,9 +26,9 @@ from rich.console import Console
 from rich.table import Table
 from torch.nn.functional import cross_entropy
 
+from benchmarks.sessions.loss import next_item_loss
 from benchmarks.sessions_reference import ReferenceSessions, ReferenceSRGNN
 from client.data.sessions.graphs import ExampleBatch, collate
-from common.models.session_loss import next_item_loss
 from common.models.sessions import SRGNN, build_session_model
 from common.tasks.sessions import Clicks, SessionsOptions
 

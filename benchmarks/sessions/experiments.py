@@ -12,6 +12,8 @@ TUNING_SEED = 100
 VALIDATION_SHARE = 0.2
 EVALUATE_EVERY = 10
 
+CENTRAL_RATES, CENTRAL_EPOCHS = (0.001, 0.003), 6
+
 
 @dataclass(frozen=True)
 class Experiment:

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, field
 from statistics import fmean
 from typing import Any
 
-from benchmarks.sessions.experiments import Experiment
+from benchmarks.sessions.experiments import CENTRAL_RATES, TUNING_SEED, Experiment
 from benchmarks.sessions.sets import Setting
 from benchmarks.sessions.training import Bench, Trial, label
 
@@ -55,6 +55,7 @@ class Study:
 def study(bench: Bench, experiments: Sequence[Experiment], seeds: Sequence[int]) -> Study:
     """Compute, or look up, every row."""
     lines = _lines(bench, seeds)
+    central = [row for row in [_central(bench, seeds)] if row.seeds]
     trained = [_trained(bench, experiment, seeds) for experiment in experiments]
     visitors = bench.dataset.visitors
     return Study(
@@ -62,7 +63,7 @@ def study(bench: Bench, experiments: Sequence[Experiment], seeds: Sequence[int])
         len(visitors),
         len(bench.dataset.items.items),
         sum(len(visitor.sessions) for visitor in visitors),
-        lines + [row for row in trained if row.seeds],
+        lines + central + [row for row in trained if row.seeds],
         [row.title for row in trained if not row.seeds],
     )
 
@@ -78,6 +79,21 @@ def _trained(bench: Bench, experiment: Experiment, seeds: Sequence[int]) -> Row:
     row.curves = {seed: trial.curve for seed, trial in done.items()}
     row.seconds = fmean([trial.seconds for trial in done.values()] or [0.0])
     row.megabytes_a_round = fmean([trial.megabytes_a_round for trial in done.values()] or [0.0])
+    return row
+
+
+def _central(bench: Bench, seeds: Sequence[int]) -> Row:
+    """Rate and epoch by HR@20 on the tuning seed's validation cases."""
+    tuned = {rate: bench.central(rate, TUNING_SEED, validation=True) for rate in CENTRAL_RATES}
+    row = Row("central", "SR-GNN, central, Adam")
+    found = {(rate, e): m["hr20"] for rate, trial in tuned.items() if trial for e, m in trial.curve.items()}
+    if any(trial is None for trial in tuned.values()):
+        return row
+    rate, epoch = max(found, key=lambda point: found[point])
+    row.point, row.grid = f"lr {rate:g}, {epoch} epochs", {f"lr {r:g}, {e} epochs": hr for (r, e), hr in found.items()}
+    done = {seed: bench.central(rate, seed, validation=False) for seed in seeds}
+    row.seeds = {seed: trial.curve[epoch] for seed, trial in done.items() if trial}
+    row.seconds = fmean([trial.seconds for trial in done.values() if trial] or [0.0])
     return row
 
 

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.sessions.experiments import TUNING_SEED, Experiment, Settings
+from benchmarks.sessions.central import Central
+from benchmarks.sessions.experiments import CENTRAL_EPOCHS, TUNING_SEED, VALIDATION_SHARE, Experiment, Settings
 from benchmarks.sessions.lines import lines_of
 from benchmarks.sessions.sets import Setting
 from client.data.sessions.split import split_visitor
@@ -69,6 +70,13 @@ class Bench:
         key = f"{self.setting.key}-{experiment.key}-{label(point).replace(' ', '').replace(',', '-')}-{what}"
         return self._remembered(key, lambda: self._train(key, experiment, point, seed, validation))
 
+    def central(self, rate: float, seed: int, *, validation: bool) -> Trial | None:
+        """SR-GNN on everybody's sessions in one place; its curve is by epoch."""
+        what = "tune" if validation else f"seed{seed}"
+        return self._remembered(
+            f"{self.setting.key}-central-lr{rate:g}-{what}", lambda: self._central(rate, seed, validation)
+        )
+
     def lines(self, seed: int) -> dict[str, dict[str, float]] | None:
         """Metrics of every trivial line on that seed's test cases."""
         trial = self._remembered(f"{self.setting.key}-lines-seed{seed}", lambda: self._lines(seed))
@@ -106,6 +114,13 @@ class Bench:
         shutil.rmtree(folder.path)
         traffic = (result.bytes_down + result.bytes_up) / setting.rounds / 1e6
         return Trial(curve, traffic, time.perf_counter() - started, config=flat)
+
+    def _central(self, rate: float, seed: int, validation: bool) -> Trial:
+        started = time.perf_counter()
+        options = SessionsOptions(validation_share=VALIDATION_SHARE if validation else 0.0)
+        splits = [split_visitor(visitor, options, seed) for visitor in self.dataset.visitors]
+        central = Central(splits, len(self.dataset.items.items), options, rate, CENTRAL_EPOCHS, seed)
+        return Trial(central.run(validation=validation), 0.0, time.perf_counter() - started)
 
     def _lines(self, seed: int) -> Trial:
         started, items = time.perf_counter(), len(self.dataset.items.items)

@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
+from benchmarks.sessions.loss import next_item_loss
 from benchmarks.sessions_reference import ReferenceSessions
 from benchmarks.sessions_step import batches, generated, twins
-from common.models.session_loss import next_item_loss
 
 ITEMS = 50
 

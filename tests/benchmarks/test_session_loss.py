@@ -7,14 +7,14 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from common.models.session_loss import next_item_loss
+from benchmarks.sessions.loss import next_item_loss
 
 V, D = 9, 5
 
 
 @pytest.mark.parametrize("scale", [1.0, 1000.0])
 def test_the_loss_from_vectors_is_the_cross_entropy_of_scores(scale: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("common.models.session_loss.ITEMS_AT_ONCE", 4)  # V = 9 makes a last chunk of one
+    monkeypatch.setattr("benchmarks.sessions.loss.ITEMS_AT_ONCE", 4)  # V = 9 makes a last chunk of one
     generator = torch.Generator().manual_seed(6)
     vectors = (scale * torch.randn(5, D, generator=generator)).requires_grad_()
     table, target = torch.randn(V + 1, D, generator=generator).requires_grad_(), torch.tensor([0, 8, 3, 3, 7])
