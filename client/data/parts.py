@@ -6,8 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import assert_never, cast
 
-import client.data.rules.partition as homes
-import client.data.sessions.partition as visits
+from client.data.people import dealt
 from client.data.rules.homes import Dataset as Homes
 from client.data.rules.ifttt import is_recrules
 from client.data.rules.reader import DEMO_HOMES, read_homes
@@ -77,10 +76,12 @@ def deal(whole: Part, parts: int, seed: int = 0) -> Sequence[Part]:
     """
     match whole:
         case Homes():
-            shares = homes.partition(whole.homes, parts, seed) if parts else [(home,) for home in whole.homes]
+            each = [(home,) for home in whole.homes]
+            shares = dealt(whole.homes, parts, seed, lambda home: home.user, "homes") if parts else each
             return [replace(whole, homes=share) for share in shares]
         case Visits():
-            groups = visits.partition(whole.visitors, parts, seed) if parts else [(v,) for v in whole.visitors]
+            alone = [(visitor,) for visitor in whole.visitors]
+            groups = dealt(whole.visitors, parts, seed, lambda visitor: visitor.name, "visitors") if parts else alone
             return [replace(whole, visitors=group) for group in groups]
         case _:
             assert_never(whole)

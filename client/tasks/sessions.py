@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn.functional import cross_entropy
 
-from client.data.rules.split import home_rng as visitor_rng
+from client.data.people import own_rng
 from client.data.sessions.graphs import collate
 from client.data.sessions.split import SplitVisitor, cases_of, split_visitor
 from client.data.sessions.visitors import Case, Visitor
@@ -156,7 +156,7 @@ def _rows(split: SplitVisitor, what: str, shared: SharedRules | None) -> Iterato
 
 def _for_blend(split: SplitVisitor, share: float, seed: int) -> list[bool]:
     """Which examples belong to the sessions that the blend is learnt on, drawn by (seed, name)."""
-    drawn = visitor_rng(seed, f"blend of {split.visitor.name}").random(len(split.train)) < share
+    drawn = own_rng(seed, f"blend of {split.visitor.name}").random(len(split.train)) < share
     return [bool(keep) for keep, session in zip(drawn, split.train, strict=True) for _ in session[1:]]
 
 

@@ -1,6 +1,5 @@
 """What a home trains on and what it holds out; decided by (seed, user) alone, so the same wherever the home lives."""
 
-import hashlib
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -8,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from client.data.people import own_rng
 from client.data.rules.homes import Home
 from client.data.rules.negatives import sample_pool
 from common.tasks.rules import Edges, RulesOptions
@@ -64,7 +64,7 @@ def split_home(home: Home, relations: int, options: RulesOptions, seed: int) -> 
     Held-out negatives come from the first pool alone, and before anything that depends on the number of pools or the
     validation share is drawn: a home's test examples are the same whatever these are.
     """
-    rng = home_rng(seed, home.user)
+    rng = own_rng(seed, home.user)
     rules, pool = rng.permutation(home.rules), sample_pool(home, relations, rng)[: len(home.rules)]
     test = _floor_share(options.test_share, len(rules))
     kept = test + _floor_share(options.validation_share, len(rules) - test)
@@ -83,11 +83,6 @@ def without_isolated(split: SplitHome) -> SplitHome:
     return replace(
         split, validation=_among_connected(split, split.validation), test=_among_connected(split, split.test)
     )
-
-
-def home_rng(seed: int, user: str) -> np.random.Generator:
-    """A home's own generator."""
-    return np.random.default_rng([seed, int.from_bytes(hashlib.sha256(user.encode()).digest()[:8])])
 
 
 def _another_pool(home: Home, relations: int, held_out: Edges, size: int, rng: np.random.Generator) -> Edges:

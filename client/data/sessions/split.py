@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from client.data.rules.split import home_rng
+from client.data.people import own_rng
 from client.data.sessions.visitors import Case, Visitor
 from common.tasks.sessions import Clicks, SessionsOptions
 
@@ -27,7 +27,7 @@ def split_visitor(visitor: Visitor, options: SessionsOptions, seed: int) -> Spli
     A visitor that brings test cases holds out no session for test. Shares are rounded down, so one session is always
     left for training; the test sessions do not depend on the validation share.
     """
-    order = home_rng(seed, visitor.name).permutation(len(visitor.sessions))
+    order = own_rng(seed, visitor.name).permutation(len(visitor.sessions))
     test = 0 if visitor.test else _floor_share(options.test_share, len(order))
     kept = test + _floor_share(options.validation_share, len(order) - test)
     return SplitVisitor(
