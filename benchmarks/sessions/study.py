@@ -5,9 +5,15 @@ from dataclasses import asdict, dataclass, field
 from statistics import fmean
 from typing import Any
 
+import numpy as np
+
 from benchmarks.sessions.experiments import CENTRAL_RATES, TUNING_SEED, Experiment
 from benchmarks.sessions.sets import Setting
 from benchmarks.sessions.training import Bench, Trial, label
+from client.data.sessions.diversity import jaccard_distance, visited
+
+PAIRS = 20_000
+"""Pairs of clients that the Jaccard distance is the mean of."""
 
 
 @dataclass
@@ -42,13 +48,16 @@ class Study:
     clients: int
     items: int
     sessions: int
+    jaccard: float
+    """Mean pairwise Jaccard distance of the clients' item sets, from a sample of pairs."""
     rows: list[Row]
     absent: list[str]
     """Titles of experiments without a result."""
 
     def as_json(self) -> dict[str, Any]:
         """For sessions.json."""
-        about = {"set": self.setting.key, "clients": self.clients, "items": self.items, "sessions": self.sessions}
+        about: dict[str, Any] = {"set": self.setting.key, "clients": self.clients, "items": self.items, "sessions": self.sessions}
+        about["jaccard"] = self.jaccard
         return {**about, "rounds": self.setting.rounds, "rows": [asdict(row) for row in self.rows]}
 
 
@@ -63,6 +72,7 @@ def study(bench: Bench, experiments: Sequence[Experiment], seeds: Sequence[int])
         len(visitors),
         len(bench.dataset.items.items),
         sum(len(visitor.sessions) for visitor in visitors),
+        jaccard_distance([visited(visitor) for visitor in visitors], PAIRS, np.random.default_rng(0)),
         lines + central + [row for row in trained if row.seeds],
         [row.title for row in trained if not row.seeds],
     )

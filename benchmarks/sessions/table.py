@@ -13,7 +13,7 @@ One client a user or a group of sessions; SR-GNN with d = 48; one full-batch SGD
 norm at most 5), clients weighted by their examples, one seeded cohort a round. ηₛ and τ are chosen per method by HR@20 on
 validation cases of a seed that is not reported; every reported seed draws split, cohorts and weights anew. All metrics rank
 all items. `saturated`, `ramp` and `quadratic` are readings of FedGA's second moment, whose equation is not public: no row is
-"FedGA as published". The *lines* need no network; some of them not even a federation. They stand here because a method has
+"FedGA as published". MB count both ways and the evaluations by all clients every tenth round. The *lines* need no network; some of them not even a federation. They stand here because a method has
 to be worth more than they are."""
 
 COLUMNS = ("hr10", "hr20", "mrr10", "mrr20", "ndcg20")
@@ -31,7 +31,8 @@ def _set(study: Study) -> Iterable[str]:
     setting = study.setting
     yield f"## {setting.title}"
     yield (
-        f"{setting.about} {study.clients:,} clients, {study.sessions:,} sessions, {study.items:,} items; "
+        f"{setting.about} {study.clients:,} clients, {study.sessions:,} sessions, {study.items:,} items, mean pairwise "
+        f"Jaccard distance of clients' item sets {study.jaccard:.3f}; "
         f"{setting.clients_a_round} clients a round, {setting.rounds} rounds."
     )
     header = [

@@ -70,12 +70,14 @@ class SessionsLearner:
 
         The default model's weights train on a share of the sessions, and its network on the others.
         """
-        if not self._blended:
-            return _mean_loss(self._logits(params, batch), batch["target"], batch["weights"])
-        alone, blended = self._logits(params, batch)
-        blends = batch["blends"]
-        network = _mean_loss(alone, batch["target"], batch["weights"] * (1 - blends))
-        return network + _mean_loss(blended, batch["target"], batch["weights"] * blends)
+        target, weights = batch["target"], batch["weights"]
+        logits = self._logits(params, batch)
+        if self._blended:
+            alone, blended = (cross_entropy(each, target, reduction="none") for each in logits)
+            losses = torch.where(batch["blends"] > 0, blended, alone)
+        else:
+            losses = cross_entropy(logits, target, reduction="none")
+        return (weights * losses).sum() / weights.sum().clamp(min=1)
 
     def evaluate(self, model: Arrays, statics: Arrays, split: str) -> tuple[Metrics, Metrics]:
         """Means over the held-out cases, and their number."""
@@ -129,11 +131,6 @@ class SessionsLearner:
 
     def _shared(self, statics: Arrays) -> SharedRules | None:
         return SharedRules(statics[KEYS], statics[VALUES], len(self._items.items)) if KEYS in statics else None
-
-
-def _mean_loss(logits: Tensor, target: Tensor, weights: Tensor) -> Tensor:
-    each = cross_entropy(logits, target, reduction="none")
-    return (weights * each).sum() / weights.sum().clamp(min=1)
 
 
 @lru_cache(maxsize=2)

@@ -56,7 +56,7 @@ def recommend(
             visitor = _person(user, {v.name: v for v in visits.visitors}, data)
             earlier, clicks = _session(session, visitor, names)
             found = next_items(config, names, model, clicks, earlier, top)
-            title, what = f"{visitor.name} after {', '.join(names.items[k] for k in clicks)}", "item"
+            title, what = f"{visitor.name} after {names.items[clicks[-1]]}", "item"
         case _:
             raise ConfigError(f"run '{folder.path.name}' and its vocabulary are of different tasks")
     if json:
