@@ -112,9 +112,8 @@ class PollingGrid(Grid):
     def _wait_for(self, waiting: set[str], start: float, end: float) -> dict[str, Message]:
         answers: dict[str, Message] = {}
         pause, usable = FIRST_PAUSE, 0
-        head_start = start + min(HEAD_START * min(self._first_answers), end) - self._clock()
-        if waiting and head_start > 0:
-            self._sleep(head_start)
+        if waiting:  # a poll that comes too early costs the clients time
+            self._sleep(max(start + min(HEAD_START * min(self._first_answers), end) - self._clock(), 0))
         while waiting:
             arrived = self._pull(waiting)
             answers |= arrived
@@ -128,7 +127,6 @@ class PollingGrid(Grid):
                 end = min(end, elapsed * (1 + self._limits.patience) + GRACE)
             if not waiting or elapsed >= end:
                 break
-
             pause = FIRST_PAUSE if arrived else min(pause * PAUSE_GROWTH, LONGEST_PAUSE)
             self._sleep(min(pause, end - elapsed))
         return answers

@@ -56,9 +56,9 @@ class Study:
 
     def as_json(self) -> dict[str, Any]:
         """For sessions.json."""
-        about: dict[str, Any] = {"set": self.setting.key, "clients": self.clients, "items": self.items, "sessions": self.sessions}
-        about["jaccard"] = self.jaccard
-        return {**about, "rounds": self.setting.rounds, "rows": [asdict(row) for row in self.rows]}
+        sizes = {"clients": self.clients, "items": self.items, "sessions": self.sessions, "jaccard": self.jaccard}
+        about = {"set": self.setting.key, "rounds": self.setting.rounds}
+        return {**about, **sizes, "rows": [asdict(row) for row in self.rows]}
 
 
 def study(bench: Bench, experiments: Sequence[Experiment], seeds: Sequence[int]) -> Study:

@@ -60,10 +60,9 @@ def join(
     config = {"data": str(data), "shard": shard, "name": name, "state-dir": str(state_dir.resolve())}
     config |= {"policy": str(policy.resolve())} if policy else {}
     settings = ClientSettings.of_node(config, name)
-    open_session(settings)  # says at once what is wrong with policy or state
-    for note in read_part(
-        parse({"task": task}).task, settings.data, settings.part, settings.data_seed
-    ).notes:  # ... or data
+    open_session(settings)  # says at once what is wrong with policy or state, and the next line with data
+    part = read_part(parse({"task": task}).task, settings.data, settings.part, settings.data_seed)
+    for note in part.notes:
         o.console.print(f"{data}: {note}", soft_wrap=True, markup=False)
     line = Server(server, read_file(ca) if ca else b"", private)
     stop = threading.Event()

@@ -83,6 +83,8 @@ def _session(session: str, visitor: Visitor, items: Items) -> tuple[tuple[Clicks
 
     if session:
         return visitor.sessions, clicks_of(session, items)
+    if not visitor.sessions:
+        raise DataError(f"{visitor.name} has no session yet; give the clicks so far with --session")
     return visitor.sessions[:-1], visitor.sessions[-1]
 
 

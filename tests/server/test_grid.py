@@ -26,8 +26,8 @@ class Clock:
         return self.now
 
     def sleep(self, seconds: float) -> None:
-        assert seconds > 0
-        self.naps.append(seconds)
+        assert seconds >= 0
+        self.naps += [seconds] if seconds else []
         self.now += seconds
 
 
