@@ -25,7 +25,7 @@ def target_scores(candidates: Tensor, keys: Tensor, values: Tensor, mask: Tensor
     Returns:
         B × V.
     """
-    scores: Tensor = _TargetScores.apply(candidates, keys, values * mask.unsqueeze(-1), mask)  # type: ignore[no-untyped-call]
+    scores: Tensor = _TargetScores.apply(candidates, keys, values * mask.unsqueeze(-1), mask)  # type: ignore[no-untyped-call]  # as torch has it
     return scores
 
 
