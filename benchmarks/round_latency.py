@@ -3,6 +3,8 @@
 `python -m benchmarks.round_latency` measures 2 and 8 clients, once bare (no TLS, state in memory) and once full (TLS,
 node authentication, SQLite), prints a table and writes JSON. One message with a 100 kB array goes to every node and one
 such array comes back. "stock" is `flower-supernode` and Flower's own waiting; "resident" is fedloom's client and polling.
+Both run the same ClientApp, which loads what fedloom's clients load; "stock, light app" is the stock client with a ClientApp
+that loads nothing, so that the table shows what the loading and what the waiting costs.
 """
 
 import argparse
@@ -28,6 +30,8 @@ from deploy.superlink import SuperLinkSettings, flower_environment, flower_progr
 
 ROOT = Path(__file__).resolve().parent.parent
 APP = ROOT / "benchmarks" / "noop_app"
+LIGHT = "stock, light app"
+CLIENTS = [LIGHT, "stock", "resident"]
 TARGET = {"bare": 50.0, "full": 20.0}  # times less than stock
 DEADLINE = 900.0  # seconds a measurement may take
 ASK_EVERY = 30.0  # seconds between two questions whether the run still goes on: each costs a core for a second
@@ -35,7 +39,7 @@ ASK_EVERY = 30.0  # seconds between two questions whether the run still goes on:
 
 @dataclass(frozen=True)
 class Case:
-    """One measurement: `stock` or `resident` clients, how many, over a `bare` or `full` line."""
+    """One measurement: `stock`, `stock, light app` or `resident` clients, how many, over a `bare` or `full` line."""
 
     client: str
     clients: int
@@ -64,10 +68,10 @@ def main() -> None:
     timings = []
     for line in options.lines:
         for clients in options.clients:
-            for client, rounds in (("stock", options.stock_rounds), ("resident", options.rounds)):
-                if client in options.only:
-                    timings.append(measure(Case(client, clients, line, rounds)))
-                    print(f"{client} {clients} {line}: {timings[-1].median:.3f} s", file=sys.stderr)
+            for client in options.only:
+                rounds = options.rounds if client == "resident" else options.stock_rounds
+                timings.append(measure(Case(client, clients, line, rounds)))
+                print(f"{client} {clients} {line}: {timings[-1].median:.3f} s", file=sys.stderr)
     _print_table(timings)
     options.out.parent.mkdir(parents=True, exist_ok=True)
     rows = [{**asdict(t), "median": t.median} for t in timings]
@@ -96,7 +100,9 @@ def measure(case: Case) -> Timing:
         control.register_all([public_path(key) for key in keys])
 
         for i, arguments in enumerate(_clients(case, settings, keys)):
-            environment = flower_environment({"PYTHONPATH": str(ROOT), "FLWR_HOME": str(home / f"flwr-{i}")})
+            loads = "nothing" if case.client == LIGHT else "fedloom"
+            own = {"PYTHONPATH": str(ROOT), "FLWR_HOME": str(home / f"flwr-{i}"), "NOOP_LOADS": loads}
+            environment = flower_environment(own)
             processes.start(f"client {i}", arguments, log=home / f"client-{i}.log", environment=environment)
         polling = "fedloom" if case.client == "resident" else "stock"
         result = home / "seconds.json"
@@ -155,7 +161,7 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--clients", type=int, nargs="+", default=[2, 8])
     parser.add_argument("--lines", nargs="+", choices=list(TARGET), default=list(TARGET))
-    parser.add_argument("--only", nargs="+", choices=["stock", "resident"], default=["stock", "resident"])
+    parser.add_argument("--only", nargs="+", choices=CLIENTS, default=CLIENTS)
     parser.add_argument("--rounds", type=int, default=20, help="rounds of the resident client")
     parser.add_argument("--stock-rounds", type=int, default=4)
     parser.add_argument("--out", type=Path, default=ROOT / "docs" / "results" / "round_latency.json")

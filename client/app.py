@@ -16,7 +16,17 @@ from common.config import RunConfig
 from common.errors import ConfigError, DataError, FedloomError, StateError, WireError
 from common.tasks.vocabularies import Names
 from common.wire.codec import decode, encode
-from common.wire.messages import COUNTS, ENROL, CountsRequest, EnrolRequest, EvaluateRequest, Payload, TrainRequest
+from common.wire.messages import (
+    ASSIGN,
+    COUNTS,
+    ENROL,
+    AssignRequest,
+    CountsRequest,
+    EnrolRequest,
+    EvaluateRequest,
+    Payload,
+    TrainRequest,
+)
 
 log = logging.getLogger("fedloom.client")
 app = ClientApp()
@@ -27,6 +37,7 @@ FAILED = 1000
 
 @app.query(ENROL.partition(".")[2])
 @app.query(COUNTS.partition(".")[2])
+@app.query(ASSIGN.partition(".")[2])
 @app.train()
 @app.evaluate()
 def handle(message: Message, context: Context) -> Message:
@@ -58,6 +69,8 @@ def _work(session: Session, message: Message) -> Payload:
             return session.enrol(decode(EnrolRequest, message.content))
         case "query.counts":
             return session.counts(decode(CountsRequest, message.content))
+        case "query.assign":
+            return session.assign(decode(AssignRequest, message.content))
         case "train":
             return session.train(decode(TrainRequest, message.content))
         case "evaluate":

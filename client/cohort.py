@@ -5,26 +5,34 @@ largest of them, so a cohort's results equal lone clients' up to float rounding.
 """
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 import torch
 from torch import Tensor
 
+from client.keeping import HEAD, OWN, carried, carried_moments, kept, kept_moments
+from client.stacking import finite, row, some, stack
 from client.state import Memory, Store
 from client.trainers import build_trainer
 from client.trainers.fedavg import FedAvgTrainer
-from client.trainers.local import descend
-from client.trainers.optimizers import Moments, Tensors, build_step, fresh_moments
+from client.trainers.local import Descent, descend
+from client.trainers.optimizers import Tensors, build_step, fresh_moments
 from common.algorithms import Algorithm
+from common.arrays import Arrays
+from common.config import Task
 from common.errors import FedloomError
 from common.models import tensors
-from common.wire.messages import TrainReply, TrainRequest
+from common.models.heads import head_of
+from common.wire.messages import LOCAL, TrainReply, TrainRequest
 
 
 class Learner(Protocol):
     """What a task gives the trainers: a client's data as tensors and the objective on them."""
+
+    task: Task
 
     examples: int
     """Records trained on."""
@@ -56,49 +64,81 @@ class Member:
 
 
 def train(algorithm: Algorithm, members: Sequence[Member]) -> list[TrainReply | FedloomError]:
-    """Train all members from the same model for the same number of steps and update their private memories.
+    """Train all members for the same number of steps and update their private memories.
 
     A member whose parameters are no longer finite yields an error in place of a reply, and its memory stays as it was.
     """
-    trainer, steps = build_trainer(algorithm), members[0].steps
+    trainer, steps, phase = build_trainer(algorithm), members[0].steps, members[0].request.phase
+    requests, names = [m.request for m in members], set(members[0].request.model)
+    private = set(trainer.private(names, head_of(members[0].learner.task, names)))
     memories = [m.store.load(m.run) for m in members]
-    controls = [_settle(trainer, memory, m.request) for memory, m in zip(memories, members, strict=True)]
-    start = _repeat(tensors(members[0].request.model), len(members))
-    control, moments = _stack_or_zeros(controls, start), _moments(algorithm, memories, members, start)
-    descent = descend(
+    controls = [_settle(trainer, memory, request) for memory, request in zip(memories, requests, strict=True)]
+    start = stack([tensors(r.model) | carried(memory, r, HEAD) for memory, r in zip(memories, requests, strict=True)])
+    control, before = _stack_or_zeros(controls, start), carried_moments(algorithm, memories, requests, start)
+    descend_from = partial(
+        descend,
         members[0].learner.loss,
-        start,
-        stack([m.learner.batch(m.request) for m in members]),
-        stack([m.learner.noise(steps, generator(m.seed, m.request.round, m.client)) for m in members]),
+        batch=stack([m.learner.batch(m.request) for m in members]),
+        noise=stack([m.learner.noise(steps, generator(m)) for m in members]),
         steps=steps,
         step=build_step(algorithm),
-        moments=moments,
-        correct=lambda gradient, params: trainer.correct(gradient, params, start, control),
         clip_norm=algorithm.clip_norm,
+        frozen=lambda t: trainer.frozen(t, phase, private, names),
     )
+    descent = descend_from(start, moments=before, correct=lambda g, params: trainer.correct(g, params, start, control))
+    own_before = [carried(memory, request, OWN) for memory, request in zip(memories, requests, strict=True)]
+    own_after = _own_models(trainer, own_before, start, descent.params, descend_from)
+
     updates = {n: start[n] - p for n, p in descent.params.items()}
     replies: list[TrainReply | FedloomError] = []
-    for k, (member, finite) in enumerate(zip(members, _finite(updates), strict=True)):
-        if not finite:
+    for k, (member, usable) in enumerate(zip(members, finite(updates), strict=True)):
+        if not usable:
             replies.append(FedloomError("training diverged (NaN or infinite parameters); lower lr, or set clip-norm"))
             continue
-        update = _row(updates, k)
-        result = trainer.conclude(_row(control, k), update, _row(descent.gradient, k), steps)
-        kept = {**result.kept, **_kept_moments(algorithm, k, before=moments, after=descent.moments)}
-        member.store.save(member.run, Memory(member.request.round, {g: t for g, t in kept.items() if t}))
-        replies.append(_reply(member, update, result.gradient, float(descent.loss[k]), steps))
+        update = row(updates, k)
+        result = trainer.conclude(row(control, k), update, row(descent.gradient, k), steps)
+        if phase == LOCAL:
+            groups = {**result.kept, **kept_moments(algorithm, k, before, descent.moments)}
+            groups |= kept(HEAD, some(row(start, k), private), some(row(descent.params, k), private))
+            groups |= kept(OWN, own_before[k], row(own_after, k))
+            member.store.save(member.run, Memory(member.request.round, {g: t for g, t in groups.items() if t}))
+        shared = some(update, names - private)
+        replies.append(_reply(member, shared, result.gradient, float(descent.loss[k]), steps))
     return replies
 
 
-def generator(seed: int, round_number: int, client: str) -> torch.Generator:
-    """The client's own source of randomness in that round: the same in a simulation as across machines."""
-    digest = hashlib.sha256(f"{seed}|{round_number}|{client}".encode()).digest()
-    return torch.Generator().manual_seed(int.from_bytes(digest[:8]) >> 1)
+def evaluated(algorithm: Algorithm, model: Arrays, memory: Memory) -> dict[str, Arrays]:
+    """The models a client measures, by the prefix of their metrics: the one it would use first, then the one it shares."""
+    trainer = build_trainer(algorithm)
+    head = {n: t.numpy() for n, t in memory.groups.get(f"{HEAD}.after", {}).items()}
+    shared = {**model, **head}
+    own = {n: t.numpy() for n, t in memory.groups.get(f"{OWN}.after", {}).items()}
+    if trainer.own == "none":
+        return {"": shared}
+    return {"": own or shared, "cluster_" if trainer.own == "trained" else "global_": shared}
 
 
-def stack(members: Sequence[Tensors]) -> Tensors:
-    """Stack along a new dimension 0, zero-padding every tensor to the largest of its name."""
-    return {name: _stack_padded([m[name] for m in members]) for name in members[0]}
+def generator(member: Member) -> torch.Generator:
+    """The client's own source of randomness in that exchange: the same in a simulation as across machines."""
+    request = member.request
+    text = f"{member.seed}|{request.round}|{member.client}" + ("" if request.phase == LOCAL else f"|{request.phase}")
+    return torch.Generator().manual_seed(int.from_bytes(hashlib.sha256(text.encode()).digest()[:8]) >> 1)
+
+
+def _own_models(
+    trainer: FedAvgTrainer,
+    before: Sequence[Tensors],
+    start: Tensors,
+    trained: Tensors,
+    descend_from: Callable[..., Descent],
+) -> Tensors:
+    """Each member's own model after the round, stacked; empty where the method leaves it none."""
+    if trainer.own != "beside":
+        return trained if trainer.own == "trained" else {}
+    own = stack([one or row(start, k) for k, one in enumerate(before)])
+    moments = fresh_moments(trainer.options, own)
+    descent = descend_from(own, moments=moments, correct=lambda g, params: trainer.pull(g, params, start))
+    return descent.params
 
 
 def _settle(trainer: FedAvgTrainer, memory: Memory, request: TrainRequest) -> Tensors:
@@ -112,62 +152,6 @@ def _stack_or_zeros(controls: Sequence[Tensors], start: Tensors) -> Tensors:
         return {}
     zeros = {n: torch.zeros_like(p[0]) for n, p in start.items()}
     return stack([c or zeros for c in controls])
-
-
-def _moments(algorithm: Algorithm, memories: Sequence[Memory], members: Sequence[Member], start: Tensors) -> Moments:
-    """Moments to start from; a round that is asked for again starts from those it started from before."""
-    fresh = fresh_moments(algorithm, start)
-    if not _persistent(algorithm) or not any(m.round for m in memories):
-        return fresh
-    rows = []
-    for k, (memory, member) in enumerate(zip(memories, members, strict=True)):
-        when = "before" if memory.round == member.request.round else "after"
-        known = {group: memory.groups.get(f"{group}.{when}", {}) for group in ("first", "second", "count")}
-        rows.append(known if known["count"] else _groups(fresh, k))
-    first, second = stack([r["first"] for r in rows]), stack([r["second"] for r in rows])
-    return Moments(torch.stack([r["count"]["count"] for r in rows]), first, second)
-
-
-def _kept_moments(algorithm: Algorithm, k: int, **moments: Moments) -> dict[str, Tensors]:
-    """Client k's moments before and after the round, by group."""
-    if not _persistent(algorithm):
-        return {}
-    return {f"{group}.{when}": t for when, m in moments.items() for group, t in _groups(m, k).items()}
-
-
-def _groups(moments: Moments, k: int) -> dict[str, Tensors]:
-    count = {"count": moments.count[k].clone()}
-    return {"first": _row(moments.first, k), "second": _row(moments.second, k), "count": count}
-
-
-def _persistent(algorithm: Algorithm) -> bool:
-    return algorithm.optimizer == "adam" and algorithm.moments == "persist"
-
-
-def _repeat(model: Tensors, clients: int) -> Tensors:
-    return {n: p.unsqueeze(0).expand(clients, *p.shape).contiguous() for n, p in model.items()}
-
-
-def _row(stacked: Tensors, k: int) -> Tensors:
-    """Client k's part, copied out so that a kept row does not hold the whole cohort in memory."""
-    return {n: t[k].clone() for n, t in stacked.items()}
-
-
-def _stack_padded(members: Sequence[Tensor]) -> Tensor:
-    shapes = {m.shape for m in members}
-    if len(shapes) == 1:
-        return torch.stack(list(members))
-    size = [max(lengths) for lengths in zip(*shapes, strict=True)]
-    stacked = members[0].new_zeros((len(members), *size))
-    for k, member in enumerate(members):
-        stacked[k][tuple(slice(0, length) for length in member.shape)] = member
-    return stacked
-
-
-def _finite(updates: Tensors) -> list[bool]:
-    """Which clients' updates hold neither NaN nor infinity."""
-    finite: list[bool] = torch.stack([u.isfinite().flatten(1).all(1) for u in updates.values()]).all(0).tolist()
-    return finite
 
 
 def _reply(member: Member, update: Tensors, gradient: Tensors, loss: float, steps: int) -> TrainReply:

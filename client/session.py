@@ -7,16 +7,18 @@ from dataclasses import dataclass
 
 from safetensors.numpy import save
 
-from client.cohort import Member, train
+from client.cohort import Member, evaluated, train
 from client.policy import Policy
 from client.state import Store
-from client.tasks.learner import TaskLearner
-from common.arrays import check_like
+from client.tasks.learner import TaskLearner, training_loss
+from common.arrays import Arrays, check_like, group
 from common.config import RunConfig, from_json
 from common.errors import DataError, FedloomError, RefusedError, WireError
 from common.models import parameters
 from common.tasks.vocabularies import Names, vocabulary_of
 from common.wire.messages import (
+    AssignReply,
+    AssignRequest,
     CountsReply,
     CountsRequest,
     EnrolReply,
@@ -76,6 +78,20 @@ class Session:
             raise RefusedError("counts in clear are not allowed by this client's policy")
         return CountsReply(self._find(request.enrolment).learner.counts())
 
+    def assign(self, request: AssignRequest) -> AssignReply:
+        """How well each of several models suits this client's data, and its property's parameters."""
+        enrolled = self._find(request.enrolment)
+        learner, memory, template = enrolled.learner, self.store.load(enrolled.run), parameters(enrolled.learner.module)
+        losses = {}
+        for key in sorted({name.partition("/")[0] for name in request.models}):
+            model = group(key, request.models)
+            check_like(model, template, f"model {key}")
+            shared = evaluated(enrolled.config.chosen, model, memory).popitem()[1]
+            losses[key] = (
+                learner.violation(shared) if request.criterion == "property" else training_loss(learner, shared)
+            )
+        return AssignReply(request.round, losses, learner.property() if request.criterion == "property" else {})
+
     def train(self, request: TrainRequest) -> TrainReply:
         """One round of local training."""
         member = self.member(request)
@@ -93,7 +109,7 @@ class Session:
         """This client as one of a cohort that trains together."""
         enrolled = self._find(request.enrolment)
         check_like(request.model, parameters(enrolled.learner.module), "the server's model")
-        steps = self.policy.local_steps(enrolled.config.chosen.local_steps)
+        steps = self.policy.local_steps(enrolled.config.chosen.steps(request.phase))
         return Member(self.client, enrolled.run, enrolled.config.seed, enrolled.learner, self.store, request, steps)
 
     def evaluate(self, request: EvaluateRequest) -> EvaluateReply:
@@ -101,8 +117,16 @@ class Session:
         enrolled = self._find(request.enrolment)
         if request.final:
             self.store.write(enrolled.run, MODEL, save({**request.model, **request.statics}))
-        metrics, weights = enrolled.learner.evaluate(request.model, request.statics, request.split)
+        metrics, weights = enrolled.learner.about(request.split)
+        for prefix, model in self.models(enrolled, request.model).items():
+            values, counts = enrolled.learner.evaluate(model, request.statics, request.split)
+            metrics |= {f"{prefix}{name}": value for name, value in values.items()}
+            weights |= {f"{prefix}{name}": count for name, count in counts.items()}
         return EvaluateReply(request.round, metrics, weights)
+
+    def models(self, enrolled: Enrolled, model: Arrays) -> dict[str, Arrays]:
+        """The models this client has of the one it shares, by the prefix of their metrics; its own first."""
+        return evaluated(enrolled.config.chosen, model, self.store.load(enrolled.run))
 
     def config(self, enrolment: str) -> RunConfig:
         """Configuration of a run this client enrolled in."""

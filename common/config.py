@@ -13,9 +13,10 @@ from common.errors import ConfigError
 from common.options import Options
 from common.tasks.rules import RulesOptions
 from common.tasks.sessions import SessionsOptions
+from common.tasks.traffic import TrafficOptions
 
 Scalar = bool | int | float | str
-Task = Literal["rules", "sessions"]
+Task = Literal["rules", "sessions", "traffic"]
 TASKS: tuple[Task, ...] = get_args(Task)
 
 
@@ -50,6 +51,7 @@ class TaskOptions(Options):
 
     rules: RulesOptions = RulesOptions()
     sessions: SessionsOptions = SessionsOptions()
+    traffic: TrafficOptions = TrafficOptions()
 
 
 class RunConfig(Options):
@@ -93,10 +95,16 @@ class RunConfig(Options):
         return algorithm
 
     @property
-    def task_options(self) -> RulesOptions | SessionsOptions:
+    def task_options(self) -> RulesOptions | SessionsOptions | TrafficOptions:
         """The options of `task`."""
-        options: RulesOptions | SessionsOptions = getattr(self.tasks, self.task)
+        options: RulesOptions | SessionsOptions | TrafficOptions = getattr(self.tasks, self.task)
         return options
+
+    @model_validator(mode="after")
+    def _properties_are_inferred(self) -> Self:
+        if self.method == "fedstl" and self.task != "traffic":
+            raise ValueError(f"fedstl clusters clients by what their time series obey; task '{self.task}' has none, say task=traffic")
+        return self
 
     @model_validator(mode="after")
     def _only_the_chosen_method_is_set(self) -> Self:

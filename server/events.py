@@ -41,6 +41,7 @@ class Round:
         missing: Names of the clients that did not answer.
         refused: Name -> reason, for those whose reply does not count.
         server: The strategy's own numbers.
+        clusters: Client -> the cluster it is in, in methods that keep several models.
     """
 
     event: Literal["round"] = "round"
@@ -57,6 +58,7 @@ class Round:
     bytes_down: int
     bytes_up: int
     server: Metrics = field(default_factory=dict)
+    clusters: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,9 +12,7 @@ from flwr.serverapp import Grid
 from flwr.supercore.run import Run
 
 FIRST_PAUSE, PAUSE_GROWTH, LONGEST_PAUSE = 0.002, 1.4, 0.1  # seconds between two polls, while nothing arrives
-HEAD_START = (
-    0.6  # the first poll comes after this share of the shortest recent time to a first answer: polls cost clients
-)
+HEAD_START = 0.6  # the first poll comes after this share of the shortest recent time to an answer: polls cost clients
 RHYTHM = 4  # exchanges remembered for it; a round may have two kinds
 LOST = (3, 4, 5)  # Flower's ErrorCode: the message, the reply or the node is unavailable
 GRACE = 1.0  # seconds that stragglers get on top of their share, so that a very quick quorum shuts nobody out
@@ -46,6 +44,7 @@ class Exchange:
     """What one round trip to the clients brought.
 
     Args:
+        kind: Message type.
         asked: Node ids, in the order of the messages.
         replies: In that same order, so that a sum over them does not depend on who was quicker; errors are among them.
         missing: Node ids that did not answer.
@@ -55,6 +54,7 @@ class Exchange:
         bytes_up: Content received.
     """
 
+    kind: str
     asked: tuple[int, ...]
     replies: tuple[Message, ...]
     missing: tuple[int, ...]
@@ -177,6 +177,7 @@ def _summary(messages: list[Message], answers: list[Message | None], seconds: fl
     replies = tuple(_signed(answer, node) for node, answer in zip(asked, answers, strict=True) if answer is not None)
     pairs = list(zip(asked, answers, strict=True))
     return Exchange(
+        kind=messages[0].metadata.message_type if messages else "",
         asked=asked,
         replies=replies,
         missing=tuple(node for node, answer in pairs if answer is None),

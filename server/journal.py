@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from common.arrays import Arrays, sha256
 from common.config import RunConfig
+from common.wire.messages import TRAIN
 from server.artifacts import Checkpoint, RunDirectory
 from server.enrolment import Enrolment
 from server.evaluation import Evaluation
@@ -76,7 +77,8 @@ class Journal:
         self._trained, self._exchanges = None, []
 
     def _line(self, trained: Trained, metrics: Metrics) -> Round:
-        training, name = self._exchanges[0], self._enrolment.roster.name
+        training = next(e for e in self._exchanges if e.kind == TRAIN)
+        name = self._enrolment.roster.name
         down, up = sum(e.bytes_down for e in self._exchanges), sum(e.bytes_up for e in self._exchanges)
         self._bytes = (self._bytes[0] + down, self._bytes[1] + up)
         return Round(
@@ -92,6 +94,7 @@ class Journal:
             bytes_down=down,
             bytes_up=up,
             server=dict(trained.server),
+            clusters=dict(trained.groups),
         )
 
     def _new_refusals(self) -> dict[str, str]:

@@ -50,14 +50,14 @@ def run(grid: Grid, config: RunConfig, runs: Path) -> Result:
         on_trained=journal.trained,
         on_evaluated=journal.evaluated,
     )
-    journal.start(state)
+    journal.start(strategy.state)
     try:
         enrolment.assemble(grid, federation.min_clients)
         if config.task_options.count_offset and not state.statics:
-            strategy.state = sum_counts(quiet, enrolment.roster, state, catalogue)
+            strategy.state = sum_counts(quiet, enrolment.roster, strategy.state, catalogue)
         left = config.rounds - state.round
         noted = PollingGrid(grid, limits, on_exchange=journal.exchanged)
-        strategy.start(noted, to_record(state.model), num_rounds=left, timeout=federation.deadline)
+        strategy.start(noted, to_record(strategy.state.model), num_rounds=left, timeout=federation.deadline)
     except FedloomError as error:
         journal.finish(strategy.state, "failed", str(error))
         raise

@@ -11,10 +11,11 @@ from torch import Tensor
 from client.cohort import Member, train
 from client.data.rules.homes import Dataset, Device, Home, as_edges
 from client.state import MemoryStore, Store
+from client.tasks.learner import Unruled
 from client.trainers import build_trainer
 from client.trainers.optimizers import Tensors
 from common.arrays import Arrays
-from common.config import RunConfig, Scalar, parse
+from common.config import RunConfig, Scalar, Task, parse
 from common.errors import FedloomError
 from common.models import tensors
 from common.tasks.rules import Catalogue
@@ -24,7 +25,9 @@ from server.state import RunState
 from server.strategies import build_strategy
 from server.strategies.replies import Reply
 
-METHODS = ("fedavg", "fedprox", "fedadam", "fedyogi", "fedadagrad", "fedrule", "fedga")
+METHODS = ("fedavg", "fedprox", "fedadam", "fedyogi", "fedadagrad", "fedrule", "fedga", "ditto")
+"""All that share one whole model."""
+
 CATALOGUE = Catalogue(
     entities=("Door", "Lamp", "Plug"),
     relations=("closes → turn off", "closes → turn on", "opens → turn off", "opens → turn on"),
@@ -58,8 +61,10 @@ def configured(method: str = "fedrule", **options: Scalar) -> RunConfig:
     return parse(flat)
 
 
-class Quadratic:
+class Quadratic(Unruled):
     """L_k(θ) = ½(θ − c)ᵀA(θ − c) with θ = [encoder.w ‖ predictor.w] ∈ ℝ⁴, in float64; optimum of Σ L_k in closed form."""
+
+    task: Task = "rules"
 
     def __init__(self, curvature: np.ndarray, centre: np.ndarray, examples: int = 1) -> None:
         self.curvature, self.centre, self.examples, self.size = curvature, centre, examples, 1

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.sessions.experiments import COARSE, EXPERIMENTS, FINE, MAIN, Settings
 from client.data.sessions.reader import read_visitors
-from client.data.sessions.visitors import Dataset, Visitor
+from client.data.sessions.visitors import Case, Dataset, Visitor
 from common.tasks.sessions import Clicks, Items
 
 
@@ -22,6 +23,8 @@ class Setting:
         clients_a_round: Out of all.
         rounds: Of training.
         read: Reads it from the folder of all data sets.
+        grid: Of the adaptive methods.
+        rows: Experiments run on it.
     """
 
     key: str
@@ -30,6 +33,8 @@ class Setting:
     clients_a_round: int
     rounds: int
     read: Callable[[Path], Dataset]
+    grid: tuple[Settings, ...] = COARSE
+    rows: tuple[str, ...] = MAIN
 
 
 def gowalla(folder: Path) -> Dataset:
@@ -40,13 +45,36 @@ def gowalla(folder: Path) -> Dataset:
     return replace(whole, visitors=tuple(active[k] for k in chosen))
 
 
+def yoochoose_64(folder: Path) -> Dataset:
+    """1,000 groups of 20 sessions over the 3,000 most clicked items."""
+    return some_groups(most_visited(read_visitors(folder / "yoochoose1_64"), 3000))
+
+
+def diginetica(folder: Path) -> Dataset:
+    """1,000 groups of 20 sessions over the 3,000 most clicked items."""
+    return some_groups(most_visited(read_visitors(folder / "diginetica"), 3000))
+
+
 def yoochoose(folder: Path) -> Dataset:
     """The slice of 100,000 clicks; groups of 20 sessions are clients, and the next day's sessions are the test cases."""
     return read_visitors(folder / "yoochoose-clicks-100k")
 
 
+def some_groups(whole: Dataset, clients: int = 1000, cases: int = 4) -> Dataset:
+    """Random clients with sessions, and as many random test cases of each."""
+    rng = np.random.default_rng(0)
+    busy = [visitor for visitor in whole.visitors if len(visitor.sessions) >= 5]
+    chosen = [busy[k] for k in sorted(rng.permutation(len(busy))[:clients].tolist())]
+    return replace(whole, visitors=tuple(_with_fewer_cases(visitor, cases, rng) for visitor in chosen))
+
+
+def _with_fewer_cases(visitor: Visitor, cases: int, rng: np.random.Generator) -> Visitor:
+    kept = sorted(rng.permutation(len(visitor.test))[:cases].tolist())
+    return replace(visitor, test=tuple(visitor.test[k] for k in kept))
+
+
 def most_visited(whole: Dataset, places: int) -> Dataset:
-    """Only the most clicked items; what is left of a session counts if it has two clicks."""
+    """Only the most clicked items; what is left of a session counts if it has two clicks, and a test case by its target."""
     clicks = np.concatenate([session for visitor in whole.visitors for session in visitor.sessions])
     kept = np.argsort(-np.bincount(clicks, minlength=len(whole.items.items)), kind="stable")[:places]
     place = np.full(len(whole.items.items), -1)
@@ -57,8 +85,13 @@ def most_visited(whole: Dataset, places: int) -> Dataset:
 
 
 def _restricted(visitor: Visitor, place: np.ndarray) -> Visitor:
-    sessions: list[Clicks] = [place[session][place[session] >= 0] for session in visitor.sessions]
-    return replace(visitor, sessions=tuple(s for s in sessions if len(s) >= 2))
+    def renumbered(clicks: Clicks) -> Clicks:
+        return np.asarray(place[clicks][place[clicks] >= 0])
+
+    sessions = tuple(renumbered(session) for session in visitor.sessions)
+    cases = (Case(renumbered(case.prefix), int(place[case.target])) for case in visitor.test)
+    test = tuple(case for case in cases if case.target >= 0 and len(case.prefix))
+    return replace(visitor, sessions=tuple(s for s in sessions if len(s) >= 2), test=test)
 
 
 SETTINGS = (
@@ -70,6 +103,8 @@ SETTINGS = (
         100,
         100,
         gowalla,
+        FINE,
+        tuple(experiment.key for experiment in EXPERIMENTS),
     ),
     Setting(
         "yoochoose",
@@ -78,5 +113,23 @@ SETTINGS = (
         60,
         120,
         yoochoose,
+    ),
+    Setting(
+        "yoochoose64",
+        "Yoochoose 1/64, clients = groups of 20 sessions",
+        "The 3,000 most clicked items, 1,000 random groups with five sessions or more left, four random test cases each; fewer "
+        "rounds.",
+        60,
+        60,
+        yoochoose_64,
+    ),
+    Setting(
+        "diginetica",
+        "Diginetica, clients = groups of 20 sessions",
+        "The 3,000 most clicked items, 1,000 random groups with five sessions or more left, four random test cases each; fewer "
+        "rounds.",
+        60,
+        60,
+        diginetica,
     ),
 )

@@ -8,9 +8,12 @@ from typing import Any
 import numpy as np
 
 from benchmarks.sessions.experiments import CENTRAL_RATES, TUNING_SEED, Experiment
-from benchmarks.sessions.sets import Setting
+from benchmarks.sessions.sets import SETTINGS, Setting
 from benchmarks.sessions.training import Bench, Trial, label
 from client.data.sessions.diversity import jaccard_distance, visited
+
+FIRST = SETTINGS[0].key
+"""The set on which verdicts between methods are sought; only there some methods get more seeds."""
 
 PAIRS = 20_000
 """Pairs of clients that the Jaccard distance is the mean of."""
@@ -65,7 +68,7 @@ def study(bench: Bench, experiments: Sequence[Experiment], seeds: Sequence[int])
     """Compute, or look up, every row."""
     lines = _lines(bench, seeds)
     central = [row for row in [_central(bench, seeds)] if row.seeds]
-    trained = [_trained(bench, experiment, seeds) for experiment in experiments]
+    trained = [_trained(bench, one, seeds) for one in experiments if one.key in bench.setting.rows]
     visitors = bench.dataset.visitors
     return Study(
         bench.setting,
@@ -81,9 +84,11 @@ def study(bench: Bench, experiments: Sequence[Experiment], seeds: Sequence[int])
 def _trained(bench: Bench, experiment: Experiment, seeds: Sequence[int]) -> Row:
     point, grid = bench.tuned(experiment)
     row = Row(experiment.key, experiment.title, label(point), grid)
-    if len(grid) < len(experiment.grid):
+    points = len(experiment.grid or bench.setting.grid)
+    if len(grid) < points > 1:
         return row
-    found = {seed: bench.trial(experiment, point, seed, validation=False) for seed in seeds}
+    wanted = [*seeds, *range(len(seeds), len(seeds) + experiment.more_seeds * (bench.setting.key == FIRST))]
+    found = {seed: bench.trial(experiment, point, seed, validation=False) for seed in wanted}
     done: dict[int, Trial] = {seed: trial for seed, trial in found.items() if trial is not None and trial.curve}
     row.seeds = {seed: trial.final for seed, trial in done.items()}
     row.curves = {seed: trial.curve for seed, trial in done.items()}

@@ -55,13 +55,14 @@ class Bench:
         self._names.write_text(self.dataset.items.to_json(), "utf-8")
 
     def tuned(self, experiment: Experiment) -> tuple[Settings, dict[str, float]]:
-        """The point with the best HR@20 on the tuning seed's validation cases, and every point's."""
-        found = {}
-        for point in experiment.grid:
+        """The point with the best HR@20 on the tuning seed's validation cases, and every point's; a lone point is not tried."""
+        grid = experiment.grid or self.setting.grid
+        found: dict[str, float] = {}
+        for point in grid if len(grid) > 1 else ():
             trial = self.trial(experiment, point, TUNING_SEED, validation=True)
             if trial is not None:
                 found[label(point)] = -1.0 if trial.failure else trial.final["hr20"]
-        best = max(experiment.grid, key=lambda point: found.get(label(point), -2.0))
+        best = max(grid, key=lambda point: found.get(label(point), -2.0))
         return best, found
 
     def trial(self, experiment: Experiment, point: Settings, seed: int, *, validation: bool) -> Trial | None:

@@ -15,16 +15,25 @@ from client.data.sessions.published import is_published
 from client.data.sessions.reader import DEMO_VISITORS, read_visitors
 from client.data.sessions.visitors import Dataset as Visits
 from client.data.sessions.writer import write_visitors
+from client.data.traffic.published import is_published as is_published_traffic
+from client.data.traffic.reader import DEMO_SITES, read_series
+from client.data.traffic.series import Dataset as Sensors
+from client.data.traffic.writer import write_series
 from common.config import Task
 from common.errors import DataError
 from common.tasks.rules import Catalogue
 from common.tasks.sessions import Items
+from common.tasks.traffic import Measures
 from common.tasks.vocabularies import Names
 
-Part = Homes | Visits
+Part = Homes | Visits | Sensors
 
-TABLES: dict[Task, str] = {"rules": "homes.csv", "sessions": "sessions.csv"}
+TABLES: dict[Task, str] = {"rules": "homes.csv", "sessions": "sessions.csv", "traffic": "sensors.csv"}
 """What a client's own table is called."""
+
+
+DEMO_SIZES: dict[Task, int] = {"rules": DEMO_HOMES, "sessions": DEMO_VISITORS, "traffic": DEMO_SITES}
+"""Homes, visitors and sites of the embedded data."""
 
 
 def is_demo(source: str) -> bool:
@@ -56,20 +65,22 @@ def read_all(task: Task, source: str, seed: int = 0, known: Names | None = None)
             return read_homes(source, cast(Catalogue | None, known), seed=seed)
         case "sessions":
             return read_visitors(source, cast(Items | None, known), seed=seed)
+        case "traffic":
+            return read_series(source, cast(Measures | None, known), seed=seed)
         case _:
             assert_never(task)
 
 
 def demo_part(task: Task, source: str, part: tuple[int, int]) -> str:
     """`demo:0-200` cut into K runs of nearly equal length: the k-th, as a source."""
-    whole = DEMO_HOMES if task == "rules" else DEMO_VISITORS
+    whole = DEMO_SIZES[task]
     start, stop = map(int, source.partition(":")[2].split("-")) if ":" in source else (0, whole)
     k, parts = part
     return f"demo:{start + k * (stop - start) // parts}-{start + (k + 1) * (stop - start) // parts}"
 
 
 def deal(whole: Part, parts: int, seed: int = 0) -> Sequence[Part]:
-    """Deal homes or visitors to `parts` clients, 0 meaning one each, in their order.
+    """Deal homes, visitors or sensors to `parts` clients, 0 meaning one each, in their order.
 
     Raises:
         DataError: More clients than there is to deal.
@@ -83,6 +94,10 @@ def deal(whole: Part, parts: int, seed: int = 0) -> Sequence[Part]:
             alone = [(visitor,) for visitor in whole.visitors]
             groups = dealt(whole.visitors, parts, seed, lambda visitor: visitor.name, "visitors") if parts else alone
             return [replace(whole, visitors=group) for group in groups]
+        case Sensors():
+            single = [(one,) for one in whole.series]
+            hands = dealt(whole.series, parts, seed, lambda one: one.name, "sensors") if parts else single
+            return [replace(whole, series=hand) for hand in hands]
         case _:
             assert_never(whole)
 
@@ -90,7 +105,7 @@ def deal(whole: Part, parts: int, seed: int = 0) -> Sequence[Part]:
 def tables(task: Task, source: str) -> list[Path]:
     """The tables of a folder of tables, each of which may be a client's own."""
     folder = Path(source)
-    if not folder.is_dir() or (is_recrules(folder) if task == "rules" else is_published(folder)):
+    if not folder.is_dir() or _published(task, folder):
         return []
     return sorted(file for file in folder.iterdir() if file.suffix in SUFFIXES)
 
@@ -104,6 +119,8 @@ def write_part(path: Path, part: Part) -> None:
             write_table(path, part.homes, part.catalogue)
         case Visits():
             write_visitors(path, part.visitors, part.items)
+        case Sensors():
+            write_series(path, part.series, part.measures)
         case _:
             assert_never(part)
 
@@ -126,4 +143,25 @@ def fingerprint(source: str, part: tuple[int, int], seed: int) -> str:
 
 def vocabulary(part: Part) -> Names:
     """The vocabulary that the part is read under."""
-    return part.catalogue if isinstance(part, Homes) else part.items
+    match part:
+        case Homes():
+            return part.catalogue
+        case Visits():
+            return part.items
+        case Sensors():
+            return part.measures
+        case _:
+            assert_never(part)
+
+
+def _published(task: Task, folder: Path) -> bool:
+    """Whether the folder is a public set in its published form."""
+    match task:
+        case "rules":
+            return is_recrules(folder)
+        case "sessions":
+            return is_published(folder)
+        case "traffic":
+            return is_published_traffic(folder)
+        case _:
+            assert_never(task)

@@ -5,9 +5,11 @@ from typing import assert_never
 from client.data.parts import Part
 from client.data.rules.homes import Dataset as Homes
 from client.data.sessions.visitors import Dataset as Visits
+from client.data.traffic.series import Dataset as Sensors
 from client.tasks.learner import TaskLearner as TaskLearner
 from client.tasks.rules import RulesLearner
 from client.tasks.sessions import SessionsLearner
+from client.tasks.traffic import TrafficLearner
 from common.config import RunConfig
 
 
@@ -18,5 +20,7 @@ def build_learner(config: RunConfig, part: Part) -> TaskLearner:
             return RulesLearner(config, part.catalogue, part.homes)
         case Visits():
             return SessionsLearner(config, part.items, part.visitors)
+        case Sensors():
+            return TrafficLearner(config, part.measures, part.series)
         case _:
             assert_never(part)

@@ -3,11 +3,13 @@
 from typing import Protocol
 
 import numpy as np
+import torch
 from torch import nn
 
 from client.cohort import Learner
 from common.arrays import Arrays
-from common.wire.messages import Metrics
+from common.models import tensors
+from common.wire.messages import Metrics, TrainRequest
 
 
 class TaskLearner(Learner, Protocol):
@@ -19,8 +21,43 @@ class TaskLearner(Learner, Protocol):
     def evaluate(self, model: Arrays, statics: Arrays, split: str) -> tuple[Metrics, Metrics]:
         """Means of every metric over the held-out records of `split`, and how many records each is the mean of."""
 
+    def about(self, split: str) -> tuple[Metrics, Metrics]:
+        """What holds of the held-out records whatever the model: errors of the task's lines. Empty where metrics say it."""
+
+    def violation(self, model: Arrays) -> float:
+        """L_p: how far the model's outputs are from obeying the client's property."""
+
+    def property(self) -> Arrays:
+        """Parameters of the client's property; empty where the task infers none."""
+
     def counts(self) -> Arrays:
         """What this client adds to the sums that a model's offset is made of."""
+
+
+class Unruled:
+    """The part of a task that infers no property and whose lines are measured elsewhere."""
+
+    def about(self, split: str) -> tuple[Metrics, Metrics]:
+        """Nothing to add."""
+        return {}, {}
+
+    def violation(self, model: Arrays) -> float:
+        """Nothing can be violated."""
+        return 0.0
+
+    def property(self) -> Arrays:
+        """None."""
+        return {}
+
+
+def training_loss(learner: Learner, model: Arrays) -> float:
+    """L_k of a model over the training data; where a step draws its records, the mean over some draws, always the same."""
+    draws, request = 8, TrainRequest(0, "", model)
+    params, batch = tensors(model), learner.batch(request)
+    noise = learner.noise(draws, torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        losses = [learner.loss(params, batch, {n: masks[t] for n, masks in noise.items()}) for t in range(draws)]
+    return float(torch.stack(losses).mean())
 
 
 def means(rows: list[Metrics]) -> tuple[Metrics, Metrics]:

@@ -9,10 +9,10 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 from client.data.rules.batches import collate
 from client.data.rules.homes import Home
 from client.data.rules.split import SplitHome, split_homes
-from client.tasks.learner import means
+from client.tasks.learner import Unruled, means
 from client.trainers.optimizers import Tensors
 from common.arrays import Arrays
-from common.config import RunConfig
+from common.config import RunConfig, Task
 from common.models import build_model, tensors
 from common.tasks.rules import Catalogue
 from common.tasks.rules_metrics import home_metrics
@@ -20,7 +20,7 @@ from common.tasks.rules_offset import COUNTS, offset_of
 from common.wire.messages import Metrics, TrainRequest
 
 
-class RulesLearner:
+class RulesLearner(Unruled):
     """A client's homes in one run.
 
     Args:
@@ -28,6 +28,8 @@ class RulesLearner:
         catalogue: Device types and relations.
         homes: The client's homes; those without a training rule take part in evaluation only.
     """
+
+    task: Task = "rules"
 
     def __init__(self, config: RunConfig, catalogue: Catalogue, homes: tuple[Home, ...]) -> None:
         self._options, self._catalogue = config.tasks.rules, catalogue

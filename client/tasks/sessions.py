@@ -14,10 +14,11 @@ from client.data.people import own_rng
 from client.data.sessions.graphs import collate
 from client.data.sessions.split import SplitVisitor, cases_of, split_visitor
 from client.data.sessions.visitors import Case, Visitor
+from client.tasks.learner import Unruled
 from client.tasks.session_line import History, Known, features, pad
 from client.trainers.optimizers import Tensors
 from common.arrays import Arrays
-from common.config import RunConfig
+from common.config import RunConfig, Task
 from common.models import build_model, tensors
 from common.tasks.session_rules import KEYS, VALUES, SharedRules, add_rules, count_rules
 from common.tasks.sessions import Clicks, Items
@@ -30,7 +31,7 @@ SCORED_AT_ONCE = 512
 GRAPH = ("nodes", "alias", "mask", "a_in", "a_out")
 
 
-class SessionsLearner:
+class SessionsLearner(Unruled):
     """A client's visitors in one run.
 
     Args:
@@ -38,6 +39,8 @@ class SessionsLearner:
         items: The vocabulary.
         visitors: Whose sessions these are; each has a history of its own.
     """
+
+    task: Task = "sessions"
 
     def __init__(self, config: RunConfig, items: Items, visitors: Sequence[Visitor]) -> None:
         self._options, self._items = config.tasks.sessions, items

@@ -5,7 +5,22 @@ from typing import assert_never
 from client.trainers.fedavg import FedAvgTrainer
 from client.trainers.fedprox import FedProxTrainer
 from client.trainers.fedrule import FedRuleTrainer
-from common.algorithms import Algorithm, FedAdagrad, FedAdam, FedAvg, FedGA, FedProx, FedRule, FedYogi
+from client.trainers.personal import ClusterTrainer, DittoTrainer, FedRepTrainer, FedSTLTrainer, LocalTrainer
+from common.algorithms import (
+    IFCA,
+    Algorithm,
+    Ditto,
+    FedAdagrad,
+    FedAdam,
+    FedAvg,
+    FedGA,
+    FedProx,
+    FedRep,
+    FedRule,
+    FedSTL,
+    FedYogi,
+    Local,
+)
 
 
 def build_trainer(algorithm: Algorithm) -> FedAvgTrainer:
@@ -17,5 +32,15 @@ def build_trainer(algorithm: Algorithm) -> FedAvgTrainer:
             return FedProxTrainer(algorithm)
         case FedRule():
             return FedRuleTrainer(algorithm)
+        case FedRep():
+            return FedRepTrainer(algorithm)
+        case Local():
+            return LocalTrainer(algorithm)
+        case Ditto():
+            return DittoTrainer(algorithm)
+        case IFCA():
+            return ClusterTrainer(algorithm)
+        case FedSTL():
+            return FedSTLTrainer(algorithm)
         case _:
             assert_never(algorithm)

@@ -1,6 +1,8 @@
 """The client side of FedAvg, and of every method that differs from it on the server only."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
+from typing import Literal
 
 from client.trainers.optimizers import Tensors
 from common.algorithms.local import LocalTraining
@@ -19,8 +21,23 @@ class Result:
 class FedAvgTrainer:
     """Plain local descent: θ_k ← θ_k − η ∇L_k."""
 
+    own: Literal["none", "trained", "beside"] = "none"
+    """Which model a client keeps for itself: none; the one it trained; or one that descends beside the global one."""
+
     def __init__(self, options: LocalTraining) -> None:
         self.options = options
+
+    def private(self, names: Collection[str], head: Collection[str]) -> Collection[str]:
+        """Which of a model's parameters stay with the client, `head` being those of its private head."""
+        return ()
+
+    def frozen(self, step: int, phase: str, private: Collection[str], names: Collection[str]) -> Collection[str]:
+        """Which parameters rest in a step."""
+        return ()
+
+    def pull(self, gradient: Tensors, params: Tensors, start: Tensors) -> Tensors:
+        """Direction of the model that descends beside the global one, `start`."""
+        return gradient
 
     def settle(self, kept: dict[str, Tensors], counted: bool, shared: Tensors) -> Tensors:
         """Control variate to train with, brought up to date.

@@ -4,7 +4,7 @@ K clients descend at the same time, stacked along dimension 0 and mapped with `t
 There is no hidden state: dropout masks, moments and control variates are arguments and results.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 import torch
@@ -18,6 +18,9 @@ Loss = Callable[[Tensors, Tensors, Tensors], Tensor]
 
 Correct = Callable[[Tensors, Tensors], Tensors]
 """(gradient, parameters) -> direction g̃ to step along; everything K × …."""
+
+Frozen = Callable[[int], Collection[str]]
+"""Step t -> names of the parameters that stay as they are in it."""
 
 
 @dataclass(frozen=True)
@@ -35,14 +38,15 @@ class Descent:
 def descend(
     loss: Loss,
     start: Tensors,
+    *,
     batch: Tensors,
     noise: Tensors,
-    *,
     steps: int,
     step: Step,
     moments: Moments,
     correct: Correct,
     clip_norm: float,
+    frozen: Frozen = lambda t: (),
 ) -> Descent:
     """Make `steps` full-batch steps from `start`.
 
@@ -56,14 +60,31 @@ def descend(
         moments: Optimiser memory before the first step.
         correct: What the method makes of a gradient (identity, proximal pull, control variate).
         clip_norm: Largest norm of a client's raw gradient, 0 for no clipping.
+        frozen: Layers that rest in a step; they count neither in the gradient's norm nor in its mean.
     """
     gradient_and_loss = vmap(grad_and_value(loss))
     params, first_loss = start, torch.zeros(())
     total = {n: torch.zeros_like(p) for n, p in start.items()}
     for t in range(steps):
         gradient, value = gradient_and_loss(params, batch, {n: masks[:, t] for n, masks in noise.items()})
-        direction = correct(clip(gradient, clip_norm), params)
-        params, moments = step(params, direction, moments)
-        total = {n: total[n] + g for n, g in direction.items()}
+        resting = frozen(t)
+        moving = {n: g for n, g in gradient.items() if n not in resting}
+        direction = correct(clip(moving, clip_norm), params)
+        params, moments = _stepped(step, params, direction, moments)
+        total |= {n: total[n] + g for n, g in direction.items()}
         first_loss = value if t == 0 else first_loss
     return Descent(params, moments, {n: g / steps for n, g in total.items()}, first_loss)
+
+
+def _stepped(step: Step, params: Tensors, direction: Tensors, moments: Moments) -> tuple[Tensors, Moments]:
+    """Step the parameters that have a direction; the others, and their moments, stay."""
+    if direction.keys() == params.keys():
+        return step(params, direction, moments)
+    known = Moments(moments.count, _some(moments.first, direction), _some(moments.second, direction))
+    moved, after = step(_some(params, direction), direction, known)
+    first, second = {**moments.first, **after.first}, {**moments.second, **after.second}
+    return {**params, **moved}, Moments(after.count, first, second)
+
+
+def _some(tensors: Tensors, wanted: Tensors) -> Tensors:
+    return {n: t for n, t in tensors.items() if n in wanted}

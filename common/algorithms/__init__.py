@@ -2,6 +2,8 @@
 
 from typing import Literal, get_args
 
+from common.algorithms.clustered import IFCA as IFCA
+from common.algorithms.clustered import Clustered as Clustered
 from common.algorithms.fedavg import FedAvg as FedAvg
 from common.algorithms.fedga import FedGA as FedGA
 from common.algorithms.fedopt import FedAdagrad as FedAdagrad
@@ -9,9 +11,13 @@ from common.algorithms.fedopt import FedAdam as FedAdam
 from common.algorithms.fedopt import FedYogi as FedYogi
 from common.algorithms.fedprox import FedProx as FedProx
 from common.algorithms.fedrule import FedRule as FedRule
+from common.algorithms.fedstl import FedSTL as FedSTL
+from common.algorithms.personal import Ditto as Ditto
+from common.algorithms.personal import FedRep as FedRep
+from common.algorithms.personal import Local as Local
 from common.options import Options
 
-Algorithm = FedAvg | FedProx | FedAdam | FedYogi | FedAdagrad | FedRule | FedGA
+Algorithm = FedAvg | FedProx | FedAdam | FedYogi | FedAdagrad | FedRule | FedGA | FedRep | Ditto | Local | IFCA | FedSTL
 
 
 class AlgorithmOptions(Options):
@@ -24,7 +30,25 @@ class AlgorithmOptions(Options):
     fedadagrad: FedAdagrad = FedAdagrad()
     fedrule: FedRule = FedRule()
     fedga: FedGA = FedGA()
+    fedrep: FedRep = FedRep()
+    ditto: Ditto = Ditto()
+    local: Local = Local()
+    ifca: IFCA = IFCA()
+    fedstl: FedSTL = FedSTL()
 
 
-Method = Literal["fedavg", "fedprox", "fedadam", "fedyogi", "fedadagrad", "fedrule", "fedga"]
+Method = Literal[
+    "fedavg",
+    "fedprox",
+    "fedadam",
+    "fedyogi",
+    "fedadagrad",
+    "fedrule",
+    "fedga",
+    "fedrep",
+    "ditto",
+    "local",
+    "ifca",
+    "fedstl",
+]
 METHODS: tuple[Method, ...] = get_args(Method)

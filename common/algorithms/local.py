@@ -31,6 +31,10 @@ class LocalTraining(Options):
     weighting: Literal["uniform", "examples"] = "uniform"
     """A client's weight p_k in the server's mean: 1/K, or its share of all homes."""
 
+    def steps(self, phase: str) -> int:
+        """Local steps of an exchange; methods with a second one a round say how many it has."""
+        return self.local_steps
+
     def rate(self, parameter: str) -> float:
         """η of the parameter of that name (`predictor.…` may have its own)."""
         return self.lr_predictor if self.lr_predictor and parameter.startswith("predictor.") else self.lr

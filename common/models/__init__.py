@@ -11,8 +11,10 @@ from common.config import RunConfig
 from common.models.blend import LocalBlend
 from common.models.rules import RuleRecommender
 from common.models.sessions import build_session_model
+from common.models.traffic import build_forecaster
 from common.tasks.rules import Catalogue
 from common.tasks.sessions import Items
+from common.tasks.traffic import Measures
 from common.tasks.vocabularies import Names
 
 
@@ -27,6 +29,8 @@ def build_model(config: RunConfig, vocabulary: Names) -> nn.Module:
             case Items():
                 network = build_session_model(len(vocabulary.items), config.tasks.sessions)
                 return network if config.model == "paper" else LocalBlend(network)
+            case Measures():
+                return build_forecaster(len(vocabulary.variables), config.tasks.traffic, paper=config.model == "paper")
             case _:
                 assert_never(vocabulary)
 

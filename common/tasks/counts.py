@@ -5,10 +5,12 @@ from typing import assert_never
 import numpy as np
 
 from common.arrays import Arrays, add, check_like
+from common.errors import WireError
 from common.tasks.rules import Catalogue
 from common.tasks.rules_offset import COUNTS
 from common.tasks.session_rules import add_rules, check_rules
 from common.tasks.sessions import Items
+from common.tasks.traffic import Measures
 from common.tasks.vocabularies import Names
 
 
@@ -26,5 +28,7 @@ def add_counts(total: Arrays, counts: Arrays, vocabulary: Names) -> Arrays:
         case Items():
             check_rules(counts, len(vocabulary.items))
             return add_rules([total, counts] if total else [counts])
+        case Measures():
+            raise WireError("this task starts from no sums")
         case _:
             assert_never(vocabulary)

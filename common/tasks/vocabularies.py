@@ -7,8 +7,10 @@ from common.tasks.rules import Catalogue
 from common.tasks.rules_demo import demo_catalogue
 from common.tasks.sessions import Items
 from common.tasks.sessions_demo import demo_items
+from common.tasks.traffic import Measures
+from common.tasks.traffic_demo import demo_measures
 
-Names = Catalogue | Items
+Names = Catalogue | Items | Measures
 """A closed union, so that the type checker names every place a new task must be added."""
 
 
@@ -23,6 +25,8 @@ def vocabulary_of(task: Task, text: str) -> Names:
             return Catalogue.from_json(text)
         case "sessions":
             return Items.from_json(text)
+        case "traffic":
+            return Measures.from_json(text)
         case _:
             assert_never(task)
 
@@ -34,5 +38,7 @@ def demo_vocabulary(task: Task) -> Names:
             return demo_catalogue()
         case "sessions":
             return demo_items()
+        case "traffic":
+            return demo_measures()
         case _:
             assert_never(task)

@@ -8,13 +8,16 @@ from dataclasses import dataclass, field
 
 from common.arrays import Arrays
 
-SCHEMA = 1
+SCHEMA = 2
 """Version of the schema, checked on decoding."""
 
 Metrics = dict[str, float]
 
-ENROL, COUNTS, TRAIN, EVALUATE = "query.enrol", "query.counts", "train", "evaluate"
+ENROL, COUNTS, ASSIGN, TRAIN, EVALUATE = "query.enrol", "query.counts", "query.assign", "train", "evaluate"
 """Flower message types (`<category>.<action>`)."""
+
+LOCAL, CLUSTER = "local", "cluster"
+"""Phases of a round's training."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +59,29 @@ class CountsReply:
 
 
 @dataclass(frozen=True)
+class AssignRequest:
+    """Ask how well each of K models suits a client's data."""
+
+    round: int
+    enrolment: str
+    models: Arrays
+    """The K models, as `0/name`, `1/name` and so on."""
+    criterion: str
+    """`loss`, or `property`: L_p of the client's own property (algorithms.md §3.6)."""
+
+
+@dataclass(frozen=True)
+class AssignReply:
+    """K numbers; no reading, and no sample of one, leaves the client."""
+
+    round: int
+    losses: Metrics
+    """Model -> the criterion's value, lower suits better."""
+    property: Arrays
+    """Parameters of the client's property, in units of its own scaler; empty where the task infers none."""
+
+
+@dataclass(frozen=True)
 class TrainRequest:
     """One round's work."""
 
@@ -69,6 +95,8 @@ class TrainRequest:
     """The last round in which this client's reply was counted, 0 for none."""
     statics: Arrays = field(default_factory=dict)
     """Untrained inputs of the model, such as summed counts."""
+    phase: str = "local"
+    """`local`, or `cluster`: a round's second exchange, in which only shared layers move and which leaves no trace here."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +105,8 @@ class TrainReply:
 
     round: int
     update: Arrays
-    """Δ_k = θ^c − θ_k; tables may travel as the rows that were touched (`common.wire.rows`), and so in `gradient`."""
+    """Δ_k = θ^c − θ_k of the layers that are shared; tables may travel as the rows that were touched
+    (`common.wire.rows`), and so in `gradient`."""
     gradient: Arrays
     """s_k, mean corrected gradient along the local path; only where the method asks for it."""
     loss: float
@@ -115,6 +144,8 @@ Payload = (
     | EnrolReply
     | CountsRequest
     | CountsReply
+    | AssignRequest
+    | AssignReply
     | TrainRequest
     | TrainReply
     | EvaluateRequest

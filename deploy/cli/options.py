@@ -32,7 +32,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print result.json as the las
 Port = Annotated[int, typer.Option(help="Port that clients join.")]
 ControlPort = Annotated[int, typer.Option(help="Port of Flower's Control API, on this machine only.")]
 
-MADE_FOR = {"fedrule": "rules", "fedga": "sessions"}
+MADE_FOR = {"fedrule": "rules", "fedga": "sessions", "fedstl": "traffic"}
 """Each paper's method and its task."""
 
 console, out = Console(stderr=True), Console()

@@ -2,11 +2,28 @@
 
 from typing import Any, assert_never
 
-from common.algorithms import Algorithm, FedAdagrad, FedAdam, FedAvg, FedGA, FedProx, FedRule, FedYogi
+from common.algorithms import (
+    IFCA,
+    Algorithm,
+    Ditto,
+    FedAdagrad,
+    FedAdam,
+    FedAvg,
+    FedGA,
+    FedProx,
+    FedRep,
+    FedRule,
+    FedSTL,
+    FedYogi,
+    Local,
+)
+from server.strategies.clustered import ClusteredStrategy
 from server.strategies.fedavg import FedAvgStrategy, FedProxStrategy
 from server.strategies.fedga import FedGAStrategy
 from server.strategies.fedopt import FedOptStrategy
 from server.strategies.fedrule import FedRuleStrategy
+from server.strategies.fedstl import FedSTLStrategy
+from server.strategies.personal import SharedMeanStrategy
 from server.strategies.round import RoundStrategy
 
 
@@ -27,5 +44,11 @@ def build_strategy(algorithm: Algorithm, **parts: Any) -> RoundStrategy:
             return FedGAStrategy(algorithm, **parts)
         case FedRule():
             return FedRuleStrategy(algorithm, **parts)
+        case FedRep() | Ditto() | Local():
+            return SharedMeanStrategy(algorithm, **parts)
+        case IFCA():
+            return ClusteredStrategy(algorithm, **parts)
+        case FedSTL():
+            return FedSTLStrategy(algorithm, **parts)
         case _:
             assert_never(algorithm)

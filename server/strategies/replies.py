@@ -7,7 +7,7 @@ from flwr.app import Message, RecordDict
 
 from common.arrays import Arrays, check_like
 from common.errors import WireError
-from common.wire.messages import TrainReply
+from common.wire.messages import AssignReply, TrainReply
 from server.aggregation import normalised
 
 
@@ -45,6 +45,21 @@ def check(reply: TrainReply, terms: Terms) -> None:
     check_like(reply.update, terms.model, "update")
     if reply.gradient or terms.needs_gradient:
         check_like(reply.gradient, terms.model, "gradient")
+
+
+def check_assignment(reply: AssignReply, clusters: int) -> AssignReply:
+    """The reply, if it names a finite number for each of the K models and a property of two equal, ordered halves.
+
+    Raises:
+        WireError: It does not.
+    """
+    if set(reply.losses) != {str(j) for j in range(clusters)} or not all(map(math.isfinite, reply.losses.values())):
+        raise WireError(f"does not say how well each of {clusters} models suits it")
+    if reply.property:
+        low, high = reply.property.get("low"), reply.property.get("high")
+        if low is None or high is None or low.shape != high.shape or not (low <= high).all():
+            raise WireError("its property has no lower and upper bounds, or in the wrong order")
+    return reply
 
 
 def mean_update(replies: list[Reply]) -> Arrays:

@@ -5,7 +5,7 @@ A paper's strategy overrides `update`, and `shared` if it broadcasts more than t
 
 import logging
 from abc import abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord, RecordDict
@@ -16,7 +16,7 @@ from common.arrays import Arrays
 from common.config import RunConfig
 from common.errors import QuorumError, WireError
 from common.wire.codec import decode, encode, to_record
-from common.wire.messages import EVALUATE, TRAIN, EvaluateReply, EvaluateRequest, TrainReply, TrainRequest
+from common.wire.messages import EVALUATE, LOCAL, TRAIN, EvaluateReply, EvaluateRequest, TrainReply, TrainRequest
 from common.wire.rows import expand_reply
 from server.aggregation.moments import Memory
 from server.enrolment import Enrolment
@@ -39,6 +39,12 @@ class Trained:
     """Client -> why its reply was left out."""
     server: dict[str, float] = field(default_factory=dict)
     """The strategy's own numbers."""
+    groups: dict[str, int] = field(default_factory=dict)
+    """Client -> cluster, in methods that keep several models."""
+
+
+Ask = Callable[[list[Message]], Iterable[Message]]
+"""Sends messages and returns their replies."""
 
 
 class RoundStrategy(Strategy):
@@ -62,6 +68,7 @@ class RoundStrategy(Strategy):
     ) -> None:
         self.config, self.state, self.enrolment = config, state, enrolment
         self._on_trained, self._on_evaluated = on_trained, on_evaluated
+        self._ask: Ask = lambda messages: []
 
     needs_gradient = False
     """Whether replies must bring s_k."""
@@ -78,6 +85,29 @@ class RoundStrategy(Strategy):
         """The strategy's own numbers about the step that left this memory."""
         return {}
 
+    def model_for(self, client: str) -> Arrays:
+        """The model that a client is to train, or to measure."""
+        return self.state.model
+
+    def wanted(self, model: Arrays) -> Arrays:
+        """The part of a model that clients send their updates of."""
+        return model
+
+    def group_of(self, client: str) -> int:
+        """Which of several models is the client's; those of one group share an encoded request."""
+        return 0
+
+    def groups(self) -> dict[str, int]:
+        """Client -> cluster, for the report."""
+        return {}
+
+    def prepare(self, clients: Mapping[str, Client], ask: Ask, *, training: bool) -> None:
+        """Ask the clients of a round whatever has to be known before they train, or are measured."""
+
+    def polish(self, model: Arrays, replies: list[Reply]) -> Arrays:
+        """The model after what a method does in a round beyond `update`, through `self._ask`."""
+        return model
+
     def configure_train(
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
     ) -> Iterable[Message]:
@@ -85,7 +115,9 @@ class RoundStrategy(Strategy):
         able = self.enrolment.gather(grid, self.config.federation.min_replies)
         federation, number = self.config.federation, self.state.round + 1
         chosen = cohort(self.config.seed, number, able, federation.cohort, federation.min_replies)
-        made: dict[tuple[str, int], RecordDict] = {}
+        self._ask = grid.send_and_receive
+        self.prepare({name: able[name] for name in chosen}, self._ask, training=True)
+        made: dict[tuple[str, int, int], RecordDict] = {}
         return [self._message(able[name], TRAIN, self._content_for(able[name], made)) for name in chosen]
 
     def aggregate_train(
@@ -102,10 +134,11 @@ class RoundStrategy(Strategy):
             reasons = "".join(f"; {name}: {reason}" for name, reason in sorted(rejected.items()))
             raise QuorumError(f"round {self.state.round + 1}: {len(usable)} usable replies, {needed} needed{reasons}")
         model, memory = self.update(self.state.memory, self.state.model, usable)
+        model = self.polish(model, usable)
         self.state = self.state.next(model, memory, [r.client for r in usable])
         total = sum(r.weight for r in usable)
         loss = sum(r.weight * r.train.loss for r in usable) / total
-        self._on_trained(Trained(self.state, loss, rejected, self.diagnostics(memory)))
+        self._on_trained(Trained(self.state, loss, rejected, self.diagnostics(memory), self.groups()))
         return to_record(model), MetricRecord({"loss": loss})
 
     def configure_evaluate(
@@ -117,13 +150,17 @@ class RoundStrategy(Strategy):
             return []
         held_out = not final and self.config.task_options.validation_share > 0
         split = "validation" if held_out else "test"
-        able = sorted(self.enrolment.roster.able(grid.get_node_ids()).items())
-        made: dict[str, RecordDict] = {}
-        for _, client in able:
-            if client.enrolment not in made:
-                request = EvaluateRequest(number, client.enrolment, self.state.model, split, self.state.statics, final)
-                made[client.enrolment] = encode(request)
-        return [self._message(client, EVALUATE, made[client.enrolment]) for _, client in able]
+        able = self.enrolment.roster.able(grid.get_node_ids())
+        self.prepare(able, grid.send_and_receive, training=False)
+        made: dict[tuple[str, int], RecordDict] = {}
+        messages = []
+        for name, client in sorted(able.items()):
+            key, statics = (client.enrolment, self.group_of(name)), self.state.statics
+            if key not in made:
+                model = self.model_for(name)
+                made[key] = encode(EvaluateRequest(number, client.enrolment, model, split, statics, final))
+            messages.append(self._message(client, EVALUATE, made[key]))
+        return messages
 
     def aggregate_evaluate(self, server_round: int, replies: Iterable[Message]) -> MetricRecord | None:
         """Weigh the clients' metrics."""
@@ -142,18 +179,19 @@ class RoundStrategy(Strategy):
         """Say which method runs (Flower calls this at the start)."""
         log.info("%s with %s", type(self).__name__, self.config.chosen)
 
-    def _content_for(self, client: Client, made: dict[tuple[str, int], RecordDict]) -> RecordDict:
+    def _content_for(self, client: Client, made: dict[tuple[str, int, int], RecordDict]) -> RecordDict:
         """Clients that need the same share one encoded request, which nobody changes."""
-        key = client.enrolment, self.state.counted.get(client.name, 0)
+        last = self.state.counted.get(client.name, 0)
+        key = client.enrolment, last, self.group_of(client.name)
         if key not in made:
-            made[key] = encode(self._request(*key))
+            made[key] = encode(self._request(client.enrolment, last, self.model_for(client.name)))
         return made[key]
 
-    def _request(self, enrolment: str, last: int) -> TrainRequest:
+    def _request(self, enrolment: str, last: int, model: Arrays) -> TrainRequest:
         return TrainRequest(
             round=self.state.round + 1,
             enrolment=enrolment,
-            model=self.state.model,
+            model=model,
             shared=self.shared(self.state.memory, last),
             shared_round=last,
             statics=self.state.statics,
@@ -164,22 +202,22 @@ class RoundStrategy(Strategy):
             content, client.node, kind, ttl=self.config.federation.deadline, group_id=str(self.state.round + 1)
         )
 
-    def _sort(self, messages: Iterable[Message]) -> tuple[list[Reply], dict[str, str]]:
+    def _sort(self, messages: Iterable[Message], phase: str = LOCAL) -> tuple[list[Reply], dict[str, str]]:
         """Usable replies in the order of names, and why the others are not; who failed is invited anew next round."""
         usable, rejected = [], {}
         for message in messages:
             node = message.metadata.src_node_id
             name = self.enrolment.roster.name(node)
             try:
-                usable.append(self._checked(name, decode(TrainReply, content_of(message))))
+                usable.append(self._checked(name, decode(TrainReply, content_of(message)), phase))
             except WireError as error:
                 rejected[name] = str(error)
                 self.enrolment.roster.forget(node)
         return sorted(usable, key=lambda reply: reply.client), rejected
 
-    def _checked(self, name: str, reply: TrainReply) -> Reply:
-        chosen = self.config.chosen
-        terms = Terms(self.state.round + 1, chosen.local_steps, self.state.model, self.needs_gradient)
-        reply = expand_reply(reply, self.state.model)
+    def _checked(self, name: str, reply: TrainReply, phase: str) -> Reply:
+        chosen, wanted = self.config.chosen, self.wanted(self.model_for(name))
+        terms = Terms(self.state.round + 1, chosen.steps(phase), wanted, self.needs_gradient)
+        reply = expand_reply(reply, wanted)
         check(reply, terms)
         return Reply(name, 1.0 if chosen.weighting == "uniform" else float(reply.examples), reply)

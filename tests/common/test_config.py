@@ -6,6 +6,17 @@ from common.algorithms import METHODS, AlgorithmOptions
 from common.config import Federation, RunConfig, Scalar, flatten, from_json, known_keys, overrides, parse, to_json
 from common.errors import ConfigError
 
+BARE: dict[str, dict[str, Scalar]] = {
+    method: {"method": method, "task": "traffic" if method == "fedstl" else "rules"} for method in METHODS
+}
+"""A method alone, with a task it can train on."""
+
+
+def test_fedstl_needs_series() -> None:
+    assert "fedstl clusters clients by what their time series obey; task 'rules' has none, say task=traffic" in refusal(
+        {"method": "fedstl"}
+    )
+
 
 def refusal(flat: dict[str, Scalar]) -> str:
     with pytest.raises(ConfigError) as caught:
@@ -162,7 +173,7 @@ def test_a_value_that_is_no_scalar_ends_as_a_config_error(assignment: str) -> No
 
 @pytest.mark.parametrize("method", METHODS)
 def test_a_configuration_survives_flattening_and_travelling(method: str) -> None:
-    config = parse({"method": method, f"algorithm.{method}.lr": 0.123, "tasks.rules.hidden": 5, "run-id": "π"})
+    config = parse({**BARE[method], f"algorithm.{method}.lr": 0.123, "run-id": "π"})
     flat = flatten(config)
     assert parse(flat) == from_json(to_json(config)) == config
     assert flat[f"algorithm.{method}.lr"] == 0.123
@@ -176,12 +187,13 @@ def test_equal_configurations_are_equal_texts() -> None:
 
 @pytest.mark.parametrize("method", METHODS)
 def test_every_known_key_of_a_method_can_be_set_to_its_default(method: str) -> None:
-    flat = flatten(parse({"method": method}))
+    flat = flatten(parse(BARE[method]))
     assert set(flat) <= set(known_keys())
     for key, value in flat.items():
-        assert parse({"method": method, key: value}) == parse({"method": method})
+        assert parse({**BARE[method], key: value}) == parse(BARE[method])
 
 
 def test_methods_are_the_closed_union() -> None:
-    assert METHODS == ("fedavg", "fedprox", "fedadam", "fedyogi", "fedadagrad", "fedrule", "fedga")
+    averaging = ("fedavg", "fedprox", "fedadam", "fedyogi", "fedadagrad", "fedrule", "fedga")
+    assert (*averaging, "fedrep", "ditto", "local", "ifca", "fedstl") == METHODS
     assert all(getattr(AlgorithmOptions(), method).name == method for method in METHODS)

@@ -14,7 +14,7 @@ from common.arrays import Arrays, add, scale, sha256, sub, zeros_like
 from common.config import RunConfig
 from common.errors import QuorumError
 from common.wire.codec import encode
-from common.wire.messages import EnrolRequest, TrainReply
+from common.wire.messages import SCHEMA, EnrolRequest, TrainReply
 from server.artifacts import RunDirectory
 from server.enrolment import Enrolment
 from server.evaluation import Evaluation
@@ -172,7 +172,10 @@ FAILURES: dict[str, tuple[Callable[[], TrainReply | RecordDict], str]] = {
     "wrong round": (lambda: reply_of("cyd", number=7), "answered round 7 in round 1"),
     "no steps": (lambda: reply_of("cyd", steps=0), "claims 0 local steps on 12 records"),
     "no records": (lambda: reply_of("cyd", examples=-4), "claims 3 local steps on -4 records"),
-    "wrong schema": (lambda: with_schema(2), "schema version 2, this side speaks 1; update the older side"),
+    "wrong schema": (
+        lambda: with_schema(1),
+        f"schema version 1, this side speaks {SCHEMA}; update the older side",
+    ),
     "garbled": (garbled, "TrainReply: the arrays are garbled"),
     "empty": (RecordDict, "expected TrainReply, got"),
 }

@@ -51,6 +51,11 @@ def good(replies: list[TrainReply | FedloomError]) -> list[TrainReply]:
     return replies  # type: ignore[return-value]
 
 
+def source(seed: int, number: int, client: str, phase: str = "local") -> Member:
+    learner = RulesLearner(configured("fedavg"), CATALOGUE, HOMES[:1])
+    return Member(client, "toy", seed, learner, MemoryStore(), TrainRequest(number, "toy:0", {}, phase=phase), 1)
+
+
 def again(member: Member, first: TrainReply) -> Member:
     """The member in round 2, its first reply counted and the mean of the others unlike it."""
     model = {n: a - 0.5 * first.update[n] for n, a in member.request.model.items()}
@@ -119,9 +124,16 @@ def test_a_client_descends(variant: str) -> None:
 
 
 def test_randomness_is_a_function_of_seed_round_and_client() -> None:
-    draws = {(s, r, c): torch.rand(3, generator=generator(s, r, c)) for s in (0, 1) for r in (1, 2) for c in ("a", "b")}
+    draws = {
+        (s, r, c): torch.rand(3, generator=generator(source(s, r, c)))
+        for s in (0, 1)
+        for r in (1, 2)
+        for c in ("a", "b")
+    }
     assert len({tuple(d.tolist()) for d in draws.values()}) == 8
-    assert torch.equal(draws[0, 1, "a"], torch.rand(3, generator=generator(0, 1, "a")))
+    second = torch.rand(3, generator=generator(source(0, 1, "a", "cluster")))
+    assert not torch.equal(draws[0, 1, "a"], second), "a round's second exchange draws anew"
+    assert torch.equal(draws[0, 1, "a"], torch.rand(3, generator=generator(source(0, 1, "a"))))
 
 
 def test_stacking_pads_with_zeros() -> None:

@@ -1,0 +1,111 @@
+"""Tight parameters of templates 1-7 for 500 clients, next to the seconds that the FedSTL paper reports (Tables 3 and 4).
+
+`python -m benchmarks.stl_inference` gives every client a series of 180 readings, cut into 14 traces of 24 steps overlapping by
+12. One formula is one window [i, i+1] (one span, for implications), as the paper's index runs; 5, 10 and 15 formulas are so
+many windows. All clients are inferred at once; the seconds are those of the batch divided by the clients, which is how the paper's
+"s a formula, 500 clients" reads if it means one client's formula. `batch` is not divided. Prints a table and writes JSON.
+"""
+
+import argparse
+import json
+import os
+import platform
+import statistics
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from rich.console import Console
+from rich.table import Table
+from torch import Tensor
+
+from common.logic import inference
+from common.logic.templates import Window, windows
+
+LENGTH, STEPS = 180, 24
+PUBLISHED = {
+    "1 operational range": {1: 0.0032, 5: 0.0166, 10: 0.0317, 15: 0.0469},
+    "2 existence": {1: 0.0052, 5: 0.0253, 10: 0.0521, 15: 0.0769},
+    "3 until": {1: 0.0111, 5: 0.0532, 10: 0.1101, 15: 0.1607},
+    "4 intra-task": {1: 0.0065, 5: 0.0327, 10: 0.0647, 15: 0.0966},
+    "5 implication": {1: 0.0239, 5: 0.1216, 10: 0.2443, 15: 0.3588},
+    "6 nested": {1: 0.0251, 5: 0.1224, 10: 0.2421, 15: 0.3684},
+    "7 eventualities": {1: 0.0274, 5: 0.1390, 10: 0.2832, 15: 0.4173},
+}
+"""Seconds by number of formulas: Table 3, then Table 4."""
+
+Way = Callable[[tuple[Window, ...]], object]
+
+
+def ways(x: Tensor, y: Tensor) -> dict[str, Way]:
+    """How each template is inferred from windows; x and y are C x S x T."""
+    delay = (1, 5)
+    return {
+        "1 operational range": lambda over: inference.infer_operational_range(x, over, "x"),
+        "2 existence": lambda over: inference.infer_existence(x, over, "x"),
+        "3 until": lambda over: inference.infer_until(x, over, "x"),
+        "4 intra-task": lambda over: inference.infer_intra_task(x, y, over, "x", "y"),
+        "5 implication": lambda over: [inference.infer_implication(x, span, delay, "x") for span in over],
+        "6 nested": lambda over: [inference.infer_nested(x, y, span, delay, "x", "y") for span in over],
+        "7 eventualities": lambda over: inference.infer_eventualities(x, over, "x"),
+    }
+
+
+def seconds(way: Way, over: tuple[Window, ...], repetitions: int) -> float:
+    """Median seconds of the whole batch of clients; one call goes before."""
+    way(over)
+    found = []
+    for _ in range(repetitions):
+        start = time.perf_counter()
+        way(over)
+        found.append(time.perf_counter() - start)
+    return statistics.median(found)
+
+
+def run_of(name: str, way: Way, formulas: int, clients: int, repetitions: int) -> dict[str, Any]:
+    """One cell of the tables."""
+    batch = seconds(way, windows(STEPS, 2, 1)[:formulas], repetitions)
+    published = PUBLISHED[name][formulas]
+    mine = batch / clients
+    return {"template": name, "formulas": formulas, "batch": batch, "a_client": mine, "published": published} | {
+        "times": published / mine
+    }
+
+
+def main() -> None:
+    """Measure, print, write."""
+    arguments = argparse.ArgumentParser(description=__doc__)
+    arguments.add_argument("--clients", type=int, default=500)
+    arguments.add_argument("--repetitions", type=int, default=9)
+    arguments.add_argument("--out", type=Path, default=Path("docs/results/stl_inference.json"))
+    options = arguments.parse_args()
+    torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
+
+    series = torch.randn(2, options.clients, LENGTH, generator=torch.Generator().manual_seed(0))
+    x, y = series.unfold(-1, STEPS, STEPS // 2).contiguous()
+    title = f"{options.clients} clients x {LENGTH} readings ({x.shape[1]} traces of {STEPS}), seconds"
+    table = Table("template", "formulas", "batch", "a client", "published", "times", title=title)
+    runs = []
+    for name, way in ways(x, y).items():
+        for formulas in PUBLISHED[name]:
+            run = run_of(name, way, formulas, options.clients, options.repetitions)
+            table.add_row(
+                name,
+                str(formulas),
+                f"{run['batch']:.5f}",
+                f"{run['a_client']:.1e}",
+                f"{run['published']}",
+                f"{run['times']:,.0f}",
+            )
+            runs.append(run)
+    Console().print(table)
+    versions = {"python": platform.python_version(), "torch": torch.__version__}
+    result = {"clients": options.clients, "length": LENGTH, "threads": torch.get_num_threads(), "runs": runs}
+    options.out.parent.mkdir(parents=True, exist_ok=True)
+    options.out.write_text(json.dumps(result | {"versions": versions}, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()

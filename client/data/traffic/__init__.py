@@ -1,0 +1,1 @@
+"""Time series of sensors: readers, generator, split."""

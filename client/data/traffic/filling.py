@@ -1,0 +1,67 @@
+"""Gaps of a series on a regular grid, filled."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+DAY = 24 * 60
+WEEK = 7 * DAY
+"""Minutes."""
+
+
+class Filled(NamedTuple):
+    """A series without gaps.
+
+    Args:
+        values: T × D.
+        observed: T × D, false where a gap was filled.
+        by_week: Readings that were filled with the mean of their time of the week.
+    """
+
+    values: NDArray[np.float64]
+    observed: NDArray[np.bool_]
+    by_week: int
+
+
+def fill(values: NDArray[np.float64], minute: int, step: int) -> Filled:
+    """Fill the gaps of each variable by itself.
+
+    They are filled linearly, at the ends with the nearest reading; a gap of more than a day with the mean of the readings
+    at the same time of the week, if there are any.
+
+    Args:
+        values: T × D, not-a-number in gaps; every column has a reading.
+        minute: Time of the first row, in minutes from 1970.
+        step: Minutes between rows.
+    """
+    observed = ~np.isnan(values)
+    slots = (minute + step * np.arange(len(values))) % WEEK // step
+    columns, weekly = zip(*(_filled(column, slots, DAY // step) for column in values.T), strict=True)
+    return Filled(np.stack(columns, axis=1), observed, sum(weekly))
+
+
+def in_runs(flags: NDArray[np.bool_], least: int) -> NDArray[np.bool_]:
+    """T, which of the flags, T, stand in a run of at least `least` of them."""
+    edges = np.flatnonzero(np.diff(np.concatenate(([False], flags, [False])).astype(np.int8)))
+    starts, stops = edges[::2], edges[1::2]
+    long = stops - starts >= least
+    change = np.zeros(len(flags) + 1, np.int64)
+    change[starts[long]] += 1
+    change[stops[long]] -= 1
+    return np.asarray(np.cumsum(change[:-1]) > 0)
+
+
+def _filled(column: NDArray[np.float64], slots: NDArray[np.int64], day: int) -> tuple[NDArray[np.float64], int]:
+    missing = np.isnan(column)
+    if not missing.any():
+        return column, 0
+    known = np.flatnonzero(~missing)
+    straight = np.interp(np.arange(len(column)), known, column[known])
+
+    count = np.bincount(slots[known], minlength=slots.max() + 1)
+    mean = np.bincount(slots[known], column[known], minlength=len(count)) / np.maximum(count, 1)
+    by_week = in_runs(missing, day + 1) & (count[slots] > 0)
+
+    usual = np.where(by_week, mean[slots], straight)
+    return np.where(missing, usual, column), int(by_week.sum())

@@ -1,0 +1,29 @@
+"""Which files of a folder are data, and whether they are parts of one published set."""
+
+import re
+from pathlib import Path
+
+from client.data.sessions.columns import suffix_of
+
+TABLES = (".csv", ".tsv", ".parquet", ".vol")
+
+FILES = (
+    r"originaldataset\.csv",
+    r"volume_data\.csv",
+    r"metro_interstate_traffic_volume\.csv",
+    r"statedaily_.*\.csv",
+    r".*\.vol",
+)
+"""What the published files are called, as patterns in lower case and without `.gz`: VicRoads' Boroondara and ten sites,
+I-94, FHWA by state and day, FHWA's hourly station volumes."""
+
+
+def is_published(folder: Path) -> bool:
+    """Whether a folder's files are parts of one data set, not several clients' tables."""
+    names = [path.name.lower().removesuffix(".gz") for path in tables_of(folder)]
+    return any(re.fullmatch(pattern, name) for pattern in FILES for name in names)
+
+
+def tables_of(folder: Path) -> list[Path]:
+    """The files of a folder that can be read, by name."""
+    return [path for path in sorted(folder.iterdir()) if path.is_file() and suffix_of(path).lower() in TABLES]

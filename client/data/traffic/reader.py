@@ -1,0 +1,72 @@
+"""Every form of traffic data behind one door."""
+
+import re
+from pathlib import Path
+
+from client.data.sessions.columns import first_cells, read_columns, reading, suffix_of
+from client.data.traffic.generator import demo_series
+from client.data.traffic.gridding import to_dataset
+from client.data.traffic.originals import read_original
+from client.data.traffic.plain import read_plain
+from client.data.traffic.published import TABLES, tables_of
+from client.data.traffic.readings import Readings, joined, ordered_as
+from client.data.traffic.series import Dataset
+from client.data.traffic.tmas import read_volumes
+from common.errors import DataError, VocabularyError
+from common.tasks.traffic import Measures
+from common.tasks.traffic_demo import demo_measures
+
+DEMO_SITES = 24
+"""Sites in `demo` when no range is named."""
+
+
+def read_series(source: Path | str, measures: Measures | None = None, *, seed: int = 0) -> Dataset:
+    """Read the series of one source, in the order of their names.
+
+    Args:
+        source: A table in long form, `timestamp,site,<variable>…` (CSV, TSV or Parquet; without `site` it is one series,
+            named after the file); a published set as a file or folder; FHWA's station volumes (`.vol`); a folder of such
+            files; or the embedded `demo`, `demo:3-9` being its sites 3 to 8. All may be gzipped.
+        measures: The federation's variables and step. Without them the variables are the data's own, the step is an hour
+            or, of coarser data, theirs.
+        seed: Of the demo sites.
+
+    Raises:
+        DataError: The data are missing, empty or malformed, lack a variable, or are coarser than the step.
+        VocabularyError: They have variables that the federation lacks; or the demo, under other measures than its own.
+    """
+    demo = re.fullmatch(r"demo(?::(\d+)-(\d+))?", str(source))
+    if demo:
+        return _demo(int(demo[1] or 0), int(demo[2] or DEMO_SITES), seed, measures)
+    path = Path(source)
+    parts = [(file, _file(file)) for file in _files(path)]
+    variables = measures.variables if measures else parts[0][1].variables
+    return to_dataset(joined([ordered_as(part, variables, file) for file, part in parts]), measures, path)
+
+
+def _demo(start: int, stop: int, seed: int, measures: Measures | None) -> Dataset:
+    if measures is not None and measures != demo_measures():
+        raise VocabularyError("the demo sites measure hourly volumes, the federation does not; give your own data")
+    if start >= stop:
+        raise DataError(f"demo:{start}-{stop} holds no sites; write demo:START-STOP with START below STOP")
+    return Dataset(demo_series(start, stop, seed), demo_measures())
+
+
+def _files(path: Path) -> list[Path]:
+    if not path.exists():
+        raise DataError("no such file or folder; give a table, a folder of tables, or 'demo'", path)
+    if path.is_file():
+        return [path]
+    files = tables_of(path)
+    if not files:
+        raise DataError(f"the folder holds no table ({', '.join(TABLES)}); name a file in it", path)
+    return files
+
+
+def _file(path: Path) -> Readings:
+    """One file, whose form shows in its first line."""
+    if suffix_of(path).lower() == ".vol":
+        return read_volumes(path)
+    cells, delimiter = first_cells(path)
+    with reading(path):
+        return read_original(path, cells) or read_plain(read_columns(path, delimiter))

@@ -1,0 +1,147 @@
+"""What a sensor's series trains on and what it holds out, in order of time, and the windows of each part."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+from numpy.typing import NDArray
+
+from client.data.traffic.series import Series
+from common.tasks.traffic import TrafficOptions
+
+Values = NDArray[np.float64]
+Starts = NDArray[np.int64]
+"""Index of the first target of each window, N."""
+
+DAY = 24 * 60
+"""Minutes."""
+EPOCH_HOUR = 3 * 24
+"""Hour of the week at which 1970 began, a Thursday."""
+
+
+@dataclass(frozen=True, eq=False)
+class Scaler:
+    """Standardises variables.
+
+    Args:
+        mean: D, in the data's units.
+        std: D, positive.
+    """
+
+    mean: Values
+    std: Values
+
+    def scale(self, values: Values) -> Values:
+        """From the data's units to standard deviations from the mean, … × D."""
+        return (values - self.mean) / self.std
+
+    def unscale(self, values: Values) -> Values:
+        """Inverse of `scale`, … × D."""
+        return values * self.std + self.mean
+
+
+@dataclass(frozen=True, eq=False)
+class SplitSeries:
+    """A series in three parts, [0, `train_end`), [`train_end`, `validation_end`) and the rest.
+
+    Args:
+        series: Whole.
+        scaler: Fitted on the readings of the training part.
+        train: Windows whose targets all lie in the training part; their history may not reach before the series.
+        validation: The same of the second part; history may reach back into training.
+        test: The same of the last part.
+        train_end: Step at which training ends.
+        validation_end: Step at which testing begins.
+        notes: What a person should know, such as that the series is constant.
+    """
+
+    series: Series
+    scaler: Scaler
+    train: Starts
+    validation: Starts
+    test: Starts
+    train_end: int
+    validation_end: int
+    notes: tuple[str, ...] = ()
+
+
+def split_series(series: Series, options: TrafficOptions, step: int = 60) -> SplitSeries:
+    """Cut a series by the shares: test last, validation before it; nothing is held out of a series too short for it.
+
+    Parts begin at the midnight nearest to the exact share (the earlier of two), unless that would leave one of them empty.
+
+    Args:
+        series: T readings.
+        options: Shares, history and horizon; a window is `history` steps in and `horizon` steps out.
+        step: Minutes between readings.
+    """
+    train_end, validation_end = _ends(series, options, step)
+    length = len(series.values)
+    scaler, notes = _fitted(series, train_end)
+    bounds = ((0, train_end), (train_end, validation_end), (validation_end, length))
+    train, validation, test = (_starts(*part, options.history, options.horizon) for part in bounds)
+    return SplitSeries(series, scaler, train, validation, test, train_end, validation_end, notes)
+
+
+def windows(values: Values, starts: Starts, history: int, horizon: int) -> tuple[Values, Values]:
+    """History, N × history × D, and targets, N × horizon × D, of windows; read-only views where the starts are a run.
+
+    Args:
+        values: T × D.
+        starts: N, first targets: at least `history`, at most T − horizon.
+        history: Steps in.
+        horizon: Steps out.
+    """
+    return _cut(values, starts - history, history), _cut(values, starts, horizon)
+
+
+def hour_of_week(series: Series, step: int) -> NDArray[np.int64]:
+    """Hour of the week in which each step begins by the sensor's own clock, T in 0…167, Monday midnight being 0."""
+    hours = series.times(step).astype("datetime64[h]").astype(np.int64)
+    return np.asarray((hours + EPOCH_HOUR) % 168)
+
+
+def _ends(series: Series, options: TrafficOptions, step: int) -> tuple[int, int]:
+    """Where training and validation end: at midnights, or by shares rounded down."""
+    length = len(series.values)
+    held = (options.validation_share, options.test_share)
+    offset = int(series.start.astype("datetime64[m]").astype(np.int64)) % DAY // step
+    train, validation = (_midnight(length * (1 - share), offset, DAY // step) for share in (sum(held), held[1]))
+    if 0 < train <= validation < length and (train < validation or not held[0]):
+        return train, validation
+    test = min(_floor_share(held[1], length), length - 1)
+    return length - test - min(_floor_share(held[0], length), length - test - 1), length - test
+
+
+def _midnight(exact: float, offset: int, day: int) -> int:
+    """The step nearest to `exact` at which a day begins, `offset` being the first step's place in its day."""
+    return math.ceil((exact + offset) / day - 0.5 - 1e-9) * day - offset
+
+
+def _fitted(series: Series, end: int) -> tuple[Scaler, tuple[str, ...]]:
+    """Mean and deviation of the training readings that were observed; of all of them where none was."""
+    values, observed = series.values[:end], series.observed[:end]
+    used = np.where(observed | ~observed.any(axis=0), values, np.nan)
+    mean, std = np.nanmean(used, axis=0), np.nanstd(used, axis=0)
+    constant = std <= 1e-9 * np.abs(mean)
+    notes = ("a variable is constant in training: it is not rescaled",) if constant.any() else ()
+    return Scaler(mean, np.where(constant, 1.0, std)), notes
+
+
+def _starts(begin: int, end: int, history: int, horizon: int) -> Starts:
+    return np.arange(max(begin, history), end - horizon + 1, dtype=np.int64)
+
+
+def _cut(values: Values, first: Starts, length: int) -> Values:
+    """The stretches of `length` rows that begin at `first`."""
+    if not len(first):
+        return np.zeros((0, length, values.shape[1]))
+    stretches = sliding_window_view(values, length, axis=0).swapaxes(1, 2)
+    begin, end = int(first[0]), int(first[-1]) + 1
+    return stretches[begin:end] if np.array_equal(first, np.arange(begin, end)) else stretches[first]
+
+
+def _floor_share(share: float, count: int) -> int:
+    """floor(share · count), safe against 0.29 · 100 = 28.999…96."""
+    return math.floor(share * count + 1e-9)

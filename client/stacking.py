@@ -1,0 +1,40 @@
+"""Clients side by side: tensors stacked along a new dimension 0, and taken apart again."""
+
+from collections.abc import Collection, Sequence
+
+import torch
+from torch import Tensor
+
+from client.trainers.optimizers import Tensors
+
+
+def stack(members: Sequence[Tensors]) -> Tensors:
+    """Stack along a new dimension 0, zero-padding every tensor to the largest of its name."""
+    return {name: _stack_padded([m[name] for m in members]) for name in members[0]}
+
+
+def row(stacked: Tensors, k: int) -> Tensors:
+    """Client k's part, copied out so that a kept row does not hold the whole cohort in memory."""
+    return {n: t[k].clone() for n, t in stacked.items()}
+
+
+def some(of_one: Tensors, names: Collection[str]) -> Tensors:
+    """The tensors of those names."""
+    return {n: t for n, t in of_one.items() if n in names}
+
+
+def finite(updates: Tensors) -> list[bool]:
+    """Which clients' updates hold neither NaN nor infinity."""
+    finite: list[bool] = torch.stack([u.isfinite().flatten(1).all(1) for u in updates.values()]).all(0).tolist()
+    return finite
+
+
+def _stack_padded(members: Sequence[Tensor]) -> Tensor:
+    shapes = {m.shape for m in members}
+    if len(shapes) == 1:
+        return torch.stack(list(members))
+    size = [max(lengths) for lengths in zip(*shapes, strict=True)]
+    stacked = members[0].new_zeros((len(members), *size))
+    for k, member in enumerate(members):
+        stacked[k][tuple(slice(0, length) for length in member.shape)] = member
+    return stacked

@@ -1,0 +1,180 @@
+"""The traffic task on a client: windows of its series, F = MSE + λ·L_p (Eq 2), the property its past obeys."""
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.func import functional_call
+
+from client.data.traffic.series import Series
+from client.tasks.traffic_sensor import Sensor, prepare
+from client.trainers.optimizers import Tensors
+from common.arrays import Arrays
+from common.config import RunConfig, Task
+from common.models import build_model, tensors
+from common.tasks.traffic import Measures
+from common.tasks.traffic_ranges import Ranges, obedience
+from common.wire.messages import Metrics, TrainRequest
+
+FORECAST_AT_ONCE = 1024
+"""Windows forecast together."""
+
+JUDGED = 256
+"""Training windows, evenly spaced, on which models are compared."""
+
+Floats = NDArray[np.float64]
+
+
+class TrafficLearner:
+    """A client's sensors in one run; most clients have one.
+
+    Args:
+        config: The run's configuration.
+        measures: What the sensors measure.
+        series: Their readings.
+    """
+
+    task: Task = "traffic"
+
+    def __init__(self, config: RunConfig, measures: Measures, series: Sequence[Series]) -> None:
+        self.options = config.tasks.traffic
+        self.module = _module(config, measures)
+        self.sensors = [prepare(one, measures, self.options, residual=config.model == "default") for one in series]
+        self._whole = _joined(self.sensors)
+        self.examples = len(self._whole["starts"])
+        self.size = len(self._whole["values"])
+
+    def batch(self, request: TrainRequest) -> Tensors:
+        """All readings, their profile and bounds, and the first targets of the training windows.
+
+        A property in the request is the cluster's, φ_j, and takes the place of the client's own.
+        """
+        return self._whole | self._bounds(request.shared) if "low" in request.shared else self._whole
+
+    def noise(self, steps: int, generator: torch.Generator) -> Tensors:
+        """Which windows each step trains on, steps × B, drawn with replacement."""
+        shape = steps, self.options.batch
+        return {"rows": torch.randint(max(self.examples, 1), shape, generator=generator)}
+
+    def loss(self, params: Tensors, batch: Tensors, noise: Tensors) -> Tensor:
+        """F_i = MSE(Y, Ŷ) + λ·L_p(φ_i, Ŷ), with L_p the mean distance to the closest forecast that obeys."""
+        first = batch["starts"][noise["rows"]]
+        forecast, target = self._forecast(params, batch, first), first.unsqueeze(1) + torch.arange(self.options.horizon)
+        error = (forecast - batch["values"][target]).square().mean()
+        return error + self.options.property_weight * _violation(forecast, batch, target)
+
+    def violation(self, model: Arrays) -> float:
+        """L_p of the client's own property over training windows, in standard deviations."""
+        first = self._whole["starts"][:: max(1, self.examples // JUDGED)]
+        with torch.no_grad():
+            forecast = self._forecast(tensors(model), self._whole, first)
+        return float(_violation(forecast, self._whole, first.unsqueeze(1) + torch.arange(self.options.horizon)))
+
+    def property(self) -> Arrays:
+        """The weakest of the client's sensors' properties: the bounds that hold for all of them."""
+        low = np.min([sensor.ranges.low for sensor in self.sensors], axis=0)
+        high = np.max([sensor.ranges.high for sensor in self.sensors], axis=0)
+        return Ranges(low, high).arrays()
+
+    def evaluate(self, model: Arrays, statics: Arrays, split: str) -> tuple[Metrics, Metrics]:
+        """Errors and obedience of forecasts before and after the teacher, over the held-out windows; standardised."""
+        rows = [self._measured(model, sensor, sensor.starts(split)) for sensor in self.sensors]
+        return _pooled([row for row in rows if row])
+
+    def about(self, split: str) -> tuple[Metrics, Metrics]:
+        """What holds whatever the model: the lines' errors, whether the truth obeys, and how wide the property is."""
+        rows = []
+        for sensor in self.sensors:
+            first = sensor.starts(split)
+            if len(first):
+                truth, places = sensor.targets(first, self.options.horizon)
+                weeks = {"last_week_mse": sensor.last_week_error(first, self.options.horizon)} if len(first) else {}
+                obeys = obedience(sensor.ranges.excess(truth, sensor.slots[places]))
+                row = {f"truth_{name}": share for name, share in obeys.items()}
+                row |= {"profile_mse": float(np.mean((truth - sensor.profile[places]) ** 2))}
+                rows.append({**row, **weeks, "property_width": sensor.ranges.width, "windows": float(len(first))})
+        return _pooled(rows)
+
+    def forecasts(self, model: Arrays, sensor: Sensor, first: NDArray[np.int64]) -> Floats:
+        """Forecasts in standard deviations, N × P × D, of windows whose first targets are at `first`."""
+        whole, params = _joined([sensor]), tensors(model)
+        if not len(first):
+            return np.zeros((0, self.options.horizon, sensor.values.shape[1]))
+        with torch.no_grad():
+            parts = [
+                self._forecast(params, whole, torch.from_numpy(chunk))
+                for chunk in np.array_split(first, -(-len(first) // FORECAST_AT_ONCE))
+            ]
+        return torch.cat(parts).double().numpy()
+
+    def counts(self) -> Arrays:
+        """This task's models start from no sums."""
+        return {}
+
+    def _forecast(self, params: Tensors, batch: Tensors, first: Tensor) -> Tensor:
+        """B × P × D from first targets, B."""
+        past = first.unsqueeze(1) + torch.arange(-self.options.history, 0)
+        to_come = first.unsqueeze(1) + torch.arange(self.options.horizon)
+        departure = functional_call(self.module, params, (batch["values"][past] - batch["base"][past],))
+        forecast: Tensor = departure + batch["base"][to_come]
+        return forecast
+
+    def _bounds(self, table: Arrays) -> Tensors:
+        slots = np.concatenate([sensor.slots for sensor in self.sensors])
+        return {name: torch.from_numpy(table[name][slots]) for name in ("low", "high")}
+
+    def _measured(self, model: Arrays, sensor: Sensor, first: NDArray[np.int64]) -> Metrics:
+        if not len(first):
+            return {}
+        truth, places = sensor.targets(first, self.options.horizon)
+        forecast, slots = self.forecasts(model, sensor, first), sensor.slots[places]
+        corrected = sensor.ranges.corrected(forecast, slots)
+        excess = sensor.ranges.excess(forecast, slots)
+        error = float(np.mean((forecast - truth) ** 2))
+        teacher = {f"teacher_{k}": share for k, share in obedience(sensor.ranges.excess(corrected, slots)).items()}
+        return {
+            "loss": error + self.options.property_weight * float(excess.mean()),
+            "mse": error,
+            **obedience(excess),
+            "teacher_mse": float(np.mean((corrected - truth) ** 2)),
+            **teacher,
+            "windows": float(len(first)),
+        }
+
+
+@lru_cache(maxsize=2)
+def _module(config: RunConfig, measures: Measures) -> nn.Module:
+    """One shell for all clients of a process: parameters are arguments."""
+    return build_model(config, measures)
+
+
+def _violation(forecast: Tensor, batch: Tensors, target: Tensor) -> Tensor:
+    below, above = batch["low"][target] - forecast, forecast - batch["high"][target]
+    return torch.clamp(torch.maximum(below, above), min=0).mean()
+
+
+def _joined(sensors: Sequence[Sensor]) -> Tensors:
+    """The sensors one after the other; a window never crosses from one into the next."""
+    offsets = np.cumsum([0, *(len(sensor.values) for sensor in sensors)])[:-1]
+    starts = [sensor.train + offset for sensor, offset in zip(sensors, offsets, strict=True)]
+    columns = {
+        "values": [sensor.values for sensor in sensors],
+        "base": [sensor.base for sensor in sensors],
+        "low": [sensor.ranges.low[sensor.slots] for sensor in sensors],
+        "high": [sensor.ranges.high[sensor.slots] for sensor in sensors],
+    }
+    whole = {name: torch.from_numpy(np.concatenate(parts).astype(np.float32)) for name, parts in columns.items()}
+    return {**whole, "starts": torch.from_numpy(np.concatenate(starts).astype(np.int64))}
+
+
+def _pooled(rows: Sequence[Metrics]) -> tuple[Metrics, Metrics]:
+    """Means over the sensors' windows, and how many windows they are the mean of."""
+    if not rows:
+        return {}, {}
+    windows = [row["windows"] for row in rows]
+    names = [name for name in rows[0] if name != "windows" and all(name in row for row in rows)]
+    means = {name: float(np.average([row[name] for row in rows], weights=windows)) for name in names}
+    return means, dict.fromkeys(means, sum(windows))

@@ -1,0 +1,60 @@
+"""Weighted sums of named variables: what the atoms of a formula compare with a number."""
+
+import math
+import re
+from dataclasses import dataclass
+from typing import Self
+
+from common.errors import ConfigError
+
+PLAIN_NAME = re.compile(r"[^\W\d][\w.]*")
+"""Names that a text shows as they are; others stand in double quotes."""
+
+
+@dataclass(frozen=True)
+class Expression:
+    """Σ c_i x_i in the order written; raises ConfigError if a name or a factor cannot be used."""
+
+    terms: tuple[tuple[str, float], ...]
+
+    def __post_init__(self) -> None:
+        if not self.terms:
+            raise ConfigError("the variables of this expression cancel out; write one that depends on a variable")
+        for name, factor in self.terms:
+            if not name or '"' in name or "\n" in name:
+                raise ConfigError(f"a variable cannot be called {name!r}; name it without quotes and line breaks")
+            if not math.isfinite(factor) or factor == 0:
+                raise ConfigError(f"the factor {factor} of {name} must be a finite number other than 0")
+        if len({name for name, _ in self.terms}) < len(self.terms):
+            raise ConfigError("name each variable of an expression once")
+
+    def __add__(self, other: Self) -> Self:
+        summed = dict(self.terms)
+        for name, factor in other.terms:
+            summed[name] = summed.get(name, 0.0) + factor
+        return type(self)(tuple((name, factor) for name, factor in summed.items() if factor))
+
+    def __mul__(self, factor: float) -> Self:
+        return type(self)(tuple((name, float(factor) * c) for name, c in self.terms))
+
+    __rmul__ = __mul__
+
+    def __neg__(self) -> Self:
+        return self * -1.0
+
+    def __sub__(self, other: Self) -> Self:
+        return self + -other
+
+    def __str__(self) -> str:
+        text = "".join(f" {'-' if c < 0 else '+'} {_term(name, abs(c))}" for name, c in self.terms)
+        return text[3:] if text.startswith(" +") else "-" + text[3:]
+
+
+def number_text(value: float) -> str:
+    """The shortest text that reads back as the same number: `310.5`, `7`, `1e-06`."""
+    return repr(float(value)).removesuffix(".0")
+
+
+def _term(name: str, factor: float) -> str:
+    shown = name if PLAIN_NAME.fullmatch(name) else f'"{name}"'
+    return shown if factor == 1 else f"{number_text(factor)}*{shown}"

@@ -1,0 +1,53 @@
+"""Negation normal form: the same formula with no ¬ and no → (algorithms.md §3.4)."""
+
+from common.logic.formula import Always, And, Atom, Eventually, Formula, Implies, Not, Or, Relation, Until, conjunction
+
+OPPOSITE: dict[Relation, Relation] = {"<=": ">", ">": "<=", ">=": "<", "<": ">="}
+
+
+def normal_form(phi: Formula) -> Formula:
+    """Push negations into the atoms: the same truth value and the same robustness on every trace, no Not, no Implies."""
+    match phi:
+        case Atom():
+            return phi
+        case Not(part):
+            return _negated(part)
+        case And(parts):
+            return And(tuple(map(normal_form, parts)))
+        case Or(parts):
+            return Or(tuple(map(normal_form, parts)))
+        case Implies(left, right):
+            return Or((_negated(left), normal_form(right)))
+        case Always(a, b, part):
+            return Always(a, b, normal_form(part))
+        case Eventually(a, b, part):
+            return Eventually(a, b, normal_form(part))
+        case Until(a, b, left, right):
+            return Until(a, b, normal_form(left), normal_form(right))
+
+
+def _negated(phi: Formula) -> Formula:
+    """¬φ in normal form."""
+    match phi:
+        case Atom(expression, relation, bound):
+            return Atom(expression, OPPOSITE[relation], bound)
+        case Not(part):
+            return normal_form(part)
+        case And(parts):
+            return Or(tuple(map(_negated, parts)))
+        case Or(parts):
+            return And(tuple(map(_negated, parts)))
+        case Implies(left, right):
+            return And((normal_form(left), _negated(right)))
+        case Always(a, b, part):
+            return Eventually(a, b, _negated(part))
+        case Eventually(a, b, part):
+            return Always(a, b, _negated(part))
+        case Until():
+            return _released(phi)
+
+
+def _released(phi: Until) -> Formula:
+    """¬(φ U_[a,b] ψ) without a new operator: ⋀_{k=a..b} (¬ψ at k, or ¬φ somewhere in [0, k])."""
+    left, right = _negated(phi.phi), _negated(phi.psi)
+    return conjunction([Or((Always(k, k, right), Eventually(0, k, left))) for k in range(phi.a, phi.b + 1)])

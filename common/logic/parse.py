@@ -1,0 +1,155 @@
+"""From text to formulas; the inverse of `str` (algorithms.md §3.1).
+
+formula    = either [ "->" formula ]
+either     = all { "|" all }
+all        = until { "&" until }
+until      = unary [ "U[a,b]" unary ]
+unary      = "!" unary | "G[a,b]" unary | "F[a,b]" unary | "(" formula ")" | atom
+atom       = [ "-" ] term { ("+" | "-") term } ( "<=" | ">=" | "<" | ">" ) number
+term       = [ number "*" ] ( name | '"' any name '"' )
+"""
+
+import re
+from collections.abc import Callable
+from typing import NamedTuple, NoReturn, cast
+
+from common.errors import ConfigError
+from common.logic.expression import PLAIN_NAME
+from common.logic.formula import (
+    Always,
+    And,
+    Atom,
+    Eventually,
+    Formula,
+    Implies,
+    Linear,
+    Not,
+    Or,
+    Relation,
+    Until,
+)
+
+TOKENS = re.compile(
+    r"\s*(?:(?P<window>[GFU]\s*\[\s*(?P<a>\d+)\s*,\s*(?P<b>\d+)\s*\])"
+    r"|(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)"
+    rf'|(?P<name>{PLAIN_NAME.pattern}|"[^"\n]+")'
+    r"|(?P<sign>->|<=|>=|[<>!&|()*+-]))"
+)
+EXAMPLE = "a formula looks like `G[0,1] (volume <= 310.5)`"
+
+
+class _Token(NamedTuple):
+    kind: str
+    text: str
+    column: int
+    window: tuple[int, int]
+
+
+def parse(text: str) -> Formula:
+    """The formula that `text` spells; raises ConfigError naming the column where the text stops making sense."""
+    reader = _Reader(_tokens(text))
+    phi = reader.formula()
+    reader.expect("end")
+    return phi
+
+
+def _tokens(text: str) -> list[_Token]:
+    tokens, at = [], 0
+    while text[at:].strip():
+        found = TOKENS.match(text, at)
+        if found is None:
+            _refuse(len(text) - len(text[at:].lstrip()) + 1, f"{text[at:].split()[0]!r} is no part of a formula")
+        kind = str(found.lastgroup) if found["window"] is None else "window"
+        window = (int(found["a"]), int(found["b"])) if kind == "window" else (0, 0)
+        if window[1] < window[0]:
+            _refuse(found.start(kind) + 1, f"the window of {found[kind]!r} is empty; write [a,b] with 0 <= a <= b")
+        tokens.append(_Token(kind, found[kind], found.start(kind) + 1, window))
+        at = found.end()
+    return [*tokens, _Token("end", "end", len(text) + 1, (0, 0))]
+
+
+def _refuse(column: int, problem: str) -> NoReturn:
+    raise ConfigError(f"formula, column {column}: {problem}; {EXAMPLE}")
+
+
+class _Reader:
+    """Recursive descent over the tokens: one method a line of the grammar."""
+
+    def __init__(self, tokens: list[_Token]) -> None:
+        self._tokens, self._at = tokens, 0
+
+    def formula(self) -> Formula:
+        left = self._chain("|", self._all, Or)
+        return Implies(left, self.formula()) if self._took("->") else left
+
+    def _all(self) -> Formula:
+        return self._chain("&", self._until, And)
+
+    def _chain(self, sign: str, part: Callable[[], Formula], join: type[And] | type[Or]) -> Formula:
+        parts = [part()]
+        while self._took(sign):
+            parts.append(part())
+        return join(tuple(parts)) if len(parts) > 1 else parts[0]
+
+    def _until(self) -> Formula:
+        left = self._unary()
+        if not self._next.text.startswith("U") or self._next.kind != "window":
+            return left
+        (a, b), _ = self._next.window, self._advance()
+        return Until(a, b, left, self._unary())
+
+    def _unary(self) -> Formula:
+        token = self._next
+        if token.kind == "window" and token.text[0] != "U":
+            self._advance()
+            return (Always if token.text[0] == "G" else Eventually)(*token.window, self._unary())
+        if self._took("!"):
+            return Not(self._unary())
+        if self._took("("):
+            inner = self.formula()
+            self.expect(")")
+            return inner
+        return self._atom()
+
+    def _atom(self) -> Formula:
+        column, terms = self._next.column, [self._term(-1.0 if self._took("-") else 1.0)]
+        while self._next.text in ("+", "-"):
+            terms.append(self._term(-1.0 if self._advance().text == "-" else 1.0))
+        if self._next.text not in ("<=", ">=", "<", ">"):
+            _refuse(self._next.column, f"expected <=, >=, < or >, found {self._next.text!r}")
+        relation = cast(Relation, self._advance().text)
+        bound = -self._number() if self._took("-") else self._number()
+        try:
+            return Atom(Linear(tuple(terms)), relation, bound)
+        except ConfigError as error:
+            _refuse(column, str(error))
+
+    def _term(self, sign: float) -> tuple[str, float]:
+        factor = 1.0
+        if self._next.kind == "number":
+            factor = self._number()
+            self.expect("*")
+        return self.expect("name").strip('"'), sign * factor
+
+    def _number(self) -> float:
+        return float(self.expect("number"))
+
+    @property
+    def _next(self) -> _Token:
+        return self._tokens[self._at]
+
+    def _advance(self) -> _Token:
+        self._at += 1
+        return self._tokens[self._at - 1]
+
+    def _took(self, sign: str) -> bool:
+        found = self._next.kind == "sign" and self._next.text == sign
+        self._at += found
+        return found
+
+    def expect(self, what: str) -> str:
+        """Text of the next token, which must be `what`: a sign itself, or a kind of token."""
+        token = self._next
+        if what not in (token.kind, token.text if token.kind == "sign" else ""):
+            _refuse(token.column, f"expected {what!r}, found {token.text!r}")
+        return self._tokens[self._at].text if what == "end" else self._advance().text

@@ -1,0 +1,18 @@
+"""Which layers of a task's model are its private head: what personalising methods leave with the client."""
+
+from collections.abc import Collection
+
+from common.config import Task
+
+HEADS: dict[Task, tuple[str, ...]] = {
+    "rules": ("predictor.",),
+    "sessions": ("scale", "weight"),
+    "traffic": ("head.", "network.head."),
+}
+"""Prefixes of parameter names: the predictor of rules; the blend with a person's own history, where the model has one; a
+forecaster's dense layer, or the transformer's blocks (algorithms.md §3.7)."""
+
+
+def head_of(task: Task, names: Collection[str]) -> frozenset[str]:
+    """The private head among the parameters of those names; empty where the model has none."""
+    return frozenset(name for name in names if name.startswith(HEADS[task]))

@@ -1,0 +1,48 @@
+"""Several models side by side: how they start apart, who joins which, and what a cluster's property is. Pure, NumPy."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+import numpy as np
+
+from common.arrays import Array, Arrays, prefixed
+
+
+def apart(model: Arrays, clusters: int, spread: float, seed: int) -> Arrays:
+    """K copies as `0/name`, `1/name` …, all but the first moved by noise of `spread` times each layer's own deviation."""
+    rng = np.random.default_rng([seed, clusters])
+    copies: Arrays = prefixed("0", model)
+    for j in range(1, clusters):
+        moved = {n: (a + rng.normal(size=a.shape) * spread * a.std()).astype(a.dtype) for n, a in model.items()}
+        copies |= prefixed(str(j), moved)
+    return copies
+
+
+def assigned(losses: Mapping[str, Sequence[float]], rule: Literal["argmin", "capacity"]) -> dict[str, int]:
+    """Client -> cluster, from each client's loss under each of the K models.
+
+    `argmin` takes each client's lowest loss, a tie being broken by a hash of the name. `capacity` goes through all pairs from
+    the lowest loss on and fills clusters evenly (algorithms.md §3.6).
+    """
+    if rule == "argmin":
+        return {name: _lowest(name, row) for name, row in losses.items()}
+    clusters = len(next(iter(losses.values()), ()))
+    room = dict.fromkeys(range(clusters), -(-len(losses) // max(clusters, 1)))
+    pairs = sorted((loss, name, j) for name, row in losses.items() for j, loss in enumerate(row))
+    chosen: dict[str, int] = {}
+    for _, name, j in pairs:
+        if name not in chosen and room[j]:
+            chosen[name] = j
+            room[j] -= 1
+    return chosen
+
+
+def weakest(low: Sequence[Array], high: Sequence[Array]) -> Arrays:
+    """φ_j, the tightest ranges that hold on all members' data: min of lower and max of upper bounds (§3.7)."""
+    return {"low": np.min(low, axis=0), "high": np.max(high, axis=0)}
+
+
+def _lowest(name: str, losses: Sequence[float]) -> int:
+    best = [j for j, loss in enumerate(losses) if loss == min(losses)]
+    return best[int.from_bytes(hashlib.sha256(name.encode()).digest()[:4]) % len(best)]

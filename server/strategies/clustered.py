@@ -1,0 +1,98 @@
+"""IFCA on the server, and what FedSTL shares with it: K models, each the mean of the clients that it suits best."""
+
+import logging
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Literal
+
+import numpy as np
+
+from common.algorithms import Clustered
+from common.arrays import Arrays, group, prefixed, sub
+from common.errors import WireError
+from common.wire.codec import decode, encode
+from common.wire.messages import ASSIGN, AssignReply, AssignRequest
+from server.aggregation.clusters import apart, assigned
+from server.aggregation.moments import Memory
+from server.roster import Client
+from server.strategies.replies import Reply, check_assignment, content_of, mean_update
+from server.strategies.round import Ask, RoundStrategy
+
+log = logging.getLogger("fedloom.server")
+
+
+class ClusteredStrategy(RoundStrategy):
+    """θ_j ← θ_j − mean of Δ_k over the members of j; a cluster without a member keeps its model (Ghosh et al. 2020)."""
+
+    criterion: Literal["loss", "property"] = "loss"
+
+    def __init__(self, algorithm: Clustered, **parts: Any) -> None:
+        super().__init__(**parts)
+        self.options = algorithm
+        if not self.state.round:
+            model = apart(self.state.model, algorithm.clusters, algorithm.spread, self.config.seed)
+            self.state = replace(self.state, model=model)
+
+    def update(self, memory: Memory, model: Arrays, replies: list[Reply]) -> tuple[Arrays, Memory]:
+        """One server step."""
+        return {**model, **self._means(model, replies)}, memory
+
+    def model_for(self, client: str) -> Arrays:
+        """θ_j of the client's cluster j."""
+        return group(str(self.group_of(client)), self.state.model)
+
+    def group_of(self, client: str) -> int:
+        """j; the first cluster for a client that could not be asked."""
+        return int(self.state.memory.get("cluster", {}).get(client, 0))
+
+    def groups(self) -> dict[str, int]:
+        """Client -> cluster."""
+        return {client: int(j) for client, j in sorted(self.state.memory.get("cluster", {}).items())}
+
+    def prepare(self, clients: Mapping[str, Client], ask: Ask, *, training: bool) -> None:
+        """Assign the clients that train and are due, or those that are measured and were never assigned."""
+        due = [client for name, client in sorted(clients.items()) if self._due(name, training)]
+        answers = self._assessed(due, ask)
+        keys = [str(j) for j in range(self.options.clusters)]
+        losses = {name: [answer.losses[key] for key in keys] for name, answer in answers.items()}
+        chosen: Arrays = {name: np.array(j) for name, j in assigned(losses, self.options.assign).items()}
+        since: Arrays = dict.fromkeys(chosen, np.array(self.state.round + 1))
+        memory = self.state.memory
+        news: Memory = {"cluster": chosen, "since": since}
+        for bound in ("low", "high"):
+            news[bound] = {name: a.property[bound] for name, a in answers.items() if bound in a.property}
+        merged = {key: {**memory.get(key, {}), **new} for key, new in news.items()}
+        self.state = replace(self.state, memory={**memory, **{key: value for key, value in merged.items() if value}})
+
+    def _due(self, client: str, training: bool) -> bool:
+        since = self.state.memory.get("since", {})
+        if client not in since:
+            return True
+        return training and self.state.round + 1 - int(since[client]) >= self.options.recluster_every
+
+    def _assessed(self, clients: list[Client], ask: Ask) -> dict[str, AssignReply]:
+        """What every client that answered usably says of the K models."""
+        number, made = self.state.round + 1, {}
+        for client in clients:
+            if client.enrolment not in made:
+                request = AssignRequest(number, client.enrolment, self.state.model, self.criterion)
+                made[client.enrolment] = encode(request)
+        answers: dict[str, AssignReply] = {}
+        for message in ask([self._message(c, ASSIGN, made[c.enrolment]) for c in clients]) if clients else []:
+            name = self.enrolment.roster.name(message.metadata.src_node_id)
+            try:
+                answers[name] = check_assignment(decode(AssignReply, content_of(message)), self.options.clusters)
+            except WireError as error:
+                log.warning("%s: not assigned to a cluster anew: %s", name, error)
+        return dict(sorted(answers.items()))
+
+    def _means(self, model: Arrays, replies: list[Reply]) -> Arrays:
+        """The moved layers of every cluster that has a reply."""
+        moved: Arrays = {}
+        for j in range(self.options.clusters):
+            members = [reply for reply in replies if self.group_of(reply.client) == j]
+            if members:
+                step = mean_update(members)
+                own = group(str(j), model)
+                moved |= prefixed(str(j), sub({name: own[name] for name in step}, step))
+        return moved

@@ -1,0 +1,60 @@
+"""FedSTL on the server (Algorithms 1 and 2); mirror of `FedSTLTrainer`. Private heads never come here."""
+
+import logging
+from typing import Any
+
+from common.algorithms import FedSTL
+from common.arrays import Arrays, group
+from common.models.heads import head_of
+from common.wire.codec import encode
+from common.wire.messages import CLUSTER, TRAIN, TrainRequest
+from server.aggregation.clusters import weakest
+from server.strategies.clustered import ClusteredStrategy
+from server.strategies.replies import Reply
+
+log = logging.getLogger("fedloom.server")
+
+
+class FedSTLStrategy(ClusteredStrategy):
+    """Clusters by L_p(φ_i, Ŷ_j); after the mean of the members, κ steps on F_j by the members and their mean again."""
+
+    criterion = "property"
+
+    def __init__(self, algorithm: FedSTL, **parts: Any) -> None:
+        super().__init__(algorithm, **parts)
+        self.kappa = algorithm.cluster_steps
+
+    def wanted(self, model: Arrays) -> Arrays:
+        """The shared layers."""
+        private = head_of(self.config.task, model)
+        return {name: a for name, a in model.items() if name not in private}
+
+    def polish(self, model: Arrays, replies: list[Reply]) -> Arrays:
+        """Cluster epochs: F_j = MSE + λ·L_p(φ_j) over the shared layers, on the members' own data (§3.7)."""
+        if self.kappa == 0:
+            return model
+        online = {client.name: client for client in self.enrolment.roster.clients.values()}
+        asked = [online[reply.client] for reply in replies if reply.client in online]
+        made = {
+            key: encode(self._cluster_request(model, *key))
+            for key in {(c.enrolment, self.group_of(c.name)) for c in asked}
+        }
+        messages = [self._message(c, TRAIN, made[c.enrolment, self.group_of(c.name)]) for c in asked]
+        usable, rejected = self._sort(self._ask(messages), CLUSTER)
+        for name, reason in sorted(rejected.items()):
+            log.warning("%s: left out of the cluster epochs: %s", name, reason)
+        return {**model, **self._means(model, usable)}
+
+    def _cluster_request(self, model: Arrays, enrolment: str, cluster: int) -> TrainRequest:
+        members = [client for client, j in self.groups().items() if j == cluster]
+        low, high = ([self.state.memory.get(bound, {}).get(name) for name in members] for bound in ("low", "high"))
+        known = [(a, b) for a, b in zip(low, high, strict=True) if a is not None and b is not None]
+        phi = weakest([a for a, _ in known], [b for _, b in known]) if known else {}
+        return TrainRequest(
+            round=self.state.round + 1,
+            enrolment=enrolment,
+            model=group(str(cluster), model),
+            shared=phi,
+            statics=self.state.statics,
+            phase=CLUSTER,
+        )

@@ -1,0 +1,67 @@
+"""Formulas and traces drawn by Hypothesis; bounds and readings lie on a coarse grid, so that ties are common."""
+
+import torch
+from hypothesis import strategies as st
+from torch import Tensor
+
+from common.logic.formula import (
+    Always,
+    And,
+    Atom,
+    Eventually,
+    Formula,
+    Implies,
+    Linear,
+    Not,
+    Or,
+    Relation,
+    Until,
+    Variable,
+)
+
+RELATIONS: tuple[Relation, ...] = ("<=", ">=", "<", ">")
+
+
+def atoms(names: tuple[str, ...] = ("x",), bounds: tuple[float, ...] = (-1.0, 0.0, 1.0)) -> st.SearchStrategy[Atom]:
+    """Atoms over one variable each."""
+    variables = st.sampled_from(names).map(Variable)
+    return st.builds(Atom, variables, st.sampled_from(RELATIONS), st.sampled_from(bounds))
+
+
+def linear_atoms() -> st.SearchStrategy[Atom]:
+    """Atoms over sums of x, y and a name that needs quotes, with any finite bound."""
+    factors = st.floats(-100, 100, allow_subnormal=False).filter(bool)
+    names = st.lists(st.sampled_from(["x", "y_1", "traffic volume"]), min_size=1, max_size=3, unique=True)
+    expressions = names.flatmap(
+        lambda chosen: st.lists(factors, min_size=len(chosen), max_size=len(chosen)).map(
+            lambda cs: Linear(tuple(zip(chosen, cs, strict=True)))
+        )
+    )
+    bounds = st.floats(allow_nan=False, allow_infinity=False)
+    return st.builds(Atom, expressions, st.sampled_from(RELATIONS), bounds)
+
+
+def formulas(leaves: st.SearchStrategy[Atom], longest: int = 2, size: int = 4) -> st.SearchStrategy[Formula]:
+    """Formulas of all operators over the leaves, windows within [0, longest]."""
+    windows = st.tuples(st.integers(0, longest), st.integers(0, longest)).map(sorted)
+
+    def grown(parts: st.SearchStrategy[Formula]) -> st.SearchStrategy[Formula]:
+        several = st.lists(parts, min_size=2, max_size=3).map(tuple)
+        return st.one_of(
+            parts.map(Not),
+            several.map(And),
+            several.map(Or),
+            st.builds(Implies, parts, parts),
+            st.builds(lambda w, p: Always(*w, p), windows, parts),
+            st.builds(lambda w, p: Eventually(*w, p), windows, parts),
+            st.builds(lambda w, p, q: Until(*w, p, q), windows, parts, parts),
+        )
+
+    return st.recursive(leaves, grown, max_leaves=size)
+
+
+def traces(batch: int, length: int, variables: int) -> st.SearchStrategy[Tensor]:
+    """B x T x D readings, float64, on a grid of halves."""
+    count = batch * length * variables
+    drawn = st.lists(st.integers(-4, 4), min_size=count, max_size=count)
+    return drawn.map(lambda v: torch.tensor(v, dtype=torch.float64).reshape(batch, length, variables) / 2)

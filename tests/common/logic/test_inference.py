@@ -1,0 +1,157 @@
+"""Tight parameters: they hold, nothing tighter does, and they are the ones computed by hand or by brute force."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import product
+
+import pytest
+import torch
+from hypothesis import given
+from torch import Tensor
+
+from common.errors import DataError
+from common.logic import inference
+from common.logic.inference import smallest_cover
+from common.logic.margin import STRICT
+from common.logic.properties import Property
+from common.logic.semantics import satisfied
+from common.logic.templates import windows
+from tests.common.logic.drawn import traces
+
+NAMES = ("x", "y")
+OVER = windows(6, 2)
+Infer = Callable[[Tensor, Tensor], Property]
+
+INFERRED: dict[str, Infer] = {
+    "1": lambda x, y: inference.infer_operational_range(x, OVER, "x"),
+    "1 overlapping": lambda x, y: inference.infer_operational_range(x, windows(6, 3, 1), "x"),
+    "2": lambda x, y: inference.infer_existence(x, OVER, "x"),
+    "3": lambda x, y: inference.infer_until(x, OVER, "x"),
+    "3 wide": lambda x, y: inference.infer_until(x, windows(6, 3), "x"),
+    "3 literal": lambda x, y: inference.infer_until(x, OVER, "x", literal=True),
+    "4": lambda x, y: inference.infer_intra_task(x, y, OVER, "x", "y"),
+    "5": lambda x, y: inference.infer_implication(x, (0, 3), (1, 2), "x"),
+    "6": lambda x, y: inference.infer_nested(x, y, (0, 3), (0, 2), "x", "y"),
+    "7": lambda x, y: inference.infer_eventualities(x, OVER, "x"),
+}
+SLACK = {"3": STRICT, "3 wide": STRICT, "3 literal": STRICT, "4": STRICT}
+
+
+def both(readings: Tensor) -> tuple[Tensor, Tensor]:
+    """… x T x 2 as x and y."""
+    return readings[..., 0], readings[..., 1]
+
+
+@pytest.mark.parametrize("name", INFERRED)
+@given(readings=traces(4, 6, 2))
+def test_it_holds_and_nothing_tighter_does(name: str, readings: Tensor) -> None:
+    found = INFERRED[name](*both(readings))
+    if found.vacuous:
+        return
+    assert satisfied(found.formula(), readings, NAMES).all()
+    step = SLACK.get(name, 0.0) + 1e-6
+    inferred = [(each, -step) for each in found.weaker_up if each != "trigger"]
+    for parameter, change in inferred + [(each, step) for each in found.weaker_down]:
+        for w in range(len(getattr(found, parameter))):
+            tighter = getattr(found, parameter).clone()
+            tighter[w] += change
+            assert not satisfied(replace(found, **{parameter: tighter}).formula(), readings, NAMES).all()
+
+
+@pytest.mark.parametrize("name", INFERRED)
+def test_clients_in_a_batch_get_what_each_gets_alone(name: str) -> None:
+    readings = torch.randn(3, 5, 6, 2, generator=torch.Generator().manual_seed(1))
+    together = INFERRED[name](*both(readings))
+    assert together.vacuous.shape == (3,)
+    for client in range(3):
+        assert together[client].formula() == INFERRED[name](*both(readings[client])).formula()
+
+
+@pytest.mark.parametrize("name", INFERRED)
+def test_single_precision_and_large_units_do_not_break_it(name: str) -> None:
+    readings = 30_000 + 1e4 * torch.randn(40, 6, 2, generator=torch.Generator().manual_seed(2))
+    assert satisfied(INFERRED[name](*both(readings)).formula(), readings, NAMES).all()
+
+
+@pytest.mark.parametrize("name", INFERRED)
+@given(readings=traces(6, 6, 2))
+def test_the_pooled_property_holds_for_every_member(name: str, readings: Tensor) -> None:
+    members = readings.reshape(3, 2, 6, 2)
+    pooled = INFERRED[name](*both(members)).pooled()
+    if not pooled.vacuous:
+        assert satisfied(pooled.formula(), readings, NAMES).all()
+    if name[0] in "147":
+        assert pooled.formula() == INFERRED[name](*both(readings)).formula()
+
+
+@given(traces(1, 3, 3))
+def test_the_shortest_cover_is_brute_forces(values: Tensor) -> None:
+    rows = values[0]
+    covers = [
+        (float(a - b), float(b), float(a))
+        for b, a in product(rows.flatten(), repeat=2)
+        if ((rows >= b) & (rows <= a)).any(-1).all()
+    ]
+    _, lower, upper = min(covers)
+    b, a = smallest_cover(rows)
+    assert (b.item(), a.item()) == (lower, upper)
+
+
+def test_covers_are_found_in_pieces_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    values = torch.randn(7, 4, 3, generator=torch.Generator().manual_seed(3))
+    whole = smallest_cover(values)
+    monkeypatch.setattr(inference, "CHUNK", 100)
+    assert all(torch.equal(a, b) for a, b in zip(whole, smallest_cover(values), strict=True))
+
+
+def test_parameters_by_hand() -> None:
+    x = torch.tensor([[1.0, 5, 2, 8], [3, 4, 9, 0]], dtype=torch.float64)
+    over = windows(4, 2)
+    ranges = inference.infer_operational_range(x, over, "x", slack=0.5)
+    assert (ranges.upper.tolist(), ranges.lower.tolist()) == ([5.5, 9.5], [0.5, -0.5])
+    assert inference.infer_eventualities(x, over, "x").bound.tolist() == [4, 8]
+    met = inference.infer_existence(x, over, "x")
+    assert (met.lower.tolist(), met.upper.tolist()) == ([4, 8], [5, 9])
+    held = inference.infer_until(x, over, "x")
+    # window 0 dips to 1 and 3, so b = 3; both do so at once, so a = 3. window 1: 2 at once, and 0 after 9.
+    torch.testing.assert_close(held.met, torch.tensor([3.0, 2], dtype=torch.float64) + STRICT, rtol=0, atol=1e-12)
+    torch.testing.assert_close(held.held, torch.tensor([3.0, 9], dtype=torch.float64) + STRICT, rtol=0, atol=1e-12)
+    answer = inference.infer_implication(x, (0, 2), (1, 1), "x", level=0.6)
+    # 5 of the 8 readings are <= 4: triggered by 5, 4 and 9 within the span, answered by 2, 9 and 0.
+    assert (answer.trigger.tolist(), answer.response.tolist()) == ([4], [0])
+
+
+def test_a_trigger_that_never_comes_makes_it_vacuous() -> None:
+    x = torch.tensor([[0.0, 0, 0, 9], [0, 0, 0, 8]])
+    found = inference.infer_implication(x, (0, 2), (1, 1), "x", level=1.0)
+    assert found.vacuous.item()
+    with pytest.raises(DataError, match=r"vacuous: 'x' never reaches .* between steps 0 and 2"):
+        found.formula()
+
+
+def test_a_vacuous_member_does_not_spoil_the_pool() -> None:
+    x = torch.tensor([[[0.0, 0, 0, 9]], [[9.0, 7, 0, 0]]])
+    found = inference.infer_implication(x, (0, 2), (1, 1), "x", level=1.0)
+    assert found.vacuous.tolist() == [True, False]
+    assert str(found.pooled().formula()) == "G[0,2] (x >= 9 -> F[1,1] (x >= 7))"
+
+
+def test_ranges_become_bounds_of_steps() -> None:
+    found = inference.infer_operational_range(torch.tensor([[1.0, 5, 2, 8, 3]]), ((0, 2), (1, 3)), "x")
+    lower, upper = found.bounds(5)
+    assert lower.tolist() == [1, 2, 2, 2, -torch.inf]
+    assert upper.tolist() == [5, 5, 5, 8, torch.inf]
+
+
+def test_several_clients_have_no_one_formula() -> None:
+    with pytest.raises(DataError, match=r"property\[client\]"):
+        inference.infer_eventualities(torch.zeros(3, 2, 4), windows(4, 2), "x").formula()
+
+
+def test_short_or_empty_series_are_refused() -> None:
+    with pytest.raises(DataError, match=r"window \[2,4\] is not within the 4 steps"):
+        inference.infer_operational_range(torch.zeros(3, 4), [(2, 4)], "x")
+    with pytest.raises(DataError, match="not within the 4 steps"):
+        inference.infer_nested(torch.zeros(3, 4), torch.zeros(3, 4), (0, 2), (1, 2), "x", "y")
+    with pytest.raises(DataError, match="at least one of each"):
+        inference.infer_eventualities(torch.zeros(0, 4), [(0, 1)], "x")

@@ -1,0 +1,45 @@
+"""Negation normal form."""
+
+from collections.abc import Iterator
+
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor
+
+from common.logic.formula import Always, And, Atom, Eventually, Formula, Implies, Not, Or, Until, Variable, horizon
+from common.logic.normal import normal_form
+from common.logic.semantics import robustness, satisfied
+from tests.common.logic.drawn import atoms, formulas, traces
+
+NAMES = ("x", "y")
+
+
+def parts(phi: Formula) -> Iterator[Formula]:
+    yield phi
+    match phi:
+        case Atom():
+            return
+        case And(inner) | Or(inner):
+            below: tuple[Formula, ...] = inner
+        case Not(part) | Always(_, _, part) | Eventually(_, _, part):
+            below = (part,)
+        case Implies(left, right) | Until(_, _, left, right):
+            below = (left, right)
+    for part in below:
+        yield from parts(part)
+
+
+@given(st.data(), formulas(atoms(NAMES), longest=3, size=5))
+def test_it_says_the_same_without_negations(data: st.DataObject, phi: Formula) -> None:
+    normal = normal_form(phi)
+    assert not any(isinstance(part, Not | Implies) for part in parts(normal))
+    assert horizon(normal) == horizon(phi)
+    drawn: Tensor = data.draw(traces(3, horizon(phi) + 1, 2))
+    torch.testing.assert_close(robustness(normal, drawn, NAMES), robustness(phi, drawn, NAMES), rtol=0, atol=0)
+    assert torch.equal(satisfied(normal, drawn, NAMES), satisfied(phi, drawn, NAMES))
+
+
+def test_a_normal_formula_stays() -> None:
+    phi = Always(0, 2, Or((Variable("x") < 1, Until(0, 1, Variable("x") < 2, Variable("y") >= 3))))
+    assert normal_form(phi) == phi
