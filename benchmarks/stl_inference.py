@@ -2,8 +2,9 @@
 
 `python -m benchmarks.stl_inference` gives every client a series of 180 readings, cut into 14 traces of 24 steps overlapping by
 12. One formula is one window [i, i+1] (one span, for implications), as the paper's index runs; 5, 10 and 15 formulas are so
-many windows. All clients are inferred at once; the seconds are those of the batch divided by the clients, which is how the paper's
-"s a formula, 500 clients" reads if it means one client's formula. `batch` is not divided. Prints a table and writes JSON.
+many windows. All clients are inferred at once; the seconds are those of the batch divided by the clients, which is how the
+paper's "s a formula, 500 clients" reads if it means one client's formula. `batch` is not divided. Prints a table and writes
+JSON.
 """
 
 import argparse

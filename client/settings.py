@@ -33,7 +33,7 @@ class ClientSettings(BaseSettings):
     )
 
     data: str = "demo"
-    """A data file or folder; `demo` or `demo:HOMES` makes homes on the spot."""
+    """A data file or folder; `demo`, or `demo:START-STOP`, is made on the spot; of sessions, `FILE::TEST` holds TEST out."""
 
     shard: Annotated[str, StringConstraints(pattern=r"^(\d+/\d+)?$"), AfterValidator(_within)] = ""
     """`k/K`: use the k-th (from 0) of K parts of the data only; empty for all."""

@@ -73,18 +73,14 @@ class InProcessGrid(Grid):
         TaskIdentity.task_id, TaskIdentity.run_id, TaskIdentity.node_id = 1, 1, 1
 
     def push_messages(self, messages: Iterable[Message]) -> list[str]:
-        """Answer all messages; requests to train from the same model are worked on in cohorts."""
+        """Answer all messages; requests to train are worked on in cohorts."""
         messages = list(messages)
         for message in messages:
             message.metadata.__dict__["_message_id"] = str(next(self._ids))
-        same_content: dict[int, list[Message]] = {}
-        for message in messages:
-            if message.metadata.message_type == TRAIN:
-                same_content.setdefault(id(message.content), []).append(message)
-            else:
-                self._keep([respond(self._sessions[message.metadata.dst_node_id], message)])
-        for same in same_content.values():
-            self._keep(self._train(same))
+        training = [message for message in messages if message.metadata.message_type == TRAIN]
+        others = [message for message in messages if message.metadata.message_type != TRAIN]
+        self._keep([respond(self._sessions[message.metadata.dst_node_id], message) for message in others])
+        self._keep(self._train(training) if training else [])
         return [m.metadata.message_id for m in messages]
 
     def pull_messages(self, message_ids: Iterable[str]) -> list[Message]:
@@ -114,12 +110,14 @@ class InProcessGrid(Grid):
         """Nothing to set."""
 
     def _train(self, messages: list[Message]) -> list[Message]:
-        """Train from one model in cohorts of clients of like size, so that little of what is stacked is padding."""
-        request = decode(TrainRequest, messages[0].content)
+        """Train in cohorts of clients of like size, so that little of what is stacked is padding."""
+        contents = {id(message.content): message.content for message in messages}  # clients share what the server encoded
+        decoded = {key: decode(TrainRequest, content) for key, content in contents.items()}
+        requests = [decoded[id(message.content)] for message in messages]
         sessions = [self._sessions[m.metadata.dst_node_id] for m in messages]
         try:
-            algorithm = sessions[0].config(request.enrolment).chosen
-            members = [session.member(request) for session in sessions]
+            algorithm = sessions[0].config(requests[0].enrolment).chosen
+            members = [session.member(request) for session, request in zip(sessions, requests, strict=True)]
         except FedloomError as error:
             return [failure(m, error) for m in messages]
         by_size = sorted(range(len(members)), key=lambda k: members[k].learner.size)
@@ -128,7 +126,7 @@ class InProcessGrid(Grid):
             cohort = by_size[first : first + self._together]
             outcomes = train(algorithm, [members[k] for k in cohort])
             replies += [
-                _answer(sessions[k], messages[k], request, out) for k, out in zip(cohort, outcomes, strict=True)
+                _answer(sessions[k], messages[k], requests[k], out) for k, out in zip(cohort, outcomes, strict=True)
             ]
         return replies
 

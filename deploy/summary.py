@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from deploy.report.measures import Measure, in_order, text
+from deploy.report.measures import Measure, brief, text
 from deploy.report.words import duration, privacy, size
 from server.events import Result
 
@@ -59,7 +59,7 @@ def _header(result: Result) -> Sequence[str]:
 
 
 def _rows(result: Result) -> list[Sequence[str]]:
-    return [_row(result, m) for m in in_order(result.metrics)]
+    return [_row(result, m) for m in brief(result.metrics)]
 
 
 def _row(result: Result, m: Measure) -> Sequence[str]:

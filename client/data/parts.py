@@ -20,7 +20,7 @@ from client.data.traffic.reader import DEMO_SITES, read_series
 from client.data.traffic.series import Dataset as Sensors
 from client.data.traffic.writer import write_series
 from common.config import Task
-from common.errors import DataError
+from common.errors import ConfigError, DataError
 from common.tasks.rules import Catalogue
 from common.tasks.sessions import Items
 from common.tasks.traffic import Measures
@@ -31,6 +31,8 @@ Part = Homes | Visits | Sensors
 TABLES: dict[Task, str] = {"rules": "homes.csv", "sessions": "sessions.csv", "traffic": "sensors.csv"}
 """What a client's own table is called."""
 
+HELD_OUT = "::"
+"""Between a source of sessions and the file of those to hold out: `clicks.txt::held-out.txt` is a source too."""
 
 DEMO_SIZES: dict[Task, int] = {"rules": DEMO_HOMES, "sessions": DEMO_VISITORS, "traffic": DEMO_SITES}
 """Homes, visitors and sites of the embedded data."""
@@ -39,6 +41,21 @@ DEMO_SIZES: dict[Task, int] = {"rules": DEMO_HOMES, "sessions": DEMO_VISITORS, "
 def is_demo(source: str) -> bool:
     """Whether the data are made, not read; a file may well be called demo.csv."""
     return source == "demo" or source.startswith("demo:")
+
+
+def with_test(task: Task, source: str, test: str) -> str:
+    """The source with the sessions of the file `test` held out; without one, the source as it is.
+
+    Raises:
+        ConfigError: Nothing can be held out so: the task is not `sessions`, or the data are made, not read.
+    """
+    if test and task != "sessions":
+        raise ConfigError(
+            f"--test names sessions to hold out, the task is {task}; leave it out, or say --task sessions"
+        )
+    if test and is_demo(source):
+        raise ConfigError("--test names sessions to hold out of your own; say where those are with --data")
+    return f"{source}{HELD_OUT}{test}" if test else source
 
 
 def read_part(task: Task, source: str, part: tuple[int, int], seed: int = 0, known: Names | None = None) -> Part:
@@ -64,7 +81,8 @@ def read_all(task: Task, source: str, seed: int = 0, known: Names | None = None)
         case "rules":
             return read_homes(source, cast(Catalogue | None, known), seed=seed)
         case "sessions":
-            return read_visitors(source, cast(Items | None, known), seed=seed)
+            clicks, test = _and_test(source)
+            return read_visitors(clicks, cast(Items | None, known), test=test, seed=seed)
         case "traffic":
             return read_series(source, cast(Measures | None, known), seed=seed)
         case _:
@@ -132,10 +150,12 @@ def fingerprint(source: str, part: tuple[int, int], seed: int) -> str:
         DataError: A file may not be read.
     """
     digest = hashlib.sha256(f"{source if is_demo(source) else ''}|{part}|{seed}".encode())
-    path = Path(source)
+    path, test = _and_test(source)
     try:
         for file in sorted(path.iterdir()) if path.is_dir() else [path]:
             digest.update(file.read_bytes() if file.is_file() else b"")
+        if test:
+            digest.update(hashlib.sha256(test.read_bytes()).digest())
     except OSError as error:
         raise DataError(error.strerror or "cannot be read", error.filename or path) from None
     return digest.hexdigest()
@@ -152,6 +172,12 @@ def vocabulary(part: Part) -> Names:
             return part.measures
         case _:
             assert_never(part)
+
+
+def _and_test(source: str) -> tuple[Path, Path | None]:
+    """The two files that `with_test` made one source of."""
+    path, mark, test = source.partition(HELD_OUT)
+    return (Path(path), Path(test)) if mark and not Path(source).exists() else (Path(source), None)
 
 
 def _published(task: Task, folder: Path) -> bool:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import torch
@@ -14,6 +15,8 @@ from client.tasks.traffic_sensor import Sensor, prepare
 from client.trainers.optimizers import Tensors
 from common.arrays import Arrays
 from common.config import RunConfig, Task
+from common.logic.projections import clamped
+from common.logic.teacher import property_loss
 from common.models import build_model, tensors
 from common.tasks.traffic import Measures
 from common.tasks.traffic_ranges import Ranges, obedience
@@ -60,10 +63,11 @@ class TrafficLearner:
         return {"rows": torch.randint(max(self.examples, 1), shape, generator=generator)}
 
     def loss(self, params: Tensors, batch: Tensors, noise: Tensors) -> Tensor:
-        """F_i = MSE(Y, Ŷ) + λ·L_p(φ_i, Ŷ), with L_p the mean distance to the closest forecast that obeys."""
+        """F_i = MSE(Y, Ŷ) + λ·L_p(φ_i, Ŷ), L_p the mean distance to the closest forecast that obeys; filled gaps do not count."""
         first = batch["starts"][noise["rows"]]
         forecast, target = self._forecast(params, batch, first), first.unsqueeze(1) + torch.arange(self.options.horizon)
-        error = (forecast - batch["values"][target]).square().mean()
+        seen = batch["seen"][target]
+        error = (seen * (forecast - batch["values"][target]).square()).sum() / seen.sum().clamp(min=1)
         return error + self.options.property_weight * _violation(forecast, batch, target)
 
     def violation(self, model: Arrays) -> float:
@@ -91,11 +95,11 @@ class TrafficLearner:
             first = sensor.starts(split)
             if len(first):
                 truth, places = sensor.targets(first, self.options.horizon)
-                weeks = {"last_week_mse": sensor.last_week_error(first, self.options.horizon)} if len(first) else {}
-                obeys = obedience(sensor.ranges.excess(truth, sensor.slots[places]))
-                row = {f"truth_{name}": share for name, share in obeys.items()}
-                row |= {"profile_mse": float(np.mean((truth - sensor.profile[places]) ** 2))}
-                rows.append({**row, **weeks, "property_width": sensor.ranges.width, "windows": float(len(first))})
+                excess = sensor.ranges.excess(truth, sensor.slots[places]) * sensor.observed[places]
+                row = {f"truth_{name}": share for name, share in obedience(excess).items()}
+                row |= {"profile_mse": sensor.error(sensor.profile[places], places)}
+                row |= {"last_week_mse": sensor.last_week_error(places), "property_width": sensor.ranges.width}
+                rows.append({**row, "windows": float(len(first))})
         return _pooled(rows)
 
     def forecasts(self, model: Arrays, sensor: Sensor, first: NDArray[np.int64]) -> Floats:
@@ -129,17 +133,17 @@ class TrafficLearner:
     def _measured(self, model: Arrays, sensor: Sensor, first: NDArray[np.int64]) -> Metrics:
         if not len(first):
             return {}
-        truth, places = sensor.targets(first, self.options.horizon)
+        _, places = sensor.targets(first, self.options.horizon)
         forecast, slots = self.forecasts(model, sensor, first), sensor.slots[places]
         corrected = sensor.ranges.corrected(forecast, slots)
         excess = sensor.ranges.excess(forecast, slots)
-        error = float(np.mean((forecast - truth) ** 2))
+        error = sensor.error(forecast, places)
         teacher = {f"teacher_{k}": share for k, share in obedience(sensor.ranges.excess(corrected, slots)).items()}
         return {
             "loss": error + self.options.property_weight * float(excess.mean()),
             "mse": error,
             **obedience(excess),
-            "teacher_mse": float(np.mean((corrected - truth) ** 2)),
+            "teacher_mse": sensor.error(corrected, places),
             **teacher,
             "windows": float(len(first)),
         }
@@ -152,17 +156,17 @@ def _module(config: RunConfig, measures: Measures) -> nn.Module:
 
 
 def _violation(forecast: Tensor, batch: Tensors, target: Tensor) -> Tensor:
-    below, above = batch["low"][target] - forecast, forecast - batch["high"][target]
-    return torch.clamp(torch.maximum(below, above), min=0).mean()
+    return property_loss(forecast, clamped(forecast, batch["low"][target], batch["high"][target]))
 
 
 def _joined(sensors: Sequence[Sensor]) -> Tensors:
     """The sensors one after the other; a window never crosses from one into the next."""
     offsets = np.cumsum([0, *(len(sensor.values) for sensor in sensors)])[:-1]
     starts = [sensor.train + offset for sensor, offset in zip(sensors, offsets, strict=True)]
-    columns = {
+    columns: dict[str, list[NDArray[Any]]] = {
         "values": [sensor.values for sensor in sensors],
         "base": [sensor.base for sensor in sensors],
+        "seen": [sensor.observed.astype(np.float32) for sensor in sensors],
         "low": [sensor.ranges.low[sensor.slots] for sensor in sensors],
         "high": [sensor.ranges.high[sensor.slots] for sensor in sensors],
     }

@@ -17,7 +17,7 @@ MONDAY = np.datetime64("1970-01-05T00:00")
 
 @dataclass(frozen=True)
 class Sensor:
-    """Readings in standard deviations, T × D, and what is known of them.
+    """Readings in standard deviations, T × D, and what is known of them. Filled gaps serve as history, never as truth.
 
     Args:
         series: As it was read.
@@ -54,13 +54,20 @@ class Sensor:
         places = first[:, None] + np.arange(horizon)
         return self.values[places], places
 
-    def last_week_error(self, first: NDArray[np.int64], horizon: int) -> float:
+    def error(self, forecast: Floats, places: NDArray[np.int64]) -> float:
+        """MSE over the readings that were observed, of forecasts N × P × D for `places`; NaN where none was."""
+        seen = self.observed[places]
+        return float(np.mean((forecast - self.values[places])[seen] ** 2)) if seen.any() else float("nan")
+
+    def last_week_error(self, places: NDArray[np.int64]) -> float:
         """MSE of repeating the same hours of the week before; NaN where a window has no such week."""
-        truth, places = self.targets(first, horizon)
         before = places - self.week
-        if before.min(initial=0) < 0:
-            return float("nan")
-        return float(np.mean((truth - self.values[before]) ** 2))
+        return self.error(self.values[before], places) if before.min(initial=0) >= 0 else float("nan")
+
+    @property
+    def observed(self) -> NDArray[np.bool_]:
+        """T × D, false where a gap was filled."""
+        return self.series.observed
 
     @property
     def week(self) -> int:

@@ -108,7 +108,8 @@ def _places(length: int) -> Tensor:
     """Sinusoids, length × WIDTH (Vaswani et al. 2017, §3.5)."""
     place = torch.arange(length).unsqueeze(1)
     rate = torch.exp(torch.arange(0, WIDTH, 2) * (-math.log(10_000) / WIDTH))
-    return torch.stack([torch.sin(place * rate), torch.cos(place * rate)], dim=2).flatten(1)
+    waves: Tensor = torch.stack([torch.sin(place * rate), torch.cos(place * rate)], dim=2).flatten(1)
+    return waves
 
 
 def _causal(length: int) -> Tensor:

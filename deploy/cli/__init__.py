@@ -7,7 +7,7 @@ import typer
 from rich.markup import escape
 
 from common.errors import ConfigError, FedloomError
-from deploy.cli import joining, options, results, simulating, training
+from deploy.cli import forecasting, joining, options, results, simulating, training
 
 app = typer.Typer(
     help="Federated learning for private graphs and time series, on Flower.",
@@ -23,6 +23,8 @@ COMMANDS: tuple[Callable[..., None], ...] = (
     joining.join,
     training.submit,
     results.recommend,
+    forecasting.forecast,
+    forecasting.properties,
     results.report,
 )
 for command in COMMANDS:

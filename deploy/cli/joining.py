@@ -25,6 +25,7 @@ def join(
     ca: Annotated[Path | None, typer.Option(help="The certificate authority's file, from the server's owner.")] = None,
     key: Annotated[Path | None, typer.Option(help="This node's private key (see `fedloom keys node`).")] = None,
     data: o.Data = "demo",
+    test: o.Test = "",
     task: Annotated[str, typer.Option(help="What the data are of.")] = "rules",
     shard: Annotated[str, typer.Option(metavar="k/K", help="Use the k-th (from 0) of K parts of the data.")] = "",
     name: Annotated[str, typer.Option(help="Stable public name; default: from the key.")] = "",
@@ -49,7 +50,7 @@ def join(
     import torch  # takes seconds; --help need not wait for it
 
     from client.app import app, open_session
-    from client.data.parts import read_part
+    from client.data.parts import read_part, with_test
     from client.node.failures import Server
     from client.node.resident import leave_on_signals, run_resident
     from client.settings import ClientSettings
@@ -57,11 +58,12 @@ def join(
     torch.set_num_threads(1)
     private = load_private_key(key) if key else None
     name = name or (f"node-{fingerprint(private.public_key())[7:19].translate(PLAIN)}" if private else "")
-    config = {"data": str(data), "shard": shard, "name": name, "state-dir": str(state_dir.resolve())}
+    kind = parse({"task": task}).task
+    config = {"data": with_test(kind, data, test), "shard": shard, "name": name, "state-dir": str(state_dir.resolve())}
     config |= {"policy": str(policy.resolve())} if policy else {}
     settings = ClientSettings.of_node(config, name)
     open_session(settings)  # says at once what is wrong with policy or state, and the next line with data
-    part = read_part(parse({"task": task}).task, settings.data, settings.part, settings.data_seed)
+    part = read_part(kind, settings.data, settings.part, settings.data_seed)
     for note in part.notes:
         o.console.print(f"{data}: {note}", soft_wrap=True, markup=False)
     line = Server(server, read_file(ca) if ca else b"", private)

@@ -17,6 +17,9 @@ from server.settings import ServerSettings
 Method = Annotated[str, typer.Option(help=f"Training method: {', '.join(METHODS)}; default: the task's own paper.")]
 Task = Annotated[str, typer.Option(help=f"What is learnt: {', '.join(TASKS)}; default: what the method was made for.")]
 Data = Annotated[str, typer.Option(help="A data file, a folder of them, or 'demo' (made on the spot).")]
+Test = Annotated[
+    str, typer.Option(metavar="FILE", help="Sessions to hold out (task sessions); default: a share of everybody's own.")
+]
 Rounds = Annotated[int | None, typer.Option(help="Rounds of training.")]
 Seed = Annotated[int | None, typer.Option(help="Root of every random choice: one seed, one result.")]
 Sets = Annotated[

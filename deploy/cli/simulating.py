@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from client.data.parts import with_test
 from common.tasks.vocabularies import vocabulary_of
 from deploy.cli import options as o
 from deploy.cli.training import LOCAL, finish, speaking
@@ -17,6 +18,7 @@ def simulate(
     method: o.Method = "",
     task: o.Task = "",
     data: o.Data = "demo",
+    test: o.Test = "",
     clients: Annotated[
         int, typer.Option(min=0, help="Clients to deal the data to; 0 is one a home, one a visitor.")
     ] = 0,
@@ -39,6 +41,7 @@ def simulate(
     torch.set_num_threads(1)  # the tensors are small: threads cost more than they bring, and vary the rounding
 
     config = o.resolve(method, task, rounds, seed, run_id, resume, sets, federation__min_clients=1, federation__wait=1)
+    data = with_test(config.task, data, test)
     known = None if resume else read_catalogue(config.task, catalogue)
     if resume:
         known = vocabulary_of(config.task, RunDirectory(o.runs_folder(), resume).catalogue())

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from client.data.parts import Part, is_demo, vocabulary
+from client.data.parts import Part, is_demo, vocabulary, with_test
 from client.policy import read_policy
 from common.config import RunConfig
 from common.errors import RunError
@@ -29,6 +29,7 @@ def up(
     method: o.Method = "",
     task: o.Task = "",
     data: o.Data = "demo",
+    test: o.Test = "",
     clients: Annotated[int, typer.Option(min=1, help="Client processes to start.")] = 4,
     rounds: o.Rounds = None,
     seed: o.Seed = None,
@@ -49,6 +50,7 @@ def up(
     """
     config = o.resolve(method, task, rounds, seed, run_id, resume, sets, federation__min_clients=clients)
     read_policy(policy)  # says at once what is wrong with it
+    data = with_test(config.task, data, test)
     home = (LOCAL / "up" / config.run_id).resolve()
     if resume:
         specs = shared_out(home)

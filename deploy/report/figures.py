@@ -1,23 +1,16 @@
-"""Figures as SVG text whose colours are CSS variables, so that one page is right in light, in dark and on paper."""
+"""The figures of every task."""
 
-import io
 import math
-import re
 from collections.abc import Callable, Sequence
-from html import escape
 
 import numpy as np
-from matplotlib import rc_context
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.ticker import LogLocator, MaxNLocator
+from matplotlib.ticker import LogLocator
 
+from deploy.report.drawing import coloured, dot_size, svg
 from deploy.report.history import History, client_values
 from deploy.report.measures import EXAMPLES, Measure, curve
 from server.events import Round
-
-SERIES = 6
-"""Colours there are; the seventh run has the first one's again."""
 
 MOST_DOTS = 400
 """Clients drawn in a spread; of more, evenly chosen ones."""
@@ -25,40 +18,12 @@ MOST_DOTS = 400
 MEDIAN_RATE = "rate_p50"
 """The server's own number that an adaptive method tells; see `server.aggregation.moments.effective_rates`."""
 
-_INK, _FAINT = "#000001", "#000002"  # stand-ins, replaced by CSS variables once the SVG is text
-_COLOURS = tuple(f"#0000{i + 16:02x}" for i in range(SERIES))
-_VARIABLES = {_INK: "var(--ink-soft)", _FAINT: "var(--rule)"} | {
-    c: f"var(--series-{i + 1})" for i, c in enumerate(_COLOURS)
-}
-_STYLE = {
-    "svg.fonttype": "none",
-    "svg.hashsalt": "fedloom",
-    "font.family": "sans-serif",
-    "font.size": 9.5,
-    "axes.edgecolor": _FAINT,
-    "axes.labelcolor": _INK,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.spines.left": False,
-    "axes.grid": True,
-    "axes.grid.axis": "y",
-    "axes.axisbelow": True,
-    "grid.color": _FAINT,
-    "grid.linewidth": 0.7,
-    "xtick.color": _INK,
-    "ytick.color": _INK,
-    "xtick.major.size": 0,
-    "ytick.major.size": 0,
-    "lines.linewidth": 1.8,
-    "lines.solid_capstyle": "round",
-}
-
 
 def metric_curves(histories: Sequence[History], m: Measure) -> str:
     """The metric of each run's global model per round; for the loss, the clients' training loss dashed below it."""
 
     def draw(axes: Axes) -> None:
-        for colour, history in _coloured(histories):
+        for colour, history in coloured(histories):
             if m.key == "loss":
                 rounds = [r.round for r in history.rounds]
                 axes.plot(rounds, [r.loss for r in history.rounds], color=colour, linewidth=1.2, linestyle=(0, (2, 2)))
@@ -67,28 +32,28 @@ def metric_curves(histories: Sequence[History], m: Measure) -> str:
             _mark_best(axes, rounds, values, m, colour)
         axes.set_xlabel("round")
 
-    return _svg(draw, f"{m.label} per round")
+    return svg(draw, f"{m.label} per round")
 
 
 def hit_rates(histories: Sequence[History]) -> str:
     """Hit rate of each run's final model against the length of the list."""
 
     def draw(axes: Axes) -> None:
-        for colour, history in _coloured(histories):
+        for colour, history in coloured(histories):
             points = curve(history.final)
             axes.plot(list(points), list(points.values()), color=colour, marker="o", markersize=4.5)
         axes.set_xticks(sorted({n for history in histories for n in curve(history.final)}))
         axes.set_ylim(bottom=0)
         axes.set_xlabel("suggestions shown, N")
 
-    return _svg(draw, "Hit rate at N")
+    return svg(draw, "Hit rate at N")
 
 
 def client_spread(histories: Sequence[History], m: Measure) -> str:
     """Each client a dot, sorted from worst to best, with the median as a line."""
 
     def draw(axes: Axes) -> None:
-        for colour, history in _coloured(histories):
+        for colour, history in coloured(histories):
             values = np.sort(client_values(history, m))[:: -1 if m.better == "lower" else 1]
             if len(values):
                 shown = np.unique(np.linspace(0, len(values) - 1, min(len(values), MOST_DOTS)).astype(int))
@@ -99,7 +64,7 @@ def client_spread(histories: Sequence[History], m: Measure) -> str:
                     color=colour,
                     linestyle="none",
                     marker="o",
-                    markersize=_dot(len(shown)),
+                    markersize=dot_size(len(shown)),
                     alpha=0.8,
                 )
                 axes.axhline(float(np.median(values)), color=colour, linewidth=0.9, linestyle=(0, (4, 3)))
@@ -111,14 +76,14 @@ def client_spread(histories: Sequence[History], m: Measure) -> str:
             axes.yaxis.set_major_formatter("{x:g}")
             axes.minorticks_off()
 
-    return _svg(draw, f"{m.label} per client")
+    return svg(draw, f"{m.label} per client")
 
 
 def per_round(histories: Sequence[History], label: str, value: Callable[[Round], float]) -> str:
     """A quantity of the rounds themselves."""
 
     def draw(axes: Axes) -> None:
-        for colour, history in _coloured(histories):
+        for colour, history in coloured(histories):
             rounds = [r.round for r in history.rounds]
             axes.plot(
                 rounds,
@@ -130,14 +95,14 @@ def per_round(histories: Sequence[History], label: str, value: Callable[[Round],
         axes.set_ylim(0, max(axes.get_ylim()[1], 1e-9))
         axes.set_xlabel("round")
 
-    return _svg(draw, label)
+    return svg(draw, label)
 
 
 def step_rates(histories: Sequence[History]) -> str:
     """The adaptive server's step size per parameter, η/(√v + τ): median, and between the 5th and 95th hundredths."""
 
     def draw(axes: Axes) -> None:
-        for colour, history in _coloured(histories):
+        for colour, history in coloured(histories):
             known = [r for r in history.rounds if MEDIAN_RATE in r.server]
             rounds = [r.round for r in known]
             low, middle, high = ([r.server[key] for r in known] for key in ("rate_p5", MEDIAN_RATE, "rate_p95"))
@@ -146,37 +111,10 @@ def step_rates(histories: Sequence[History]) -> str:
         axes.set_yscale("log")
         axes.set_xlabel("round")
 
-    return _svg(draw, "Server step size per round")
-
-
-def _coloured(histories: Sequence[History]) -> list[tuple[str, History]]:
-    return [(_COLOURS[i % SERIES], history) for i, history in enumerate(histories)]
+    return svg(draw, "Server step size per round")
 
 
 def _mark_best(axes: Axes, rounds: list[int], values: list[float], m: Measure, colour: str) -> None:
     if m.better and any(not math.isnan(v) for v in values):
         best = int(np.nanargmin(values) if m.better == "lower" else np.nanargmax(values))
         axes.plot(rounds[best], values[best], color=colour, marker="o", markersize=5.5)
-
-
-def _dot(count: int) -> float:
-    return max(2.0, 7.0 - 1.6 * math.log10(count + 1))
-
-
-def _svg(draw: Callable[[Axes], None], title: str) -> str:
-    with rc_context(_STYLE):  # type: ignore[arg-type]  # its keys are typed as literals
-        figure = Figure(figsize=(5.0, 2.7), layout="constrained")
-        axes = figure.subplots()
-        draw(axes)
-        if axes.get_yscale() == "linear":
-            axes.yaxis.set_major_locator(MaxNLocator(5))
-        if axes.get_xlabel() == "round":
-            axes.xaxis.set_major_locator(MaxNLocator(8, integer=True))
-        text = io.StringIO()
-        figure.savefig(text, format="svg", transparent=True, metadata={"Date": None})
-    svg = text.getvalue()[text.getvalue().index("<svg") :]
-    for colour, variable in _VARIABLES.items():
-        svg = svg.replace(colour, variable)
-    svg = re.sub(r"font-family: [^;\"]+;?", "", svg)  # the page's own typeface
-    head = f'<svg role="img" aria-label="{escape(title)}"'
-    return re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.S).replace("<svg", head, 1)

@@ -1,117 +1,35 @@
-"""What each metric is called, which way is better, what it means: the table that drives lines, tables and figures."""
+"""What each metric is called, which way is better, what it means: what drives lines, tables and figures."""
 
 import math
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
+from deploy.report.known import EXAMPLES as EXAMPLES
+from deploy.report.known import KNOWN, Measure
 
-@dataclass(frozen=True)
-class Measure:
-    """One metric.
-
-    Args:
-        key: As in metrics.jsonl and result.json.
-        short: For a line in a log.
-        label: For a heading.
-        better: Which way is better; empty where nobody can say.
-        digits: Digits after the point.
-        meaning: One plain sentence.
-        headline: Whether it belongs in a line or gets a curve, or only stands in tables.
-    """
-
-    key: str
-    short: str
-    label: str
-    better: Literal["lower", "higher", ""]
-    digits: int
-    meaning: str
-    headline: bool = True
-
-
-_TABLE = (
-    Measure(
-        "loss", "loss", "Loss", "lower", 3, "How surprised the model is by held-out truth; 0 is certain and right."
-    ),
-    Measure("auc", "auc", "AUC", "higher", 3, "Chance that a true example scores above a false one; 0.5 is guessing."),
-    Measure(
-        "mr0",
-        "mr",
-        "Mean rank",
-        "lower",
-        2,
-        "Wrong relations that score above the right one, on average; 0 is perfect.",
-    ),
-    Measure("mr1", "mr(1)", "Mean rank, from 1", "lower", 2, "Position of the right relation; 1 is perfect.", False),
-    Measure(
-        "mr_rt",
-        "mr(rt)",
-        "Mean rank, new only",
-        "lower",
-        2,
-        "Mean rank with relations the pair already has left out.",
-        False,
-    ),
-    Measure("hr*", "hr@*", "Hit rate @*", "higher", 3, "Share of held-out truth among the first * suggestions."),
-    Measure("mrr*", "mrr@*", "MRR @*", "higher", 3, "Mean of 1/position of the first right answer, 0 beyond *."),
-    Measure(
-        "ndcg*",
-        "ndcg@*",
-        "NDCG @*",
-        "higher",
-        3,
-        "Right answers among the first *, worth less further down; 1 is perfect.",
-    ),
-    Measure("recall*", "recall@*", "Recall @*", "higher", 3, "Share of all right answers that the first * hold."),
-    Measure("mse", "mse", "Mean squared error", "lower", 4, "Squared distance of forecast and truth, on average."),
-    Measure(
-        "rho_point",
-        "ρ.point",
-        "Rule satisfaction, points",
-        "higher",
-        3,
-        "Share of forecast hours inside the expected range.",
-        False,
-    ),
-    Measure(
-        "rho_window",
-        "ρ.window",
-        "Rule satisfaction, windows",
-        "higher",
-        3,
-        "Share of forecast windows wholly in range.",
-        False,
-    ),
-    Measure(
-        "rho_trace",
-        "ρ.trace",
-        "Rule satisfaction, traces",
-        "higher",
-        3,
-        "Share of whole forecasts that keep the property.",
-    ),
-    Measure("rmse", "rmse", "RMSE", "lower", 3, "Typical error of a predicted rating, in rating points."),
-    Measure(
-        "rmse_local_mean", "rmse(own mean)", "RMSE of own mean", "lower", 3, "The line to beat: each user's own mean."
-    ),
-    Measure("mae", "mae", "MAE", "lower", 3, "Mean absolute error of a predicted rating, in rating points.", False),
-    Measure("f1", "f1", "F1", "higher", 3, "Harmonic mean of precision and recall of 'will like it'."),
-)
-EXAMPLES = Measure("examples", "examples", "Examples", "", 0, "How much each client brings.")
-"""No metric, but spread over the clients like one."""
-
-_KNOWN = {measure.key: measure for measure in _TABLE}
+_KNOWN = {measure.key: measure for measure in KNOWN}
 _HEADLINE_CUT = "20"  # of several cut-offs of one family, the one that stands for it
-_ORIGINS = {"cluster_": "cluster model", "teacher_": "teacher"}
+_ORIGINS = {
+    "cluster_": "cluster model",
+    "global_": "shared model",
+    "teacher_": "teacher",
+    "truth_": "the truth itself",
+}
+_CORRECTED = "teacher_mse"  # of the metrics of other origin, the one that stands in a line
+_FORECASTS = (
+    *("mse", "cluster_mse", "global_mse", _CORRECTED, "profile_mse", "last_week_mse"),
+    *("rho_point", "rho_trace", "truth_rho_trace", "property_width"),
+)
+"""Of a forecaster's many metrics, those that stand in short tables."""
 
 
 def measure(key: str) -> Measure:
     """What is known of a metric; an unknown one is called by its key."""
     for prefix, origin in _ORIGINS.items():
         if key.startswith(prefix):
-            base = measure(key.removeprefix(prefix))
-            return replace(base, key=key, short=f"{prefix[:-1]} {base.short}", label=f"{base.label}, {origin}")
+            return _of(origin, prefix, key)
     if key in _KNOWN:
         return _KNOWN[key]
     family, cut = re.fullmatch(r"(.*?)(\d*)", key).groups()  # type: ignore[union-attr]  # matches any text
@@ -125,6 +43,13 @@ def measure(key: str) -> Measure:
 def in_order(keys: Iterable[str]) -> list[Measure]:
     """The metrics in the table's order, cut-offs ascending, unknown ones last by name."""
     return sorted(map(measure, set(keys)), key=_place)
+
+
+def brief(keys: Iterable[str]) -> list[Measure]:
+    """Those that stand in short tables, in order: all, unless they are a forecaster's."""
+    found = in_order(keys)
+    forecasts = any(m.key.endswith("rho_trace") for m in found)
+    return [m for m in found if m.key in _FORECASTS] if forecasts else found
 
 
 def headlines(keys: Iterable[str]) -> list[Measure]:
@@ -147,9 +72,19 @@ def text(m: Measure, value: float | None) -> str:
     return f"{value:.{m.digits}f}" if abs(value) < 10_000 else f"{value:.3g}"
 
 
-def _place(m: Measure) -> tuple[int, int, str]:
-    base = next((m.key.removeprefix(p) for p in _ORIGINS if m.key.startswith(p)), m.key)
+def _of(origin: str, prefix: str, key: str) -> Measure:
+    base = measure(key.removeprefix(prefix))
+    short, label = f"{prefix[:-1]} {base.short}", f"{base.label}, {origin}"
+    better: Literal["lower", "higher", ""] = "" if prefix == "truth_" else base.better
+    return replace(base, key=key, short=short, label=label, better=better, headline=key == _CORRECTED)
+
+
+def _place(m: Measure) -> tuple[int, int, tuple[int, ...], str]:
+    base, origins = m.key, []
+    while prefix := next((p for p in _ORIGINS if base.startswith(p)), ""):
+        base = base.removeprefix(prefix)
+        origins.append(list(_ORIGINS).index(prefix))
     family, cut = re.fullmatch(r"(.*?)(\d*)", base).groups()  # type: ignore[union-attr]
     known = [base if base in _KNOWN else f"{family}*"]
-    row = next((i for i, entry in enumerate(_TABLE) if entry.key in known), len(_TABLE))
-    return (row, int(cut or 0), m.key)
+    row = next((i for i, entry in enumerate(KNOWN) if entry.key in known), len(KNOWN))
+    return (row, int(cut or 0), tuple(origins), m.key)

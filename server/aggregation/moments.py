@@ -72,7 +72,7 @@ def _decrement(rule: Rule, v: Array, square: Array) -> Array:
         case "yogi":
             return square * np.sign(gap)
         case "saturated":
-            inner = gap
+            return np.minimum(gap, square)
         case "quadratic":
             inner = np.where(gap > 0, _squared_gap(gap, square), gap)
         case _:

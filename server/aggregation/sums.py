@@ -11,7 +11,7 @@ import numpy as np
 
 from common.arrays import Array, Arrays
 
-BLOCK = 1 << 16
+BLOCK = 1 << 17
 """Numbers worked on at a time, few enough to stay in the cache from one sum to the other."""
 
 

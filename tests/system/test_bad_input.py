@@ -37,6 +37,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, homes: Path) -> Path
         "typo.toml": 'method = ["fedavg"]\n',
         "other.json": json.dumps({"entities": ["Light"], "relations": ["turns on → turn on"]}),
         "none.json": "{}",
+        "clicks.txt": "a b\n",
         "demo.json": demo_catalogue().to_json(),
     }
     for name, content in files.items():
@@ -76,6 +77,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, homes: Path) -> Path
         (1, "up --catalogue absent.json", "absent.json: No such file"),
         (1, "up --catalogue none.json --data good.csv", "not a catalogue of device types and relations: entities"),
         (1, "up --catalogue other.json", "the demo homes speak the demo catalogue"),
+        (2, "up --data good.csv --test held-out.txt", "--test names sessions to hold out, the task is rules"),
+        (2, "simulate --task sessions --test held-out.txt", "say where those are with --data"),
+        (1, "up --task sessions --data clicks.txt --test absent.txt", "absent.txt: No such file"),
         (1, "serve --catalogue absent.json", "absent.json: No such file"),
         (1, "simulate --clients 99999", "homes among 99999 clients; ask for 1 to "),
         (2, "recommend", "no completed run in"),
@@ -87,6 +91,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, homes: Path) -> Path
         (2, "join --server localhost:1 --insecure --name a/b", "--name 'a/b': "),
         (1, "join --server localhost --insecure", "expected HOST:PORT"),
         (1, "join --server localhost:1 --insecure --data absent.csv", "absent.csv: no such file or folder"),
+        (2, "join --server localhost:1 --insecure --data good.csv --test held-out.txt", "or say --task sessions"),
         (2, "keys register absent.pub", "key file absent.pub: No such file"),
     ],
 )

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -49,20 +50,28 @@ class Project:
         """Run a command in a new container of a service, without starting what the service depends on."""
         return self("run", "--rm", "--no-deps", "-T", service, *command)
 
+    def results(self) -> dict[str, dict[str, Any]]:
+        """What each run wrote, by its folder."""
+        return {path.parent.name: json.loads(path.read_text()) for path in self.runs.glob("*/result.json")}
+
+    def down(self) -> None:
+        """Leave nothing behind, of no profile."""
+        self("--profile", "*", "down", "-v", "--remove-orphans")
+
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
     """The image, built from this tree."""
     require_engine()
     project = Project(tmp_path_factory.mktemp("runs"))
-    project("down", "-v", "--remove-orphans")
+    project.down()
     built = project("build", "--quiet", timeout=1200)  # minutes without a cache, most of them torch
     assert built.returncode == 0, built.stderr
     try:
         yield project
     finally:
         project.inside("init", "sh", "-c", "rm -rf /runs/*")  # they are the image's user's
-        project("down", "-v", "--remove-orphans")
+        project.down()
 
 
 @pytest.fixture(scope="module")
@@ -81,12 +90,21 @@ def serving(project: Project, finished: subprocess.CompletedProcess[str]) -> Pro
 
 def test_the_run_completes_with_every_client(project: Project, finished: subprocess.CompletedProcess[str]) -> None:
     assert finished.returncode == 0, finished.stdout + finished.stderr
-    [path] = project.runs.glob("*/result.json")
-    result = json.loads(path.read_text())
-    assert result["status"] == "completed"
-    assert result["rounds_done"] == ROUNDS
-    assert result["clients"].keys() == CLIENTS
-    assert (path.parent / "report.html").stat().st_size > 10_000
+    [(run, result)] = [(run, result) for run, result in project.results().items() if result["task"] == "rules"]
+    require_complete(result)
+    assert (project.runs / run / "report.html").stat().st_size > 10_000
+
+
+@pytest.mark.parametrize("task", ["sessions", "traffic"])
+def test_a_profile_runs_its_own_task_and_no_other(
+    project: Project, finished: subprocess.CompletedProcess[str], task: str
+) -> None:
+    before = project.results()
+    end = project("--profile", task, "up", "--abort-on-container-exit", "--exit-code-from", f"run-{task}")
+    assert end.returncode == 0, end.stdout + end.stderr
+    [result] = [result for run, result in project.results().items() if run not in before]
+    assert result["task"] == task
+    require_complete(result)
 
 
 def test_the_log_has_a_line_a_round_and_no_noise(finished: subprocess.CompletedProcess[str]) -> None:
@@ -139,6 +157,13 @@ def test_the_image_is_not_root_and_holds_no_key(project: Project) -> None:
     names = r"find / -xdev \( -name '*.key' -o -name '*.key.pub' -o -name .git -o -name .fedloom \) -print 2>/dev/null"
     texts = "grep -rIlsE '^-----BEGIN ([A-Z]+ )?PRIVATE KEY-----' / --exclude-dir={proc,sys,dev,site-packages}"
     assert docker("run", "--rm", "--network", "none", "fedloom", "bash", "-c", f"{names}; {texts}; true") == ""
+
+
+def require_complete(result: dict[str, Any]) -> None:
+    """All rounds, with all clients."""
+    assert result["status"] == "completed"
+    assert result["rounds_done"] == ROUNDS
+    assert result["clients"].keys() == CLIENTS
 
 
 def docker(*arguments: str) -> str:

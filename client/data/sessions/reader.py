@@ -31,6 +31,7 @@ def read_visitors(
     source: Path | str,
     items: Items | None = None,
     *,
+    test: Path | None = None,
     seed: int = 0,
     group: int = 20,
     cut: Literal["gap", "day"] = "gap",
@@ -44,6 +45,7 @@ def read_visitors(
             All may be gzipped.
         items: The federation's vocabulary; clicks on other items are skipped and counted in a note. Without one it is
             what the training sessions use, most clicked first, then by name.
+        test: A file of sessions to hold out, in any of the forms, besides what the source itself holds out.
         seed: Of the demo visitors.
         group: Consecutive sessions that make a visitor where the source knows no users.
         cut: Where a user's session ends if no column says so: after half an hour without clicks, or at midnight UTC.
@@ -56,7 +58,8 @@ def read_visitors(
     if demo:
         return _demo(int(demo[1] or 0), int(demo[2] or DEMO_VISITORS), seed, items)
     path = Path(source)
-    log = joined([_file(file, part, cut) for file, part in _parts(path)])
+    parts = [*_parts(path), *([(test, TEST)] if test else [])]
+    log = joined([_file(file, part, cut) for file, part in parts])
     return to_dataset(log, items, group, path)
 
 
@@ -87,9 +90,15 @@ def _parts(path: Path) -> list[tuple[Path, int]]:
 
 
 def _file(path: Path, part: int, cut: Literal["gap", "day"]) -> Log:
-    """One file, whose form shows in its first line."""
+    """One file; of a file of test sessions everything is held out, whatever it says itself."""
     if part == CASE:
         return read_pairs(path)
+    log = _sessions(path, cut)
+    return replace(log, part=np.full(len(log.item), TEST)) if part == TEST else log
+
+
+def _sessions(path: Path, cut: Literal["gap", "day"]) -> Log:
+    """The sessions of a file, whose form shows in its first line."""
     cells, delimiter = first_cells(path)
     layout = layout_of(cells)
     if layout:
@@ -98,7 +107,6 @@ def _file(path: Path, part: int, cut: Literal["gap", "day"]) -> Log:
         if suffix_of(path) in TABLES:
             message = f"columns are missing: {NEEDED}; sessions as lines of item ids belong into a .txt file"
             raise DataError(message, path, 1)
-        return read_lines(path, part)
+        return read_lines(path)
     table = read_columns(path, delimiter)
-    log = log_of_rows(table) if "items" in places(cells) else log_of_clicks(table, CUTS[cut])
-    return replace(log, part=np.full(len(log.item), TEST)) if part == TEST else log
+    return log_of_rows(table) if "items" in places(cells) else log_of_clicks(table, CUTS[cut])

@@ -21,7 +21,9 @@ START = np.datetime64("2024-01-01T00:00", "m")
 """A Monday."""
 
 HOLIDAYS = 4
-"""Working days on which everybody drives as on a Sunday."""
+"""Working days on which everybody drives as on a Sunday; all before the last tenths of the series, which are held out and would
+otherwise measure little but a holiday."""
+LAST_HOLIDAY = 7 * 12
 INCIDENTS = 4
 """Mean number at a site, each of 2 to 5 hours."""
 
@@ -71,7 +73,8 @@ def demo_series(start: int, stop: int, seed: int) -> tuple[Series, ...]:
 
 def _world(rng: np.random.Generator) -> World:
     shape = np.tile([0, 0, 0, 0, 0, 1, 2], WEEKS)
-    shape[rng.choice(np.flatnonzero(shape == 0), HOLIDAYS, replace=False)] = 2
+    working = np.flatnonzero(shape[:LAST_HOLIDAY] == 0)
+    shape[rng.choice(working, HOLIDAYS, replace=False)] = 2
     return World(shape, _drift(DAYS, 0.7, 0.06, rng))
 
 

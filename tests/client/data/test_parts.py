@@ -5,11 +5,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from client.data.parts import Part, demo_part, fingerprint, read_part
+from client.data.parts import Part, demo_part, fingerprint, read_part, with_test
 from client.data.rules.homes import Dataset, Home
 from client.data.rules.reader import DEMO_HOMES, read_homes
 from client.data.rules.table import write_table
-from common.errors import DataError
+from client.data.sessions.visitors import Dataset as Visits
+from common.config import Task
+from common.errors import ConfigError, DataError
 from common.tasks.rules_demo import demo_catalogue
 
 
@@ -73,3 +75,36 @@ def test_a_folder_is_all_its_files_and_folders_within_do_not_matter(tmp_path: Pa
     assert fingerprint(str(tmp_path), (0, 1), 0) == before
     written(tmp_path, "more.csv", "demo:5-6")
     assert fingerprint(str(tmp_path), (0, 1), 0) != before
+
+
+def test_sessions_held_out_in_a_file_of_their_own_are_part_of_the_source(tmp_path: Path) -> None:
+    clicks, test = tmp_path / "clicks.txt", tmp_path / "held-out.txt"
+    clicks.write_text("a b\nb a\n")
+    test.write_text("a b\n")
+    source = with_test("sessions", str(clicks), str(test))
+    part = read_part("sessions", source, (0, 1))
+    assert isinstance(part, Visits)
+    assert [len(visitor.test) for visitor in part.visitors] == [1]
+
+    before = fingerprint(source, (0, 1), 0)
+    assert before != fingerprint(str(clicks), (0, 1), 0)
+    test.write_text("b a\n")
+    assert fingerprint(source, (0, 1), 0) != before
+    test.unlink()
+    with pytest.raises(DataError, match=r"held-out\.txt: No such file"):
+        fingerprint(source, (0, 1), 0)
+
+
+def test_without_a_test_file_the_source_stays_as_it_is(tmp_path: Path) -> None:
+    assert with_test("rules", "homes.csv", "") == "homes.csv"
+    odd = written(tmp_path, "my::homes.csv", "demo:0-2")
+    assert fingerprint(str(odd), (0, 1), 0) == fingerprint(str(written(tmp_path, "homes.csv", "demo:0-2")), (0, 1), 0)
+
+
+@pytest.mark.parametrize(
+    ("task", "source", "message"),
+    [("traffic", "a.csv", "the task is traffic"), ("sessions", "demo:0-5", "with --data")],
+)
+def test_where_no_test_file_makes_sense_it_is_refused(task: Task, source: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        with_test(task, source, "held-out.txt")

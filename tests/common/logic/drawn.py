@@ -43,7 +43,8 @@ def linear_atoms() -> st.SearchStrategy[Atom]:
 
 def formulas(leaves: st.SearchStrategy[Atom], longest: int = 2, size: int = 4) -> st.SearchStrategy[Formula]:
     """Formulas of all operators over the leaves, windows within [0, longest]."""
-    windows = st.tuples(st.integers(0, longest), st.integers(0, longest)).map(sorted)
+    ends = st.tuples(st.integers(0, longest), st.integers(0, longest))
+    windows = ends.map(lambda pair: (min(pair), max(pair)))
 
     def grown(parts: st.SearchStrategy[Formula]) -> st.SearchStrategy[Formula]:
         several = st.lists(parts, min_size=2, max_size=3).map(tuple)
@@ -52,9 +53,9 @@ def formulas(leaves: st.SearchStrategy[Atom], longest: int = 2, size: int = 4) -
             several.map(And),
             several.map(Or),
             st.builds(Implies, parts, parts),
-            st.builds(lambda w, p: Always(*w, p), windows, parts),
-            st.builds(lambda w, p: Eventually(*w, p), windows, parts),
-            st.builds(lambda w, p, q: Until(*w, p, q), windows, parts, parts),
+            st.builds(lambda w, p: Always(w[0], w[1], p), windows, parts),
+            st.builds(lambda w, p: Eventually(w[0], w[1], p), windows, parts),
+            st.builds(lambda w, p, q: Until(w[0], w[1], p, q), windows, parts, parts),
         )
 
     return st.recursive(leaves, grown, max_leaves=size)

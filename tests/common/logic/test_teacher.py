@@ -134,7 +134,7 @@ def test_a_difference_is_met_at_the_cost_of_its_gap() -> None:
 
 def test_both_ways_of_writing_a_difference_are_one_axis() -> None:
     phi = Always(0, 0, (x - y <= 1) & (y - x <= 1) & (2 * y - 2 * x <= 5))
-    with pytest.raises(ConfigError, match="bound at step 0 through 'x - y' and '-2\\*y [+] 2\\*x'"):
+    with pytest.raises(ConfigError, match=r"bound at step 0 through 'x - y' and '-2\*y [+] 2\*x'"):
         closest(phi, torch.zeros(1, 1, 2), NAMES)
     corrected = closest((x - y <= 1) & (y - x <= 1), torch.tensor([[[5.0, 0.0]], [[0.0, 5.0]]]), NAMES)
     torch.testing.assert_close(corrected, torch.tensor([[[3.0, 2.0]], [[2.0, 3.0]]]))

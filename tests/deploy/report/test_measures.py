@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from deploy.report.measures import curve, headlines, in_order, measure, text
+from deploy.report.measures import brief, curve, headlines, in_order, measure, text
 
 RULES = ("hr40", "hr5", "loss", "mr1", "auc", "hr20", "mr_rt", "mr0", "hr10")
 
@@ -26,6 +26,11 @@ def test_headlines_stand_for_the_rest() -> None:
         ("f1", "F1", "higher"),
         ("cluster_mse", "Mean squared error, cluster model", "lower"),
         ("teacher_rho_trace", "Rule satisfaction, traces, teacher", "higher"),
+        ("global_mse", "Mean squared error, shared model", "lower"),
+        ("cluster_teacher_mse", "Mean squared error, teacher, cluster model", "lower"),
+        ("truth_rho_trace", "Rule satisfaction, traces, the truth itself", ""),
+        ("profile_mse", "Mean squared error of the profile", "lower"),
+        ("property_width", "Width of the property", ""),
         ("rmse_local_mean", "RMSE of own mean", "lower"),
         ("lipschitz_bound", "Lipschitz bound", ""),
         ("depth3", "Depth3", ""),
@@ -36,7 +41,22 @@ def test_labels(key: str, label: str, better: str) -> None:
 
 
 def test_unknown_metrics_come_last() -> None:
-    assert [m.key for m in in_order(["zeta", "cluster_mse", "alpha", "mse"])] == ["cluster_mse", "mse", "alpha", "zeta"]
+    assert [m.key for m in in_order(["zeta", "cluster_mse", "alpha", "mse"])] == ["mse", "cluster_mse", "alpha", "zeta"]
+
+
+FORECASTS = ("loss", "mse", "teacher_mse", "profile_mse", "last_week_mse", "rho_point", "rho_window", "rho_trace")
+CLUSTERS = ("cluster_loss", "cluster_mse", "cluster_teacher_mse", "cluster_rho_trace")
+TRUTH = ("truth_rho_point", "truth_rho_window", "truth_rho_trace", "teacher_rho_trace", "property_width")
+
+
+def test_a_forecaster_s_many_metrics_are_cut_for_short_tables() -> None:
+    shown = "mse cluster_mse teacher_mse profile_mse last_week_mse rho_point rho_trace truth_rho_trace property_width"
+    assert [m.key for m in brief((*TRUTH, *CLUSTERS, *FORECASTS))] == shown.split()
+    assert brief(RULES) == in_order(RULES)
+
+
+def test_a_forecaster_s_line_tells_error_before_and_after_the_teacher_and_obedience() -> None:
+    assert [m.key for m in headlines((*TRUTH, *CLUSTERS, *FORECASTS))] == ["loss", "mse", "teacher_mse", "rho_trace"]
 
 
 def test_values_as_text() -> None:

@@ -83,6 +83,35 @@ def test_a_test_file_is_dealt_to_the_visitors_in_order(text: Writer) -> None:
     assert dataset.notes[-1].startswith("2 of 4 test cases left out")
 
 
+def test_a_test_file_lies_anywhere_and_is_dealt_as_one_in_the_folder_is(text: Writer) -> None:
+    train, test = text("a b", "b c", "c a", name="clicks.txt"), text("a b c", "z a", "b z", name="held-out.txt.gz")
+    dataset = read_visitors(train, test=test, group=1)
+    assert [cases(dataset, visitor) for visitor in dataset.visitors] == [[], [("a", "b")], [("ab", "c")]]
+    assert dataset.items.items == ("a", "b", "c"), "of the training sessions only"
+    assert dataset.notes[-1].startswith("2 of 4 test cases left out")
+
+
+def test_a_test_log_tells_whose_its_sessions_are_and_all_of_it_is_held_out(text: Writer) -> None:
+    train = text(HEADER, "ann,a,1", "ann,b,2", "bob,b,1", "bob,a,2", name="clicks.csv")
+    test = text(HEADER + ",split", "bob,a,9,train", "bob,b,10,train", "cyd,b,9,test", "cyd,a,10,test", name="test.csv")
+    ann, bob, cyd = (dataset := read_visitors(train, test=test)).visitors
+    assert [cases(dataset, visitor) for visitor in (ann, bob, cyd)] == [[], [("a", "b")], [("b", "a")]]
+    assert [len(visitor.sessions) for visitor in (ann, bob, cyd)] == [1, 1, 0]
+
+
+def test_a_published_log_can_be_the_test_file(text: Writer) -> None:
+    train = text("1 2", "2 1", name="clicks.txt")
+    clicks = [f"{k},2014-04-07T10:51:{k:02}.000Z,{item},0" for k in range(5) for item in (1, 2)]
+    dataset = read_visitors(train, test=text(*clicks, name="yoochoose-clicks.dat"))
+    assert [len(visitor.sessions) for visitor in dataset.visitors] == [2]
+    assert set(cases(dataset, dataset.visitors[0])) == {("1", "2")}
+
+
+def test_a_missing_test_file_is_named(text: Writer, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"absent\.txt: No such file"):
+        read_visitors(text("a b"), test=tmp_path / "absent.txt")
+
+
 def test_pairs_of_prefix_and_next_item(text: Writer) -> None:
     text("a,b", "b,c", name="set/train_sessions.txt.gz")
     folder = text("a,b\tc", "z,b\ta", "z\ta", "a\tz", name="set/test_pairs.tsv.gz").parent

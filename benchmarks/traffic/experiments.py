@@ -1,0 +1,83 @@
+"""The rows of the traffic table: the paper's model under seven methods, and the default."""
+
+from dataclasses import dataclass, field
+
+from common.config import Scalar
+
+Settings = dict[str, Scalar]
+
+STEPS = 16
+"""Local steps an upload, the same for every method."""
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """One row.
+
+    Args:
+        key: Short name, also of cached results.
+        title: Name in the table.
+        method: As in `--method`.
+        settings: Options of the method.
+        task: Options of the task.
+        model: As in `--set model=…`.
+        exchanges: Uploads a client makes in a round.
+    """
+
+    key: str
+    title: str
+    method: str
+    settings: Settings = field(default_factory=dict)
+    task: Settings = field(default_factory=dict)
+    model: str = "paper"
+    exchanges: int = 1
+
+    def config(self, seed: int, uploads: int, cohort: float) -> Settings:
+        """The run's flat configuration, without its vocabulary and run id."""
+        local: Settings = {"optimizer": "adam", "lr": 0.01, "local-steps": STEPS, "weighting": "examples"}
+        prior: Settings = {"property": "paper", "property-weight": 0.0} if self.model == "paper" else {}
+        rounds = uploads // self.exchanges
+        whole: Settings = {
+            "method": self.method,
+            "task": "traffic",
+            "model": self.model,
+            "seed": seed,
+            "rounds": rounds,
+            "evaluate-every": rounds,
+            "federation.min-clients": 1,
+            "federation.cohort": cohort,
+        }
+        whole |= {f"tasks.traffic.{key}": value for key, value in {**prior, **self.task}.items()}
+        return whole | {f"algorithm.{self.method}.{key}": value for key, value in {**local, **self.settings}.items()}
+
+
+LOGIC: Settings = {"property-weight": 1.0}
+GENTLE: Settings = {"optimizer": "sgd", "lr": 0.1, "clip-norm": 1.0}
+"""Rates of the default model, whose start is already good."""
+
+EXPERIMENTS = (
+    Experiment("local", "local only", "local"),
+    Experiment("fedavg", "FedAvg", "fedavg"),
+    Experiment("fedprox", "FedProx, μ .1", "fedprox", {"mu": 0.1}),
+    Experiment("fedrep", "FedRep (FedPer)", "fedrep"),
+    Experiment("fedrep-logic", "FedPer, λ = 1", "fedrep", task=LOGIC),
+    Experiment("ditto", "Ditto, λ 1", "ditto"),
+    Experiment("ifca", "IFCA, 5 clusters", "ifca"),
+    Experiment(
+        "fedstl", "**FedSTL**, 5 clusters, λ = 1, 12 + 4 steps", "fedstl", {"local-steps": 12}, LOGIC, exchanges=2
+    ),
+    Experiment(
+        "fedstl-one",
+        "FedSTL, 1 cluster, λ = 1, 12 + 4",
+        "fedstl",
+        {"local-steps": 12, "clusters": 1},
+        LOGIC,
+        exchanges=2,
+    ),
+    Experiment("fedstl-plain", "FedSTL, λ = 0, no cluster steps", "fedstl", {"cluster-steps": 0}),
+    Experiment(
+        "default", "**default**: FedSTL on the profile's residual", "fedstl", GENTLE, model="default", exchanges=2
+    ),
+    Experiment("default-fedavg", "default under FedAvg", "fedavg", GENTLE, model="default"),
+    Experiment("default-linear", "default under FedAvg, Adam .001", "fedavg", {"lr": 0.001}, model="default"),
+)

@@ -1,0 +1,42 @@
+"""The line that needs a federation but no network: ridge regression of a day on the five before, of what profiles leave over."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from client.tasks.traffic_sensor import Sensor
+from common.tasks.traffic import TrafficOptions
+from common.tasks.traffic_ranges import obedience
+
+RIDGE = 10.0
+"""Added to the diagonal of the summed Gram matrix."""
+
+
+def ridge_row(sensors: Sequence[Sensor], options: TrafficOptions) -> dict[str, float]:
+    """Metrics, mean over sensors, of profile + ridge fitted on Gram matrices summed over all clients (one exchange)."""
+    gram, moment = None, None
+    for sensor in sensors:
+        x, y = _rows(sensor, sensor.train, options)
+        gram = x.T @ x if gram is None else gram + x.T @ x
+        moment = x.T @ y if moment is None else moment + x.T @ y
+    assert gram is not None and moment is not None
+    weights = np.linalg.solve(gram + RIDGE * np.eye(len(gram)), moment)
+    measured = [_measured(sensor, weights, options) for sensor in sensors if len(sensor.test)]
+    return {name: float(np.mean([row[name] for row in measured])) for name in measured[0]}
+
+
+def _rows(sensor: Sensor, first: np.ndarray, options: TrafficOptions) -> tuple[np.ndarray, np.ndarray]:
+    """Departures from the profile: histories with a constant, N × (H·D + 1), and days, N × P·D."""
+    departure = sensor.values - sensor.profile
+    past, future = first[:, None] + np.arange(-options.history, 0), first[:, None] + np.arange(options.horizon)
+    x = departure[past].reshape(len(first), -1)
+    return np.hstack([x, np.ones((len(x), 1))]), departure[future].reshape(len(first), -1)
+
+
+def _measured(sensor: Sensor, weights: np.ndarray, options: TrafficOptions) -> dict[str, float]:
+    x, _ = _rows(sensor, sensor.test, options)
+    _, places = sensor.targets(sensor.test, options.horizon)
+    forecast = (x @ weights).reshape(*places.shape, -1) + sensor.profile[places]
+    corrected = sensor.ranges.corrected(forecast, sensor.slots[places])
+    obeys = obedience(sensor.ranges.excess(forecast, sensor.slots[places]))
+    return {"mse": sensor.error(forecast, places), "teacher_mse": sensor.error(corrected, places), **obeys}

@@ -1,0 +1,79 @@
+"""Runs of the real thing (`deploy.simulation.simulate`), each remembered in a cache folder so that a killed study goes on."""
+
+import json
+import shutil
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import fmean, stdev
+
+from benchmarks.traffic.experiments import Experiment
+from benchmarks.traffic.lines import ridge_row
+from benchmarks.traffic.sets import Setting
+from client.tasks.traffic_sensor import prepare
+from common.config import parse
+from common.tasks.traffic import TrafficOptions
+from deploy.simulation import simulate
+
+TOGETHER = 20
+"""Clients that train stacked."""
+
+
+@dataclass
+class Row:
+    """One method: every seed's metrics after the last round, on the test windows."""
+
+    key: str
+    title: str
+    seeds: dict[str, dict[str, float]] = field(default_factory=dict)
+
+    def cell(self, metric: str, digits: int = 4) -> str:
+        """Mean over the seeds, with their spread; empty without the metric."""
+        values = [seed[metric] for seed in self.seeds.values() if metric in seed]
+        if not values:
+            return ""
+        spread = f" ± {stdev(values):.{digits}f}" if len(values) > 1 and stdev(values) > 0 else ""
+        return f"{fmean(values):.{digits}f}{spread}"
+
+
+class Bench:
+    """One data set with its cache."""
+
+    def __init__(self, setting: Setting, folder: Path, cache: Path, *, compute: bool) -> None:
+        self.setting, self._cache, self._compute = setting, cache, compute
+        cache.mkdir(parents=True, exist_ok=True)
+        self.dataset = setting.read(folder)
+        self._names = cache / f"{setting.key}-measures.json"
+        self._names.write_text(self.dataset.measures.to_json(), "utf-8")
+
+    def row(self, experiment: Experiment, seeds: Sequence[int]) -> Row:
+        """The seeds that are known, or can be computed."""
+        found = {str(seed): self._trial(experiment, seed) for seed in seeds}
+        return Row(experiment.key, experiment.title, {seed: metrics for seed, metrics in found.items() if metrics})
+
+    def ridge(self, kind: str) -> Row:
+        """Profile + ridge, under the paper's property or the calibrated one."""
+        options = TrafficOptions.model_validate({"property": kind})
+        sensors = [prepare(s, self.dataset.measures, options, residual=True) for s in self.dataset.series]
+        return Row("ridge", "*line:* profile + federated ridge", {"0": ridge_row(sensors, options)})
+
+    def _trial(self, experiment: Experiment, seed: int) -> dict[str, float]:
+        key = f"{self.setting.key}-{experiment.key}-seed{seed}"
+        path = self._cache / f"{key}.json"
+        if path.exists():
+            known: dict[str, float] = json.loads(path.read_text("utf-8"))
+            return known
+        if not self._compute:
+            return {}
+        started = time.perf_counter()
+        flat = experiment.config(seed, self.setting.uploads, self.setting.cohort)
+        config = parse({**flat, "run-id": key, "catalogue": str(self._names)})
+        shutil.rmtree(self._cache / key, ignore_errors=True)
+        result = simulate(config, self.dataset, self._cache, together=TOGETHER)
+        shutil.rmtree(self._cache / key)
+        seconds = time.perf_counter() - started
+        metrics = {**result.metrics, "seconds": seconds, "megabytes": (result.bytes_down + result.bytes_up) / 1e6}
+        path.write_text(json.dumps(metrics), "utf-8")
+        print(f"{key}: {seconds:.0f} s mse {metrics['mse']:.4f}", flush=True)
+        return metrics

@@ -1,0 +1,168 @@
+"""From a finished model to what a sensor will read next, in the data's own units; on the client, about its own data."""
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from client.cohort import Member, evaluated, train
+from client.data.traffic.split import split_series
+from client.state import MemoryStore
+from client.tasks.learner import training_loss
+from client.tasks.traffic import TrafficLearner
+from client.tasks.traffic_line import profile
+from client.tasks.traffic_sensor import Sensor
+from client.trainers import build_trainer
+from common.arrays import Arrays, group
+from common.config import RunConfig
+from common.errors import ConfigError, DataError
+from common.models.heads import head_of
+from common.tasks.traffic import TrafficOptions
+from common.tasks.traffic_ranges import DAY
+from common.wire.messages import TrainRequest
+
+STUCK = 3 * 60
+OUTSIDE = 6 * 60
+"""Minutes at the end of the data after which readings that do not move, or that obey nothing, count as a fault."""
+LEAST = 3
+"""Readings that a fault takes at least."""
+
+Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What a sensor will read; every table is P × D, in the data's own units.
+
+    Args:
+        fault: What is wrong with the end of the data; empty where nothing is.
+        times: Of the P steps, by the sensor's own clock.
+        student: The model's forecast, or the profile where the end of the data is faulty.
+        corrected: The teacher's: the closest that obeys the property.
+        low: Lower bounds of the property.
+        high: Upper bounds.
+        profile: What the sensor usually reads then.
+    """
+
+    fault: str
+    times: NDArray[np.datetime64]
+    student: Floats
+    corrected: Floats
+    low: Floats
+    high: Floats
+    profile: Floats
+
+    @property
+    def marked(self) -> Flags:
+        """Where the teacher corrected."""
+        return np.asarray(self.student != self.corrected)
+
+
+def own_model(config: RunConfig, learner: TrafficLearner, trained: Arrays) -> Arrays:
+    """The model that a client without a memory of the run would use: of the cluster that suits its past best.
+
+    `trained` is the run's model, or its K models as `0/name` and so on. Where the method leaves layers with the client, one
+    round of training on its own data follows, of which nothing is sent.
+    """
+    clusters = sorted({name.partition("/")[0] for name in trained if name.partition("/")[0].isdigit()}, key=int)
+    models = [group(key, trained) for key in clusters] or [trained]
+    if not learner.examples:
+        return models[0]
+    model = min(models, key=lambda one: training_loss(learner, one))
+    store, request = MemoryStore(), TrainRequest(1, "", model)
+    if personal(config, model):
+        steps = config.chosen.steps(request.phase)
+        train(config.chosen, [Member("", config.run_id, config.seed, learner, store, request, steps)])
+    return evaluated(config.chosen, model, store.load(config.run_id))[""]
+
+
+def personal(config: RunConfig, names: Collection[str]) -> bool:
+    """Whether the method leaves layers, by those names or as `0/name`, or a whole model with each client."""
+    trainer, names = build_trainer(config.chosen), {name.partition("/")[2] or name for name in names}
+    return trainer.own != "none" or bool(trainer.private(names, head_of("traffic", names)))
+
+
+def forecast(config: RunConfig, learner: TrafficLearner, sensor: Sensor, model: Arrays, horizon: int) -> Forecast:
+    """The `horizon` steps after the sensor's last reading, by the model and corrected by the sensor's own property.
+
+    Where the end of the data is faulty the model has nothing to go by, and the profile takes its place.
+
+    Raises:
+        ConfigError: The model forecasts fewer steps.
+        DataError: It looks back on more readings than there are.
+    """
+    options, length = learner.options, len(sensor.values)
+    if horizon > options.horizon:
+        raise ConfigError(
+            f"the model forecasts {options.horizon} steps, not {horizon}: ask for a --horizon of up to"
+            f" {options.horizon}, or train a run with --set tasks.traffic.horizon={horizon}"
+        )
+    if length < options.history:
+        raise DataError(f"it has {length} readings; the model looks back on {options.history}, give at least as many")
+    longer, fault = _longer(sensor, options, residual=config.model == "default"), faulty(sensor, options)
+    coming = slice(length, length + horizon)
+    usual, slots = longer.profile[coming], longer.slots[coming]
+    student = usual if fault else learner.forecasts(model, longer, np.array([length]))[0, :horizon]
+    corrected = sensor.ranges.corrected(student, slots)
+    tables = (student, corrected, sensor.ranges.low[slots], sensor.ranges.high[slots], usual)
+    return Forecast(fault, longer.series.times(step_of(sensor))[coming], *map(sensor.scaler.unscale, tables))
+
+
+def faulty(sensor: Sensor, options: TrafficOptions) -> str:
+    """What is wrong with the last readings, in words; empty where nothing is.
+
+    A sensor is stuck if it has shown one reading for three hours, and longer than ever in its training part or half of the
+    time where its property forbids it; it has gone astray if all its readings of the last six hours lie outside.
+    """
+    step, outside = step_of(sensor), sensor.ranges.excess(sensor.values, sensor.slots) > 0
+    past = split_series(sensor.series, options, step).train_end
+    for d in range(sensor.values.shape[1]):
+        column = sensor.series.values[:, d]
+        run = int((np.cumsum(column[::-1] != column[-1]) == 0).sum())
+        before = _longest_run(column[: min(past, len(column) - run)])
+        if run >= max(LEAST, STUCK // step) and (run > before or outside[-run:, d].mean() >= 0.5):
+            return f"its last {run} readings are all {column[-1]:g}: the sensor seems dead or stuck"
+    last = max(LEAST, OUTSIDE // step)
+    if outside[-last:].any(axis=1).all():
+        return f"its last {last} readings all lie outside what its past obeys: the sensor seems faulty"
+    return ""
+
+
+def held_later(sensor: Sensor, options: TrafficOptions) -> tuple[float, int]:
+    """Share of the whole days after the training part that obey the property, and their number; NaN where there is none."""
+    step = step_of(sensor)
+    end = split_series(sensor.series, options, step).train_end
+    days = sensor.series.times(step)[end:].astype("datetime64[D]")
+    obeys = (sensor.ranges.excess(sensor.values, sensor.slots)[end:] * sensor.observed[end:]).max(axis=1) <= 0
+    names, readings = np.unique(days, return_counts=True)
+    whole = [bool(obeys[days == day].all()) for day in names[readings == DAY // step]]
+    return (float(np.mean(whole)) if whole else float("nan")), len(whole)
+
+
+def step_of(sensor: Sensor) -> int:
+    """Minutes between two readings."""
+    return 7 * DAY // sensor.week
+
+
+def _longer(sensor: Sensor, options: TrafficOptions, *, residual: bool) -> Sensor:
+    """The sensor with a horizon more of readings that nobody has seen, and what it usually reads then."""
+    series, step, more = sensor.series, step_of(sensor), (options.horizon, sensor.values.shape[1])
+    known = np.arange(len(sensor.values)) < split_series(series, options, step).train_end
+    known = np.concatenate([known & series.observed.all(axis=1), np.zeros(options.horizon, bool)])
+    slots = np.concatenate([sensor.slots, (sensor.slots[-1] + 1 + np.arange(options.horizon)) % sensor.week])
+    values = np.concatenate([sensor.values, np.zeros(more)])
+    usual = profile(values, slots, known, sensor.week)
+    unseen = replace(series, values=sensor.scaler.unscale(values), observed=_padded(series.observed, more))
+    base = usual if residual else np.zeros_like(usual)
+    return replace(sensor, series=unseen, values=values, profile=usual, base=base, slots=slots)
+
+
+def _padded(observed: Flags, more: tuple[int, int]) -> Flags:
+    return np.concatenate([observed, np.zeros(more, bool)])
+
+
+def _longest_run(column: Floats) -> int:
+    edges = np.flatnonzero(np.diff(column)) + 1
+    return int(np.diff([0, *edges, len(column)]).max(initial=0))

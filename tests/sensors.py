@@ -1,0 +1,75 @@
+"""Road sensors small enough to train in milliseconds, and runs of them."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from client.data.traffic.series import Dataset, Series
+from client.policy import Policy
+from client.session import Session
+from client.state import MemoryStore, Store
+from client.tasks import TaskLearner, build_learner
+from common.config import RunConfig, Scalar, parse
+from common.models import build_model, parameters
+from common.tasks.traffic_demo import demo_measures
+from common.tasks.vocabularies import Names
+from deploy.simulation import InProcessGrid
+from server.events import Result
+from server.run import run
+
+MEASURES = demo_measures()
+MONDAY = "2024-01-01T00:00"
+HISTORY, HORIZON = 9, 3
+QUICK: Mapping[str, Scalar] = {
+    "task": "traffic",
+    "run-id": "toy",
+    "rounds": 2,
+    "federation.min-clients": 1,
+    "federation.wait": 0.1,
+    "tasks.traffic.history": HISTORY,
+    "tasks.traffic.horizon": HORIZON,
+    "tasks.traffic.hidden": 2,
+    "tasks.traffic.batch": 4,
+}
+
+
+def sensor(number: int, days: int = 22, start: str = MONDAY, variables: int = 1) -> Series:
+    """Readings with the shape of a day, a level and noise of the sensor's own; no two readings are equal."""
+    rng = np.random.default_rng([7, number])
+    hours = np.arange(24 * days)[:, None]
+    values = rng.uniform(200, 900) * (1.5 + np.sin(2 * np.pi * (hours + 3 * number) / 24))
+    values = values + rng.normal(0, 40, (len(hours), variables))
+    return Series(f"road-{number}", np.datetime64(start, "m"), values, np.ones(values.shape, bool))
+
+
+def sensors(count: int, days: int = 22) -> tuple[Series, ...]:
+    return tuple(sensor(number, days) for number in range(count))
+
+
+def road_config(method: str = "fedavg", **options: Scalar) -> RunConfig:
+    """A configuration; `lr=0.1` is an option of the method, `tasks__traffic__hidden=4` a dotted key."""
+    flat: dict[str, Scalar] = {**QUICK, "method": method, f"algorithm.{method}.local-steps": 2}
+    for name, value in options.items():
+        key = name.replace("__", ".").replace("_", "-")
+        top = "." in key or key in ("rounds", "seed", "model", "evaluate-every", "resume", "run-id")
+        flat[key if top else f"algorithm.{method}.{key}"] = value
+    return parse(flat)
+
+
+def world(config: RunConfig) -> dict[str, np.ndarray]:
+    """The model a run starts from."""
+    return parameters(build_model(config, MEASURES))
+
+
+def session(name: str, series: tuple[Series, ...], store: Store | None = None, policy: Policy | None = None) -> Session:
+    def learner(config: RunConfig, vocabulary: Names) -> TaskLearner:
+        return build_learner(config, Dataset(series, MEASURES))
+
+    return Session(name, learner, store or MemoryStore(), policy or Policy())
+
+
+def in_process(config: RunConfig, stores: list[Store], runs: Path, grid: type[InProcessGrid] = InProcessGrid) -> Result:
+    """A run with one client a store, client k having sensor k."""
+    sessions = {k + 1: session(f"client-{k}", (sensor(k),), store) for k, store in enumerate(stores)}
+    return run(grid(sessions, 1), config, runs)
