@@ -103,7 +103,9 @@ class RunConfig(Options):
     @model_validator(mode="after")
     def _properties_are_inferred(self) -> Self:
         if self.method == "fedstl" and self.task != "traffic":
-            raise ValueError(f"fedstl clusters clients by what their time series obey; task '{self.task}' has none, say task=traffic")
+            raise ValueError(
+                f"fedstl clusters clients by what their time series obey; task '{self.task}' has none, say task=traffic"
+            )
         return self
 
     @model_validator(mode="after")

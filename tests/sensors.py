@@ -1,9 +1,10 @@
 """Road sensors small enough to train in milliseconds, and runs of them."""
 
-from collections.abc import Mapping
-from pathlib import Path
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeVar
 
 import numpy as np
+from flwr.app import Message
 
 from client.data.traffic.series import Dataset, Series
 from client.policy import Policy
@@ -14,10 +15,12 @@ from common.config import RunConfig, Scalar, parse
 from common.models import build_model, parameters
 from common.tasks.traffic_demo import demo_measures
 from common.tasks.vocabularies import Names
+from common.wire.codec import decode
+from common.wire.messages import Payload
 from deploy.simulation import InProcessGrid
-from server.events import Result
-from server.run import run
 
+G = TypeVar("G", bound=InProcessGrid)
+P = TypeVar("P", bound=Payload)
 MEASURES = demo_measures()
 MONDAY = "2024-01-01T00:00"
 HISTORY, HORIZON = 9, 3
@@ -69,7 +72,36 @@ def session(name: str, series: tuple[Series, ...], store: Store | None = None, p
     return Session(name, learner, store or MemoryStore(), policy or Policy())
 
 
-def in_process(config: RunConfig, stores: list[Store], runs: Path, grid: type[InProcessGrid] = InProcessGrid) -> Result:
-    """A run with one client a store, client k having sensor k."""
-    sessions = {k + 1: session(f"client-{k}", (sensor(k),), store) for k, store in enumerate(stores)}
-    return run(grid(sessions, 1), config, runs)
+class Listening(InProcessGrid):
+    """Keeps every message there was, both ways."""
+
+    def __init__(self, sessions: Mapping[int, Session], together: int = 1) -> None:
+        super().__init__(sessions, together)
+        self.asked: list[Message] = []
+        self.answered: list[Message] = []
+
+    def push_messages(self, messages: Iterable[Message]) -> list[str]:
+        messages = list(messages)
+        self.asked += messages
+        return super().push_messages(messages)
+
+    def _keep(self, replies: Iterable[Message]) -> None:
+        replies = list(replies)
+        self.answered += replies
+        super()._keep(replies)
+
+
+def road_grid(stores: Sequence[Store], kind: type[G]) -> G:
+    """A federation with one client a store, client k having sensor k."""
+    return kind({k + 1: session(f"client-{k}", (sensor(k),), store) for k, store in enumerate(stores)}, 1)
+
+
+def heard(grid: Listening, kind: type[P]) -> list[tuple[str, P]]:
+    """All payloads of a kind that travelled, each with the name of the client it went to or came from."""
+    found = []
+    for message in (*grid.asked, *grid.answered):
+        if message.has_content() and message.content["fedloom"]["wire.payload"] == kind.__name__:  # type: ignore[index]
+            asked = message.metadata.src_node_id in (0, 1) and message in grid.asked
+            node = message.metadata.dst_node_id if asked else message.metadata.src_node_id
+            found.append((f"client-{node - 1}", decode(kind, message.content)))
+    return found

@@ -13,9 +13,10 @@ from pathlib import Path
 import torch
 
 from benchmarks.traffic.experiments import EXPERIMENTS
+from benchmarks.traffic.faults import faults
 from benchmarks.traffic.sets import SETTINGS
 from benchmarks.traffic.study import Bench
-from benchmarks.traffic.table import page, section
+from benchmarks.traffic.table import broken_sensors, page, section
 
 ROOT = Path(__file__).resolve().parents[2]
 DATA = Path(os.environ.get("FEDLOOM_SHARED_DATA", ROOT.parent / "shared" / "data"))
@@ -34,6 +35,8 @@ def main() -> None:
             known = [bench.row(one, range(options.seeds)) for one in EXPERIMENTS if one.key in options.only]
             lines = {kind: bench.ridge(kind) for kind in ("paper", "calibrated")}
             sections.append(section(setting, [row for row in known if row.seeds], lines))
+            if not options.table_only or (options.cache / f"{setting.key}-faults").is_dir():
+                sections.append(broken_sensors(faults(setting, options.data, options.cache)))
             rows[setting.key] = {row.key: row.seeds for row in known}
     command = shlex.join(["python", "-m", "benchmarks.traffic", *sys.argv[1:]])
     made = datetime.now(UTC).isoformat(timespec="seconds")
@@ -43,7 +46,9 @@ def main() -> None:
         document = {"command": command, "made": made, "versions": versions, "sets": rows}
         (options.out / "traffic.json").write_text(json.dumps(document, indent=1) + "\n", "utf-8")
         named = ", ".join(f"{name} {number}" for name, number in versions.items())
-        made_by = f"Made by `{command}` at {made}, not edited by hand. {named}; {os.cpu_count()} shared cores, one thread a run."
+        made_by = (
+            f"Made by `{command}` at {made}, not edited by hand. {named}; {os.cpu_count()} shared cores, one thread."
+        )
         (options.out / "traffic.md").write_text(page(made_by, sections), "utf-8")
 
 

@@ -52,6 +52,8 @@ class Experiment:
 
 
 LOGIC: Settings = {"property-weight": 1.0}
+SPLIT: Settings = {"local-steps": 12, "cluster-steps": 4}
+"""Sixteen steps in all, in two exchanges."""
 GENTLE: Settings = {"optimizer": "sgd", "lr": 0.1, "clip-norm": 1.0}
 """Rates of the default model, whose start is already good."""
 
@@ -63,14 +65,12 @@ EXPERIMENTS = (
     Experiment("fedrep-logic", "FedPer, λ = 1", "fedrep", task=LOGIC),
     Experiment("ditto", "Ditto, λ 1", "ditto"),
     Experiment("ifca", "IFCA, 5 clusters", "ifca"),
-    Experiment(
-        "fedstl", "**FedSTL**, 5 clusters, λ = 1, 12 + 4 steps", "fedstl", {"local-steps": 12}, LOGIC, exchanges=2
-    ),
+    Experiment("fedstl", "**FedSTL**, 5 clusters, λ = 1, 12 + 4 steps", "fedstl", SPLIT, LOGIC, exchanges=2),
     Experiment(
         "fedstl-one",
         "FedSTL, 1 cluster, λ = 1, 12 + 4",
         "fedstl",
-        {"local-steps": 12, "clusters": 1},
+        {**SPLIT, "clusters": 1},
         LOGIC,
         exchanges=2,
     ),

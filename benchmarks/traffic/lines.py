@@ -1,4 +1,4 @@
-"""The line that needs a federation but no network: ridge regression of a day on the five before, of what profiles leave over."""
+"""The line that needs a federation but no network: ridge regression of a day's departures from the profile on five days'."""
 
 from collections.abc import Sequence
 
@@ -14,12 +14,8 @@ RIDGE = 10.0
 
 def ridge_row(sensors: Sequence[Sensor], options: TrafficOptions) -> dict[str, float]:
     """Metrics, mean over sensors, of profile + ridge fitted on Gram matrices summed over all clients (one exchange)."""
-    gram, moment = None, None
-    for sensor in sensors:
-        x, y = _rows(sensor, sensor.train, options)
-        gram = x.T @ x if gram is None else gram + x.T @ x
-        moment = x.T @ y if moment is None else moment + x.T @ y
-    assert gram is not None and moment is not None
+    rows = [_rows(sensor, sensor.train, options) for sensor in sensors]
+    gram, moment = np.sum([x.T @ x for x, _ in rows], axis=0), np.sum([x.T @ y for x, y in rows], axis=0)
     weights = np.linalg.solve(gram + RIDGE * np.eye(len(gram)), moment)
     measured = [_measured(sensor, weights, options) for sensor in sensors if len(sensor.test)]
     return {name: float(np.mean([row[name] for row in measured])) for name in measured[0]}

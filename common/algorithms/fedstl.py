@@ -14,13 +14,13 @@ class FedSTL(Clustered):
 
     lr: float = Field(0.1, gt=0)
 
-    local_steps: int = Field(16, ge=1)
+    local_steps: int = Field(8, ge=1)
 
     clip_norm: float = Field(1.0, ge=0)
 
     weighting: Literal["uniform", "examples"] = "examples"
 
-    cluster_steps: int = Field(4, ge=0)
+    cluster_steps: int = Field(2, ge=0)
     """κ, further steps of the shared layers under the cluster's property φ_j, made by the members in a second exchange;
     0 leaves it out and halves the uploads."""
 

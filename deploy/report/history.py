@@ -45,9 +45,25 @@ class History:
         return f"{self.config.get('method', '?')} on {self.config.get('task', '?')}"
 
     def series(self, key: str) -> tuple[list[int], list[float]]:
-        """Rounds and values of an evaluation metric."""
+        """Rounds and values of an evaluation metric; without the last round's, where it was measured on other data."""
         found = [(r.round, r.metrics[key]) for r in self.rounds if key in r.metrics]
+        found = found[:-1] if self.tested and len(found) > 1 else found
         return [x for x, _ in found], [y for _, y in found]
+
+    @property
+    def tested(self) -> bool:
+        """Whether the last round was measured on test data, and those before it on validation data."""
+        share = self.config.get(f"tasks.{self.config.get('task')}.validation-share", 0)
+        return bool(share and self.rounds and self.rounds[-1].round == self.config.get("rounds"))
+
+    @property
+    def clusters(self) -> dict[str, list[tuple[int, int]]]:
+        """Client -> (round, the cluster it was in), in order; empty for methods with one model."""
+        found: dict[str, list[tuple[int, int]]] = {}
+        for r in self.rounds:
+            for client, cluster in r.clusters.items():
+                found.setdefault(client, []).append((r.round, cluster))
+        return found
 
 
 def read(path: Path) -> History:

@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import Literal
 
 from deploy.report.known import EXAMPLES as EXAMPLES
-from deploy.report.known import KNOWN, Measure
+from deploy.report.known import KNOWN
+from deploy.report.known import Measure as Measure
 
 _KNOWN = {measure.key: measure for measure in KNOWN}
 _HEADLINE_CUT = "20"  # of several cut-offs of one family, the one that stands for it

@@ -8,16 +8,16 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader
 
-from deploy.report import words
+from deploy.report import forecasts, words
 from deploy.report.again import command
 from deploy.report.figures import MEDIAN_RATE, client_spread, hit_rates, metric_curves, per_round, step_rates
 from deploy.report.history import History, absences, client_values, read
-from deploy.report.measures import EXAMPLES, Measure, curve, headlines, in_order, text
+from deploy.report.measures import EXAMPLES, Measure, brief, curve, headlines, in_order, text
+from deploy.report.sections import ARROW, Section, figure, figure_of, section, table
 from server.events import Result, Round
 
 HERE = Path(__file__).parent
 MOST_CLIENTS = 200  # in a table of one row each
-_ARROW = {"lower": "↓", "higher": "↑", "": ""}
 _QUANTITIES: tuple[tuple[str, str, Callable[[Round], float]], ...] = (
     ("Seconds", "From sending the model to having its successor.", lambda r: r.seconds),
     ("Clients answered, %", "Of those asked in the round.", lambda r: 100 * r.answered / max(r.asked, 1)),
@@ -31,7 +31,6 @@ _TOTALS: tuple[tuple[str, Callable[[Result], str]], ...] = (
     ("To the clients", lambda r: words.size(r.bytes_down)),
     ("From the clients", lambda r: words.size(r.bytes_up)),
 )
-Section = dict[str, Any]
 
 
 def page(runs: Sequence[Path]) -> str:
@@ -70,15 +69,16 @@ def _labelled(histories: Sequence[History]) -> list[tuple[str, History]]:
 
 def _cards(history: History) -> list[dict[str, Any]]:
     best = history.result.best if history.result else None
+    which = "the best on validation data" if history.tested else "the best"
     cards: list[dict[str, Any]] = []
-    for m in in_order(history.final):
+    for m in brief(history.final):
         value = text(m, history.final[m.key])
         top = text(m, best.metrics[m.key]) if best and m.key in best.metrics else value
         cards.append(
-            {"label": m.label, "arrow": _ARROW[m.better], "better": m.better, "value": value, "meaning": m.meaning}
+            {"label": m.label, "arrow": ARROW[m.better], "better": m.better, "value": value, "meaning": m.meaning}
             | {
                 "headline": m.headline,
-                "best": f"{top} in round {best.round}, the best" if best and top != value else "",
+                "best": f"{top} in round {best.round}, {which}" if best and top != value else "",
             }
         )
     return cards
@@ -91,7 +91,7 @@ def _comparison(histories: Sequence[History]) -> list[dict[str, Any]]:
         known = [value for value in values if value is not None and not math.isnan(value)]
         best = {"lower": min, "higher": max}[m.better](known) if m.better and known else None
         cells = [{"text": text(m, value), "best": value is not None and value == best} for value in values]
-        rows.append({"label": m.label, "arrow": _ARROW[m.better], "meaning": m.meaning, "cells": cells})
+        rows.append({"label": m.label, "arrow": ARROW[m.better], "meaning": m.meaning, "cells": cells})
     return rows + [_plain_row(label, value, histories) for label, value in _TOTALS]
 
 
@@ -101,10 +101,17 @@ def _plain_row(label: str, value: Callable[[Result], str], histories: Sequence[H
 
 
 def _learning(histories: Sequence[History]) -> Section:
-    measures = headlines(key for history in histories for r in history.rounds for key in r.metrics)
-    figures = [_figure(m, metric_curves(histories, m), _curve_caption(m)) for m in measures]
+    measures = headlines({key for history in histories for r in history.rounds for key in r.metrics} - _told(histories))
+    figures = [figure_of(m, metric_curves(histories, m), _curve_caption(m)) for m in measures]
     note = "The global model after each round; a dot marks its best."
-    return _section("Learning", note, figures)
+    if any(history.tested for history in histories):
+        note += " On validation data: the last round's, measured on test data, is the result."
+    return section("Learning", note, figures)
+
+
+def _told(histories: Sequence[History]) -> frozenset[str]:
+    """Metrics that sections of their own show."""
+    return forecasts.TOLD if forecasts.is_forecaster(histories) else frozenset()
 
 
 def _curve_caption(m: Measure) -> str:
@@ -116,13 +123,11 @@ def _lists(histories: Sequence[History]) -> Section:
     if len(cuts) < 3:
         return {}
     caption = "Share of held-out truth among the first N suggestions."
-    figure = {"title": "Hit rate at N", "arrow": "↑", "svg": hit_rates(histories), "caption": caption}
+    rates = figure("Hit rate at N", "higher", hit_rates(histories), caption)
     rows = [[f"the first {n}", *(_percent(curve(history.final).get(n)) for history in histories)] for n in cuts]
     header = ["Of what is true, a person sees among", *_labels(histories)]
-    aside = {"kind": "numbers", "header": header, "rows": rows}
-    return _section("How long a list must be", "The final model, for lists of different lengths.", [figure]) | {
-        "aside": aside
-    }
+    lists = section("How long a list must be", "The final model, for lists of different lengths.", [rates])
+    return lists | {"aside": table("", header, rows)}
 
 
 def _percent(share: float | None) -> str:
@@ -132,11 +137,11 @@ def _percent(share: float | None) -> str:
 def _clients(histories: Sequence[History]) -> Section:
     keys = {key for h in histories if h.result for client in h.result.clients.values() for key in client.metrics}
     figures = []
-    for m in [*headlines(keys - {"loss"}), EXAMPLES]:
+    for m in [*headlines(keys - {"loss"} - _told(histories)), EXAMPLES]:
         if any(client_values(history, m) for history in histories):
-            figures.append(_figure(m, client_spread(histories, m), m.meaning))
+            figures.append(figure_of(m, client_spread(histories, m), m.meaning))
     note = "The final model on each client's own data: an average can hide who gains nothing. Dashed: the median."
-    return _section("Clients", note, figures, _client_table(histories[0]) if len(histories) == 1 else None)
+    return section("Clients", note, figures, _client_table(histories[0]) if len(histories) == 1 else None)
 
 
 def _client_table(history: History) -> dict[str, Any] | None:
@@ -148,31 +153,31 @@ def _client_table(history: History) -> dict[str, Any] | None:
         [name, f"{c.examples:,}", *(text(m, c.metrics.get(m.key)) for m in measures)] for name, c in clients.items()
     ]
     header = ["Client", "Examples", *(m.short for m in measures)]
-    return {"title": f"All {len(clients)} clients", "kind": "numbers", "header": header, "rows": rows}
+    return table(f"All {len(clients)} clients", header, rows)
 
 
 def _step(histories: Sequence[History]) -> Section:
     if not any(MEDIAN_RATE in r.server for history in histories for r in history.rounds):
         return {}
     caption = "Line: the median parameter. Band: nine tenths of all parameters."
-    figure = {"title": "Step size", "arrow": "", "svg": step_rates(histories), "caption": caption}
+    rates = figure("Step size", "", step_rates(histories), caption)
     note = (
         "How far the server moves a parameter by unit of momentum, η/(√v + τ): wide apart where updates differ in size."
     )
-    return _section("Server step", note, [figure])
+    return section("Server step", note, [rates])
 
 
 def _rounds(histories: Sequence[History]) -> Section:
     if not any(history.rounds for history in histories):
         return {}
     figures = [
-        {"title": title, "arrow": "", "caption": caption, "svg": per_round(histories, f"{title} per round", value)}
+        figure(title, "", per_round(histories, f"{title} per round", value), caption)
         for title, caption, value in _QUANTITIES
     ]
     rows = [[*absence, label] for label, history in _labelled(histories) for absence in absences(history.rounds)]
     header = ["Client", "Why its work did not count", "Rounds", "Run"]
-    table = {"title": f"{len(rows)} absences", "kind": "words", "header": header, "rows": rows} if rows else None
-    return _section("Rounds", "What each round took.", figures, table)
+    gone = table(f"{len(rows)} absences", header, rows, "words") if rows else None
+    return section("Rounds", "What each round took.", figures, gone)
 
 
 def _settings(histories: Sequence[History]) -> list[dict[str, Any]]:
@@ -189,12 +194,4 @@ def _again(history: History) -> dict[str, Any]:
     return {"command": command(history), "facts": facts}
 
 
-def _figure(m: Measure, svg: str, caption: str) -> dict[str, str]:
-    return {"title": m.label, "arrow": _ARROW[m.better], "svg": svg, "caption": caption}
-
-
-def _section(title: str, note: str, figures: list[dict[str, str]], table: dict[str, Any] | None = None) -> Section:
-    return {"title": title, "note": note, "figures": figures, "table": table} if figures else {}
-
-
-_SECTIONS = (_learning, _lists, _clients, _step, _rounds)
+_SECTIONS = (_learning, forecasts.learning, _lists, forecasts.teaching, forecasts.clusters, _clients, _step, _rounds)

@@ -38,7 +38,7 @@ class ClockRange:
         low: Lower bound.
         high: Upper bound.
         digits: Digits after the point that are worth telling.
-        positive: Whether the variable never read less than nothing, so that a negative bound says nothing.
+        positive: Whether the variable never read less than nothing, so that a lower bound of 0 or less says nothing.
     """
 
     days: str
@@ -71,9 +71,9 @@ class ClockRange:
 
     def _stays(self) -> str:
         low, high = number(self.low, self.digits), number(self.high, self.digits)
-        if self.positive and self.low < 0:
-            return f"does not exceed {high}"
-        return f"stays at {low}" if self.low == self.high else f"stays within {low} and {high}"
+        if self.low == self.high:
+            return f"stays at {low}"
+        return f"does not exceed {high}" if self.positive and self.low <= 0 else f"stays within {low} and {high}"
 
 
 def as_lines(sensor: Sensor, measures: Measures, options: TrafficOptions) -> list[str]:

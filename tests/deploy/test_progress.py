@@ -36,6 +36,20 @@ def test_a_round_as_a_line() -> None:
     assert round_line(ROUND).plain == LINE
 
 
+def test_a_forecaster_s_round_as_a_line() -> None:
+    extra = {
+        "cluster_loss": 1.0,
+        "cluster_mse": 1.0,
+        "cluster_teacher_mse": 1.0,
+        "profile_mse": 1.0,
+        "property_width": 1.0,
+    }
+    truth = {"truth_rho_trace": 0.9, "truth_rho_point": 0.9, "rho_point": 0.9, "teacher_rho_trace": 1.0}
+    metrics = {**extra, **truth, "loss": 0.3, "mse": 0.25, "teacher_mse": 0.2375, "rho_trace": 0.5}
+    line = round_line(Round(**vars(ROUND) | {"metrics": metrics})).plain
+    assert line.startswith("round  12/100  loss 0.213  mse 0.2500  teacher mse 0.2375  ρ.trace 0.500   0.42 s")
+
+
 def test_a_round_that_was_not_evaluated_or_diverged() -> None:
     line = round_line(
         Round(round=1, rounds=9, loss=math.nan, seconds=2, answered=1, asked=1, bytes_down=0, bytes_up=0)

@@ -48,6 +48,25 @@ def test_plain_lines() -> None:
     ]
 
 
+def test_a_forecaster_s_table_is_short() -> None:
+    shown = "mse cluster_mse teacher_mse profile_mse last_week_mse rho_point rho_trace truth_rho_trace property_width"
+    more = ("loss", "rho_window", "truth_rho_point", "teacher_rho_trace", "cluster_rho_trace", "cluster_teacher_mse")
+    metrics = dict.fromkeys([*more, *shown.split()], 0.5)
+    lines = summary_lines(replace(RESULT, task="traffic", metrics=metrics, best=None), None)
+    assert [line.split("  ")[0] for line in lines[2:11]] == [
+        "Mean squared error ↓",
+        "Mean squared error, cluster model ↓",
+        "Mean squared error, teacher ↓",
+        "Mean squared error of the profile ↓",
+        "Mean squared error of last week ↓",
+        "Rule satisfaction, points ↑",
+        "Rule satisfaction, traces ↑",
+        "Rule satisfaction, traces, the truth itself",
+        "Width of the property",
+    ]
+    assert lines[11].startswith("time")
+
+
 def test_a_failed_run_without_anything() -> None:
     failed = replace(
         RESULT, status="failed", reason="no client came", metrics={}, best=None, clients={}, model_sha256=""

