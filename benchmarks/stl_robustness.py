@@ -30,7 +30,7 @@ from common.logic.semantics import robustness
 from common.logic.templates import windows
 
 sys.modules["typing.io"] = typing  # rtamt's antlr4 imports TextIO from there, a name that Python 3.12 has no more
-import rtamt
+import rtamt  # noqa: E402
 
 NAMES = ("x", "y")
 STEPS = 24

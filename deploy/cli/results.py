@@ -16,6 +16,7 @@ from common.config import parse
 from common.errors import ConfigError, DataError
 from common.tasks.rules import Catalogue
 from common.tasks.sessions import Clicks, Items
+from common.tasks.traffic import Measures
 from common.tasks.vocabularies import vocabulary_of
 from deploy.cli import options as o
 from server.artifacts import RunDirectory
@@ -30,6 +31,7 @@ P = TypeVar("P")
 def recommend(
     user: Annotated[str, typer.Option(help="Who it is for, as named in the data; default: the first.")] = "",
     data: o.Data = "demo",
+    test: o.Test = "",
     session: Annotated[str, typer.Option(help="Clicks so far, item names separated by commas.")] = "",
     top: Annotated[int, typer.Option(min=1, help="How many.")] = 10,
     run: Annotated[str, typer.Option(help="The finished run; default: the newest completed one.")] = "",
@@ -39,7 +41,7 @@ def recommend(
 
     Nothing leaves this machine.
     """
-    from client.data.parts import read_all  # torch takes seconds; --help need not wait for it
+    from client.data.parts import read_all, with_test  # torch takes seconds; --help need not wait for it
     from client.next_items import next_items
     from client.recommend import recommend as rules_to_add
 
@@ -47,7 +49,7 @@ def recommend(
     config = parse(o.flat(folder.config()))
     names = vocabulary_of(config.task, folder.catalogue())
     model, _ = folder.load_model()
-    match read_all(config.task, data, known=names), names:
+    match read_all(config.task, with_test(config.task, data, test), known=names), names:
         case Homes() as homes, Catalogue():
             home = _person(user, {home.user: home for home in homes.homes}, data)
             found: Sequence[Recommendation | NextItem] = rules_to_add(config, names, model, home, top)
@@ -57,6 +59,8 @@ def recommend(
             earlier, clicks = _session(session, visitor, names)
             found = next_items(config, names, model, clicks, earlier, top)
             title, what = f"{visitor.name} after {names.items[clicks[-1]]}", "item"
+        case _, Measures():
+            raise ConfigError(f"run '{folder.path.name}' forecasts readings; ask it with fedloom forecast")
         case _:
             raise ConfigError(f"run '{folder.path.name}' and its vocabulary are of different tasks")
     if json:

@@ -8,7 +8,7 @@ from client.data.sessions.log import CASE, TRAIN, Log, log_of_sessions
 from common.errors import DataError
 
 
-def read_lines(path: Path, part: int = TRAIN) -> Log:
+def read_lines(path: Path) -> Log:
     """One session a line, item ids separated by commas or blanks, blank lines skipped; nobody's in particular.
 
     Raises:
@@ -18,7 +18,7 @@ def read_lines(path: Path, part: int = TRAIN) -> Log:
         sessions = [split_items(line) for line in file if line.strip()]
     if not sessions:
         raise DataError("the file is empty; write one session a line, item ids separated by blanks", path)
-    return log_of_sessions(sessions, part)
+    return log_of_sessions(sessions, TRAIN)
 
 
 def read_pairs(path: Path) -> Log:

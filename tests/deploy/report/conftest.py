@@ -125,27 +125,23 @@ def _client(finals: dict[str, float], rng: np.random.Generator) -> Client:
 
 def make_forecasts(root: Path, run_id: str, method: str = "fedstl", rounds: int = 8, clients: int = 6) -> Path:
     """A traffic run: client k begins in cluster k mod 3, the odd ones move to cluster 1 in round 4; the last round is test."""
-    path = make_run(root, run_id, method, rounds, clients, status="running")
     run, names = RunDirectory(root, run_id), [f"client-{k}" for k in range(clients)]
     options = {"method": method, "task": "traffic", "rounds": rounds, "tasks.traffic.validation-share": 0.1}
-    (path / "config.toml").unlink()
-    (path / "metrics.jsonl").unlink()
     run.create(options, {"variables": ["volume"]})
     for r in range(1, rounds + 1):
         groups = {name: 1 if k % 2 and r >= 4 else k % 3 for k, name in enumerate(names)} if method == "fedstl" else {}
         one = _round(r, rounds, names, 0.9, np.random.default_rng(r))
-        run.append(replace(one, metrics=_forecasts(1 / r if r < rounds else 5.0, method), clusters=groups))
+        run.append(replace(one, metrics=_forecasts(1 / r if r < rounds else 50.0, method), clusters=groups))
     finals = {name: Client(examples=k + 1, metrics=_forecasts(0.1 * (k + 1), method)) for k, name in enumerate(names)}
-    result = RunDirectory(root, run_id)
     about = {"run": run_id, "method": method, "task": "traffic", "model": "default", "seed": 0}
-    result.write_result(
+    run.write_result(
         Result(
             **about,  # type: ignore[arg-type]
             rounds=rounds,
             rounds_done=rounds,
             status="completed",
-            metrics=_forecasts(5.0, method),
-            best=Best(round=rounds - 1, metrics=_forecasts(1 / (rounds - 1), method)),
+            metrics=_forecasts(50.0, method),
+            best=Best(round=rounds - 1, metrics=_forecasts(1 / max(rounds - 1, 1), method)),
             clients=finals,
             seconds=9.0,
             bytes_down=1,
@@ -155,7 +151,7 @@ def make_forecasts(root: Path, run_id: str, method: str = "fedstl", rounds: int 
             versions={},
         )
     )
-    return path
+    return run.path
 
 
 def _forecasts(mse: float, method: str) -> dict[str, float]:
