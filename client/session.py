@@ -33,6 +33,9 @@ from common.wire.rows import compress_reply
 ENROLMENT, MODEL = "enrolment.json", "model.safetensors"
 """Documents a client keeps of each run: what it enrolled in, and the finished model."""
 
+TIE = 1e-6
+"""Weight of the training loss where models are judged by L_p: it decides between models that obey alike."""
+
 BuildLearner = Callable[[RunConfig, Names], TaskLearner]
 
 
@@ -82,15 +85,15 @@ class Session:
         """How well each of several models suits this client's data, and its property's parameters."""
         enrolled = self._find(request.enrolment)
         learner, memory, template = enrolled.learner, self.store.load(enrolled.run), parameters(enrolled.learner.module)
+        obeys = request.criterion == "property"
         losses = {}
         for key in sorted({name.partition("/")[0] for name in request.models}):
             model = group(key, request.models)
             check_like(model, template, f"model {key}")
             shared = evaluated(enrolled.config.chosen, model, memory).popitem()[1]
-            losses[key] = (
-                learner.violation(shared) if request.criterion == "property" else training_loss(learner, shared)
-            )
-        return AssignReply(request.round, losses, learner.property() if request.criterion == "property" else {})
+            loss = training_loss(learner, shared)
+            losses[key] = learner.violation(shared) + TIE * loss if obeys else loss
+        return AssignReply(request.round, losses, learner.property() if obeys else {})
 
     def train(self, request: TrainRequest) -> TrainReply:
         """One round of local training."""

@@ -14,8 +14,7 @@ from server.enrolment import Enrolment
 from server.evaluation import Evaluation
 from server.events import Best, Client, Finish, Metrics, Privacy, Result, Round, Start
 from server.grid import Exchange
-from server.state import RunState
-from server.strategies.round import Trained
+from server.state import RunState, Trained
 
 UNPROTECTED = Privacy(
     unit="none",

@@ -25,3 +25,17 @@ class RunState:
         return replace(
             self, round=number, model=model, memory=memory, counted={**self.counted, **dict.fromkeys(clients, number)}
         )
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A finished training step of a round, for the journal."""
+
+    state: RunState
+    loss: float
+    rejected: dict[str, str]
+    """Client -> why its reply was left out."""
+    server: dict[str, float] = field(default_factory=dict)
+    """The strategy's own numbers."""
+    groups: dict[str, int] = field(default_factory=dict)
+    """Client -> cluster, in methods that keep several models."""

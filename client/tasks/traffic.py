@@ -63,7 +63,7 @@ class TrafficLearner:
         return {"rows": torch.randint(max(self.examples, 1), shape, generator=generator)}
 
     def loss(self, params: Tensors, batch: Tensors, noise: Tensors) -> Tensor:
-        """F_i = MSE(Y, Ŷ) + λ·L_p(φ_i, Ŷ), L_p the mean distance to the closest forecast that obeys; filled gaps do not count."""
+        """F_i = MSE(Y, Ŷ) + λ·L_p(φ_i, Ŷ), L_p the distance to the closest forecast that obeys; filled gaps do not count."""
         first = batch["starts"][noise["rows"]]
         forecast, target = self._forecast(params, batch, first), first.unsqueeze(1) + torch.arange(self.options.horizon)
         seen = batch["seen"][target]

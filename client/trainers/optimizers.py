@@ -61,7 +61,7 @@ def clip(direction: Tensors, largest: float) -> Tensors:
     """Scale each client's gradient to a Euclidean norm of at most `largest`; 0 clips nothing."""
     if largest == 0:
         return direction
-    squares = [g.flatten(1).square().sum(1) for g in direction.values()]
+    squares = [direction[n].flatten(1).square().sum(1) for n in sorted(direction)]  # a decoded model's order is any
     norms = torch.stack(squares).sum(0).sqrt()
     factor = torch.clamp(largest / norms.clamp(min=torch.finfo(norms.dtype).tiny), max=1.0)
     return {n: g * per_client(factor, g) for n, g in direction.items()}

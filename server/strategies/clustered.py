@@ -29,7 +29,7 @@ class ClusteredStrategy(RoundStrategy):
     def __init__(self, algorithm: Clustered, **parts: Any) -> None:
         super().__init__(**parts)
         self.options = algorithm
-        if not self.state.round:
+        if not group("0", self.state.model):  # a run that is resumed has its K models already
             model = apart(self.state.model, algorithm.clusters, algorithm.spread, self.config.seed)
             self.state = replace(self.state, model=model)
 

@@ -1,12 +1,14 @@
 """Training replies: which of them can be used, and their mean."""
 
 import math
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from flwr.app import Message, RecordDict
 
 from common.arrays import Arrays, check_like
 from common.errors import WireError
+from common.wire.codec import decode
 from common.wire.messages import AssignReply, TrainReply
 from server.aggregation import normalised
 
@@ -67,6 +69,21 @@ def mean_update(replies: list[Reply]) -> Arrays:
     return normalised.mean_update(
         [r.train.update for r in replies], [r.train.steps for r in replies], [r.weight for r in replies]
     )
+
+
+def sort_out(
+    messages: Iterable[Message], name_of: Callable[[int], str], accept: Callable[[str, TrainReply], Reply]
+) -> tuple[list[Reply], dict[int, str]]:
+    """Replies that `accept` takes, in the order of names, and node -> reason for the others."""
+    usable: list[Reply] = []
+    failed: dict[int, str] = {}
+    for message in messages:
+        node = message.metadata.src_node_id
+        try:
+            usable.append(accept(name_of(node), decode(TrainReply, content_of(message))))
+        except WireError as error:
+            failed[node] = str(error)
+    return sorted(usable, key=lambda reply: reply.client), failed
 
 
 def content_of(message: Message) -> RecordDict:

@@ -6,7 +6,6 @@ A paper's strategy overrides `update`, and `shared` if it broadcasts more than t
 import logging
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 
 from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord, RecordDict
 from flwr.serverapp import Grid
@@ -23,24 +22,10 @@ from server.enrolment import Enrolment
 from server.evaluation import Evaluation, summarise
 from server.roster import Client
 from server.selection.uniform import cohort
-from server.state import RunState
-from server.strategies.replies import Reply, Terms, check, content_of
+from server.state import RunState, Trained
+from server.strategies.replies import Reply, Terms, check, content_of, sort_out
 
 log = logging.getLogger("fedloom.server")
-
-
-@dataclass(frozen=True)
-class Trained:
-    """A finished training step of a round, for the journal."""
-
-    state: RunState
-    loss: float
-    rejected: dict[str, str]
-    """Client -> why its reply was left out."""
-    server: dict[str, float] = field(default_factory=dict)
-    """The strategy's own numbers."""
-    groups: dict[str, int] = field(default_factory=dict)
-    """Client -> cluster, in methods that keep several models."""
 
 
 Ask = Callable[[list[Message]], Iterable[Message]]
@@ -204,16 +189,12 @@ class RoundStrategy(Strategy):
 
     def _sort(self, messages: Iterable[Message], phase: str = LOCAL) -> tuple[list[Reply], dict[str, str]]:
         """Usable replies in the order of names, and why the others are not; who failed is invited anew next round."""
-        usable, rejected = [], {}
-        for message in messages:
-            node = message.metadata.src_node_id
-            name = self.enrolment.roster.name(node)
-            try:
-                usable.append(self._checked(name, decode(TrainReply, content_of(message)), phase))
-            except WireError as error:
-                rejected[name] = str(error)
-                self.enrolment.roster.forget(node)
-        return sorted(usable, key=lambda reply: reply.client), rejected
+        roster = self.enrolment.roster
+        usable, failed = sort_out(messages, roster.name, lambda name, reply: self._checked(name, reply, phase))
+        rejected = {roster.name(node): reason for node, reason in failed.items()}
+        for node in failed:
+            roster.forget(node)
+        return usable, rejected
 
     def _checked(self, name: str, reply: TrainReply, phase: str) -> Reply:
         chosen, wanted = self.config.chosen, self.wanted(self.model_for(name))

@@ -9,6 +9,7 @@ import torch
 
 from client.cohort import Member, evaluated, train
 from client.state import MemoryStore
+from client.tasks.traffic import TrafficLearner
 from common.algorithms import Algorithm, Ditto, FedAvg, FedRep, FedSTL, Local
 from common.arrays import Arrays, sha256
 from common.config import Scalar
@@ -109,6 +110,19 @@ def test_the_cluster_s_epochs_move_shared_layers_only_and_leave_no_trace() -> No
     assert (reply.steps, reply.update.keys()) == (4, {"encoder.w"})
     np.testing.assert_allclose(reply.update["encoder.w"], (start - descended(start, [ENCODER] * 4))[ENCODER])
     assert local.store.load("toy") is memory
+
+
+def test_a_model_whose_layers_arrive_in_another_order_is_trained_to_the_same_bits() -> None:
+    """Decoding gives them in any; the norm that gradients are clipped to is a sum over the layers."""
+    config = road_config("fedstl", model="paper", clip_norm=0.1)
+    learner, start = TrafficLearner(config, MEASURES, (sensor(1),)), world(config)
+    ends = set()
+    for turn in range(len(start)):
+        names = [*list(start)[turn:], *list(start)[:turn]]
+        request = TrainRequest(1, "toy:0", {n: start[n] for n in names})
+        one = Member("ann", "toy", 0, learner, MemoryStore(), request, 2)
+        ends.add(sha256(once(config.chosen, one).update))
+    assert len(ends) == 1
 
 
 @pytest.mark.parametrize("pull", [0.0, 0.5, 2.0])

@@ -1,0 +1,33 @@
+"""The traffic task as a person uses it: processes that never show their readings, and the simulation they agree with."""
+
+import pytest
+
+from tests.system.desk import Desk
+
+pytestmark = pytest.mark.system
+
+SMALL = (
+    "tasks.traffic.history=30",
+    "tasks.traffic.hidden=4",
+    "tasks.traffic.batch=8",
+    "algorithm.fedstl.clusters=2",
+    "algorithm.fedstl.local-steps=3",
+)
+
+
+def test_a_federation_forecasts_traffic_and_ends_in_the_model_of_a_simulation(desk: Desk) -> None:
+    sets = [word for option in SMALL for word in ("--set", option)]
+    options = ("--task", "traffic", "--data", "demo:0-4", "--clients", "2", "--rounds", "2", "--seed", "3", *sets)
+    up = desk.up(*options, "--run-id", "roads")
+    assert up.end() == 0, up.error()
+    desk.require_clean(up)
+    result = up.result()
+    assert (result["method"], result["task"], result["status"]) == ("fedstl", "traffic", "completed")
+    assert {"mse", "rho_trace", "teacher_mse", "profile_mse", "truth_rho_trace"} <= result["metrics"].keys()
+    assert result["metrics"]["teacher_rho_trace"] == 1.0
+    assert desk.rounds("roads")[-1]["clusters"].keys() == {"client-0", "client-1"}
+
+    alone = desk.start("simulate", *options, "--together", "1", "--run-id", "alone", "--json")
+    assert alone.end() == 0, alone.error()
+    assert alone.result()["model_sha256"] == result["model_sha256"]
+    assert alone.result()["metrics"] == pytest.approx(result["metrics"], rel=1e-9)
