@@ -111,7 +111,9 @@ class InProcessGrid(Grid):
 
     def _train(self, messages: list[Message]) -> list[Message]:
         """Train in cohorts of clients of like size, so that little of what is stacked is padding."""
-        contents = {id(message.content): message.content for message in messages}  # clients share what the server encoded
+        contents = {
+            id(message.content): message.content for message in messages
+        }  # clients share what the server encoded
         decoded = {key: decode(TrainRequest, content) for key, content in contents.items()}
         requests = [decoded[id(message.content)] for message in messages]
         sessions = [self._sessions[m.metadata.dst_node_id] for m in messages]

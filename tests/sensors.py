@@ -1,6 +1,7 @@
 """Road sensors small enough to train in milliseconds, and runs of them."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
@@ -18,6 +19,8 @@ from common.tasks.vocabularies import Names
 from common.wire.codec import decode
 from common.wire.messages import Payload
 from deploy.simulation import InProcessGrid
+from server.artifacts import RunDirectory
+from server.events import Round
 
 G = TypeVar("G", bound=InProcessGrid)
 P = TypeVar("P", bound=Payload)
@@ -37,6 +40,10 @@ QUICK: Mapping[str, Scalar] = {
 }
 
 
+APART: Mapping[str, Scalar] = {"model": "paper", "tasks__traffic__property": "paper", "spread": 0.5}
+"""Options of clusters whose models forecast differently from the start, under a property that they violate."""
+
+
 def sensor(number: int, days: int = 22, start: str = MONDAY, variables: int = 1) -> Series:
     """Readings with the shape of a day, a level and noise of the sensor's own; no two readings are equal."""
     rng = np.random.default_rng([7, number])
@@ -44,10 +51,6 @@ def sensor(number: int, days: int = 22, start: str = MONDAY, variables: int = 1)
     values = rng.uniform(200, 900) * (1.5 + np.sin(2 * np.pi * (hours + 3 * number) / 24))
     values = values + rng.normal(0, 40, (len(hours), variables))
     return Series(f"road-{number}", np.datetime64(start, "m"), values, np.ones(values.shape, bool))
-
-
-def sensors(count: int, days: int = 22) -> tuple[Series, ...]:
-    return tuple(sensor(number, days) for number in range(count))
 
 
 def road_config(method: str = "fedavg", **options: Scalar) -> RunConfig:
@@ -105,3 +108,12 @@ def heard(grid: Listening, kind: type[P]) -> list[tuple[str, P]]:
             node = message.metadata.dst_node_id if asked else message.metadata.src_node_id
             found.append((f"client-{node - 1}", decode(kind, message.content)))
     return found
+
+
+def stores(count: int) -> list[Store]:
+    return [MemoryStore() for _ in range(count)]
+
+
+def rounds_of(folder: Path) -> list[Round]:
+    """The round events of a run called toy."""
+    return [event for event in RunDirectory(folder, "toy").events() if isinstance(event, Round)]

@@ -17,8 +17,8 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.sessions.__main__ import DATA, ROOT
 from benchmarks.sessions.central import Central
+from benchmarks.studies import DATA, ROOT
 from client.data.sessions.reader import read_visitors
 from client.data.sessions.split import split_visitor
 from common.tasks.sessions import SessionsOptions

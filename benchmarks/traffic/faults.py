@@ -85,7 +85,7 @@ def _dead(hours: int) -> Break:
 
 
 def _spikes(past: Floats, sensor: Sensor, rng: np.random.Generator) -> Floats:
-    return past + 5 * rng.choice([-1.0, 0.0, 1.0], past.shape, p=[0.025, 0.95, 0.025])
+    return np.asarray(past + 5 * rng.choice([-1.0, 0.0, 1.0], past.shape, p=[0.025, 0.95, 0.025]))
 
 
 def _scaled(past: Floats, sensor: Sensor, rng: np.random.Generator) -> Floats:

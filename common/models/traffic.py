@@ -88,7 +88,8 @@ class OnProfile(nn.Module):
     def forward(self, history: Tensor) -> Tensor:
         """B × H × D -> B × P × D."""
         straight: Tensor = self.linear(history.flatten(1)).unflatten(1, self.shape)
-        return straight + self.scale * self.network(history)
+        beside: Tensor = self.network(history)
+        return straight + self.scale * beside
 
 
 def build_forecaster(variables: int, options: TrafficOptions, *, paper: bool) -> nn.Module:

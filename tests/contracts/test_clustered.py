@@ -1,47 +1,29 @@
-"""IFCA and FedSTL through whole runs: what they turn into, who joins which cluster, and what a crash may not change."""
+"""IFCA and FedSTL through whole runs: what they turn into, who joins which cluster, what a cluster trains on."""
 
-import logging
-from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-from flwr.app import Message
 
 from client.session import TIE
-from client.state import DiskStore, MemoryStore, Store
 from client.tasks.learner import training_loss
 from common.arrays import Arrays, group, sha256
 from common.config import RunConfig, Scalar
 from common.models.heads import HEADS
-from common.wire.codec import decode, encode
 from common.wire.messages import CLUSTER, AssignReply, AssignRequest, TrainReply, TrainRequest
 from deploy.simulation import InProcessGrid, simulate
 from server.aggregation.clusters import apart, assigned, weakest
 from server.artifacts import RunDirectory
-from server.events import Round
-from server.journal import Journal
 from server.run import run
-from tests.sensors import Listening, heard, road_config, road_grid, world
+from tests.sensors import APART, Listening, heard, road_config, road_grid, rounds_of, stores, world
 from tests.toys import CATALOGUE, configured, toy_dataset
 
 ONE: dict[str, Scalar] = {"clusters": 1, "spread": 0.0}
-APART: dict[str, Scalar] = {"model": "paper", "tasks__traffic__property": "paper", "spread": 0.5}
-"""Models that forecast differently from the start, and a property that they violate."""
-
-
-def stores(count: int) -> list[Store]:
-    return [MemoryStore() for _ in range(count)]
 
 
 def trained(config: RunConfig, folder: Path, count: int = 3) -> tuple[Arrays, dict[str, float]]:
     result = run(road_grid(stores(count), InProcessGrid), config, folder)
     return RunDirectory(folder, "toy").load_model()[0], result.metrics
-
-
-def rounds_of(folder: Path) -> list[Round]:
-    return [event for event in RunDirectory(folder, "toy").events() if isinstance(event, Round)]
 
 
 def test_ifca_of_one_cluster_is_fedavg_bit_for_bit(tmp_path: Path) -> None:
@@ -154,103 +136,3 @@ def averaged(model: Arrays, replies: list[TrainReply]) -> Arrays:
     total = sum(reply.examples for reply in replies)
     names = model.keys() & replies[0].update.keys()
     return {n: model[n] - sum(r.examples / total * r.update[n] for r in replies) for n in names}
-
-
-class Lying(Listening):
-    """Client 1 answers the assignment with something else."""
-
-    lie: AssignReply
-
-    def _keep(self, replies: Iterable[Message]) -> None:
-        super()._keep([self._spoilt(reply) for reply in replies])
-
-    def _spoilt(self, reply: Message) -> Message:
-        about = reply.content["fedloom"]["wire.payload"]  # type: ignore[index]
-        if reply.metadata.src_node_id == 2 and about == "AssignReply":
-            honest = decode(AssignReply, reply.content)
-            self.lie = self.lie or honest
-            reply.content = encode(self.lie)
-        return reply
-
-
-FLAT = {"low": np.zeros((168, 1), np.float32), "high": np.ones((168, 1), np.float32)}
-LIES = {
-    "NaN": AssignReply(1, {"0": 0.1, "1": float("nan"), "2": 0.3}, FLAT),
-    "infinity": AssignReply(1, {"0": 0.1, "1": float("inf"), "2": 0.3}, FLAT),
-    "missing": AssignReply(1, {"0": 0.1, "1": 0.2}, FLAT),
-    "too many": AssignReply(1, {"0": 0.1, "1": 0.2, "2": 0.3, "3": 0.0}, FLAT),
-    "none": AssignReply(1, {}, {}),
-    "upside down": AssignReply(1, {"0": 0.1, "1": 0.2, "2": 0.3}, {"low": FLAT["high"], "high": FLAT["low"]}),
-    "NaN bounds": AssignReply(1, {"0": 0.1, "1": 0.2, "2": 0.3}, {**FLAT, "low": FLAT["low"] * np.float32(np.nan)}),
-    "half": AssignReply(1, {"0": 0.1, "1": 0.2, "2": 0.3}, {"low": FLAT["low"]}),
-    "of two shapes": AssignReply(1, {"0": 0.1, "1": 0.2, "2": 0.3}, {**FLAT, "low": FLAT["low"][:3]}),
-}
-
-
-@pytest.mark.parametrize("lie", LIES.values(), ids=LIES.keys())
-def test_a_client_that_answers_nonsense_is_not_assigned_and_named(
-    lie: AssignReply, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    grid = road_grid(stores(3), Lying)
-    grid.lie = lie
-    with caplog.at_level(logging.WARNING, "fedloom.server"):
-        run(grid, road_config("fedstl", rounds=1, clusters=3), tmp_path)
-    assert rounds_of(tmp_path)[0].clusters.keys() == {"client-0", "client-2"}
-    assert "client-1: not assigned to a cluster anew: " in caplog.text
-    assert "client-0" not in caplog.text
-    assert rounds_of(tmp_path)[0].answered == 3, "it trains the first model"
-
-
-class PullThePlugError(Exception):
-    """The machine went down."""
-
-
-def test_a_run_torn_in_its_first_round_begins_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its first checkpoint holds the K models already."""
-    config = road_config("ifca", clusters=2, **APART)
-    through = run(road_grid(stores(2), InProcessGrid), config, tmp_path / "through")
-    with monkeypatch.context() as patch:
-        patch.setattr(Journal, "trained", pull_the_plug)
-        with pytest.raises(PullThePlugError):
-            run(road_grid(stores(2), InProcessGrid), config, tmp_path / "torn")
-    again = config.model_copy(update={"resume": True})
-    resumed = run(road_grid(stores(2), InProcessGrid), again, tmp_path / "torn")
-    assert resumed.model_sha256 == through.model_sha256
-
-
-def pull_the_plug(*arguments: Any) -> None:
-    raise PullThePlugError
-
-
-def torn(grid: InProcessGrid, config: RunConfig, runs: Path, monkeypatch: pytest.MonkeyPatch, after: int) -> None:
-    """A run whose server goes down after a round's evaluation."""
-    evaluated = Journal.evaluated
-
-    def crash(journal: Journal, number: int, evaluation: Any) -> None:
-        evaluated(journal, number, evaluation)
-        if number == after:
-            raise PullThePlugError
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Journal, "evaluated", crash)
-        with pytest.raises(PullThePlugError):
-            run(grid, config, runs)
-
-
-@pytest.mark.parametrize(
-    ("method", "options"),
-    [("ifca", {}), ("ifca", {"federation__cohort": 0.7}), ("fedstl", {}), ("fedstl", {"recluster_every": 2})],
-)
-def test_a_run_resumed_after_a_crash_ends_as_one_that_never_stopped(
-    method: str, options: dict[str, Scalar], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    config = road_config(method, rounds=3, clusters=2, **APART, **options)
-    through = run(road_grid(stores(3), InProcessGrid), config, tmp_path / "through")
-    disks: list[Store] = [DiskStore(tmp_path / f"s{k}") for k in range(3)]
-    torn(road_grid(disks, InProcessGrid), config, tmp_path / "torn", monkeypatch, after=2)
-    # IFCA's clients keep nothing that matters to the others: a simulation may resume with new ones
-    after = disks if method == "fedstl" else stores(3)
-    again = config.model_copy(update={"resume": True})
-    resumed = run(road_grid(after, InProcessGrid), again, tmp_path / "torn")
-    assert (resumed.rounds_done, resumed.model_sha256) == (3, through.model_sha256)
-    assert rounds_of(tmp_path / "torn")[-1].clusters == rounds_of(tmp_path / "through")[-1].clusters

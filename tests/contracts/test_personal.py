@@ -20,7 +20,7 @@ from server.enrolment import Enrolment
 from server.run import run
 from server.state import RunState
 from server.strategies import build_strategy
-from tests.sensors import MEASURES, Listening, heard, road_config, road_grid, session, sensor, world
+from tests.sensors import MEASURES, Listening, heard, road_config, road_grid, sensor, session, world
 from tests.toys import Quadratic, flat, quadratic_model, quadratics
 
 ENCODER, HEAD = np.arange(4) < 2, np.arange(4) >= 2
@@ -127,7 +127,7 @@ def test_a_model_whose_layers_arrive_in_another_order_is_trained_to_the_same_bit
 
 @pytest.mark.parametrize("pull", [0.0, 0.5, 2.0])
 def test_ditto_s_own_model_descends_beside_the_global_one(pull: float) -> None:
-    """v ← v − η(∇L(v) + λ(v − θ)) from its last value, θ being the model of the round; what is sent is FedAvg's."""
+    """V ← v − η(∇L(v) + λ(v − θ)) from its last value, θ being the model of the round; what is sent is FedAvg's."""
     own, before = np.zeros(4), member()
     for number in (1, 2, 3):
         model = elsewhere(number)
