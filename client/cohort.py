@@ -73,7 +73,8 @@ def train(algorithm: Algorithm, members: Sequence[Member]) -> list[TrainReply | 
     private = set(trainer.private(names, head_of(members[0].learner.task, names)))
     memories = [m.store.load(m.run) for m in members]
     controls = [_settle(trainer, memory, request) for memory, request in zip(memories, requests, strict=True)]
-    start = stack([tensors(r.model) | carried(memory, r, HEAD) for memory, r in zip(memories, requests, strict=True)])
+    heads = [carried(memory, request, HEAD) for memory, request in zip(memories, requests, strict=True)]
+    start = stack([tensors(request.model) | head for request, head in zip(requests, heads, strict=True)])
     control, before = _stack_or_zeros(controls, start), carried_moments(algorithm, memories, requests, start)
     descend_from = partial(
         descend,
@@ -90,8 +91,9 @@ def train(algorithm: Algorithm, members: Sequence[Member]) -> list[TrainReply | 
     own_after = _own_models(trainer, own_before, start, descent.params, descend_from)
 
     updates = {n: start[n] - p for n, p in descent.params.items()}
+    moved = updates | {f"{OWN}.{n}": t for n, t in own_after.items()}
     replies: list[TrainReply | FedloomError] = []
-    for k, (member, usable) in enumerate(zip(members, finite(updates), strict=True)):
+    for k, (member, usable) in enumerate(zip(members, finite(moved), strict=True)):
         if not usable:
             replies.append(FedloomError("training diverged (NaN or infinite parameters); lower lr, or set clip-norm"))
             continue
@@ -99,7 +101,7 @@ def train(algorithm: Algorithm, members: Sequence[Member]) -> list[TrainReply | 
         result = trainer.conclude(row(control, k), update, row(descent.gradient, k), steps)
         if phase == LOCAL:
             groups = {**result.kept, **kept_moments(algorithm, k, before, descent.moments)}
-            groups |= kept(HEAD, some(row(start, k), private), some(row(descent.params, k), private))
+            groups |= kept(HEAD, heads[k], some(row(descent.params, k), private))
             groups |= kept(OWN, own_before[k], row(own_after, k))
             member.store.save(member.run, Memory(member.request.round, {g: t for g, t in groups.items() if t}))
         shared = some(update, names - private)

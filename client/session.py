@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from safetensors.numpy import save
 
 from client.cohort import Member, evaluated, train
+from client.keeping import HEAD, carried
 from client.policy import Policy
 from client.state import Store
 from client.tasks.learner import TaskLearner, training_loss
@@ -86,13 +87,14 @@ class Session:
         enrolled = self._find(request.enrolment)
         learner, memory, template = enrolled.learner, self.store.load(enrolled.run), parameters(enrolled.learner.module)
         obeys = request.criterion == "property"
+        upcoming = TrainRequest(request.round, request.enrolment, {})  # asked for again, a round starts where it did
+        head = {n: t.numpy() for n, t in carried(memory, upcoming, HEAD).items()}
         losses = {}
         for key in sorted({name.partition("/")[0] for name in request.models}):
             model = group(key, request.models)
             check_like(model, template, f"model {key}")
-            shared = evaluated(enrolled.config.chosen, model, memory).popitem()[1]
-            loss = training_loss(learner, shared)
-            losses[key] = learner.violation(shared) + TIE * loss if obeys else loss
+            loss = training_loss(learner, {**model, **head})
+            losses[key] = learner.violation({**model, **head}) + TIE * loss if obeys else loss
         return AssignReply(request.round, losses, learner.property() if obeys else {})
 
     def train(self, request: TrainRequest) -> TrainReply:

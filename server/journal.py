@@ -21,7 +21,14 @@ UNPROTECTED = Privacy(
     mechanism="none: model updates leave clients unclipped and without noise; data stay, what updates reveal is not bounded",
     epsilon_spent_max=None,
     delta=None,
-    uncovered=["model updates", "training losses", "metrics", "numbers of records", "who takes part and when"],
+    uncovered=[
+        "model updates",
+        "training losses",
+        "parameters of inferred properties",
+        "metrics",
+        "numbers of records",
+        "who takes part and when",
+    ],
 )
 """What is claimed of a run without differential privacy: nothing."""
 

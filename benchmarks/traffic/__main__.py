@@ -23,7 +23,7 @@ def main() -> None:
             known = [bench.row(one, range(options.seeds)) for one in EXPERIMENTS if one.key in chosen]
             rows[setting.key] = {row.key: row.seeds for row in known}
             if options.only is None:
-                lines = {kind: bench.ridge(kind) for kind in ("paper", "calibrated")}
+                lines = {kind: bench.lines(kind) for kind in ("paper", "calibrated")}
                 sections.append(section(setting, [row for row in known if row.seeds], lines))
                 sections.append(broken_sensors(faults(setting, options.data, options.cache)))
     if options.only is None:

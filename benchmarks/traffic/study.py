@@ -11,8 +11,8 @@ from statistics import fmean, stdev
 from benchmarks.traffic.experiments import Experiment
 from benchmarks.traffic.lines import ridge_row
 from benchmarks.traffic.sets import Setting
-from client.tasks.traffic_sensor import prepare
-from common.config import parse
+from client.tasks.traffic import TrafficLearner
+from common.config import RunConfig, parse
 from common.tasks.traffic import TrafficOptions
 from deploy.simulation import simulate
 
@@ -52,11 +52,15 @@ class Bench:
         found = {str(seed): self._trial(experiment, seed) for seed in seeds}
         return Row(experiment.key, experiment.title, {seed: metrics for seed, metrics in found.items() if metrics})
 
-    def ridge(self, kind: str) -> Row:
-        """Profile + ridge, under the paper's property or the calibrated one."""
+    def lines(self, kind: str) -> Row:
+        """Profile + ridge under the paper's property or the calibrated one, and what holds without any model."""
         options = TrafficOptions.model_validate({"property": kind})
-        sensors = [prepare(s, self.dataset.measures, options, residual=True) for s in self.dataset.series]
-        return Row("ridge", "*line:* profile + federated ridge", {"0": ridge_row(sensors, options)})
+        config = RunConfig.model_validate({"method": "fedavg", "task": "traffic", "tasks": {"traffic": options}})
+        learners = [TrafficLearner(config, self.dataset.measures, [series]) for series in self.dataset.series]
+        truths = [learner.about("test")[0] for learner in learners]
+        means = {name: fmean(t[name] for t in truths if name in t) for name in truths[0]}
+        sensors = [sensor for learner in learners for sensor in learner.sensors]
+        return Row("ridge", "*line:* profile + federated ridge", {"0": {**means, **ridge_row(sensors, options)}})
 
     def _trial(self, experiment: Experiment, seed: int) -> dict[str, float]:
         key = f"{self.setting.key}-{experiment.key}-seed{seed}"

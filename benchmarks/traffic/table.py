@@ -39,7 +39,7 @@ def section(setting: Setting, rows: Sequence[Row], ridge: Mapping[str, Row]) -> 
         ("The default model, hourly ranges for working days and weekends, calibrated at 90 %", ours, "calibrated"),
     ):
         if some:
-            parts += [f"### {title}", _truth(some[0]), _table([*_lines(some[0], ridge[kind]), *map(_row, some)])]
+            parts += [f"### {title}", _truth(ridge[kind]), _table([*_lines(ridge[kind]), *map(_row, some)])]
     return "\n\n".join(parts)
 
 
@@ -50,10 +50,9 @@ def _truth(row: Row) -> str:
     )
 
 
-def _lines(row: Row, ridge: Row) -> Iterable[list[str]]:
-    first = Row("", "", dict([next(iter(row.seeds.items()))]))
-    yield ["*line:* weekly profile", "", first.cell("profile_mse"), *[""] * 6]
-    yield ["*line:* last week", "", first.cell("last_week_mse"), *[""] * 6]
+def _lines(ridge: Row) -> Iterable[list[str]]:
+    yield ["*line:* weekly profile", "", ridge.cell("profile_mse"), *[""] * 6]
+    yield ["*line:* last week", "", ridge.cell("last_week_mse"), *[""] * 6]
     yield [ridge.title, "", ridge.cell("mse"), "", ridge.cell("teacher_mse"), *_obeys(ridge), "", ""]
 
 

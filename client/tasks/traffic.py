@@ -95,8 +95,9 @@ class TrafficLearner:
             first = sensor.starts(split)
             if len(first):
                 truth, places = sensor.targets(first, self.options.horizon)
-                excess = sensor.ranges.excess(truth, sensor.slots[places]) * sensor.observed[places]
-                row = {f"truth_{name}": share for name, share in obedience(excess).items()}
+                whole = sensor.observed[places].all(axis=(1, 2))  # only days seen in full can be said to obey
+                excess = sensor.ranges.excess(truth[whole], sensor.slots[places[whole]])
+                row = {f"truth_{name}": share for name, share in obedience(excess).items()} if whole.any() else {}
                 row |= {"profile_mse": sensor.error(sensor.profile[places], places)}
                 row |= {"last_week_mse": sensor.last_week_error(places), "property_width": sensor.ranges.width}
                 rows.append({**row, "windows": float(len(first))})
@@ -175,10 +176,12 @@ def _joined(sensors: Sequence[Sensor]) -> Tensors:
 
 
 def _pooled(rows: Sequence[Metrics]) -> tuple[Metrics, Metrics]:
-    """Means over the sensors' windows, and how many windows they are the mean of."""
-    if not rows:
-        return {}, {}
-    windows = [row["windows"] for row in rows]
-    names = [name for name in rows[0] if name != "windows" and all(name in row for row in rows)]
-    means = {name: float(np.average([row[name] for row in rows], weights=windows)) for name in names}
-    return means, dict.fromkeys(means, sum(windows))
+    """Means over the windows of the sensors that have the number, and how many windows they are the mean of."""
+    means: Metrics = {}
+    windows: Metrics = {}
+    for name in dict.fromkeys(name for row in rows for name in row if name != "windows"):
+        told = [(row[name], row["windows"]) for row in rows if not np.isnan(row.get(name, np.nan))]
+        if told:
+            means[name] = float(np.average([value for value, _ in told], weights=[count for _, count in told]))
+            windows[name] = sum(count for _, count in told)
+    return means, windows

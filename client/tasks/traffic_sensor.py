@@ -88,7 +88,7 @@ def prepare(series: Series, measures: Measures, options: TrafficOptions, *, resi
     usual = profile(values, slots, known, week)
     base = usual if residual else np.zeros_like(usual)
     ranges, held = _property(values[known], slots[known], minutes[known] // DAY, week, options)
-    if series.values.min(initial=0) >= 0:  # what never was negative will not be
+    if series.values[known].min(initial=0) >= 0:  # what never was negative will not be
         ranges = Ranges(np.maximum(ranges.low, split.scaler.scale(np.zeros((1, values.shape[1])))), ranges.high)
     return Sensor(
         series,

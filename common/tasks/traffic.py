@@ -74,3 +74,9 @@ class TrafficOptions(Options):
 
     count_offset: bool = False
     """Sums over clients that the model starts from; this task has none."""
+
+    @model_validator(mode="after")
+    def _history_holds_a_horizon(self) -> Self:
+        if self.history < self.horizon:
+            raise ValueError(f"history {self.history} is shorter than horizon {self.horizon}; make it as long")
+        return self

@@ -7,7 +7,7 @@ import typer
 from rich.markup import escape
 
 from common.errors import ConfigError, FedloomError
-from deploy.cli import forecasting, joining, options, results, simulating, training
+from deploy.cli import forecasting, joining, making, options, results, simulating, training
 
 app = typer.Typer(
     help="Federated learning for private graphs and time series, on Flower.",
@@ -30,6 +30,7 @@ COMMANDS: tuple[Callable[..., None], ...] = (
 for command in COMMANDS:
     app.command()(command)
 app.add_typer(joining.keys, name="keys")
+app.add_typer(making.data, name="data")
 
 
 def main() -> None:

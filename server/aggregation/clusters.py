@@ -1,6 +1,7 @@
 """Several models side by side: how they start apart, who joins which, and what a cluster's property is. Pure, NumPy."""
 
 import hashlib
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
@@ -39,8 +40,13 @@ def assigned(losses: Mapping[str, Sequence[float]], rule: Literal["argmin", "cap
 
 
 def weakest(low: Sequence[Array], high: Sequence[Array]) -> Arrays:
-    """φ_j, the tightest ranges that hold on all members' data: min of lower and max of upper bounds (§3.7)."""
-    return {"low": np.min(low, axis=0), "high": np.max(high, axis=0)}
+    """φ_j, the tightest ranges that hold on all members' data: min of lower and max of upper bounds (§3.7).
+
+    Bounds of another shape than most are left out: one client must not stop the others.
+    """
+    shape = Counter(a.shape for a in low).most_common(1)[0][0]
+    fitting = [k for k, a in enumerate(low) if a.shape == shape]
+    return {"low": np.min([low[k] for k in fitting], axis=0), "high": np.max([high[k] for k in fitting], axis=0)}
 
 
 def _lowest(name: str, losses: Sequence[float]) -> int:

@@ -56,19 +56,21 @@ class ClusteredStrategy(RoundStrategy):
         keys = [str(j) for j in range(self.options.clusters)]
         losses = {name: [answer.losses[key] for key in keys] for name, answer in answers.items()}
         chosen: Arrays = {name: np.array(j) for name, j in assigned(losses, self.options.assign).items()}
-        since: Arrays = dict.fromkeys(chosen, np.array(self.state.round + 1))
         memory = self.state.memory
-        news: Memory = {"cluster": chosen, "since": since}
-        for bound in ("low", "high"):
-            news[bound] = {name: a.property[bound] for name, a in answers.items() if bound in a.property}
+        news: Memory = {"cluster": chosen}
+        if training:  # what is only measured leaves no trace in later rounds, nor in a run that is resumed
+            news["since"] = dict.fromkeys(chosen, np.array(self.state.round + 1))
+            for bound in ("low", "high"):
+                news[bound] = {name: a.property[bound] for name, a in answers.items() if bound in a.property}
         merged = {key: {**memory.get(key, {}), **new} for key, new in news.items()}
         self.state = replace(self.state, memory={**memory, **{key: value for key, value in merged.items() if value}})
 
     def _due(self, client: str, training: bool) -> bool:
-        since = self.state.memory.get("since", {})
-        if client not in since:
-            return True
-        return training and self.state.round + 1 - int(since[client]) >= self.options.recluster_every
+        memory = self.state.memory
+        if not training:
+            return client not in memory.get("cluster", {})
+        since = memory.get("since", {}).get(client)
+        return since is None or self.state.round + 1 - int(since) >= self.options.recluster_every
 
     def _assessed(self, clients: list[Client], ask: Ask) -> dict[str, AssignReply]:
         """What every client that answered usably says of the K models."""
@@ -81,7 +83,9 @@ class ClusteredStrategy(RoundStrategy):
         for message in ask([self._message(c, ASSIGN, made[c.enrolment]) for c in clients]) if clients else []:
             name = self.enrolment.roster.name(message.metadata.src_node_id)
             try:
-                answers[name] = check_assignment(decode(AssignReply, content_of(message)), self.options.clusters)
+                answers[name] = check_assignment(
+                    decode(AssignReply, content_of(message)), number, self.options.clusters
+                )
             except WireError as error:
                 log.warning("%s: not assigned to a cluster anew: %s", name, error)
         return dict(sorted(answers.items()))

@@ -49,12 +49,14 @@ def check(reply: TrainReply, terms: Terms) -> None:
         check_like(reply.gradient, terms.model, "gradient")
 
 
-def check_assignment(reply: AssignReply, clusters: int) -> AssignReply:
-    """The reply, if it names a finite number for each of the K models and a property of two equal, ordered halves.
+def check_assignment(reply: AssignReply, number: int, clusters: int) -> AssignReply:
+    """The reply, if it is of that round, with a finite number for each of the K models and bounds of one shape, in order.
 
     Raises:
         WireError: It does not.
     """
+    if reply.round != number:
+        raise WireError(f"answered round {reply.round} in round {number}")
     if set(reply.losses) != {str(j) for j in range(clusters)} or not all(map(math.isfinite, reply.losses.values())):
         raise WireError(f"does not say how well each of {clusters} models suits it")
     if reply.property:

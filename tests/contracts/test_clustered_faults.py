@@ -16,7 +16,8 @@ from common.wire.messages import AssignReply
 from deploy.simulation import InProcessGrid
 from server.journal import Journal
 from server.run import run
-from tests.sensors import APART, Listening, road_config, road_grid, rounds_of, stores
+from server.state import Trained
+from tests.sensors import APART, Listening, heard, road_config, road_grid, rounds_of, stores
 
 
 class Lying(Listening):
@@ -44,6 +45,7 @@ LIES = {
     "upside down": AssignReply(1, {"0": 0.1, "1": 0.2, "2": 0.3}, {"low": FLAT["high"], "high": FLAT["low"]}),
     "NaN bounds": AssignReply(1, {"0": 0.1, "1": 0.2, "2": 0.3}, {**FLAT, "low": FLAT["low"] * np.float32(np.nan)}),
     "half": AssignReply(1, {"0": 0.1, "1": 0.2, "2": 0.3}, {"low": FLAT["low"]}),
+    "another round's": AssignReply(9, {"0": 0.1, "1": 0.2, "2": 0.3}, FLAT),
     "of two shapes": AssignReply(1, {"0": 0.1, "1": 0.2, "2": 0.3}, {**FLAT, "low": FLAT["low"][:3]}),
 }
 
@@ -60,6 +62,13 @@ def test_a_client_that_answers_nonsense_is_not_assigned_and_named(
     assert "client-1: not assigned to a cluster anew: " in caplog.text
     assert "client-0" not in caplog.text
     assert rounds_of(tmp_path)[0].answered == 3, "it trains the first model"
+
+
+def test_bounds_of_another_shape_than_the_others_stop_nobody(tmp_path: Path) -> None:
+    grid = road_grid(stores(3), Lying)
+    grid.lie = AssignReply(1, {"0": 0.1}, {name: bound[:24] for name, bound in FLAT.items()})
+    assert run(grid, road_config("fedstl", rounds=1, clusters=1), tmp_path).status == "completed"
+    assert [line.answered for line in rounds_of(tmp_path)] == [3]
 
 
 class PullThePlugError(Exception):
@@ -115,3 +124,62 @@ def test_a_run_resumed_after_a_crash_ends_as_one_that_never_stopped(
     resumed = run(road_grid(after, InProcessGrid), again, tmp_path / "torn")
     assert (resumed.rounds_done, resumed.model_sha256) == (3, through.model_sha256)
     assert rounds_of(tmp_path / "torn")[-1].clusters == rounds_of(tmp_path / "through")[-1].clusters
+
+
+@pytest.mark.parametrize("number", [1, 2, 3])
+def test_a_round_torn_after_the_clients_have_trained_is_assigned_and_trained_again_as_it_was(
+    number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their heads have moved by then; the models are judged with the heads that the round began with."""
+    config = road_config("fedstl", rounds=3, clusters=2, lr=0.5, **APART)
+    through = road_grid(stores(3), Listening)
+    expected = run(through, config, tmp_path / "through")
+    disks: list[Store] = [DiskStore(tmp_path / f"s{k}") for k in range(3)]
+    trained = Journal.trained
+
+    def crash(journal: Journal, news: Trained) -> None:
+        if news.state.round == number:
+            raise PullThePlugError
+        trained(journal, news)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Journal, "trained", crash)
+        with pytest.raises(PullThePlugError):
+            run(road_grid(disks, InProcessGrid), config, tmp_path / "torn")
+    again = road_grid(disks, Listening)
+    resumed = run(again, config.model_copy(update={"resume": True}), tmp_path / "torn")
+    assert resumed.model_sha256 == expected.model_sha256
+    said = [(name, reply.round, reply.losses) for name, reply in heard(again, AssignReply)]
+    before = [(name, reply.round, reply.losses) for name, reply in heard(through, AssignReply)]
+    assert said == before[-len(said) :]
+
+
+SHARES: dict[str, Scalar] = {"rounds": 4, "clusters": 2, "federation__cohort": 0.4}
+
+
+@pytest.mark.parametrize("method", ["ifca", "fedstl"])
+@pytest.mark.parametrize(("rule", "every"), [("argmin", 3), ("capacity", 1), ("capacity", 3)])
+def test_how_often_models_are_measured_does_not_change_what_is_learnt(
+    method: str, rule: str, every: int, tmp_path: Path
+) -> None:
+    """Clients that never trained are assigned to be measured; training assigns them anew."""
+    options = {**SHARES, **APART, "assign": rule, "recluster_every": every}
+    often, seldom = (
+        run(road_grid(stores(5), InProcessGrid), road_config(method, evaluate_every=e, **options), tmp_path / str(e))
+        for e in (1, 4)
+    )
+    assert often.model_sha256 == seldom.model_sha256
+
+
+@pytest.mark.parametrize("method", ["ifca", "fedstl"])
+@pytest.mark.parametrize("rule", ["argmin", "capacity"])
+def test_a_run_of_few_clients_a_round_resumes_as_if_it_had_not_stopped(
+    method: str, rule: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = road_config(method, **SHARES, **APART, assign=rule)
+    through = run(road_grid(stores(5), InProcessGrid), config, tmp_path / "through")
+    disks: list[Store] = [DiskStore(tmp_path / f"s{k}") for k in range(5)]
+    torn(road_grid(disks, InProcessGrid), config, tmp_path / "torn", monkeypatch, after=1)
+    again = config.model_copy(update={"resume": True})
+    resumed = run(road_grid(disks, InProcessGrid), again, tmp_path / "torn")
+    assert resumed.model_sha256 == through.model_sha256

@@ -114,12 +114,11 @@ def test_the_cluster_s_epochs_move_shared_layers_only_and_leave_no_trace() -> No
 
 def test_a_model_whose_layers_arrive_in_another_order_is_trained_to_the_same_bits() -> None:
     """Decoding gives them in any; the norm that gradients are clipped to is a sum over the layers."""
-    config = road_config("fedstl", model="paper", clip_norm=0.1)
+    config, rng = road_config("fedstl", model="paper", lr=1.0, clip_norm=0.5), np.random.default_rng(0)
     learner, start = TrafficLearner(config, MEASURES, (sensor(1),)), world(config)
     ends = set()
-    for turn in range(len(start)):
-        names = [*list(start)[turn:], *list(start)[:turn]]
-        request = TrainRequest(1, "toy:0", {n: start[n] for n in names})
+    for _ in range(12):
+        request = TrainRequest(1, "toy:0", {n: start[n] for n in rng.permutation(list(start)).tolist()})
         one = Member("ann", "toy", 0, learner, MemoryStore(), request, 2)
         ends.add(sha256(once(config.chosen, one).update))
     assert len(ends) == 1
@@ -138,6 +137,13 @@ def test_ditto_s_own_model_descends_beside_the_global_one(pull: float) -> None:
             own = own - 0.1 * (CLIENT.curvature @ (own - CLIENT.centre) + pull * (own - flat(model)))
         np.testing.assert_allclose(flat(kept(one, "own")), own)
         assert sha256(reply.update) == sha256(once(FedAvg(lr=0.1, local_steps=3), member(number, model)).update)
+
+
+def test_an_own_model_that_diverges_is_an_error_and_is_not_kept() -> None:
+    one = replace(member(), steps=40)
+    [error] = train(Ditto(lr=0.1, pull=1e30), [one])
+    assert "training diverged" in str(error)
+    assert one.store.load("toy").groups == {}
 
 
 def test_what_is_measured_is_ones_own_model_and_beside_it_the_shared_one() -> None:

@@ -200,6 +200,20 @@ def test_a_sensor_too_short_to_test_on_leaves_the_others_metrics() -> None:
     assert both.about("test") == one.about("test")
 
 
+def test_a_sensor_without_a_true_reading_to_test_on_leaves_the_others_errors() -> None:
+    dead = sensor(1, DAYS)
+    dead = replace(dead, observed=dead.observed & (np.arange(len(dead.values)) < 18 * 24)[:, None])
+    both, one, model = learner(sensor(0, DAYS), dead), learner(sensor(0, DAYS)), restless(CONFIG)
+    metrics, weights = both.evaluate(model, {}, "test")
+    expected, windows = one.evaluate(model, {}, "test")
+    assert {n: metrics[n] for n in ("mse", "teacher_mse", "loss")} == {
+        n: expected[n] for n in ("mse", "teacher_mse", "loss")
+    }
+    assert (weights["mse"], weights["rho_point"]) == (windows["mse"], 2 * windows["rho_point"])
+    assert both.about("test")[0]["profile_mse"] == one.about("test")[0]["profile_mse"]
+    assert "mse" not in learner(dead).evaluate(model, {}, "test")[0]
+
+
 def test_a_series_too_short_has_nothing_to_train_or_measure() -> None:
     short = sensor(0, DAYS)
     of = learner(Series("short", short.start, short.values[:10], short.observed[:10]))

@@ -40,3 +40,9 @@ def test_what_is_no_catalogue_is_refused_as_one_of_variables(text: str) -> None:
 def test_options_out_of_range_are_refused_by_name(key: str, value: float) -> None:
     with pytest.raises(ConfigError, match=f"tasks.traffic.{key}"):
         road_config(**{f"tasks__traffic__{key}": value})
+
+
+def test_a_history_shorter_than_the_horizon_is_refused() -> None:
+    with pytest.raises(ConfigError, match="history 9 is shorter than horizon 24"):
+        road_config(tasks__traffic__horizon=24)
+    assert road_config(tasks__traffic__horizon=9).tasks.traffic.horizon == 9

@@ -107,3 +107,8 @@ def test_a_clusters_property_holds_wherever_a_members_does() -> None:
     found = weakest(low, high)
     assert {name: a.tolist() for name, a in found.items()} == {"low": [[-1.0], [3.0]], "high": [[1.0], [9.0]]}
     assert sha256(weakest(low[:1], high[:1])) == sha256({"low": low[0], "high": high[0]})
+
+
+def test_bounds_of_another_shape_than_most_are_left_out() -> None:
+    low, high = [np.zeros((2, 1)), np.ones((3, 1)), np.full((2, 1), -1.0)], [np.ones((2, 1))] * 3
+    assert weakest(low, high)["low"].tolist() == [[-1.0], [-1.0]]

@@ -1,0 +1,27 @@
+"""`fedloom data`: data sets that are made, not read."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from deploy.cli import options as o
+
+data = typer.Typer(help="Make data sets.", no_args_is_help=True)
+
+
+@data.command()
+def sumo(
+    out: Annotated[Path, typer.Option(help="The table to write (CSV).")] = Path("sumo.csv"),
+    edges: Annotated[int, typer.Option(min=1, help="Edges to record: the busiest.")] = 100,
+    seconds: Annotated[int, typer.Option(min=1, help="Seconds to record, after a warm-up.")] = 3600,
+    seed: Annotated[int, typer.Option(min=0, help="Same seed, same table.")] = 0,
+) -> None:
+    """Simulate cars, trucks and motorcycles with SUMO on a grid of streets; record six measures of each edge every second.
+
+    Needs the extra `fedloom[sumo]`. The task traffic reads the table, in steps of a minute or more.
+    """
+    from client.data.traffic.sumo import record_sumo
+
+    record_sumo(out, edges=edges, seconds=seconds, seed=seed)
+    o.console.print(f"{edges} edges, {seconds} seconds, six measures: {out}")
