@@ -1,8 +1,8 @@
 """Methods that leave each client a model of its own: FedRep, Ditto, and training alone."""
 
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from common.algorithms.local import LocalTraining
 
@@ -15,6 +15,14 @@ class FedRep(LocalTraining):
     head_steps: int = Field(0, ge=0)
     """The first of `local-steps`, in which only the head moves; in the others only the shared layers do. 0 trains both
     together, which is FedPer (Arivazhagan et al. 2019)."""
+
+    @model_validator(mode="after")
+    def _shared_layers_move(self) -> Self:
+        if self.head_steps >= self.local_steps:
+            raise ValueError(
+                f"head-steps {self.head_steps} leaves no step to the shared layers; local-steps is {self.local_steps}"
+            )
+        return self
 
 
 class Ditto(LocalTraining):

@@ -12,6 +12,11 @@ BARE: dict[str, dict[str, Scalar]] = {
 """A method alone, with a task it can train on."""
 
 
+def test_fedrep_leaves_steps_to_the_shared_layers() -> None:
+    reason = "head-steps 3 leaves no step to the shared layers; local-steps is 3"
+    assert reason in refusal({"method": "fedrep", "algorithm.fedrep.head-steps": 3})
+
+
 def test_fedstl_needs_series() -> None:
     assert "fedstl clusters clients by what their time series obey; task 'rules' has none, say task=traffic" in refusal(
         {"method": "fedstl"}
