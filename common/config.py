@@ -101,15 +101,10 @@ class RunConfig(Options):
         return options
 
     @model_validator(mode="after")
-    def _properties_are_inferred(self) -> Self:
+    def _only_the_chosen_method_is_set_and_fits_the_task(self) -> Self:
         if self.method == "fedstl" and self.task != "traffic":
-            raise ValueError(
-                f"fedstl clusters clients by what their time series obey; task '{self.task}' has none, say task=traffic"
-            )
-        return self
-
-    @model_validator(mode="after")
-    def _only_the_chosen_method_is_set(self) -> Self:
+            what = "fedstl clusters clients by what their time series obey"
+            raise ValueError(f"{what}; task '{self.task}' has none, say task=traffic")
         for other in sorted(self.algorithm.model_fields_set - {self.method}):
             raise ValueError(f"algorithm.{other} is set, but the method is {self.method}; it would be ignored")
         return self

@@ -96,15 +96,13 @@ class PollingGrid(Grid):
 
         An error counts as an answer but not towards the quorum. `timeout` can only shorten the deadline.
         """
-        messages = list(messages)
-        start = self._clock()
+        messages, start = list(messages), self._clock()
         accepted = set(self._grid.push_messages(messages))
         order = [message.metadata.message_id for message in messages]  # the push gives each message its id
 
         deadline = min(self._limits.deadline, math.inf if timeout is None else timeout)
-        answers = self._wait_for(accepted.intersection(order), start, deadline)
-        answers = {identity: answer for identity, answer in answers.items() if not _is_lost(answer)}
-
+        arrived = self._wait_for(accepted.intersection(order), start, deadline)
+        answers = {identity: answer for identity, answer in arrived.items() if not _is_lost(answer)}
         exchange = _summary(messages, [answers.get(identity) for identity in order], self._clock() - start)
         self._on_exchange(exchange)
         return exchange

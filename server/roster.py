@@ -45,6 +45,12 @@ class Roster:
         """Drop a client, to invite it anew at the next round."""
         self.clients.pop(node, None)
 
+    def leave(self, node: int) -> str:
+        """`forget`, and the name of who left."""
+        name = self.name(node)
+        self.forget(node)
+        return name
+
     def able(self, online: Iterable[int]) -> dict[str, Client]:
         """Enrolled clients that are online and have something to train on, by name."""
         present = set(online)

@@ -121,8 +121,7 @@ class RoundStrategy(Strategy):
         model, memory = self.update(self.state.memory, self.state.model, usable)
         model = self.polish(model, usable)
         self.state = self.state.next(model, memory, [r.client for r in usable])
-        total = sum(r.weight for r in usable)
-        loss = sum(r.weight * r.train.loss for r in usable) / total
+        loss = sum(r.weight * r.train.loss for r in usable) / sum(r.weight for r in usable)
         self._on_trained(Trained(self.state, loss, rejected, self.diagnostics(memory), self.groups()))
         return to_record(model), MetricRecord({"loss": loss})
 
@@ -191,10 +190,7 @@ class RoundStrategy(Strategy):
         """Usable replies in the order of names, and why the others are not; who failed is invited anew next round."""
         roster = self.enrolment.roster
         usable, failed = sort_out(messages, roster.name, lambda name, reply: self._checked(name, reply, phase))
-        rejected = {roster.name(node): reason for node, reason in failed.items()}
-        for node in failed:
-            roster.forget(node)
-        return usable, rejected
+        return usable, {roster.leave(node): reason for node, reason in failed.items()}
 
     def _checked(self, name: str, reply: TrainReply, phase: str) -> Reply:
         chosen, wanted = self.config.chosen, self.wanted(self.model_for(name))

@@ -70,3 +70,10 @@ def test_who_is_forgotten_is_a_stranger_again_and_nodes_have_names_for_people() 
     roster.forget(11)
     roster.forget(99)
     assert roster.strangers([11]) == [11]
+
+
+def test_who_leaves_is_named_and_invited_anew() -> None:
+    roster = Roster()
+    roster.enrol(client("a", 11))
+    assert (roster.leave(11), roster.leave(12)) == ("a", "node 12")
+    assert roster.strangers([11]) == [11]
