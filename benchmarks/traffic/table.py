@@ -16,7 +16,8 @@ rate for all, taken from an exploration and not tuned here. *student*: the model
 with the client's own head, before the client's local steps; *teacher*: the student's forecasts moved to the closest ones that
 obey the client's property, which then holds on all points and days by construction. ρ is the share of hours, or of whole
 days, inside the property. **ρ alone is no quality**: any average of training days has 100 %, the truth itself has not, so the
-truth's own ρ and the property's width (in standard deviations) stand above every table.
+truth's own ρ and the property's width (in standard deviations) stand above every table. Wall times are of a shared machine,
+on which some runs stood still for minutes: they compare nothing.
 
 Not run here: RNN, LSTM and Transformer (they train, see the tests, but a Transformer's step costs some fifty times a GRU's),
 rolling origins, SUMO. The paper's Table 2 is on data that are not public in this form (FHWA 2019); for orientation, GRU, MSE
