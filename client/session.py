@@ -12,7 +12,7 @@ from client.keeping import HEAD, carried
 from client.policy import Policy
 from client.state import Store
 from client.tasks.learner import TaskLearner, training_loss
-from common.arrays import Arrays, check_like, group
+from common.arrays import check_like, group
 from common.config import RunConfig, from_json
 from common.errors import DataError, FedloomError, RefusedError, WireError
 from common.models import parameters
@@ -123,15 +123,12 @@ class Session:
         if request.final:
             self.store.write(enrolled.run, MODEL, save({**request.model, **request.statics}))
         metrics, weights = enrolled.learner.about(request.split)
-        for prefix, model in self.models(enrolled, request.model).items():
+        memory = self.store.load(enrolled.run)
+        for prefix, model in evaluated(enrolled.config.chosen, request.model, memory).items():
             values, counts = enrolled.learner.evaluate(model, request.statics, request.split)
             metrics |= {f"{prefix}{name}": value for name, value in values.items()}
             weights |= {f"{prefix}{name}": count for name, count in counts.items()}
         return EvaluateReply(request.round, metrics, weights)
-
-    def models(self, enrolled: Enrolled, model: Arrays) -> dict[str, Arrays]:
-        """The models this client has of the one it shares, by the prefix of their metrics; its own first."""
-        return evaluated(enrolled.config.chosen, model, self.store.load(enrolled.run))
 
     def config(self, enrolment: str) -> RunConfig:
         """Configuration of a run this client enrolled in."""

@@ -53,7 +53,8 @@ def _forecaster(config: RunConfig, variables: tuple[str, ...], path: Path) -> Ca
     def forecast(histories: Floats) -> Floats:
         with torch.no_grad():
             given = torch.from_numpy(histories.astype(np.float32))
-            return functional_call(module, params, (given,)).double().numpy()  # type: ignore[no-any-return]
+            answer: torch.Tensor = functional_call(module, params, (given,))
+        return np.asarray(answer.double().numpy())
 
     return forecast
 

@@ -4,7 +4,6 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from client.data.traffic.series import Series
@@ -16,8 +15,6 @@ Starts = NDArray[np.int64]
 
 DAY = 24 * 60
 """Minutes."""
-EPOCH_HOUR = 3 * 24
-"""Hour of the week at which 1970 began, a Thursday."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,24 +81,6 @@ def split_series(series: Series, options: TrafficOptions, step: int = 60) -> Spl
     return SplitSeries(series, scaler, train, validation, test, train_end, validation_end, notes)
 
 
-def windows(values: Values, starts: Starts, history: int, horizon: int) -> tuple[Values, Values]:
-    """History, N × history × D, and targets, N × horizon × D, of windows; read-only views where the starts are a run.
-
-    Args:
-        values: T × D.
-        starts: N, first targets: at least `history`, at most T − horizon.
-        history: Steps in.
-        horizon: Steps out.
-    """
-    return _cut(values, starts - history, history), _cut(values, starts, horizon)
-
-
-def hour_of_week(series: Series, step: int) -> NDArray[np.int64]:
-    """Hour of the week in which each step begins by the sensor's own clock, T in 0…167, Monday midnight being 0."""
-    hours = series.times(step).astype("datetime64[h]").astype(np.int64)
-    return np.asarray((hours + EPOCH_HOUR) % 168)
-
-
 def _ends(series: Series, options: TrafficOptions, step: int) -> tuple[int, int]:
     """Where training and validation end: at midnights, or by shares rounded down."""
     length = len(series.values)
@@ -131,15 +110,6 @@ def _fitted(series: Series, end: int) -> tuple[Scaler, tuple[str, ...]]:
 
 def _starts(begin: int, end: int, history: int, horizon: int) -> Starts:
     return np.arange(max(begin, history), end - horizon + 1, dtype=np.int64)
-
-
-def _cut(values: Values, first: Starts, length: int) -> Values:
-    """The stretches of `length` rows that begin at `first`."""
-    if not len(first):
-        return np.zeros((0, length, values.shape[1]))
-    stretches = sliding_window_view(values, length, axis=0).swapaxes(1, 2)
-    begin, end = int(first[0]), int(first[-1]) + 1
-    return stretches[begin:end] if np.array_equal(first, np.arange(begin, end)) else stretches[first]
 
 
 def _floor_share(share: float, count: int) -> int:

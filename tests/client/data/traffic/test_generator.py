@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from client.data.traffic.generator import DAYS, HOURS, demo_series
-from client.data.traffic.split import hour_of_week
 
 SITES = demo_series(0, 24, seed=0)
 VOLUMES = np.stack([one.values[:, 0] for one in SITES])
@@ -15,7 +14,8 @@ def test_sixteen_weeks_of_whole_vehicles_from_a_monday() -> None:
     assert VOLUMES.shape == (24, 16 * 7 * 24) == (24, HOURS)
     assert (VOLUMES >= 0).all()
     assert (VOLUMES.round() == VOLUMES).all()
-    assert hour_of_week(SITES[0], 60)[:25].tolist() == list(range(25))
+    begin = SITES[0].start.item()
+    assert (begin.weekday(), begin.hour, begin.minute) == (0, 0, 0)
     assert all(one.observed.all() for one in SITES)
 
 

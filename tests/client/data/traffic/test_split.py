@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from client.data.traffic.series import Series
-from client.data.traffic.split import Scaler, hour_of_week, split_series, windows
+from client.data.traffic.split import Scaler, split_series
 from common.tasks.traffic import TrafficOptions
 
 MONDAY = "2024-01-01T00:00"
@@ -107,25 +107,3 @@ def test_scaling_and_back() -> None:
     assert scaler.scale(np.array([[[3.0, -1.0]]])).tolist() == [[[1, 2]]]
     values = np.random.default_rng(0).random((5, 4, 2))
     np.testing.assert_allclose(scaler.unscale(scaler.scale(values)), values, rtol=1e-12)
-
-
-@pytest.mark.parametrize("starts", [[3, 4, 5, 6], [3], [6, 3, 5], []])
-def test_windows_by_loops(starts: list[int]) -> None:
-    values = np.arange(18.0).reshape(9, 2)
-    chosen = np.array(starts, np.int64)
-    before, after = windows(values, chosen, history=3, horizon=2)
-    assert before.shape == (len(starts), 3, 2)
-    assert after.shape == (len(starts), 2, 2)
-    for n, t in enumerate(starts):
-        assert (before[n] == values[t - 3 : t]).all()
-        assert (after[n] == values[t : t + 2]).all()
-    if starts == [3, 4, 5, 6]:
-        assert np.shares_memory(before, values)
-        assert np.shares_memory(after, values)
-
-
-@pytest.mark.parametrize(("step", "start"), [(60, MONDAY), (15, "2006-10-01T00:45"), (1440, "1969-12-28T00:00")])
-def test_hour_of_week_by_the_calendar(step: int, start: str) -> None:
-    one = series(500, start)
-    stamps = [time.item() for time in one.times(step)]
-    assert hour_of_week(one, step).tolist() == [24 * stamp.weekday() + stamp.hour for stamp in stamps]
