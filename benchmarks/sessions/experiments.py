@@ -10,7 +10,6 @@ TUNING_SEED = 100
 """Rates are chosen on this seed's validation split; it is not among the seeds reported."""
 
 VALIDATION_SHARE = 0.2
-EVALUATE_EVERY = 10
 
 CENTRAL_RATES, CENTRAL_EPOCHS = (0.001, 0.003), 6
 
@@ -42,7 +41,9 @@ class Experiment:
     more_seeds: int = 0
     """Seeds beyond what the others get, where a verdict hangs on them."""
 
-    def config(self, point: Settings, *, seed: int, rounds: int, cohort: float, validation: bool) -> Settings:
+    def config(
+        self, point: Settings, *, seed: int, rounds: int, evaluate_every: int, cohort: float, validation: bool
+    ) -> Settings:
         """The run's flat configuration, without its catalogue and run id."""
         local: Settings = {"lr": 1.0, "local-steps": 1, "clip-norm": 5.0, "weighting": "examples", "optimizer": "sgd"}
         algorithm: Settings = {**local, **self.settings, **point}
@@ -52,7 +53,7 @@ class Experiment:
             "model": self.model,
             "seed": seed,
             "rounds": rounds,
-            "evaluate-every": EVALUATE_EVERY,
+            "evaluate-every": evaluate_every,
             "federation.min-clients": 1,
             "federation.cohort": cohort,
             "tasks.sessions.validation-share": VALIDATION_SHARE if validation else 0.0,

@@ -43,7 +43,7 @@ def lines_of(splits: Sequence[SplitVisitor], items: int) -> dict[str, Line]:
         return _row(followers.get(int(clicks[-1]), {}), items) + popularity
 
     def session_rules(clicks: Clicks, who: int) -> Scores:
-        return _row(dict(rules.scores(clicks)), items) + 1e-6 * popularity
+        return _row(_scored(rules, clicks), items) + 1e-6 * popularity
 
     def own_history(clicks: Clicks, who: int) -> Scores:
         return _row(histories[who].visits, items) + 1e-3 * popularity
@@ -55,7 +55,7 @@ def lines_of(splits: Sequence[SplitVisitor], items: int) -> dict[str, Line]:
         return own + _recency(clicks, items) + 1e-3 * popularity
 
     def own_and_rules(clicks: Clicks, who: int) -> Scores:
-        return own_everything(clicks, who) + np.log1p(_row(dict(rules.scores(clicks)), items))
+        return own_everything(clicks, who) + np.log1p(_row(_scored(rules, clicks), items))
 
     return {
         "popularity": most_popular,
@@ -73,6 +73,11 @@ def _recency(clicks: Clicks, items: int) -> Scores:
     scores = np.zeros(items)
     scores[clicks] = FADING ** np.arange(len(clicks) - 1, -1, -1)  # the latest of repeated clicks is written last
     return scores
+
+
+def _scored(rules: SharedRules, clicks: Clicks) -> dict[int, float]:
+    found, scores = rules.scores(clicks)
+    return dict(zip(found.tolist(), scores.tolist(), strict=True))
 
 
 def _row(counts: "Counter[int] | dict[int, float] | dict[int, int]", items: int) -> Scores:

@@ -25,6 +25,7 @@ class Setting:
         read: Reads it from the folder of all data sets.
         grid: Of the adaptive methods.
         rows: Experiments run on it.
+        evaluate_every: Rounds between two evaluations by all clients.
     """
 
     key: str
@@ -35,6 +36,7 @@ class Setting:
     read: Callable[[Path], Dataset]
     grid: tuple[Settings, ...] = COARSE
     rows: tuple[str, ...] = MAIN
+    evaluate_every: int = 10
 
 
 def gowalla(folder: Path) -> Dataset:
@@ -111,25 +113,25 @@ SETTINGS = (
         "Yoochoose, 100,000 clicks, clients = groups of 20 sessions",
         "A week of the set; the next day is the test.",
         60,
-        120,
+        160,
         yoochoose,
     ),
     Setting(
         "yoochoose64",
         "Yoochoose 1/64, clients = groups of 20 sessions",
-        "The 3,000 most clicked items, 1,000 random groups with five sessions or more left, four random test cases each; fewer "
-        "rounds.",
-        60,
-        60,
+        "The 3,000 most clicked items, 1,000 random groups with five sessions or more left, four random test cases each.",
+        40,
+        100,
         yoochoose_64,
+        evaluate_every=20,
     ),
     Setting(
         "diginetica",
         "Diginetica, clients = groups of 20 sessions",
-        "The 3,000 most clicked items, 1,000 random groups with five sessions or more left, four random test cases each; fewer "
-        "rounds.",
-        60,
-        60,
+        "The 3,000 most clicked items, 1,000 random groups with five sessions or more left, four random test cases each.",
+        40,
+        100,
         diginetica,
+        evaluate_every=20,
     ),
 )

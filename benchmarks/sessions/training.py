@@ -100,7 +100,14 @@ class Bench:
     def _train(self, key: str, experiment: Experiment, point: Settings, seed: int, validation: bool) -> Trial:
         setting = self.setting
         share = min(1.0, setting.clients_a_round / len(self.dataset.visitors))
-        flat = experiment.config(point, seed=seed, rounds=setting.rounds, cohort=share, validation=validation)
+        flat = experiment.config(
+            point,
+            seed=seed,
+            rounds=setting.rounds,
+            evaluate_every=setting.evaluate_every,
+            cohort=share,
+            validation=validation,
+        )
         config = parse({**flat, "run-id": key, "catalogue": str(self._names)})
         folder = RunDirectory(self._cache, key)
         shutil.rmtree(folder.path, ignore_errors=True)

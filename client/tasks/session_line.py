@@ -1,7 +1,7 @@
 """A person's own history as features of items: the local line that the default session model stands on; private."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -15,8 +15,15 @@ from common.tasks.sessions import Clicks
 FADING = 0.8
 """Weight of a click by how many clicks ago it was: .8^age."""
 
-Known = dict[int, list[float]]
-"""Item -> its features."""
+_NO_ITEMS, _NO_SCORES = np.zeros(0, np.int64), np.zeros(0)
+
+
+@dataclass(frozen=True)
+class Known:
+    """What the line knows: of M items, in ascending order, their F features (M × F); of the others nothing."""
+
+    items: NDArray[np.int64]
+    values: NDArray[np.float32]
 
 
 @dataclass(frozen=True)
@@ -42,33 +49,43 @@ class History:
         own = History.of([session])
         return History(self.visits - own.visits, self.pairs - own.pairs)
 
+    def after(self, item: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Items visited right after that one, and how often."""
+        return _counted({later: count for (earlier, later), count in self.pairs.items() if earlier == item})
+
 
 def features(prefix: Clicks, history: History, rules: SharedRules | None = None) -> Known:
     """What the local line knows of items, given the clicks so far (see `common.models.blend.FEATURES`)."""
-    known: Known = {}
-
-    def note(item: int, feature: int, amount: float) -> None:
-        known.setdefault(item, [0.0] * len(FEATURES))[feature] = amount
-
-    last = int(prefix[-1])
-    for item, count in history.visits.items():
-        note(item, 0, float(np.log1p(count)))
-        if followed := history.pairs.get((last, item)):
-            note(item, 1, float(np.log1p(followed)))
-    for age, item in reversed(list(enumerate(reversed(prefix.tolist())))):
-        note(item, 2, FADING**age)
-    note(last, 3, 1.0)
-    for item, score in rules.scores(prefix) if rules else ():
-        note(item, 4, float(np.log1p(score)))
-    return known
+    last = prefix[-1:]
+    visited, visits = _counted(history.visits)
+    followed, follows = history.after(int(last[0]))
+    recency = FADING ** np.arange(len(prefix))[::-1]
+    shared, scores = rules.scores(prefix) if rules else (_NO_ITEMS, _NO_SCORES)
+    columns = (
+        (visited, np.log1p(visits)),
+        (followed, np.log1p(follows)),
+        (prefix, recency),  # of two clicks of an item the later one stays
+        (last, np.ones(1)),
+        (shared, np.log1p(scores)),
+    )
+    items, place = np.unique(np.concatenate([items for items, _ in columns]), return_inverse=True)
+    values = np.zeros((len(items), len(FEATURES)), np.float32)
+    first = 0
+    for feature, (named, amounts) in enumerate(columns):
+        values[place[first : first + len(named)], feature] = amounts
+        first += len(named)
+    return Known(items, values)
 
 
 def pad(rows: Sequence[Known]) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
     """Items E × M and their features E × M × F, zero-padded to the row that knows most."""
-    most = max((len(row) for row in rows), default=1)
+    most = max((len(row.items) for row in rows), default=1)
     index = np.zeros((len(rows), most), np.int64)
     value = np.zeros((len(rows), most, len(FEATURES)), np.float32)
     for e, row in enumerate(rows):
-        if row:
-            index[e, : len(row)], value[e, : len(row)] = list(row), list(row.values())
+        index[e, : len(row.items)], value[e, : len(row.items)] = row.items, row.values
     return index, value
+
+
+def _counted(counts: Mapping[int, int]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    return np.fromiter(counts, np.int64, len(counts)), np.fromiter(counts.values(), np.float64, len(counts))

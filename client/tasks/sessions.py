@@ -59,10 +59,7 @@ class SessionsLearner(Unruled):
         """All training examples: graphs, targets, weights and, for the default model, the local line's features."""
         if not self._blended:
             return self._graphs
-        statics = request.statics
-        if KEYS in statics:
-            statics = add_rules([statics, self.counts()], [1.0, -1.0])  # everybody's counts but one's own
-        return {**self._graphs, **_padded(self._line("train", statics))}
+        return {**self._graphs, **_padded(self._line("train", request.statics))}
 
     def noise(self, steps: int, generator: torch.Generator) -> Tensors:
         """Neither network draws anything while it trains."""
@@ -128,6 +125,8 @@ class SessionsLearner(Unruled):
     def _line(self, what: str, statics: Arrays) -> list[Known]:
         """Features of every case of a split; the same in all rounds, since neither history nor sums change in a run."""
         if what not in self._lines:
+            if what == "train" and KEYS in statics:
+                statics = add_rules([statics, self.counts()], [1.0, -1.0])  # everybody's counts but one's own
             shared = self._shared(statics)
             self._lines[what] = [row for split in self.splits for row in _rows(split, what, shared)]
         return self._lines[what]

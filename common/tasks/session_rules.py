@@ -65,8 +65,8 @@ class SharedRules:
     values: Array
     items: int
 
-    def scores(self, prefix: Clicks) -> list[tuple[int, float]]:
-        """(item, Σ .8^age · rule(click → item)) of the strongest items."""
+    def scores(self, prefix: Clicks) -> tuple[Array, Array]:
+        """The strongest items and their Σ .8^age · rule(click → item)."""
         found: list[Array] = []
         scores: list[Array] = []
         for age, item in enumerate(reversed(prefix.tolist())):
@@ -75,5 +75,7 @@ class SharedRules:
             scores.append(self.values[first:last] * FADING**age)
         items, place = np.unique(np.concatenate(found), return_inverse=True)
         totals = np.bincount(place, np.concatenate(scores), minlength=len(items))
+        if len(items) <= STRONGEST:
+            return items, totals
         best = np.argsort(-totals, kind="stable")[:STRONGEST]
-        return list(zip(items[best].tolist(), totals[best].tolist(), strict=True))
+        return items[best], totals[best]

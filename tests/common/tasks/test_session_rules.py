@@ -43,8 +43,10 @@ def test_scores_fade_with_age() -> None:
     counts = count_rules([clicks(A, C), clicks(B, C), clicks(B, D)], V)
     rules = SharedRules(counts[KEYS], counts[VALUES], V)
     # last click b: c 1 + .8 (from a, one click ago), d 1
-    assert rules.scores(clicks(A, B)) == [(C, pytest.approx(1.8)), (D, pytest.approx(1.0))]
-    assert rules.scores(clicks(D)) == []
+    items, scores = rules.scores(clicks(A, B))
+    assert items.tolist() == [C, D]
+    assert scores.tolist() == pytest.approx([1.8, 1.0])
+    assert not len(rules.scores(clicks(D))[0])
 
 
 GOOD = count_rules([clicks(A, B, C)], V)
