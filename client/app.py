@@ -6,14 +6,19 @@ import logging
 from flwr.app import Context, Error, Message
 from flwr.clientapp import ClientApp
 
-from client.data.parts import fingerprint, read_part
-from client.policy import read_policy
+from client.data.parts import fingerprint, located, read_part
+from client.policy import Policy, read_policy
+from client.privacy.guard import UNBOUNDED, Guard
+from client.privacy.ledger import Ledger
+from client.privacy.places import open_ledger
 from client.session import Session
 from client.settings import ClientSettings
 from client.state import DiskStore
 from client.tasks import TaskLearner, build_learner
 from common.config import RunConfig
 from common.errors import ConfigError, DataError, FedloomError, StateError, WireError
+from common.privacy.accounts import build_account
+from common.privacy.options import PrivacyOptions
 from common.tasks.vocabularies import Names
 from common.wire.codec import decode, encode
 from common.wire.messages import (
@@ -83,9 +88,25 @@ def _work(session: Session, message: Message) -> Payload:
 def open_session(settings: ClientSettings) -> Session:
     """The client with these settings, kept in memory between messages."""
     data = fingerprint(settings.data, settings.part, settings.data_seed)
-    root = settings.state_dir / settings.name / data[:16]
-    learner = functools.partial(_learner, settings)
-    return Session(settings.name, learner, DiskStore(root), read_policy(settings.policy))
+    store = DiskStore(settings.state_dir / settings.name / data[:16])
+    store.describe({"data": located(settings.data), "part": list(settings.part), "seed": settings.data_seed})
+    learner, policy = functools.partial(_learner, settings), read_policy(settings.policy)
+    guard = Guard(policy, functools.cache(functools.partial(_ledger, settings, policy, data)))
+    return Session(settings.name, learner, store, policy, guard)
+
+
+def _ledger(settings: ClientSettings, policy: Policy, data: str, wished: PrivacyOptions) -> Ledger:
+    """The ledger of the client's data: what it may ever spend is its owner's choice, not the run's."""
+    return open_ledger(
+        settings.data,
+        settings.state_dir,
+        data,
+        wished.unit,
+        build_account(wished),
+        min(policy.max_epsilon, UNBOUNDED),
+        policy.delta,
+        folder=settings.ledgers,
+    )
 
 
 def _learner(settings: ClientSettings, config: RunConfig, vocabulary: Names) -> TaskLearner:

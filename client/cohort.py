@@ -12,20 +12,23 @@ from typing import Protocol
 
 import torch
 from torch import Tensor
+from torch.func import grad_and_value
 
 from client.keeping import HEAD, OWN, carried, carried_moments, kept, kept_moments
+from client.privacy.gradients import draws, private_gradient
+from client.privacy.noise import Noise
 from client.stacking import finite, row, some, stack
 from client.state import Memory, Store
 from client.trainers import build_trainer
 from client.trainers.fedavg import FedAvgTrainer
-from client.trainers.local import Descent, descend
+from client.trainers.local import Descent, GradientAndLoss, descend
 from client.trainers.optimizers import Tensors, build_step, fresh_moments
 from common.algorithms import Algorithm
 from common.arrays import Arrays
 from common.config import Task
 from common.errors import FedloomError
 from common.models import tensors
-from common.models.heads import head_of
+from common.models.heads import head_of, own_of
 from common.wire.messages import LOCAL, TrainReply, TrainRequest
 
 
@@ -39,6 +42,12 @@ class Learner(Protocol):
 
     size: int
     """Rows of one step, by which a simulation stacks like with like."""
+
+    rows: int
+    """Rows of a batch, one a record; 0 where records cannot be told apart in it."""
+
+    shared: tuple[str, ...]
+    """Tensors of a batch that are not one row a record."""
 
     def batch(self, request: TrainRequest) -> Tensors:
         """All training data, without a client dimension."""
@@ -61,6 +70,8 @@ class Member:
     store: Store
     request: TrainRequest
     steps: int
+    noise: Noise | None = None
+    """Of its local steps, under DP-SGD."""
 
 
 def train(algorithm: Algorithm, members: Sequence[Member]) -> list[TrainReply | FedloomError]:
@@ -70,17 +81,21 @@ def train(algorithm: Algorithm, members: Sequence[Member]) -> list[TrainReply | 
     """
     trainer, steps, phase = build_trainer(algorithm), members[0].steps, members[0].request.phase
     requests, names = [m.request for m in members], set(members[0].request.model)
-    private = set(trainer.private(names, head_of(members[0].learner.task, names)))
+    task = members[0].learner.task
+    private = set(trainer.private(names, head_of(task, names))) | own_of(task, names)
     memories = [m.store.load(m.run) for m in members]
     controls = [_settle(trainer, memory, request) for memory, request in zip(memories, requests, strict=True)]
     heads = [carried(memory, request, HEAD) for memory, request in zip(memories, requests, strict=True)]
     start = stack([tensors(request.model) | head for request, head in zip(requests, heads, strict=True)])
     control, before = _stack_or_zeros(controls, start), carried_moments(algorithm, memories, requests, start)
+    batches = [m.learner.batch(m.request) for m in members]
     descend_from = partial(
         descend,
-        members[0].learner.loss,
-        batch=stack([m.learner.batch(m.request) for m in members]),
-        noise=stack([m.learner.noise(steps, generator(m)) for m in members]),
+        _gradient_and_loss(members[0]),
+        batch=stack(batches),
+        noise=stack(
+            [_drawn(m, row(start, k), batch) for k, (m, batch) in enumerate(zip(members, batches, strict=True))]
+        ),
         steps=steps,
         step=build_step(algorithm),
         clip_norm=algorithm.clip_norm,
@@ -125,6 +140,30 @@ def generator(member: Member) -> torch.Generator:
     request = member.request
     text = f"{member.seed}|{request.round}|{member.client}" + ("" if request.phase == LOCAL else f"|{request.phase}")
     return torch.Generator().manual_seed(int.from_bytes(hashlib.sha256(text.encode()).digest()[:8]) >> 1)
+
+
+def _gradient_and_loss(member: Member) -> GradientAndLoss:
+    """Of one client: plain, or under DP-SGD of clipped records with noise."""
+    learner = member.learner
+    return private_gradient(learner.loss, learner.shared) if member.noise else grad_and_value(learner.loss)
+
+
+def _drawn(member: Member, params: Tensors, batch: Tensors) -> Tensors:
+    """All that is random in a client's steps."""
+    masks, noise = member.learner.noise(member.steps, generator(member)), member.noise
+    if noise is None:
+        return masks
+    drawn = draws(
+        params,
+        member.learner.rows,
+        member.learner.examples,
+        member.steps,
+        clip=noise.clip,
+        multiplier=noise.multiplier,
+        sample=noise.sample,
+        generator=noise.generator(),
+    )
+    return {**masks, **drawn}
 
 
 def _own_models(

@@ -12,19 +12,20 @@ from client.state import MemoryStore
 from client.tasks.learner import training_loss
 from client.tasks.traffic import TrafficLearner
 from client.tasks.traffic_line import profile
-from client.tasks.traffic_sensor import Sensor
+from client.tasks.traffic_newcomer import adopted
+from client.tasks.traffic_sensor import Sensor, prepare
 from client.trainers import build_trainer
 from common.arrays import Arrays, group
 from common.config import RunConfig
 from common.errors import ConfigError, DataError
 from common.models.heads import head_of
-from common.tasks.traffic import TrafficOptions
-from common.tasks.traffic_ranges import DAY
+from common.tasks.traffic import DAY, HOUR, TrafficOptions
+from common.tasks.traffic_ranges import rows_a_week
 from common.wire.messages import TrainRequest
 
-STUCK = 3 * 60
-OUTSIDE = 6 * 60
-"""Minutes at the end of the data after which readings that do not move, or that obey nothing, count as a fault."""
+STUCK = 3 * HOUR
+OUTSIDE = 6 * HOUR
+"""Seconds at the end of the data after which readings that do not move, or that obey nothing, count as a fault."""
 LEAST = 3
 """Readings that a fault takes at least."""
 
@@ -37,15 +38,17 @@ class Forecast:
     """What a sensor will read; every table is P × D, in the data's own units.
 
     Args:
+        basis: The sensor as it was forecast from: what it usually reads, and its property.
         fault: What is wrong with the end of the data; empty where nothing is.
         times: Of the P steps, by the sensor's own clock.
         student: The model's forecast, or the profile where the end of the data is faulty.
         corrected: The teacher's: the closest that obeys the property.
-        low: Lower bounds of the property.
+        low: Lower bounds of the property; NaN where it bounds no variable by itself.
         high: Upper bounds.
         profile: What the sensor usually reads then.
     """
 
+    basis: Sensor
     fault: str
     times: NDArray[np.datetime64]
     student: Floats
@@ -60,18 +63,18 @@ class Forecast:
         return np.asarray(self.student != self.corrected)
 
 
-def own_model(config: RunConfig, learner: TrafficLearner, trained: Arrays) -> Arrays:
+def own_model(config: RunConfig, learner: TrafficLearner, trained: Arrays, pooled: Arrays) -> Arrays:
     """The model that a client without a memory of the run would use: of the cluster that suits its past best.
 
-    `trained` is the run's model, or its K models as `0/name` and so on. Where the method leaves layers with the client, one
-    round of training on its own data follows, of which nothing is sent.
+    `trained` is the run's model, or its K models as `0/name` and so on; `pooled` are properties for a newcomer. Where the
+    method leaves layers with the client, one round of training on its own data follows, of which nothing is sent.
     """
     clusters = sorted({name.partition("/")[0] for name in trained if name.partition("/")[0].isdigit()}, key=int)
     models = [group(key, trained) for key in clusters] or [trained]
     if not learner.examples:
         return models[0]
     model = min(models, key=lambda one: training_loss(learner, one))
-    store, request = MemoryStore(), TrainRequest(1, "", model)
+    store, request = MemoryStore(), TrainRequest(1, "", model, statics=pooled)
     if personal(config, model):
         steps = config.chosen.steps(request.phase)
         train(config.chosen, [Member("", config.run_id, config.seed, learner, store, request, steps)])
@@ -84,10 +87,12 @@ def personal(config: RunConfig, names: Collection[str]) -> bool:
     return trainer.own != "none" or bool(trainer.private(names, head_of("traffic", names)))
 
 
-def forecast(config: RunConfig, learner: TrafficLearner, sensor: Sensor, model: Arrays, horizon: int) -> Forecast:
+def forecast(learner: TrafficLearner, sensor: Sensor, model: Arrays, horizon: int, pooled: Arrays) -> Forecast:
     """The `horizon` steps after the sensor's last reading, by the model and corrected by the sensor's own property.
 
-    Where the end of the data is faulty the model has nothing to go by, and the profile takes its place.
+    Profile and property are learnt anew from all readings, since nothing has to be held out from what nobody has seen; a
+    newcomer's property is the one that it adopts from `pooled`. Where the end of the data is faulty the model has nothing to
+    go by: the profile of the training part takes its place, under the property of that part.
 
     Raises:
         ConfigError: The model forecasts fewer steps.
@@ -101,13 +106,14 @@ def forecast(config: RunConfig, learner: TrafficLearner, sensor: Sensor, model: 
         )
     if length < options.history:
         raise DataError(f"it has {length} readings; the model looks back on {options.history}, give at least as many")
-    longer, fault = _longer(sensor, options, residual=config.model == "default"), faulty(sensor, options)
-    coming = slice(length, length + horizon)
-    usual, slots = longer.profile[coming], longer.slots[coming]
+    fault = faulty(sensor, options)
+    whole = prepare(sensor.series, learner.measures, options, residual=learner.residual, whole=True)
+    basis = sensor if fault else adopted(whole, pooled, options)
+    longer, coming = _longer(basis, options, residual=learner.residual), slice(length, length + horizon)
+    usual, clock = longer.profile[coming], longer.clock[coming]
     student = usual if fault else learner.forecasts(model, longer, np.array([length]))[0, :horizon]
-    corrected = sensor.ranges.corrected(student, slots)
-    tables = (student, corrected, sensor.ranges.low[slots], sensor.ranges.high[slots], usual)
-    return Forecast(fault, longer.series.times(step_of(sensor))[coming], *map(sensor.scaler.unscale, tables))
+    tables = student, basis.ranges.corrected(student, clock), *basis.ranges.limits(student, clock), usual
+    return Forecast(basis, fault, longer.series.times(sensor.step)[coming], *map(sensor.scaler.unscale, tables))
 
 
 def faulty(sensor: Sensor, options: TrafficOptions) -> str:
@@ -116,51 +122,45 @@ def faulty(sensor: Sensor, options: TrafficOptions) -> str:
     A sensor is stuck if it has shown one reading for three hours, and longer than ever in its training part or half of the
     time where its property forbids it; it has gone astray if all its readings of the last six hours lie outside.
     """
-    step, outside = step_of(sensor), sensor.ranges.excess(sensor.values, sensor.slots) > 0
-    past = split_series(sensor.series, options, step).train_end
+    outside = sensor.ranges.excess(sensor.values, sensor.clock) > 0
+    past = split_series(sensor.series, options, sensor.step).train_end
     for d in range(sensor.values.shape[1]):
         column = sensor.series.values[:, d]
         run = int((np.cumsum(column[::-1] != column[-1]) == 0).sum())
         before = _longest_run(column[: min(past, len(column) - run)])
-        if run >= max(LEAST, STUCK // step) and (run > before or outside[-run:, d].mean() >= 0.5):
+        if run >= max(LEAST, STUCK // sensor.step) and (run > before or outside[-run:, d].mean() >= 0.5):
             return f"its last {run} readings are all {column[-1]:g}: the sensor seems dead or stuck"
-    last = max(LEAST, OUTSIDE // step)
+    last = max(LEAST, OUTSIDE // sensor.step)
     if outside[-last:].any(axis=1).all():
         return f"its last {last} readings all lie outside what its past obeys: the sensor seems faulty"
     return ""
 
 
 def held_later(sensor: Sensor, options: TrafficOptions) -> tuple[float, int]:
-    """Share of the whole days after the training part that obey the property, and their number; NaN where there is none."""
-    step = step_of(sensor)
-    end = split_series(sensor.series, options, step).train_end
-    days = sensor.series.times(step)[end:].astype("datetime64[D]")
-    obeys = (sensor.ranges.excess(sensor.values, sensor.slots)[end:] * sensor.observed[end:]).max(axis=1) <= 0
+    """Share of the whole days after those it learnt from that obey the property, and their number; NaN where there is none."""
+    learnt = int(np.flatnonzero(sensor.known).max(initial=-1)) + 1
+    end = max(split_series(sensor.series, options, sensor.step).train_end, learnt)
+    days = sensor.series.times(sensor.step)[end:].astype("datetime64[D]")
+    excess = sensor.ranges.excess(sensor.values[end:], sensor.clock[end:])
+    obeys = (excess * sensor.observed[end:]).max(axis=1) <= 0
     names, readings = np.unique(days, return_counts=True)
-    whole = [bool(obeys[days == day].all()) for day in names[readings == DAY // step]]
+    whole = [bool(obeys[days == day].all()) for day in names[readings == DAY // sensor.step]]
     return (float(np.mean(whole)) if whole else float("nan")), len(whole)
-
-
-def step_of(sensor: Sensor) -> int:
-    """Minutes between two readings."""
-    return 7 * DAY // sensor.week
 
 
 def _longer(sensor: Sensor, options: TrafficOptions, *, residual: bool) -> Sensor:
     """The sensor with a horizon more of readings that nobody has seen, and what it usually reads then."""
-    series, step, more = sensor.series, step_of(sensor), (options.horizon, sensor.values.shape[1])
-    known = np.arange(len(sensor.values)) < split_series(series, options, step).train_end
-    known = np.concatenate([known & series.observed.all(axis=1), np.zeros(options.horizon, bool)])
+    more = options.horizon, sensor.values.shape[1]
+    known = np.concatenate([sensor.known, np.zeros(options.horizon, bool)])
     slots = np.concatenate([sensor.slots, (sensor.slots[-1] + 1 + np.arange(options.horizon)) % sensor.week])
+    clock = slots * sensor.step // (7 * DAY // rows_a_week(sensor.step))
     values = np.concatenate([sensor.values, np.zeros(more)])
     usual = profile(values, slots, known, sensor.week)
-    unseen = replace(series, values=sensor.scaler.unscale(values), observed=_padded(series.observed, more))
+    observed = np.concatenate([sensor.observed, np.zeros(more, bool)])
+    unseen = replace(sensor.series, values=sensor.scaler.unscale(values), observed=observed)
     base = usual if residual else np.zeros_like(usual)
-    return replace(sensor, series=unseen, values=values, profile=usual, base=base, slots=slots)
-
-
-def _padded(observed: Flags, more: tuple[int, int]) -> Flags:
-    return np.concatenate([observed, np.zeros(more, bool)])
+    changed = {"series": unseen, "values": values, "profile": usual, "base": base, "slots": slots, "clock": clock}
+    return replace(sensor, known=known, **changed)
 
 
 def _longest_run(column: Floats) -> int:

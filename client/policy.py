@@ -1,7 +1,9 @@
 """What the owner of the data allows, read from a TOML file next to the data; the server's wishes are requests."""
 
+import math
 import tomllib
 from pathlib import Path
+from typing import Literal
 
 from pydantic import Field, ValidationError
 
@@ -9,6 +11,7 @@ from common.algorithms import METHODS, Method
 from common.config import TASKS, RunConfig, Task
 from common.errors import ConfigError, RefusedError
 from common.options import Options
+from common.privacy.options import PrivacyOptions, Unit
 
 
 class Policy(Options):
@@ -23,6 +26,25 @@ class Policy(Options):
     allow_counts: bool = False
     """Whether counts over this client's data may leave it in clear, as a model's offset needs."""
 
+    require_noise: bool = False
+    """Whether this client sends nothing that noise does not cover: runs without noise are refused."""
+
+    units: tuple[Unit, ...] = ("client", "record")
+    """What noise may hide: everything this client sends, or any one of its records."""
+
+    max_epsilon: float = Field(math.inf, gt=0)
+    """ε of everything that ever leaves these data with noise, over all runs and whatever is asked."""
+
+    delta: float = Field(1e-5, gt=0, lt=1)
+    """δ that goes with `max-epsilon`; a run with a larger one is refused."""
+
+    max_epsilon_per_round: float = Field(math.inf, gt=0)
+    """ε of a single round; a request for more is refused."""
+
+    share_metrics: Literal["without_noise", "always", "never"] = "without_noise"
+    """When metrics of this client's own held-out data leave it, in clear. `always`, also in runs whose updates carry noise,
+    is the owner's consent: no claim of such a run covers them."""
+
     max_local_steps: int = Field(0, ge=0)
     """Most local steps a round, 0 for no limit; a slow machine makes fewer, and the server accounts for it."""
 
@@ -36,10 +58,23 @@ class Policy(Options):
             raise RefusedError(f"method '{config.method}' is not allowed by this client's policy")
         if config.task not in self.tasks:
             raise RefusedError(f"task '{config.task}' is not allowed by this client's policy")
+        self._check_noise(config.privacy)
         if config.task_options.count_offset and not self.allow_counts:
             raise RefusedError(
                 f"tasks.{config.task}.count-offset needs counts in clear, which this client's policy does not allow"
             )
+
+    def _check_noise(self, wished: PrivacyOptions) -> None:
+        if wished.unit == "none" and self.require_noise:
+            raise RefusedError("this client's policy requires noise; run with privacy.unit=client, or record")
+        if wished.unit != "none" and wished.unit not in self.units:
+            raise RefusedError(f"privacy.unit={wished.unit} is not allowed by this client's policy")
+        if wished.unit != "none" and math.isfinite(self.max_epsilon) and wished.delta > self.delta:
+            raise RefusedError(f"privacy.delta={wished.delta:g} is above the {self.delta:g} of this client's policy")
+
+    def shares_metrics(self, wished: PrivacyOptions) -> bool:
+        """Whether metrics may leave in a run."""
+        return self.share_metrics == "always" or (self.share_metrics == "without_noise" and wished.unit == "none")
 
     def local_steps(self, wished: int) -> int:
         """τ_k, the steps this client makes when the server wishes that many."""

@@ -10,6 +10,7 @@ from safetensors.numpy import save
 from client.cohort import Member, evaluated, train
 from client.keeping import HEAD, carried
 from client.policy import Policy
+from client.privacy.guard import Guard
 from client.state import Store
 from client.tasks.learner import TaskLearner, training_loss
 from common.arrays import check_like, group
@@ -57,10 +58,11 @@ class Session:
         build_learner: Reads the private data under a run's catalogue.
         store: Private state.
         policy: The owner's terms.
+        guard: What answers pass on their way out.
     """
 
-    def __init__(self, client: str, build_learner: BuildLearner, store: Store, policy: Policy) -> None:
-        self.client, self.store, self.policy = client, store, policy
+    def __init__(self, client: str, build_learner: BuildLearner, store: Store, policy: Policy, guard: Guard) -> None:
+        self.client, self.store, self.policy, self.guard = client, store, policy, guard
         self._build_learner = build_learner
         self._enrolled: dict[str, Enrolled] = {}
 
@@ -72,19 +74,26 @@ class Session:
         """
         enrolment = _fingerprint(request)
         enrolled = self._open(enrolment, request)
+        reply = self.guard.enrolled(enrolled.config, EnrolReply(self.client, enrolment, enrolled.learner.examples))
         document = {"config": request.config, "catalogue": request.catalogue, "enrolment": enrolment}
         self.store.write(request.run, ENROLMENT, json.dumps(document).encode())
-        return EnrolReply(self.client, enrolment, enrolled.learner.examples)
+        return reply
 
     def counts(self, request: CountsRequest) -> CountsReply:
         """Counts in clear, for clients whose owner allows it."""
         if not self.policy.allow_counts:
             raise RefusedError("counts in clear are not allowed by this client's policy")
-        return CountsReply(self._find(request.enrolment).learner.counts())
+        enrolled = self._find(request.enrolment)
+        if enrolled.config.privacy.unit != "none":
+            raise RefusedError("counts leave in clear, and this run promises noise on all that leaves")
+        return CountsReply(enrolled.learner.counts())
 
     def assign(self, request: AssignRequest) -> AssignReply:
         """How well each of several models suits this client's data, and its property's parameters."""
         enrolled = self._find(request.enrolment)
+        return self.guard.assigned(enrolled.config, request, lambda: self._assess(enrolled, request))
+
+    def _assess(self, enrolled: Enrolled, request: AssignRequest) -> AssignReply:
         learner, memory, template = enrolled.learner, self.store.load(enrolled.run), parameters(enrolled.learner.module)
         obeys = request.criterion == "property"
         upcoming = TrainRequest(request.round, request.enrolment, {})  # asked for again, a round starts where it did
@@ -100,35 +109,43 @@ class Session:
     def train(self, request: TrainRequest) -> TrainReply:
         """One round of local training."""
         member = self.member(request)
-        [reply] = train(self.config(request.enrolment).chosen, [member])
-        if isinstance(reply, FedloomError):
-            raise reply
-        return self.as_sent(request, reply)
 
-    def as_sent(self, request: TrainRequest, reply: TrainReply) -> TrainReply:
-        """The reply in the form in which the run's configuration lets it travel."""
-        dense = self.config(request.enrolment).federation.updates == "dense"
-        return reply if dense else compress_reply(reply)
+        def work() -> TrainReply:
+            [reply] = train(self.config(request.enrolment).chosen, [member])
+            if isinstance(reply, FedloomError):
+                raise reply
+            return reply
+
+        return self.as_sent(request, member.steps, work)
+
+    def as_sent(self, request: TrainRequest, steps: int, work: Callable[[], TrainReply]) -> TrainReply:
+        """What `work` came to, as the run's configuration, the policy and the ledger let it travel."""
+        config = self.config(request.enrolment)
+        reply = self.guard.trained(config, request, steps, work)
+        sparse = config.federation.updates == "auto" and config.privacy.unit == "none"
+        return compress_reply(reply) if sparse else reply
 
     def member(self, request: TrainRequest) -> Member:
         """This client as one of a cohort that trains together."""
         enrolled = self._find(request.enrolment)
         check_like(request.model, parameters(enrolled.learner.module), "the server's model")
         steps = self.policy.local_steps(enrolled.config.chosen.steps(request.phase))
-        return Member(self.client, enrolled.run, enrolled.config.seed, enrolled.learner, self.store, request, steps)
+        noise = self.guard.admit(enrolled.config, request, steps)
+        about = (self.client, enrolled.run, enrolled.config.seed, enrolled.learner, self.store)
+        return Member(*about, request, steps, noise)
 
     def evaluate(self, request: EvaluateRequest) -> EvaluateReply:
         """Metrics of the global model here; the finished model is kept for this client's own recommendations."""
         enrolled = self._find(request.enrolment)
         if request.final:
             self.store.write(enrolled.run, MODEL, save({**request.model, **request.statics}))
-        metrics, weights = enrolled.learner.about(request.split)
+        metrics, weights = enrolled.learner.about(request.split, request.statics)
         memory = self.store.load(enrolled.run)
         for prefix, model in evaluated(enrolled.config.chosen, request.model, memory).items():
             values, counts = enrolled.learner.evaluate(model, request.statics, request.split)
             metrics |= {f"{prefix}{name}": value for name, value in values.items()}
             weights |= {f"{prefix}{name}": count for name, count in counts.items()}
-        return EvaluateReply(request.round, metrics, weights)
+        return self.guard.measured(enrolled.config, EvaluateReply(request.round, metrics, weights))
 
     def config(self, enrolment: str) -> RunConfig:
         """Configuration of a run this client enrolled in."""

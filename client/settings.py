@@ -47,6 +47,9 @@ class ClientSettings(BaseSettings):
     state_dir: Path = Field(default_factory=lambda: Path.home() / ".fedloom" / "state")
     """Where private state is kept."""
 
+    ledgers: Path | None = None
+    """Folder of privacy ledgers, where they cannot lie beside the data."""
+
     policy: Path | None = None
     """The owner's policy file (TOML)."""
 

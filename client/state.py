@@ -6,9 +6,10 @@ client's name and the fingerprint of its data: other data, other state.
 
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
@@ -18,6 +19,7 @@ from common.errors import StateError, WireError
 from common.files import write_atomically
 
 Tensors = dict[str, Tensor]
+ABOUT = "client.json"
 
 
 @dataclass(frozen=True)
@@ -112,6 +114,23 @@ class DiskStore:
         folder = self._folder(run)
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         write_atomically(folder / name, content, mode=0o600)
+
+    def describe(self, about: Mapping[str, Any]) -> None:
+        """Note whose state this is, for the owner: what runs here are found by once the data have changed."""
+        self.root.mkdir(parents=True, exist_ok=True, mode=0o700)
+        write_atomically(self.root / ABOUT, json.dumps(about).encode(), mode=0o600)
+
+    def about(self) -> dict[str, Any]:
+        """What `describe` noted; empty where nothing was.
+
+        Raises:
+            StateError: The note is damaged.
+        """
+        path = self.root / ABOUT
+        try:
+            return dict(json.loads(path.read_bytes())) if path.exists() else {}
+        except (ValueError, TypeError) as error:
+            raise StateError(f"{path} is damaged ({error}); delete it, the client writes it anew") from None
 
     def _folder(self, run: str) -> Path:
         """A run's name comes from the server and must not lead out of the root."""

@@ -8,15 +8,29 @@ from typing import Any, Literal, Self, get_args
 
 from pydantic import BaseModel, Field, ValidationError, model_validator
 
-from common.algorithms import METHODS, Algorithm, AlgorithmOptions, Method
+from common.algorithms import (
+    ADAP,
+    ADPML,
+    METHODS,
+    Algorithm,
+    AlgorithmOptions,
+    BGTplanner,
+    FedSGD,
+    Method,
+    Planner,
+    Uniform,
+)
 from common.errors import ConfigError
 from common.options import Options
+from common.privacy.options import PrivacyOptions
+from common.tasks.markets import MarketsOptions
+from common.tasks.ratings import RatingsOptions
 from common.tasks.rules import RulesOptions
 from common.tasks.sessions import SessionsOptions
 from common.tasks.traffic import TrafficOptions
 
 Scalar = bool | int | float | str
-Task = Literal["rules", "sessions", "traffic"]
+Task = Literal["rules", "sessions", "traffic", "ratings", "markets"]
 TASKS: tuple[Task, ...] = get_args(Task)
 
 
@@ -52,6 +66,8 @@ class TaskOptions(Options):
     rules: RulesOptions = RulesOptions()
     sessions: SessionsOptions = SessionsOptions()
     traffic: TrafficOptions = TrafficOptions()
+    ratings: RatingsOptions = RatingsOptions()
+    markets: MarketsOptions = MarketsOptions()
 
 
 class RunConfig(Options):
@@ -85,27 +101,61 @@ class RunConfig(Options):
     """Go on with the run named `run-id` from its newest checkpoint."""
 
     federation: Federation = Federation()
+    privacy: PrivacyOptions = PrivacyOptions()
     algorithm: AlgorithmOptions = AlgorithmOptions()
     tasks: TaskOptions = TaskOptions()
 
     @property
     def chosen(self) -> Algorithm:
-        """The hyper-parameters of `method`."""
-        algorithm: Algorithm = getattr(self.algorithm, self.method)
+        """The hyper-parameters of the method that trains: `method`, or the one inside a planner."""
+        own = self._own
+        algorithm: Algorithm = getattr(self.algorithm, own.inner) if isinstance(own, Planner) else own
         return algorithm
 
     @property
-    def task_options(self) -> RulesOptions | SessionsOptions | TrafficOptions:
+    def planner(self) -> Planner:
+        """How the privacy budget is spent; evenly, where the method does not say."""
+        return self._own if isinstance(self._own, Planner) else Uniform()
+
+    @property
+    def planned(self) -> bool:
+        """Whether anything has to be planned: a budget, or when to stop."""
+        return self.privacy.unit != "none" or isinstance(self._own, Planner)
+
+    @property
+    def _own(self) -> Algorithm | Planner:
+        own: Algorithm | Planner = getattr(self.algorithm, self.method)
+        return own
+
+    @property
+    def task_options(self) -> RulesOptions | SessionsOptions | TrafficOptions | RatingsOptions | MarketsOptions:
         """The options of `task`."""
-        options: RulesOptions | SessionsOptions | TrafficOptions = getattr(self.tasks, self.task)
+        options: RulesOptions | SessionsOptions | TrafficOptions | RatingsOptions | MarketsOptions = getattr(
+            self.tasks, self.task
+        )
         return options
+
+    @model_validator(mode="after")
+    def _noise_fits_the_method(self) -> Self:
+        planner, unit = self._own, self.privacy.unit
+        if isinstance(planner, FedSGD) and unit != "none":
+            raise ValueError(f"fedsgd adds no noise; leave privacy.unit={unit} out, or choose another planner")
+        if isinstance(planner, BGTplanner | ADPML | ADAP | Uniform) and unit == "none":
+            raise ValueError(f"{self.method} plans a privacy budget; say privacy.unit=client, or record")
+        if unit == "record" and self.task != "rules":
+            raise ValueError(
+                "privacy.unit=record tells records apart in task rules only, by home; say privacy.unit=client"
+            )
+        if isinstance(planner, BGTplanner) and self.evaluate_every != 1:
+            raise ValueError("bgtplanner learns from every round; leave evaluate-every at 1")
+        return self
 
     @model_validator(mode="after")
     def _only_the_chosen_method_is_set_and_fits_the_task(self) -> Self:
         if self.method == "fedstl" and self.task != "traffic":
             what = "fedstl clusters clients by what their time series obey"
             raise ValueError(f"{what}; task '{self.task}' has none, say task=traffic")
-        for other in sorted(self.algorithm.model_fields_set - {self.method}):
+        for other in sorted(self.algorithm.model_fields_set - {self.method, self.chosen.name}):
             raise ValueError(f"algorithm.{other} is set, but the method is {self.method}; it would be ignored")
         return self
 
@@ -154,11 +204,12 @@ def overrides(assignments: list[str]) -> dict[str, Scalar]:
 
 def flatten(config: RunConfig) -> dict[str, Scalar]:
     """The resolved configuration as dotted keys: every key but the sections of methods and tasks not chosen."""
-    sections = {"algorithm": config.method, "tasks": config.task}
+    sections: dict[str, set[str]] = {"algorithm": {config.method, config.chosen.name}, "tasks": {config.task}}
     tree = config.model_dump(by_alias=True)
     for section, chosen in sections.items():
-        tree[section] = {chosen: tree[section][chosen]}
-        tree[section][chosen].pop("name", None)
+        tree[section] = {name: options for name, options in tree[section].items() if name in chosen}
+        for options in tree[section].values():
+            options.pop("name", None)
     return dict(_leaves(tree, ""))
 
 

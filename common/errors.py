@@ -7,8 +7,10 @@ FedloomError
 ├── WireError            a message does not fit the schema (names payload and field)
 ├── RefusedError         this client's own policy forbids what the server asked
 ├── StateError           private state on disk is unreadable or belongs to other data
+│   └── LedgerError      the privacy ledger is missing, damaged, behind or cannot be written; nothing is released
 ├── ConnectError         the server cannot be reached, or does not let us in
 ├── QuorumError          too few clients answered for the round to count
+├── BudgetSpentError     no client can pay for another round; the model so far stands
 └── RunError             a process of the federation ended before its work was done
 """
 
@@ -57,12 +59,20 @@ class StateError(FedloomError):
     """Private state on disk is unreadable or belongs to other data."""
 
 
+class LedgerError(StateError):
+    """The privacy ledger is missing, damaged, behind or cannot be written; nothing is released."""
+
+
 class ConnectError(FedloomError):
     """The server cannot be reached, or does not let us in."""
 
 
 class QuorumError(FedloomError):
     """Too few clients answered for the round to count."""
+
+
+class BudgetSpentError(FedloomError):
+    """No client can pay for another round: the run ends early, with the model it has."""
 
 
 class RunError(FedloomError):

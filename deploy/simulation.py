@@ -4,10 +4,12 @@
 `client.cohort`), and with `together=1` one at a time: bit for bit what they compute as processes of their own.
 """
 
-import itertools
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from itertools import count
 from pathlib import Path
 
+import numpy as np
 from flwr.app import Message, RecordDict
 from flwr.serverapp import Grid
 from flwr.supercore.run import Run
@@ -17,11 +19,17 @@ from client.app import failure, respond
 from client.cohort import train
 from client.data.parts import Part, deal
 from client.policy import Policy
+from client.privacy.book import MEMORY
+from client.privacy.guard import UNBOUNDED, Guard
+from client.privacy.ledger import Ledger
 from client.session import Session
 from client.state import MemoryStore
 from client.tasks import TaskLearner, build_learner
 from common.config import RunConfig
 from common.errors import FedloomError
+from common.privacy.accounts import build_account
+from common.privacy.noise import fresh_generator
+from common.privacy.options import PrivacyOptions
 from common.tasks.vocabularies import Names
 from common.wire.codec import decode, encode
 from common.wire.messages import TRAIN, TrainReply, TrainRequest
@@ -32,12 +40,20 @@ TOGETHER = 32
 """Clients that train stacked, alike in size; larger cohorts pad more and outgrow the processor's cache."""
 
 
-def simulate(config: RunConfig, whole: Part, runs: Path, *, clients: int = 0, together: int = 0) -> Result:
+SIMULATED = Policy(allow_counts=True, share_metrics="always")
+"""Whoever simulates a federation holds all of its data."""
+
+
+def simulate(
+    config: RunConfig, whole: Part, runs: Path, *, clients: int = 0, together: int = 0, noise_seed: int | None = None
+) -> Result:
     """`simulate_clients` with one client per home or visitor of a data set, in their order, or dealt to `clients` clients."""
-    return simulate_clients(config, deal(whole, clients), runs, together=together)
+    return simulate_clients(config, deal(whole, clients), runs, together=together, noise_seed=noise_seed)
 
 
-def simulate_clients(config: RunConfig, parts: Sequence[Part], runs: Path, *, together: int = 0) -> Result:
+def simulate_clients(
+    config: RunConfig, parts: Sequence[Part], runs: Path, *, together: int = 0, noise_seed: int | None = None
+) -> Result:
     """Train with one client per part.
 
     Args:
@@ -45,17 +61,25 @@ def simulate_clients(config: RunConfig, parts: Sequence[Part], runs: Path, *, to
         parts: Each client's data, all read under the run's catalogue.
         runs: Folder of run folders.
         together: Clients that train stacked; 0 chooses: one at a time for up to 16 clients, else `TOGETHER`.
+        noise_seed: Root of privacy noise that can be drawn again, which protects nobody: for studies. None draws fresh noise.
     """
-    sessions = {node: _session(node, part) for node, part in enumerate(parts, start=1)}
+    sessions = {node: _session(node, part, noise_seed) for node, part in enumerate(parts, start=1)}
     stacked = together or (1 if len(sessions) <= 16 else TOGETHER)
     return run(InProcessGrid(sessions, stacked), config, runs)
 
 
-def _session(node: int, part: Part) -> Session:
+def _session(node: int, part: Part, noise_seed: int | None) -> Session:
     def learner(config: RunConfig, vocabulary: Names) -> TaskLearner:
         return build_learner(config, part)
 
-    return Session(f"client-{node - 1}", learner, MemoryStore(), Policy(allow_counts=True))
+    @cache
+    def ledger(wished: PrivacyOptions) -> Ledger:
+        return Ledger(MEMORY, wished.unit, build_account(wished), UNBOUNDED, wished.delta)
+
+    draws = count()
+    seeded = (lambda: np.random.default_rng([noise_seed or 0, node, next(draws)])) if noise_seed is not None else None
+    guard = Guard(SIMULATED, ledger, seeded or fresh_generator)
+    return Session(f"client-{node - 1}", learner, MemoryStore(), SIMULATED, guard)
 
 
 class InProcessGrid(Grid):
@@ -69,7 +93,7 @@ class InProcessGrid(Grid):
     def __init__(self, sessions: Mapping[int, Session], together: int) -> None:
         self._sessions, self._together = sessions, together
         self._replies: dict[str, Message] = {}
-        self._ids = itertools.count(1)
+        self._ids = count(1)
         TaskIdentity.task_id, TaskIdentity.run_id, TaskIdentity.node_id = 1, 1, 1
 
     def push_messages(self, messages: Iterable[Message]) -> list[str]:
@@ -127,16 +151,23 @@ class InProcessGrid(Grid):
         for first in range(0, len(by_size), self._together):
             cohort = by_size[first : first + self._together]
             outcomes = train(algorithm, [members[k] for k in cohort])
-            replies += [
-                _answer(sessions[k], messages[k], requests[k], out) for k, out in zip(cohort, outcomes, strict=True)
-            ]
+            for k, outcome in zip(cohort, outcomes, strict=True):
+                replies.append(_answer(sessions[k], messages[k], requests[k], members[k].steps, outcome))
         return replies
 
     def _keep(self, replies: Iterable[Message]) -> None:
         self._replies |= {reply.metadata.reply_to_message_id: reply for reply in replies}
 
 
-def _answer(session: Session, message: Message, request: TrainRequest, outcome: TrainReply | FedloomError) -> Message:
-    if isinstance(outcome, FedloomError):
-        return failure(message, outcome)
-    return Message(encode(session.as_sent(request, outcome)), reply_to=message)
+def _answer(
+    session: Session, message: Message, request: TrainRequest, steps: int, outcome: TrainReply | FedloomError
+) -> Message:
+    def work() -> TrainReply:
+        if isinstance(outcome, FedloomError):
+            raise outcome
+        return outcome
+
+    try:
+        return Message(encode(session.as_sent(request, steps, work)), reply_to=message)
+    except FedloomError as error:
+        return failure(message, error)

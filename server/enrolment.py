@@ -95,4 +95,4 @@ def _accepted(node: int, reply: Message) -> Client:
     if reply.has_error():
         raise WireError(reply.error.reason or f"error {reply.error.code}")
     enrolled = decode(EnrolReply, reply.content)
-    return Client(enrolled.client, node, enrolled.enrolment, enrolled.examples)
+    return Client(enrolled.client, node, enrolled.enrolment, enrolled.examples, enrolled.budget)

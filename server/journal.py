@@ -12,25 +12,10 @@ from common.wire.messages import TRAIN
 from server.artifacts import Checkpoint, RunDirectory
 from server.enrolment import Enrolment
 from server.evaluation import Evaluation
-from server.events import Best, Client, Finish, Metrics, Privacy, Result, Round, Start
+from server.events import Best, Client, Finish, Result, Round, Start
 from server.grid import Exchange
-from server.state import RunState, Trained
-
-UNPROTECTED = Privacy(
-    unit="none",
-    mechanism="none: model updates leave clients unclipped and without noise; data stay, what updates reveal is not bounded",
-    epsilon_spent_max=None,
-    delta=None,
-    uncovered=[
-        "model updates",
-        "training losses",
-        "parameters of inferred properties",
-        "metrics",
-        "numbers of records",
-        "who takes part and when",
-    ],
-)
-"""What is claimed of a run without differential privacy: nothing."""
+from server.state import PLAN, RunState, Trained
+from server.statement import statement
 
 
 class Journal:
@@ -49,6 +34,7 @@ class Journal:
     def go_on(self, so_far: dict[str, Any]) -> None:
         """Take up the account that a checkpoint holds."""
         self._bytes = (so_far["bytes"][0], so_far["bytes"][1])
+        self._enrolment.roster.spent = dict(so_far["spent"])
         self._started -= so_far["seconds"]
         self._best = Best(**so_far["best"]) if so_far["best"] else None
 
@@ -70,6 +56,10 @@ class Journal:
         self._trained = trained
         self._checkpoint(trained.state)
 
+    def observed(self, state: RunState) -> None:
+        """Note what a planner has learnt from the round."""
+        self._checkpoint(state)
+
     def evaluated(self, number: int, evaluation: Evaluation) -> None:
         """Note an evaluation, empty in rounds without one, and write the round's line."""
         if evaluation.metrics:
@@ -79,10 +69,10 @@ class Journal:
             if loss is not None and not other_split and (self._best is None or loss < self._best.metrics["loss"]):
                 self._best = Best(round=number, metrics=dict(evaluation.metrics))
         if self._trained is not None:
-            self._folder.append(self._line(self._trained, evaluation.metrics))
+            self._folder.append(self._line(self._trained, evaluation))
         self._trained, self._exchanges = None, []
 
-    def _line(self, trained: Trained, metrics: Metrics) -> Round:
+    def _line(self, trained: Trained, evaluation: Evaluation) -> Round:
         training = next(e for e in self._exchanges if e.kind == TRAIN)
         name = self._enrolment.roster.name
         down, up = sum(e.bytes_down for e in self._exchanges), sum(e.bytes_up for e in self._exchanges)
@@ -91,7 +81,7 @@ class Journal:
             round=trained.state.round,
             rounds=self._config.rounds,
             loss=trained.loss,
-            metrics=dict(metrics),
+            metrics=dict(evaluation.metrics),
             seconds=sum(e.seconds for e in self._exchanges),
             answered=len(training.replies) - len(trained.rejected),
             asked=len(training.asked),
@@ -99,7 +89,7 @@ class Journal:
             refused=self._new_refusals() | trained.rejected,
             bytes_down=down,
             bytes_up=up,
-            server=dict(trained.server),
+            server={**trained.server, **evaluation.notes},
             clusters=dict(trained.groups),
         )
 
@@ -130,7 +120,7 @@ class Journal:
             seconds=time.monotonic() - self._started,
             bytes_down=self._bytes[0],
             bytes_up=self._bytes[1],
-            privacy=UNPROTECTED,
+            privacy=statement(self._config, self._enrolment.roster.spent, sum(map(bool, self._last.clients.values()))),
             model_sha256=sha256(state.model),
             versions={**{p: version(p) for p in ("fedloom", "flwr", "torch")}, "python": python_version()},
         )
@@ -139,9 +129,10 @@ class Journal:
         return result
 
     def _checkpoint(self, state: RunState) -> None:
-        groups: dict[str, Arrays] = {"model": state.model, "statics": state.statics, **state.memory}
+        groups: dict[str, Arrays] = {"model": state.model, "statics": state.statics, **state.memory, **state.plan}
         seconds = time.monotonic() - self._started
         so_far = {"bytes": list(self._bytes), "seconds": seconds, "best": self._best and asdict(self._best)}
+        so_far["spent"] = self._enrolment.roster.spent
         about = {"counted": state.counted, "journal": so_far}
         best = self._best.round if self._best else 0
         self._folder.save_checkpoint(Checkpoint(state.round, self._config.seed, groups, about), best)
@@ -153,4 +144,5 @@ def restore(checkpoint: Checkpoint) -> RunState:
     """The state that a checkpoint holds."""
     groups = dict(checkpoint.groups)
     model, statics = groups.pop("model"), groups.pop("statics", {})
-    return RunState(checkpoint.round, model, groups, statics, dict(checkpoint.state["counted"]))
+    plan = {name: groups.pop(name) for name in [*groups] if name.startswith(PLAN)}
+    return RunState(checkpoint.round, model, groups, statics, dict(checkpoint.state["counted"]), plan)

@@ -1,7 +1,7 @@
 """Who takes part: nodes that enrolled under a stable name, and those that refused, with their reasons."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 
 @dataclass(frozen=True)
@@ -12,6 +12,8 @@ class Client:
     node: int
     enrolment: str
     examples: int
+    budget: float = 0.0
+    """What it could still spend when it enrolled; 0 in runs without noise."""
 
 
 @dataclass
@@ -22,6 +24,9 @@ class Roster:
     refused: dict[int, str] = field(default_factory=dict)
     present: frozenset[int] = frozenset()
     """Nodes that were online when strangers were last looked for."""
+
+    spent: dict[str, float] = field(default_factory=dict)
+    """Client -> what it was asked to spend of its privacy budget in this run."""
 
     def strangers(self, online: Iterable[int]) -> list[int]:
         """Nodes to invite: online, neither enrolled nor known to refuse; who left may be asked again when back."""
@@ -40,6 +45,12 @@ class Roster:
         if holder is not None:
             self.forget(holder.node)
         self.clients[client.node] = client
+
+    def charge(self, node: int, cost: float) -> None:
+        """Note that a client was asked to spend that; what it says when it enrols anew is the truth."""
+        client = self.clients[node]
+        self.clients[node] = replace(client, budget=client.budget - cost)
+        self.spent[client.name] = self.spent.get(client.name, 0.0) + cost
 
     def forget(self, node: int) -> None:
         """Drop a client, to invite it anew at the next round."""

@@ -2,13 +2,14 @@
 
 import json
 import logging
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from flwr.serverapp import Grid
 
 from common.config import RunConfig, flatten, to_json
-from common.errors import ConfigError, FedloomError
+from common.errors import BudgetSpentError, ConfigError, FedloomError
 from common.models import build_model, parameters
 from common.tasks.vocabularies import Names, demo_vocabulary, vocabulary_of
 from common.wire.codec import to_record
@@ -21,6 +22,8 @@ from server.journal import Journal, restore
 from server.state import RunState
 from server.statistics import sum_counts
 from server.strategies import build_strategy
+from server.strategies.planned import PlannedStrategy, budget_of
+from server.strategies.round import RoundStrategy
 
 
 def run(grid: Grid, config: RunConfig, runs: Path) -> Result:
@@ -42,26 +45,32 @@ def run(grid: Grid, config: RunConfig, runs: Path) -> Result:
     journal = Journal(folder, config, enrolment)
     if so_far:
         journal.go_on(so_far)
-    strategy = build_strategy(
-        config.chosen,
-        config=config,
-        state=state,
-        enrolment=enrolment,
-        on_trained=journal.trained,
-        on_evaluated=journal.evaluated,
-    )
+    strategy = _strategy(config, state, enrolment, journal)
     journal.start(strategy.state)
+    noted = PollingGrid(grid, limits, on_exchange=journal.exchanged)
     try:
         enrolment.assemble(grid, federation.min_clients)
         if config.task_options.count_offset and not state.statics:
             strategy.state = sum_counts(quiet, enrolment.roster, strategy.state, catalogue)
         left = config.rounds - state.round
-        noted = PollingGrid(grid, limits, on_exchange=journal.exchanged)
         strategy.start(noted, to_record(strategy.state.model), num_rounds=left, timeout=federation.deadline)
+    except BudgetSpentError as spent:
+        strategy.conclude(noted)
+        return journal.finish(strategy.state, "completed", f"ended early: {spent}")
     except FedloomError as error:
         journal.finish(strategy.state, "failed", str(error))
         raise
     return journal.finish(strategy.state, "completed")
+
+
+def _strategy(
+    config: RunConfig, state: RunState, enrolment: Enrolment, journal: Journal
+) -> RoundStrategy | PlannedStrategy:
+    """The method, inside a planner where a budget is to be spent."""
+    build = partial(build_strategy, config.chosen, config=config, state=state, enrolment=enrolment)
+    if not config.planned:
+        return build(on_trained=journal.trained, on_evaluated=journal.evaluated)
+    return PlannedStrategy(build, budget_of(config), journal.trained, journal.evaluated, journal.observed)
 
 
 def read_catalogue(config: RunConfig) -> Names:

@@ -5,6 +5,9 @@ from dataclasses import dataclass, field, replace
 from common.arrays import Arrays
 from server.aggregation.moments import Memory
 
+PLAN = "planner_"
+"""What the names of a planner's groups start with."""
+
 
 @dataclass(frozen=True)
 class RunState:
@@ -18,6 +21,8 @@ class RunState:
     """Untrained inputs of the model, such as summed counts."""
     counted: dict[str, int] = field(default_factory=dict)
     """Client -> last round in which its reply entered the mean."""
+    plan: Memory = field(default_factory=dict)
+    """What a planner of budgets keeps, by group."""
 
     def next(self, model: Arrays, memory: Memory, clients: list[str]) -> "RunState":
         """The state after one more round in which these clients counted."""

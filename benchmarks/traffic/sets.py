@@ -41,9 +41,9 @@ def boroondara(folder: Path) -> Dataset:
 def ten_sites(folder: Path) -> Dataset:
     """The last 365 days of ten sites, hourly."""
     whole = read_series(folder / "vicroads-scats-10sites")
-    end = max(series.times(whole.measures.step)[-1] for series in whole.series)
+    end = max(series.times(whole.measures.step_seconds)[-1] for series in whole.series)
     since = end - np.timedelta64(YEAR, "D")
-    return replace(whole, series=tuple(_after(series, since, whole.measures.step) for series in whole.series))
+    return replace(whole, series=tuple(_after(series, since, whole.measures.step_seconds) for series in whole.series))
 
 
 def _after(series: Series, since: np.datetime64, step: int) -> Series:

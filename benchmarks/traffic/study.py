@@ -57,7 +57,7 @@ class Bench:
         options = TrafficOptions.model_validate({"property": kind})
         config = RunConfig.model_validate({"method": "fedavg", "task": "traffic", "tasks": {"traffic": options}})
         learners = [TrafficLearner(config, self.dataset.measures, [series]) for series in self.dataset.series]
-        truths = [learner.about("test")[0] for learner in learners]
+        truths = [learner.about("test", {})[0] for learner in learners]
         means = {name: fmean(t[name] for t in truths if name in t) for name in truths[0]}
         sensors = [sensor for learner in learners for sensor in learner.sensors]
         return Row("ridge", "*line:* profile + federated ridge", {"0": {**means, **ridge_row(sensors, options)}})

@@ -6,7 +6,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import assert_never, cast
 
+from client.data.markets.market import Dataset as Markets
+from client.data.markets.published import is_published as is_published_markets
+from client.data.markets.reader import DEMO_MARKETS, read_markets
+from client.data.markets.writer import write_markets
 from client.data.people import dealt
+from client.data.ratings.published import is_published as is_published_ratings
+from client.data.ratings.raters import Dataset as Ratings
+from client.data.ratings.reader import DEMO_RATERS, read_raters
+from client.data.ratings.writer import write_raters
 from client.data.rules.homes import Dataset as Homes
 from client.data.rules.ifttt import is_recrules
 from client.data.rules.reader import DEMO_HOMES, read_homes
@@ -21,20 +29,34 @@ from client.data.traffic.series import Dataset as Sensors
 from client.data.traffic.writer import write_series
 from common.config import Task
 from common.errors import ConfigError, DataError
+from common.tasks.markets import Goods
+from common.tasks.ratings import Products
 from common.tasks.rules import Catalogue
 from common.tasks.sessions import Items
 from common.tasks.traffic import Measures
 from common.tasks.vocabularies import Names
 
-Part = Homes | Visits | Sensors
+Part = Homes | Visits | Sensors | Ratings | Markets
 
-TABLES: dict[Task, str] = {"rules": "homes.csv", "sessions": "sessions.csv", "traffic": "sensors.csv"}
+TABLES: dict[Task, str] = {
+    "rules": "homes.csv",
+    "sessions": "sessions.csv",
+    "traffic": "sensors.csv",
+    "ratings": "ratings.csv",
+    "markets": "market.csv",
+}
 """What a client's own table is called."""
 
 HELD_OUT = "::"
 """Between a source of sessions and the file of those to hold out: `clicks.txt::held-out.txt` is a source too."""
 
-DEMO_SIZES: dict[Task, int] = {"rules": DEMO_HOMES, "sessions": DEMO_VISITORS, "traffic": DEMO_SITES}
+DEMO_SIZES: dict[Task, int] = {
+    "rules": DEMO_HOMES,
+    "sessions": DEMO_VISITORS,
+    "traffic": DEMO_SITES,
+    "ratings": DEMO_RATERS,
+    "markets": DEMO_MARKETS,
+}
 """Homes, visitors and sites of the embedded data."""
 
 
@@ -85,6 +107,10 @@ def read_all(task: Task, source: str, seed: int = 0, known: Names | None = None)
             return read_visitors(clicks, cast(Items | None, known), test=test, seed=seed)
         case "traffic":
             return read_series(source, cast(Measures | None, known), seed=seed)
+        case "ratings":
+            return read_raters(source, cast(Products | None, known), seed=seed)
+        case "markets":
+            return read_markets(source, cast(Goods | None, known), seed=seed)
         case _:
             assert_never(task)
 
@@ -116,6 +142,14 @@ def deal(whole: Part, parts: int, seed: int = 0) -> Sequence[Part]:
             single = [(one,) for one in whole.series]
             hands = dealt(whole.series, parts, seed, lambda one: one.name, "sensors") if parts else single
             return [replace(whole, series=hand) for hand in hands]
+        case Ratings():
+            lone = [(rater,) for rater in whole.raters]
+            crowds = dealt(whole.raters, parts, seed, lambda rater: rater.name, "raters") if parts else lone
+            return [replace(whole, raters=crowd) for crowd in crowds]
+        case Markets():
+            one_each = [(market,) for market in whole.markets]
+            lots = dealt(whole.markets, parts, seed, lambda market: market.name, "markets") if parts else one_each
+            return [replace(whole, markets=lot) for lot in lots]
         case _:
             assert_never(whole)
 
@@ -139,6 +173,10 @@ def write_part(path: Path, part: Part) -> None:
             write_visitors(path, part.visitors, part.items)
         case Sensors():
             write_series(path, part.series, part.measures)
+        case Ratings():
+            write_raters(path, part.raters, part.products)
+        case Markets():
+            write_markets(path, part.markets, part.goods)
         case _:
             assert_never(part)
 
@@ -161,6 +199,14 @@ def fingerprint(source: str, part: tuple[int, int], seed: int) -> str:
     return digest.hexdigest()
 
 
+def located(source: str) -> str:
+    """The source by its whole path, whichever folder a command was started in; embedded data as they are called."""
+    if is_demo(source):
+        return source
+    path, test = _and_test(source)
+    return HELD_OUT.join(str(file.resolve()) for file in (path, test) if file)
+
+
 def vocabulary(part: Part) -> Names:
     """The vocabulary that the part is read under."""
     match part:
@@ -170,6 +216,10 @@ def vocabulary(part: Part) -> Names:
             return part.items
         case Sensors():
             return part.measures
+        case Ratings():
+            return part.products
+        case Markets():
+            return part.goods
         case _:
             assert_never(part)
 
@@ -189,5 +239,9 @@ def _published(task: Task, folder: Path) -> bool:
             return is_published(folder)
         case "traffic":
             return is_published_traffic(folder)
+        case "ratings":
+            return is_published_ratings(folder)
+        case "markets":
+            return is_published_markets(folder)
         case _:
             assert_never(task)

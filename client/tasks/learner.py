@@ -21,7 +21,7 @@ class TaskLearner(Learner, Protocol):
     def evaluate(self, model: Arrays, statics: Arrays, split: str) -> tuple[Metrics, Metrics]:
         """Means of every metric over the held-out records of `split`, and how many records each is the mean of."""
 
-    def about(self, split: str) -> tuple[Metrics, Metrics]:
+    def about(self, split: str, statics: Arrays) -> tuple[Metrics, Metrics]:
         """What holds of the held-out records whatever the model: errors of the task's lines. Empty where metrics say it."""
 
     def violation(self, model: Arrays) -> float:
@@ -34,10 +34,17 @@ class TaskLearner(Learner, Protocol):
         """What this client adds to the sums that a model's offset is made of."""
 
 
+class Merged:
+    """The part of a task whose batches do not tell records apart."""
+
+    rows = 0
+    shared: tuple[str, ...] = ()
+
+
 class Unruled:
     """The part of a task that infers no property and whose lines are measured elsewhere."""
 
-    def about(self, split: str) -> tuple[Metrics, Metrics]:
+    def about(self, split: str, statics: Arrays) -> tuple[Metrics, Metrics]:
         """Nothing to add."""
         return {}, {}
 

@@ -30,6 +30,7 @@ class RulesLearner(Unruled):
     """
 
     task: Task = "rules"
+    shared: tuple[str, ...] = ("offset",)
 
     def __init__(self, config: RunConfig, catalogue: Catalogue, homes: tuple[Home, ...]) -> None:
         self._options, self._catalogue = config.tasks.rules, catalogue
@@ -37,7 +38,7 @@ class RulesLearner(Unruled):
         self.module = build_model(config, catalogue)
         self._batch = collate(self.splits, len(catalogue.entities))
         self.examples = int(self._batch.home_mask.sum())
-        self.size = self._batch.labels.numel()
+        self.size, self.rows = self._batch.labels.numel(), len(self._batch.x)
 
     def batch(self, request: TrainRequest) -> Tensors:
         """All homes, zero-padded: see `HomeBatch`; `offset`: 2 × F × R from everybody's counts but one's own."""

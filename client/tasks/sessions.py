@@ -14,7 +14,7 @@ from client.data.people import own_rng
 from client.data.sessions.graphs import collate
 from client.data.sessions.split import SplitVisitor, cases_of, split_visitor
 from client.data.sessions.visitors import Case, Visitor
-from client.tasks.learner import Unruled
+from client.tasks.learner import Merged, Unruled
 from client.tasks.session_line import History, Known, features, pad
 from client.trainers.optimizers import Tensors
 from common.arrays import Arrays
@@ -31,7 +31,7 @@ SCORED_AT_ONCE = 512
 GRAPH = ("nodes", "alias", "mask", "a_in", "a_out")
 
 
-class SessionsLearner(Unruled):
+class SessionsLearner(Unruled, Merged):
     """A client's visitors in one run.
 
     Args:

@@ -11,15 +11,16 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from client.data.traffic.series import Series
+from client.tasks.learner import Merged
+from client.tasks.traffic_logic import violation
+from client.tasks.traffic_newcomer import adopted
 from client.tasks.traffic_sensor import Sensor, prepare
 from client.trainers.optimizers import Tensors
 from common.arrays import Arrays
 from common.config import RunConfig, Task
-from common.logic.projections import clamped
-from common.logic.teacher import property_loss
 from common.models import build_model, tensors
-from common.tasks.traffic import Measures
-from common.tasks.traffic_ranges import Ranges, obedience
+from common.tasks.traffic import Measures, compared
+from common.tasks.traffic_ranges import obedience
 from common.wire.messages import Metrics, TrainRequest
 
 FORECAST_AT_ONCE = 1024
@@ -31,7 +32,7 @@ JUDGED = 256
 Floats = NDArray[np.float64]
 
 
-class TrafficLearner:
+class TrafficLearner(Merged):
     """A client's sensors in one run; most clients have one.
 
     Args:
@@ -44,8 +45,10 @@ class TrafficLearner:
 
     def __init__(self, config: RunConfig, measures: Measures, series: Sequence[Series]) -> None:
         self.options = config.tasks.traffic
+        self.measures, self.residual = measures, config.model == "default"
         self.module = _module(config, measures)
-        self.sensors = [prepare(one, measures, self.options, residual=config.model == "default") for one in series]
+        self._pair = compared(self.options, measures) if self.options.property == "difference" else None
+        self.sensors = [prepare(one, measures, self.options, residual=self.residual) for one in series]
         self._whole = _joined(self.sensors)
         self.examples = len(self._whole["starts"])
         self.size = len(self._whole["values"])
@@ -53,9 +56,17 @@ class TrafficLearner:
     def batch(self, request: TrainRequest) -> Tensors:
         """All readings, their profile and bounds, and the first targets of the training windows.
 
-        A property in the request is the cluster's, φ_j, and takes the place of the client's own.
+        A property in the request is the cluster's, φ_j, and takes the place of the client's own; a newcomer's own gives way
+        to the one that it adopts.
         """
-        return self._whole | self._bounds(request.shared) if "low" in request.shared else self._whole
+        if "low" in request.shared:
+            return self._whole | _by_time(
+                self.sensors, [(request.shared["low"], request.shared["high"])] * len(self.sensors)
+            )
+        adopting = self._adopting(request.statics)
+        if not any(sensor.pooled for sensor in adopting):
+            return self._whole
+        return self._whole | _by_time(adopting, [(sensor.ranges.low, sensor.ranges.high) for sensor in adopting])
 
     def noise(self, steps: int, generator: torch.Generator) -> Tensors:
         """Which windows each step trains on, steps × B, drawn with replacement."""
@@ -68,35 +79,36 @@ class TrafficLearner:
         forecast, target = self._forecast(params, batch, first), first.unsqueeze(1) + torch.arange(self.options.horizon)
         seen = batch["seen"][target]
         error = (seen * (forecast - batch["values"][target]).square()).sum() / seen.sum().clamp(min=1)
-        return error + self.options.property_weight * _violation(forecast, batch, target)
+        return error + self.options.property_weight * self._violation(forecast, batch, target)
 
     def violation(self, model: Arrays) -> float:
         """L_p of the client's own property over training windows, in standard deviations."""
         first = self._whole["starts"][:: max(1, self.examples // JUDGED)]
         with torch.no_grad():
             forecast = self._forecast(tensors(model), self._whole, first)
-        return float(_violation(forecast, self._whole, first.unsqueeze(1) + torch.arange(self.options.horizon)))
+        return float(self._violation(forecast, self._whole, first.unsqueeze(1) + torch.arange(self.options.horizon)))
 
     def property(self) -> Arrays:
-        """The weakest of the client's sensors' properties: the bounds that hold for all of them."""
+        """The weakest of the client's sensors' properties: the bounds that hold for all of them, and from how many `days`."""
         low = np.min([sensor.ranges.low for sensor in self.sensors], axis=0)
         high = np.max([sensor.ranges.high for sensor in self.sensors], axis=0)
-        return Ranges(low, high).arrays()
+        days = min(sensor.days for sensor in self.sensors)
+        return {"low": low.astype(np.float32), "high": high.astype(np.float32), "days": np.array([days])}
 
     def evaluate(self, model: Arrays, statics: Arrays, split: str) -> tuple[Metrics, Metrics]:
         """Errors and obedience of forecasts before and after the teacher, over the held-out windows; standardised."""
-        rows = [self._measured(model, sensor, sensor.starts(split)) for sensor in self.sensors]
+        rows = [self._measured(model, sensor, sensor.starts(split)) for sensor in self._adopting(statics)]
         return _pooled([row for row in rows if row])
 
-    def about(self, split: str) -> tuple[Metrics, Metrics]:
+    def about(self, split: str, statics: Arrays) -> tuple[Metrics, Metrics]:
         """What holds whatever the model: the lines' errors, whether the truth obeys, and how wide the property is."""
         rows = []
-        for sensor in self.sensors:
+        for sensor in self._adopting(statics):
             first = sensor.starts(split)
             if len(first):
                 truth, places = sensor.targets(first, self.options.horizon)
                 whole = sensor.observed[places].all(axis=(1, 2))  # only days seen in full can be said to obey
-                excess = sensor.ranges.excess(truth[whole], sensor.slots[places[whole]])
+                excess = sensor.ranges.excess(truth[whole], sensor.clock[places[whole]])
                 row = {f"truth_{name}": share for name, share in obedience(excess).items()} if whole.any() else {}
                 row |= {"profile_mse": sensor.error(sensor.profile[places], places)}
                 row |= {"last_week_mse": sensor.last_week_error(places), "property_width": sensor.ranges.width}
@@ -127,19 +139,21 @@ class TrafficLearner:
         forecast: Tensor = departure + batch["base"][to_come]
         return forecast
 
-    def _bounds(self, table: Arrays) -> Tensors:
-        slots = np.concatenate([sensor.slots for sensor in self.sensors])
-        return {name: torch.from_numpy(table[name][slots]) for name in ("low", "high")}
+    def _violation(self, forecast: Tensor, batch: Tensors, target: Tensor) -> Tensor:
+        return violation(forecast, batch["low"][target], batch["high"][target], self._pair)
+
+    def _adopting(self, statics: Arrays) -> list[Sensor]:
+        return [adopted(sensor, statics, self.options) for sensor in self.sensors]
 
     def _measured(self, model: Arrays, sensor: Sensor, first: NDArray[np.int64]) -> Metrics:
         if not len(first):
             return {}
         _, places = sensor.targets(first, self.options.horizon)
-        forecast, slots = self.forecasts(model, sensor, first), sensor.slots[places]
-        corrected = sensor.ranges.corrected(forecast, slots)
-        excess = sensor.ranges.excess(forecast, slots)
+        forecast, clock = self.forecasts(model, sensor, first), sensor.clock[places]
+        corrected = sensor.ranges.corrected(forecast, clock)
+        excess = sensor.ranges.excess(forecast, clock)
         error = sensor.error(forecast, places)
-        teacher = {f"teacher_{k}": share for k, share in obedience(sensor.ranges.excess(corrected, slots)).items()}
+        teacher = {f"teacher_{k}": share for k, share in obedience(sensor.ranges.excess(corrected, clock)).items()}
         return {
             "loss": error + self.options.property_weight * float(excess.mean()),
             "mse": error,
@@ -156,10 +170,6 @@ def _module(config: RunConfig, measures: Measures) -> nn.Module:
     return build_model(config, measures)
 
 
-def _violation(forecast: Tensor, batch: Tensors, target: Tensor) -> Tensor:
-    return property_loss(forecast, clamped(forecast, batch["low"][target], batch["high"][target]))
-
-
 def _joined(sensors: Sequence[Sensor]) -> Tensors:
     """The sensors one after the other; a window never crosses from one into the next."""
     offsets = np.cumsum([0, *(len(sensor.values) for sensor in sensors)])[:-1]
@@ -168,11 +178,19 @@ def _joined(sensors: Sequence[Sensor]) -> Tensors:
         "values": [sensor.values for sensor in sensors],
         "base": [sensor.base for sensor in sensors],
         "seen": [sensor.observed.astype(np.float32) for sensor in sensors],
-        "low": [sensor.ranges.low[sensor.slots] for sensor in sensors],
-        "high": [sensor.ranges.high[sensor.slots] for sensor in sensors],
     }
     whole = {name: torch.from_numpy(np.concatenate(parts).astype(np.float32)) for name, parts in columns.items()}
+    whole |= _by_time(sensors, [(sensor.ranges.low, sensor.ranges.high) for sensor in sensors])
     return {**whole, "starts": torch.from_numpy(np.concatenate(starts).astype(np.int64))}
+
+
+def _by_time(sensors: Sequence[Sensor], tables: Sequence[tuple[Floats, Floats]]) -> Tensors:
+    """Bounds at every reading of every sensor, from the lower and upper ones by the clock of each."""
+    low, high = zip(
+        *((low[s.clock], high[s.clock]) for s, (low, high) in zip(sensors, tables, strict=True)), strict=True
+    )
+    columns = {"low": np.concatenate(low), "high": np.concatenate(high)}
+    return {name: torch.from_numpy(column.astype(np.float32)) for name, column in columns.items()}
 
 
 def _pooled(rows: Sequence[Metrics]) -> tuple[Metrics, Metrics]:

@@ -6,13 +6,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from client.data.traffic.series import Series
-from client.data.traffic.split import Scaler, SplitSeries, split_series
+from client.data.traffic.split import Scaler, split_series
 from client.tasks.traffic_line import profile
-from common.tasks.traffic import Measures, TrafficOptions
-from common.tasks.traffic_ranges import DAY, Ranges, calibrated, groups_of, infer
+from common.tasks.traffic import DAY, Measures, TrafficOptions, compared
+from common.tasks.traffic_differences import apart
+from common.tasks.traffic_ranges import Ranges, calibrated, groups_of, infer, rows_a_week
 
 Floats = NDArray[np.float64]
-MONDAY = np.datetime64("1970-01-05T00:00")
+Places = NDArray[np.int64]
+MONDAY = np.datetime64("1970-01-05T00:00:00", "s")
 
 
 @dataclass(frozen=True)
@@ -21,45 +23,55 @@ class Sensor:
 
     Args:
         series: As it was read.
+        step: Seconds between readings.
         scaler: To and from the data's own units.
         values: Scaled readings.
         profile: What the sensor usually reads then.
         base: What forecasts are departures from: the profile, or nothing under the paper's model.
         slots: Which reading of the week each is, T.
+        clock: Which row of the property's tables each is under, T.
         ranges: The property of the training part.
         held: Share of past days that the property held on, each judged without its week; NaN where that was not judged.
+        known: Which readings the sensor learns from: of the training part, and observed, T.
+        days: Number of days that they are of.
         train: First targets of the training windows.
         validation: Of the validation windows.
         test: Of the test windows.
+        pooled: Whether the property is pooled from members alike (`traffic_newcomer`).
     """
 
     series: Series
+    step: int
     scaler: Scaler
     values: Floats
     profile: Floats
     base: Floats
-    slots: NDArray[np.int64]
+    slots: Places
+    clock: Places
     ranges: Ranges
     held: float
-    train: NDArray[np.int64]
-    validation: NDArray[np.int64]
-    test: NDArray[np.int64]
+    known: NDArray[np.bool_]
+    days: int
+    train: Places
+    validation: Places
+    test: Places
+    pooled: bool = False
 
-    def starts(self, split: str) -> NDArray[np.int64]:
+    def starts(self, split: str) -> Places:
         """First targets of the windows of a split."""
         return self.test if split == "test" else self.validation
 
-    def targets(self, first: NDArray[np.int64], horizon: int) -> tuple[Floats, NDArray[np.int64]]:
+    def targets(self, first: Places, horizon: int) -> tuple[Floats, Places]:
         """True readings of windows, N × P × D, and their places in the series, N × P."""
         places = first[:, None] + np.arange(horizon)
         return self.values[places], places
 
-    def error(self, forecast: Floats, places: NDArray[np.int64]) -> float:
+    def error(self, forecast: Floats, places: Places) -> float:
         """MSE over the readings that were observed, of forecasts N × P × D for `places`; NaN where none was."""
         seen = self.observed[places]
         return float(np.mean((forecast - self.values[places])[seen] ** 2)) if seen.any() else float("nan")
 
-    def last_week_error(self, places: NDArray[np.int64]) -> float:
+    def last_week_error(self, places: Places) -> float:
         """MSE of repeating the same hours of the week before; NaN where a window has no such week."""
         before = places - self.week
         return self.error(self.values[before], places) if before.min(initial=0) >= 0 else float("nan")
@@ -71,34 +83,50 @@ class Sensor:
 
     @property
     def week(self) -> int:
-        """Readings a week, W."""
-        return len(self.ranges.low)
+        """Readings a week."""
+        return 7 * DAY // self.step
 
 
-def prepare(series: Series, measures: Measures, options: TrafficOptions, *, residual: bool) -> Sensor:
-    """Scale, cut, and learn from the training part alone what the sensor usually reads and what its readings obey."""
-    split: SplitSeries = split_series(series, options, measures.step)
-    week = 7 * DAY // measures.step
+def prepare(
+    series: Series, measures: Measures, options: TrafficOptions, *, residual: bool, whole: bool = False
+) -> Sensor:
+    """Scale, cut, and learn from the training part alone what the sensor usually reads and what its readings obey.
+
+    Args:
+        series: T readings.
+        measures: What they are of.
+        options: Of the run.
+        residual: Whether forecasts are departures from the profile.
+        whole: Learn from all readings, in the units of the training part: for forecasts of what nobody has seen.
+
+    Raises:
+        ConfigError: The property compares variables that the federation lacks.
+    """
+    step, split = measures.step_seconds, split_series(series, options, measures.step_seconds)
     values = split.scaler.scale(series.values)
-    times = series.times(measures.step)
-    minutes = (times - MONDAY).astype("timedelta64[m]").astype(np.int64)
-    slots = minutes % (7 * DAY) // measures.step
-    past = np.arange(len(values)) < split.train_end
+    seconds = (series.times(step).astype("datetime64[s]") - MONDAY).astype(np.int64)
+    slots, clock = seconds % (7 * DAY) // step, seconds % (7 * DAY) // (7 * DAY // rows_a_week(step))
+    past = whole | (np.arange(len(values)) < split.train_end)
     known = past & series.observed.all(axis=1)
-    usual = profile(values, slots, known, week)
-    base = usual if residual else np.zeros_like(usual)
-    ranges, held = _property(values[known], slots[known], minutes[known] // DAY, week, options)
-    if series.values[known].min(initial=0) >= 0:  # what never was negative will not be
+    usual = profile(values, slots, known, 7 * DAY // step)
+    ranges, held = _property(values[known], clock[known], seconds[known] // DAY, measures, options)
+    if (
+        series.values[known].min(initial=0) >= 0 and options.property != "difference"
+    ):  # what never was negative will not be
         ranges = Ranges(np.maximum(ranges.low, split.scaler.scale(np.zeros((1, values.shape[1])))), ranges.high)
     return Sensor(
         series,
+        step,
         split.scaler,
         values,
         usual,
-        base,
+        usual if residual else np.zeros_like(usual),
         slots,
+        clock,
         ranges,
         held,
+        known,
+        len(np.unique(seconds[known] // DAY)),
         split.train,
         split.validation,
         split.test,
@@ -106,11 +134,21 @@ def prepare(series: Series, measures: Measures, options: TrafficOptions, *, resi
 
 
 def _property(
-    values: Floats, slots: NDArray[np.int64], days: NDArray[np.int64], week: int, options: TrafficOptions
+    values: Floats, clock: Places, days: Places, measures: Measures, options: TrafficOptions
 ) -> tuple[Ranges, float]:
+    """The property of readings, T × D, and the share of their days that it held on."""
+    week = rows_a_week(measures.step_seconds)
+    if options.property != "difference":
+        return _ranges(values, clock, days, week, options)
+    first, second = compared(options, measures)
+    ranges, held = _ranges(values[:, [first]] - values[:, [second]], clock, days, week, options)
+    return apart(ranges, (first, second)), held
+
+
+def _ranges(values: Floats, clock: Places, days: Places, week: int, options: TrafficOptions) -> tuple[Ranges, float]:
     if not len(values):
         anything = np.zeros((week, values.shape[1]))
         return Ranges(anything - np.inf, anything + np.inf), float("nan")
-    if options.property == "calibrated":
-        return calibrated(values, slots, days, groups_of("hourly", week), options.coverage)
-    return infer(values, slots, groups_of("paper" if options.property == "paper" else "hourly", week)), float("nan")
+    if options.property in ("calibrated", "difference"):
+        return calibrated(values, clock, days, groups_of("hourly", week), options.coverage)
+    return infer(values, clock, groups_of("paper" if options.property == "paper" else "hourly", week)), float("nan")

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
-from torch.func import grad_and_value, vmap
+from torch.func import vmap
 
 from client.trainers.optimizers import Moments, Step, Tensors, clip
 
-Loss = Callable[[Tensors, Tensors, Tensors], Tensor]
-"""(parameters, batch, dropout masks of one step) of one client -> L_k, a scalar."""
+GradientAndLoss = Callable[[Tensors, Tensors, Tensors], tuple[Tensors, Tensor]]
+"""(parameters, batch, dropout masks of one step) of one client -> ∇L_k and L_k, a scalar."""
 
 Correct = Callable[[Tensors, Tensors], Tensors]
 """(gradient, parameters) -> direction g̃ to step along; everything K × …."""
@@ -36,7 +36,7 @@ class Descent:
 
 
 def descend(
-    loss: Loss,
+    gradient_and_loss: GradientAndLoss,
     start: Tensors,
     *,
     batch: Tensors,
@@ -51,7 +51,7 @@ def descend(
     """Make `steps` full-batch steps from `start`.
 
     Args:
-        loss: One client's objective.
+        gradient_and_loss: Of one client's objective.
         start: θ_k¹, K × ….
         batch: Each client's data, K × ….
         noise: Dropout masks, K × steps × ….
@@ -62,11 +62,11 @@ def descend(
         clip_norm: Largest norm of a client's raw gradient, 0 for no clipping.
         frozen: Layers that rest in a step; they count neither in the gradient's norm nor in its mean.
     """
-    gradient_and_loss = vmap(grad_and_value(loss))
+    of_all = vmap(gradient_and_loss)
     params, first_loss = start, torch.zeros(())
     total = {n: torch.zeros_like(p) for n, p in start.items()}
     for t in range(steps):
-        gradient, value = gradient_and_loss(params, batch, {n: masks[:, t] for n, masks in noise.items()})
+        gradient, value = of_all(params, batch, {n: masks[:, t] for n, masks in noise.items()})
         resting = frozen(t)
         moving = {n: g for n, g in gradient.items() if n not in resting}
         direction = correct(clip(moving, clip_norm), params)

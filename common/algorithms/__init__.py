@@ -15,9 +15,17 @@ from common.algorithms.fedstl import FedSTL as FedSTL
 from common.algorithms.personal import Ditto as Ditto
 from common.algorithms.personal import FedRep as FedRep
 from common.algorithms.personal import Local as Local
+from common.algorithms.planners import ADAP as ADAP
+from common.algorithms.planners import ADPML as ADPML
+from common.algorithms.planners import BGTplanner as BGTplanner
+from common.algorithms.planners import FedSGD as FedSGD
+from common.algorithms.planners import Uniform as Uniform
 from common.options import Options
 
 Algorithm = FedAvg | FedProx | FedAdam | FedYogi | FedAdagrad | FedRule | FedGA | FedRep | Ditto | Local | IFCA | FedSTL
+
+Planner = BGTplanner | Uniform | ADPML | ADAP | FedSGD
+"""Methods that decide what a round spends, and leave the training to another one, their `inner`."""
 
 
 class AlgorithmOptions(Options):
@@ -35,6 +43,11 @@ class AlgorithmOptions(Options):
     local: Local = Local()
     ifca: IFCA = IFCA()
     fedstl: FedSTL = FedSTL()
+    bgtplanner: BGTplanner = BGTplanner()
+    uniform: Uniform = Uniform()
+    adpml: ADPML = ADPML()
+    adap: ADAP = ADAP()
+    fedsgd: FedSGD = FedSGD()
 
 
 Method = Literal[
@@ -50,5 +63,10 @@ Method = Literal[
     "local",
     "ifca",
     "fedstl",
+    "bgtplanner",
+    "uniform",
+    "adpml",
+    "adap",
+    "fedsgd",
 ]
 METHODS: tuple[Method, ...] = get_args(Method)

@@ -6,12 +6,17 @@ import numpy as np
 import torch
 from torch import nn
 
+from common.algorithms.pfgnn import PFGNN
 from common.arrays import Arrays
 from common.config import RunConfig
 from common.models.blend import LocalBlend
+from common.models.markets import build_market_model
+from common.models.ratings import build_rating_model
 from common.models.rules import RuleRecommender
 from common.models.sessions import build_session_model
 from common.models.traffic import build_forecaster
+from common.tasks.markets import Goods
+from common.tasks.ratings import Products
 from common.tasks.rules import Catalogue
 from common.tasks.sessions import Items
 from common.tasks.traffic import Measures
@@ -31,6 +36,12 @@ def build_model(config: RunConfig, vocabulary: Names) -> nn.Module:
                 return network if config.model == "paper" else LocalBlend(network)
             case Measures():
                 return build_forecaster(len(vocabulary.variables), config.tasks.traffic, paper=config.model == "paper")
+            case Goods():
+                pfgnn = config.chosen if isinstance(config.chosen, PFGNN) else None
+                paper = config.model == "paper"
+                return build_market_model(vocabulary, config.tasks.markets, paper=paper, pfgnn=pfgnn)
+            case Products():
+                return build_rating_model(len(vocabulary.items), config.tasks.ratings, paper=config.model == "paper")
             case _:
                 assert_never(vocabulary)
 

@@ -6,6 +6,9 @@ import numpy as np
 
 from common.arrays import Arrays, add, check_like
 from common.errors import WireError
+from common.tasks.markets import Goods
+from common.tasks.markets_counts import add_pairs, check_pairs
+from common.tasks.ratings import Products
 from common.tasks.rules import Catalogue
 from common.tasks.rules_offset import COUNTS
 from common.tasks.session_rules import add_rules, check_rules
@@ -28,7 +31,10 @@ def add_counts(total: Arrays, counts: Arrays, vocabulary: Names) -> Arrays:
         case Items():
             check_rules(counts, len(vocabulary.items))
             return add_rules([total, counts] if total else [counts])
-        case Measures():
+        case Goods():
+            check_pairs(counts, len(vocabulary.items))
+            return add_pairs([total, counts] if total else [counts])
+        case Measures() | Products():
             raise WireError("this task starts from no sums")
         case _:
             assert_never(vocabulary)

@@ -1,14 +1,17 @@
 """The traffic task: what server and clients agree on about forecasting a sensor's next day."""
 
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from pydantic import Field, model_validator
 
+from common.errors import ConfigError
 from common.options import Options
 from common.tasks.vocabulary import Vocabulary
 
 WEEK = np.timedelta64(7, "D")
+HOUR, DAY = 3600, 24 * 3600
+"""Seconds."""
 
 
 class Measures(Vocabulary):
@@ -17,15 +20,23 @@ class Measures(Vocabulary):
     variables: tuple[str, ...]
     """Names of the D variables, such as `volume`."""
 
-    step: int = 60
-    """Minutes between two readings; divides a day."""
+    step_seconds: int = HOUR
+    """Seconds between two readings; divides a day."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _minutes_of_earlier_releases(cls, given: Any) -> Any:
+        """Releases up to 0.1 wrote `step`, in minutes."""
+        if not isinstance(given, dict) or not isinstance(given.get("step"), int) or "step_seconds" in given:
+            return given
+        return {**{key: value for key, value in given.items() if key != "step"}, "step_seconds": 60 * given["step"]}
 
     @model_validator(mode="after")
     def _measures_are_usable(self) -> Self:
         if not self.variables or "" in self.variables or len(set(self.variables)) < len(self.variables):
             raise ValueError("name at least one variable, and each once")
-        if self.step < 1 or 24 * 60 % self.step:
-            raise ValueError(f"a step of {self.step} minutes does not divide a day")
+        if self.step_seconds < 1 or DAY % self.step_seconds:
+            raise ValueError(f"a step of {duration(self.step_seconds)} does not divide a day")
         return self
 
     @classmethod
@@ -53,12 +64,21 @@ class TrafficOptions(Options):
     """Which stretch of the history step t of the horizon sees: x[t+1 : t+1+L], whose last reading is of the same hour a
     day before, or the paper's x[t : t+L], which never shows that hour; L = history − horizon."""
 
-    property: Literal["calibrated", "weekday", "paper"] = "calibrated"
+    property: Literal["calibrated", "weekday", "paper", "difference"] = "calibrated"
     """What a client infers of its past: hourly ranges for working days and weekends, widened until whole past days obey in
-    the share `coverage`; the same ranges as they are; or the paper's twelve two-hour ranges."""
+    the share `coverage`; the same ranges as they are; the paper's twelve two-hour ranges; or by how much, at each hour, one
+    variable stays above another (template 4), calibrated too."""
+
+    pair: str = ""
+    """Of `property=difference`, x₁ and x₂ of x₁ − x₂ > a, such as `vehicle_number,occupancy`; empty for the first two
+    variables. Each counts in its own standard deviations."""
 
     coverage: float = Field(0.9, gt=0, lt=1)
-    """Share of past days, each left out with its week, that calibrated ranges hold on."""
+    """Share of past days, each left out with its week, that calibrated properties hold on."""
+
+    newcomer_days: int = Field(14, ge=0)
+    """Days of training below which FedSTL pools a sensor's property from members that are alike in shape, groups of five at
+    least; 0 leaves every sensor to its own."""
 
     property_weight: float = Field(1.0, ge=0)
     """λ of F = MSE + λ·L_p (Eq 2)."""
@@ -80,3 +100,25 @@ class TrafficOptions(Options):
         if self.history < self.horizon:
             raise ValueError(f"history {self.history} is shorter than horizon {self.horizon}; make it as long")
         return self
+
+
+def compared(options: TrafficOptions, measures: Measures) -> tuple[int, int]:
+    """Which two variables `property=difference` compares.
+
+    Raises:
+        ConfigError: The pair does not name two different variables of the federation.
+    """
+    names = options.pair.split(",") if options.pair else list(measures.variables[:2])
+    places = [measures.variables.index(name.strip()) for name in names if name.strip() in measures.variables]
+    if len(names) != 2 or len(set(places)) != 2:
+        raise ConfigError(
+            f"tasks.traffic.property=difference compares two variables, tasks.traffic.pair says '{options.pair}';"
+            f" name two of {', '.join(measures.variables)}"
+        )
+    return places[0], places[1]
+
+
+def duration(seconds: int) -> str:
+    """In words: `60 minutes`, `1 second`."""
+    count, unit = (seconds, "second") if seconds % 60 else (seconds // 60, "minute")
+    return f"{count} {unit}{'' if count == 1 else 's'}"

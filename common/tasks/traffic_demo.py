@@ -5,4 +5,4 @@ from common.tasks.traffic import Measures
 
 def demo_measures() -> Measures:
     """Vehicles in the hour."""
-    return Measures(variables=("volume",), step=60)
+    return Measures(variables=("volume",))

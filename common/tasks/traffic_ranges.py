@@ -1,22 +1,25 @@
 """A sensor's property as ranges by the clock (template 1, algorithms.md §3.2-3.3), and what obeying it means for forecasts.
 
-`low` and `high` are tables over the W readings of a week, W × D, in units of the sensor's own scaler; reading w of the week
-stands for one clock time of one day, Monday midnight first.
+`low` and `high` are tables over the W rows of a week, W × D, in units of the sensor's own scaler. A row is an hour of a day,
+Monday midnight first, or a step where steps are longer than an hour.
 """
 
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
+from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from common.arrays import Arrays
+from common.tasks.traffic import DAY, HOUR
 
 Floats = NDArray[np.float64]
 
-DAY, TWO_HOURS, HOUR, WORKING_DAYS = 24 * 60, 120, 60, 5
+TWO_HOURS, WORKING_DAYS = 2 * HOUR, 5
 PAIR = 2
 """Readings of one window in `rho_window`."""
+POOLED = "property.low", "property.high"
+"""Among a model's untrained inputs: bounds of the properties of G groups of members, G × W × D each, for newcomers."""
 
 
 @dataclass(frozen=True)
@@ -28,35 +31,52 @@ class Ranges:
 
     @property
     def width(self) -> float:
-        """Mean of high − low, in standard deviations."""
+        """Mean of high − low, in standard deviations; NaN where there is none."""
         return float(np.mean(self.high - self.low))
 
-    def widened(self, margin: float) -> "Ranges":
+    def widened(self, margin: float) -> Self:
         """With that much more room on both sides."""
-        return Ranges(self.low - margin, self.high + margin)
+        return replace(self, low=self.low - margin, high=self.high + margin)
 
-    def excess(self, traces: Floats, slots: NDArray[np.int64]) -> Floats:
-        """How far readings lie outside, 0 inside; traces … × D at readings `slots` of the week."""
-        return np.maximum(np.maximum(self.low[slots] - traces, traces - self.high[slots]), 0)
+    def weaker(self, low: Floats, high: Floats) -> Self:
+        """The tightest such property that allows what either of both does."""
+        return replace(self, low=np.minimum(self.low, low), high=np.maximum(self.high, high))
 
-    def corrected(self, traces: Floats, slots: NDArray[np.int64]) -> Floats:
+    def bounded(self, traces: Floats) -> Floats:
+        """What the bounds are of: here the readings themselves, … × D."""
+        return traces
+
+    def excess(self, traces: Floats, rows: NDArray[np.int64]) -> Floats:
+        """How far each reading lies from the closest trace that obeys, 0 where it obeys; traces … × D at `rows` of the week."""
+        return np.maximum(np.maximum(self.low[rows] - traces, traces - self.high[rows]), 0)
+
+    def corrected(self, traces: Floats, rows: NDArray[np.int64]) -> Floats:
         """The closest traces that obey, in L1 and in L2: the teacher's forecasts (§3.4)."""
-        return np.clip(traces, self.low[slots], self.high[slots])
+        return np.clip(traces, self.low[rows], self.high[rows])
+
+    def limits(self, traces: Floats, rows: NDArray[np.int64]) -> tuple[Floats, Floats]:
+        """Lower and upper bounds of each reading by itself, … × D; NaN where it has none."""
+        return self.low[rows], self.high[rows]
 
     def arrays(self) -> Arrays:
         """As they travel."""
         return {"low": self.low.astype(np.float32), "high": self.high.astype(np.float32)}
 
 
+def rows_a_week(step: int) -> int:
+    """W, for steps of that many seconds."""
+    return 7 * DAY // max(step, HOUR)
+
+
 def groups_of(kind: Literal["hourly", "paper"], week: int) -> NDArray[np.int64]:
-    """Which readings of a week share a range, W: the same hour of working days or of the weekend, or two hours of any day."""
-    minutes = np.arange(week) * (7 * DAY // week)
+    """Which of so many rows, or readings, of a week share a range: an hour of working days or of weekends, or two of any day."""
+    seconds = np.arange(week) * (7 * DAY // week)
     if kind == "paper":
-        return np.asarray((minutes % DAY) // TWO_HOURS)
-    return np.asarray((minutes // DAY >= WORKING_DAYS) * (DAY // HOUR) + (minutes % DAY) // HOUR)
+        return np.asarray((seconds % DAY) // TWO_HOURS)
+    return np.asarray((seconds // DAY >= WORKING_DAYS) * (DAY // HOUR) + (seconds % DAY) // HOUR)
 
 
-def infer(values: Floats, slots: NDArray[np.int64], groups: NDArray[np.int64]) -> Ranges:
+def infer(values: Floats, rows: NDArray[np.int64], groups: NDArray[np.int64]) -> Ranges:
     """The tightest ranges that hold on all of `values`, T × D; a group never seen gets the range of everything.
 
     Raises:
@@ -64,7 +84,7 @@ def infer(values: Floats, slots: NDArray[np.int64], groups: NDArray[np.int64]) -
     """
     if not len(values):
         raise ValueError("no reading to infer a property from")
-    count, members = int(groups.max()) + 1, groups[slots]
+    count, members = int(groups.max()) + 1, groups[rows]
     low = np.full((count, values.shape[1]), np.inf)
     high = np.full((count, values.shape[1]), -np.inf)
     np.minimum.at(low, members, values)
@@ -74,13 +94,13 @@ def infer(values: Floats, slots: NDArray[np.int64], groups: NDArray[np.int64]) -
 
 
 def calibrated(
-    values: Floats, slots: NDArray[np.int64], days: NDArray[np.int64], groups: NDArray[np.int64], coverage: float
+    values: Floats, rows: NDArray[np.int64], days: NDArray[np.int64], groups: NDArray[np.int64], coverage: float
 ) -> tuple[Ranges, float]:
     """Ranges widened by one margin until `coverage` of the past days obey, each judged without its own week.
 
     Args:
         values: Readings, T × D.
-        slots: Which reading of the week each is, T.
+        rows: Which row of the week each is of, T.
         days: Which day each belongs to, T; seven consecutive numbers, from a multiple of seven, are a week.
         groups: As in `infer`.
         coverage: Share of days.
@@ -88,18 +108,24 @@ def calibrated(
     Returns:
         The ranges, and the share of past days they held on. Less than two weeks cannot be judged: plain ranges, share NaN.
     """
-    plain, weeks = infer(values, slots, groups), np.unique(days // 7)
+    plain, weeks = infer(values, rows, groups), np.unique(days // 7)
     if len(weeks) < 2:
         return plain, float("nan")
     worst: list[float] = []
     for week in weeks:
         inside = days // 7 == week
-        others = infer(values[~inside], slots[~inside], groups)
-        excess = others.excess(values[inside], slots[inside]).max(axis=1)
+        others = infer(values[~inside], rows[~inside], groups)
+        excess = others.excess(values[inside], rows[inside]).max(axis=1)
         worst += [float(excess[days[inside] == day].max()) for day in np.unique(days[inside])]
     rank = min(len(worst), int(np.ceil(coverage * (len(worst) + 1))))
     margin = float(np.sort(worst)[rank - 1])
     return plain.widened(margin), float(np.mean(np.array(worst) <= margin))
+
+
+def middle(low: Floats, high: Floats) -> Floats:
+    """Middle of ranges, of any shape; the other end where one is open, 0 where both are."""
+    lower = np.where(np.isfinite(low), low, np.where(np.isfinite(high), high, 0.0)).astype(np.float64)
+    return (lower + np.where(np.isfinite(high), high, lower)) / 2
 
 
 def obedience(excess: Floats) -> dict[str, float]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from common.arrays import Arrays
 
-SCHEMA = 2
+SCHEMA = 3
 """Version of the schema, checked on decoding."""
 
 Metrics = dict[str, float]
@@ -41,7 +41,9 @@ class EnrolReply:
     enrolment: str
     """Fingerprint of (run, config, catalogue); every later request names it."""
     examples: int
-    """Number of records (homes, sessions, series …) the client trains on."""
+    """Number of records (homes, sessions, series …) the client trains on; 1 where noise has to hide even that."""
+    budget: float = 0.0
+    """What this client may still spend in this run, in the unit that the run's costs are counted in; 0 without noise."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,8 @@ class AssignRequest:
     """The K models, as `0/name`, `1/name` and so on."""
     criterion: str
     """`loss`, or `property`: L_p of the client's own property (algorithms.md §3.6)."""
+    cost: float = 0.0
+    """What the reply may spend: see `TrainRequest.cost`."""
 
 
 @dataclass(frozen=True)
@@ -97,6 +101,11 @@ class TrainRequest:
     """Untrained inputs of the model, such as summed counts."""
     phase: str = "local"
     """`local`, or `cluster`: a round's second exchange, in which only shared layers move and which leaves no trace here."""
+    cost: float = 0.0
+    """What the reply may spend of the client's privacy budget: ρ of zCDP under Gaussian noise, ε under pure mechanisms, RDP at
+    one order under DP-SGD; 0 asks for a reply without noise."""
+    clip: float = 1.0
+    """Factor on the run's clip C, at most 1."""
 
 
 @dataclass(frozen=True)
@@ -110,8 +119,9 @@ class TrainReply:
     gradient: Arrays
     """s_k, mean corrected gradient along the local path; only where the method asks for it."""
     loss: float
-    """Training loss at θ^c, before the first step."""
+    """Training loss at θ^c, before the first step; 0 in a reply with noise, which hides it."""
     examples: int
+    """Records trained on; 1 in a reply with noise."""
     steps: int
     """τ_k, local steps made."""
 

@@ -1,50 +1,83 @@
 """What clients on this machine keep of finished runs: the model that each would use, with its private layers."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from safetensors.numpy import load
 
 from client.cohort import evaluated
-from client.data.parts import fingerprint
+from client.data.parts import fingerprint, located
 from client.session import ENROLMENT, MODEL
 from client.state import DiskStore
 from common.arrays import Arrays
 from common.config import RunConfig, Task, from_json
+from common.tasks.traffic_ranges import POOLED
 from common.tasks.vocabularies import Names, vocabulary_of
 
 
 @dataclass(frozen=True)
 class Kept:
-    """A finished run, as a client with these data knows it."""
+    """A finished run, as a client knows it.
+
+    Args:
+        run: Name.
+        client: Name.
+        config: Of the run.
+        names: Its vocabulary.
+        model: That the client would use.
+        pooled: Properties that the client was told as a newcomer; empty for others.
+        grown: Whether the client took part with other data than these, such as fewer.
+    """
 
     run: str
+    client: str
     config: RunConfig
     names: Names
     model: Arrays
+    pooled: Arrays
+    grown: bool
 
 
-def newest_kept(task: Task, data: str, run: str, roots: Sequence[Path]) -> Kept | None:
-    """The newest finished run, or that of name `run`, that a client took part in with just these data; None for none.
+def newest_kept(task: Task, data: str, run: str, roots: Sequence[Path], client: str = "") -> Kept | None:
+    """The newest finished run, or that of name `run`, that a client of these data took part in; None for none.
+
+    A client is of these data if it is the one named, if it trained on just these (another copy of the files will do), or if
+    it trained on what lay at this path then.
 
     Args:
         task: What the data are of.
-        data: Their source, as the client was given it; another copy of the same files will do.
+        data: Their source, as the client was given it.
         run: Name; empty for any.
         roots: State folders, `<root>/<client>/<fingerprint of its data>/<run>/`.
+        client: Name; empty for any.
 
     Raises:
         DataError: The data cannot be read.
         StateError: What was kept is damaged.
     """
     mark = fingerprint(data, (0, 1), 0)[:16]
-    found = [path for root in roots for path in root.glob(f"*/{mark}/{run or '*'}/{MODEL}")]
-    for path in sorted(found, key=lambda path: path.stat().st_mtime, reverse=True):
-        store, name = DiskStore(path.parents[1]), path.parent.name
-        document = json.loads(store.read(name, ENROLMENT) or b"{}")
+    folders = [folder for root in roots for folder in root.glob(f"{client or '*'}/*") if folder.is_dir()]
+    of_these = [folder for folder in folders if client or folder.name == mark or _trained_on(folder, data)]
+    found = [path for folder in of_these for path in folder.glob(f"{run or '*'}/{MODEL}")]
+    newest_first = sorted(found, key=lambda path: path.stat().st_mtime, reverse=True)
+    return next(_of_task(task, newest_first, mark), None)
+
+
+def _of_task(task: Task, paths: Sequence[Path], mark: str) -> Iterator[Kept]:
+    for path in paths:
+        folder, run = path.parents[1], path.parent.name
+        store = DiskStore(folder)
+        document = json.loads(store.read(run, ENROLMENT) or b"{}")
         if document and (config := from_json(document["config"])).task == task:
-            model = evaluated(config.chosen, load(path.read_bytes()), store.load(name))[""]
-            return Kept(name, config, vocabulary_of(task, document["catalogue"]), model)
-    return None
+            kept = load(path.read_bytes())
+            shared, pooled = ({n: a for n, a in kept.items() if (n in POOLED) == told} for told in (False, True))
+            model = evaluated(config.chosen, shared, store.load(run))[""]
+            names = vocabulary_of(task, document["catalogue"])
+            yield Kept(run, folder.parent.name, config, names, model, pooled, grown=folder.name != mark)
+
+
+def _trained_on(folder: Path, data: str) -> bool:
+    about = DiskStore(folder).about()
+    return (about.get("data"), about.get("part")) == (located(data), [0, 1])

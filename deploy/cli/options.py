@@ -22,6 +22,11 @@ Test = Annotated[
 ]
 Rounds = Annotated[int | None, typer.Option(help="Rounds of training.")]
 Seed = Annotated[int | None, typer.Option(help="Root of every random choice: one seed, one result.")]
+Epsilon = Annotated[
+    float | None,
+    typer.Option(help="Noise on everything a client sends: ε of the whole run; also privacy.* with --set."),
+]
+Delta = Annotated[float | None, typer.Option(help="δ that goes with --epsilon; default: 1e-5.")]
 Sets = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="Set any option, e.g. algorithm.fedrule.lam=0.5; repeatable."),
@@ -35,8 +40,11 @@ Json = Annotated[bool, typer.Option("--json", help="Print result.json as the las
 Port = Annotated[int, typer.Option(help="Port that clients join.")]
 ControlPort = Annotated[int, typer.Option(help="Port of Flower's Control API, on this machine only.")]
 
-MADE_FOR = {"fedrule": "rules", "fedga": "sessions", "fedstl": "traffic"}
+MADE_FOR = {"fedrule": "rules", "fedga": "sessions", "fedstl": "traffic", "bgtplanner": "ratings"}
 """Each paper's method and its task."""
+
+SPENDING = ("bgtplanner", "uniform", "adpml", "adap")
+"""Methods that plan a privacy budget, and so want noise."""
 
 console, out = Console(stderr=True), Console()
 """stderr for what goes on, stdout for what was asked for."""
@@ -55,16 +63,18 @@ def resolve(
     run_id: str,
     resume: str,
     sets: list[str] | None,
-    **own: Scalar,
+    **own: Scalar | None,
 ) -> RunConfig:
-    """The run's configuration from a command's options; `own`: what the command itself decides, by key.
+    """The run's configuration from a command's options; `own`: what else it was told or decides, by key; None says nothing.
 
     Raises:
         ConfigError: An option is unknown, mistyped or contradicts another.
     """
     task = task or MADE_FOR.get(method, "rules")
     method = method or next((m for m, t in MADE_FOR.items() if t == task), "fedrule")
-    given: dict[str, Scalar] = {"method": method, "task": task, **{key.replace("__", "."): v for key, v in own.items()}}
+    given: dict[str, Scalar] = {"method": method, "task": task}
+    given |= {key.replace("__", "."): value for key, value in own.items() if value is not None}
+    given |= {"privacy.unit": "client"} if "privacy.epsilon" in given or method in SPENDING else {}
     given |= {} if rounds is None else {"rounds": rounds}
     given |= {} if seed is None else {"seed": seed}
     if resume:

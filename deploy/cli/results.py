@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 import typer
 from rich.table import Table
 
+from client.data.ratings.raters import Dataset as Ratings
 from client.data.rules.homes import Dataset as Homes
 from client.data.sessions.visitors import Dataset as Visits
 from client.data.sessions.visitors import Visitor
 from common.config import parse
 from common.errors import ConfigError, DataError
+from common.tasks.ratings import Products
 from common.tasks.rules import Catalogue
 from common.tasks.sessions import Clicks, Items
 from common.tasks.traffic import Measures
@@ -24,6 +26,7 @@ from server.artifacts import RunDirectory
 if TYPE_CHECKING:
     from client.next_items import NextItem
     from client.recommend import Recommendation
+    from client.unrated import Suggestion
 
 P = TypeVar("P")
 
@@ -37,13 +40,14 @@ def recommend(
     run: Annotated[str, typer.Option(help="The finished run; default: the newest completed one.")] = "",
     json: Annotated[bool, typer.Option("--json", help="Print a JSON list on stdout.")] = False,
 ) -> None:
-    """What a finished run's model recommends: rules to add to a home, or the next items of a session, likeliest first.
+    """What a finished run's model recommends: rules to add to a home, a session's next items, or products not rated yet.
 
-    Nothing leaves this machine.
+    Best first. Nothing leaves this machine.
     """
     from client.data.parts import read_all, with_test  # torch takes seconds; --help need not wait for it
     from client.next_items import next_items
     from client.recommend import recommend as rules_to_add
+    from client.unrated import suggestions
 
     folder = RunDirectory(o.runs_folder(), run or newest())
     config = parse(o.flat(folder.config()))
@@ -52,13 +56,17 @@ def recommend(
     match read_all(config.task, with_test(config.task, data, test), known=names), names:
         case Homes() as homes, Catalogue():
             home = _person(user, {home.user: home for home in homes.homes}, data)
-            found: Sequence[Recommendation | NextItem] = rules_to_add(config, names, model, home, top)
+            found: Sequence[Recommendation | NextItem | Suggestion] = rules_to_add(config, names, model, home, top)
             title, what = home.user, "rule"
         case Visits() as visits, Items():
             visitor = _person(user, {v.name: v for v in visits.visitors}, data)
             earlier, clicks = _session(session, visitor, names)
             found = next_items(config, names, model, clicks, earlier, top)
             title, what = f"{visitor.name} after {names.items[clicks[-1]]}", "item"
+        case Ratings() as ratings, Products():
+            rater = _person(user, {r.name: r for r in ratings.raters}, data)
+            found = suggestions(config, names, model, rater, top)
+            title, what = f"{rater.name}, whose own mean is {found[0].own_mean:.2f}" if found else rater.name, "product"
         case _, Measures():
             raise ConfigError(f"run '{folder.path.name}' forecasts readings; ask it with fedloom forecast")
         case _:
@@ -66,10 +74,11 @@ def recommend(
     if json:
         print(jsonlib.dumps([vars(r) for r in found], ensure_ascii=False))
         return
-    heading = {"rule": "rule to add", "item": "next item"}[what]
-    table = Table("", heading, "probability", title=f"{title}, by run {folder.path.name}")
+    heading = {"rule": "rule to add", "item": "next item", "product": "not rated yet"}[what]
+    number = "rating" if what == "product" else "probability"
+    table = Table("", heading, number, title=f"{title}, by run {folder.path.name}")
     for place, r in enumerate(found, start=1):
-        table.add_row(str(place), getattr(r, what), f"{r.probability:.2f}")
+        table.add_row(str(place), getattr(r, what), f"{getattr(r, number):.2f}")
     o.out.print(table)
 
 

@@ -24,6 +24,8 @@ def simulate(
     ] = 0,
     rounds: o.Rounds = None,
     seed: o.Seed = None,
+    epsilon: o.Epsilon = None,
+    delta: o.Delta = None,
     sets: o.Sets = None,
     catalogue: o.Catalogue = None,
     run_id: o.RunId = "",
@@ -40,7 +42,19 @@ def simulate(
 
     torch.set_num_threads(1)  # the tensors are small: threads cost more than they bring, and vary the rounding
 
-    config = o.resolve(method, task, rounds, seed, run_id, resume, sets, federation__min_clients=1, federation__wait=1)
+    config = o.resolve(
+        method,
+        task,
+        rounds,
+        seed,
+        run_id,
+        resume,
+        sets,
+        privacy__epsilon=epsilon,
+        privacy__delta=delta,
+        federation__min_clients=1,
+        federation__wait=1,
+    )
     data = with_test(config.task, data, test)
     known = None if resume else read_catalogue(config.task, catalogue)
     if resume:

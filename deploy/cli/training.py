@@ -33,6 +33,8 @@ def up(
     clients: Annotated[int, typer.Option(min=1, help="Client processes to start.")] = 4,
     rounds: o.Rounds = None,
     seed: o.Seed = None,
+    epsilon: o.Epsilon = None,
+    delta: o.Delta = None,
     sets: o.Sets = None,
     catalogue: o.Catalogue = None,
     run_id: o.RunId = "",
@@ -48,7 +50,18 @@ def up(
     the training and ends with a result table and a report. Ctrl-C leaves nothing behind but the run's folder, from which
     --resume goes on.
     """
-    config = o.resolve(method, task, rounds, seed, run_id, resume, sets, federation__min_clients=clients)
+    config = o.resolve(
+        method,
+        task,
+        rounds,
+        seed,
+        run_id,
+        resume,
+        sets,
+        privacy__epsilon=epsilon,
+        privacy__delta=delta,
+        federation__min_clients=clients,
+    )
     read_policy(policy)  # says at once what is wrong with it
     data = with_test(config.task, data, test)
     home = (LOCAL / "up" / config.run_id).resolve()
@@ -74,6 +87,8 @@ def serve(
     clients: Annotated[int, typer.Option(min=1, help="Clients to wait for before the first round.")] = 2,
     rounds: o.Rounds = None,
     seed: o.Seed = None,
+    epsilon: o.Epsilon = None,
+    delta: o.Delta = None,
     sets: o.Sets = None,
     catalogue: o.Catalogue = None,
     run_id: o.RunId = "",
@@ -94,7 +109,19 @@ def serve(
     Clients need ca.pem from --home (public; hand it out), and their public key in nodes/ there: see `fedloom keys`.
     """
     config = _naming(
-        catalogue, o.resolve(method, task, rounds, seed, run_id, resume, sets, federation__min_clients=clients)
+        catalogue,
+        o.resolve(
+            method,
+            task,
+            rounds,
+            seed,
+            run_id,
+            resume,
+            sets,
+            privacy__epsilon=epsilon,
+            privacy__delta=delta,
+            federation__min_clients=clients,
+        ),
     )
     home = home.resolve()
     order = Order(config, o.runs_folder(), nodes=home / "nodes")
@@ -114,6 +141,8 @@ def submit(
     clients: Annotated[int, typer.Option(min=1, help="Clients to wait for before the first round.")] = 2,
     rounds: o.Rounds = None,
     seed: o.Seed = None,
+    epsilon: o.Epsilon = None,
+    delta: o.Delta = None,
     sets: o.Sets = None,
     catalogue: o.Catalogue = None,
     run_id: o.RunId = "",
@@ -129,7 +158,19 @@ def submit(
     The SuperLink must write runs to the same folder ($FEDLOOM_RUNS) as this command reads them from.
     """
     config = _naming(
-        catalogue, o.resolve(method, task, rounds, seed, run_id, resume, sets, federation__min_clients=clients)
+        catalogue,
+        o.resolve(
+            method,
+            task,
+            rounds,
+            seed,
+            run_id,
+            resume,
+            sets,
+            privacy__epsilon=epsilon,
+            privacy__delta=delta,
+            federation__min_clients=clients,
+        ),
     )
     order = Order(config, o.runs_folder(), nodes=nodes)
     line = Control(control, ca, work.resolve() / "control")

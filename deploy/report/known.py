@@ -122,12 +122,18 @@ KNOWN = (
         "Mean room between its bounds, in standard deviations: a wide one is easy to keep and says little.",
         False,
     ),
-    Measure("rmse", "rmse", "RMSE", "lower", 3, "Typical error of a predicted rating, in rating points."),
+    Measure("rmse", "rmse", "RMSE", "lower", 3, "Typical error of a predicted rating, as a share of the scale."),
     Measure(
         "rmse_local_mean", "rmse(own mean)", "RMSE of own mean", "lower", 3, "The line to beat: each user's own mean."
     ),
-    Measure("mae", "mae", "MAE", "lower", 3, "Mean absolute error of a predicted rating, in rating points.", False),
+    Measure("rmse_half", "rmse(half)", "RMSE of one half", "lower", 3, "Always saying the middle of the scale.", False),
+    Measure(
+        "mae", "mae", "MAE", "lower", 3, "Mean absolute error of a predicted rating, as a share of the scale.", False
+    ),
     Measure("f1", "f1", "F1", "higher", 3, "Harmonic mean of precision and recall of 'will like it'."),
+    Measure(
+        "f1_all_liked", "f1(all)", "F1 of all liked", "higher", 3, "Saying of everything that it will be liked.", False
+    ),
 )
 EXAMPLES = Measure("examples", "examples", "Examples", "", 0, "How much each client brings.")
 """No metric, but spread over the clients like one."""

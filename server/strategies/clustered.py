@@ -33,6 +33,11 @@ class ClusteredStrategy(RoundStrategy):
             model = apart(self.state.model, algorithm.clusters, algorithm.spread, self.config.seed)
             self.state = replace(self.state, model=model)
 
+    @property
+    def releases(self) -> int:
+        """The assignment and the update."""
+        return 2
+
     def update(self, memory: Memory, model: Arrays, replies: list[Reply]) -> tuple[Arrays, Memory]:
         """One server step."""
         return {**model, **self._means(model, replies)}, memory
@@ -57,18 +62,17 @@ class ClusteredStrategy(RoundStrategy):
         losses = {name: [answer.losses[key] for key in keys] for name, answer in answers.items()}
         chosen: Arrays = {name: np.array(j) for name, j in assigned(losses, self.options.assign).items()}
         memory = self.state.memory
-        news: Memory = {"cluster": chosen}
+        known = ("low", "high", "days") if training else ("days",)
+        news: Memory = {"cluster": chosen, **{key: _told(key, answers) for key in known}}
         if training:  # what is only measured leaves no trace in later rounds, nor in a run that is resumed
             news["since"] = dict.fromkeys(chosen, np.array(self.state.round + 1))
-            for bound in ("low", "high"):
-                news[bound] = {name: a.property[bound] for name, a in answers.items() if bound in a.property}
         merged = {key: {**memory.get(key, {}), **new} for key, new in news.items()}
         self.state = replace(self.state, memory={**memory, **{key: value for key, value in merged.items() if value}})
 
     def _due(self, client: str, training: bool) -> bool:
         memory = self.state.memory
-        if not training:
-            return client not in memory.get("cluster", {})
+        if not training:  # to be measured is not worth any of a privacy budget
+            return not self.cost and client not in memory.get("cluster", {})
         since = memory.get("since", {}).get(client)
         return since is None or self.state.round + 1 - int(since) >= self.options.recluster_every
 
@@ -77,7 +81,7 @@ class ClusteredStrategy(RoundStrategy):
         number, made = self.state.round + 1, {}
         for client in clients:
             if client.enrolment not in made:
-                request = AssignRequest(number, client.enrolment, self.state.model, self.criterion)
+                request = AssignRequest(number, client.enrolment, self.state.model, self.criterion, self.cost)
                 made[client.enrolment] = encode(request)
         answers: dict[str, AssignReply] = {}
         for message in ask([self._message(c, ASSIGN, made[c.enrolment]) for c in clients]) if clients else []:
@@ -100,3 +104,7 @@ class ClusteredStrategy(RoundStrategy):
                 own = group(str(j), model)
                 moved |= prefixed(str(j), sub({name: own[name] for name in step}, step))
         return moved
+
+
+def _told(key: str, answers: Mapping[str, AssignReply]) -> Arrays:
+    return {name: answer.property[key] for name, answer in answers.items() if key in answer.property}

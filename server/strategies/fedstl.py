@@ -1,16 +1,22 @@
 """FedSTL on the server (Algorithms 1 and 2); mirror of `FedSTLTrainer`. Private heads never come here."""
 
 import logging
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from common.algorithms import FedSTL
 from common.arrays import Arrays, group
 from common.models.heads import head_of
+from common.tasks.traffic_ranges import POOLED
 from common.wire.codec import encode
 from common.wire.messages import CLUSTER, TRAIN, TrainRequest
 from server.aggregation.clusters import weakest
+from server.aggregation.neighbours import neighbourhoods
+from server.roster import Client
 from server.strategies.clustered import ClusteredStrategy
 from server.strategies.replies import Reply
+from server.strategies.round import Ask
 
 log = logging.getLogger("fedloom.server")
 
@@ -24,10 +30,28 @@ class FedSTLStrategy(ClusteredStrategy):
         super().__init__(algorithm, **parts)
         self.kappa = algorithm.cluster_steps
 
+    @property
+    def releases(self) -> int:
+        """The assignment, the update and what the cluster's epochs add."""
+        return 3 if self.kappa else 2
+
     def wanted(self, model: Arrays) -> Arrays:
         """The shared layers."""
         private = head_of(self.config.task, model)
         return {name: a for name, a in model.items() if name not in private}
+
+    def prepare(self, clients: Mapping[str, Client], ask: Ask, *, training: bool) -> None:
+        """Assign clients to clusters, and pool the properties of those that have told theirs."""
+        super().prepare(clients, ask, training=training)
+        if training:
+            low, high = ({n: a for n, a in self._told(bound).items() if not self._new(n)} for bound in ("low", "high"))
+            self.state = replace(
+                self.state, statics={**_without_pooled(self.state.statics), **neighbourhoods(low, high)}
+            )
+
+    def statics_for(self, client: str) -> Arrays:
+        """Newcomers are told the pooled properties, the others have their own."""
+        return self.state.statics if self._new(client) else _without_pooled(self.state.statics)
 
     def polish(self, model: Arrays, replies: list[Reply]) -> Arrays:
         """Cluster epochs: F_j = MSE + λ·L_p(φ_j) over the shared layers, on the members' own data (§3.7)."""
@@ -47,7 +71,7 @@ class FedSTLStrategy(ClusteredStrategy):
 
     def _cluster_request(self, model: Arrays, enrolment: str, cluster: int) -> TrainRequest:
         members = [client for client, j in self.groups().items() if j == cluster]
-        low, high = ([self.state.memory.get(bound, {}).get(name) for name in members] for bound in ("low", "high"))
+        low, high = ([self._told(bound).get(name) for name in members] for bound in ("low", "high"))
         known = [(a, b) for a, b in zip(low, high, strict=True) if a is not None and b is not None]
         phi = weakest([a for a, _ in known], [b for _, b in known]) if known else {}
         return TrainRequest(
@@ -55,6 +79,21 @@ class FedSTLStrategy(ClusteredStrategy):
             enrolment=enrolment,
             model=group(str(cluster), model),
             shared=phi,
-            statics=self.state.statics,
+            statics=_without_pooled(self.state.statics),
             phase=CLUSTER,
+            cost=self.cost,
+            clip=self.clip,
         )
+
+    def _told(self, key: str) -> Arrays:
+        """What clients have told of their properties, by their names."""
+        return self.state.memory.get(key, {})
+
+    def _new(self, client: str) -> bool:
+        """Whether a client has said that it has too few days to know by itself what it obeys."""
+        days = self._told("days").get(client)
+        return days is not None and int(days.max()) < self.config.tasks.traffic.newcomer_days
+
+
+def _without_pooled(statics: Arrays) -> Arrays:
+    return {name: a for name, a in statics.items() if name not in POOLED}

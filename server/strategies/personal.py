@@ -26,7 +26,7 @@ class SharedMeanStrategy(RoundStrategy):
         """All layers, all but the head, or none."""
         match self.algorithm:
             case Ditto():
-                return model
+                return super().wanted(model)
             case FedRep():
                 private = head_of(self.config.task, model)
                 return {name: a for name, a in model.items() if name not in private}

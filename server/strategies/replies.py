@@ -50,7 +50,7 @@ def check(reply: TrainReply, terms: Terms) -> None:
 
 
 def check_assignment(reply: AssignReply, number: int, clusters: int) -> AssignReply:
-    """The reply, if it is of that round, with a finite number for each of the K models and bounds of one shape, in order.
+    """The reply, if it is of that round, with a finite number for each of the K models and a usable property, or none.
 
     Raises:
         WireError: It does not.
@@ -63,6 +63,9 @@ def check_assignment(reply: AssignReply, number: int, clusters: int) -> AssignRe
         low, high = reply.property.get("low"), reply.property.get("high")
         if low is None or high is None or low.shape != high.shape or not (low <= high).all():
             raise WireError("its property has no lower and upper bounds, or in the wrong order")
+        days = reply.property.get("days")
+        if days is not None and not (days.shape == (1,) and 0 <= float(days[0]) < math.inf):
+            raise WireError("it does not say from how many days its property is")
     return reply
 
 

@@ -4,6 +4,7 @@ A paper's strategy overrides `update`, and `shared` if it broadcasts more than t
 """
 
 import logging
+import math
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 
@@ -14,6 +15,7 @@ from flwr.serverapp.strategy import Strategy
 from common.arrays import Arrays
 from common.config import RunConfig
 from common.errors import QuorumError, WireError
+from common.models.heads import own_of
 from common.wire.codec import decode, encode, to_record
 from common.wire.messages import EVALUATE, LOCAL, TRAIN, EvaluateReply, EvaluateRequest, TrainReply, TrainRequest
 from common.wire.rows import expand_reply
@@ -41,6 +43,11 @@ class RoundStrategy(Strategy):
         enrolment: Who takes part.
         on_trained: Told of each training step.
         on_evaluated: Told of each evaluation.
+
+    Attributes:
+        cost: What a reply of the coming round may spend of its client's privacy budget; set by who plans budgets, and so
+        clip: Factor on the run's clip.
+        over: Whether no further round comes, so that the next evaluation is the last.
     """
 
     def __init__(
@@ -54,9 +61,15 @@ class RoundStrategy(Strategy):
         self.config, self.state, self.enrolment = config, state, enrolment
         self._on_trained, self._on_evaluated = on_trained, on_evaluated
         self._ask: Ask = lambda messages: []
+        self.cost, self.clip, self.over = 0.0, 1.0, False
 
     needs_gradient = False
     """Whether replies must bring s_k."""
+
+    @property
+    def releases(self) -> int:
+        """Replies of one client a round, each of which says something about its data."""
+        return 1
 
     @abstractmethod
     def update(self, memory: Memory, model: Arrays, replies: list[Reply]) -> tuple[Arrays, Memory]:
@@ -75,12 +88,17 @@ class RoundStrategy(Strategy):
         return self.state.model
 
     def wanted(self, model: Arrays) -> Arrays:
-        """The part of a model that clients send their updates of."""
-        return model
+        """The part of a model that clients send their updates of: all but what is a client's own whatever the method."""
+        own = own_of(self.config.task, model)
+        return {name: a for name, a in model.items() if name not in own}
 
     def group_of(self, client: str) -> int:
         """Which of several models is the client's; those of one group share an encoded request."""
         return 0
+
+    def statics_for(self, client: str) -> Arrays:
+        """Untrained inputs of the client's model; clients that are handed the same share an encoded request."""
+        return self.state.statics
 
     def groups(self) -> dict[str, int]:
         """Client -> cluster, for the report."""
@@ -98,11 +116,12 @@ class RoundStrategy(Strategy):
     ) -> Iterable[Message]:
         """Ask this round's cohort to train."""
         able = self.enrolment.gather(grid, self.config.federation.min_replies)
+        able = {name: client for name, client in able.items() if self.cost <= client.budget or not self.cost}
         federation, number = self.config.federation, self.state.round + 1
         chosen = cohort(self.config.seed, number, able, federation.cohort, federation.min_replies)
         self._ask = grid.send_and_receive
         self.prepare({name: able[name] for name in chosen}, self._ask, training=True)
-        made: dict[tuple[str, int, int], RecordDict] = {}
+        made: dict[tuple[str, int, int, tuple[str, ...]], RecordDict] = {}
         return [self._message(able[name], TRAIN, self._content_for(able[name], made)) for name in chosen]
 
     def aggregate_train(
@@ -118,28 +137,32 @@ class RoundStrategy(Strategy):
         if len(usable) < needed:
             reasons = "".join(f"; {name}: {reason}" for name, reason in sorted(rejected.items()))
             raise QuorumError(f"round {self.state.round + 1}: {len(usable)} usable replies, {needed} needed{reasons}")
-        model, memory = self.update(self.state.memory, self.state.model, usable)
-        model = self.polish(model, usable)
+        own = own_of(self.config.task, self.state.model)
+        shared = {name: a for name, a in self.state.model.items() if name not in own}
+        moved, memory = self.update(self.state.memory, shared, usable)
+        model = self.polish({**self.state.model, **moved}, usable)
         self.state = self.state.next(model, memory, [r.client for r in usable])
-        loss = sum(r.weight * r.train.loss for r in usable) / sum(r.weight for r in usable)
+        hidden = self.cost > 0  # a reply with noise tells no loss
+        loss = math.nan if hidden else sum(r.weight * r.train.loss for r in usable) / sum(r.weight for r in usable)
         self._on_trained(Trained(self.state, loss, rejected, self.diagnostics(memory), self.groups()))
-        return to_record(model), MetricRecord({"loss": loss})
+        return to_record(model), MetricRecord({} if hidden else {"loss": loss})
 
     def configure_evaluate(
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
     ) -> Iterable[Message]:
         """Ask every client for metrics, in rounds that evaluate."""
-        number, final = self.state.round, self.state.round == self.config.rounds
+        number, final = self.state.round, self.over or self.state.round == self.config.rounds
         if number % self.config.evaluate_every and not final:
             return []
         held_out = not final and self.config.task_options.validation_share > 0
         split = "validation" if held_out else "test"
         able = self.enrolment.roster.able(grid.get_node_ids())
         self.prepare(able, grid.send_and_receive, training=False)
-        made: dict[tuple[str, int], RecordDict] = {}
+        made: dict[tuple[str, int, tuple[str, ...]], RecordDict] = {}
         messages = []
         for name, client in sorted(able.items()):
-            key, statics = (client.enrolment, self.group_of(name)), self.state.statics
+            statics = self.statics_for(name)
+            key = client.enrolment, self.group_of(name), tuple(statics)
             if key not in made:
                 model = self.model_for(name)
                 made[key] = encode(EvaluateRequest(number, client.enrolment, model, split, statics, final))
@@ -159,26 +182,34 @@ class RoundStrategy(Strategy):
         self._on_evaluated(self.state.round, evaluation)
         return MetricRecord(dict(evaluation.metrics)) if evaluation.metrics else None
 
+    def conclude(self, grid: Grid) -> None:
+        """Measure the model and hand it out, where a run ends before its last round."""
+        self.over = True
+        messages = self.configure_evaluate(self.state.round, ArrayRecord(), ConfigRecord(), grid)
+        self.aggregate_evaluate(self.state.round, grid.send_and_receive(messages))
+
     def summary(self) -> None:
         """Say which method runs (Flower calls this at the start)."""
         log.info("%s with %s", type(self).__name__, self.config.chosen)
 
-    def _content_for(self, client: Client, made: dict[tuple[str, int, int], RecordDict]) -> RecordDict:
+    def _content_for(self, client: Client, made: dict[tuple[str, int, int, tuple[str, ...]], RecordDict]) -> RecordDict:
         """Clients that need the same share one encoded request, which nobody changes."""
         last = self.state.counted.get(client.name, 0)
-        key = client.enrolment, last, self.group_of(client.name)
+        key = client.enrolment, last, self.group_of(client.name), tuple(self.statics_for(client.name))
         if key not in made:
-            made[key] = encode(self._request(client.enrolment, last, self.model_for(client.name)))
+            made[key] = encode(self._request(client, last))
         return made[key]
 
-    def _request(self, enrolment: str, last: int, model: Arrays) -> TrainRequest:
+    def _request(self, client: Client, last: int) -> TrainRequest:
         return TrainRequest(
             round=self.state.round + 1,
-            enrolment=enrolment,
-            model=model,
+            enrolment=client.enrolment,
+            model=self.model_for(client.name),
             shared=self.shared(self.state.memory, last),
             shared_round=last,
-            statics=self.state.statics,
+            statics=self.statics_for(client.name),
+            cost=self.cost,
+            clip=self.clip,
         )
 
     def _message(self, client: Client, kind: str, content: RecordDict) -> Message:

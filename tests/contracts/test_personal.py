@@ -185,7 +185,7 @@ def test_heads_are_in_no_reply_and_the_server_s_never_change(
     private = set(start) if method == "local" else head_of("traffic", start)
     sent = [{name.partition("@")[0] for name in reply.update} for _, reply in heard(grid, TrainReply)]
     assert sent == [start.keys() - private] * (4 if method == "fedstl" else 2)
-    assert all(reply.property.keys() == {"low", "high"} for _, reply in heard(grid, AssignReply))
+    assert all(reply.property.keys() == {"low", "high", "days"} for _, reply in heard(grid, AssignReply))
 
     enrolment = Enrolment(EnrolRequest("toy", "{}", "{}"), 0.0, lambda messages: [])
     fresh = build_strategy(config.chosen, config=config, state=RunState(0, start), enrolment=enrolment).state.model

@@ -56,7 +56,7 @@ def texts_in(haystack: bytes, readings: np.ndarray) -> list[str]:
 def alone_in(grid: Listening, readings: np.ndarray) -> int:
     """How many readings stand as a number of their own in what clients sent: updates, and their property's bounds."""
     sent = [a for _, reply in heard(grid, TrainReply) for a in reply.update.values() if a.dtype == np.float32]
-    sent += [a for _, reply in heard(grid, AssignReply) for a in reply.property.values()]
+    sent += [a for _, reply in heard(grid, AssignReply) for name, a in reply.property.items() if name != "days"]
     return int(np.isin(readings.astype(np.float32), np.concatenate([np.ravel(a) for a in sent])).sum()) if sent else 0
 
 
@@ -79,7 +79,7 @@ def test_the_calibrated_bounds_are_no_readings_either(tmp_path: Path) -> None:
     grid, _ = messages("fedstl", tmp_path)
     assert len(heard(grid, AssignReply)) >= 3
     for number in SENSORS:
-        bounds = np.concatenate([a for _, r in heard(grid, AssignReply) for a in r.property.values()])
+        bounds = np.concatenate([r.property[end] for _, r in heard(grid, AssignReply) for end in ("low", "high")])
         assert not np.isin(scaled(sensor(number)).astype(np.float32), bounds).any()
 
 
@@ -88,7 +88,9 @@ def test_plain_bounds_are_the_extreme_readings_in_units_that_only_the_client_kno
     """§3.3's tight bounds are readings by definition, so these leave, standardised; all others stay."""
     grid, haystack = messages("fedstl", tmp_path, tasks__traffic__property=kind)
     for number in SENSORS:
-        [low, high] = dict(heard(grid, AssignReply))[f"client-{number}"].property.values()
+        property = dict(heard(grid, AssignReply))[f"client-{number}"].property
+        assert property.keys() == {"low", "high", "days"}
+        low, high = property["low"], property["high"]
         found = np.isin(scaled(sensor(number)).astype(np.float32), np.concatenate([low, high])).sum()
         assert 0 < found <= len(np.unique(low)) + len(np.unique(high))
         assert numbers_in(haystack, sensor(number).values[:, 0]) == 0

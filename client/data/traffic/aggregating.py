@@ -80,15 +80,15 @@ def coarser(rows: Tidy, each: NDArray[np.int64], step: int, summed: NDArray[np.b
     Args:
         rows: Of any spacing.
         each: S, seconds between the readings of each site, or 0.
-        step: In minutes.
+        step: In seconds.
         summed: D, whether a variable adds up; the others are averaged.
     """
-    number = rows.time // (60 * step)
+    number = rows.time // step
     first = _changes(rows.site, number)
     sums, counts = _totals(rows.values, first)
 
-    spacing = np.where(each > 0, each, 60 * step)[rows.site[first], None]
-    whole = np.maximum(60 * step / spacing, 1)
+    spacing = np.where(each > 0, each, step)[rows.site[first], None]
+    whole = np.maximum(step / spacing, 1)
     means = np.where(2 * counts >= whole, sums / np.maximum(counts, 1), np.nan)
     added = np.where((counts == whole) | (counts > 2 * whole), sums, means * whole)
     values = np.where(summed, added, means)

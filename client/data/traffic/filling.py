@@ -5,9 +5,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-DAY = 24 * 60
+from common.tasks.traffic import DAY
+
 WEEK = 7 * DAY
-"""Minutes."""
+"""Seconds."""
 
 
 class Filled(NamedTuple):
@@ -24,7 +25,7 @@ class Filled(NamedTuple):
     by_week: int
 
 
-def fill(values: NDArray[np.float64], minute: int, step: int) -> Filled:
+def fill(values: NDArray[np.float64], second: int, step: int) -> Filled:
     """Fill the gaps of each variable by itself.
 
     They are filled linearly, at the ends with the nearest reading; a gap of more than a day with the mean of the readings
@@ -32,11 +33,11 @@ def fill(values: NDArray[np.float64], minute: int, step: int) -> Filled:
 
     Args:
         values: T × D, not-a-number in gaps; every column has a reading.
-        minute: Time of the first row, in minutes from 1970.
-        step: Minutes between rows.
+        second: Time of the first row, in seconds from 1970.
+        step: Seconds between rows.
     """
     observed = ~np.isnan(values)
-    slots = (minute + step * np.arange(len(values))) % WEEK // step
+    slots = (second + step * np.arange(len(values))) % WEEK // step
     columns, weekly = zip(*(_filled(column, slots, DAY // step) for column in values.T), strict=True)
     return Filled(np.stack(columns, axis=1), observed, sum(weekly))
 

@@ -7,14 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from client.data.traffic.aggregating import Intervals, Tidy, adds_up, coarser, intervals, tidy
-from client.data.traffic.filling import DAY, Filled, fill
+from client.data.traffic.filling import Filled, fill
 from client.data.traffic.readings import Readings
-from client.data.traffic.series import Dataset, Series
+from client.data.traffic.series import Dataset, Series, in_units
 from common.errors import DataError
-from common.tasks.traffic import Measures
-
-STEP = 60
-"""Minutes between readings where nobody asks for another step and the data are not coarser."""
+from common.tasks.traffic import DAY, HOUR, Measures, duration
 
 LONGEST = 20_000_000
 """Steps of a series; more are a mistyped year."""
@@ -31,25 +28,25 @@ def to_dataset(readings: Readings, measures: Measures | None, path: Path) -> Dat
     """
     rows = tidy(readings)
     apart = intervals(rows, len(readings.sites))
-    measures = measures or Measures(variables=readings.variables, step=_own_step(apart.usual))
-    if apart.usual > 60 * measures.step:
-        message = f"readings are {apart.usual / 60:g} minutes apart, coarser than the step of {measures.step} minutes"
+    measures = measures or Measures(variables=readings.variables, step_seconds=_own_step(apart.usual))
+    step = measures.step_seconds
+    if apart.usual > step:
+        message = f"readings are {duration(apart.usual)} apart, coarser than the step of {duration(step)}"
         raise DataError(f"{message}; give finer readings, or ask for a longer step that divides a day", path)
 
-    steps = coarser(rows, apart.each, measures.step, adds_up(readings.variables))
+    steps = coarser(rows, apart.each, step, adds_up(readings.variables))
     grids = {readings.sites[site]: grid for site, grid in _grids(steps, path)}
     if not grids:
         raise DataError("no site has a reading of every variable", path)
-    filled = {name: fill(values, start * measures.step, measures.step) for name, (start, values) in grids.items()}
-    series = (Series(name, _time(grids[name][0] * measures.step), *filled[name][:2]) for name in sorted(grids))
+    filled = {name: fill(values, start * step, step) for name, (start, values) in grids.items()}
+    series = (Series(name, _time(grids[name][0], step), *filled[name][:2]) for name in sorted(grids))
     notes = (*readings.notes, *_notes_on_rows(rows, apart, measures), *_notes_on_steps(steps, readings, filled))
     return Dataset(tuple(series), measures, notes)
 
 
 def _own_step(usual: int) -> int:
     """An hour, or the data's own interval if that is longer and divides a day."""
-    minutes, rest = divmod(usual, 60)
-    return minutes if minutes > STEP and not rest and DAY % minutes == 0 else STEP
+    return usual if usual > HOUR and usual % 60 == 0 and DAY % usual == 0 else HOUR
 
 
 def _grids(steps: Tidy, path: Path) -> Iterator[tuple[int, tuple[int, NDArray[np.float64]]]]:
@@ -67,8 +64,10 @@ def _grids(steps: Tidy, path: Path) -> Iterator[tuple[int, tuple[int, NDArray[np
         yield int(steps.site[rows[0]]), (start, values)
 
 
-def _time(minutes: int) -> np.datetime64:
-    return np.datetime64(minutes, "m")
+def _time(number: int, step: int) -> np.datetime64:
+    """Of that many steps since 1970."""
+    count, unit = in_units(step)
+    return np.datetime64(number * count, unit)
 
 
 def _notes_on_rows(rows: Tidy, apart: Intervals, measures: Measures) -> Iterator[str]:
@@ -79,12 +78,14 @@ def _notes_on_rows(rows: Tidy, apart: Intervals, measures: Measures) -> Iterator
             f"{rows.repeated} readings of a time already read (a row given twice, or the clock set back) "
             "were averaged with it"
         )
-    if 0 < apart.usual < 60 * measures.step:
+    if 0 < apart.usual < measures.step_seconds:
         how = (
             f"{name} {'added up' if adds else 'averaged'}"
             for name, adds in zip(measures.variables, adds_up(measures.variables), strict=True)
         )
-        yield f"readings of {apart.usual / 60:g} minutes became readings of {measures.step} minutes: {', '.join(how)}"
+        yield (
+            f"readings of {duration(apart.usual)} became readings of {duration(measures.step_seconds)}: {', '.join(how)}"
+        )
 
 
 def _notes_on_steps(steps: Tidy, readings: Readings, filled: dict[str, Filled]) -> Iterator[str]:

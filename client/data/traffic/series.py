@@ -1,6 +1,7 @@
 """Series as the client holds them."""
 
 from dataclasses import dataclass, field
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +15,7 @@ class Series:
 
     Args:
         name: Private.
-        start: Time of the first reading by the sensor's own clock, in minutes.
+        start: Time of the first reading by the sensor's own clock, in minutes, or in seconds where steps are.
         values: T × D, in the data's own units; gaps are filled.
         observed: T × D, false where a gap was filled.
     """
@@ -25,8 +26,9 @@ class Series:
     observed: NDArray[np.bool_]
 
     def times(self, step: int) -> NDArray[np.datetime64]:
-        """Time of every reading, T; `step` in minutes."""
-        return self.start + np.arange(len(self.values)) * np.timedelta64(step, "m")
+        """Time of every reading, T; `step` in seconds."""
+        count, unit = in_units(step)
+        return self.start + np.arange(len(self.values)) * np.timedelta64(count, unit)
 
 
 @dataclass(frozen=True)
@@ -42,3 +44,8 @@ class Dataset:
     series: tuple[Series, ...]
     measures: Measures
     notes: tuple[str, ...] = field(default=())
+
+
+def in_units(seconds: int) -> tuple[int, Literal["m", "s"]]:
+    """A time as whole minutes, or as seconds where it is none."""
+    return (seconds, "s") if seconds % 60 else (seconds // 60, "m")

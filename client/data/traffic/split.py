@@ -7,14 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from client.data.traffic.series import Series
-from common.tasks.traffic import TrafficOptions
+from common.tasks.traffic import DAY, HOUR, TrafficOptions
 
 Values = NDArray[np.float64]
 Starts = NDArray[np.int64]
 """Index of the first target of each window, N."""
-
-DAY = 24 * 60
-"""Minutes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +60,7 @@ class SplitSeries:
     notes: tuple[str, ...] = ()
 
 
-def split_series(series: Series, options: TrafficOptions, step: int = 60) -> SplitSeries:
+def split_series(series: Series, options: TrafficOptions, step: int = HOUR) -> SplitSeries:
     """Cut a series by the shares: test last, validation before it; nothing is held out of a series too short for it.
 
     Parts begin at the midnight nearest to the exact share (the earlier of two), unless that would leave one of them empty.
@@ -71,7 +68,7 @@ def split_series(series: Series, options: TrafficOptions, step: int = 60) -> Spl
     Args:
         series: T readings.
         options: Shares, history and horizon; a window is `history` steps in and `horizon` steps out.
-        step: Minutes between readings.
+        step: Seconds between readings.
     """
     train_end, validation_end = _ends(series, options, step)
     length = len(series.values)
@@ -85,7 +82,7 @@ def _ends(series: Series, options: TrafficOptions, step: int) -> tuple[int, int]
     """Where training and validation end: at midnights, or by shares rounded down."""
     length = len(series.values)
     held = (options.validation_share, options.test_share)
-    offset = int(series.start.astype("datetime64[m]").astype(np.int64)) % DAY // step
+    offset = int(series.start.astype("datetime64[s]").astype(np.int64)) % DAY // step
     train, validation = (_midnight(length * (1 - share), offset, DAY // step) for share in (sum(held), held[1]))
     if 0 < train <= validation < length and (train < validation or not held[0]):
         return train, validation

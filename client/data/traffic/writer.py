@@ -20,7 +20,7 @@ def write_series(path: Path, series: Iterable[Series], measures: Measures) -> No
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(("timestamp", "site", *measures.variables))
         for one in series:
-            writer.writerows(_lines(one, measures.step))
+            writer.writerows(_lines(one, measures.step_seconds))
 
 
 def _lines(series: Series, step: int) -> Iterator[tuple[str | float, ...]]:

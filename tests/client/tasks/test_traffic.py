@@ -139,7 +139,7 @@ def test_metrics_are_errors_and_obedience_before_and_after_the_teacher() -> None
 def test_the_lines_and_the_truth_s_own_obedience_hold_whatever_the_model() -> None:
     of = learner(gappy())
     [one] = of.sensors
-    metrics, weights = of.about("test")
+    metrics, weights = of.about("test", {})
     places = one.test[:, None] + np.arange(HORIZON)
     seen, truth = one.observed[places], one.values[places]
     obeys = obedience(one.ranges.excess(truth, one.slots[places]) * seen)
@@ -197,7 +197,7 @@ def test_a_sensor_too_short_to_test_on_leaves_the_others_metrics() -> None:
     both, one = learner(sensor(0, DAYS), sensor(1, 1)), learner(sensor(0, DAYS))
     model = restless(CONFIG)
     assert both.evaluate(model, {}, "test") == one.evaluate(model, {}, "test")
-    assert both.about("test") == one.about("test")
+    assert both.about("test", {}) == one.about("test", {})
 
 
 def test_a_sensor_without_a_true_reading_to_test_on_leaves_the_others_errors() -> None:
@@ -210,14 +210,14 @@ def test_a_sensor_without_a_true_reading_to_test_on_leaves_the_others_errors() -
         n: expected[n] for n in ("mse", "teacher_mse", "loss")
     }
     assert (weights["mse"], weights["rho_point"]) == (windows["mse"], 2 * windows["rho_point"])
-    assert both.about("test")[0]["profile_mse"] == one.about("test")[0]["profile_mse"]
+    assert both.about("test", {})[0]["profile_mse"] == one.about("test", {})[0]["profile_mse"]
     assert "mse" not in learner(dead).evaluate(model, {}, "test")[0]
 
 
 def test_a_series_too_short_has_nothing_to_train_or_measure() -> None:
     short = sensor(0, DAYS)
     of = learner(Series("short", short.start, short.values[:10], short.observed[:10]))
-    assert (of.examples, of.evaluate(world(CONFIG), {}, "test"), of.about("test")) == (0, ({}, {}), ({}, {}))
+    assert (of.examples, of.evaluate(world(CONFIG), {}, "test"), of.about("test", {})) == (0, ({}, {}), ({}, {}))
     assert of.counts() == {}
 
 
@@ -226,7 +226,7 @@ def test_a_constant_series_is_forecast_exactly_and_obeys() -> None:
     of = learner(replace(series, values=np.full_like(series.values, 5.0)))
     metrics, _ = of.evaluate(world(CONFIG), {}, "test")
     assert (metrics["mse"], metrics["rho_trace"], of.violation(world(CONFIG))) == (0.0, 1.0, 0.0)
-    assert of.about("test")[0]["property_width"] == 0.0
+    assert of.about("test", {})[0]["property_width"] == 0.0
 
 
 def test_rows_are_drawn_from_the_generator_among_all_windows() -> None:
@@ -250,6 +250,6 @@ def test_nothing_of_the_series_is_changed() -> None:
     kept = series.values.copy()
     of, model = learner(series), restless(CONFIG)
     of.evaluate(model, {}, "test")
-    of.about("test")
+    of.about("test", {})
     step(of, model, [1, 2])
     np.testing.assert_array_equal(series.values, kept)

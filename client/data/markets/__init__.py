@@ -1,0 +1,1 @@
+"""Markets: readers, embedded data, graphs of items, what is held out."""

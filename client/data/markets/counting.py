@@ -1,0 +1,66 @@
+"""What a market adds to the sums over markets: users of each pair of items and of each item."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from client.data.markets.graph import Graph
+from client.data.markets.market import Pairs
+from common.arrays import Arrays
+from common.errors import DataError
+from common.tasks.markets_counts import counts_of
+
+MOST = 8
+"""Items of one user that count, where that is bounded."""
+
+
+def graph_counts(graph: Graph, items: int) -> Arrays:
+    """Weights of the edges and degrees of the items of a graph; `items`: V."""
+    edges = graph.edges
+    degrees = np.zeros(items)
+    degrees[graph.items] = np.diff(graph.weights.indptr)
+    values = np.asarray(graph.weights[edges[:, 0], edges[:, 1]]).ravel()
+    return counts_of(graph.items[edges], values, degrees, items)
+
+
+def bounded_counts(ratings: Pairs, items: int, rng: np.random.Generator) -> Arrays:
+    """Counts to which any one user adds a vector of L2 norm 1 at most, so that noise can hide them.
+
+    At most `MOST` of a user's items count, drawn at random. All that they add, to each pair and to each item, is
+    1/√(pairs + items). No threshold on co-ratings applies: whether a pair reaches it would depend on other users.
+
+    Args:
+        ratings: Each (user, item) once.
+        items: V.
+        rng: Draws the items.
+
+    Raises:
+        DataError: The market has no users.
+    """
+    if not len(ratings):
+        raise DataError("pairs of items name no users whose part can be bounded; set tasks.markets.bound-users=false")
+    kept = _drawn(ratings, rng)
+    counts = np.bincount(kept[:, 0])[kept[:, 0]]
+    shares = 1 / np.sqrt(counts * (counts + 1) / 2)  # k items and k(k−1)/2 pairs
+    pairs, values = _pairs(kept, shares, items)
+    return counts_of(pairs, values, np.bincount(kept[:, 1], shares, items), items)
+
+
+def _drawn(ratings: Pairs, rng: np.random.Generator) -> Pairs:
+    """At most `MOST` rows a user, in the order of users and items."""
+    shuffled = ratings[rng.permutation(len(ratings))]
+    shuffled = shuffled[np.argsort(shuffled[:, 0], kind="stable")]
+    first = np.searchsorted(shuffled[:, 0], shuffled[:, 0])
+    kept = shuffled[np.arange(len(shuffled)) - first < MOST]
+    return kept[np.lexsort((kept[:, 1], kept[:, 0]))]
+
+
+def _pairs(kept: Pairs, shares: NDArray[np.float64], items: int) -> tuple[Pairs, NDArray[np.float64]]:
+    """Pairs of rows of the same user, summed over users: P × 2 and P."""
+    keys, values = [], []
+    for apart in range(1, MOST):
+        same = np.flatnonzero(kept[apart:, 0] == kept[:-apart, 0]) if apart < len(kept) else np.zeros(0, np.int64)
+        keys.append(kept[same, 1] * items + kept[same + apart, 1])
+        values.append(shares[same])
+    distinct, place = np.unique(np.concatenate(keys), return_inverse=True)
+    sums = np.bincount(place, np.concatenate(values), len(distinct))
+    return np.stack([distinct // items, distinct % items], axis=1).astype(np.int64), sums

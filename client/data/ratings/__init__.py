@@ -1,0 +1,1 @@
+"""Ratings of products: reading, sharing out, splitting."""

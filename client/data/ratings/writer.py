@@ -1,0 +1,31 @@
+"""Raters as a table."""
+
+import csv
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from client.data.ratings.raters import Rater
+from client.data.ratings.rows import ITEM, RATING, USER
+from common.tasks.ratings import Products
+
+
+def write_raters(path: Path, raters: Iterable[Rater], products: Products) -> None:
+    """Write raters as CSV, readable by the owner only; `read_raters`, given the products, gives the same ones back.
+
+    A rater without a rating is a row with a user and nothing else.
+    """
+    path.touch(mode=0o600)
+    os.chmod(path, 0o600)
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow((USER, ITEM, RATING))
+        for rater in raters:
+            writer.writerows(_lines(rater, products))
+
+
+def _lines(rater: Rater, products: Products) -> Iterator[tuple[str | float, ...]]:
+    for item, rating in zip(rater.items.tolist(), rater.ratings.tolist(), strict=True):
+        yield rater.name, products.items[item], rating
+    if not len(rater.items):
+        yield rater.name, "", ""

@@ -1,0 +1,185 @@
+"""The last stop before the network: what a run's privacy options and the owner's policy let out, clipped, noised, booked."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+from safetensors.numpy import load, save
+
+from client.policy import Policy
+from client.privacy.ledger import Ledger
+from client.privacy.noise import Noise
+from client.privacy.rows import Slot
+from common.arrays import Arrays, group, prefixed
+from common.config import RunConfig
+from common.errors import RefusedError
+from common.privacy.accounts import build_account
+from common.privacy.mechanisms import build_mechanism
+from common.privacy.noise import fresh_generator
+from common.privacy.options import PrivacyOptions
+from common.privacy.subsampled import DpSgd, multiplier_for
+from common.privacy.vectors import from_vector, to_vector
+from common.wire.messages import AssignReply, AssignRequest, EnrolReply, EvaluateReply, TrainReply, TrainRequest
+
+OpenLedger = Callable[[PrivacyOptions], Ledger]
+"""The ledger of a client's data, for what a run promises."""
+
+UNBOUNDED = 1e6
+"""ε of a ledger whose owner sets no limit: releases are counted, and each run's own promise is kept."""
+
+ROUNDING = 1e-9
+"""Relative share of a cost that is not spent, since float rounding makes a hundred times B/100 more than B."""
+
+
+class Guard:
+    """Wraps a client's answers; in runs without noise it lets them pass as they are.
+
+    Args:
+        policy: The owner's terms.
+        open_ledger: Finds the ledger of the data.
+        generator: Where noise comes from; a seeded one belongs into tests and simulations.
+    """
+
+    def __init__(
+        self, policy: Policy, open_ledger: OpenLedger, generator: Callable[[], np.random.Generator] = fresh_generator
+    ) -> None:
+        self.policy, self._open, self._generator = policy, open_ledger, generator
+
+    def enrolled(self, config: RunConfig, reply: EnrolReply) -> EnrolReply:
+        """Hide the number of records, and say what may be spent.
+
+        Raises:
+            RefusedError: Nothing is left.
+        """
+        if config.privacy.unit == "none":
+            return reply
+        budget = self._left(config.privacy, _run(reply.enrolment))
+        if budget <= 0:
+            raise RefusedError("its privacy budget is spent")
+        return replace(reply, examples=1, budget=budget)
+
+    def trained(
+        self, config: RunConfig, request: TrainRequest, steps: int, work: Callable[[], TrainReply]
+    ) -> TrainReply:
+        """A round's reply with noise: paid before the noise is drawn, the same bytes whenever it is asked for again.
+
+        Args:
+            config: The run.
+            request: What the server asks.
+            steps: Local steps, τ_k.
+            work: The training; under DP-SGD it draws noise itself.
+
+        Raises:
+            RefusedError: It would cost more than the policy, the run's promise or the ledger allows.
+        """
+        options = _at(config.privacy, request.clip)
+        if options.unit == "none":
+            return work()
+        slot, ledger = _slot(request), self._open(options)
+        cost = self._agreed(options, slot, request.cost)
+        if options.unit == "record":
+            terms = ledger.terms(self._sampled(options, cost, steps))
+            content = ledger.release(slot, terms, lambda: save(_leaving(work())))
+        else:
+            content = self._noised(options, ledger, slot, cost, _leaving(work()))
+        ledger.acknowledge(slot.run, slot.round)
+        sent = load(content)
+        return TrainReply(request.round, group("update", sent), group("gradient", sent), 0.0, 1, steps)
+
+    def assigned(self, config: RunConfig, request: AssignRequest, work: Callable[[], AssignReply]) -> AssignReply:
+        """How models suit the client, and its property: one vector, noised and charged apart from the update."""
+        if config.privacy.unit == "none":
+            return work()
+        if config.privacy.unit == "record":
+            raise RefusedError(
+                "noise on records covers no properties and no losses of clusters; use privacy.unit=client"
+            )
+        slot = Slot(_run(request.enrolment), request.round, kind="assign")
+        cost = self._agreed(config.privacy, slot, request.cost)
+        exact = work()
+        losses = {key: np.array(value, np.float32) for key, value in exact.losses.items()}
+        leaving = {**prefixed("loss", losses), **prefixed("property", exact.property)}
+        sent = load(self._noised(config.privacy, self._open(config.privacy), slot, cost, leaving))
+        told = {key: float(value) for key, value in group("loss", sent).items()}
+        return AssignReply(request.round, told, _in_order(group("property", sent)))
+
+    def measured(self, config: RunConfig, reply: EvaluateReply) -> EvaluateReply:
+        """Metrics, where the owner shares them in such a run."""
+        shared = self.policy.shares_metrics(config.privacy)
+        return reply if shared else EvaluateReply(reply.round, {}, {})
+
+    def admit(self, config: RunConfig, request: TrainRequest, steps: int) -> Noise | None:
+        """Check before any work whether a reply could be paid; the noise of local steps where they carry it.
+
+        Raises:
+            RefusedError: As `trained`.
+        """
+        options = _at(config.privacy, request.clip)
+        if options.unit == "none":
+            return None
+        cost = self._agreed(options, _slot(request), request.cost)
+        if options.unit == "client":
+            return None
+        return Noise(options.clip, self._sampled(options, cost, steps).multiplier, options.sample, self._generator)
+
+    def _noised(self, options: PrivacyOptions, ledger: Ledger, slot: Slot, cost: float, leaving: Arrays) -> bytes:
+        """One clip and one noise over all that leaves."""
+        vector = to_vector(leaving)
+        mechanism = build_mechanism(options, cost, vector.size)
+
+        def draw() -> bytes:
+            released = mechanism.release(vector, self._generator(), options.normalise)
+            return save(from_vector(released, leaving))
+
+        return ledger.release(slot, ledger.terms(mechanism), draw)
+
+    def _sampled(self, options: PrivacyOptions, cost: float, steps: int) -> DpSgd:
+        order = build_account(options).name.partition("-")[2]
+        return DpSgd(multiplier_for(cost, options.sample, steps, int(order)), options.sample, steps, options.clip)
+
+    def _agreed(self, options: PrivacyOptions, slot: Slot, wished: float) -> float:
+        """The cost asked for, a hair less so that rounding never exceeds a total, if it can be paid."""
+        account, cost = build_account(options), wished * (1 - ROUNDING)
+        if not 0 < cost < np.inf:
+            raise RefusedError(f"the server asks for a reply at cost {wished}; a run with noise needs a positive one")
+        if account.claim(cost, options.delta) > self.policy.max_epsilon_per_round:
+            raise RefusedError(f"a round of {wished:.4g} {account.name} is more than this client's policy allows")
+        left = self._left(options, slot.run)
+        if cost > left and not self._open(options).keeps(slot):
+            raise RefusedError(f"the server asks for {wished:.4g} {account.name}, of which {left:.4g} are left here")
+        return cost
+
+    def _left(self, options: PrivacyOptions, run: str) -> float:
+        """What this run may still spend: of its own promise, and of the ledger."""
+        account, ledger = build_account(options), self._open(options)
+        if ledger.account.name != account.name:
+            raise RefusedError(f"this client's ledger counts in {ledger.account.name}, the run in {account.name}")
+        promised = account.total(options.epsilon, options.delta) - ledger.spent_in(run)
+        return max(0.0, min(promised, ledger.remaining()))
+
+
+def _slot(request: TrainRequest) -> Slot:
+    return Slot(_run(request.enrolment), request.round, request.phase)
+
+
+def _run(enrolment: str) -> str:
+    return enrolment.partition(":")[0]
+
+
+def _at(options: PrivacyOptions, factor: float) -> PrivacyOptions:
+    """The options with the clip that a round asks for."""
+    if not 0 < factor <= 1:
+        raise RefusedError(f"the server asks for a clip of {factor} times the run's; it may only be lowered")
+    return options.model_copy(update={"clip": options.clip * factor})
+
+
+def _leaving(reply: TrainReply) -> Arrays:
+    return {**prefixed("update", reply.update), **prefixed("gradient", reply.gradient)}
+
+
+def _in_order(bounds: Arrays) -> Arrays:
+    """Noise may turn bounds round."""
+    if not bounds:
+        return {}
+    low, high = bounds["low"], bounds["high"]
+    return {**bounds, "low": np.minimum(low, high), "high": np.maximum(low, high)}

@@ -1,0 +1,184 @@
+"""The privacy ledger: what was released from one data set, and a budget that no request can exceed.
+
+A release is paid before its noise is drawn, and its bytes are kept until they are known to have arrived; so a retry sends the
+same bytes, and a crash may waste budget but never hide it (architecture.md, choice 8).
+"""
+
+import secrets
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from sqlite3 import Connection
+
+from client.privacy import queries
+from client.privacy.book import MEMORY, Book
+from client.privacy.kept import Kept, KeptInMemory, KeptOnDisk
+from client.privacy.rows import Row, link_of
+from client.privacy.rows import Slot as Slot
+from client.privacy.rows import Terms as Terms
+from client.privacy.statement import claim_of
+from client.privacy.witness import Testimony, Witness
+from common.errors import LedgerError, RefusedError
+from common.privacy.accounts import Account, Charged, account_named
+from common.privacy.amounts import positive
+from common.privacy.claims import Claim
+from common.privacy.options import Unit
+
+
+class Ledger:
+    """One unit's account in the ledger of one data set.
+
+    Args:
+        path: An existing ledger (see `places.open_ledger`), or `MEMORY`.
+        unit: Whose data are hidden.
+        account: What to count in. It is fixed when the unit is opened for the first time, with ε and δ: later a smaller ε or
+            δ tightens, a larger one has no effect.
+        epsilon: ε of everything ever released from these data under this unit.
+        delta: δ that goes with it.
+        witness: Where the owner remembers this ledger; None in memory.
+
+    Raises:
+        LedgerError: The ledger is missing, damaged, or behind its witness.
+        RefusedError: ε or δ is no positive number.
+    """
+
+    def __init__(
+        self,
+        path: Path | str,
+        unit: Unit,
+        account: Account,
+        epsilon: float,
+        delta: float,
+        witness: Witness | None = None,
+    ) -> None:
+        positive(epsilon=epsilon, delta=delta)
+        self.unit, self._witness = unit, witness
+        self._book = Book(path, secrets.token_hex(16))
+        self._kept: Kept = KeptInMemory() if path == MEMORY else KeptOnDisk(Path(f"{path}-kept"))
+        with self._book.writing() as db:
+            queries.verify(db, self._book.lineage)
+            self._compare(db)
+            opened = queries.open_account(db, self._book.lineage, unit, (account.name, epsilon, delta))
+        kind, self.epsilon, self.delta = opened
+        self.account = account_named(kind)
+        self.total = self.account.total(self.epsilon, self.delta)
+        self._testify()
+
+    def terms(self, mechanism: Charged) -> Terms:
+        """What a mechanism would cost here.
+
+        Raises:
+            RefusedError: Its loss has no bound in this account.
+        """
+        return Terms.of(self.unit, mechanism, self.account)
+
+    def spent(self) -> float:
+        """Sum of all costs: paid, and perhaps wasted."""
+        with self._book.reading() as db:
+            return queries.spent(db, self.unit)
+
+    def spent_in(self, run: str) -> float:
+        """Sum of one run's costs."""
+        with self._book.reading() as db:
+            return queries.spent(db, self.unit, run)
+
+    def remaining(self) -> float:
+        """What may still be spent."""
+        return max(0.0, self.total - self.spent())
+
+    def keeps(self, slot: Slot) -> bool:
+        """Whether a slot's bytes are kept, so that sending them again costs nothing."""
+        with self._book.reading() as db:
+            return any(self._kept.get(n) is not None for n, _ in queries.paid(db, slot))
+
+    def release(self, slot: Slot, terms: Terms, make: Callable[[], bytes]) -> bytes:
+        """The bytes of that slot: kept ones, or new ones that `make` draws the noise of, after they are paid.
+
+        Raises:
+            RefusedError: The budget does not suffice, or the slot was released on other terms; nothing was spent.
+            LedgerError: The ledger cannot be trusted or written; nothing was released.
+        """
+        paid = self.reserve(slot, terms)
+        return paid if isinstance(paid, bytes) else self.store(paid, make())
+
+    def reserve(self, slot: Slot, terms: Terms) -> int | bytes:
+        """Pay for a slot: the number of its row, for `store`; or the bytes that are kept of it, which cost nothing.
+
+        A slot that was paid without its bytes being kept, or whose bytes were acknowledged, is paid anew.
+
+        Raises:
+            RefusedError: As `release`.
+            LedgerError: As `release`.
+        """
+        if (terms.unit, terms.account) != (self.unit, self.account.name):
+            raise RefusedError(f"privacy: this client counts in {self.account.name} for unit {self.unit}")
+        with self._book.writing() as db:
+            self._compare(db)
+            if (kept := self._bytes(db, slot, terms)) is not None:
+                return kept
+            self._afford(db, terms.cost)
+            sequence, link = queries.newest(db)
+            row = _next(sequence + 1, link or self._book.lineage, slot, terms)
+            queries.insert(db, row)
+        self._testify()
+        return row.sequence
+
+    def store(self, sequence: int, content: bytes) -> bytes:
+        """Keep the bytes of a row that was paid; only then may they be sent."""
+        self._kept.put(sequence, content)
+        with self._book.writing(durable=False) as db:
+            db.execute("UPDATE releases SET status = 'released' WHERE sequence = ?", (sequence,))
+        return content
+
+    def acknowledge(self, run: str, before_round: int) -> None:
+        """Forget the bytes of rounds before that one: they have arrived. What they cost stays."""
+        with self._book.reading() as db:
+            old = "SELECT sequence FROM releases WHERE unit = ? AND run = ? AND round < ?"
+            self._kept.drop(n for (n,) in db.execute(old, (self.unit, run, before_round)))
+
+    def rows(self) -> list[Row]:
+        """Every release of this unit, oldest first."""
+        with self._book.reading() as db:
+            return [row for row in queries.rows(db) if row.terms.unit == self.unit]
+
+    def claim(self) -> Claim:
+        """What may be said of this unit."""
+        return claim_of(self.unit, (self.account.name, self.epsilon, self.delta), self.rows())
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._book.close()
+
+    def _bytes(self, db: Connection, slot: Slot, terms: Terms) -> bytes | None:
+        earlier = queries.paid(db, slot)
+        if any(agreed != terms for _, agreed in earlier):
+            raise RefusedError("privacy: this round was already answered on other terms, which stand")
+        return next((content for n, _ in earlier if (content := self._kept.get(n)) is not None), None)
+
+    def _afford(self, db: Connection, cost: float) -> None:
+        if cost > self.total or queries.spent(db, self.unit, more=cost) > self.total:
+            raise RefusedError(
+                "this release costs more than is left of this client's privacy budget; nothing was spent"
+            )
+
+    def _compare(self, db: Connection) -> None:
+        """Refuse a file that lacks what the witness has seen."""
+        seen = self._witness.read() if self._witness else None
+        if seen and (seen.lineage, seen.link) != (self._book.lineage, queries.link_at(db, seen.sequence)):
+            raise LedgerError(
+                f"privacy ledger {self._book.path} lacks releases that {self._witness and self._witness.path} has seen: "
+                "it is an older copy, or another ledger. Put the newest back; nothing was released"
+            )
+
+    def _testify(self) -> None:
+        if self._witness is None:
+            return
+        with self._book.reading() as db:
+            spent = tuple((unit, queries.spent(db, unit)) for unit in queries.opened(db, self._book.lineage))
+            seen = Testimony(self._book.lineage, str(self._book.path), *queries.newest(db), spent)
+        self._witness.write(seen)
+
+
+def _next(sequence: int, before: str, slot: Slot, terms: Terms) -> Row:
+    time = datetime.now(UTC).isoformat(timespec="seconds")
+    return Row(sequence, time, slot, terms, "reserved", link_of(before, sequence, time, slot, terms))

@@ -1,0 +1,113 @@
+"""Where the ledger of a data set lies, and how it is found again after the data were copied, renamed or given to a new client.
+
+It lies beside the data, so that another client name, key or state folder finds it; the owner's state folder holds a witness
+under the data's fingerprint, so that a copy of the data elsewhere finds it too, and its loss is noticed.
+"""
+
+import os
+import secrets
+from pathlib import Path
+
+from client.data.parts import HELD_OUT, is_demo
+from client.privacy.book import Book, create
+from client.privacy.ledger import Ledger
+from client.privacy.witness import Testimony, Witness
+from common.errors import LedgerError
+from common.privacy.accounts import Account
+from common.privacy.options import Unit
+
+LINEAGES = "lineages"
+"""Folder of witnesses, and of the ledgers of made data, in a state folder."""
+
+
+def open_ledger(
+    source: str,
+    state_dir: Path,
+    fingerprint: str,
+    unit: Unit,
+    account: Account,
+    epsilon: float,
+    delta: float,
+    *,
+    folder: Path | None = None,
+) -> Ledger:
+    """The ledger of these data, made if they never had one.
+
+    Args:
+        source: A data file or folder, or embedded data.
+        state_dir: The owner's state folder.
+        fingerprint: Of the data.
+        unit: Whose data are hidden.
+        account: What to count in, if the unit is new to the ledger.
+        epsilon: ε of everything ever released; the owner's choice, not a server's.
+        delta: δ that goes with it.
+        folder: Where new ledgers go instead of beside the data, as where those lie on a read-only disk.
+
+    Raises:
+        LedgerError: The data had a ledger which is gone, damaged or behind; nothing may be released.
+    """
+    witness = Witness(witness_path(state_dir, fingerprint))
+    path = find_ledger(source, state_dir, fingerprint, folder)
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        create(path, secrets.token_hex(16))
+    return Ledger(path, unit, account, epsilon, delta, witness)
+
+
+def find_ledger(source: str, state_dir: Path, fingerprint: str, folder: Path | None = None) -> Path:
+    """Where the ledger of these data is, or is to be made.
+
+    Raises:
+        LedgerError: They had one which is gone, or have two.
+    """
+    path = ledger_path(source, state_dir, fingerprint, folder)
+    seen = Witness(witness_path(state_dir, fingerprint)).read()
+    if seen is None:
+        _refuse_if_known(path, state_dir)
+        return path
+    for place in (path, Path(seen.ledger)):
+        if place.exists() and _lineage(place) == seen.lineage:
+            return place
+    raise _gone(seen, witness_path(state_dir, fingerprint), path)
+
+
+def ledger_path(source: str, state_dir: Path, fingerprint: str, folder: Path | None = None) -> Path:
+    """Beside a file `.NAME.fedloom-ledger`, in a folder `.fedloom/ledger`; of made data, or in `folder`, by fingerprint."""
+    if folder or is_demo(source):
+        return (folder or state_dir / LINEAGES).resolve() / f"{fingerprint}.fedloom-ledger"
+    path = data_path(source).resolve()
+    return path / ".fedloom" / "ledger" if path.is_dir() else path.with_name(f".{path.name}.fedloom-ledger")
+
+
+def data_path(source: str) -> Path:
+    """The file or folder of a source, without what is held out of it."""
+    return Path(source if os.path.exists(source) else source.partition(HELD_OUT)[0])
+
+
+def witness_path(state_dir: Path, fingerprint: str) -> Path:
+    """Where the owner remembers the ledger of data with that fingerprint."""
+    return state_dir / LINEAGES / f"{fingerprint}.json"
+
+
+def _refuse_if_known(path: Path, state_dir: Path) -> None:
+    """Data that changed have a new fingerprint; their ledger may be gone all the same."""
+    if path.exists():
+        return
+    for other in sorted((state_dir / LINEAGES).glob("*.json")):
+        seen = Witness(other).read()
+        if seen and seen.ledger == str(path):
+            raise _gone(seen, other, path)
+
+
+def _lineage(path: Path) -> str:
+    book = Book(path)
+    book.close()
+    return book.lineage
+
+
+def _gone(seen: Testimony, witness: Path, path: Path) -> LedgerError:
+    other = f"; the one at {path} is another" if path.exists() else ""
+    return LedgerError(
+        f"the privacy ledger {seen.ledger} of these data is gone{other}. Put it back; nothing is released without it. "
+        f"Whoever owns the data may move {witness} away, and what was released before is then no longer counted"
+    )

@@ -1,0 +1,103 @@
+"""What a ledger asks of its file, inside a transaction of the caller's."""
+
+import hashlib
+import math
+from collections.abc import Iterator
+from sqlite3 import Connection
+
+from client.privacy.rows import Row, Slot, Terms, link_of
+from common.errors import LedgerError, RefusedError
+from common.privacy.options import Unit
+
+Opened = tuple[str, float, float]
+"""An account's name, ε and δ."""
+
+_COLUMNS = "sequence, time, run, round, phase, kind, unit, mechanism, neighbours, sensitivity, noise, account, cost"
+
+
+def opened(db: Connection, lineage: str) -> dict[Unit, Opened]:
+    """Every unit's account as it was in force when it was last opened.
+
+    Raises:
+        LedgerError: One was changed since.
+    """
+    found: dict[Unit, Opened] = {}
+    for unit, name, epsilon, delta, link, epsilon_now, delta_now in db.execute("SELECT * FROM accounts"):
+        if link != _seal(lineage, unit, (name, epsilon, delta)):
+            raise LedgerError(f"the privacy ledger's account of unit '{unit}' was altered; put it back from a backup")
+        found[unit] = name, min(epsilon, epsilon_now), min(delta, delta_now)
+    return found
+
+
+def open_account(db: Connection, lineage: str, unit: Unit, wished: Opened) -> Opened:
+    """The account of a unit, made as wished if it is new; ε and δ may be less than those it was made with, never more."""
+    seal = _seal(lineage, unit, wished)
+    db.execute("INSERT OR IGNORE INTO accounts VALUES (?, ?, ?, ?, ?, ?, ?)", (unit, *wished, seal, *wished[1:]))
+    now = (*wished[1:], unit)
+    if opened(db, lineage)[unit][1:] != wished[1:]:
+        db.execute("UPDATE accounts SET epsilon_now = ?, delta_now = ? WHERE unit = ?", now)
+    return opened(db, lineage)[unit]
+
+
+def newest(db: Connection) -> tuple[int, str]:
+    """The newest row's number and link; (0, "") before the first."""
+    found: tuple[int, str] | None = db.execute("SELECT sequence, link FROM releases ORDER BY sequence DESC").fetchone()
+    return found or (0, "")
+
+
+def link_at(db: Connection, sequence: int) -> str:
+    """A row's link; empty if there is none."""
+    found = db.execute("SELECT link FROM releases WHERE sequence = ?", (sequence,)).fetchone()
+    return str(found[0]) if found else ""
+
+
+def spent(db: Connection, unit: str, run: str = "", more: float = 0.0) -> float:
+    """Σ cost of a unit's releases, in one run or in all, and one more; rounded once."""
+    found = db.execute("SELECT cost FROM releases WHERE unit = ? AND (? = '' OR run = ?)", (unit, run, run))
+    return math.fsum((more, *(cost for (cost,) in found)))
+
+
+def paid(db: Connection, slot: Slot) -> list[tuple[int, Terms]]:
+    """The rows in which a slot was paid, and on which terms; oldest first."""
+    where = "run = ? AND round = ? AND phase = ? AND kind = ? ORDER BY sequence"
+    found = db.execute(f"SELECT {_COLUMNS} FROM releases WHERE {where}", tuple(vars(slot).values()))
+    return [(int(row[0]), Terms(*row[6:])) for row in found]
+
+
+def insert(db: Connection, row: Row) -> None:
+    """Write a row down."""
+    about = (*vars(row.slot).values(), *vars(row.terms).values())
+    values = (row.sequence, row.time, *about, row.status, row.link)
+    db.execute(f"INSERT INTO releases ({_COLUMNS}, status, link) VALUES ({','.join('?' * len(values))})", values)
+
+
+def rows(db: Connection) -> Iterator[Row]:
+    """All rows, oldest first."""
+    for found in db.execute(f"SELECT {_COLUMNS}, status, link FROM releases ORDER BY sequence"):
+        yield Row(found[0], found[1], Slot(*found[2:6]), Terms(*found[6:13]), *found[13:])
+
+
+def verify(db: Connection, lineage: str) -> None:
+    """Follow the links from the lineage to the newest row.
+
+    Raises:
+        LedgerError: A row was changed or is missing.
+    """
+    before = lineage
+    for place, row in enumerate(_readable(db), start=1):
+        if row.sequence != place or row.link != link_of(before, row.sequence, row.time, row.slot, row.terms):
+            raise LedgerError(
+                f"row {row.sequence} of the privacy ledger was altered; put the ledger back from a backup"
+            )
+        before = row.link
+
+
+def _readable(db: Connection) -> Iterator[Row]:
+    try:
+        yield from rows(db)
+    except RefusedError as error:
+        raise LedgerError(f"a row of the privacy ledger was altered ({error}); put it back from a backup") from None
+
+
+def _seal(lineage: str, unit: str, account: Opened) -> str:
+    return hashlib.sha256(repr((lineage, unit, *account)).encode()).hexdigest()

@@ -1,0 +1,73 @@
+"""What a ledger says of itself, for its owner."""
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from client.privacy import queries
+from client.privacy.book import Book
+from client.privacy.queries import Opened
+from client.privacy.rows import Row
+from common.privacy.accounts import account_named
+from common.privacy.claims import NEIGHBOURS, Claim
+from common.privacy.options import Unit
+
+
+@dataclass(frozen=True)
+class RunSpent:
+    """What one run spent."""
+
+    run: str
+    releases: int
+    wasted: int
+    """Paid, but perhaps never sent: a crash came between."""
+    spent: float
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One account of a ledger."""
+
+    ledger: str
+    claim: Claim
+    runs: tuple[RunSpent, ...]
+    """In the order of their first release."""
+
+
+def statements(path: Path) -> list[Statement]:
+    """Every account of a ledger; nothing is changed.
+
+    Raises:
+        LedgerError: The ledger is missing or damaged.
+    """
+    book = Book(path)
+    try:
+        with book.reading() as db:
+            queries.verify(db, book.lineage)
+            accounts, rows = queries.opened(db, book.lineage), list(queries.rows(db))
+    finally:
+        book.close()
+    of_unit = {unit: [row for row in rows if row.terms.unit == unit] for unit in accounts}
+    return [Statement(str(path), claim_of(u, accounts[u], of_unit[u]), by_run(of_unit[u])) for u in sorted(accounts)]
+
+
+def claim_of(unit: Unit, opened: Opened, rows: Sequence[Row]) -> Claim:
+    """The guarantee of an account with these releases."""
+    name, epsilon, delta = opened
+    account, spent = account_named(name), math.fsum(row.terms.cost for row in rows)
+    mechanisms = tuple(sorted({row.terms.mechanism for row in rows}))
+    so_far = account.claim(spent, delta) if rows else 0.0
+    total = account.total(epsilon, delta)
+    told_delta = 0.0 if name == "pure" else delta
+    return Claim(unit, NEIGHBOURS[unit], mechanisms, name, epsilon, told_delta, total, spent, so_far)
+
+
+def by_run(rows: Sequence[Row]) -> tuple[RunSpent, ...]:
+    """What each run spent, in the order of their first release."""
+    paid, wasted = Counter(row.slot.run for row in rows), Counter(r.slot.run for r in rows if r.status == "reserved")
+    costs: dict[str, list[float]] = {run: [] for run in paid}
+    for row in rows:
+        costs[row.slot.run].append(row.terms.cost)
+    return tuple(RunSpent(run, paid[run], wasted[run], math.fsum(costs[run])) for run in paid)

@@ -1,0 +1,161 @@
+"""The markets task on a client: questions for the scorer or triples for the paper's networks, full ranking (§5.1, §5.5)."""
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache, partial
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.func import functional_call
+from torch.nn.functional import cross_entropy
+
+from client.data.markets.market import Market
+from client.tasks.learner import Merged, Unruled
+from client.tasks.market_ready import ReadyMarket, prepare
+from client.tasks.market_triples import TripleSource
+from client.trainers.optimizers import Tensors
+from common.arrays import Arrays
+from common.config import RunConfig, Task
+from common.models import build_model, tensors
+from common.models.market_losses import bpr, logits
+from common.models.market_scorer import FEATURES
+from common.tasks.markets import Goods
+from common.tasks.markets_counts import add_pairs
+from common.tasks.markets_metrics import ScoreBlock, ranking_metrics
+from common.wire.messages import Metrics, TrainRequest
+
+LINES = ("mrr20", "ndcg20")
+"""Of the lines' metrics, those that are told."""
+
+Places = NDArray[np.int64]
+Vectors = NDArray[np.float32]
+
+
+class MarketsLearner(Unruled, Merged):
+    """A client's markets in one run; most clients have one.
+
+    Args:
+        config: The run's configuration.
+        goods: The catalogue.
+        markets: What it holds.
+    """
+
+    task: Task = "markets"
+
+    def __init__(self, config: RunConfig, goods: Goods, markets: Sequence[Market]) -> None:
+        self.options = config.tasks.markets
+        self.module = _module(config, goods)
+        self.markets = [prepare(market, goods, self.options, config.seed) for market in markets]
+        self._paper = config.model == "paper"
+        graphs = [market.graph for market in self.markets]
+        self._source = TripleSource.of(graphs, [m.vectors for m in self.markets], self.options) if self._paper else None
+        self.examples = sum(len(graph.edges) for graph in graphs)
+        self.size = len(self.propagated) if self._paper else min(self.examples, self.options.fit_most)
+        self._asked: Tensors = {}
+
+    def batch(self, request: TrainRequest) -> Tensors:
+        """Propagated features of all items; of the scorer, E questions: the numbers of 1 + R candidates each."""
+        if self._paper:
+            return {"propagated": self.propagated}
+        if not self._asked:  # the same in all rounds, since neither graph nor sums change in a run
+            numbers = [market.numbers(request.statics) for market in self.markets]
+            nothing = np.zeros((1, 1 + self.options.rivals, len(FEATURES)), np.float32)  # for a market without pairs
+            asked = torch.from_numpy(np.concatenate([*numbers, nothing]))
+            self._asked = {"numbers": asked, "weights": (torch.arange(len(asked)) < len(asked) - 1).float()}
+        return self._asked
+
+    def noise(self, steps: int, generator: torch.Generator) -> Tensors:
+        """The triples of each step, steps × B × 3; the scorer answers all its questions in every step."""
+        return {"triples": torch.stack([self.triples(generator) for _ in range(steps)])} if self._paper else {}
+
+    def loss(self, params: Tensors, batch: Tensors, noise: Tensors) -> Tensor:
+        """BPR (Eq 2), or the mean cross-entropy of the right candidate."""
+        if self._paper:
+            z = functional_call(self.module, params, (batch["propagated"][noise["triples"]],))
+            anchor, neighbour, other = z.unbind(-2)
+            return bpr(logits(params["theta"], anchor, neighbour), logits(params["theta"], anchor, other))
+        scores = functional_call(self.module, params, (batch["numbers"],))
+        first = torch.zeros(scores.shape[0], dtype=torch.int64)
+        losses = cross_entropy(scores, first, reduction="none")
+        return (batch["weights"] * losses).sum() / batch["weights"].sum().clamp(min=1)
+
+    def evaluate(self, model: Arrays, statics: Arrays, split: str) -> tuple[Metrics, Metrics]:
+        """Means over the queries of all markets, and their number."""
+        scored = [self.scores(model, statics, k) for k in range(len(self.markets))]
+        return _pooled([_ranked(scores, market, split) for scores, market in zip(scored, self.markets, strict=True)])
+
+    def about(self, split: str, statics: Arrays) -> tuple[Metrics, Metrics]:
+        """How well the lines do: the walk, popularity and, where counts are shared, popularity with those."""
+        return _pooled([_lines(market, statics, split) for market in self.markets])
+
+    def scores(self, model: Arrays, statics: Arrays, k: int) -> ScoreBlock:
+        """Of the k-th market: queries, b places among its items -> scores of all its n items, b × n."""
+        market = self.markets[k]
+        if not self._paper:
+            line = market.line(market.graph, statics)
+            return partial(line.weighed, weight=model["scorer.weight"][0])
+        first = sum(len(other.vectors) for other in self.markets[:k])
+        with torch.no_grad():
+            z = functional_call(
+                self.module, tensors(model), (self.propagated[first : first + len(market.vectors)],)
+            ).numpy()
+        return lambda queries: z[queries] @ z.T
+
+    def counts(self) -> Arrays:
+        """Users of pairs and of items, over the client's markets."""
+        return add_pairs([market.counts for market in self.markets])
+
+    @property
+    def features(self) -> Tensor:
+        """X of all items, n × width."""
+        return self._triples.features
+
+    @property
+    def propagated(self) -> Tensor:
+        """S^m X of all items, n × width."""
+        return self._triples.propagated
+
+    @property
+    def pairs(self) -> Tensor:
+        """Training pairs, E × 2, each once."""
+        return self._triples.pairs
+
+    def triples(self, generator: torch.Generator) -> Tensor:
+        """Triples (anchor, neighbour, other), B × 3."""
+        return self._triples.draw(generator)
+
+    @property
+    def _triples(self) -> TripleSource:
+        assert self._source is not None, "only the paper's networks train on triples"
+        return self._source
+
+
+@lru_cache(maxsize=2)
+def _module(config: RunConfig, goods: Goods) -> nn.Module:
+    """One shell for all clients of a process: parameters are arguments."""
+    return build_model(config, goods)
+
+
+def _ranked(scores: Callable[[Places], Vectors], market: ReadyMarket, split: str) -> tuple[Metrics, int]:
+    return ranking_metrics(scores, market.split.right(split), market.masked(split))
+
+
+def _lines(market: ReadyMarket, statics: Arrays, split: str) -> tuple[Metrics, int]:
+    line = market.line(market.graph, statics)
+    lines = {"walk": line.scores, "degree": line.popularity, **({"shared": line.shared} if statics else {})}
+    told: Metrics = {}
+    count = 0
+    for name, scores in lines.items():
+        metrics, count = _ranked(scores, market, split)
+        told |= {f"{name}_{key}": value for key, value in metrics.items() if key in LINES}
+    return told, count
+
+
+def _pooled(rows: Sequence[tuple[Metrics, int]]) -> tuple[Metrics, Metrics]:
+    """Means over the queries of all markets, and how many they are the mean of."""
+    asked = [(metrics, count) for metrics, count in rows if count]
+    total = float(sum(count for _, count in asked))
+    keys = asked[0][0] if asked else {}
+    means = {key: sum(metrics[key] * count for metrics, count in asked) / total for key in keys}
+    return means, dict.fromkeys(means, total)

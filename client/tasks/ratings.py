@@ -1,0 +1,168 @@
+"""The ratings task on a client: its people's ratings as tensors, the two models' objectives, errors of predictions."""
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.func import functional_call
+
+from client.data.people import own_rng
+from client.data.ratings.raters import Rater
+from client.data.ratings.split import Rated, SplitRater, arrived, split_rater
+from client.tasks.learner import Merged, Unruled
+from client.tasks.ratings_line import own_mean, predicted, report, standing, unit
+from client.trainers.optimizers import Tensors
+from common.arrays import Arrays
+from common.config import RunConfig, Task
+from common.models import build_model, tensors
+from common.tasks.ratings import Products
+from common.tasks.ratings_metrics import LIKED, f1, rating_metrics
+from common.wire.messages import Metrics, TrainRequest
+
+TINY = 1e-12
+"""Added under the root of the paper's loss, so that a client without ratings, or without error, has a gradient."""
+
+Floats = NDArray[np.float64]
+Codes = NDArray[np.int64]
+
+
+class RatingsLearner(Unruled, Merged):
+    """A client's people in one run; most clients have one.
+
+    What is measured in a round is measured with all training ratings, also of a client whose ratings still arrive: the own
+    mean is then that of the last round, a line that is hard to beat in the first.
+
+    Args:
+        config: The run's configuration.
+        products: The vocabulary and the scale.
+        raters: Who rated; some may have rated nothing, and report nothing: that they did is nobody's business.
+    """
+
+    task: Task = "ratings"
+
+    def __init__(self, config: RunConfig, products: Products, raters: Sequence[Rater]) -> None:
+        self.options, self.products = config.tasks.ratings, products
+        self._rounds, self._seed, self._paper = config.rounds, config.seed, config.model == "paper"
+        self.module = _module(config, products)
+        self.splits = tuple(split_rater(rater, products, self.options, config.seed) for rater in raters)
+        self.examples = len(self.splits)  # people, not ratings: how many those are is private
+        longest = max((len(split.train) for split in self.splits), default=0)
+        self.size = len(self.splits) * longest if self._paper else len(products.items)
+
+    def batch(self, request: TrainRequest) -> Tensors:
+        """The round's data: of the paper's model the rated products, ratings and mask, U × M; else the report, of length I."""
+        there = self.there(request.round)
+        if self._paper:
+            return _padded(there)
+        x = np.sum([report(train, len(self.products.items), self.options) for train in there], axis=0)
+        return {"report": torch.from_numpy(unit(x).astype(np.float32))}
+
+    def noise(self, steps: int, generator: torch.Generator) -> Tensors:
+        """Neither model draws anything while it trains."""
+        return {}
+
+    def loss(self, params: Tensors, batch: Tensors, noise: Tensors) -> Tensor:
+        """RMSE over the client's own ratings (the paper's), or −⟨scores, x⟩."""
+        if not self._paper:
+            linear: Tensor = functional_call(self.module, params, (batch["report"],))
+            return linear
+        index, mask = batch["index"], batch["mask"]
+        ratings = functional_call(self.module, params, (index, mask, index))
+        squares = (mask * (ratings - batch["ratings"]).square()).sum()
+        rmse: Tensor = (squares / mask.sum().clamp(min=1) + TINY).sqrt()
+        return rmse
+
+    def there(self, round_number: int) -> list[Rated]:
+        """Each person's training ratings that have arrived by that round."""
+        if self.options.arrival == "all":
+            return [split.train for split in self.splits]
+        return [s.train.first(arrived(len(s.train), round_number, self._rounds)) for s in self.splits]
+
+    def named(self, round_number: int) -> Codes:
+        """Products that an update of that round names, ascending: all, or the rated and the pseudo items.
+
+        Pseudo items are taken from one order drawn by the seed and the client's names: redrawn each round, the rated ones
+        would be those that stay (algorithms.md §4.9).
+        """
+        every = np.arange(len(self.products.items))
+        if self.options.item_ids == "hidden":
+            return every
+        rated = np.unique(np.concatenate([every[:0], *(train.items for train in self.there(round_number))]))
+        order = own_rng(self._seed, "|".join(split.rater.name for split in self.splits)).permutation(every)
+        return np.union1d(rated, order[~np.isin(order, rated)][: self.options.pseudo_items])
+
+    def evaluate(self, model: Arrays, statics: Arrays, split: str) -> tuple[Metrics, Metrics]:
+        """Errors over the held-out ratings, and the weights under which clients' values pool."""
+        ratings = self.predictor(model)
+        guesses = [ratings(one, one.held_out(split).items) for one in self.splits]
+        return rating_metrics(_joined(guesses), self._truth(split))
+
+    def about(self, split: str, statics: Arrays) -> tuple[Metrics, Metrics]:
+        """Errors of the lines: each person's own mean, "always one half", and F1 of "all liked"."""
+        truth = self._truth(split)
+        if not len(truth):
+            return {}, {}
+        means = [np.full(len(s.held_out(split)), own_mean(s.train, self.options)) for s in self.splits]
+        own, weights = rating_metrics(_joined(means), truth)
+        half, _ = rating_metrics(np.full(len(truth), LIKED), truth)
+        liked, weight = f1(np.full(len(truth), LIKED), truth)
+        metrics = {"rmse_local_mean": own["rmse"], "rmse_half": half["rmse"], "f1_all_liked": liked}
+        return metrics, {**dict.fromkeys(metrics, weights["rmse"]), "f1_all_liked": weight}
+
+    def predictor(self, model: Arrays) -> "Predictor":
+        """What the model says of a person, given all that person's training ratings."""
+        return Predictor(self.module, model, self)
+
+    def counts(self) -> Arrays:
+        """This task's models start from no sums."""
+        return {}
+
+    def _truth(self, split: str) -> Floats:
+        return _joined([one.held_out(split).values for one in self.splits])
+
+
+class Predictor:
+    """A trained model, ready to be asked.
+
+    Args:
+        module: Its shell.
+        model: Its parameters; of the paper's model with the client's own.
+        learner: Whose people are asked about.
+    """
+
+    def __init__(self, module: nn.Module, model: Arrays, learner: RatingsLearner) -> None:
+        self._module, self._params, self._options = module, tensors(model), learner.options
+        self._standing = standing(model["scores"]) if "scores" in model else None
+
+    def __call__(self, split: SplitRater, items: Codes) -> Floats:
+        """Predicted ratings of those products by that person, shares of the scale."""
+        if self._standing is not None:
+            return predicted(self._standing, split.train, items, self._options)
+        batch = _padded([split.train])
+        with torch.no_grad():
+            asked = torch.from_numpy(items).unsqueeze(0)
+            ratings = functional_call(self._module, self._params, (batch["index"], batch["mask"], asked))
+        return np.asarray(ratings[0].double().numpy())
+
+
+@lru_cache(maxsize=2)
+def _module(config: RunConfig, products: Products) -> nn.Module:
+    """One shell for all clients of a process: parameters are arguments."""
+    return build_model(config, products)
+
+
+def _padded(people: Sequence[Rated]) -> Tensors:
+    """Products, ratings and mask, U × M each, M at least 1."""
+    most = max((len(train) for train in people), default=0)
+    shape = len(people), max(most, 1)
+    index, ratings, mask = np.zeros(shape, np.int64), np.zeros(shape, np.float32), np.zeros(shape, np.float32)
+    for u, train in enumerate(people):
+        index[u, : len(train)], ratings[u, : len(train)], mask[u, : len(train)] = train.items, train.values, 1
+    return {name: torch.from_numpy(a) for name, a in (("index", index), ("ratings", ratings), ("mask", mask))}
+
+
+def _joined(parts: Sequence[Floats]) -> Floats:
+    return np.concatenate([np.zeros(0), *parts])

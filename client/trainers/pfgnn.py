@@ -1,0 +1,166 @@
+"""The client side of PF-GNN and PF-GNN+ (algorithms.md §5.3, Algorithm 2); mirror of `server/strategies/pfgnn.py`.
+
+θ_i, α_i and κ_i never leave this side. Markets differ in size and each step takes a whole one, so clients train one after
+the other, not stacked.
+"""
+
+from collections.abc import Collection, Sequence
+
+import torch
+from torch import Tensor
+
+from client.trainers.fedavg import FedAvgTrainer
+from client.trainers.local import Descent
+from client.trainers.optimizers import Moments, Tensors, build_step, clip
+from client.trainers.pfgnn_centres import centres
+from client.trainers.pfgnn_objective import Market, Objective, proximal
+from common.algorithms.pfgnn import PFGNN
+
+OWN = ("theta", "alpha")
+"""What step (a) of Algorithm 2 moves."""
+
+SHARED = ("phi.mean", "phi.log_variance", "kappa")
+"""What step (b) moves."""
+
+
+class PFGNNTrainer(FedAvgTrainer):
+    """From φ and a market's own θ, α, κ: n_r steps on Eq 15 and 16, then ξ_i = P_κ(Z_i)."""
+
+    own = "trained"
+
+    def __init__(self, options: PFGNN) -> None:
+        super().__init__(options)
+        self.pfgnn, self._step = options, build_step(options)
+
+    def private(self, names: Collection[str], head: Collection[str]) -> Collection[str]:
+        """θ, α and κ, unless it is κ that is exchanged."""
+        return set(head) - ({"kappa"} if self.pfgnn.exchange == "kappa" else set())
+
+    def train(
+        self,
+        markets: Sequence[Market],
+        start: Tensors,
+        moments: Moments,
+        generators: Sequence[torch.Generator],
+        fresh: Sequence[bool],
+        steps: int,
+    ) -> Descent:
+        """Algorithm 2 on each of K clients.
+
+        Args:
+            markets: Their data.
+            start: The server's φ and ξ, their own θ, α, κ; K × ….
+            moments: Of the optimiser.
+            generators: Their randomness.
+            fresh: Whether a client has no θ, α, κ of its own yet.
+            steps: n_r.
+        """
+        alone = []
+        for k, (market, generator, new) in enumerate(zip(markets, generators, fresh, strict=True)):
+            objective, first = Objective(self.pfgnn, market), _part(start, k)
+            known = Moments(moments.count[k : k + 1], _part(moments.first, k), _part(moments.second, k))
+            alone.append(self._alone(objective, first, known, generator, new, steps))
+        return Descent(
+            {n: torch.cat([one.params[n] for one in alone]) for n in start},
+            Moments(
+                torch.cat([one.moments.count for one in alone]),
+                {n: torch.cat([one.moments.first[n] for one in alone]) for n in moments.first},
+                {n: torch.cat([one.moments.second[n] for one in alone]) for n in moments.second},
+            ),
+            {},
+            torch.cat([one.loss for one in alone]),
+        )
+
+    def _alone(
+        self,
+        objective: Objective,
+        start: Tensors,
+        moments: Moments,
+        generator: torch.Generator,
+        fresh: bool,
+        steps: int,
+    ) -> Descent:
+        """One client. While nobody has sent a ξ, it fits alone (phase 1) and then summarises (phase 2); else phase 3."""
+        fitting, centring = self._fits(start), fresh and "xi" in start and self.pfgnn.centres == "kmeans"
+        params = start if fitting or not centring else self._centred(objective, start, start, generator)
+        losses = []
+        for _ in range(steps):
+            params, moments, loss = self._stepped(objective, params, start, moments, generator, fitting)
+            losses.append(loss)
+        if fitting and centring:
+            params = self._centred(objective, params, start, generator)
+        if "xi" in start:
+            params = {**params, "xi": objective.summary(_row(params)).unsqueeze(0)}
+        return Descent(params, moments, {}, losses[0].reshape(1))
+
+    def _fits(self, start: Tensors) -> bool:
+        return "xi" in start and not bool(start["xi"].any())
+
+    def _centred(self, objective: Objective, params: Tensors, start: Tensors, generator: torch.Generator) -> Tensors:
+        reference = start["kappa" if self._fits(start) else "xi"][0]
+        kappa = centres(objective.mean(_row(params)), params["kappa"][0], reference, generator)
+        return {**params, "kappa": kappa.unsqueeze(0)}
+
+    def _stepped(
+        self,
+        objective: Objective,
+        params: Tensors,
+        start: Tensors,
+        moments: Moments,
+        generator: torch.Generator,
+        fitting: bool,
+    ) -> tuple[Tensors, Moments, Tensor]:
+        """(a) and (b) of Algorithm 2, on one draw; the loss is −L_i before them. Phase 1 leaves clusters and pulls out."""
+        leaves = {n: p.detach().requires_grad_() for n, p in _row(params).items() if n in {*OWN, *SHARED}}
+        if fitting:
+            leaves.pop("kappa")
+        draw = objective.draw(leaves["phi.mean"].shape[1], generator)
+        encoded = objective.encode(leaves, draw)
+        fit = objective.fit(leaves, encoded, draw)
+
+        params, own = self._moved(objective.inner(leaves, encoded, draw), leaves, OWN, params, moments)
+        xi = start["xi"][0] if "xi" in start and not fitting else torch.zeros(0)
+        outer = objective.outer({**leaves, **_row(_some(params, OWN))}, encoded, draw, xi)
+        params, shared = self._moved(outer, leaves, SHARED, params, moments)
+        if not fitting:
+            params = self._pulled(params, start)
+        return params, _joined(moments, own, shared), fit.detach()
+
+    def _moved(
+        self, loss: Tensor, leaves: Tensors, names: Collection[str], params: Tensors, moments: Moments
+    ) -> tuple[Tensors, Moments]:
+        moving = [n for n in names if n in leaves]
+        slopes = torch.autograd.grad(
+            loss, [leaves[n] for n in moving], retain_graph=True, allow_unused=True, materialize_grads=True
+        )
+        direction = clip({n: g.unsqueeze(0) for n, g in zip(moving, slopes, strict=True)}, self.pfgnn.clip_norm)
+        known = Moments(moments.count, _some(moments.first, moving), _some(moments.second, moving))
+        moved, after = self._step(_some(params, moving), direction, known)
+        return {**params, **moved}, after
+
+    def _pulled(self, params: Tensors, start: Tensors) -> Tensors:
+        """λ_w‖φ − φ_i‖², and λ_s‖κ − κ_i‖² where κ is exchanged, in closed form."""
+        strengths = {"phi.mean": self.pfgnn.lambda_w, "phi.log_variance": self.pfgnn.lambda_w}
+        if self.pfgnn.exchange == "kappa" and "kappa" in params:
+            strengths["kappa"] = self.pfgnn.lambda_s
+        lr = self.pfgnn.lr
+        return {**params, **{n: proximal(params[n], start[n], lr, s) for n, s in strengths.items()}}
+
+
+def _row(params: Tensors) -> Tensors:
+    """One client's parameters without the dimension of clients."""
+    return {n: p[0] for n, p in params.items()}
+
+
+def _part(stacked: Tensors, k: int) -> Tensors:
+    return {n: t[k : k + 1] for n, t in stacked.items()}
+
+
+def _some(tensors: Tensors, names: Collection[str]) -> Tensors:
+    return {n: t for n, t in tensors.items() if n in names}
+
+
+def _joined(before: Moments, own: Moments, shared: Moments) -> Moments:
+    """Moments of both steps; each made one, so the count grows by one."""
+    first, second = {**before.first, **own.first, **shared.first}, {**before.second, **own.second, **shared.second}
+    return Moments(shared.count, first, second)

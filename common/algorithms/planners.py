@@ -1,0 +1,120 @@
+"""Methods that plan how much of the privacy budget each round spends; another method aggregates what clients send.
+
+Costs are in the unit of the mechanism's account: zCDP ρ for `gaussian`, pure ε for `laplace` and `privunit`.
+"""
+
+from typing import Literal
+
+from pydantic import Field
+
+from common.options import Options
+
+Inner = Literal["fedavg", "fedprox", "fedadam", "fedyogi", "fedadagrad", "fedrule", "fedga", "fedrep", "ditto", "local"]
+
+
+class Planning(Options):
+    """What every planner has: a method that aggregates, and a time to stop."""
+
+    inner: Inner = "fedavg"
+    """The method that aggregates; its own options stand in its own table."""
+
+    stop: Literal["never", "plateau"] = "never"
+    """`plateau` ends the run when `patience` rounds brought no gain; what is left of the budget is then never spent.
+    Rewards are public or already noised, so to stop by them costs nothing."""
+
+    patience: int = Field(10, ge=1)
+    """Rounds without a gain after which `plateau` stops."""
+
+    min_gain: float = Field(0.0, ge=0, allow_inf_nan=False)
+    """How much those rounds must gain together, in the unit of the reward, for the run to go on."""
+
+
+class BGTplanner(Planning):
+    """A Gaussian process predicts what an arm gains, a Lagrangian keeps to the budget, a bandit draws (algorithms.md §4)."""
+
+    name: Literal["bgtplanner"] = "bgtplanner"
+
+    arms: int = Field(5, ge=1)
+    """K, levels of cost between B/T_max and B/T_min."""
+
+    t_min: float = Field(0.8, gt=0, le=1)
+    """T_min as a share of T_max, the rounds of the run: the dearest arm alone would last that long."""
+
+    spacing: Literal["linspace", "code"] = "linspace"
+    """Whether the arms reach B/T_min; the authors' code divides by K and stops short of it."""
+
+    context: int = Field(5, ge=0)
+    """d, singular values that describe a round."""
+
+    reward: Literal["metrics", "norm"] = "metrics"
+    """What a round is judged by: a metric of clients whose owners share it (named in the privacy statement), or how much
+    the noisy update's norm fell, which is free and weak."""
+
+    t0: int = Field(5, ge=1)
+    """T₀, rounds of every arm in stage 1a and rounds of stage 1b. Lowered where (K+1)T₀ is more than half the run."""
+
+    arm_order: Literal["blocks", "code"] = "blocks"
+    """Stage 1a in shuffled blocks of all arms, or all rounds of the dearest arm first as in the authors' code, which
+    mistakes what early rounds gain for what dear arms gain."""
+
+    inputs: Literal["standardised", "code"] = "standardised"
+    """What the Gaussian process sees: arms in [0, 1], singular values over their mean and rewards over their largest of
+    stage 1; or numbers as they are, at which every pair of inputs is too far apart for ℓ."""
+
+    length_scale: float = Field(0.2, gt=0, allow_inf_nan=False)
+    """ℓ of Eq 4."""
+
+    omega: float = Field(0.001, ge=0, lt=1)
+    """ω of Eq 4, how fast old rounds are forgotten."""
+
+    sigma: float = Field(0.1, gt=0, allow_inf_nan=False)
+    """σ of Eq 5, noise of a reward."""
+
+    gamma: Literal["derived", "code"] = "derived"
+    """γ of Eq 12 is 2√(KT/(m ln T)); m is the number of the predictor's inputs d + 1, or N + 2 as in the authors' code, with
+    which all arms are drawn about equally."""
+
+    z_mode: Literal["paper", "cap"] = "paper"
+    """Z of Eq 10, or T·max|r|/B: the paper's M(T₀) is mostly its union bound, whatever the data."""
+
+
+class Uniform(Planning):
+    """B/T each round: DPSGD."""
+
+    name: Literal["uniform"] = "uniform"
+
+
+class ADPML(Planning):
+    """Costs grow by a fixed rate and sum to B. Re-implemented; the parameters are chosen by us."""
+
+    name: Literal["adpml"] = "adpml"
+
+    growth: float = Field(4.0, ge=1, allow_inf_nan=False)
+    """ε_max/ε_min, the last round's cost over the first's."""
+
+
+class ADAP(Planning):
+    """Less noise after each run of falling losses, and a clip that follows the last update.
+
+    Re-implemented; the parameters are chosen by us. It starts at B/T, so the budget ends before T rounds if noise shrinks.
+    """
+
+    name: Literal["adap"] = "adap"
+
+    beta: float = Field(0.95, gt=0, le=1)
+    """β, factor on the noise multiplier."""
+
+    falls: int = Field(3, ge=1)
+    """Rounds in a row whose loss falls, that is whose reward is positive, after which the noise shrinks."""
+
+    clip_factor: float = Field(1.5, gt=0, allow_inf_nan=False)
+    """The next clip over the norm of the last noisy update."""
+
+    clip_floor: float = Field(0.1, gt=0, le=1)
+    """Smallest clip as a share of the run's clip C, which is the largest."""
+
+
+class FedSGD(Planning):
+    """No noise and no cost: what privacy is measured against."""
+
+    name: Literal["fedsgd"] = "fedsgd"

@@ -1,0 +1,77 @@
+"""The clustering operator of PF-GNN+ and its inverse (Eq 11; algorithms.md §5.2): items of a market <-> c clusters.
+
+Shapes: n items, c clusters, width k. Z n × k, κ c × k, C n × c, ξ c × k.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+Summary = Literal["sum", "centroid"]
+"""ξ = CᵀZ, which grows with the number of items; or each cluster's mean, diag(Cᵀ1)⁻¹CᵀZ."""
+
+RIDGE = 1e-12
+"""ε of CᵀC + εI as a share of tr/c; this small, since the c × c system is solved in double precision."""
+
+LARGEST_CONDITION = 1e8
+"""Of CᵀC; beyond it two clusters are as good as one, and the pseudo-inverse is taken."""
+
+
+@dataclass(frozen=True)
+class Unpooled:
+    """Z̃ = (Cᵀ)⁺ξ and how it came about."""
+
+    embeddings: Tensor
+    """Z̃, n × k, of rank at most c."""
+    condition: float
+    """Condition number of CᵀC; infinite where it is singular."""
+
+    @property
+    def degenerate(self) -> bool:
+        """Whether clusters coincide, so that a pseudo-inverse stood in: CᵀZ̃ = ξ holds only for a ξ that Cᵀ can reach."""
+        return self.condition > LARGEST_CONDITION
+
+
+def assignments(z: Tensor, kappa: Tensor, tau: float) -> Tensor:
+    """C_ab ∝ (1 + ‖z_a − κ_b‖²/τ)^(−(τ+1)/2), each row summing to 1, n × c.
+
+    The paper's rows sum to 1 over "n"; a row runs over the c clusters. τ → ∞ gives exp(−‖z_a − κ_b‖²/2).
+    """
+    distance = torch.cdist(z, kappa, compute_mode="donot_use_mm_for_euclid_dist")  # differences, so that small τ is safe
+    return torch.softmax(-(tau + 1) / 2 * torch.log1p(distance.square() / tau), dim=1)
+
+
+def summarise(c: Tensor, z: Tensor, summary: Summary) -> Tensor:
+    """ξ of embeddings under assignments C, c × k."""
+    total = c.T @ z
+    return total if summary == "sum" else total / _mass(c).unsqueeze(1)
+
+
+def unpool(c: Tensor, xi: Tensor, summary: Summary) -> Unpooled:
+    """Z̃ = (Cᵀ)⁺ξ = C(CᵀC)⁻¹ξ, the orthogonal projection P_C Z where ξ = CᵀZ; `centroid` means are made sums first.
+
+    The text's (CCᵀ)⁻¹C inverts an n × n matrix of rank c; this equals (CCᵀ)⁺C. Where CᵀC is ill-conditioned, its
+    pseudo-inverse.
+    """
+    c64, total = c.double(), xi.double() if summary == "sum" else _mass(c).double().unsqueeze(1) * xi.double()
+    gram = c64.T @ c64
+    condition = _condition(gram.detach())
+    if condition > LARGEST_CONDITION:
+        weights = torch.linalg.pinv(gram, rtol=1 / LARGEST_CONDITION, hermitian=True) @ total
+    else:
+        ridge = RIDGE * gram.detach().diagonal().mean() * torch.eye(len(gram), dtype=gram.dtype)
+        weights = torch.cholesky_solve(total, torch.linalg.cholesky(gram + ridge))
+    return Unpooled(c @ weights.to(c.dtype), condition)
+
+
+def _mass(c: Tensor) -> Tensor:
+    """Cᵀ1, how many items each cluster holds, c."""
+    return c.sum(0).clamp(min=torch.finfo(c.dtype).tiny)
+
+
+def _condition(gram: Tensor) -> float:
+    values = torch.linalg.eigvalsh(gram)
+    smallest, largest = float(values[0]), float(values[-1])
+    return largest / smallest if smallest > 0 else float("inf")

@@ -1,0 +1,25 @@
+"""Models of the markets task: the paper's networks, and the scorer of structural numbers that is the default."""
+
+from torch import nn
+
+from common.algorithms.pfgnn import PFGNN
+from common.models.market_network import MarketNetwork, Pooling
+from common.models.market_scorer import PairScorer
+from common.tasks.markets import Goods, MarketsOptions
+
+
+def build_market_model(
+    goods: Goods, options: MarketsOptions, *, paper: bool, pfgnn: PFGNN | None = None
+) -> nn.Module:
+    """The model that the options name.
+
+    Args:
+        goods: The catalogue; the networks know items by their features, so any catalogue fits.
+        options: The task's options.
+        paper: Whether it is the paper's network.
+        pfgnn: The method's options, where it is PF-GNN or PF-GNN+: its encoder is variational and may pool.
+    """
+    if not paper:
+        return PairScorer()
+    pooling = Pooling(pfgnn.clusters, pfgnn.exchange == "summary") if pfgnn and pfgnn.plus else None
+    return MarketNetwork(options.width, options.embedding, variational=pfgnn is not None, pooling=pooling)

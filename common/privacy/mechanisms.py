@@ -1,0 +1,114 @@
+"""Mechanisms that release one vector, unit `client`: one clip and one noise over everything a client sends (§4.8).
+
+All are unbiased for vectors within the clip, and hide any replacement of the vector by another (replace-one, 2C).
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal, assert_never
+
+import numpy as np
+
+from common.privacy.amounts import positive
+from common.privacy.clipping import Vector, clip
+from common.privacy.options import PrivacyOptions
+from common.privacy.privunit import PrivUnit
+from common.privacy.zcdp import sigma_of
+
+
+@dataclass(frozen=True)
+class Gaussian:
+    """L2 clip to C, then N(0, σ²) on every coordinate: ρ-zCDP."""
+
+    rho: float
+    clip: float
+
+    name: ClassVar[Literal["gaussian"]] = "gaussian"
+    account: ClassVar[Literal["zcdp"]] = "zcdp"
+
+    def __post_init__(self) -> None:
+        positive(rho=self.rho, clip=self.clip)
+
+    @property
+    def cost(self) -> float:
+        """ρ."""
+        return self.rho
+
+    @property
+    def sensitivity(self) -> float:
+        """2C in L2."""
+        return 2 * self.clip
+
+    @property
+    def noise(self) -> float:
+        """σ = 2C / √(2ρ)."""
+        return sigma_of(self.rho, self.sensitivity)
+
+    def release(self, vector: Vector, rng: np.random.Generator, normalise: bool = False) -> Vector:
+        """The clipped vector with noise.
+
+        Raises:
+            RefusedError: NaN or infinity in the vector.
+        """
+        clipped = clip(vector, self.clip, 2, normalise)
+        released = rng.standard_normal(clipped.size)
+        released *= self.noise
+        released += clipped
+        return released
+
+
+@dataclass(frozen=True)
+class Laplace:
+    """L1 clip of the whole vector to C, then Laplace(b) on every coordinate: pure ε-DP."""
+
+    epsilon: float
+    clip: float
+
+    name: ClassVar[Literal["laplace"]] = "laplace"
+    account: ClassVar[Literal["pure"]] = "pure"
+
+    def __post_init__(self) -> None:
+        positive(epsilon=self.epsilon, clip=self.clip)
+
+    @property
+    def cost(self) -> float:
+        """ε."""
+        return self.epsilon
+
+    @property
+    def sensitivity(self) -> float:
+        """2C in L1."""
+        return 2 * self.clip
+
+    @property
+    def noise(self) -> float:
+        """Scale b = 2C / ε; the variance is 2b²."""
+        return self.sensitivity / self.epsilon
+
+    def release(self, vector: Vector, rng: np.random.Generator, normalise: bool = False) -> Vector:
+        """The clipped vector with noise.
+
+        Raises:
+            RefusedError: NaN or infinity in the vector.
+        """
+        clipped = clip(vector, self.clip, 1, normalise)
+        return clipped + rng.laplace(0.0, self.noise, clipped.size)
+
+
+Mechanism = Gaussian | Laplace | PrivUnit
+
+
+def build_mechanism(options: PrivacyOptions, cost: float, dimension: int) -> Mechanism:
+    """The mechanism that the options name, at that cost: ρ for `gaussian`, ε for the pure ones.
+
+    Raises:
+        RefusedError: The cost is zero, negative, NaN or infinite, or there is nothing to release.
+    """
+    match options.mechanism:
+        case "gaussian":
+            return Gaussian(cost, options.clip)
+        case "laplace":
+            return Laplace(cost, options.clip)
+        case "privunit":
+            return PrivUnit(cost, options.clip, dimension)
+        case _:
+            assert_never(options.mechanism)

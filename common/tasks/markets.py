@@ -1,0 +1,95 @@
+"""The markets task: what server and clients agree on about items that go with an item (algorithms.md §5)."""
+
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
+
+from common.options import Options
+from common.tasks.vocabulary import Vocabulary
+
+
+class Goods(Vocabulary):
+    """The public catalogue that all markets share; a market sells some of it."""
+
+    items: tuple[str, ...]
+    """Item ids, V of them."""
+
+    titles: tuple[str, ...] = ()
+    """A title of each, empty where it has none; no titles at all where the catalogue has no text."""
+
+    descriptions: tuple[str, ...] = ()
+    """A description of each, like the titles."""
+
+    @model_validator(mode="after")
+    def _every_item_is_one(self) -> Self:
+        if len(set(self.items)) < len(self.items):
+            raise ValueError("an item is listed twice")
+        if "" in self.items:
+            raise ValueError("an item has no name")
+        for name, texts in (("titles", self.titles), ("descriptions", self.descriptions)):
+            if texts and len(texts) != len(self.items):
+                raise ValueError(
+                    f"{len(texts)} {name} for {len(self.items)} items; give every item one, or none at all"
+                )
+        return self
+
+    @classmethod
+    def what(cls) -> str:
+        """What the names name, for error texts."""
+        return "items"
+
+    def text(self, item: int) -> str:
+        """Title and description of the item of that index; empty where it has neither."""
+        parts = [texts[item] for texts in (self.titles, self.descriptions) if texts]
+        return " ".join(part for part in parts if part.strip())
+
+
+class MarketsOptions(Options):
+    """`[tasks.markets]`."""
+
+    protocol: Literal["pairs", "users", "cold"] = "pairs"
+    """What is held out: undirected pairs drawn at random; whole users, whose pairs that are new count; or all pairs of items
+    drawn at random, which are then cold in this market. `users` needs ratings, and takes every co-rated pair."""
+
+    co_rating: int = Field(2, ge=1)
+    """c: users who must have rated both items for an edge, where a market has ratings and no item-to-item lists."""
+
+    test_share: float = Field(0.1, gt=0, lt=1)
+    """Share of pairs, users or items held out for testing."""
+
+    validation_share: float = Field(0.0, ge=0, lt=1)
+    """Share of what is left, held out for choosing rates and rounds."""
+
+    fit_share: float = Field(0.1, gt=0, lt=1)
+    """Share of what is left after both that the default model's scorer is asked for in training, on the graph without it."""
+
+    fit_most: int = Field(2000, ge=1)
+    """Most such questions of a market, and most about its items as if they were new; more are thinned out at random."""
+
+    rivals: int = Field(50, ge=2)
+    """Items that a right answer must beat in training: half of them near the query, half drawn from the whole market."""
+
+    features: Literal["hashing", "tfidf", "ids"] = "hashing"
+    """What items are to a model: title and description, hashed, or by their words' weights over the public catalogue; or
+    their ids, hashed. Items without text are hashed ids in any case."""
+
+    width: int = Field(768, ge=2)
+    """Numbers per item that those are."""
+
+    adjacency: Literal["binary", "counts"] = "binary"
+    """Edges of the paper's networks: there or not, or weighted by how many users they stand for."""
+
+    hops: int = Field(3, ge=1)
+    """m of SGC: Z = S^m X W (Eq 3)."""
+
+    embedding: int = Field(128, ge=1)
+    """Columns of W."""
+
+    batch: int = Field(1024, ge=1)
+    """Triples (item, neighbour, other item) of a local step of the paper's networks."""
+
+    bound_users: bool = False
+    """Bound what one user adds to the summed counts: at most 8 of their items count, and all they add has L2 norm 1."""
+
+    count_offset: bool = False
+    """Use what other markets' pairs and items add up to; needs the clients' policies to allow counts."""

@@ -1,0 +1,100 @@
+"""Sums over markets: how many users go with a pair of items, and with an item; what a market learns of the others.
+
+All that travels is these sums, and only where every client's policy allows them (or under secure aggregation). They are
+sparse: sorted keys a·V + b with a < b, and a number an item.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from common.arrays import Array, Arrays
+from common.errors import WireError
+
+KEYS, VALUES, DEGREES = "pairs.keys", "pairs.values", "pairs.degrees"
+
+SMALLEST = 1e-3
+"""What is less is rounding: a pair counts 1 at least, or .16 where what users add is bounded."""
+
+
+def counts_of(pairs: NDArray[np.int64], values: NDArray[Any], degrees: NDArray[Any], items: int) -> Arrays:
+    """One client's counts.
+
+    Args:
+        pairs: P × 2 of catalogue numbers with a < b, each once, in order.
+        values: P.
+        degrees: V.
+        items: V.
+    """
+    keys = pairs[:, 0] * items + pairs[:, 1]
+    return {KEYS: keys, VALUES: values.astype(np.float32), DEGREES: degrees.astype(np.float32)}
+
+
+def add_pairs(parts: Sequence[Arrays], weights: Sequence[float] | None = None) -> Arrays:
+    """Σ wᵢ countsᵢ, wᵢ = 1 unless given; what sums to nothing is gone."""
+    factors = list(weights or [1.0] * len(parts))
+    keys, place = np.unique(np.concatenate([p[KEYS] for p in parts]), return_inverse=True)
+    scaled = np.concatenate([w * p[VALUES].astype(np.float64) for p, w in zip(parts, factors, strict=True)])
+    values = np.bincount(place, scaled, minlength=len(keys))
+    degrees = np.sum([w * p[DEGREES].astype(np.float64) for p, w in zip(parts, factors, strict=True)], axis=0)
+    left = values > SMALLEST
+    return {
+        KEYS: keys[left],
+        VALUES: values[left].astype(np.float32),
+        DEGREES: np.where(degrees > SMALLEST, degrees, 0).astype(np.float32),
+    }
+
+
+def check_pairs(counts: Arrays, items: int) -> None:
+    """Accept a client's counts.
+
+    Raises:
+        WireError: Other arrays, keys out of range or order, or values that are no positive numbers.
+    """
+    if set(counts) != {KEYS, VALUES, DEGREES} or counts[KEYS].shape != counts[VALUES].shape or counts[KEYS].ndim != 1:
+        raise WireError("counts: not a list of pairs with as many values, and a number an item")
+    keys, values, degrees = counts[KEYS], counts[VALUES], counts[DEGREES]
+    ordered = keys.dtype == np.int64 and bool((np.diff(keys) > 0).all())
+    if not ordered or (len(keys) and not 0 <= keys[0] <= keys[-1] < items**2) or (keys // items >= keys % items).any():
+        raise WireError("counts: pairs of items that the vocabulary lacks, or not in order")
+    if values.dtype != np.float32 or not (np.isfinite(values) & (values > 0)).all():
+        raise WireError("counts: values that are no positive numbers")
+    if degrees.dtype != np.float32 or degrees.shape != (items,) or not (np.isfinite(degrees) & (degrees >= 0)).all():
+        raise WireError("counts: not a number for every item, 0 or more")
+
+
+@dataclass(frozen=True, eq=False)
+class Elsewhere:
+    """What other markets' counts say of a market's n items.
+
+    Args:
+        pairs: n × n, symmetric.
+        degrees: n.
+    """
+
+    pairs: csr_array[Any, tuple[int, int]]
+    degrees: NDArray[np.float32]
+
+    @classmethod
+    def nothing(cls, size: int) -> "Elsewhere":
+        """Where nothing is shared."""
+        empty = np.zeros((2, 0), np.int64)
+        return cls(
+            csr_array((np.zeros(0, np.float32), (empty[0], empty[1])), shape=(size, size)), np.zeros(size, np.float32)
+        )
+
+    @classmethod
+    def of(cls, counts: Arrays, items: Array) -> "Elsewhere":
+        """From sums, for the items of those catalogue numbers, ascending."""
+        size, catalogue = len(items), len(counts[DEGREES])
+        place = np.full(catalogue, -1, np.int64)
+        place[items] = np.arange(size)
+        a, b = place[counts[KEYS] // catalogue], place[counts[KEYS] % catalogue]
+        here = (a >= 0) & (b >= 0)
+        ends = np.concatenate([a[here], b[here]]), np.concatenate([b[here], a[here]])
+        values: NDArray[np.float32] = np.tile(counts[VALUES][here], 2)
+        return cls(csr_array((values, ends), shape=(size, size)), counts[DEGREES][items])

@@ -1,0 +1,94 @@
+"""The ratings task: what server and clients agree on about the ratings that people give to products."""
+
+import math
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field, model_validator
+
+from common.options import Options
+from common.tasks.vocabulary import Vocabulary
+
+Values = NDArray[np.floating[Any]]
+
+
+class Products(Vocabulary):
+    """What a federation rates, and on which scale; product i of the vocabulary is row i of the model."""
+
+    items: tuple[str, ...]
+    """Names of the I products."""
+
+    low: float = 0.0
+    """Rating that counts as 0: the lowest of the scale, or less, so that the lowest is not 0 (MovieLens: 0, of 1 to 5)."""
+
+    high: float = 5.0
+    """Rating that counts as 1."""
+
+    @model_validator(mode="after")
+    def _names_and_scale_are_usable(self) -> Self:
+        if len(set(self.items)) < len(self.items):
+            raise ValueError("a product is listed twice")
+        if not self.items or "" in self.items:
+            raise ValueError("name at least one product, and none by an empty name")
+        if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low < self.high):
+            raise ValueError(f"a scale from {self.low:g} to {self.high:g} is none")
+        return self
+
+    @classmethod
+    def what(cls) -> str:
+        """What the names name, for error texts."""
+        return "products"
+
+    def scaled(self, ratings: Values) -> Values:
+        """Ratings in the data's own units as shares of the scale, in [0, 1]."""
+        return (ratings - self.low) / (self.high - self.low)
+
+    def unscaled(self, shares: Values) -> Values:
+        """Inverse of `scaled`."""
+        return self.low + shares * (self.high - self.low)
+
+
+class RatingsOptions(Options):
+    """`[tasks.ratings]`. What the default model says of a person is fixed in public: fitting it would cost privacy."""
+
+    test_share: float = Field(0.2, gt=0, lt=1)
+    """Share of a person's ratings, drawn at random, that is held out for testing (4 : 1)."""
+
+    validation_share: float = Field(0.0, ge=0, lt=1)
+    """Share of the others that is held out for choosing rates and rounds."""
+
+    arrival: Literal["all", "online"] = "all"
+    """Whether the training ratings are all there at the start, or half of them, the rest arriving evenly over the rounds."""
+
+    prior: float = Field(0.7, ge=0, le=1)
+    """What an unknown person's mean is taken for, as a share of the scale."""
+
+    prior_weight: float = Field(3.0, gt=0)
+    """Ratings that the prior is worth beside a person's own."""
+
+    offset: float = Field(0.05, ge=0)
+    """a of the default model's report: what having rated a product adds to having rated it above one's own mean, so that
+    popularity carries signal too."""
+
+    slope: float = 0.02
+    """By how much a product that is one standard deviation better is expected to be rated higher, as a share of the scale."""
+
+    slope_weight: float = Field(200.0, gt=0)
+    """Ratings that the slope is worth beside a person's own: theirs correct it on their own machine."""
+
+    width: int = Field(8, ge=1)
+    """d, width of the paper's embeddings."""
+
+    embedding_std: float = Field(1.0, gt=0)
+    """Standard deviation of the paper's embeddings before training; .3 does better under noise."""
+
+    item_ids: Literal["hidden", "sent"] = "hidden"
+    """Whether a client's update covers all products, or, as in the paper, those it rated and pseudo items, whose ids no
+    privacy guarantee covers."""
+
+    pseudo_items: int = Field(50, ge=0)
+    """Products not rated that a client names beside those it rated, where ids are sent."""
+
+    count_offset: bool = False
+    """Sums over clients that the model starts from; this task has none."""

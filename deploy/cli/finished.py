@@ -1,0 +1,161 @@
+"""A sensor's data made ready for a finished run: one that its client took part in, or one of this server's."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from client.data.parts import read_all
+from client.data.traffic.series import Dataset, Series
+from common.arrays import Arrays
+from common.config import RunConfig, parse
+from common.errors import ConfigError, DataError
+from common.tasks.traffic import Measures
+from common.tasks.traffic_ranges import POOLED
+from common.tasks.vocabularies import vocabulary_of
+from deploy.cli import options as o
+from deploy.cli.kept import Kept, newest_kept
+from deploy.cli.training import LOCAL
+from server.artifacts import RunDirectory
+
+if TYPE_CHECKING:
+    from client.tasks.traffic import TrafficLearner
+
+HEADS_ANEW = "its clients keep layers to themselves; this sensor's are made anew here, from one round on its own data"
+SINCE = ", whose data have changed since"
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a person asks about.
+
+    Args:
+        data: Source of readings.
+        site: Which sensor; empty for the first.
+        run: Name of the run; empty for the newest.
+        client: Name of the client that took part in it; empty for who trained on these data.
+        state_dir: Where clients keep their state.
+    """
+
+    data: str
+    site: str
+    run: str
+    client: str
+    state_dir: Path
+
+    def kept(self) -> Kept | None:
+        """What the client of these data keeps of the run."""
+        roots = [self.state_dir, *(LOCAL / "up").glob("*/client-*/state")]
+        found = newest_kept("traffic", self.data, self.run, roots, self.client)
+        if self.client and not found:
+            run = f" of run '{self.run}'" if self.run else ""
+            raise ConfigError(
+                f"--client {self.client}: no such client keeps a finished traffic run{run} in {self.state_dir};"
+                " say where its state is with --state-dir, or leave --client out"
+            )
+        return found
+
+
+@dataclass(frozen=True)
+class Ready:
+    """A finished run, the data made ready for it, and the model that their client would use."""
+
+    run: str
+    config: RunConfig
+    measures: Measures
+    learner: "TrafficLearner"
+    model: Arrays
+    pooled: Arrays
+
+
+def ready(wanted: Wanted) -> Ready:
+    """The run that was asked for, or the newest that the data took part in, or else the newest of all.
+
+    Raises:
+        ConfigError: There is no such run.
+        DataError: The data cannot be read, or lack the sensor.
+    """
+    from client.forecast import own_model, personal
+    from client.tasks.traffic import TrafficLearner
+
+    if kept := wanted.kept():
+        dataset = read(wanted.data, cast(Measures, kept.names))
+        series_of(wanted.site, dataset, wanted.data)
+        learner = TrafficLearner(kept.config, dataset.measures, dataset.series)
+        who = f"client {kept.client}{SINCE if kept.grown else ''}" if wanted.client or kept.grown else "their client"
+        _note(f"{wanted.data}: by the model that {who} kept of run {kept.run}")
+        return Ready(kept.run, kept.config, dataset.measures, learner, kept.model, kept.pooled)
+    folder = RunDirectory(o.runs_folder(), wanted.run or _newest_traffic())
+    config, trained, pooled = _of_server(folder)
+    dataset = read(wanted.data, cast(Measures, vocabulary_of("traffic", folder.catalogue())))
+    learner = TrafficLearner(config, dataset.measures, [series_of(wanted.site, dataset, wanted.data)])
+    if personal(config, trained):
+        _note(f"run {folder.path.name}: {HEADS_ANEW}")
+    model = own_model(config, learner, trained, pooled)
+    return Ready(folder.path.name, config, dataset.measures, learner, model, pooled)
+
+
+def pooled_for(wanted: Wanted, measures: Measures, kind: str) -> tuple[str, Arrays]:
+    """The run whose members' pooled properties of that kind a newcomer may take, and these; empty where there is none."""
+    if kept := wanted.kept():
+        told = kept.run, kept.config, kept.names, kept.pooled
+    elif run := wanted.run or _newest_traffic(or_none=True):
+        folder = RunDirectory(o.runs_folder(), run)
+        config, _, pooled = _of_server(folder)
+        told = run, config, vocabulary_of("traffic", folder.catalogue()), pooled
+    else:
+        return "", {}
+    run, config, names, pooled = told
+    fits = names == measures and config.tasks.traffic.property == kind
+    return (run, pooled) if fits else ("", {})
+
+
+def read(data: str, measures: Measures | None) -> Dataset:
+    """The data under a run's vocabulary, what there is to say of them being said."""
+    dataset = cast(Dataset, read_all("traffic", data, known=measures))
+    for note in dataset.notes:
+        _note(f"{data}: {note}")
+    return dataset
+
+
+def series_of(site: str, dataset: Dataset, data: str) -> Series:
+    """The sensor of that name, or the first; raises DataError if there is none of that name."""
+    series = {one.name: one for one in dataset.series}
+    if site and site not in series:
+        raise DataError(f"no sensor '{site}' among its {len(series)}{_hint(site, list(series))}", data)
+    if not site and len(series) > 1:
+        _note(f"{data}: the first of {len(series)} sensors; --site takes another")
+    return series[site or next(iter(series))]
+
+
+def _of_server(folder: RunDirectory) -> tuple[RunConfig, Arrays, Arrays]:
+    """A run's configuration, its trained model, and the properties pooled from its members."""
+    config = parse(o.flat(folder.config()))
+    if config.task != "traffic":
+        raise ConfigError(f"run '{folder.path.name}' is of task {config.task}; name one of task traffic with --run")
+    trained, _ = folder.load_model()
+    pooled = {name: trained.pop(name) for name in POOLED if name in trained}
+    return config, trained, pooled
+
+
+def _newest_traffic(*, or_none: bool = False) -> str:
+    for path in sorted(o.runs_folder().glob("*/result.json"), key=lambda path: path.stat().st_mtime, reverse=True):
+        result = json.loads(path.read_text("utf-8"))
+        if (result["task"], result["status"]) == ("traffic", "completed"):
+            return path.parent.name
+    if or_none:
+        return ""
+    raise ConfigError(
+        f"no completed traffic run in {o.runs_folder()}; train one first, for example with `fedloom up --task traffic`"
+    )
+
+
+def _hint(site: str, names: Sequence[str]) -> str:
+    closest = get_close_matches(site, names, n=1)
+    return f"; did you mean '{closest[0]}'?" if closest else ""
+
+
+def _note(line: str) -> None:
+    o.console.print(line, soft_wrap=True, markup=False)

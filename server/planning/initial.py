@@ -1,0 +1,81 @@
+"""BGTplanner's stage 1 and what it measures: M(T₀), ÔPT and Z (algorithms.md §4.6, Eq 9 and 10). Costs are in shares of B/T."""
+
+import math
+from collections.abc import Collection, Sequence
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import linprog
+
+from server.planning.arms import FloatArray
+
+Stage = Literal["1a", "1b", "2"]
+
+
+def stage(done: int, arms: int, t0: int) -> Stage:
+    """The stage of the round after `done` rounds: K·T₀ rounds of 1a, T₀ of 1b, then 2."""
+    if done < arms * t0:
+        return "1a"
+    return "1b" if done < (arms + 1) * t0 else "2"
+
+
+def fitting(t0: int, arms: int, rounds: int) -> int:
+    """T₀, lowered so that stage 1 takes at most half of the rounds, and at least 1."""
+    return min(t0, max(1, rounds // (2 * (arms + 1))))
+
+
+def due(played: Sequence[int], arms: int, t0: int, order: Literal["blocks", "code"]) -> Collection[int]:
+    """Arms from which stage 1a takes the next one, drawn evenly.
+
+    In `blocks` it is what the running block of K rounds has not played: without replacement is a shuffled block.
+
+    Args:
+        played: Arms so far.
+        arms: K.
+        t0: T₀.
+        order: `code` plays each arm T₀ times in a row, the dearest first.
+    """
+    if order == "code":
+        return {arms - 1 - len(played) // t0}
+    return set(range(arms)) - set(played[len(played) - len(played) % arms :])
+
+
+def confidence(residuals: FloatArray, arms: int, rounds: int, clients: int) -> float:
+    """(9d): M(T₀) = [(K/T₀)Σ(r − f̂₀)² + 4 ln(TN)/T₀]^{1/2} from the residuals (T₀,) of stage 1b."""
+    t0 = len(residuals)
+    return math.sqrt(arms * float(residuals @ residuals) / t0 + 4 * math.log(rounds * clients) / t0)
+
+
+def best_mix(predicted: FloatArray, costs: FloatArray, allowance: float) -> float:
+    """(9): ÔPT = max (1/T₀)Σ_tΣ_a p_{t,a} f̂₀(x_t,a) with (1/T₀)Σ_tΣ_a p_{t,a} c(a) ≤ allowance and each p_t on the simplex.
+
+    The authors' code takes whole numbers for p and leaves (9e) and the 1/T₀ out.
+
+    Args:
+        predicted: (T₀, K), f̂₀ at the contexts of stage 1b.
+        costs: (K,).
+        allowance: B/T + 2M(T₀); at least the cheapest cost is always allowed.
+    """
+    t0, k = predicted.shape
+    result = linprog(
+        -predicted.ravel() / t0,
+        A_ub=np.tile(costs / t0, t0)[None],
+        b_ub=[max(allowance, float(costs.min()))],
+        A_eq=np.kron(np.eye(t0), np.ones((1, k))),
+        b_eq=np.ones(t0),
+        bounds=(0, 1),
+    )
+    assert result.fun is not None, result.message  # feasible (the cheapest arm) and bounded (a product of simplices)
+    return -float(result.fun)
+
+
+def price_bound(best: float, confidence_: float, largest: float, mode: Literal["paper", "cap"]) -> float:
+    """Z in shares: Eq 10's ÔPT + M(T₀), or the largest |r|; never negative."""
+    return max(best + confidence_, 0.0) if mode == "paper" else largest
+
+
+def candidates(wanted: Collection[int], affordable: NDArray[np.intp]) -> NDArray[np.intp]:
+    """The wanted arms that everybody can pay; all affordable ones where there is none."""
+    both = affordable[np.isin(affordable, list(wanted))]
+    return both if len(both) else affordable

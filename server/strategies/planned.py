@@ -1,0 +1,191 @@
+"""A planner around any strategy: it decides what a round may spend, the strategy inside does the rest (algorithms.md §4.7)."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+
+import numpy as np
+from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord
+from flwr.serverapp import Grid
+from flwr.serverapp.strategy import Strategy
+
+from common.algorithms.planners import BGTplanner
+from common.arrays import Array, Arrays, norm, sub
+from common.config import RunConfig, Task
+from common.errors import BudgetSpentError, RunError
+from common.privacy.accounts import build_account
+from server.evaluation import Evaluation
+from server.planning import build_planner
+from server.planning.context import singular_values
+from server.planning.memory import State, from_groups, to_groups
+from server.planning.planner import Budget, Decision, Planner, Stop
+from server.planning.reward import improvement
+from server.state import RunState, Trained
+from server.strategies.round import RoundStrategy
+
+REWARDS: dict[Task, tuple[str, bool]] = {
+    "rules": ("loss", False),
+    "sessions": ("loss", False),
+    "traffic": ("mse", False),
+    "ratings": ("rmse", False),
+    "markets": ("ndcg20", True),
+}
+"""The metric that a round is judged by, and whether it rises as the model gets better."""
+
+SEEN = "planner_seen"
+"""What the planner last saw, beside its own groups: `metric`, and the singular values of the last update, `context`."""
+
+
+class PlannedStrategy(Strategy):
+    """Decides a round's cost, tells every request, and learns from what the round gained.
+
+    Args:
+        build: Makes the strategy inside, given its two callbacks.
+        budget: B of a fresh client and T_max.
+        on_trained: Told of each training step, with the plan's numbers.
+        on_evaluated: Told of each evaluation, with the round's reward.
+        on_observed: Told of the state once the planner has learnt from a round.
+    """
+
+    def __init__(
+        self,
+        build: Callable[..., RoundStrategy],
+        budget: Budget,
+        on_trained: Callable[[Trained], None],
+        on_evaluated: Callable[[int, Evaluation], None],
+        on_observed: Callable[[RunState], None],
+    ) -> None:
+        self.inner = build(on_trained=self._trained, on_evaluated=self._evaluated)
+        self._budget = budget
+        self._on_trained, self._on_evaluated, self._on_observed = on_trained, on_evaluated, on_observed
+        self._waiting: tuple[Decision, Arrays] | None = None
+
+    @property
+    def config(self) -> RunConfig:
+        """The run's configuration."""
+        return self.inner.config
+
+    @property
+    def state(self) -> RunState:
+        """Where the run stands, the planner's memory included."""
+        return self.inner.state
+
+    @state.setter
+    def state(self, state: RunState) -> None:
+        self.inner.state = state
+
+    def configure_train(
+        self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
+    ) -> Iterable[Message]:
+        """Choose what the round spends, and ask those who can pay.
+
+        Raises:
+            BudgetSpentError: Nobody can, or the planner sees no use in another round.
+        """
+        able = self.inner.enrolment.gather(grid, self.config.federation.min_replies)
+        noisy = self.config.privacy.unit != "none"
+        remaining = {name: client.budget if noisy else np.inf for name, client in able.items()}
+        number = self.state.round + 1
+        rng = np.random.default_rng([self.config.seed, number])
+        decision = self._planner(len(able)).decide(self._memory(), self._seen()["context"], remaining, rng)
+        if isinstance(decision, Stop):
+            raise BudgetSpentError(decision.reason)
+        self._waiting = decision, self.state.model
+        self.inner.cost, self.inner.clip = decision.cost / self.inner.releases, decision.clip
+        messages = list(self.inner.configure_train(server_round, arrays, config, grid))
+        for message in messages:
+            self.inner.enrolment.roster.charge(message.metadata.dst_node_id, decision.cost)
+        return messages
+
+    def aggregate_train(
+        self, server_round: int, replies: Iterable[Message]
+    ) -> tuple[ArrayRecord | None, MetricRecord | None]:
+        """The step of the strategy inside."""
+        return self.inner.aggregate_train(server_round, replies)
+
+    def configure_evaluate(
+        self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
+    ) -> Iterable[Message]:
+        """As the strategy inside."""
+        return self.inner.configure_evaluate(server_round, arrays, config, grid)
+
+    def aggregate_evaluate(self, server_round: int, replies: Iterable[Message]) -> MetricRecord | None:
+        """As the strategy inside."""
+        return self.inner.aggregate_evaluate(server_round, replies)
+
+    def summary(self) -> None:
+        """As the strategy inside."""
+        self.inner.summary()
+
+    def conclude(self, grid: Grid) -> None:
+        """As the strategy inside."""
+        self.inner.conclude(grid)
+
+    def _planner(self, clients: int) -> Planner:
+        return build_planner(self.config.planner, replace(self._budget, clients=max(clients, 1)))
+
+    def _memory(self) -> State:
+        return from_groups(self.state.plan) if self.state.plan else self._planner(1).start()
+
+    def _seen(self) -> Arrays:
+        """What came of the last round; of a fresh run, a context of zeros."""
+        return self.state.plan.get(SEEN) or {"context": np.zeros(self._values)}
+
+    @property
+    def _values(self) -> int:
+        """d, numbers of a context."""
+        return self.config.planner.context if isinstance(self.config.planner, BGTplanner) else 0
+
+    def _trained(self, trained: Trained) -> None:
+        numbers = self._waiting[0].numbers() if self._waiting else {}
+        self._on_trained(replace(trained, server={**trained.server, **numbers}))
+
+    def _evaluated(self, number: int, evaluation: Evaluation) -> None:
+        """Learn what the round gained, where a round waits for it."""
+        waiting, self._waiting = self._waiting, None
+        if waiting is None:
+            self._on_evaluated(number, evaluation)
+            return
+        decision, start = waiting
+        update = sub({name: start[name] for name in self.state.model}, self.state.model)
+        length = norm(update) / self.config.privacy.clip
+        reward, seen = self._gain(evaluation.metrics, length)
+        self._on_evaluated(number, replace(evaluation, notes={"reward": reward}))
+
+        after = self._planner(len(decision.active)).observe(self._memory(), decision, reward, update_norm=length)
+        seen["context"] = singular_values(_widest(update), self._values)
+        self.state = replace(self.state, plan={**to_groups(after), SEEN: seen})
+        self._on_observed(self.state)
+
+    def _gain(self, metrics: Mapping[str, float], length: float) -> tuple[float, Arrays]:
+        """r_t, and what the next one is measured against; the first round gains nothing, having nothing before it.
+
+        Raises:
+            RunError: The planner goes by metrics that nobody shares, or training diverges.
+        """
+        metric, rises = REWARDS[self.config.task]
+        planner = self.config.planner
+        by_norm = isinstance(planner, BGTplanner) and planner.reward == "norm"
+        if metric not in metrics and not by_norm:
+            if isinstance(planner, BGTplanner):
+                what = "with noise they do so only where a policy says share-metrics=always"
+                raise RunError(f"bgtplanner goes by '{metric}', which no client shares ({what}); or set reward=norm")
+            return 0.0, {}
+        now = length if by_norm else metrics[metric]
+        before = self._seen().get("metric", np.array(now))
+        return improvement(float(before), now, rises and not by_norm), {"metric": np.array(now)}
+
+
+def budget_of(config: RunConfig) -> Budget:
+    """B of a fresh client and T_max; nothing is counted where there is no noise."""
+    options = config.privacy
+    if options.unit == "none":
+        return Budget(np.inf, config.rounds, 1)
+    total = build_account(options).total(options.epsilon, options.delta)
+    by_square = options.unit == "record" or options.mechanism == "gaussian"
+    return Budget(total, config.rounds, 1, 2 if by_square else 1)
+
+
+def _widest(update: Arrays) -> Array:
+    """The largest table of an update as a matrix: the item embeddings."""
+    largest = max(update.values(), key=lambda array: array.size)
+    return largest.reshape(len(largest), -1) if largest.ndim else largest.reshape(1, 1)

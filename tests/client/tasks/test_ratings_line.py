@@ -1,0 +1,75 @@
+"""The default model's half on the client: own mean, report, standing, prediction."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import norm
+from sklearn.linear_model import Ridge
+
+from client.data.ratings.split import Rated
+from client.tasks.ratings_line import own_mean, predicted, report, standing, unit
+from common.tasks.ratings import RatingsOptions
+
+OPTIONS = RatingsOptions(prior=0.7, prior_weight=3, offset=0.1, slope=0.05, slope_weight=10)
+NOTHING = Rated(np.zeros(0, np.int64), np.zeros(0))
+ANN = Rated(np.array([4, 1, 2]), np.array([1.0, 0.2, 0.6]))
+
+
+def test_the_own_mean_is_drawn_to_the_prior() -> None:
+    """(1 + .2 + .6 + 3·.7)/6."""
+    assert own_mean(ANN, OPTIONS) == pytest.approx(0.65)
+    assert own_mean(NOTHING, OPTIONS) == 0.7
+
+
+def test_a_report_by_hand() -> None:
+    """.1 + r − .65 on the rated products, of norm 1; popularity is what is left of the offset."""
+    x = np.array([0, -0.35, 0.05, 0, 0.45])
+    np.testing.assert_allclose(report(ANN, 5, OPTIONS), x / np.sqrt(0.35**2 + 0.05**2 + 0.45**2))
+    assert not report(NOTHING, 5, OPTIONS).any()
+    exact = Rated(np.array([0]), np.array([0.7]))
+    assert not report(exact, 2, RatingsOptions(offset=0)).any(), "nothing to say, not a division by zero"
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=20))
+def test_everybodys_report_has_norm_one(values: list[float]) -> None:
+    x = report(Rated(np.arange(len(values)), np.array(values)), 30, RatingsOptions(offset=0.05))
+    assert np.linalg.norm(x) == pytest.approx(1) or not x.any()
+    assert not x[len(values) :].any()
+
+
+def test_standing_is_normal_scores() -> None:
+    """Blom's plain form: Φ⁻¹((k − ½)/n); equals share their mean rank."""
+    expected = norm.ppf([0.1, 0.9, 0.3, 0.6, 0.6])
+    np.testing.assert_allclose(standing(np.array([-3.0, 1e9, 0.0, 2.0, 2.0])), expected)
+    assert not standing(np.zeros(6)).any(), "before training every prediction is the own mean"
+    scores = np.random.default_rng(0).normal(size=2000)
+    np.testing.assert_allclose(standing(7 * scores - 3), standing(scores))
+    assert standing(scores).std() == pytest.approx(1, abs=0.01)
+
+
+def test_a_prediction_is_the_own_mean_and_a_ridge_regression_of_the_own_ratings() -> None:
+    """scikit-learn's Ridge shrinks to 0, so it is asked for the difference to the public slope."""
+    rng = np.random.default_rng(1)
+    z, train = rng.normal(size=40), Rated(rng.permutation(40)[:25], rng.uniform(0.3, 0.9, 25))
+    m = own_mean(train, OPTIONS)
+    away = z - z[train.items].sum() / 28
+    ridge = Ridge(alpha=10, fit_intercept=False)
+    ridge.fit(away[train.items, None], train.values - m - 0.05 * away[train.items])
+    expected = m + (0.05 + ridge.coef_[0]) * away
+    np.testing.assert_allclose(predicted(z, train, np.arange(40), OPTIONS), np.clip(expected, 0, 1))
+
+
+def test_nobody_in_particular_is_predicted_by_the_public_slope() -> None:
+    z = np.array([-1.0, 0.0, 2.0])
+    np.testing.assert_allclose(predicted(z, NOTHING, np.array([2, 0]), OPTIONS), [0.7 + 0.1, 0.7 - 0.05])
+
+
+def test_predictions_stay_on_the_scale() -> None:
+    steep = RatingsOptions(slope=5.0)
+    assert predicted(np.array([-1.0, 1.0]), NOTHING, np.array([0, 1]), steep).tolist() == [0, 1]
+
+
+def test_a_direction() -> None:
+    assert unit(np.array([3.0, 4.0])).tolist() == [0.6, 0.8]
+    assert unit(np.zeros(2)).tolist() == [0, 0]

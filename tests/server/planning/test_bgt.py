@@ -1,0 +1,143 @@
+"""BGTplanner as a whole: stages, prices, and that it finds the arm that pays."""
+
+import math
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from common.algorithms.planners import BGTplanner
+from server.planning.bgt import BanditPlanner
+from server.planning.memory import State
+from server.planning.planner import Budget, Decision, Stop
+
+NAMES = ("ann", "bob", "cyd")
+
+
+def play(
+    planner: BanditPlanner, gain: dict[int, float], seed: int = 0, scale: float = 1.0, sway: float = 0.1
+) -> list[Decision]:
+    """A whole run with equal budgets and rewards by arm, under contexts of 10 ± sway."""
+    state, left = planner.start(), planner.budget.total
+    made: list[Decision] = []
+    rng = np.random.default_rng(seed)
+    while True:
+        context = 10 + rng.uniform(-sway, sway, planner.options.context)
+        draw = np.random.default_rng([seed, len(made)])
+        decision = planner.decide(state, context, dict.fromkeys(NAMES, left), draw)
+        if isinstance(decision, Stop):
+            return made
+        made.append(decision)
+        left -= decision.cost
+        state = planner.observe(state, decision, scale * gain[decision.arm])
+
+
+def planner(total: float = 10.0, rounds: int = 100, **options: object) -> BanditPlanner:
+    return BanditPlanner(BGTplanner.model_validate(options), Budget(total, rounds, len(NAMES)))
+
+
+PEAKED = {0: -0.5, 1: -0.2, 2: 1.0, 3: -0.2, 4: -0.5}
+
+
+def test_stage_1_plays_every_arm_t0_times_then_any_and_then_weighs_them() -> None:
+    made = play(planner(), PEAKED)
+    stages = [d.stage for d in made]
+    assert (stages.count("1a"), stages.count("1b"), stages[30]) == (25, 5, "2")
+    assert np.bincount([d.arm for d in made[:25]]).tolist() == [5] * 5
+    assert all(sorted(d.arm for d in made[i : i + 5]) == list(range(5)) for i in range(0, 25, 5))
+    assert [d.arm for d in play(planner(arm_order="code"), PEAKED)[:25]] == [4] * 5 + [3] * 5 + [2] * 5 + [1] * 5 + [
+        0
+    ] * 5
+
+
+def test_it_plays_the_arm_that_pays_more_often_than_any_other() -> None:
+    arms = [d.arm for seed in range(5) for d in play(planner(), PEAKED, seed) if d.stage == "2"]
+    counts = np.bincount(arms, minlength=5)
+    assert counts[2] > 1.5 * np.delete(counts, 2).max()
+
+
+def test_the_prediction_is_the_standardised_reward() -> None:
+    last = play(planner(), PEAKED)[-1]
+    assert last.mean[2] == pytest.approx(1.0, abs=0.05)
+    assert last.mean[0] == pytest.approx(-0.5, abs=0.05)
+    assert (last.sd > 0).all()
+    assert (last.sd < 0.2).all()
+
+
+@pytest.mark.parametrize("factor", [1e-4, 0.155, 37.0])
+def test_neither_the_unit_of_the_budget_nor_that_of_the_reward_changes_a_plan(factor: float) -> None:
+    plain, scaled = play(planner(10.0), PEAKED), play(planner(10.0 * factor), PEAKED, scale=factor)
+    assert [d.arm for d in plain] == [d.arm for d in scaled]
+    assert plain[-1].probabilities == pytest.approx(scaled[-1].probabilities, rel=1e-6)
+
+
+def test_z_is_the_paper_s_or_the_cap() -> None:
+    paper, cap = (play(planner(z_mode=mode), PEAKED)[-1].dual for mode in ("paper", "cap"))
+    m = math.sqrt(4 * math.log(100 * 3) / 5)  # all residuals are about 0: rewards depend on the arm alone
+    assert paper.bound == pytest.approx(m + 1.0, abs=0.05)
+    assert cap.bound == pytest.approx(1.0)
+
+
+def test_lambda_stays_within_z_and_rises_while_every_arm_costs_more_than_is_left_a_round() -> None:
+    duals = [d.dual for d in play(planner(), PEAKED) if d.stage == "2"]
+    assert all(d.total <= d.bound * (1 + 1e-12) for d in duals)
+    assert [*duals[0].weights, duals[0].slack] == pytest.approx([0.25] * 4)
+    assert all(after.total >= before.total for before, after in pairwise(duals))
+    assert all(np.ptp(d.weights) < 1e-12 for d in duals)
+
+
+def test_the_code_s_inputs_predict_nothing_for_a_context_they_have_not_seen() -> None:
+    raw, standardised = (play(planner(inputs=i), PEAKED, sway=3.0)[-1].mean for i in ("code", "standardised"))
+    assert np.abs(raw).max() < 1e-6
+    assert np.abs(standardised).max() > 0.1
+
+
+def test_the_code_s_gamma_draws_about_evenly_among_many_clients() -> None:
+    many = Budget(10.0, 100, 943)
+    even, keen = (BanditPlanner(BGTplanner(gamma=g), many).gamma for g in ("code", "derived"))
+    assert even == pytest.approx(0.68, abs=0.005)
+    assert keen == pytest.approx(8.5, abs=0.02)
+
+
+def test_an_arm_that_one_client_cannot_pay_is_never_drawn_and_has_no_probability() -> None:
+    p = planner()
+    state, context = run_to_stage_2(p), np.full(5, 10.0)
+    left = {"ann": 5.0, "bob": 0.1069, "cyd": 0.05}  # bob can pay the two cheapest arms, cyd none
+    for seed in range(30):
+        decision = p.decide(state, context, left, np.random.default_rng(seed))
+        assert isinstance(decision, Decision)
+        assert (decision.probabilities[2:] == 0).all()
+        assert (decision.arm < 2, decision.retired, decision.active) == (True, ("cyd",), ("ann", "bob"))
+        assert decision.dual.names == ("ann", "bob")
+
+
+def test_clients_with_different_budgets_have_prices_of_their_own() -> None:
+    p = planner()
+    state, context = run_to_stage_2(p), np.full(5, 10.0)
+    first = p.decide(state, context, {"ann": 9.0, "bob": 5.0}, np.random.default_rng(0))
+    assert isinstance(first, Decision)
+    assert first.dual.rates == pytest.approx([9.0 / 70 / 0.1, 5.0 / 70 / 0.1])
+    state = p.observe(state, first, 0.1)
+    second = p.decide(state, context, {"ann": 8.9, "bob": 4.9, "late": 10.0}, np.random.default_rng(0))
+    assert isinstance(second, Decision)
+    ann, bob, late = second.dual.weights
+    assert bob > ann
+    assert [late, second.dual.rates[2]] == pytest.approx([0.25, 10.0 / 69 / 0.1])
+    spared = p.observe(state, second, 0.1, spent={"ann": second.cost}).dual
+    assert spared.weights[1] / spared.weights[0] < bob / ann, "bob was left out and is charged nothing"
+
+
+def run_to_stage_2(p: BanditPlanner) -> State:
+    state, left = p.start(), p.budget.total
+    for t in range(30):
+        decision = p.decide(state, np.full(5, 10.0), dict.fromkeys(NAMES, left), np.random.default_rng(t))
+        assert isinstance(decision, Decision)
+        left -= decision.cost
+        state = p.observe(state, decision, PEAKED[decision.arm])
+    return state
+
+
+def test_the_journal_gets_numbers_that_are_finite() -> None:
+    numbers = play(planner(), PEAKED)[-1].numbers()
+    assert {"arm", "cost", "p_arm", "predicted", "predicted_sd", "lambda", "lambda_max"} <= numbers.keys()
+    assert all(isinstance(x, float) and math.isfinite(x) for x in numbers.values())

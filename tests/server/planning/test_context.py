@@ -1,0 +1,38 @@
+"""The largest singular values, whole and iterative."""
+
+import numpy as np
+import pytest
+
+from common.errors import RunError
+from server.planning.context import singular_values
+
+RNG = np.random.default_rng(1)
+
+
+@pytest.mark.parametrize("shape", [(40, 8), (8, 300), (300, 200), (90, 500)])
+def test_they_are_the_largest_in_descending_order(shape: tuple[int, int]) -> None:
+    matrix = RNG.normal(size=shape)
+    expected = np.linalg.svd(matrix, compute_uv=False)[:5]
+    found = singular_values(matrix, 5)
+    assert found == pytest.approx(expected)
+    assert (np.diff(found) <= 0).all()
+
+
+def test_the_order_of_clients_does_not_matter_and_a_second_call_says_the_same() -> None:
+    matrix = (RNG.uniform(size=(150, 220)) < 0.1).astype(np.float64)
+    assert singular_values(matrix[::-1], 5) == pytest.approx(singular_values(matrix, 5))
+    assert np.array_equal(singular_values(matrix, 5), singular_values(matrix, 5))
+
+
+def test_where_there_are_fewer_the_rest_are_zero() -> None:
+    rank_one = np.outer(np.ones(100), np.ones(90)).astype(np.float32)
+    assert singular_values(rank_one, 3) == pytest.approx([np.sqrt(9000), 0, 0], abs=1e-3)
+    assert singular_values(np.array([[3.0]]), 4).tolist() == [3, 0, 0, 0]
+    assert singular_values(np.zeros((100, 100)), 2).tolist() == [0, 0]
+    assert singular_values(np.zeros((0, 7)), 2).tolist() == [0, 0]
+    assert singular_values(np.ones((100, 100)), 0).shape == (0,)
+
+
+def test_what_is_not_finite_is_said() -> None:
+    with pytest.raises(RunError, match="not finite"):
+        singular_values(np.array([[1.0, np.nan]]), 1)

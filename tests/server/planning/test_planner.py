@@ -1,0 +1,151 @@
+"""What every planner owes: nobody overspends, whatever clients and rewards do, and a resumed run goes on as it would have."""
+
+import math
+from typing import get_args
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from common.algorithms.planners import ADAP, ADPML, BGTplanner, FedSGD, Uniform
+from common.arrays import sha256
+from common.errors import ConfigError, RunError
+from server.planning import PlannerOptions, build_planner
+from server.planning.memory import State, from_groups, to_groups
+from server.planning.planner import Budget, Decision, Planner, Stop
+
+EVERY: list[PlannerOptions] = [
+    BGTplanner(context=2),
+    BGTplanner(context=2, inputs="code", gamma="code", spacing="code", arm_order="code", z_mode="cap"),
+    BGTplanner(context=0, arms=1, t0=1),
+    Uniform(),
+    ADPML(),
+    ADAP(falls=1, beta=0.7),
+    FedSGD(),
+]
+NAMES = [f"client-{i}" for i in range(5)]
+
+rewards = st.floats(-1e6, 1e6) | st.sampled_from([0.0, 1e-9, -1e-9])
+contexts = st.lists(st.floats(0, 1e6), min_size=2, max_size=2)
+turn = st.tuples(rewards, contexts, st.sets(st.sampled_from(NAMES)))
+
+
+def ask(planner: Planner, state: State, context: list[float], left: dict[str, float], t: int) -> Decision | Stop:
+    size = getattr(getattr(planner, "options", None), "context", 2)
+    return planner.decide(state, np.array(context[:size]), left, np.random.default_rng([7, t]))
+
+
+@settings(deadline=None, max_examples=120)
+@given(
+    st.sampled_from(EVERY),
+    st.integers(1, 30),
+    st.lists(st.floats(0, 3), min_size=5, max_size=5),
+    st.lists(turn, min_size=30, max_size=31),
+)
+def test_nobody_ever_overspends_whatever_rewards_contexts_and_absences(
+    options: PlannerOptions, rounds: int, purses: list[float], turns: list[tuple[float, list[float], set[str]]]
+) -> None:
+    planner = build_planner(options, Budget(2.0, rounds, len(NAMES)))
+    state, left, gone = planner.start(), dict(zip(NAMES, purses, strict=True)), set[str]()
+    for t, (reward, context, absent) in enumerate(turns):
+        decision = ask(planner, state, context, {k: v for k, v in left.items() if k not in gone}, t)
+        gone |= set(decision.retired)
+        if isinstance(decision, Stop):
+            break
+        assert decision.probabilities.sum() == pytest.approx(1)
+        assert decision.probabilities[decision.arm] > 0
+        assert not gone & set(decision.active)
+        paid = {name: decision.cost for name in decision.active if name not in absent}
+        left = {name: left[name] - paid.get(name, 0.0) for name in NAMES}
+        assert min(left.values()) >= 0
+        state = planner.observe(state, decision, reward, paid)
+    assert len(state.history) <= rounds
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.sampled_from(EVERY), st.lists(turn, min_size=24, max_size=24), st.integers(0, 23))
+def test_a_resumed_run_goes_on_as_it_would_have(
+    options: PlannerOptions, turns: list[tuple[float, list[float], set[str]]], torn: int
+) -> None:
+    planner = build_planner(options, Budget(2.0, 30, len(NAMES)))
+    state, left = planner.start(), dict.fromkeys(NAMES, 2.0)
+    for t, (reward, context, absent) in enumerate(turns):
+        again = from_groups(to_groups(state)) if t >= torn else state
+        decision, other = ask(planner, state, context, left, t), ask(planner, again, context, left, t)
+        assert type(decision) is type(other)
+        if isinstance(decision, Stop) or isinstance(other, Stop):
+            break
+        assert (decision.arm, decision.cost, decision.numbers()) == (other.arm, other.cost, other.numbers())
+        assert np.array_equal(decision.probabilities, other.probabilities)
+        paid = {name: decision.cost for name in decision.active if name not in absent}
+        left = {name: left[name] - paid.get(name, 0.0) for name in NAMES}
+        state, again = planner.observe(state, decision, reward, paid), planner.observe(again, other, reward, paid)
+        assert fingerprints(state) == fingerprints(again)
+
+
+def fingerprints(state: State) -> dict[str, str]:
+    return {name: sha256(arrays) for name, arrays in to_groups(state).items()}
+
+
+@pytest.mark.parametrize("options", EVERY, ids=lambda o: o.name)
+def test_a_round_that_diverged_is_an_error_and_leaves_the_state_alone(options: PlannerOptions) -> None:
+    planner = build_planner(options, Budget(2.0, 30, 1))
+    state = planner.start()
+    decision = ask(planner, state, [1.0, 1.0], {"a": 2.0}, 0)
+    assert isinstance(decision, Decision)
+    for bad in (math.nan, math.inf):
+        with pytest.raises(RunError, match="diverges"):
+            planner.observe(state, decision, bad)
+        with pytest.raises(RunError, match="diverges"):
+            planner.observe(state, decision, 0.0, update_norm=bad)
+    planner.observe(state, decision, 0.5)
+    assert len(state.history) == 0
+
+
+@pytest.mark.parametrize("options", EVERY, ids=lambda o: o.name)
+def test_it_stops_when_nobody_is_left_and_when_all_rounds_are_done(options: PlannerOptions) -> None:
+    planner = build_planner(options, Budget(2.0, 2, 1))
+    nobody = ask(planner, planner.start(), [1.0, 1.0], {"a": -0.1, "b": math.nan}, 0)
+    assert isinstance(nobody, Stop)
+    assert nobody.retired == ("a", "b")
+    state = planner.start()
+    for t in range(2):
+        decision = ask(planner, state, [1.0, 1.0], {"a": 9.0}, t)
+        assert isinstance(decision, Decision)
+        state = planner.observe(state, decision, 0.1)
+    over = ask(planner, state, [1.0, 1.0], {"a": 9.0}, 2)
+    assert isinstance(over, Stop)
+    assert "2 rounds" in over.reason
+
+
+@pytest.mark.parametrize("name", ["bgtplanner", "uniform", "adpml", "adap", "fedsgd"])
+def test_a_plateau_stops_only_who_asked_for_it(name: str) -> None:
+    kind = next(cls for cls in get_args(PlannerOptions) if cls.model_fields["name"].default == name)
+    for stop, rounds in (("plateau", 6), ("never", 20)):
+        planner = build_planner(kind(stop=stop, patience=4), Budget(2.0, 20, 1))
+        state, t = planner.start(), 0
+        while isinstance(decision := planner.decide(state, np.ones(5), {"a": 9.0}, np.random.default_rng(t)), Decision):
+            state = planner.observe(state, decision, 0.1 if t < 2 else -0.1)
+            t += 1
+        assert t == rounds
+
+
+@pytest.mark.parametrize("total", [0.0, -1.0, math.inf, math.nan])
+def test_a_planner_without_a_budget_says_what_to_set(total: float) -> None:
+    for options in EVERY[:-1]:
+        with pytest.raises(ConfigError, match=r"privacy\.unit"):
+            build_planner(options, Budget(total, 10, 1))
+    assert build_planner(FedSGD(), Budget(total, 10, 1)).start()
+
+
+def test_nothing_handed_in_is_changed() -> None:
+    planner = build_planner(EVERY[0], Budget(2.0, 12, 2))
+    state, left = planner.start(), {"a": 2.0, "b": 2.0}
+    for t in range(10):
+        before = fingerprints(state)
+        decision = ask(planner, state, [1.0, 2.0], left, t)
+        assert isinstance(decision, Decision)
+        after = planner.observe(state, decision, 0.1)
+        assert (fingerprints(state), left) == (before, {"a": 2.0, "b": 2.0})
+        state = after
