@@ -17,8 +17,8 @@ from client.state import DiskStore
 from client.tasks import TaskLearner, build_learner
 from common.config import RunConfig
 from common.errors import ConfigError, DataError, FedloomError, StateError, WireError
-from common.privacy.accounts import build_account
-from common.privacy.options import PrivacyOptions
+from common.privacy.accounts import Account
+from common.privacy.options import Unit
 from common.tasks.vocabularies import Names
 from common.wire.codec import decode, encode
 from common.wire.messages import (
@@ -91,18 +91,18 @@ def open_session(settings: ClientSettings) -> Session:
     store = DiskStore(settings.state_dir / settings.name / data[:16])
     store.describe({"data": located(settings.data), "part": list(settings.part), "seed": settings.data_seed})
     learner, policy = functools.partial(_learner, settings), read_policy(settings.policy)
-    guard = Guard(policy, functools.cache(functools.partial(_ledger, settings, policy, data)))
-    return Session(settings.name, learner, store, policy, guard)
+    guard = Guard(policy, functools.partial(_ledger, settings, policy, data))
+    return Session(settings.name, learner, store, guard)
 
 
-def _ledger(settings: ClientSettings, policy: Policy, data: str, wished: PrivacyOptions) -> Ledger:
+def _ledger(settings: ClientSettings, policy: Policy, data: str, unit: Unit, account: Account) -> Ledger:
     """The ledger of the client's data: what it may ever spend is its owner's choice, not the run's."""
     return open_ledger(
         settings.data,
         settings.state_dir,
         data,
-        wished.unit,
-        build_account(wished),
+        unit,
+        account,
         min(policy.max_epsilon, UNBOUNDED),
         policy.delta,
         folder=settings.ledgers,

@@ -4,74 +4,26 @@ A real client calls `train` with itself alone; the in-process simulation stacks 
 largest of them, so a cohort's results equal lone clients' up to float rounding.
 """
 
-import hashlib
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import partial
-from typing import Protocol
+from collections.abc import Sequence
 
 import torch
-from torch import Tensor
-from torch.func import grad_and_value
 
+from client.descending import trained
 from client.keeping import HEAD, OWN, carried, carried_moments, kept, kept_moments
-from client.privacy.gradients import draws, private_gradient
-from client.privacy.noise import Noise
+from client.member import Learner as Learner
+from client.member import Member as Member
+from client.member import generator as generator
 from client.stacking import finite, row, some, stack
-from client.state import Memory, Store
+from client.state import Memory
 from client.trainers import build_trainer
 from client.trainers.fedavg import FedAvgTrainer
-from client.trainers.local import Descent, GradientAndLoss, descend
-from client.trainers.optimizers import Tensors, build_step, fresh_moments
+from client.trainers.optimizers import Tensors
 from common.algorithms import Algorithm
 from common.arrays import Arrays
-from common.config import Task
 from common.errors import FedloomError
 from common.models import tensors
 from common.models.heads import head_of, own_of
 from common.wire.messages import LOCAL, TrainReply, TrainRequest
-
-
-class Learner(Protocol):
-    """What a task gives the trainers: a client's data as tensors and the objective on them."""
-
-    task: Task
-
-    examples: int
-    """Records trained on."""
-
-    size: int
-    """Rows of one step, by which a simulation stacks like with like."""
-
-    rows: int
-    """Rows of a batch, one a record; 0 where records cannot be told apart in it."""
-
-    shared: tuple[str, ...]
-    """Tensors of a batch that are not one row a record."""
-
-    def batch(self, request: TrainRequest) -> Tensors:
-        """All training data, without a client dimension."""
-
-    def noise(self, steps: int, generator: torch.Generator) -> Tensors:
-        """Dropout masks for `steps` steps, steps × …."""
-
-    def loss(self, params: Tensors, batch: Tensors, noise: Tensors) -> Tensor:
-        """L_k, a scalar; pure."""
-
-
-@dataclass(frozen=True)
-class Member:
-    """One client of a cohort, ready to train."""
-
-    client: str
-    run: str
-    seed: int
-    learner: Learner
-    store: Store
-    request: TrainRequest
-    steps: int
-    noise: Noise | None = None
-    """Of its local steps, under DP-SGD."""
 
 
 def train(algorithm: Algorithm, members: Sequence[Member]) -> list[TrainReply | FedloomError]:
@@ -88,22 +40,10 @@ def train(algorithm: Algorithm, members: Sequence[Member]) -> list[TrainReply | 
     heads = [carried(memory, request, HEAD) for memory, request in zip(memories, requests, strict=True)]
     start = stack([tensors(request.model) | head for request, head in zip(requests, heads, strict=True)])
     control, before = _stack_or_zeros(controls, start), carried_moments(algorithm, memories, requests, start)
-    batches = [m.learner.batch(m.request) for m in members]
-    descend_from = partial(
-        descend,
-        _gradient_and_loss(members[0]),
-        batch=stack(batches),
-        noise=stack(
-            [_drawn(m, row(start, k), batch) for k, (m, batch) in enumerate(zip(members, batches, strict=True))]
-        ),
-        steps=steps,
-        step=build_step(algorithm),
-        clip_norm=algorithm.clip_norm,
-        frozen=lambda t: trainer.frozen(t, phase, private, names),
-    )
-    descent = descend_from(start, moments=before, correct=lambda g, params: trainer.correct(g, params, start, control))
     own_before = [carried(memory, request, OWN) for memory, request in zip(memories, requests, strict=True)]
-    own_after = _own_models(trainer, own_before, start, descent.params, descend_from)
+    descent, own_after = trained(
+        trainer, members, start, before, control=control, own=own_before, heads=heads, private=private
+    )
 
     updates = {n: start[n] - p for n, p in descent.params.items()}
     moved = updates | {f"{OWN}.{n}": t for n, t in own_after.items()}
@@ -132,54 +72,7 @@ def evaluated(algorithm: Algorithm, model: Arrays, memory: Memory) -> dict[str, 
     own = {n: t.numpy() for n, t in memory.groups.get(f"{OWN}.after", {}).items()}
     if trainer.own == "none":
         return {"": shared}
-    return {"": own or shared, "cluster_" if trainer.own == "trained" else "global_": shared}
-
-
-def generator(member: Member) -> torch.Generator:
-    """The client's own source of randomness in that exchange: the same in a simulation as across machines."""
-    request = member.request
-    text = f"{member.seed}|{request.round}|{member.client}" + ("" if request.phase == LOCAL else f"|{request.phase}")
-    return torch.Generator().manual_seed(int.from_bytes(hashlib.sha256(text.encode()).digest()[:8]) >> 1)
-
-
-def _gradient_and_loss(member: Member) -> GradientAndLoss:
-    """Of one client: plain, or under DP-SGD of clipped records with noise."""
-    learner = member.learner
-    return private_gradient(learner.loss, learner.shared) if member.noise else grad_and_value(learner.loss)
-
-
-def _drawn(member: Member, params: Tensors, batch: Tensors) -> Tensors:
-    """All that is random in a client's steps."""
-    masks, noise = member.learner.noise(member.steps, generator(member)), member.noise
-    if noise is None:
-        return masks
-    drawn = draws(
-        params,
-        member.learner.rows,
-        member.learner.examples,
-        member.steps,
-        clip=noise.clip,
-        multiplier=noise.multiplier,
-        sample=noise.sample,
-        generator=noise.generator(),
-    )
-    return {**masks, **drawn}
-
-
-def _own_models(
-    trainer: FedAvgTrainer,
-    before: Sequence[Tensors],
-    start: Tensors,
-    trained: Tensors,
-    descend_from: Callable[..., Descent],
-) -> Tensors:
-    """Each member's own model after the round, stacked; empty where the method leaves it none."""
-    if trainer.own != "beside":
-        return trained if trainer.own == "trained" else {}
-    own = stack([one or row(start, k) for k, one in enumerate(before)])
-    moments = fresh_moments(trainer.options, own)
-    descent = descend_from(own, moments=moments, correct=lambda g, params: trainer.pull(g, params, start))
-    return descent.params
+    return {"": own or shared, trainer.shared_as: shared}
 
 
 def _settle(trainer: FedAvgTrainer, memory: Memory, request: TrainRequest) -> Tensors:

@@ -159,8 +159,8 @@ def _longer(sensor: Sensor, options: TrafficOptions, *, residual: bool) -> Senso
     observed = np.concatenate([sensor.observed, np.zeros(more, bool)])
     unseen = replace(sensor.series, values=sensor.scaler.unscale(values), observed=observed)
     base = usual if residual else np.zeros_like(usual)
-    changed = {"series": unseen, "values": values, "profile": usual, "base": base, "slots": slots, "clock": clock}
-    return replace(sensor, known=known, **changed)
+    longer = replace(sensor, series=unseen, values=values, profile=usual, base=base)
+    return replace(longer, slots=slots, clock=clock, known=known)
 
 
 def _longest_run(column: Floats) -> int:

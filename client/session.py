@@ -9,7 +9,6 @@ from safetensors.numpy import save
 
 from client.cohort import Member, evaluated, train
 from client.keeping import HEAD, carried
-from client.policy import Policy
 from client.privacy.guard import Guard
 from client.state import Store
 from client.tasks.learner import TaskLearner, training_loss
@@ -57,12 +56,11 @@ class Session:
         client: Stable public name.
         build_learner: Reads the private data under a run's catalogue.
         store: Private state.
-        policy: The owner's terms.
-        guard: What answers pass on their way out.
+        guard: What answers pass on their way out; it knows the owner's terms.
     """
 
-    def __init__(self, client: str, build_learner: BuildLearner, store: Store, policy: Policy, guard: Guard) -> None:
-        self.client, self.store, self.policy, self.guard = client, store, policy, guard
+    def __init__(self, client: str, build_learner: BuildLearner, store: Store, guard: Guard) -> None:
+        self.client, self.store, self.policy, self.guard = client, store, guard.policy, guard
         self._build_learner = build_learner
         self._enrolled: dict[str, Enrolled] = {}
 

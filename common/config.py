@@ -155,6 +155,8 @@ class RunConfig(Options):
         if self.method == "fedstl" and self.task != "traffic":
             what = "fedstl clusters clients by what their time series obey"
             raise ValueError(f"{what}; task '{self.task}' has none, say task=traffic")
+        if self.method == "pfgnn" and self.task != "markets":
+            raise ValueError(f"pfgnn is made for markets of items; task '{self.task}' has none, say task=markets")
         for other in sorted(self.algorithm.model_fields_set - {self.method, self.chosen.name}):
             raise ValueError(f"algorithm.{other} is set, but the method is {self.method}; it would be ignored")
         return self

@@ -18,7 +18,7 @@ from rich.text import Text
 
 from common.errors import DataError
 from deploy.report.measures import headlines, measure, text
-from deploy.report.words import duration, first_line, size
+from deploy.report.words import cost, duration, first_line, size
 from server.events import Event, Finish, Round, Start, event_from_line
 
 POLL = 0.1  # seconds
@@ -74,12 +74,23 @@ def show(events: Iterable[Event], console: Console) -> Finish | None:
         return _print(events, console, _bar(progress))
 
 
-def round_line(event: Round) -> Text:
-    """`round  12/100  loss 0.213  auc 0.984  …  0.42 s  4/4 clients  ↓412 kB ↑410 kB · missing client-3`."""
-    width = len(str(event.rounds))
-    line = Text(f"round {event.round:{width}}/{event.rounds}  loss {text(measure('loss'), event.loss)}")
+def round_line(event: Round, account: str = "") -> Text:
+    """`round  12/100  loss 0.213  auc 0.984  …  0.42 s  4/4 clients  ↓412 kB ↑410 kB · missing client-3`.
+
+    With noise, where no client tells its loss: `round  12/100  rmse 0.187  ρ 0.557, 65 % left  …`.
+
+    Args:
+        event: The round.
+        account: What its cost is counted in, as in `Start`.
+    """
+    width, spent = len(str(event.rounds)), event.server.get("cost", 0.0)
+    line = Text(f"round {event.round:{width}}/{event.rounds}")
+    if not spent:
+        line.append(f"  loss {text(measure('loss'), event.loss)}")
     for m in headlines(event.metrics.keys() - {"loss"})[:MOST_METRICS]:
         line.append(f"  {m.short} ").append(text(m, event.metrics[m.key]), "bold")
+    if spent:
+        line.append(f"  {cost(account, spent)}, {100 * event.server['left']:.0f} % left", "cyan")
 
     line.append(f"   {duration(event.seconds)}  ")
     line.append(f"{event.answered}/{event.asked} clients", "" if event.answered == event.asked else "yellow")
@@ -101,13 +112,13 @@ def _whole_lines(path: Path, place: int) -> list[bytes]:
 
 
 def _print(events: Iterable[Event], console: Console, advance: Callable[[Event], None]) -> Finish | None:
-    done, finish = 0, None
+    done, finish, account = 0, None, ""
     for event in events:
         match event:
             case Start():
-                line = _start_line(event)
+                line, account = _start_line(event), event.account
             case Round():
-                line, done = round_line(event), event.round
+                line, done = round_line(event, account), event.round
             case Finish():
                 line, finish = _finish_line(event, done), event
         console.print(line, soft_wrap=True)
@@ -137,5 +148,6 @@ def _start_line(event: Start) -> Text:
 
 def _finish_line(event: Finish, done: int) -> Text:
     if event.status == "completed":
-        return Text(f"completed after {done} rounds", "green")
+        reason = f" · {first_line(event.reason, 400)}" if event.reason else ""
+        return Text(f"completed after {done} rounds", "green").append(reason, "default")
     return Text(f"failed after {done} rounds: {first_line(event.reason, 400)}", "bold red")

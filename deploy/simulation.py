@@ -4,8 +4,8 @@
 `client.cohort`), and with `together=1` one at a time: bit for bit what they compute as processes of their own.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import count
 from pathlib import Path
 
@@ -19,17 +19,13 @@ from client.app import failure, respond
 from client.cohort import train
 from client.data.parts import Part, deal
 from client.policy import Policy
-from client.privacy.book import MEMORY
-from client.privacy.guard import UNBOUNDED, Guard
-from client.privacy.ledger import Ledger
+from client.privacy.guard import in_memory
 from client.session import Session
 from client.state import MemoryStore
 from client.tasks import TaskLearner, build_learner
 from common.config import RunConfig
 from common.errors import FedloomError
-from common.privacy.accounts import build_account
 from common.privacy.noise import fresh_generator
-from common.privacy.options import PrivacyOptions
 from common.tasks.vocabularies import Names
 from common.wire.codec import decode, encode
 from common.wire.messages import TRAIN, TrainReply, TrainRequest
@@ -72,14 +68,13 @@ def _session(node: int, part: Part, noise_seed: int | None) -> Session:
     def learner(config: RunConfig, vocabulary: Names) -> TaskLearner:
         return build_learner(config, part)
 
-    @cache
-    def ledger(wished: PrivacyOptions) -> Ledger:
-        return Ledger(MEMORY, wished.unit, build_account(wished), UNBOUNDED, wished.delta)
-
     draws = count()
-    seeded = (lambda: np.random.default_rng([noise_seed or 0, node, next(draws)])) if noise_seed is not None else None
-    guard = Guard(SIMULATED, ledger, seeded or fresh_generator)
-    return Session(f"client-{node - 1}", learner, MemoryStore(), SIMULATED, guard)
+    seeded = partial(_seeded, noise_seed, node, draws) if noise_seed is not None else fresh_generator
+    return Session(f"client-{node - 1}", learner, MemoryStore(), in_memory(SIMULATED, seeded))
+
+
+def _seeded(noise_seed: int, node: int, draws: Iterator[int]) -> np.random.Generator:
+    return np.random.default_rng([noise_seed, node, next(draws)])
 
 
 class InProcessGrid(Grid):

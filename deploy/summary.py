@@ -29,8 +29,9 @@ def print_summary(result: Result, report: Path | None, console: Console) -> None
     for row in _rows(result):
         table.add_row(row[0], Text(row[1], "bold"), *row[2:])
     console.print(table)
-    for name, value in _facts(result, report):
-        console.print(Text(f"{name:<8} ", "dim").append(value, "not dim"), soft_wrap=True)
+    facts = _facts(result, report)
+    for name, value in facts:
+        console.print(Text(f"{name:<{_width(facts)}} ", "dim").append(value, "not dim"), soft_wrap=True)
 
 
 def summary_lines(result: Result, report: Path | None) -> list[str]:
@@ -38,7 +39,8 @@ def summary_lines(result: Result, report: Path | None) -> list[str]:
     rows = [_header(result), *_rows(result)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]) for row in rows]
-    return [_title(result), *lines, *(f"{name:<8} {value}" for name, value in _facts(result, report))]
+    facts = _facts(result, report)
+    return [_title(result), *lines, *(f"{name:<{_width(facts)}} {value}" for name, value in facts)]
 
 
 def spread(result: Result, m: Measure) -> tuple[float, float, float] | None:
@@ -70,12 +72,18 @@ def _row(result: Result, m: Measure) -> Sequence[str]:
 
 
 def _facts(result: Result, report: Path | None) -> list[tuple[str, str]]:
+    claim, terms = privacy(result.privacy)
     facts = {
-        "reason": result.reason,
+        "note" if result.status == "completed" else "reason": result.reason,
         "time": duration(result.seconds),
         "traffic": f"{size(result.bytes_down)} to the clients, {size(result.bytes_up)} from them",
-        "privacy": privacy(result.privacy),
+        "privacy": claim,
+        **{heading: "; ".join(parts) for heading, parts in terms.items()},
         "model": f"sha256 {result.model_sha256[:16]}…" if result.model_sha256 else "",
         "report": str(report or ""),
     }
     return [(name, value) for name, value in facts.items() if value]
+
+
+def _width(facts: list[tuple[str, str]]) -> int:
+    return max(8, *(len(name) for name, _ in facts))

@@ -18,7 +18,11 @@ Metrics = dict[str, Number]
 
 @dataclass(frozen=True, kw_only=True)
 class Start:
-    """A run begins, or goes on after `--resume`."""
+    """A run begins, or goes on after `--resume`.
+
+    Args:
+        account: What its rounds' costs are counted in, `zcdp`, `pure` or `rdp-α`; empty without noise.
+    """
 
     event: Literal["start"] = "start"
     time: float = field(default_factory=time.time)
@@ -28,6 +32,7 @@ class Start:
     model: str
     seed: int
     rounds: int
+    account: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,14 +97,17 @@ class Client:
 
 @dataclass(frozen=True, kw_only=True)
 class Privacy:
-    """The privacy statement.
+    """The privacy statement. The guarantee is `epsilon`, fixed beforehand; what was spent is a number to plan with.
 
     Args:
-        unit: Whose presence is hidden: `client`, `record` or `none`.
-        mechanism: In words, neighbouring relation included.
-        epsilon_spent_max: Largest ε that any client has spent in all; None where there is no bound.
-        delta: The δ that goes with it.
+        unit: Whose data are hidden: `client`, `record` or `none`.
+        mechanism: In words.
+        epsilon_spent_max: ε of the most that any client was asked to spend; None where there is no bound.
+        delta: The δ that goes with both; None for pure ε.
         uncovered: Channels the claim does not cover.
+        epsilon: Where each client's own ledger stops, whatever is asked.
+        neighbours: Which two data sets look alike.
+        account: What costs are counted in, as in `Start`.
     """
 
     unit: str
@@ -107,6 +115,9 @@ class Privacy:
     epsilon_spent_max: float | None
     delta: float | None
     uncovered: list[str] = field(default_factory=list)
+    epsilon: float | None = None
+    neighbours: str = "none"
+    account: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

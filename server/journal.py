@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from common.arrays import Arrays, sha256
 from common.config import RunConfig
+from common.privacy.accounts import build_account
 from common.wire.messages import TRAIN
 from server.artifacts import Checkpoint, RunDirectory
 from server.enrolment import Enrolment
@@ -41,9 +42,9 @@ class Journal:
     def start(self, state: RunState) -> None:
         """Note that the run begins, or goes on."""
         c = self._config
-        self._folder.append(
-            Start(run=c.run_id, method=c.method, task=c.task, model=c.model, seed=c.seed, rounds=c.rounds)
-        )
+        account = build_account(c.privacy).name if c.privacy.unit != "none" else ""
+        about = {"run": c.run_id, "method": c.method, "task": c.task, "model": c.model, "account": account}
+        self._folder.append(Start(seed=c.seed, rounds=c.rounds, **about))
         if not state.round:
             self._checkpoint(state)
 
@@ -65,7 +66,8 @@ class Journal:
         if evaluation.metrics:
             self._last = evaluation
             loss = evaluation.metrics.get("loss")
-            other_split = number == self._config.rounds and self._config.task_options.validation_share > 0
+            last = number == self._config.rounds or self._trained is None  # without a round: a run that ended early
+            other_split = last and self._config.task_options.validation_share > 0
             if loss is not None and not other_split and (self._best is None or loss < self._best.metrics["loss"]):
                 self._best = Best(round=number, metrics=dict(evaluation.metrics))
         if self._trained is not None:

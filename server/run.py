@@ -19,10 +19,11 @@ from server.enrolment import Enrolment
 from server.events import Result
 from server.grid import PollingGrid, RoundLimits
 from server.journal import Journal, restore
+from server.planning.spending import budget_of
 from server.state import RunState
 from server.statistics import sum_counts
 from server.strategies import build_strategy
-from server.strategies.planned import PlannedStrategy, budget_of
+from server.strategies.planned import PlannedStrategy
 from server.strategies.round import RoundStrategy
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from common.config import RunConfig
 from common.privacy.accounts import build_account
-from common.privacy.claims import NEIGHBOURS
+from common.privacy.claims import NEIGHBOURS, UNCOVERED
 from server.events import Privacy
 
 UNPROTECTED = Privacy(
@@ -23,14 +23,22 @@ UNPROTECTED = Privacy(
 )
 """What is claimed of a run without differential privacy: nothing."""
 
-UNCOVERED = ("who takes part and when", "requests that fail", "rounding of the noise to floating point", "tuning")
-"""Channels that no noise here covers."""
+IN_A_RUN = (
+    "failures: that a client could not answer, and the reason it gave",
+    "vocabulary: the names that clients' data use are taken as public",
+    "tuning: that options were chosen by what earlier runs on these data came to",
+)
+"""Channels of a whole run, beside those of every release."""
 
 RELEASES = {
     "gaussian": "Gaussian noise on all that a client sends, as one vector of Euclidean norm at most {clip:g}",
     "laplace": "Laplace noise on all that a client sends, as one vector of absolute sum at most {clip:g}",
     "privunit": "PrivUnitG on the direction of all that a client sends, as one vector",
 }
+"""Unit `client`, by mechanism."""
+
+STEPS = "Gaussian noise on sums of gradients of norm at most {clip:g}, of records drawn with probability {sample:g}"
+"""Unit `record`."""
 
 
 def statement(config: RunConfig, spent: Mapping[str, float], sharing: int) -> Privacy:
@@ -45,17 +53,17 @@ def statement(config: RunConfig, spent: Mapping[str, float], sharing: int) -> Pr
     if options.unit == "none":
         return UNPROTECTED
     account = build_account(options)
-    sampled = (
-        "Gaussian noise on sums of gradients of norm at most {clip:g}, of records drawn with probability {sample:g}"
-    )
-    how = (sampled if options.unit == "record" else RELEASES[options.mechanism]).format(**options.model_dump())
-    promise = f"ε = {options.epsilon:g}" + (f", δ = {options.delta:g}" if account.name != "pure" else "")
+    how = STEPS if options.unit == "record" else RELEASES[options.mechanism]
     most = max(spent.values(), default=0.0)
-    metrics = [f"metrics of the {sharing} clients whose owners share them"] if sharing else []
+    metrics = [f"metrics: {sharing} clients' owners share theirs in clear"] if sharing else []
+    size = ["size: how many records a client has"] if options.unit == "record" else []
     return Privacy(
         unit=options.unit,
-        mechanism=f"{how}; {NEIGHBOURS[options.unit]}; each client's ledger stops at {promise}, whatever is asked ({account.name})",
-        epsilon_spent_max=account.claim(most, options.delta) if most else 0.0,
+        mechanism=how.format(**options.model_dump()),
+        epsilon_spent_max=min(account.claim(most, options.delta), options.epsilon) if most else 0.0,
         delta=None if account.name == "pure" else options.delta,
-        uncovered=[*metrics, *UNCOVERED],
+        uncovered=[*metrics, *size, *UNCOVERED, *IN_A_RUN],
+        epsilon=options.epsilon,
+        neighbours=NEIGHBOURS[options.unit],
+        account=account.name,
     )

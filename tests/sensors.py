@@ -9,6 +9,7 @@ from flwr.app import Message
 
 from client.data.traffic.series import Dataset, Series
 from client.policy import Policy
+from client.privacy.guard import in_memory
 from client.session import Session
 from client.state import MemoryStore, Store
 from client.tasks import TaskLearner, build_learner
@@ -72,7 +73,7 @@ def session(name: str, series: tuple[Series, ...], store: Store | None = None, p
     def learner(config: RunConfig, vocabulary: Names) -> TaskLearner:
         return build_learner(config, Dataset(series, MEASURES))
 
-    return Session(name, learner, store or MemoryStore(), policy or Policy())
+    return Session(name, learner, store or MemoryStore(), in_memory(policy or Policy()))
 
 
 class Listening(InProcessGrid):

@@ -69,7 +69,7 @@ def _errors(forecast: Callable[[Floats], Floats], sensors: dict[str, list[Sensor
         student.append(sound.error(guess, places))
         for kind in KINDS:
             sensor = sensors[kind][k]
-            corrected[kind].append(sensor.error(sensor.ranges.corrected(guess, sensor.slots[places]), places))
+            corrected[kind].append(sensor.error(sensor.ranges.corrected(guess, sensor.clock[places]), places))
     base = float(np.mean(student))
     yield f"{base:.4f}"
     for kind in KINDS:

@@ -33,6 +33,6 @@ def _measured(sensor: Sensor, weights: np.ndarray, options: TrafficOptions) -> d
     x, _ = _rows(sensor, sensor.test, options)
     _, places = sensor.targets(sensor.test, options.horizon)
     forecast = (x @ weights).reshape(*places.shape, -1) + sensor.profile[places]
-    corrected = sensor.ranges.corrected(forecast, sensor.slots[places])
-    obeys = obedience(sensor.ranges.excess(forecast, sensor.slots[places]))
+    corrected = sensor.ranges.corrected(forecast, sensor.clock[places])
+    obeys = obedience(sensor.ranges.excess(forecast, sensor.clock[places]))
     return {"mse": sensor.error(forecast, places), "teacher_mse": sensor.error(corrected, places), **obeys}

@@ -7,25 +7,29 @@ import numpy as np
 from safetensors.numpy import load, save
 
 from client.policy import Policy
+from client.privacy.book import MEMORY
 from client.privacy.ledger import Ledger
 from client.privacy.noise import Noise
 from client.privacy.rows import Slot
 from common.arrays import Arrays, group, prefixed
 from common.config import RunConfig
 from common.errors import RefusedError
-from common.privacy.accounts import build_account
+from common.privacy.accounts import Account, build_account
 from common.privacy.mechanisms import build_mechanism
 from common.privacy.noise import fresh_generator
-from common.privacy.options import PrivacyOptions
+from common.privacy.options import PrivacyOptions, Unit
 from common.privacy.subsampled import DpSgd, multiplier_for
 from common.privacy.vectors import from_vector, to_vector
 from common.wire.messages import AssignReply, AssignRequest, EnrolReply, EvaluateReply, TrainReply, TrainRequest
 
-OpenLedger = Callable[[PrivacyOptions], Ledger]
-"""The ledger of a client's data, for what a run promises."""
+OpenLedger = Callable[[Unit, Account], Ledger]
+"""Opens a client's ledger: whose data are hidden, and what to count in if that is new to it."""
 
 UNBOUNDED = 1e6
 """ε of a ledger whose owner sets no limit: releases are counted, and each run's own promise is kept."""
+
+LEAST = 1e-6
+"""Share of a run's promise that is as good as nothing, left or asked for."""
 
 ROUNDING = 1e-9
 """Relative share of a cost that is not spent, since float rounding makes a hundred times B/100 more than B."""
@@ -43,7 +47,14 @@ class Guard:
     def __init__(
         self, policy: Policy, open_ledger: OpenLedger, generator: Callable[[], np.random.Generator] = fresh_generator
     ) -> None:
-        self.policy, self._open, self._generator = policy, open_ledger, generator
+        self.policy, self._open_ledger, self._generator = policy, open_ledger, generator
+        self._ledgers: dict[Unit, Ledger] = {}
+
+    def ledger(self, options: PrivacyOptions) -> Ledger:
+        """The ledger that a run with these options is booked in: one a unit, whatever the options."""
+        if options.unit not in self._ledgers:
+            self._ledgers[options.unit] = self._open_ledger(options.unit, build_account(options))
+        return self._ledgers[options.unit]
 
     def enrolled(self, config: RunConfig, reply: EnrolReply) -> EnrolReply:
         """Hide the number of records, and say what may be spent.
@@ -54,7 +65,7 @@ class Guard:
         if config.privacy.unit == "none":
             return reply
         budget = self._left(config.privacy, _run(reply.enrolment))
-        if budget <= 0:
+        if budget <= LEAST * build_account(config.privacy).total(config.privacy.epsilon, config.privacy.delta):
             raise RefusedError("its privacy budget is spent")
         return replace(reply, examples=1, budget=budget)
 
@@ -75,8 +86,8 @@ class Guard:
         options = _at(config.privacy, request.clip)
         if options.unit == "none":
             return work()
-        slot, ledger = _slot(request), self._open(options)
-        cost = self._agreed(options, slot, request.cost)
+        slot, ledger = _slot(request), self.ledger(config.privacy)
+        cost = self._agreed(config.privacy, slot, request.cost)
         if options.unit == "record":
             terms = ledger.terms(self._sampled(options, cost, steps))
             content = ledger.release(slot, terms, lambda: save(_leaving(work())))
@@ -99,7 +110,7 @@ class Guard:
         exact = work()
         losses = {key: np.array(value, np.float32) for key, value in exact.losses.items()}
         leaving = {**prefixed("loss", losses), **prefixed("property", exact.property)}
-        sent = load(self._noised(config.privacy, self._open(config.privacy), slot, cost, leaving))
+        sent = load(self._noised(config.privacy, self.ledger(config.privacy), slot, cost, leaving))
         told = {key: float(value) for key, value in group("loss", sent).items()}
         return AssignReply(request.round, told, _in_order(group("property", sent)))
 
@@ -117,7 +128,7 @@ class Guard:
         options = _at(config.privacy, request.clip)
         if options.unit == "none":
             return None
-        cost = self._agreed(options, _slot(request), request.cost)
+        cost = self._agreed(config.privacy, _slot(request), request.cost)
         if options.unit == "client":
             return None
         return Noise(options.clip, self._sampled(options, cost, steps).multiplier, options.sample, self._generator)
@@ -140,22 +151,32 @@ class Guard:
     def _agreed(self, options: PrivacyOptions, slot: Slot, wished: float) -> float:
         """The cost asked for, a hair less so that rounding never exceeds a total, if it can be paid."""
         account, cost = build_account(options), wished * (1 - ROUNDING)
-        if not 0 < cost < np.inf:
-            raise RefusedError(f"the server asks for a reply at cost {wished}; a run with noise needs a positive one")
+        least = LEAST * account.total(options.epsilon, options.delta)
+        if not least < cost < np.inf:
+            raise RefusedError(f"the server asks for a reply at cost {wished}; with noise it costs {least:.2g} at least")
         if account.claim(cost, options.delta) > self.policy.max_epsilon_per_round:
             raise RefusedError(f"a round of {wished:.4g} {account.name} is more than this client's policy allows")
         left = self._left(options, slot.run)
-        if cost > left and not self._open(options).keeps(slot):
+        if cost > left and not self.ledger(options).keeps(slot):
             raise RefusedError(f"the server asks for {wished:.4g} {account.name}, of which {left:.4g} are left here")
         return cost
 
     def _left(self, options: PrivacyOptions, run: str) -> float:
         """What this run may still spend: of its own promise, and of the ledger."""
-        account, ledger = build_account(options), self._open(options)
+        account, ledger = build_account(options), self.ledger(options)
         if ledger.account.name != account.name:
             raise RefusedError(f"this client's ledger counts in {ledger.account.name}, the run in {account.name}")
         promised = account.total(options.epsilon, options.delta) - ledger.spent_in(run)
         return max(0.0, min(promised, ledger.remaining()))
+
+
+def in_memory(policy: Policy, generator: Callable[[], np.random.Generator] = fresh_generator) -> Guard:
+    """A guard whose ledger ends with the process: for simulations."""
+
+    def ledger(unit: Unit, account: Account) -> Ledger:
+        return Ledger(MEMORY, unit, account, min(policy.max_epsilon, UNBOUNDED), policy.delta)
+
+    return Guard(policy, ledger, generator)
 
 
 def _slot(request: TrainRequest) -> Slot:

@@ -17,7 +17,7 @@ from client.privacy.rows import Row, link_of
 from client.privacy.rows import Slot as Slot
 from client.privacy.rows import Terms as Terms
 from client.privacy.statement import claim_of
-from client.privacy.witness import Testimony, Witness
+from client.privacy.witness import Sighting, Witness
 from common.errors import LedgerError, RefusedError
 from common.privacy.accounts import Account, Charged, account_named
 from common.privacy.amounts import positive
@@ -175,7 +175,7 @@ class Ledger:
             return
         with self._book.reading() as db:
             spent = tuple((unit, queries.spent(db, unit)) for unit in queries.opened(db, self._book.lineage))
-            seen = Testimony(self._book.lineage, str(self._book.path), *queries.newest(db), spent)
+            seen = Sighting(self._book.lineage, str(self._book.path), *queries.newest(db), spent)
         self._witness.write(seen)
 
 

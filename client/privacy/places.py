@@ -11,7 +11,7 @@ from pathlib import Path
 from client.data.parts import HELD_OUT, is_demo
 from client.privacy.book import Book, create
 from client.privacy.ledger import Ledger
-from client.privacy.witness import Testimony, Witness
+from client.privacy.witness import Sighting, Witness
 from common.errors import LedgerError
 from common.privacy.accounts import Account
 from common.privacy.options import Unit
@@ -105,7 +105,7 @@ def _lineage(path: Path) -> str:
     return book.lineage
 
 
-def _gone(seen: Testimony, witness: Path, path: Path) -> LedgerError:
+def _gone(seen: Sighting, witness: Path, path: Path) -> LedgerError:
     other = f"; the one at {path} is another" if path.exists() else ""
     return LedgerError(
         f"the privacy ledger {seen.ledger} of these data is gone{other}. Put it back; nothing is released without it. "

@@ -13,7 +13,7 @@ SIZE = 2048
 
 
 @dataclass(frozen=True)
-class Testimony:
+class Sighting:
     """A ledger as it was last seen."""
 
     lineage: str
@@ -37,7 +37,7 @@ class Witness:
 
     path: Path
 
-    def read(self) -> Testimony | None:
+    def read(self) -> Sighting | None:
         """What was last seen; None if these data never had a ledger.
 
         Raises:
@@ -46,7 +46,7 @@ class Witness:
         try:
             fields = json.loads(self.path.read_bytes())
             spent = tuple((str(unit), float(amount)) for unit, amount in fields.pop("spent"))
-            return Testimony(**fields, spent=spent)
+            return Sighting(**fields, spent=spent)
         except FileNotFoundError:
             return None
         except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
@@ -54,7 +54,7 @@ class Witness:
                 f"{self.path} cannot be read ({error}); once `fedloom budget` shows all that was spent, move it away"
             ) from None
 
-    def write(self, seen: Testimony) -> None:
+    def write(self, seen: Sighting) -> None:
         """Replace what was last seen.
 
         Raises:

@@ -80,7 +80,9 @@ class MarketLine:
         """Degrees here plus users elsewhere, each relative to its largest, b × n: the line for items that are new here."""
         pairs = _dense(self.elsewhere.pairs[queries])
         largest = pairs.max(axis=1, keepdims=True, initial=0)
-        return self.popularity(queries) / max(self.degree.max(initial=0), 1) + pairs / np.maximum(largest, SMALLEST)
+        popular = self.popularity(queries) / max(float(self.degree.max(initial=0)), 1.0)
+        both: Vectors = popular + pairs / np.maximum(largest, np.float32(SMALLEST))
+        return both
 
     def features(self, queries: Places) -> Iterator[Vectors]:
         """Each of `FEATURES` in turn, b × n; logarithms where numbers have long tails."""

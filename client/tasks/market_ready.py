@@ -89,9 +89,8 @@ class ReadyMarket:
         query, answer = query[some], answer[some]
         barred = right.astype(bool) if graph is None else (right + graph).astype(bool)
         reached = csr_array(barred.shape) if graph is None else graph @ graph
-        rivals = [
-            _rivals(_row(barred, q), _row(reached, q), self.options.rivals, barred.shape[0], q, rng) for q in query
-        ]
+        size, count = barred.shape[0], self.options.rivals
+        rivals = [_rivals(_row(barred, q), _row(reached, q), count, size, q, rng) for q in query.tolist()]
         return query, np.column_stack([answer, np.reshape(rivals, (len(query), self.options.rivals)).astype(np.int64)])
 
 

@@ -6,8 +6,10 @@ from client.trainers.fedavg import FedAvgTrainer
 from client.trainers.fedprox import FedProxTrainer
 from client.trainers.fedrule import FedRuleTrainer
 from client.trainers.personal import ClusterTrainer, DittoTrainer, FedRepTrainer, FedSTLTrainer, LocalTrainer
+from client.trainers.pfgnn import PFGNNTrainer
 from common.algorithms import (
     IFCA,
+    PFGNN,
     Algorithm,
     Ditto,
     FedAdagrad,
@@ -42,5 +44,7 @@ def build_trainer(algorithm: Algorithm) -> FedAvgTrainer:
             return ClusterTrainer(algorithm)
         case FedSTL():
             return FedSTLTrainer(algorithm)
+        case PFGNN():
+            return PFGNNTrainer(algorithm)
         case _:
             assert_never(algorithm)

@@ -24,6 +24,9 @@ class FedAvgTrainer:
     own: Literal["none", "trained", "beside"] = "none"
     """Which model a client keeps for itself: none; the one it trained; or one that descends beside the global one."""
 
+    shared_as = "global_"
+    """Prefix of the shared model's metrics, where a client has one of its own as well."""
+
     def __init__(self, options: LocalTraining) -> None:
         self.options = options
 

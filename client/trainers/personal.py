@@ -51,7 +51,7 @@ class DittoTrainer(FedAvgTrainer):
 class ClusterTrainer(FedAvgTrainer):
     """IFCA: descend from the cluster's model; what comes of it is also the client's own."""
 
-    own = "trained"
+    own, shared_as = "trained", "cluster_"
 
 
 class FedSTLTrainer(ClusterTrainer):

@@ -13,7 +13,7 @@ from client.trainers.fedavg import FedAvgTrainer
 from client.trainers.local import Descent
 from client.trainers.optimizers import Moments, Tensors, build_step, clip
 from client.trainers.pfgnn_centres import centres
-from client.trainers.pfgnn_objective import Market, Objective, proximal
+from client.trainers.pfgnn_objective import Draw, Market, Objective, proximal
 from common.algorithms.pfgnn import PFGNN
 
 OWN = ("theta", "alpha")
@@ -35,6 +35,10 @@ class PFGNNTrainer(FedAvgTrainer):
     def private(self, names: Collection[str], head: Collection[str]) -> Collection[str]:
         """θ, α and κ, unless it is κ that is exchanged."""
         return set(head) - ({"kappa"} if self.pfgnn.exchange == "kappa" else set())
+
+    def correct(self, gradient: Tensors, params: Tensors, start: Tensors, control: Tensors) -> Tensors:
+        """∇L_i + 2λ_w(φ_i − φ): Eq 13 for the default scorer, which is all shared and descends like other models."""
+        return {n: g + 2 * self.pfgnn.lambda_w * (params[n] - start[n]) for n, g in gradient.items()}
 
     def train(
         self,
@@ -85,7 +89,8 @@ class PFGNNTrainer(FedAvgTrainer):
         params = start if fitting or not centring else self._centred(objective, start, start, generator)
         losses = []
         for _ in range(steps):
-            params, moments, loss = self._stepped(objective, params, start, moments, generator, fitting)
+            draw = objective.draw(start["phi.mean"].shape[-1], generator)
+            params, moments, loss = self._stepped(objective, params, start, moments, draw, fitting)
             losses.append(loss)
         if fitting and centring:
             params = self._centred(objective, params, start, generator)
@@ -107,24 +112,23 @@ class PFGNNTrainer(FedAvgTrainer):
         params: Tensors,
         start: Tensors,
         moments: Moments,
-        generator: torch.Generator,
+        draw: Draw,
         fitting: bool,
     ) -> tuple[Tensors, Moments, Tensor]:
-        """(a) and (b) of Algorithm 2, on one draw; the loss is −L_i before them. Phase 1 leaves clusters and pulls out."""
+        """(a) and (b) of Algorithm 2; the loss is Eq 15 before them. Phase 1 leaves clusters and pulls out."""
         leaves = {n: p.detach().requires_grad_() for n, p in _row(params).items() if n in {*OWN, *SHARED}}
         if fitting:
             leaves.pop("kappa")
-        draw = objective.draw(leaves["phi.mean"].shape[1], generator)
         encoded = objective.encode(leaves, draw)
-        fit = objective.fit(leaves, encoded, draw)
+        inner = objective.inner(leaves, encoded, draw)
 
-        params, own = self._moved(objective.inner(leaves, encoded, draw), leaves, OWN, params, moments)
+        params, own = self._moved(inner, leaves, OWN, params, moments)
         xi = start["xi"][0] if "xi" in start and not fitting else torch.zeros(0)
         outer = objective.outer({**leaves, **_row(_some(params, OWN))}, encoded, draw, xi)
         params, shared = self._moved(outer, leaves, SHARED, params, moments)
         if not fitting:
             params = self._pulled(params, start)
-        return params, _joined(moments, own, shared), fit.detach()
+        return params, _joined(moments, own, shared), inner.detach()
 
     def _moved(
         self, loss: Tensor, leaves: Tensors, names: Collection[str], params: Tensors, moments: Moments

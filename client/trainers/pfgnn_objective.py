@@ -12,9 +12,15 @@ from torch import Tensor
 
 from client.trainers.optimizers import Tensors
 from common.algorithms.pfgnn import PFGNN
-from common.models.market_losses import bpr, divergence, frobenius, frobenius_sampled, logits
+from common.models.market_losses import bpr, divergence, frobenius, frobenius_sampled
 from common.models.market_network import log_variances, prior_variances
 from common.models.market_pooling import assignments, summarise, unpool
+
+ENCODER = "phi.mean"
+"""The parameter that tells the paper's network from the default scorer, which has no encoder."""
+
+EDGES = 4096
+"""Edges of a step's triples on which E[A] is looked at, at most."""
 
 
 class Market(Protocol):
@@ -42,7 +48,7 @@ class Draw:
     epsilon: Tensor
     """Standard normal, n × k."""
     rows: Tensor
-    """Rows of A, R; as many as there are stand for all."""
+    """Items that stand for all, R."""
 
 
 @dataclass(frozen=True)
@@ -53,8 +59,8 @@ class Encoded:
     """m, n × k."""
     log_variance: Tensor
     """ln v, n × k."""
-    sample: Tensor
-    """z = m + √v·ε, n × k."""
+    likes: Tensor
+    """⟨z_a, z_b⟩ of each triple's item with its neighbour and with the other, B × 2, of z = m + √v·ε."""
     xi: Tensor
     """P_κ(m), c × k; empty without clusters."""
     unpooled: Tensor
@@ -67,28 +73,30 @@ class Objective:
     def __init__(self, options: PFGNN, market: Market) -> None:
         self.options, self.market = options, market
         self.items = len(market.propagated)
+        self.exact = options.rows == 0 or self.items <= options.rows
 
     def draw(self, embedding: int, generator: torch.Generator) -> Draw:
         """Triples, noise and rows of one step."""
-        triples, count = self.market.triples(generator), self.options.rows
-        epsilon = torch.randn(self.items, embedding, generator=generator)
-        exact = self.items <= count
-        rows = torch.arange(self.items) if exact else torch.randint(self.items, (count,), generator=generator)
-        return Draw(triples, epsilon, rows)
+        triples, epsilon = self.market.triples(generator), torch.randn(self.items, embedding, generator=generator)
+        if self.exact:
+            return Draw(triples, epsilon, torch.arange(self.items))
+        return Draw(triples, epsilon, torch.randint(self.items, (self.options.rows,), generator=generator))
 
     def encode(self, params: Tensors, draw: Draw) -> Encoded:
         """The whole market's items; q's reparametrised sample, and what the clusters make of its mean."""
         mean = self.mean(params)
         log_variance = log_variances(self.market.propagated, params["phi.log_variance"], self.options.start_variance)
-        sample = mean + (log_variance / 2).exp() * draw.epsilon
+        sample = torch.addcmul(mean, (log_variance / 2).exp(), draw.epsilon)
+        item, *others = (sample[places] for places in draw.triples.unbind(1))
+        likes = torch.stack([(item * other).sum(-1) for other in others], dim=1)
         if "kappa" not in params:
-            return Encoded(mean, log_variance, sample, mean.new_zeros(0), mean.new_zeros(0))
+            return Encoded(mean, log_variance, likes, mean.new_zeros(0), mean.new_zeros(0))
         c = assignments(mean, params["kappa"], self.options.tau)
         xi = summarise(c, mean, self.options.summary)
-        return Encoded(mean, log_variance, sample, xi, unpool(c, xi, self.options.summary).embeddings)
+        return Encoded(mean, log_variance, likes, xi, unpool(c, xi, self.options.summary).embeddings)
 
     def mean(self, params: Tensors) -> Tensor:
-        """m = S^m X W, n × k."""
+        """M = S^m X W, n × k."""
         return self.market.propagated @ params["phi.mean"]
 
     def summary(self, params: Tensors) -> Tensor:
@@ -97,13 +105,18 @@ class Objective:
         return summarise(assignments(mean, params["kappa"], self.options.tau), mean, self.options.summary)
 
     def fit(self, params: Tensors, encoded: Encoded, draw: Draw) -> Tensor:
-        """−L_i (Eq 10): BPR on a sample of q stands for the likelihood; the mean divergence is weighted 1/n."""
-        item, neighbour, other = (encoded.sample[draw.triples[:, column]] for column in range(3))
-        error = bpr(logits(params["theta"], item, neighbour), logits(params["theta"], item, other))
+        """−L_i (Eq 10): BPR on a sample of q stands for the likelihood; the mean divergence is weighted 1/n.
+
+        θ₂ cancels out of BPR and is left out, or Adam would follow its rounding errors.
+        """
+        error = bpr(*(params["theta"][0] * encoded.likes).unbind(1))
         if self.options.divergence == 0:
             return error
-        apart = divergence(encoded.mean, encoded.log_variance, self._prior(params, encoded)).mean()
-        return error + self.options.divergence * apart / self.items
+        mean, log_variance = encoded.mean[draw.rows], encoded.log_variance[draw.rows]
+        prior = torch.ones_like(mean)
+        if self.options.prior == "learnable":
+            prior = prior_variances(self.market.features[draw.rows], params["alpha"])
+        return error + self.options.divergence * divergence(mean, log_variance, prior).mean() / self.items
 
     def inner(self, params: Tensors, encoded: Encoded, draw: Draw) -> Tensor:
         """Eq 15: −L_i + ‖A − E[A | P_κ⁻¹(ξ)]‖²/n²."""
@@ -111,21 +124,16 @@ class Objective:
         if not len(encoded.unpooled) or self.options.reconstruction == 0:
             return fit
         edges, z, theta = self.market.pairs, encoded.unpooled, params["theta"]
-        if len(draw.rows) == self.items:
+        if self.exact:
             error = frobenius(z, theta, edges)
         else:
-            error = frobenius_sampled(z, theta, draw.rows, draw.triples[:, :2], len(edges))
+            error = frobenius_sampled(z, theta, draw.rows, draw.triples[:EDGES, :2], len(edges))
         return fit + self.options.reconstruction * error / self.items**2
 
     def outer(self, params: Tensors, encoded: Encoded, draw: Draw, xi: Tensor) -> Tensor:
         """Eq 16 without the pull of φ, which `proximal` solves: ℓ_i + λ_s‖ξ − ξ_i‖², ξ_i a function of κ and φ."""
         loss = self.inner(params, encoded, draw)
         return loss + self.options.lambda_s * (encoded.xi - xi).square().sum() if len(xi) else loss
-
-    def _prior(self, params: Tensors, encoded: Encoded) -> Tensor:
-        if self.options.prior == "standard":
-            return torch.ones_like(encoded.mean)
-        return prior_variances(self.market.features, params["alpha"])
 
 
 def proximal(stepped: Tensor, anchor: Tensor, lr: float, strength: float) -> Tensor:

@@ -15,6 +15,7 @@ from common.algorithms.fedstl import FedSTL as FedSTL
 from common.algorithms.personal import Ditto as Ditto
 from common.algorithms.personal import FedRep as FedRep
 from common.algorithms.personal import Local as Local
+from common.algorithms.pfgnn import PFGNN as PFGNN
 from common.algorithms.planners import ADAP as ADAP
 from common.algorithms.planners import ADPML as ADPML
 from common.algorithms.planners import BGTplanner as BGTplanner
@@ -22,7 +23,9 @@ from common.algorithms.planners import FedSGD as FedSGD
 from common.algorithms.planners import Uniform as Uniform
 from common.options import Options
 
-Algorithm = FedAvg | FedProx | FedAdam | FedYogi | FedAdagrad | FedRule | FedGA | FedRep | Ditto | Local | IFCA | FedSTL
+Algorithm = (
+    FedAvg | FedProx | FedAdam | FedYogi | FedAdagrad | FedRule | FedGA | FedRep | Ditto | Local | IFCA | FedSTL | PFGNN
+)
 
 Planner = BGTplanner | Uniform | ADPML | ADAP | FedSGD
 """Methods that decide what a round spends, and leave the training to another one, their `inner`."""
@@ -43,6 +46,7 @@ class AlgorithmOptions(Options):
     local: Local = Local()
     ifca: IFCA = IFCA()
     fedstl: FedSTL = FedSTL()
+    pfgnn: PFGNN = PFGNN()
     bgtplanner: BGTplanner = BGTplanner()
     uniform: Uniform = Uniform()
     adpml: ADPML = ADPML()
@@ -63,6 +67,7 @@ Method = Literal[
     "local",
     "ifca",
     "fedstl",
+    "pfgnn",
     "bgtplanner",
     "uniform",
     "adpml",

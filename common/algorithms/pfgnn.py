@@ -47,8 +47,9 @@ class PFGNN(LocalTraining):
     reconstruction: float = Field(1.0, ge=0)
     """Weight of ‖A − E[A | P⁻¹(ξ)]‖²/n² (Eq 15); 0 leaves it out."""
 
-    rows: int = Field(256, ge=1)
-    """Rows of A, and as many edges, from which that term is estimated in a step; a market with no more items is exact."""
+    rows: int = Field(64, ge=0)
+    """Items from which a step estimates that term, by their rows of A, and the divergence; 0, or no more items in the market,
+    takes all."""
 
     clusters: int = Field(24, ge=1)
     """c."""

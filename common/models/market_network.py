@@ -50,12 +50,12 @@ class MarketNetwork(nn.Module):
         self.xi = nn.Parameter(torch.zeros(pooling.clusters, embedding)) if pooling and summary else None
 
     def forward(self, x: Tensor) -> Tensor:
-        """m of rows of S^m X, … × d -> … × k."""
+        """M of rows of S^m X, … × d -> … × k."""
         return x @ self.phi["mean"]
 
 
 def log_variances(x: Tensor, weight: Tensor, start: float) -> Tensor:
-    """ln v = ln v₀ + x W_v of rows of S^m X, … × d -> … × k; v₀ (`start`) is 1 in the paper.
+    """Ln v = ln v₀ + x W_v of rows of S^m X, … × d -> … × k; v₀ (`start`) is 1 in the paper.
 
     W_v has no bias, and rows of X have norm 1 at most: from v₀ = 1 a sample's noise drowns its mean for a long time.
     """

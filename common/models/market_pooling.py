@@ -39,8 +39,9 @@ def assignments(z: Tensor, kappa: Tensor, tau: float) -> Tensor:
 
     The paper's rows sum to 1 over "n"; a row runs over the c clusters. τ → ∞ gives exp(−‖z_a − κ_b‖²/2).
     """
-    distance = torch.cdist(z, kappa, compute_mode="donot_use_mm_for_euclid_dist")  # differences, so that small τ is safe
-    return torch.softmax(-(tau + 1) / 2 * torch.log1p(distance.square() / tau), dim=1)
+    lengths = z.square().sum(1, keepdim=True) + kappa.square().sum(1)
+    squares = torch.addmm(lengths, z, kappa.T, alpha=-2).clamp(min=0)
+    return torch.softmax(-(tau + 1) / 2 * torch.log1p(squares / tau), dim=1)
 
 
 def summarise(c: Tensor, z: Tensor, summary: Summary) -> Tensor:

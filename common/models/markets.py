@@ -8,9 +8,7 @@ from common.models.market_scorer import PairScorer
 from common.tasks.markets import Goods, MarketsOptions
 
 
-def build_market_model(
-    goods: Goods, options: MarketsOptions, *, paper: bool, pfgnn: PFGNN | None = None
-) -> nn.Module:
+def build_market_model(goods: Goods, options: MarketsOptions, *, paper: bool, pfgnn: PFGNN | None = None) -> nn.Module:
     """The model that the options name.
 
     Args:

@@ -69,7 +69,7 @@ def rows_a_week(step: int) -> int:
 
 
 def groups_of(kind: Literal["hourly", "paper"], week: int) -> NDArray[np.int64]:
-    """Which of so many rows, or readings, of a week share a range: an hour of working days or of weekends, or two of any day."""
+    """Which of the rows, or readings, of a week share a range: an hour of working days or of weekends, or two of any day."""
     seconds = np.arange(week) * (7 * DAY // week)
     if kind == "paper":
         return np.asarray((seconds % DAY) // TWO_HOURS)

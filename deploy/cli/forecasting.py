@@ -37,7 +37,7 @@ def properties(
     """
     from client.tasks.traffic_newcomer import adopted, is_new
     from client.tasks.traffic_sensor import prepare
-    from deploy.report.ranges import as_json, as_lines
+    from deploy.report.obeyed import as_json, as_lines
 
     config = parse({"method": "fedstl", "task": "traffic", **overrides(sets or [])})
     dataset, options = read(data, None), config.tasks.traffic

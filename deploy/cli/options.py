@@ -40,7 +40,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print result.json as the las
 Port = Annotated[int, typer.Option(help="Port that clients join.")]
 ControlPort = Annotated[int, typer.Option(help="Port of Flower's Control API, on this machine only.")]
 
-MADE_FOR = {"fedrule": "rules", "fedga": "sessions", "fedstl": "traffic", "bgtplanner": "ratings"}
+MADE_FOR = {"fedrule": "rules", "fedga": "sessions", "fedstl": "traffic", "bgtplanner": "ratings", "pfgnn": "markets"}
 """Each paper's method and its task."""
 
 SPENDING = ("bgtplanner", "uniform", "adpml", "adap")

@@ -17,6 +17,9 @@ _ORIGINS = {
     "global_": "shared model",
     "teacher_": "teacher",
     "truth_": "the truth itself",
+    "walk_": "random walk",
+    "degree_": "popularity",
+    "shared_": "popularity and other markets",
 }
 _CORRECTED = "teacher_mse"  # of the metrics of other origin, the one that stands in a line
 _FORECASTS = (

@@ -11,11 +11,10 @@ from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from client.forecast import Forecast, step_of
-from client.tasks.traffic_sensor import Sensor
-from common.tasks.traffic import TrafficOptions
-from common.tasks.traffic_ranges import DAY
-from deploy.report.ranges import digits_for, held, number
+from client.forecast import Forecast
+from common.tasks.traffic import DAY, TrafficOptions
+from deploy.report.clock import digits_for, number
+from deploy.report.obeyed import held
 
 Floats = NDArray[np.float64]
 
@@ -29,14 +28,12 @@ class Outlook:
 
     Args:
         run: Name of the run that trained the model.
-        sensor: Whose readings.
         variables: Their names.
         options: Of the run's task.
         forecast: In the data's own units.
     """
 
     run: str
-    sensor: Sensor
     variables: tuple[str, ...]
     options: TrafficOptions
     forecast: Forecast
@@ -44,13 +41,13 @@ class Outlook:
     def as_lines(self) -> list[str]:
         """A table for each variable, with a star where the teacher corrected."""
         f = self.forecast
-        lines = [f"{self.sensor.series.name} by run {self.run}"]
+        lines = [f"{f.basis.series.name} by run {self.run}"]
         lines += [f"{f.fault}; in place of a forecast, what it usually reads"] if f.fault else []
         for d, variable in enumerate(self.variables):
             lines += ["", *self._table(d, variable)]
         count = int(f.marked.sum())
         corrected = f"* {count} of {f.marked.size} forecasts broke the property" if count else "no forecast broke it"
-        return [*lines, "", f"property: {'; '.join(held(self.sensor, self.options))}", corrected]
+        return [*lines, "", f"property: {'; '.join(held(f.basis, self.options))}", corrected]
 
     def as_json(self) -> dict[str, Any]:
         """A row a step and variable."""
@@ -63,11 +60,13 @@ class Outlook:
             for t in range(len(f.times))
             for d, variable in enumerate(self.variables)
         ]
-        return {"site": self.sensor.series.name, "run": self.run, "fault": f.fault, "rows": rows}
+        about = {"site": f.basis.series.name, "run": self.run, "pooled": f.basis.pooled}
+        return {**about, "fault": f.fault, "rows": rows}
 
     def _table(self, d: int, variable: str) -> list[str]:
         f = self.forecast
-        digits = digits_for(float(np.ptp(np.concatenate([f.low[:, d], f.high[:, d], f.student[:, d]]))))
+        told = np.concatenate([f.low[:, d], f.high[:, d], f.student[:, d]])
+        digits = digits_for(float(np.ptp(told[np.isfinite(told)])))
         columns = [f.student[:, d], f.corrected[:, d], f.low[:, d], f.high[:, d]]
         cells = [[number(float(value), digits) for value in column] for column in columns]
         stars = ["*" if mark else "" for mark in f.marked[:, d]]
@@ -83,15 +82,15 @@ def draw(outlook: Outlook, path: Path) -> None:
         figure = Figure(figsize=(9.0, 0.7 + 3.1 * len(outlook.variables)), layout="constrained")
         for d, axes in enumerate(figure.subplots(len(outlook.variables), sharex=True, squeeze=False)[:, 0]):
             _draw(axes, outlook, d)
-        figure.suptitle(outlook.sensor.series.name, x=0.01, ha="left", fontweight="bold")
+        figure.suptitle(outlook.forecast.basis.series.name, x=0.01, ha="left", fontweight="bold")
         path.parent.mkdir(parents=True, exist_ok=True)
         figure.savefig(path, dpi=150)
 
 
 def _draw(axes: Axes, outlook: Outlook, d: int) -> None:
-    f, sensor = outlook.forecast, outlook.sensor
-    count = DAYS_BEFORE * DAY // step_of(sensor)
-    times, readings = sensor.series.times(step_of(sensor))[-count:], sensor.series.values[-count:, d]
+    f, sensor = outlook.forecast, outlook.forecast.basis
+    count = DAYS_BEFORE * DAY // sensor.step
+    times, readings = sensor.series.times(sensor.step)[-count:], sensor.series.values[-count:, d]
     axes.fill_between(f.times, f.low[:, d], f.high[:, d], color=_BLUE, alpha=0.13, linewidth=0, label="property")
     axes.plot(times, readings, color=_GREY, label="readings")
     if not f.fault:
@@ -111,7 +110,8 @@ def _draw(axes: Axes, outlook: Outlook, d: int) -> None:
 
 
 def _moment(time: np.datetime64) -> str:
-    return f"{time.astype('datetime64[m]').item():%a %Y-%m-%d %H:%M}"
+    clock = "%H:%M" if time == time.astype("datetime64[m]") else "%H:%M:%S"
+    return f"{time.astype('datetime64[s]').item():%a %Y-%m-%d {clock}}"
 
 
 def _finite(value: float) -> float | None:

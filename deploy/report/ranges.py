@@ -1,174 +1,137 @@
-"""A sensor's property by the clock: as formulas, and in words, in the data's own units."""
+"""A sensor's ranges and differences by the clock: as formulas, and in words, in the data's own units."""
 
-import math
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import groupby
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from client.forecast import held_later
 from client.tasks.traffic_sensor import Sensor
 from common.errors import DataError
-from common.logic.formula import Always, Formula, Variable
-from common.tasks.traffic import Measures, TrafficOptions
-from common.tasks.traffic_ranges import DAY, WORKING_DAYS
-
-Floats = NDArray[np.float64]
+from common.logic.formula import Always, Atom, Formula, Variable
+from common.tasks.traffic_differences import Differences
+from deploy.report.clock import Floats, Stretch, digits_for, number, stretches
 
 NEAR = 0.05
-"""Share of a variable's whole span by which neighbouring ranges may differ to be told as one."""
-
-KINDS = (("on working days", 0), ("at weekends", WORKING_DAYS))
-"""In words, and the first such day of a week."""
+"""Share of a variable's whole span by which neighbouring bounds may differ to be told as one."""
 
 
 @dataclass(frozen=True)
-class ClockRange:
-    """A range that holds at some clock times of some days, rounded so that it says no more than was inferred.
+class Clause(ABC):
+    """What holds at some clock times of some days, rounded so that it says no more than was inferred.
 
     Args:
-        days: In words.
-        first: Reading after midnight that it begins with.
-        last: The last one, included.
-        step: Minutes between readings.
-        variable: Name.
+        stretch: When.
+        variable: Name, or both names.
         low: Lower bound.
-        high: Upper bound.
+        high: Upper bound; infinite where there is none.
         digits: Digits after the point that are worth telling.
-        positive: Whether the variable never read less than nothing, so that a lower bound of 0 or less says nothing.
     """
 
-    days: str
-    first: int
-    last: int
-    step: int
+    stretch: Stretch
     variable: str
     low: float
     high: float
     digits: int
+
+    @property
+    @abstractmethod
+    def formula(self) -> Formula:
+        """Over a trace that begins at midnight."""
+
+    @property
+    @abstractmethod
+    def words(self) -> str:
+        """A sentence without its full stop."""
+
+
+@dataclass(frozen=True)
+class ClockRange(Clause):
+    """A range (template 1).
+
+    Args:
+        positive: Whether the variable never read less than nothing, so that a lower bound of 0 or less says nothing.
+    """
+
     positive: bool
 
     @property
     def formula(self) -> Formula:
-        """Over a trace that begins at midnight."""
+        """□ (x ≤ high ∧ x ≥ low)."""
         x = Variable(self.variable)
-        return Always(self.first, self.last, (x <= self.high) & (x >= self.low))
-
-    @property
-    def clock(self) -> tuple[str, str]:
-        """From, to: `08:00`, `10:00`."""
-        return _clock(self.first * self.step), _clock((self.last + 1) * self.step)
+        return Always(self.stretch.first, self.stretch.last, (x <= self.high) & (x >= self.low))
 
     @property
     def words(self) -> str:
-        """A sentence without its full stop."""
-        start, end = self.clock
-        when = self.days if (start, end) == ("00:00", "24:00") else f"{self.days} between {start} and {end}"
-        return f"{when} the {self.variable} {self._stays()}"
-
-    def _stays(self) -> str:
+        """`… the volume stays within 5 and 10`."""
         low, high = number(self.low, self.digits), number(self.high, self.digits)
-        if self.low == self.high:
-            return f"stays at {low}"
-        return f"does not exceed {high}" if self.positive and self.low <= 0 else f"stays within {low} and {high}"
+        stays = f"stays at {low}" if self.low == self.high else f"stays within {low} and {high}"
+        open_below = self.positive and self.low <= 0 and self.low != self.high
+        return f"{self.stretch.when} the {self.variable} {f'does not exceed {high}' if open_below else stays}"
 
 
-def as_lines(sensor: Sensor, measures: Measures, options: TrafficOptions) -> list[str]:
-    """The property as a person reads it: by the clock, and how many days it holds on; raises as `by_clock` does."""
-    ranges, name = by_clock(sensor, measures.variables), sensor.series.name
-    lines = [f"{name}: what its training part obeys ({options.property} ranges, {measures.step} minutes a step)"]
-    width = max(len(str(r.formula)) for r in ranges)
-    for title, rows in groupby(ranges, lambda r: f"{r.days}, {r.variable}"):
-        lines += ["", title, *(f"  {'–'.join(r.clock)}  {r.formula!s:{width}}  {r.words}" for r in rows)]
-    return [*lines, "", *held(sensor, options)]
+@dataclass(frozen=True)
+class ClockDifference(Clause):
+    """One variable above another (template 4): x₁ − c·x₂ > low, c the ratio of their standard deviations.
+
+    Args:
+        names: Of x₁ and x₂.
+        ratio: c.
+    """
+
+    names: tuple[str, str]
+    ratio: float
+
+    @property
+    def formula(self) -> Formula:
+        """□ (x₁ − c·x₂ > low)."""
+        difference = Variable(self.names[0]) - self.ratio * Variable(self.names[1])
+        return Always(self.stretch.first, self.stretch.last, Atom(difference, ">", self.low))
+
+    @property
+    def words(self) -> str:
+        """`… the cars stay above 3.2 times the trucks less 5`."""
+        than = f"{self.ratio:g} times the {self.names[1]}"
+        more = "plus" if self.low > 0 else "less"
+        return f"{self.stretch.when} the {self.names[0]} stays above {than} {more} {number(abs(self.low), self.digits)}"
 
 
-def as_json(sensor: Sensor, measures: Measures, options: TrafficOptions) -> dict[str, Any]:
-    """The same for programs; shares that were not judged are null."""
-    later, days = held_later(sensor, options)
-    ranges = [
-        {"days": r.days, "from": r.clock[0], "to": r.clock[1], "variable": r.variable, "low": r.low, "high": r.high}
-        | {"formula": str(r.formula), "words": r.words}
-        for r in by_clock(sensor, measures.variables)
-    ]
-    return {
-        "site": sensor.series.name,
-        "property": options.property,
-        "held": None if math.isnan(sensor.held) else sensor.held,
-        "held_later": None if math.isnan(later) else later,
-        "later_days": days,
-        "ranges": ranges,
-    }
-
-
-def held(sensor: Sensor, options: TrafficOptions) -> list[str]:
-    """On how many days the property holds, as sentences without their full stops."""
-    later, days = held_later(sensor, options)
-    if not math.isnan(sensor.held):
-        lines = [f"held on {_percent(sensor.held)} of past days, each judged without its own week"]
-    elif options.property == "calibrated":
-        lines = ["not calibrated: less than two weeks of training; later days may well break it"]
-    else:
-        lines = ["all past days obey, since they made it; only tasks.traffic.property=calibrated judges how many will"]
-    return lines + ([f"of the {days} whole days after its training part, {_percent(later)} obeyed"] if days else [])
-
-
-def by_clock(sensor: Sensor, variables: tuple[str, ...]) -> list[ClockRange]:
+def by_clock(sensor: Sensor, variables: tuple[str, ...]) -> list[Clause]:
     """The sensor's property, variable by variable.
 
     Raises:
         DataError: Nothing was observed that one could be inferred from.
     """
-    low, high = (sensor.scaler.unscale(bound) for bound in (sensor.ranges.low, sensor.ranges.high))
-    if not np.isfinite(high - low).all():
+    if not sensor.known.any():
         raise DataError(f"'{sensor.series.name}' has no reading in its training part; give more of its past")
-    found: list[ClockRange] = []
+    if isinstance(sensor.ranges, Differences):
+        return list(_differences(sensor, sensor.ranges, variables))
+    low, high = (sensor.scaler.unscale(bound) for bound in (sensor.ranges.low, sensor.ranges.high))
+    found: list[Clause] = []
     for d, variable in enumerate(variables):
         positive = bool((sensor.series.values[:, d] >= 0).all())
-        found += _of_variable(low[:, d], high[:, d], variable, positive)
+        found += _ranges(np.stack([low[:, d], high[:, d]]), variable, positive, sensor.step)
     return found
 
 
-def number(value: float, digits: int) -> str:
-    """`1,904`; never a zero with a sign."""
-    return f"{round(value, digits) + 0.0:,.{digits}f}"
-
-
-def digits_for(span: float) -> int:
-    """Digits after the point that tell a thousandth of the span."""
-    return max(0, 2 - math.floor(math.log10(span))) if span > 0 else 2
-
-
-def _of_variable(low: Floats, high: Floats, variable: str, positive: bool) -> Iterator[ClockRange]:
-    """Over the W readings of a week."""
-    day, span = len(low) // 7, float(high.max() - low.min())
+def _ranges(table: Floats, variable: str, positive: bool, step: int) -> Iterator[Clause]:
+    """Of one variable, from its lower and upper bounds by the row of the week, 2 × W."""
+    span = float(table.max() - table.min())
     digits = digits_for(span)
-    bounds = np.stack([np.floor(low * 10**digits), np.ceil(high * 10**digits)]) / 10**digits
-    tables = [(days, bounds[:, first * day : (first + 1) * day]) for days, first in KINDS]
-    if np.array_equal(tables[0][1], tables[1][1]):
-        tables = [("every day", tables[0][1])]
-    for days, table in tables:
-        for first, last in _alike(table, NEAR * span):
-            a, b = float(table[0, first : last + 1].min()), float(table[1, first : last + 1].max())
-            yield ClockRange(days, first, last, DAY // day, variable, a, b, digits, positive)
+    bounds = np.stack([np.floor(table[0] * 10**digits), np.ceil(table[1] * 10**digits)]) / 10**digits
+    for stretch, (low, high) in stretches(bounds, step, NEAR * span):
+        yield ClockRange(stretch, variable, float(low.min()), float(high.max()), digits, positive)
 
 
-def _alike(table: Floats, tolerance: float) -> Iterator[tuple[int, int]]:
-    """Runs, first and last, in which no bound differs from another by more than the tolerance; table 2 × readings."""
-    first = 0
-    for k in range(1, table.shape[1] + 1):
-        whole = table[:, first : k + 1]
-        if k == table.shape[1] or np.ptp(whole, axis=1).max() > tolerance:
-            yield first, k - 1
-            first = k
-
-
-def _clock(minutes: int) -> str:
-    return f"{minutes // 60:02d}:{minutes % 60:02d}"
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.0f} %"
+def _differences(sensor: Sensor, found: Differences, variables: tuple[str, ...]) -> Iterator[Clause]:
+    """In the units of x₁; the bound makes up for c being rounded."""
+    (first, second), scaler = found.pair, sensor.scaler
+    exact = scaler.std[first] / scaler.std[second]
+    ratio = float(f"{exact:.3g}")
+    bound = found.low[:, 0] * scaler.std[first] + scaler.mean[first] - exact * scaler.mean[second]
+    bound = bound - abs(ratio - exact) * float(np.abs(sensor.series.values[:, second]).max())
+    digits = digits_for(float(np.ptp(sensor.series.values[:, first])))
+    rounded = np.floor(bound * 10**digits) / 10**digits
+    names = variables[first], variables[second]
+    for stretch, (low,) in stretches(rounded[None], sensor.step, NEAR * float(np.ptp(bound))):
+        yield ClockDifference(stretch, " over ".join(names), float(low.min()), np.inf, digits, names, ratio)

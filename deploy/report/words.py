@@ -1,4 +1,4 @@
-"""Sizes, times and privacy statements as people read them."""
+"""Sizes, times, costs and privacy statements as people read them."""
 
 from server.events import Privacy
 
@@ -26,14 +26,45 @@ def duration(seconds: float) -> str:
     return f"{minutes // 60} h {minutes % 60:02d} min"
 
 
-def privacy(statement: Privacy) -> str:
-    """The privacy statement as one sentence or two."""
-    if statement.epsilon_spent_max is None:
+def privacy(statement: Privacy) -> tuple[str, dict[str, tuple[str, ...]]]:
+    """The privacy statement: in plain words, and where something is promised its exact terms by heading."""
+    if statement.epsilon is None or statement.epsilon_spent_max is None:
         claim = "No differential privacy: what clients send is exact, and may say something about their data."
-    else:
-        delta = "" if statement.delta is None else f", δ = {statement.delta:g}"
-        claim = f"ε ≤ {statement.epsilon_spent_max:.3g}{delta} per {statement.unit}, by {statement.mechanism}."
-    return f"{claim} Not covered: {', '.join(statement.uncovered)}." if statement.uncovered else claim
+        return (f"{claim} Not covered: {', '.join(statement.uncovered)}." if statement.uncovered else claim), {}
+    delta = "" if statement.delta is None else f", δ = {statement.delta:g}"
+    promise = f"Each client's own ledger stops at ε = {statement.epsilon:g}{delta} for this run, whatever is asked"
+    exact = (f"unit {statement.unit}", statement.neighbours, statement.mechanism, f"counted in {counted(statement.account)}")
+    spent = f"at most ε = {statement.epsilon_spent_max:.3g}{delta} by any client: a number to plan with, not the guarantee"
+    return (
+        f"{_HIDDEN} {_BY_UNIT[statement.unit]} {promise}: {strength(statement.epsilon)}.",
+        {"spent": (spent,), "terms": exact, "not covered": tuple(statement.uncovered)},
+    )
+
+
+def strength(epsilon: float) -> str:
+    """What to think of an ε, by the tiers of Ponomareva et al. 2023, §5.2: up to 1, up to 10, more."""
+    if epsilon <= 1:
+        return "a strong promise (ε up to 1)"
+    return "a reasonable promise (ε up to 10)" if epsilon <= 10 else "a weak promise (ε above 10)"
+
+
+def counted(account: str) -> str:
+    """What an account counts in: `zCDP (ρ)`."""
+    order = account.partition("-")[2]
+    return {"zcdp": "zCDP (ρ)", "pure": "pure differential privacy (ε)"}.get(account, f"Rényi divergence of order {order}")
+
+
+def cost(account: str, value: float) -> str:
+    """A cost in the account's unit: `ρ 0.0155`."""
+    return f"{ {'zcdp': 'ρ', 'pure': 'ε'}.get(account, 'RDP') } {value:.3g}"
+
+
+_HIDDEN = "Noise covers all that a client sends in training; the client adds it before anything leaves."
+_BY_UNIT = {
+    "client": "From what it sent, anybody, the server included, can tell its data from any other data only as well as ε allows.",
+    "record": "From what it sent, anybody, the server included, can tell whether any one record was in its data only as well as ε "
+    "allows.",
+}
 
 
 def first_line(reason: str, longest: int = 160) -> str:

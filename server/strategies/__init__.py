@@ -4,6 +4,7 @@ from typing import Any, assert_never
 
 from common.algorithms import (
     IFCA,
+    PFGNN,
     Algorithm,
     Ditto,
     FedAdagrad,
@@ -24,6 +25,7 @@ from server.strategies.fedopt import FedOptStrategy
 from server.strategies.fedrule import FedRuleStrategy
 from server.strategies.fedstl import FedSTLStrategy
 from server.strategies.personal import SharedMeanStrategy
+from server.strategies.pfgnn import PFGNNStrategy
 from server.strategies.round import RoundStrategy
 
 
@@ -50,5 +52,7 @@ def build_strategy(algorithm: Algorithm, **parts: Any) -> RoundStrategy:
             return ClusteredStrategy(algorithm, **parts)
         case FedSTL():
             return FedSTLStrategy(algorithm, **parts)
+        case PFGNN():
+            return PFGNNStrategy(algorithm, **parts)
         case _:
             assert_never(algorithm)

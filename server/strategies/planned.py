@@ -1,7 +1,7 @@
 """A planner around any strategy: it decides what a round may spend, the strategy inside does the rest (algorithms.md §4.7)."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord
@@ -10,29 +10,31 @@ from flwr.serverapp.strategy import Strategy
 
 from common.algorithms.planners import BGTplanner
 from common.arrays import Array, Arrays, norm, sub
-from common.config import RunConfig, Task
+from common.config import RunConfig
 from common.errors import BudgetSpentError, RunError
-from common.privacy.accounts import build_account
 from server.evaluation import Evaluation
 from server.planning import build_planner
 from server.planning.context import singular_values
 from server.planning.memory import State, from_groups, to_groups
 from server.planning.planner import Budget, Decision, Planner, Stop
-from server.planning.reward import improvement
+from server.planning.reward import REWARDS, improvement
+from server.planning.spending import Waiting, charge, left_of
 from server.state import RunState, Trained
 from server.strategies.round import RoundStrategy
 
-REWARDS: dict[Task, tuple[str, bool]] = {
-    "rules": ("loss", False),
-    "sessions": ("loss", False),
-    "traffic": ("mse", False),
-    "ratings": ("rmse", False),
-    "markets": ("ndcg20", True),
-}
-"""The metric that a round is judged by, and whether it rises as the model gets better."""
-
 SEEN = "planner_seen"
 """What the planner last saw, beside its own groups: `metric`, and the singular values of the last update, `context`."""
+
+
+@dataclass(frozen=True)
+class _Waiting:
+    """A round whose gain is not known yet."""
+
+    decision: Decision
+    start: Arrays
+    """The model that it began with."""
+    spent: dict[str, float]
+    """Client -> what it was asked to spend."""
 
 
 class PlannedStrategy(Strategy):
@@ -57,7 +59,7 @@ class PlannedStrategy(Strategy):
         self.inner = build(on_trained=self._trained, on_evaluated=self._evaluated)
         self._budget = budget
         self._on_trained, self._on_evaluated, self._on_observed = on_trained, on_evaluated, on_observed
-        self._waiting: tuple[Decision, Arrays] | None = None
+        self._waiting: Waiting | None = None
 
     @property
     def config(self) -> RunConfig:
@@ -81,19 +83,20 @@ class PlannedStrategy(Strategy):
         Raises:
             BudgetSpentError: Nobody can, or the planner sees no use in another round.
         """
-        able = self.inner.enrolment.gather(grid, self.config.federation.min_replies)
-        noisy = self.config.privacy.unit != "none"
-        remaining = {name: client.budget if noisy else np.inf for name, client in able.items()}
+        needed, roster, total = self.config.federation.min_replies, self.inner.enrolment.roster, self._budget.total
+        able = self.inner.enrolment.gather(grid, needed)
+        remaining = {name: left_of(client, roster, total) for name, client in able.items()}
         number = self.state.round + 1
         rng = np.random.default_rng([self.config.seed, number])
         decision = self._planner(len(able)).decide(self._memory(), self._seen()["context"], remaining, rng)
         if isinstance(decision, Stop):
             raise BudgetSpentError(decision.reason)
-        self._waiting = decision, self.state.model
+        if len(decision.active) < needed:
+            raise BudgetSpentError(f"{len(decision.active)} clients can pay another round, {needed} are needed")
         self.inner.cost, self.inner.clip = decision.cost / self.inner.releases, decision.clip
         messages = list(self.inner.configure_train(server_round, arrays, config, grid))
-        for message in messages:
-            self.inner.enrolment.roster.charge(message.metadata.dst_node_id, decision.cost)
+        asked = [message.metadata.dst_node_id for message in messages]
+        self._waiting = charge(roster, decision, asked, total, self.state.model)
         return messages
 
     def aggregate_train(
@@ -136,7 +139,7 @@ class PlannedStrategy(Strategy):
         return self.config.planner.context if isinstance(self.config.planner, BGTplanner) else 0
 
     def _trained(self, trained: Trained) -> None:
-        numbers = self._waiting[0].numbers() if self._waiting else {}
+        numbers = self._waiting.numbers() if self._waiting else {}
         self._on_trained(replace(trained, server={**trained.server, **numbers}))
 
     def _evaluated(self, number: int, evaluation: Evaluation) -> None:
@@ -145,13 +148,13 @@ class PlannedStrategy(Strategy):
         if waiting is None:
             self._on_evaluated(number, evaluation)
             return
-        decision, start = waiting
-        update = sub({name: start[name] for name in self.state.model}, self.state.model)
+        update = sub({name: waiting.start[name] for name in self.state.model}, self.state.model)
         length = norm(update) / self.config.privacy.clip
         reward, seen = self._gain(evaluation.metrics, length)
         self._on_evaluated(number, replace(evaluation, notes={"reward": reward}))
 
-        after = self._planner(len(decision.active)).observe(self._memory(), decision, reward, update_norm=length)
+        planner = self._planner(len(waiting.decision.active))
+        after = planner.observe(self._memory(), waiting.decision, reward, waiting.spent, length)
         seen["context"] = singular_values(_widest(update), self._values)
         self.state = replace(self.state, plan={**to_groups(after), SEEN: seen})
         self._on_observed(self.state)
@@ -173,16 +176,6 @@ class PlannedStrategy(Strategy):
         now = length if by_norm else metrics[metric]
         before = self._seen().get("metric", np.array(now))
         return improvement(float(before), now, rises and not by_norm), {"metric": np.array(now)}
-
-
-def budget_of(config: RunConfig) -> Budget:
-    """B of a fresh client and T_max; nothing is counted where there is no noise."""
-    options = config.privacy
-    if options.unit == "none":
-        return Budget(np.inf, config.rounds, 1)
-    total = build_account(options).total(options.epsilon, options.delta)
-    by_square = options.unit == "record" or options.mechanism == "gaussian"
-    return Budget(total, config.rounds, 1, 2 if by_square else 1)
 
 
 def _widest(update: Arrays) -> Array:

@@ -8,6 +8,7 @@ import pytest
 from safetensors.numpy import load
 
 from client.policy import Policy
+from client.privacy.guard import in_memory
 from client.session import MODEL, Session
 from client.state import DiskStore, MemoryStore, Store
 from client.tasks.rules import RulesLearner
@@ -29,7 +30,7 @@ def learner(config: RunConfig, catalogue: Catalogue) -> RulesLearner:
 
 
 def session(store: Store | None = None, policy: Policy | None = None) -> Session:
-    return Session("ann", learner, store or MemoryStore(), policy or Policy())
+    return Session("ann", learner, store or MemoryStore(), in_memory(policy or Policy()))
 
 
 def rounds(client: Session, enrolment: str, first: int, last: int, previous: TrainReply | None = None) -> TrainReply:
@@ -104,7 +105,7 @@ def test_the_policy_speaks_before_any_data_are_read() -> None:
     def never(config: RunConfig, catalogue: Catalogue) -> RulesLearner:
         raise AssertionError("the data were read")
 
-    client = Session("ann", never, MemoryStore(), Policy(methods=("fedavg",)))
+    client = Session("ann", never, MemoryStore(), in_memory(Policy(methods=("fedavg",))))
     with pytest.raises(RefusedError, match="method 'fedrule' is not allowed"):
         client.enrol(INVITATION)
 
@@ -121,7 +122,7 @@ def test_data_that_do_not_fit_are_a_refusal_without_their_names() -> None:
         raise DataError("Grandma's lamp is unknown", "/home/ann/homes.csv", 3)
 
     with pytest.raises(RefusedError) as caught:
-        Session("ann", broken, MemoryStore(), Policy()).enrol(INVITATION)
+        Session("ann", broken, MemoryStore(), in_memory(Policy())).enrol(INVITATION)
     assert str(caught.value) == "its data cannot be used in this run; the client's own log says why"
 
 

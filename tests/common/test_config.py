@@ -6,8 +6,11 @@ from common.algorithms import METHODS, AlgorithmOptions
 from common.config import Federation, RunConfig, Scalar, flatten, from_json, known_keys, overrides, parse, to_json
 from common.errors import ConfigError
 
+PLANNERS = ("bgtplanner", "uniform", "adpml", "adap", "fedsgd")
+TASK_OF = {"fedstl": "traffic", "pfgnn": "markets"}
+NOISE: dict[str, dict[str, Scalar]] = dict.fromkeys(PLANNERS[:4], {"privacy.unit": "client"})
 BARE: dict[str, dict[str, Scalar]] = {
-    method: {"method": method, "task": "traffic" if method == "fedstl" else "rules"} for method in METHODS
+    method: {"method": method, "task": TASK_OF.get(method, "rules")} | NOISE.get(method, {}) for method in METHODS
 }
 """A method alone, with a task it can train on."""
 
@@ -176,7 +179,7 @@ def test_a_value_that_is_no_scalar_ends_as_a_config_error(assignment: str) -> No
         parse(overrides([assignment]))
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", [method for method in METHODS if method not in PLANNERS])
 def test_a_configuration_survives_flattening_and_travelling(method: str) -> None:
     config = parse({**BARE[method], f"algorithm.{method}.lr": 0.123, "run-id": "π"})
     flat = flatten(config)
@@ -184,6 +187,29 @@ def test_a_configuration_survives_flattening_and_travelling(method: str) -> None
     assert flat[f"algorithm.{method}.lr"] == 0.123
     assert {key.split(".")[1] for key in flat if key.startswith("algorithm.")} == {method}, "others are left out"
     assert all(isinstance(value, (bool, int, float, str)) for value in flat.values()), "as Flower's run config wants"
+
+
+@pytest.mark.parametrize("method", PLANNERS)
+def test_a_planner_brings_the_method_inside(method: str) -> None:
+    own = {f"algorithm.{method}.inner": "fedga", f"algorithm.{method}.patience": 3, "algorithm.fedga.lr": 0.5}
+    config = parse({**BARE[method], **own})
+    assert from_json(to_json(config)) == config
+    assert (config.planner.name, config.chosen.name, config.chosen.rate("x")) == (method, "fedga", 0.5)
+    assert config.planned
+    sections = {key.split(".")[1] for key in flatten(config) if key.startswith("algorithm.")}
+    assert sections == {method, "fedga"}
+    assert "algorithm.fedavg is set" in refusal({**BARE[method], **own, "algorithm.fedavg.lr": 0.5})
+
+
+def test_noise_and_methods_must_fit() -> None:
+    assert "say privacy.unit=client, or record" in refusal({"method": "bgtplanner"})
+    assert "fedsgd adds no noise" in refusal({"method": "fedsgd", "privacy.unit": "client"})
+    noisy = {"method": "bgtplanner", "privacy.unit": "client"}
+    assert "leave evaluate-every at 1" in refusal({**noisy, "evaluate-every": 2})
+    assert "by home" in refusal({"method": "fedavg", "task": "sessions", "privacy.unit": "record"})
+    assert "DP-SGD adds Gaussian noise" in refusal({"privacy.unit": "record", "privacy.mechanism": "laplace"})
+    plain, even = parse({}), parse({"privacy.unit": "client"})
+    assert (plain.planned, even.planned, even.planner.name) == (False, True, "uniform")
 
 
 def test_equal_configurations_are_equal_texts() -> None:
@@ -200,5 +226,5 @@ def test_every_known_key_of_a_method_can_be_set_to_its_default(method: str) -> N
 
 def test_methods_are_the_closed_union() -> None:
     averaging = ("fedavg", "fedprox", "fedadam", "fedyogi", "fedadagrad", "fedrule", "fedga")
-    assert (*averaging, "fedrep", "ditto", "local", "ifca", "fedstl") == METHODS
+    assert (*averaging, "fedrep", "ditto", "local", "ifca", "fedstl", *PLANNERS) == METHODS[: 12 + len(PLANNERS)]
     assert all(getattr(AlgorithmOptions(), method).name == method for method in METHODS)

@@ -11,6 +11,7 @@ import pytest
 from client.app import failure
 from client.data.rules.homes import Dataset, Device, Home, as_edges
 from client.policy import Policy
+from client.privacy.guard import in_memory
 from client.session import Session
 from client.state import DiskStore, MemoryStore, Store
 from client.tasks.rules import RulesLearner
@@ -45,7 +46,7 @@ def session(name: str, homes: tuple[Home, ...], store: Store, policy: Policy | N
     def learner(config: RunConfig, catalogue: Catalogue) -> RulesLearner:
         return RulesLearner(config, catalogue, homes)
 
-    return Session(name, learner, store, policy or Policy(allow_counts=True))
+    return Session(name, learner, store, in_memory(policy or Policy(allow_counts=True)))
 
 
 def sessions(stores: list[Store]) -> dict[int, Session]:

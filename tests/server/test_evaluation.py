@@ -20,6 +20,16 @@ def test_means_are_weighted_by_the_records_they_are_means_of() -> None:
     assert (list(evaluation.clients), evaluation.clients["bob"]) == (["ann", "bob"], {"loss": 0.6})
 
 
+def test_root_mean_squares_pool_as_their_squares_whatever_stands_before_them() -> None:
+    """√((1·.3² + 3·.1²)/4) = √.03; a mean of squares is a plain mean."""
+    names = ("rmse", "rmse_local_mean", "global_rmse")
+    replies = {
+        "ann": reply(1, **dict.fromkeys(names, 0.3), mse=0.09),
+        "bob": reply(3, **dict.fromkeys(names, 0.1), mse=0.01),
+    }
+    assert summarise(replies).metrics == pytest.approx(dict.fromkeys(names, math.sqrt(0.03)) | {"mse": 0.03})
+
+
 @pytest.mark.parametrize(
     ("value", "weight"), [(math.nan, 5), (math.inf, 5), (0.1, 0), (0.1, -1), (0.1, math.nan), (0.1, math.inf)]
 )

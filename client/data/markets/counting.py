@@ -62,5 +62,5 @@ def _pairs(kept: Pairs, shares: NDArray[np.float64], items: int) -> tuple[Pairs,
         keys.append(kept[same, 1] * items + kept[same + apart, 1])
         values.append(shares[same])
     distinct, place = np.unique(np.concatenate(keys), return_inverse=True)
-    sums = np.bincount(place, np.concatenate(values), len(distinct))
+    sums: NDArray[np.float64] = np.bincount(place, np.concatenate(values), len(distinct)).astype(np.float64)
     return np.stack([distinct // items, distinct % items], axis=1).astype(np.int64), sums

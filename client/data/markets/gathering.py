@@ -36,7 +36,7 @@ def to_dataset(
         market, own = _numbered(name, records, place, path)
         numbered.append(market)
         notes += own
-    return Dataset(tuple(numbered), goods, (*notes, *_alone(numbered)))
+    return Dataset(tuple(numbered), goods, (*notes, *_rated(numbered), *_alone(numbered)))
 
 
 def _catalogue(markets: Mapping[str, Records], described: Sequence[Product]) -> Goods:
@@ -88,8 +88,13 @@ def _notes(market: Market, pairs: Named, linked: Pairs, strange: int, known: Pai
         yield f"{repeated} ratings of the same item by the same user count once"
     if market.listed and len(market.ratings):
         yield "ratings are not used, since there are lists of items that go together"
-    elif len(market.ratings):
-        yield "no lists of items that go together: an edge is a pair rated by the same users (tasks.markets.co-rating)"
+
+
+def _rated(markets: Sequence[Market]) -> Iterator[str]:
+    """What an edge is where nobody lists any."""
+    names = [market.name for market in markets if not market.listed]
+    if names:
+        yield f"no lists of items that go together in {', '.join(names)}: an edge is a pair rated by the same users"
 
 
 def _alone(markets: Sequence[Market]) -> Iterator[str]:

@@ -1,8 +1,5 @@
 """The ratings task on a client: both objectives, arrival, metrics and lines, several people, and nobody's ratings."""
 
-from collections.abc import Callable
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
@@ -20,7 +17,7 @@ from common.models import parameters, tensors
 from common.tasks.ratings_demo import demo_products
 from common.tasks.ratings_metrics import rating_metrics
 from common.wire.messages import TrainRequest
-from tests.shared_data import folder_of
+from tests.raters import folder_of
 
 PRODUCTS = demo_products()
 ANN, BOB, CYD = demo_raters(0, 3, seed=0)

@@ -19,7 +19,7 @@ ANN = Rated(np.array([4, 1, 2]), np.array([1.0, 0.2, 0.6]))
 def test_the_own_mean_is_drawn_to_the_prior() -> None:
     """(1 + .2 + .6 + 3·.7)/6."""
     assert own_mean(ANN, OPTIONS) == pytest.approx(0.65)
-    assert own_mean(NOTHING, OPTIONS) == 0.7
+    assert own_mean(NOTHING, OPTIONS) == pytest.approx(0.7)
 
 
 def test_a_report_by_hand() -> None:

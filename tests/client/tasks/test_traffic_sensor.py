@@ -36,7 +36,9 @@ def test_a_reading_s_slot_is_its_time_of_the_week_by_the_sensors_clock() -> None
     assert one.slots[:3].tolist() == [53, 54, 55]
     assert (one.week, one.slots[2 * 168]) == (168, 53)
     daily = Series("day", np.datetime64("2024-01-06T00:00", "m"), np.arange(40.0)[:, None], np.ones((40, 1), bool))
-    weekly = prepare(daily, Measures(variables=("v",), step=1440), TrafficOptions(history=7, horizon=1), residual=True)
+    weekly = prepare(
+        daily, Measures(variables=("v",), step_seconds=86400), TrafficOptions(history=7, horizon=1), residual=True
+    )
     assert (weekly.week, weekly.slots[:3].tolist()) == (7, [5, 6, 0])
 
 

@@ -115,7 +115,9 @@ def test_without_any_pull_a_market_trains_alone() -> None:
     begin, market, source = start(plus=False), ring(), torch.Generator().manual_seed(3)
     ours = run(begin, optimizer="adam", lr=0.02, lambda_w=0.0, plus=False, divergence=0.0, start_variance=0.2).params
     p = {n: t[0].clone().requires_grad_() for n, t in begin.items()}
-    turns = [torch.optim.Adam([p[n] for n in names], lr=0.02) for names in (["theta"], ["phi.mean", "phi.log_variance"])]
+    turns = [
+        torch.optim.Adam([p[n] for n in names], lr=0.02) for names in (["theta"], ["phi.mean", "phi.log_variance"])
+    ]
     for _ in range(5):
         (u, v, w), epsilon = market.triples(source).T, torch.randn(N, K, generator=source)
         for optimizer in turns:

@@ -94,6 +94,6 @@ def test_the_seed_draws_the_paper_s_model_at_the_width_asked_for(std: float) -> 
     assert first["items"].std() == pytest.approx(std, rel=0.02)
     assert all((a == again[name]).all() for name, a in first.items())
     assert (first["items"] != other["items"]).any()
-    assert {name: a.shape for name, a in parameters(build_model(parse({**flat, "model": "default"}), many)).items()} == {
-        "scores": (4000,)
-    }
+    assert {
+        name: a.shape for name, a in parameters(build_model(parse({**flat, "model": "default"}), many)).items()
+    } == {"scores": (4000,)}

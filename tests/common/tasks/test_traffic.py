@@ -4,15 +4,15 @@ import pytest
 from pydantic import ValidationError
 
 from common.errors import ConfigError, DataError
-from common.tasks.traffic import Measures
+from common.tasks.traffic import Measures, TrafficOptions, compared, duration
 from tests.sensors import road_config
 
-SIX = Measures(variables=("vehicles", "occupancy"), step=15)
+SIX = Measures(variables=("vehicles", "occupancy"), step_seconds=900)
 
 
 def test_measures_travel_as_json() -> None:
     assert Measures.from_json(SIX.to_json()) == SIX
-    assert Measures(variables=("volume",)).step == 60
+    assert Measures(variables=("volume",)).step_seconds == 3600
 
 
 @pytest.mark.parametrize("variables", [[], [""], ["volume", ""], ["volume", "volume"]])
@@ -21,10 +21,44 @@ def test_variables_are_named_and_each_once(variables: list[str]) -> None:
         Measures(variables=tuple(variables))
 
 
-@pytest.mark.parametrize("step", [0, -60, 7, 50, 2880])
-def test_a_step_divides_a_day(step: int) -> None:
-    with pytest.raises(ValidationError, match=f"a step of {step} minutes does not divide a day"):
-        Measures(variables=("volume",), step=step)
+@pytest.mark.parametrize(
+    ("step", "told"),
+    [(0, "0 minutes"), (-60, "-1 minutes"), (7, "7 seconds"), (3000, "50 minutes"), (2 * 86400, "2880 minutes")],
+)
+def test_a_step_divides_a_day(step: int, told: str) -> None:
+    with pytest.raises(ValidationError, match=f"a step of {told} does not divide a day"):
+        Measures(variables=("volume",), step_seconds=step)
+
+
+def test_a_step_in_minutes_of_earlier_releases_is_read() -> None:
+    """As 0.1 wrote it."""
+    assert Measures.from_json('{\n"step": 15,\n"variables": ["vehicles", "occupancy"]\n}') == SIX
+    with pytest.raises(DataError, match="not a catalogue of variables"):
+        Measures.from_json('{"step": 15, "step_seconds": 900, "variables": ["v"]}')
+    with pytest.raises(DataError, match="a step of 7 minutes does not divide a day"):
+        Measures.from_json('{"step": 7, "variables": ["v"]}')
+
+
+@pytest.mark.parametrize(
+    ("seconds", "told"), [(1, "1 second"), (60, "1 minute"), (90, "90 seconds"), (3600, "60 minutes")]
+)
+def test_durations_in_words(seconds: int, told: str) -> None:
+    assert duration(seconds) == told
+
+
+@pytest.mark.parametrize(
+    ("pair", "places"), [("", (0, 1)), ("occupancy,vehicles", (1, 0)), (" vehicles , occupancy", (0, 1))]
+)
+def test_which_variables_are_compared(pair: str, places: tuple[int, int]) -> None:
+    assert compared(TrafficOptions(property="difference", pair=pair), SIX) == places
+
+
+@pytest.mark.parametrize("pair", ["vehicles", "vehicles,vehicles", "vehicles,speed", "a,b", "vehicles,occupancy,speed"])
+def test_a_pair_names_two_of_the_variables(pair: str) -> None:
+    with pytest.raises(ConfigError, match="name two of vehicles, occupancy"):
+        compared(TrafficOptions(property="difference", pair=pair), SIX)
+    with pytest.raises(ConfigError, match="name two of volume"):
+        compared(TrafficOptions(property="difference"), Measures(variables=("volume",)))
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"variables": "volume"}', '{"variables": ["v"], "steps": 60}'])

@@ -2,12 +2,13 @@
 
 from pathlib import Path
 
-from client.data.parts import fingerprint, read_part
+from client.data.parts import fingerprint, located, read_part
 from client.policy import Policy
+from client.privacy.guard import in_memory
 from client.session import Session
 from client.state import DiskStore
 from client.tasks import build_learner
-from common.arrays import Arrays
+from common.arrays import Array, Arrays
 from common.config import RunConfig, parse, to_json
 from common.models import build_model, parameters
 from common.tasks.traffic import Measures
@@ -20,20 +21,21 @@ def configured(method: str, run: str) -> RunConfig:
     return parse({"method": method, "task": "traffic", "run-id": run, "model": "paper", "tasks.traffic.hidden": 3})
 
 
-def take_part(root: Path, table: Path, method: str, run: str) -> Arrays:
+def take_part(root: Path, table: Path, method: str, run: str, name: str = "node", **statics: Array) -> Arrays:
     """One round and the end of a run on a client with that table; the model the client then has for itself."""
     config = configured(method, run)
 
-    store = DiskStore(root / "node" / fingerprint(str(table), (0, 1), 0)[:16])
+    store = DiskStore(root / name / fingerprint(str(table), (0, 1), 0)[:16])
+    store.describe({"data": located(str(table)), "part": [0, 1], "seed": 0})
     session = Session(
-        "node",
+        name,
         lambda of, names: build_learner(of, read_part(of.task, str(table), (0, 1), 0, names)),
         store,
-        Policy(),
+        in_memory(Policy()),
     )
     enrolment = session.enrol(EnrolRequest(run, to_json(config), HOURLY.to_json())).enrolment
     model = parameters(build_model(config, HOURLY))
     session.train(TrainRequest(1, enrolment, model))
-    session.evaluate(EvaluateRequest(1, enrolment, model, "test", final=True))
+    session.evaluate(EvaluateRequest(1, enrolment, model, "test", statics, final=True))
     head = {n: t.numpy() for n, t in store.load(run).groups.get("head.after", {}).items()}
     return {**model, **head}

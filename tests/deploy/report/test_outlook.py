@@ -27,7 +27,7 @@ def outlook(fault: str = "", variables: tuple[str, ...] = ("volume",)) -> Outloo
 
     times = np.array(["2024-01-22T00:00", "2024-01-22T01:00"], "datetime64[m]")
     tables = column(90, 150), column(90, 120), column(-10, 20), column(1_100, 120), column(80, 100)
-    return Outlook("r1", sensor, variables, TrafficOptions(), Forecast(fault, times, *tables))
+    return Outlook("r1", variables, TrafficOptions(), Forecast(sensor, fault, times, *tables))
 
 
 def test_the_table_stars_what_was_corrected() -> None:

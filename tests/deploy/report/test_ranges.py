@@ -8,7 +8,9 @@ from client.tasks.traffic_sensor import Sensor, prepare
 from common.errors import DataError
 from common.logic.parse import parse
 from common.tasks.traffic import Measures, TrafficOptions
-from deploy.report.ranges import as_json, as_lines, by_clock, digits_for, number
+from deploy.report.clock import digits_for, number
+from deploy.report.obeyed import as_json, as_lines
+from deploy.report.ranges import by_clock
 
 START = np.datetime64("2024-01-01T00:00", "m")
 """A Monday."""
@@ -18,7 +20,7 @@ def sensor(values: np.ndarray, options: TrafficOptions, step: int = 60) -> Senso
     table = values.reshape(len(values), -1).astype(np.float64)
     variables = tuple(f"x{d}" for d in range(table.shape[1]))
     one = Series("a", START, table, np.ones(table.shape, bool))
-    return prepare(one, Measures(variables=variables, step=step), options, residual=True)
+    return prepare(one, Measures(variables=variables, step_seconds=60 * step), options, residual=True)
 
 
 def two_levels(step: int = 60) -> np.ndarray:
@@ -50,7 +52,7 @@ def test_alike_hours_are_told_as_one_whatever_the_step(step: int) -> None:
 
 def test_the_paper_s_ranges_are_of_every_day() -> None:
     found = by_clock(sensor(two_levels(), TrafficOptions(property="paper")), ("volume",))
-    assert {r.days for r in found} == {"every day"}
+    assert {r.stretch.days for r in found} == {"every day"}
     assert found[1].words == "every day between 08:00 and 10:00 the volume stays within 50 and 1,010"
 
 
@@ -61,12 +63,17 @@ def test_what_is_told_says_no_more_than_what_was_inferred() -> None:
     told = by_clock(one, ("x0", "x1"))
     assert {r.variable for r in told} == {"x0", "x1"}
     for r in told:
-        d, days = int(r.variable[1]), slice(0, 24) if r.days == "on working days" else slice(5 * 24, 6 * 24)
-        assert (r.low <= low[days, d][r.first : r.last + 1]).all()
-        assert (r.high >= high[days, d][r.first : r.last + 1]).all()
-        assert r.low >= low[days, d][r.first : r.last + 1].min() - 0.01
+        d, days = int(r.variable[1]), slice(0, 24) if r.stretch.days == "on working days" else slice(5 * 24, 6 * 24)
+        assert (r.low <= low[days, d][r.stretch.first : r.stretch.last + 1]).all()
+        assert (r.high >= high[days, d][r.stretch.first : r.stretch.last + 1]).all()
+        assert r.low >= low[days, d][r.stretch.first : r.stretch.last + 1].min() - 0.01
     for days_ in ("on working days", "at weekends"):
-        hours = [h for r in told if (r.days, r.variable) == (days_, "x1") for h in range(r.first, r.last + 1)]
+        hours = [
+            h
+            for r in told
+            if (r.stretch.days, r.variable) == (days_, "x1")
+            for h in range(r.stretch.first, r.stretch.last + 1)
+        ]
         assert hours == list(range(24))
 
 

@@ -127,6 +127,51 @@ def test_clients_with_different_budgets_have_prices_of_their_own() -> None:
     assert spared.weights[1] / spared.weights[0] < bob / ann, "bob was left out and is charged nothing"
 
 
+def test_the_first_weighing_is_equations_4_to_13_by_hand() -> None:
+    """Two arms, T₀ = 2, no context: four rounds of stage 1a, two of 1b, then a dense solve of everything."""
+    options = BGTplanner(arms=2, t0=2, context=0, omega=0.3, length_scale=1.0, sigma=0.5)
+    p, rewards = BanditPlanner(options, Budget(10.0, 20, 1)), [0.5, -0.1, 0.3, 0.2, -0.4, 0.1]
+    state, nothing = p.start(), np.zeros(0)
+    for t, reward in enumerate(rewards):
+        decision = p.decide(state, nothing, {"a": 10.0}, np.random.default_rng(t))
+        assert isinstance(decision, Decision)
+        state = p.observe(state, decision, reward)
+    decision = p.decide(state, nothing, {"a": 7.0}, np.random.default_rng(0))
+    assert isinstance(decision, Decision)
+
+    arms, r = state.history.arms.astype(float), np.array(rewards) / 0.5
+
+    def predict(seen: int, arm: float, now: int) -> float:
+        rounds = np.arange(1, seen + 1)
+        decay = 0.7 ** (np.abs(np.subtract.outer(rounds, rounds)) / 2)
+        gram = np.exp(-(np.subtract.outer(arms[:seen], arms[:seen]) ** 2) / 2) * decay
+        cross = np.exp(-((arms[:seen] - arm) ** 2) / 2) * 0.7 ** ((now - rounds) / 2)
+        return float(cross @ np.linalg.inv(gram + 0.25 * np.eye(seen)) @ r[:seen])
+
+    first = np.array([[predict(4, a, t) for a in (0, 1)] for t in (5, 6)])
+    missed = [r[t] - predict(4, arms[t], t + 1) for t in (4, 5)]
+    m = math.sqrt(2 / 2 * float(np.square(missed).sum()) + 4 * math.log(20) / 2)
+    z = first.max(axis=1).mean() + m  # 1 + 2M shares are allowed, and the dearest arm costs 1.25
+    mean = np.array([predict(6, a, 7) for a in (0, 1)])
+    value = mean + z / 2 * (7.0 / 14 / 0.5 - np.array([1.0, 1.25]))
+    other = 1 / (2 + 2 * math.sqrt(2 * 20 / math.log(20)) * abs(value[0] - value[1]))
+    assert decision.dual.bound == pytest.approx(z)
+    assert decision.mean == pytest.approx(mean)
+    assert decision.probabilities.min() == pytest.approx(other)
+    assert np.argmax(decision.probabilities) == np.argmax(value)
+
+
+def test_the_price_of_who_retires_is_dropped() -> None:
+    p = planner()
+    state, context = run_to_stage_2(p), np.full(5, 10.0)
+    both = p.decide(state, context, {"ann": 5.0, "bob": 5.0}, np.random.default_rng(0))
+    assert isinstance(both, Decision)
+    alone = p.decide(p.observe(state, both, 0.1), context, {"ann": 5.0, "bob": 0.05}, np.random.default_rng(0))
+    assert isinstance(alone, Decision)
+    assert (alone.retired, alone.dual.names) == (("bob",), ("ann",))
+    assert alone.dual.slack + alone.dual.weights.sum() == pytest.approx(1)
+
+
 def run_to_stage_2(p: BanditPlanner) -> State:
     state, left = p.start(), p.budget.total
     for t in range(30):

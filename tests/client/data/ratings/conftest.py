@@ -1,7 +1,6 @@
 """Small tables to try things on, and the folders of real data."""
 
 import gzip
-import os
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -10,8 +9,7 @@ import pytest
 
 from client.data.ratings.raters import Dataset
 from client.data.ratings.reader import read_raters
-
-ROOT = Path(__file__).parents[4]
+from tests.raters import folder_of
 
 Writer = Callable[..., Path]
 """(lines…, name=…) -> path of a text of these lines, gzipped if its name says so."""
@@ -41,14 +39,6 @@ def shared() -> Callable[[str], Dataset]:
 def folder() -> Callable[[str], Path]:
     """Folder of one of the real data sets; skips where the shared data are absent."""
     return folder_of
-
-
-def folder_of(name: str) -> Path:
-    """Folder of one of the real data sets."""
-    folder = Path(os.environ.get("FEDLOOM_SHARED_DATA", ROOT.parent / "shared" / "data")) / name
-    if not folder.is_dir():
-        pytest.skip(f"needs the real data in {folder}; set FEDLOOM_SHARED_DATA to the folder of data sets")
-    return folder
 
 
 @cache

@@ -23,7 +23,7 @@ def hours(rows: Readings, summed: bool, step: int = 60) -> list[tuple[int, int, 
     """(site, hour, value)."""
     ordered = tidy(rows)
     each = intervals(ordered, len(rows.sites)).each
-    out = coarser(ordered, each, step, np.array([summed]))
+    out = coarser(ordered, each, 60 * step, np.array([summed]))
     return list(zip(out.site.tolist(), out.time.tolist(), out.values[:, 0].tolist(), strict=True))
 
 
@@ -39,7 +39,7 @@ def test_a_step_that_lacks_some_readings_is_scaled_up_or_missing() -> None:
     assert np.isnan(hours(rows, True)[2][2])
     assert hours(rows, False)[:2] == [(0, 0, 2.5), (0, 1, 15)]
     ordered = tidy(rows)
-    assert coarser(ordered, intervals(ordered, 1).each, 60, np.array([True])).rescaled == 1
+    assert coarser(ordered, intervals(ordered, 1).each, 3600, np.array([True])).rescaled == 1
 
 
 def test_readings_finer_than_usual_add_up() -> None:

@@ -20,7 +20,7 @@ def test_runs(flags: list[bool], least: int) -> None:
 
 def test_short_gaps_are_linear_and_ends_stay() -> None:
     values = np.array([[NAN, 1], [1, NAN], [NAN, NAN], [4, NAN], [NAN, 5]])
-    filled = fill(values, 0, 60)
+    filled = fill(values, 0, 3600)
     assert filled.values.tolist() == [[1, 1], [1, 2], [2.5, 3], [4, 4], [4, 5]]
     assert (filled.observed == ~np.isnan(values)).all()
     assert filled.by_week == 0
@@ -35,7 +35,7 @@ def test_long_gaps_take_the_mean_of_the_same_time_of_the_week(step: int) -> None
     values[week : week + day] = NAN
     values[-2 * day - 1 : -1] = NAN
     values[week - 1 - day :: week] = NAN
-    filled = fill(values, 5 * step, step)
+    filled = fill(values, 5 * 60 * step, 60 * step)
     known = np.flatnonzero(~np.isnan(values[:, 0]))
     straight = np.interp(np.arange(len(values)), known, values[known, 0])
     for k in range(len(values)):

@@ -44,7 +44,7 @@ def named(dataset: Dataset, name: str) -> Series:
 def test_counts(shared: Read, name: str, series: int, length: int, step: int, start: str) -> None:
     """One of the ten sites is dead on its last day or first: the gap at the end is cut off."""
     dataset = shared(name)
-    assert dataset.measures == Measures(variables=("volume",), step=step)
+    assert dataset.measures == Measures(variables=("volume",), step_seconds=60 * step)
     assert len(dataset.series) == series
     assert max(len(one.values) for one in dataset.series) == length
     assert min(one.start for one in dataset.series) == np.datetime64(start, "m")
@@ -66,7 +66,7 @@ def test_boroondara_keeps_the_later_of_two_approaches_under_one_label(shared: Re
 
 
 def test_boroondara_by_quarters(folder: Folder) -> None:
-    dataset = read_series(folder(BOROONDARA), Measures(variables=("volume",), step=15))
+    dataset = read_series(folder(BOROONDARA), Measures(variables=("volume",), step_seconds=900))
     first = rows_of(folder(BOROONDARA))[1]
     series = named(dataset, "0970 WARRIGAL_RD N of HIGH STREET_RD")
     assert series.values[:96, 0].tolist() == [float(cell) for cell in first[10:106]]
@@ -104,7 +104,7 @@ def test_the_interstate_has_an_hour_once(shared: Read, folder: Folder) -> None:
     assert series.observed.sum() == 40_575
     expected = {datetime.strptime(row[7], "%d/%m/%Y %H:%M"): float(row[8]) for row in rows}
     there = series.observed[:, 0]
-    assert dict(zip(series.times(60)[there].tolist(), series.values[there, 0].tolist(), strict=True)) == expected
+    assert dict(zip(series.times(3600)[there].tolist(), series.values[there, 0].tolist(), strict=True)) == expected
 
 
 def test_the_states_have_all_days_of_2019(shared: Read, folder: Folder) -> None:

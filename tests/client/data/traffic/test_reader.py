@@ -32,7 +32,7 @@ def test_the_demo_or_some_of_it() -> None:
 
 def test_the_demo_has_its_own_measures_only() -> None:
     with pytest.raises(VocabularyError, match="hourly volumes"):
-        read_series("demo", Measures(variables=("volume",), step=15))
+        read_series("demo", Measures(variables=("volume",), step_seconds=900))
 
 
 @pytest.mark.parametrize("source", ["demo:5-5", "demo:9-3"])
@@ -45,7 +45,7 @@ def test_an_empty_range_of_the_demo_is_refused(source: str) -> None:
 def test_long_form(text: Writer, name: str, mark: str) -> None:
     lines = ("Timestamp,Site,volume,speed", "2024-05-31 13:00,b,5,50.5", "2024-05-31T14:00:00,b,6,", "2024-06-01,a,7,9")
     dataset = read_series(text(*(line.replace(",", mark) for line in lines), name=name))
-    assert dataset.measures == Measures(variables=("volume", "speed"), step=60)
+    assert dataset.measures == Measures(variables=("volume", "speed"), step_seconds=3600)
     assert [one.name for one in dataset.series] == ["a", "b"]
     assert dataset.series[0].values.tolist() == [[7, 9]], "a site with a single reading is fine"
     assert dataset.series[0].start == np.datetime64("2024-06-01T00:00", "m")
@@ -83,7 +83,7 @@ def test_the_step_asked_for(text: Writer) -> None:
     """Volumes add up, speeds are averaged, by hand."""
     rows = [f"2024-05-31 {13 + k // 4}:{15 * (k % 4):02d},{k},{10 * k}" for k in range(8)]
     path = text("timestamp,volume,mean speed", *rows)
-    hourly, halves = (read_series(path, Measures(variables=("volume", "mean speed"), step=step)) for step in (60, 30))
+    hourly, halves = (read_series(path, Measures(variables=("volume", "mean speed"), step_seconds=step)) for step in (3600, 1800))
     assert hourly.series[0].values.tolist() == [[0 + 1 + 2 + 3, 15], [4 + 5 + 6 + 7, 55]]
     assert halves.series[0].values.tolist() == [[1, 5], [5, 25], [9, 45], [13, 65]]
     assert hourly.notes == (
@@ -94,7 +94,7 @@ def test_the_step_asked_for(text: Writer) -> None:
 def test_coarser_data_have_their_own_step_or_none(text: Writer) -> None:
     path = text("date,volume", "2024-05-31,5", "2024-06-01,6", "2024-06-03,7")
     dataset = read_series(path)
-    assert (dataset.measures.step, columns(dataset)) == (1440, {"road": [5, 6, 6.5, 7]})
+    assert (dataset.measures.step_seconds, columns(dataset)) == (86400, {"road": [5, 6, 6.5, 7]})
     with pytest.raises(DataError, match="1440 minutes apart, coarser than the step of 60 minutes"):
         read_series(path, Measures(variables=("volume",)))
 

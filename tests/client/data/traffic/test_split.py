@@ -34,7 +34,7 @@ def test_midnight_is_by_the_sensors_clock() -> None:
     """From nine in the evening of day 0: 20 days end at 2,4,... midnights, which lie at 3 + 24 k."""
     split = split_series(series(480, "2024-01-01T21:00"), options())
     assert (split.train_end, split.validation_end) == (24 * 16 + 3, 24 * 18 + 3)
-    daily = split_series(series(100), options(7, 1), step=1440)
+    daily = split_series(series(100), options(7, 1), step=86400)
     assert (daily.train_end, daily.validation_end) == (80, 90)
 
 

@@ -66,7 +66,7 @@ def test_lanes_and_directions_add_up(text: Writer, form: str, name: str) -> None
     assert dataset.series[1].start == np.datetime64("2015-01-01T00:00", "m")
     assert dataset.series[1].values[:, 0].tolist() == [21_000 + 2 * k for k in range(24)]
     assert dataset.series[0].start == np.datetime64("2015-01-02T00:00", "m")
-    assert dataset.measures.step == 60
+    assert dataset.measures.step_seconds == 3600
     assert dataset.notes == ()
 
 

@@ -42,7 +42,7 @@ def test_filled_gaps_are_filled_again(text: Writer, tmp_path: Path, step: int) -
     cells = ["" if k % 50 == 7 or k > len(times) - 9 else repr(float(rng.normal())) for k in range(len(times))]
     rows = [f'{t},"a, ""b""",{k / 7},{c}' for k, (t, c) in enumerate(zip(times.astype(str), cells, strict=True))]
     kept = [row for row, away in zip(rows, gone, strict=True) if not away]
-    measures = Measures(variables=("volume", "speed"), step=step)
+    measures = Measures(variables=("volume", "speed"), step_seconds=60 * step)
     first = read_series(text("timestamp,site,volume,speed", *kept), measures)
     assert not first.series[0].observed.all(axis=0).any()
 

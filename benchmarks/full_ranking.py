@@ -1,0 +1,110 @@
+"""How long ranking every item of a large market for every query takes, and how much memory.
+
+`python -m benchmarks.full_ranking` makes a graph of the size of XMarket's US electronics (36,000 items, 2 million pairs, a
+popularity tail), holds a tenth of the pairs out, and asks every item: once with embeddings of width 128, as the paper's
+networks score, once with the count-weighted walk, and once with all numbers that the default's scorer weighs. The limits
+asked for, for the embeddings: 90 s and 2 GB. Prints a table and writes JSON.
+"""
+
+import argparse
+import json
+import os
+import platform
+import resource
+import time
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from rich.console import Console
+from rich.table import Table
+
+from client.data.markets.graph import Graph, Sparse, symmetric
+from client.tasks.market_line import MarketLine
+from common.models.market_scorer import FEATURES
+from common.tasks.markets_counts import Elsewhere
+from common.tasks.markets_metrics import ScoreBlock, ranking_metrics
+
+LIMIT = {"seconds": 90.0, "gigabytes": 2.0}
+KINDS = ("embeddings", "walk", "scorer")
+
+
+def made(items: int, pairs: int, seed: int = 0) -> tuple[Graph, Sparse]:
+    """A training graph and the right answers: pairs of items drawn by popularity, a tenth of them held out."""
+    rng = np.random.default_rng(seed)
+    fame = 1 / np.arange(1, items + 1) ** 0.4
+    drawn = rng.choice(items, size=(int(1.3 * pairs), 2), p=fame / fame.sum())
+    edges = np.unique(np.sort(drawn[drawn[:, 0] != drawn[:, 1]], axis=1), axis=0)
+    edges = edges[np.sort(rng.permutation(len(edges))[:pairs])]
+    held = rng.random(len(edges)) < 0.1
+    train = symmetric(edges[~held], np.ones(int((~held).sum()), np.float32), items)
+    return Graph(np.arange(items), train), symmetric(edges[held], np.ones(int(held.sum()), np.float32), items)
+
+
+def scores_of(kind: str, graph: Graph) -> ScoreBlock:
+    """What ranks: random embeddings, the walk, or every number of the scorer."""
+    n = len(graph.items)
+    if kind == "embeddings":
+        z = np.random.default_rng(1).standard_normal((n, 128), np.float32)
+        return lambda queries: z[queries] @ z.T
+    line = MarketLine.of(graph, np.zeros((n, 0), np.float32), Elsewhere.nothing(n))
+    weight = np.full(len(FEATURES), 0.1, np.float32)
+    return line.scores if kind == "walk" else lambda queries: line.weighed(queries, weight)
+
+
+def measure(kind: str, items: int, pairs: int) -> dict[str, Any]:
+    """Seconds and the process's largest memory; run in a process of its own."""
+    graph, right = made(items, pairs)
+    scores = scores_of(kind, graph)
+    before = _gigabytes()
+    start = time.perf_counter()
+    metrics, queries = ranking_metrics(scores, right, graph.weights)
+    seconds = time.perf_counter() - start
+    return {
+        "kind": kind,
+        "queries": queries,
+        "seconds": seconds,
+        "gigabytes": _gigabytes(),
+        "gigabytes_before": before,
+        **metrics,
+    }
+
+
+def main() -> None:
+    """Measure, print, write."""
+    arguments = argparse.ArgumentParser(description=__doc__)
+    arguments.add_argument("--items", type=int, default=36_000)
+    arguments.add_argument("--pairs", type=int, default=2_000_000)
+    arguments.add_argument("--kinds", nargs="*", choices=KINDS, default=list(KINDS))
+    arguments.add_argument("--out", type=Path, default=Path("docs/results/full_ranking.json"))
+    options = arguments.parse_args()
+    table = Table("scores", "queries", "seconds", "GB, peak", title=f"{options.items:,} items, {options.pairs:,} pairs")
+    runs = []
+    for kind in options.kinds:
+        with get_context("spawn").Pool(1) as pool:
+            run = pool.apply(measure, (kind, options.items, options.pairs))
+        table.add_row(kind, f"{run['queries']:,}", f"{run['seconds']:.1f}", f"{run['gigabytes']:.2f}")
+        runs.append(run)
+    Console().print(table)
+    versions = {"python": platform.python_version(), "numpy": np.__version__, "torch": torch.__version__}
+    result = {
+        "items": options.items,
+        "pairs": options.pairs,
+        "limit": LIMIT,
+        "threads": int(os.environ.get("OMP_NUM_THREADS", "0")) or os.cpu_count(),
+        "runs": runs,
+        "versions": versions,
+    }
+    options.out.parent.mkdir(parents=True, exist_ok=True)
+    options.out.write_text(json.dumps(result, indent=2) + "\n")
+
+
+def _gigabytes() -> float:
+    """The largest memory this process has had."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+
+
+if __name__ == "__main__":
+    main()

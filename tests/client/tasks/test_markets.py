@@ -1,0 +1,157 @@
+"""The markets task on a client: what it trains on, its objectives, its metrics, and what it adds to the sums."""
+
+import numpy as np
+import pytest
+import torch
+
+from client.data.markets.market import Dataset, Market, no_rows
+from client.data.markets.reader import read_markets
+from client.tasks.markets import MarketsLearner
+from common.arrays import Arrays
+from common.config import RunConfig, Scalar, parse
+from common.models import parameters, tensors
+from common.models.market_scorer import FEATURES, KNOWN
+from common.tasks.markets_counts import DEGREES, KEYS, VALUES, add_pairs, check_pairs
+from common.wire.messages import TrainRequest
+
+DEMO = read_markets("demo:3-6")
+METRICS = {"mrr10", "mrr20", "ndcg10", "ndcg20", "recall20"}
+
+
+def configured(model: str = "default", **options: Scalar) -> RunConfig:
+    markets = {f"tasks.markets.{key.replace('_', '-')}": value for key, value in options.items()}
+    small = {"tasks.markets.width": 32, "tasks.markets.embedding": 8, "tasks.markets.batch": 64}
+    return parse({"method": "fedavg", "task": "markets", "model": model, **small, **markets})
+
+
+def learner(model: str = "default", part: Dataset = DEMO, **options: Scalar) -> MarketsLearner:
+    return MarketsLearner(configured(model, **options), part.goods, part.markets)
+
+
+def request(of: MarketsLearner, statics: Arrays | None = None) -> TrainRequest:
+    return TrainRequest(1, "toy:0", parameters(of.module), statics=statics or {})
+
+
+def test_what_the_scorer_is_asked_has_the_right_answer_first() -> None:
+    of = learner(rivals=6)
+    batch = of.batch(request(of))
+    numbers, weights = batch["numbers"], batch["weights"]
+    assert numbers.shape[1:] == (7, len(FEATURES))
+    assert weights.tolist() == [1.0] * (len(weights) - 1) + [0.0]
+    walk, popular = numbers[:-1, :, FEATURES.index("walk")], numbers[:-1, :, FEATURES.index("new_degree")]
+    known = numbers[:-1, :, : len(KNOWN)].flatten(1).any(1)
+    assert 0.05 < known.float().mean() < 0.5
+    assert walk[known, 0].mean() > 2 * walk[known, 1:].mean()
+    assert popular[~known, 0].mean() > popular[~known, 1:].mean()
+
+
+def test_the_scorer_s_loss_is_the_mean_cross_entropy_of_the_right_candidate() -> None:
+    of = learner()
+    batch, params = of.batch(request(of)), tensors(parameters(of.module))
+    scores = batch["numbers"][:-1] @ params["scorer.weight"][0]
+    by_hand = (torch.logsumexp(scores, 1) - scores[:, 0]).mean()
+    torch.testing.assert_close(of.loss(params, batch, {}), by_hand)
+
+
+def test_before_training_the_default_is_the_walk_where_queries_have_neighbours() -> None:
+    of = learner()
+    [market, *_] = of.markets
+    known = np.flatnonzero(np.diff(market.graph.weights.indptr))
+    ours = of.scores(parameters(of.module), {}, 0)(known)
+    theirs = market.line(market.graph, {}).scores(known)
+    np.testing.assert_allclose(ours, np.log1p(100 * theirs), rtol=1e-5)
+
+
+@pytest.mark.parametrize("protocol", ["pairs", "users", "cold"])
+@pytest.mark.parametrize("model", ["default", "paper"])
+def test_metrics_are_told_with_their_queries(model: str, protocol: str) -> None:
+    of = learner(model, protocol=protocol, validation_share=0.2, test_share=0.2)
+    for split in ("test", "validation"):
+        metrics, weights = of.evaluate(parameters(of.module), {}, split)
+        assert set(metrics) == METRICS
+        queries = sum(len(np.unique(m.split.right(split).nonzero()[0])) for m in of.markets)
+        assert set(weights.values()) == {float(queries)}
+        lines, _ = of.about(split, {})
+        assert set(lines) == {"walk_mrr20", "walk_ndcg20", "degree_mrr20", "degree_ndcg20"}
+
+
+def test_metrics_are_means_over_the_queries_of_all_markets() -> None:
+    both, model = learner(), parameters(learner().module)
+    rows = [MarketsLearner(configured(), DEMO.goods, [market]).evaluate(model, {}, "test") for market in DEMO.markets]
+    total = sum(weights["mrr20"] for _, weights in rows)
+    expected = sum(metrics["mrr20"] * weights["mrr20"] for metrics, weights in rows) / total
+    assert both.evaluate(model, {}, "test")[0]["mrr20"] == pytest.approx(expected)
+
+
+def test_its_own_part_of_the_sums_tells_a_market_nothing() -> None:
+    of = learner(count_offset=True)
+    own = of.counts()
+    check_pairs(own, len(DEMO.goods.items))
+    alone = MarketsLearner(configured(), DEMO.goods, DEMO.markets[:1])
+    [market] = alone.markets
+    for name, x in zip(FEATURES, market.line(market.graph, alone.counts()).features(np.arange(5)), strict=True):
+        if "elsewhere" in name or name == "new_detour":
+            assert not x.any()
+    assert of.about("test", own)[0].keys() >= {"shared_mrr20", "shared_ndcg20"}
+
+
+def test_counts_hold_training_pairs_only() -> None:
+    of = learner()
+    [market, *_] = of.markets
+    counts, V = market.counts, len(DEMO.goods.items)
+    items = market.graph.items
+    held = {(int(items[a]), int(items[b])) for a, b in zip(*market.split.test.right.nonzero(), strict=True)}
+    assert not held & {(int(key) // V, int(key) % V) for key in counts[KEYS]}
+    total = add_pairs([market.counts for market in of.markets])
+    assert all((total[name] == of.counts()[name]).all() for name in (KEYS, VALUES, DEGREES))
+
+
+def test_bounded_counts_are_the_same_again() -> None:
+    one, again = (learner(bound_users=True).counts() for _ in range(2))
+    assert all((one[name] == again[name]).all() for name in one)
+    assert one[VALUES].min() < 1
+
+
+def test_triples_are_of_neighbours_and_of_others_in_the_same_market() -> None:
+    of = learner("paper")
+    triples = of.triples(torch.Generator().manual_seed(0))
+    pairs = {frozenset(pair) for pair in of.pairs.tolist()}
+    sizes = [len(market.vectors) for market in of.markets]
+    home = np.repeat(np.arange(len(sizes)), sizes)
+    assert triples.shape == (64, 3)
+    for anchor, neighbour, other in triples.tolist():
+        assert frozenset((anchor, neighbour)) in pairs
+        assert frozenset((anchor, other)) not in pairs
+        assert anchor != other
+        assert home[anchor] == home[neighbour] == home[other]
+    assert of.examples == len(of.pairs) == len(pairs)
+
+
+def test_all_neighbours_and_others_are_drawn_alike() -> None:
+    path = Dataset((Market("uk", no_rows(), np.array([[0, 1], [0, 2]])),), DEMO.goods)
+    of = learner("paper", path, batch=4000, test_share=0.01, fit_share=0.01)
+    triples = of.triples(torch.Generator().manual_seed(1))
+    rows, counts = np.unique(triples.numpy(), axis=0, return_counts=True)
+    found = dict(zip(map(tuple, rows.tolist()), (counts / 4000).tolist(), strict=True))
+    hub = {(0, 1, 1): 0.25, (0, 2, 2): 0.25}  # the hub knows everybody, so nothing is to be learnt of it
+    assert found == pytest.approx({**hub, (1, 0, 2): 0.25, (2, 0, 1): 0.25}, abs=0.03)
+
+
+def test_the_paper_s_loss_is_bpr_on_inner_products() -> None:
+    of = learner("paper")
+    batch, params = of.batch(request(of)), tensors(parameters(of.module))
+    noise = {n: t[0] for n, t in of.noise(1, torch.Generator().manual_seed(0)).items()}
+    z = batch["propagated"].double() @ params["phi.mean"].double()
+    a, b, c = z[noise["triples"]].unbind(1)
+    by_hand = -torch.log(torch.sigmoid((a * b).sum(1) - (a * c).sum(1))).mean()
+    assert float(of.loss(params, batch, noise)) == pytest.approx(float(by_hand), rel=1e-5)
+
+
+@pytest.mark.parametrize("model", ["default", "paper"])
+def test_a_market_without_pairs_takes_part_with_nothing(model: str) -> None:
+    of = learner(model, Dataset((Market("uk", no_rows(), no_rows()),), DEMO.goods))
+    noise = {n: t[0] for n, t in of.noise(1, torch.Generator()).items()}
+    assert of.examples == 0
+    assert of.evaluate(parameters(of.module), {}, "test") == ({}, {})
+    loss = of.loss(tensors(parameters(of.module)), of.batch(request(of)), noise)
+    assert torch.isfinite(loss)

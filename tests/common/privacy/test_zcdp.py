@@ -1,0 +1,53 @@
+"""zCDP against its closed forms and against what other accountants say of Gaussian noise."""
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from common.privacy.subsampled import epsilon_prv, epsilon_rdp
+from common.privacy.zcdp import epsilon_of, rho_of, rho_of_pure, sigma_of
+
+# dp-accounting 0.6.0, at noise multiplier z = √(n / 2ρ):
+#   eps = lambda a: a.compose(dp_accounting.GaussianDpEvent(z), n).get_epsilon(delta)
+#   eps(rdp.RdpAccountant()), eps(pld.PLDAccountant())
+DP_ACCOUNTING = [
+    (1.55035522857542, 1, 1e-5, 9.191237814555407, 8.55520090025429),
+    (1.55035522857542, 100, 1e-5, 9.191237814555407, 8.55520090025429),
+    (0.0208, 10, 1e-6, 0.9191385041732183, 0.8518939263651928),
+    (5.0, 20, 1e-5, 19.05359753163139, 17.85658683146691),
+]
+
+EPSILONS = st.floats(1e-3, 200)
+DELTAS = st.floats(1e-12, 0.5)
+
+
+def test_the_numbers_of_the_specification() -> None:
+    assert rho_of(10, 1e-5) == pytest.approx(1.5503552)
+    assert rho_of(1, 1e-5) == pytest.approx(0.0208, rel=2e-3)
+    assert epsilon_of(5, 1e-5) == pytest.approx(20.2, abs=0.05)
+    assert sigma_of(1.5503552, 2) == pytest.approx(1.136, abs=1e-3)
+    assert rho_of_pure(10) == 50
+
+
+@given(EPSILONS, DELTAS)
+def test_epsilon_and_rho_are_inverse(epsilon: float, delta: float) -> None:
+    assert epsilon_of(rho_of(epsilon, delta), delta) == pytest.approx(epsilon, rel=1e-12)
+    log = math.log(1 / delta)
+    assert rho_of(epsilon, delta) == pytest.approx((math.sqrt(epsilon + log) - math.sqrt(log)) ** 2, rel=1e-6)
+
+
+@given(st.floats(1e-6, 100), st.floats(1e-6, 100))
+def test_two_releases_at_half_the_cost_have_together_the_information_of_one(rho: float, sensitivity: float) -> None:
+    assert sigma_of(rho / 2, sensitivity) ** 2 / 2 == pytest.approx(sigma_of(rho, sensitivity) ** 2)
+
+
+@pytest.mark.parametrize(("rho", "count", "delta", "by_rdp", "by_pld"), DP_ACCOUNTING)
+def test_our_epsilon_is_never_below_another_accountant_s(
+    rho: float, count: int, delta: float, by_rdp: float, by_pld: float
+) -> None:
+    multiplier = math.sqrt(count / (2 * rho))
+    opacus = (epsilon_rdp(multiplier, 1.0, count, delta), epsilon_prv(multiplier, 1.0, count, delta))
+    assert epsilon_of(rho, delta) >= max(by_rdp, by_pld, *opacus)
+    assert epsilon_of(rho, delta) <= 1.1 * by_rdp, "nor much above the comparable one"
