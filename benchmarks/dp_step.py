@@ -2,8 +2,8 @@
 
 `python -m benchmarks.dp_step` releases vectors of 100,000 numbers through an open ledger of a data file, as a client does in
 every round. Times are medians. The limit asked for is 3 ms and one fsync: an fsync of a small file on the same disk is timed in
-turns with the releases. `in memory` is the same work with the files on a RAM disk, where an fsync is free: what is left is the
-overhead itself. Prints a table and writes JSON.
+turns with the releases. `processor` is the same work with the files on a RAM disk, where an fsync is free, in processor time,
+which other load on the machine does not lengthen: the overhead itself. Prints a table and writes JSON.
 """
 
 import argparse
@@ -14,7 +14,9 @@ import sqlite3
 import statistics
 import tempfile
 import time
+from collections import defaultdict
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
@@ -26,54 +28,64 @@ from client.privacy.ledger import Ledger
 from client.privacy.places import open_ledger
 from client.privacy.rows import Slot
 from common.privacy.accounts import Zcdp, portion
+from common.privacy.clipping import Vector
 from common.privacy.mechanisms import Gaussian
 from common.privacy.noise import fresh_generator
 
 LIMIT = 3.0
 """Milliseconds besides one fsync."""
 
+PARTS = ("clip and noise", "pay", "keep")
+
 T = TypeVar("T")
 Times = dict[str, list[float]]
 
 
-def measure(folder: Path, size: int, releases: int) -> Times:
-    """Milliseconds of each part of each release, and of a plain fsync after it."""
-    data, times = folder / "homes.csv", {name: [] for name in ("clip and noise", "pay", "keep", "fsync")}
+@dataclass(frozen=True)
+class Watch:
+    """Times work, in milliseconds by name."""
+
+    clock: Callable[[], float]
+    times: Times = field(default_factory=lambda: defaultdict(list))
+
+    def __call__(self, name: str, work: Callable[[], T]) -> T:
+        """Do the work."""
+        start = self.clock()
+        result = work()
+        self.times[name].append(1e3 * (self.clock() - start))
+        return result
+
+
+def measure(folder: Path, size: int, releases: int, watch: Watch) -> Times:
+    """Each part of each release, and a plain fsync after it."""
+    data = folder / "homes.csv"
     data.write_text("home,rule\n")
     ledger = open_ledger(str(data), folder / "state", "0" * 64, "client", Zcdp(), 10.0, 1e-5)
     mechanism = Gaussian(portion(ledger.total, releases), 1.0)
     vector = np.random.default_rng(0).standard_normal(size)
-    for number in range(releases):
-        _release(ledger, mechanism, vector, number, times)
-        with (folder / "other").open("ab") as file:
-            file.write(b"x" * 100)
-            file.flush()
-            _timed(times["fsync"], lambda file=file: os.fsync(file.fileno()))  # type: ignore[misc]
+    with (folder / "other").open("ab", buffering=0) as other:
+        for number in range(releases):
+            _release(ledger, mechanism, vector, Slot("run", number), watch)
+            ledger.acknowledge("run", number)
+            other.write(b"x" * 100)
+            watch("fsync", lambda: os.fsync(other.fileno()))
     ledger.close()
-    return times
+    return watch.times
 
 
-def _release(
-    ledger: Ledger, mechanism: Gaussian, vector: np.ndarray[tuple[int], np.dtype[np.float64]], number: int, times: Times
-) -> None:
-    paid = _timed(times["pay"], lambda: ledger.reserve(Slot("run", number), ledger.terms(mechanism)))
+def _release(ledger: Ledger, mechanism: Gaussian, vector: Vector, slot: Slot, watch: Watch) -> None:
+    """`Ledger.release` taken apart."""
+    paid = watch("pay", lambda: ledger.reserve(slot, ledger.terms(mechanism)))
     assert isinstance(paid, int)
-    released = _timed(times["clip and noise"], lambda: mechanism.release(vector, fresh_generator()))
-    content = released.astype(np.float32).tobytes()
-    _timed(times["keep"], lambda: ledger.store(paid, content))
-    ledger.acknowledge("run", number)
-
-
-def _timed(into: list[float], work: Callable[[], T]) -> T:
-    start = time.perf_counter()
-    result = work()
-    into.append(1e3 * (time.perf_counter() - start))
-    return result
+    released = watch(
+        "clip and noise", lambda: mechanism.release(vector, fresh_generator()).astype(np.float32).tobytes()
+    )
+    watch("keep", lambda: ledger.store(paid, released))
 
 
 def summary(times: Times) -> dict[str, float]:
     """Medians; `total` is that of whole releases, `beside_fsync` what they take beyond the fsync of their turn."""
-    whole = [sum(parts) for parts in zip(times["clip and noise"], times["pay"], times["keep"], strict=True)]
+    whole = [sum(parts) for parts in zip(*(times[part] for part in PARTS), strict=True)]
     beside = [total - fsync for total, fsync in zip(whole, times["fsync"], strict=True)]
     medians = {name: statistics.median(values) for name, values in times.items()}
     return {**medians, "total": statistics.median(whole), "beside_fsync": statistics.median(beside)}
@@ -90,10 +102,10 @@ def main() -> None:
     options = arguments.parse_args()
 
     runs = {}
-    for name, place in (("disk", options.disk), ("in memory", options.ram)):
+    for name, place, clock in (("disk", options.disk, time.perf_counter), ("processor", options.ram, time.thread_time)):
         with tempfile.TemporaryDirectory(dir=place) as folder:
-            runs[name] = summary(measure(Path(folder), options.numbers, options.releases))
-    columns = ("clip and noise", "pay", "keep", "total", "fsync", "beside_fsync")
+            runs[name] = summary(measure(Path(folder), options.numbers, options.releases, Watch(clock)))
+    columns = (*PARTS, "total", "fsync", "beside_fsync")
     table = Table("ms", *columns, title=f"{options.numbers:,} numbers, limit {LIMIT:g} ms and one fsync")
     for name, run in runs.items():
         table.add_row(name, *(f"{run[column]:.2f}" for column in columns))

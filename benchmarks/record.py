@@ -1,8 +1,8 @@
 """DP-SGD against plain SGD on the same homes: what per-record clipping costs.
 
-`python -m benchmarks.record` takes local steps of the rules task over 250 demo homes, a record each, in turns: the plain gradient
-of their mean loss, and `private_gradient`, which clips each home's and adds noise; drawing mask and noise counts. The ratio
-is the median over turns of the two times of a turn. The limit asked for is 3. Prints a table and writes JSON.
+`python -m benchmarks.record` takes local steps of the rules task over 250 demo homes, a record each, in turns: the plain
+gradient of their mean loss, and `private_gradient`, which clips each home's and adds noise; drawing mask and noise counts.
+The ratio is the median over turns of the two times of a turn. The limit asked for is 3. Prints a table and writes JSON.
 """
 
 import argparse
@@ -96,9 +96,8 @@ def main() -> None:
     runs = []
     for model in ("default", "paper"):
         seconds = measure(turns(model, options.homes, options.steps), options.repetitions)
-        ratio = statistics.median(
-            private / plain for private, plain in zip(*map(seconds.get, ("private", "plain")), strict=True)
-        )  # type: ignore[arg-type]
+        turn = zip(seconds["private"], seconds["plain"], strict=True)
+        ratio = statistics.median(private / plain for private, plain in turn)
         step = {name: 1e3 * statistics.median(values) / options.steps for name, values in seconds.items()}
         table.add_row(model, f"{step['plain']:.1f}", f"{step['private']:.1f}", f"{ratio:.2f}")
         runs.append({"model": model, "step_ms": step, "ratio": ratio})

@@ -6,7 +6,7 @@ import logging
 from flwr.app import Context, Error, Message
 from flwr.clientapp import ClientApp
 
-from client.data.parts import fingerprint, located, read_part
+from client.data.parts import fingerprint, is_demo, located, read_part
 from client.policy import Policy, read_policy
 from client.privacy.guard import UNBOUNDED, Guard
 from client.privacy.ledger import Ledger
@@ -90,7 +90,7 @@ def open_session(settings: ClientSettings) -> Session:
     data = fingerprint(settings.data, settings.part, settings.data_seed)
     store = DiskStore(settings.state_dir / settings.name / data[:16])
     store.describe({"data": located(settings.data), "part": list(settings.part), "seed": settings.data_seed})
-    learner, policy = functools.partial(_learner, settings), read_policy(settings.policy)
+    learner, policy = functools.partial(_learner, settings), read_policy(settings.policy, made=is_demo(settings.data))
     guard = Guard(policy, functools.partial(_ledger, settings, policy, data))
     return Session(settings.name, learner, store, guard)
 

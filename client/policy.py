@@ -81,14 +81,14 @@ class Policy(Options):
         return min(wished, self.max_local_steps) if self.max_local_steps else wished
 
 
-def read_policy(path: Path | None) -> Policy:
-    """Read a policy file; None gives the defaults.
+def read_policy(path: Path | None, *, made: bool = False) -> Policy:
+    """Read a policy file; None gives the defaults, and of made data, which nobody owns, metrics are shared.
 
     Raises:
         ConfigError: The file is missing or says something unknown.
     """
     if path is None:
-        return Policy()
+        return Policy(share_metrics="always") if made else Policy()
     try:
         return Policy.model_validate(tomllib.loads(path.read_text()))
     except OSError as error:

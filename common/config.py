@@ -2,9 +2,8 @@
 
 import difflib
 import json
-import tomllib
 from collections.abc import Iterator, Mapping
-from typing import Any, Literal, Self, get_args
+from typing import Any, Literal, Self
 
 from pydantic import BaseModel, Field, ValidationError, model_validator
 
@@ -21,53 +20,13 @@ from common.algorithms import (
     Uniform,
 )
 from common.errors import ConfigError
+from common.federation import Federation as Federation
 from common.options import Options
+from common.options import Scalar as Scalar
 from common.privacy.options import PrivacyOptions
-from common.tasks.markets import MarketsOptions
-from common.tasks.ratings import RatingsOptions
-from common.tasks.rules import RulesOptions
-from common.tasks.sessions import SessionsOptions
-from common.tasks.traffic import TrafficOptions
-
-Scalar = bool | int | float | str
-Task = Literal["rules", "sessions", "traffic", "ratings", "markets"]
-TASKS: tuple[Task, ...] = get_args(Task)
-
-
-class Federation(Options):
-    """`[federation]`: who takes part in a round, and when a round counts."""
-
-    min_clients: int = Field(2, ge=1)
-    """The run starts when this many clients have enrolled."""
-
-    min_replies: int = Field(1, ge=1)
-    """Quorum: a round with fewer usable replies stops the run, keeping the last good model."""
-
-    cohort: float = Field(1.0, gt=0, le=1)
-    """Share of the enrolled clients asked in a round, drawn from (seed, round, client names)."""
-
-    deadline: float = Field(120.0, gt=0)
-    """Seconds after which a round goes on without those who have not answered."""
-
-    patience: float = Field(10.0, ge=0)
-    """Once the quorum has answered after t seconds, the rest have patience·t + 1 s more."""
-
-    wait: float = Field(120.0, gt=0)
-    """Seconds to wait for `min-clients` before the first round."""
-
-    updates: Literal["auto", "dense"] = "auto"
-    """How clients send tables of which a round touched few rows: as those rows where that is smaller, or always whole, so
-    that which rows a client touched cannot be read off."""
-
-
-class TaskOptions(Options):
-    """`[tasks.<task>]`: each task's options."""
-
-    rules: RulesOptions = RulesOptions()
-    sessions: SessionsOptions = SessionsOptions()
-    traffic: TrafficOptions = TrafficOptions()
-    ratings: RatingsOptions = RatingsOptions()
-    markets: MarketsOptions = MarketsOptions()
+from common.tasks.options import TASKS as TASKS
+from common.tasks.options import AnyTask, TaskOptions
+from common.tasks.options import Task as Task
 
 
 class RunConfig(Options):
@@ -128,11 +87,9 @@ class RunConfig(Options):
         return own
 
     @property
-    def task_options(self) -> RulesOptions | SessionsOptions | TrafficOptions | RatingsOptions | MarketsOptions:
+    def task_options(self) -> AnyTask:
         """The options of `task`."""
-        options: RulesOptions | SessionsOptions | TrafficOptions | RatingsOptions | MarketsOptions = getattr(
-            self.tasks, self.task
-        )
+        options: AnyTask = getattr(self.tasks, self.task)
         return options
 
     @model_validator(mode="after")
@@ -183,25 +140,6 @@ def parse(flat: Mapping[str, Scalar]) -> RunConfig:
         raise ConfigError(
             "; ".join(_explain(e["loc"], e["type"], e["msg"], e.get("input")) for e in error.errors())
         ) from None
-
-
-def overrides(assignments: list[str]) -> dict[str, Scalar]:
-    """Read `key=value` assignments; a value is a TOML scalar or, failing that, a bare word.
-
-    Raises:
-        ConfigError: An assignment without `=`.
-    """
-    pairs = {}
-    for assignment in assignments:
-        key, equals, text = assignment.partition("=")
-        if not equals or not key.strip():
-            raise ConfigError(f"--set {assignment}: write it as key=value, for example algorithm.fedrule.lam=1.0")
-        try:
-            value = tomllib.loads(f"v = {text}")["v"]
-        except tomllib.TOMLDecodeError:
-            value = text
-        pairs[key.strip()] = value
-    return pairs
 
 
 def flatten(config: RunConfig) -> dict[str, Scalar]:

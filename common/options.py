@@ -2,6 +2,9 @@
 
 from pydantic import BaseModel, ConfigDict
 
+Scalar = bool | int | float | str
+"""What an option holds."""
+
 
 def kebab(name: str) -> str:
     """`local_steps` -> `local-steps`."""

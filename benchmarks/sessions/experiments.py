@@ -95,8 +95,10 @@ EXPERIMENTS: tuple[Experiment, ...] = (
     Experiment("fedyogi-dra", "FedYogi + DRA", "fedga", ABLATION, {"second-moment": "yogi"}),
     Experiment("fedga-ramp", "FedGA, `ramp`", "fedga", ABLATION, {"second-moment": "ramp"}),
     Experiment("fedga-quadratic", "FedGA, `quadratic`", "fedga", ABLATION, {"second-moment": "quadratic"}),
-    Experiment("fedga-tagnn", "FedGA, `saturated`, TAGNN", "fedga", FINE[1:2], task={"network": "tagnn"}),
+    Experiment("fedga-tagnn", "FedGA, `saturated`, TAGNN", "fedga", FINE[2:3], task={"network": "tagnn"}),
 )
 
 MAIN = tuple(experiment.key for experiment in EXPERIMENTS[:8])
-"""Without the ablation and TAGNN, which are run on one set."""
+ABLATED = tuple(experiment.key for experiment in EXPERIMENTS[:-1])
+WITH_TAGNN = (*MAIN, EXPERIMENTS[-1].key)
+"""Rows of most sets; of the one with the ablation; and of the one with TAGNN, whose sessions are short enough for it."""

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.sessions.experiments import COARSE, EXPERIMENTS, FINE, MAIN, Settings
+from benchmarks.sessions.experiments import ABLATED, COARSE, FINE, MAIN, WITH_TAGNN, Settings
 from client.data.sessions.reader import read_visitors
 from client.data.sessions.visitors import Case, Dataset, Visitor
 from common.tasks.sessions import Clicks, Items
@@ -106,7 +106,7 @@ SETTINGS = (
         100,
         gowalla,
         FINE,
-        tuple(experiment.key for experiment in EXPERIMENTS),
+        ABLATED,
     ),
     Setting(
         "yoochoose",
@@ -132,6 +132,7 @@ SETTINGS = (
         40,
         100,
         diginetica,
+        rows=WITH_TAGNN,
         evaluate_every=20,
     ),
 )

@@ -7,7 +7,7 @@ import os
 import sqlite3
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.parse import quote
 
@@ -57,10 +57,11 @@ class Book:
         self._lock = threading.RLock()
         with self._told():
             self._db = _connect(path)
-            if path == MEMORY:
-                self._db.executescript(f"{SCHEMA} INSERT INTO ledger VALUES ('{lineage}'); COMMIT;")
-            self._check()
-            self.lineage = str(self._db.execute("SELECT lineage FROM ledger").fetchone()[0])
+            try:
+                self.lineage = self._begun(lineage)
+            except BaseException:
+                self._db.close()
+                raise
         self._file = self._identity()
 
     @contextmanager
@@ -107,6 +108,13 @@ class Book:
         with self._lock:
             self._db.close()
 
+    def _begun(self, lineage: str) -> str:
+        """The ledger's lineage."""
+        if self.path == MEMORY:
+            self._db.executescript(f"{SCHEMA} INSERT INTO ledger VALUES ('{lineage}'); COMMIT;")
+        self._check()
+        return str(self._db.execute("SELECT lineage FROM ledger").fetchone()[0])
+
     def _check(self) -> None:
         """Raises LedgerError, or sqlite3.Error, if the file is damaged or something else."""
         marks = tuple(self._db.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version"))
@@ -144,6 +152,7 @@ def create(path: Path, lineage: str) -> None:
     """
     draft = path.with_name(f"{path.name}.{os.getpid()}.tmp")
     try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         draft.unlink(missing_ok=True)
         os.close(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
         db = _connect(draft)
@@ -152,12 +161,13 @@ def create(path: Path, lineage: str) -> None:
         db.close()
         os.link(draft, path)
         _sync(path.parent)
-    except FileExistsError:
-        pass
     except (OSError, sqlite3.Error) as error:
+        if isinstance(error, FileExistsError) and path.exists():
+            return
         raise LedgerError(f"no privacy ledger can be made at {path}: {error}; {_ELSEWHERE}") from None
     finally:
-        draft.unlink(missing_ok=True)
+        with suppress(OSError):
+            draft.unlink()
 
 
 def _sync(folder: Path) -> None:

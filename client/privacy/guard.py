@@ -136,6 +136,8 @@ class Guard:
     def _noised(self, options: PrivacyOptions, ledger: Ledger, slot: Slot, cost: float, leaving: Arrays) -> bytes:
         """One clip and one noise over all that leaves."""
         vector = to_vector(leaving)
+        if not vector.size:  # as of method local: nothing leaves, and nothing is paid
+            return save(leaving)
         mechanism = build_mechanism(options, cost, vector.size)
 
         def draw() -> bytes:

@@ -55,14 +55,20 @@ class Ledger:
         self.unit, self._witness = unit, witness
         self._book = Book(path, secrets.token_hex(16))
         self._kept: Kept = KeptInMemory() if path == MEMORY else KeptOnDisk(Path(f"{path}-kept"))
-        with self._book.writing() as db:
-            queries.verify(db, self._book.lineage)
-            self._compare(db)
-            opened = queries.open_account(db, self._book.lineage, unit, (account.name, epsilon, delta))
+        try:
+            opened, seen = self._opened((account.name, epsilon, delta))
+        except BaseException:
+            self._book.close()
+            raise
         kind, self.epsilon, self.delta = opened
         self.account = account_named(kind)
         self.total = self.account.total(self.epsilon, self.delta)
-        self._testify()
+        self._testify(seen)
+
+    @property
+    def path(self) -> Path:
+        """Where it is."""
+        return Path(self._book.path)
 
     def terms(self, mechanism: Charged) -> Terms:
         """What a mechanism would cost here.
@@ -120,7 +126,8 @@ class Ledger:
             sequence, link = queries.newest(db)
             row = _next(sequence + 1, link or self._book.lineage, slot, terms)
             queries.insert(db, row)
-        self._testify()
+            seen = self._sighting(db)
+        self._testify(seen)
         return row.sequence
 
     def store(self, sequence: int, content: bytes) -> bytes:
@@ -149,6 +156,12 @@ class Ledger:
         """Let go of the file."""
         self._book.close()
 
+    def _opened(self, wished: queries.Opened) -> tuple[queries.Opened, Sighting]:
+        with self._book.writing() as db:
+            queries.verify(db, self._book.lineage)
+            self._compare(db)
+            return queries.open_account(db, self._book.lineage, self.unit, wished), self._sighting(db)
+
     def _bytes(self, db: Connection, slot: Slot, terms: Terms) -> bytes | None:
         earlier = queries.paid(db, slot)
         if any(agreed != terms for _, agreed in earlier):
@@ -170,13 +183,12 @@ class Ledger:
                 "it is an older copy, or another ledger. Put the newest back; nothing was released"
             )
 
-    def _testify(self) -> None:
-        if self._witness is None:
-            return
-        with self._book.reading() as db:
-            spent = tuple((unit, queries.spent(db, unit)) for unit in queries.opened(db, self._book.lineage))
-            seen = Sighting(self._book.lineage, str(self._book.path), *queries.newest(db), spent)
-        self._witness.write(seen)
+    def _sighting(self, db: Connection) -> Sighting:
+        return Sighting(self._book.lineage, str(self._book.path), *queries.newest(db), queries.spent_by_unit(db))
+
+    def _testify(self, seen: Sighting) -> None:
+        if self._witness is not None:
+            self._witness.write(seen)
 
 
 def _next(sequence: int, before: str, slot: Slot, terms: Terms) -> Row:

@@ -49,7 +49,6 @@ def open_ledger(
     witness = Witness(witness_path(state_dir, fingerprint))
     path = find_ledger(source, state_dir, fingerprint, folder)
     if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         create(path, secrets.token_hex(16))
     return Ledger(path, unit, account, epsilon, delta, witness)
 
@@ -93,6 +92,9 @@ def _refuse_if_known(path: Path, state_dir: Path) -> None:
     """Data that changed have a new fingerprint; their ledger may be gone all the same."""
     if path.exists():
         return
+    for left in (Path(f"{path}{suffix}") for suffix in ("-wal", "-kept")):
+        if left.exists():
+            raise LedgerError(f"{left} belongs to a privacy ledger that is gone; put {path} back. Nothing is released")
     for other in sorted((state_dir / LINEAGES).glob("*.json")):
         seen = Witness(other).read()
         if seen and seen.ledger == str(path):

@@ -57,6 +57,11 @@ def spent(db: Connection, unit: str, run: str = "", more: float = 0.0) -> float:
     return math.fsum((more, *(cost for (cost,) in found)))
 
 
+def spent_by_unit(db: Connection) -> tuple[tuple[str, float], ...]:
+    """Σ cost of each unit, to compare by eye."""
+    return tuple(db.execute("SELECT unit, SUM(cost) FROM releases GROUP BY unit ORDER BY unit"))
+
+
 def paid(db: Connection, slot: Slot) -> list[tuple[int, Terms]]:
     """The rows in which a slot was paid, and on which terms; oldest first."""
     where = "run = ? AND round = ? AND phase = ? AND kind = ? ORDER BY sequence"

@@ -57,11 +57,12 @@ class MarketsLearner(Unruled, Merged):
     def batch(self, request: TrainRequest) -> Tensors:
         """Propagated features of all items; of the scorer, E questions: the numbers of 1 + R candidates each."""
         if self._paper:
-            return {"propagated": self.propagated}
+            nothing = torch.zeros((1, self.options.width))  # for a market without pairs
+            return {"propagated": self.propagated if len(self.propagated) else nothing}
         if not self._asked:  # the same in all rounds, since neither graph nor sums change in a run
             numbers = [market.numbers(request.statics) for market in self.markets]
-            nothing = np.zeros((1, 1 + self.options.rivals, len(FEATURES)), np.float32)  # for a market without pairs
-            asked = torch.from_numpy(np.concatenate([*numbers, nothing]))
+            empty = np.zeros((1, 1 + self.options.rivals, len(FEATURES)), np.float32)  # for a market without pairs
+            asked = torch.from_numpy(np.concatenate([*numbers, empty]))
             self._asked = {"numbers": asked, "weights": (torch.arange(len(asked)) < len(asked) - 1).float()}
         return self._asked
 

@@ -30,4 +30,5 @@ def centres(z: Tensor, start: Tensor, reference: Tensor, generator: torch.Genera
 
 def _unit(rows: np.ndarray) -> np.ndarray:
     lengths: np.ndarray = np.linalg.norm(rows, axis=1, keepdims=True)
-    return rows / np.maximum(lengths, np.finfo(rows.dtype).tiny)
+    unit: np.ndarray = rows / np.maximum(lengths, np.finfo(rows.dtype).tiny)
+    return unit

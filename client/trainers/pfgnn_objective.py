@@ -26,14 +26,17 @@ EDGES = 4096
 class Market(Protocol):
     """What a client's market gives the trainer."""
 
-    features: Tensor
-    """X, n × d."""
+    @property
+    def features(self) -> Tensor:
+        """X, n × d."""
 
-    propagated: Tensor
-    """S^m X, n × d."""
+    @property
+    def propagated(self) -> Tensor:
+        """S^m X, n × d."""
 
-    pairs: Tensor
-    """Undirected edges of the training graph, E × 2, each once."""
+    @property
+    def pairs(self) -> Tensor:
+        """Undirected edges of the training graph, E × 2, each once."""
 
     def triples(self, generator: torch.Generator) -> Tensor:
         """An item, a neighbour, an item that is none, B × 3; pairs drawn uniformly with replacement."""

@@ -19,7 +19,7 @@ from common.tasks.markets import Goods
 from common.tasks.ratings import Products
 from common.tasks.rules import Catalogue
 from common.tasks.sessions import Items
-from common.tasks.traffic import Measures
+from common.tasks.traffic import Measures, compared
 from common.tasks.vocabularies import Names
 
 
@@ -35,6 +35,8 @@ def build_model(config: RunConfig, vocabulary: Names) -> nn.Module:
                 network = build_session_model(len(vocabulary.items), config.tasks.sessions)
                 return network if config.model == "paper" else LocalBlend(network)
             case Measures():
+                if config.tasks.traffic.property == "difference":
+                    compared(config.tasks.traffic, vocabulary)  # a wrong pair is told before anybody is invited
                 return build_forecaster(len(vocabulary.variables), config.tasks.traffic, paper=config.model == "paper")
             case Goods():
                 pfgnn = config.chosen if isinstance(config.chosen, PFGNN) else None

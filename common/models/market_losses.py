@@ -38,7 +38,7 @@ def frobenius(z: Tensor, theta: Tensor, edges: Tensor, block: int = BLOCK) -> Te
     Over all n² entries as printed, so the diagonal counts: Σ E[A]² + Σ_{A=1}(1 − 2E[A]).
     """
     total = z.new_zeros(())
-    for rows in z.split(block):
+    for rows in torch.split(z, block):
         total = total + checkpoint(_squares, rows, z, theta, use_reentrant=False)
     return total + _on_edges(z, theta, edges)
 

@@ -51,7 +51,8 @@ class MarketNetwork(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """M of rows of S^m X, … × d -> … × k."""
-        return x @ self.phi["mean"]
+        mean: Tensor = x @ self.phi["mean"]
+        return mean
 
 
 def log_variances(x: Tensor, weight: Tensor, start: float) -> Tensor:

@@ -23,7 +23,8 @@ class Recurrent(nn.Module):
 
     def __init__(self, variables: int, options: TrafficOptions) -> None:
         super().__init__()
-        self.length = max(1, options.history - options.horizon)
+        short = max(1, options.history - options.horizon)
+        self.length = options.history if options.slice == "latest" else short
         self.first = 1 if options.slice == "yesterday" and options.history > options.horizon else 0
         self.horizon = options.horizon
         cell = CELLS[options.network]
@@ -31,8 +32,9 @@ class Recurrent(nn.Module):
         self.head = nn.Linear(options.hidden, variables)
 
     def forward(self, history: Tensor) -> Tensor:
-        """B × H × D -> B × P × D; step t reads x[t+1 : t+1+L], or x[t : t+L] as in the paper."""
+        """B × H × D -> B × P × D; step t reads x[t+1 : t+1+L], x[t : t+L] as in the paper, or all of the history."""
         slices = history.unfold(1, self.length, 1)[:, self.first : self.first + self.horizon].flatten(2)
+        slices = slices.expand(-1, self.horizon, -1)
         lower = upper = None
         states = []
         for t in range(self.horizon):

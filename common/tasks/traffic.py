@@ -60,9 +60,10 @@ class TrafficOptions(Options):
     hidden: int = Field(16, ge=1)
     """Width of the recurrent cells."""
 
-    slice: Literal["yesterday", "paper"] = "yesterday"
+    slice: Literal["yesterday", "paper", "latest"] = "yesterday"
     """Which stretch of the history step t of the horizon sees: x[t+1 : t+1+L], whose last reading is of the same hour a
-    day before, or the paper's x[t : t+L], which never shows that hour; L = history − horizon."""
+    day before; the paper's x[t : t+L], which never shows that hour; or the whole history at every step, for readings of seconds,
+    of which the last tell most. L = history − horizon."""
 
     property: Literal["calibrated", "weekday", "paper", "difference"] = "calibrated"
     """What a client infers of its past: hourly ranges for working days and weekends, widened until whole past days obey in

@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from common.config import overrides, parse
+from common.assignments import overrides
+from common.config import parse
 from common.errors import ConfigError, DataError
 from deploy.cli import options as o
 from deploy.cli.finished import Wanted, pooled_for, read, ready, series_of

@@ -19,9 +19,11 @@ def sumo(
 ) -> None:
     """Simulate cars, trucks and motorcycles with SUMO on a grid of streets; record six measures of each edge every second.
 
-    Needs the extra `fedloom[sumo]`. The task traffic reads the table, in steps of a minute or more.
+    Needs the extra `fedloom[sumo]`. Beside the table goes the catalogue under which it is trained on second by second:
+    `fedloom up --task traffic --data sumo.csv --catalogue sumo.json --clients 0 --set tasks.traffic.history=40
+    --set tasks.traffic.horizon=10 --set tasks.traffic.slice=latest --set tasks.traffic.property=difference`.
     """
     from client.data.traffic.sumo import record_sumo
 
     record_sumo(out, edges=edges, seconds=seconds, seed=seed)
-    o.console.print(f"{edges} edges, {seconds} seconds, six measures: {out}")
+    o.console.print(f"{edges} edges, {seconds} seconds, six measures: {out}; catalogue: {out.with_suffix('.json')}")

@@ -9,7 +9,8 @@ import typer
 from rich.console import Console
 
 from common.algorithms import METHODS
-from common.config import TASKS, RunConfig, Scalar, overrides, parse
+from common.assignments import overrides
+from common.config import TASKS, RunConfig, Scalar, parse
 from common.errors import ConfigError
 from server.artifacts import RunDirectory, fresh_run_id
 from server.settings import ServerSettings
@@ -43,6 +44,10 @@ ControlPort = Annotated[int, typer.Option(help="Port of Flower's Control API, on
 MADE_FOR = {"fedrule": "rules", "fedga": "sessions", "fedstl": "traffic", "bgtplanner": "ratings", "pfgnn": "markets"}
 """Each paper's method and its task."""
 
+UNASKED: dict[str, dict[str, Scalar]] = {"ratings": {"method": "fedavg", "rounds": 1, "privacy.mechanism": "privunit"}}
+"""What serves a task best where nobody names a method. One report a person says all that its default model learns from, and
+said once it gets the whole budget (docs/results/ratings.md)."""
+
 SPENDING = ("bgtplanner", "uniform", "adpml", "adap")
 """Methods that plan a privacy budget, and so want noise."""
 
@@ -71,8 +76,8 @@ def resolve(
         ConfigError: An option is unknown, mistyped or contradicts another.
     """
     task = task or MADE_FOR.get(method, "rules")
-    method = method or next((m for m, t in MADE_FOR.items() if t == task), "fedrule")
-    given: dict[str, Scalar] = {"method": method, "task": task}
+    of_task = {"method": next((m for m, t in MADE_FOR.items() if t == task), "fedrule"), **UNASKED.get(task, {})}
+    given: dict[str, Scalar] = {"task": task, **({"method": method} if method else of_task)}
     given |= {key.replace("__", "."): value for key, value in own.items() if value is not None}
     given |= {"privacy.unit": "client"} if "privacy.epsilon" in given or method in SPENDING else {}
     given |= {} if rounds is None else {"rounds": rounds}

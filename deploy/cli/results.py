@@ -15,6 +15,7 @@ from client.data.sessions.visitors import Dataset as Visits
 from client.data.sessions.visitors import Visitor
 from common.config import parse
 from common.errors import ConfigError, DataError
+from common.tasks.markets import Goods
 from common.tasks.ratings import Products
 from common.tasks.rules import Catalogue
 from common.tasks.sessions import Clicks, Items
@@ -67,6 +68,10 @@ def recommend(
             rater = _person(user, {r.name: r for r in ratings.raters}, data)
             found = suggestions(config, names, model, rater, top)
             title, what = f"{rater.name}, whose own mean is {found[0].own_mean:.2f}" if found else rater.name, "product"
+        case _, Goods():
+            raise ConfigError(
+                f"run '{folder.path.name}' ranks items that go with an item; recommend does not serve it yet"
+            )
         case _, Measures():
             raise ConfigError(f"run '{folder.path.name}' forecasts readings; ask it with fedloom forecast")
         case _:

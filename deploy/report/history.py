@@ -1,7 +1,7 @@
 """A run as the report sees it: its folder, read."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -51,10 +51,19 @@ class History:
         return [x for x, _ in found], [y for _, y in found]
 
     @property
+    def noisy(self) -> bool:
+        """Whether noise covers what clients send; it hides how many examples they have, and their training loss."""
+        return str(self.config.get("privacy.unit", "none")) != "none"
+
+    @property
+    def validated(self) -> bool:
+        """Whether rounds were measured on validation data."""
+        return bool(self.config.get(f"tasks.{self.config.get('task')}.validation-share", 0))
+
+    @property
     def tested(self) -> bool:
         """Whether the last round was measured on test data, and those before it on validation data."""
-        share = self.config.get(f"tasks.{self.config.get('task')}.validation-share", 0)
-        return bool(share and self.rounds and self.rounds[-1].round == self.config.get("rounds"))
+        return bool(self.validated and self.rounds and self.rounds[-1].round == self.config.get("rounds"))
 
     @property
     def clusters(self) -> dict[str, list[tuple[int, int]]]:
@@ -91,6 +100,14 @@ def read(path: Path) -> History:
     )
 
 
+def labels(histories: Sequence[History]) -> list[str]:
+    """The shortest names that tell the runs apart."""
+    methods = [str(h.config.get("method", "?")) for h in histories]
+    seeded = [f"{method}, seed {h.config.get('seed', '?')}" for method, h in zip(methods, histories, strict=True)]
+    names = ([*methods], [*seeded], [h.run for h in histories])
+    return next((found for found in names if len(set(found)) == len(found)), names[-1])
+
+
 def absences(rounds: tuple[Round, ...]) -> list[tuple[str, str, str]]:
     """(client, why, rounds) for all that did not count, consecutive rounds as ranges: `12–15, 20`."""
     when: dict[tuple[str, str], list[int]] = {}
@@ -106,7 +123,7 @@ def client_values(history: History, m: Measure) -> list[float]:
     """The metric, or the number of examples, of each client that has it."""
     clients = history.result.clients.values() if history.result else ()
     if m is EXAMPLES:
-        return [client.examples for client in clients]
+        return [] if history.noisy else [client.examples for client in clients]
     return [client.metrics[m.key] for client in clients if not math.isnan(client.metrics.get(m.key, math.nan))]
 
 

@@ -8,10 +8,10 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader
 
-from deploy.report import forecasts, words
+from deploy.report import forecasts, planning, words
 from deploy.report.again import command
 from deploy.report.figures import MEDIAN_RATE, client_spread, hit_rates, metric_curves, per_round, step_rates
-from deploy.report.history import History, absences, client_values, read
+from deploy.report.history import History, absences, client_values, labels, read
 from deploy.report.measures import EXAMPLES, Measure, brief, curve, headlines, in_order, text
 from deploy.report.sections import ARROW, Section, figure, figure_of, section, table
 from server.events import Result, Round
@@ -42,12 +42,12 @@ def page(runs: Sequence[Path]) -> str:
         css=(HERE / "page.css").read_text("utf-8"),
         title=single.title if single else f"{len(histories)} runs compared",
         histories=histories,
-        labels=_labels(histories),
+        labels=labels(histories),
         single=single,
         cards=_cards(single) if single else [],
         comparison=[] if single else _comparison(histories),
         sections=[section for make in _SECTIONS if (section := make(histories))],
-        statements=[(label, words.privacy(h.result.privacy)) for label, h in _labelled(histories) if h.result],
+        statements=[(label, *words.privacy(h.result.privacy)) for label, h in _labelled(histories) if h.result],
         settings=_settings(histories),
         reproduction=[_again(history) for history in histories],
         duration=words.duration,
@@ -55,21 +55,13 @@ def page(runs: Sequence[Path]) -> str:
     )
 
 
-def _labels(histories: Sequence[History]) -> list[str]:
-    """The shortest names that tell the runs apart."""
-    methods = [str(h.config.get("method", "?")) for h in histories]
-    seeded = [f"{method}, seed {h.config.get('seed', '?')}" for method, h in zip(methods, histories, strict=True)]
-    names = ([*methods], [*seeded], [h.run for h in histories])
-    return next((labels for labels in names if len(set(labels)) == len(labels)), names[-1])
-
-
 def _labelled(histories: Sequence[History]) -> list[tuple[str, History]]:
-    return list(zip(_labels(histories), histories, strict=True))
+    return list(zip(labels(histories), histories, strict=True))
 
 
 def _cards(history: History) -> list[dict[str, Any]]:
     best = history.result.best if history.result else None
-    which = "the best on validation data" if history.tested else "the best"
+    which = "the best on validation data" if history.validated else "the best"
     cards: list[dict[str, Any]] = []
     for m in brief(history.final):
         value = text(m, history.final[m.key])
@@ -102,10 +94,13 @@ def _plain_row(label: str, value: Callable[[Result], str], histories: Sequence[H
 
 def _learning(histories: Sequence[History]) -> Section:
     measures = headlines({key for history in histories for r in history.rounds for key in r.metrics} - _told(histories))
-    figures = [figure_of(m, metric_curves(histories, m), _curve_caption(m)) for m in measures]
+    told = not all(history.noisy for history in histories)
+    figures = [figure_of(m, metric_curves(histories, m), _curve_caption(m, told)) for m in measures]
     note = "The global model after each round; a dot marks its best."
     if any(history.tested for history in histories):
         note += " On validation data: the last round's, measured on test data, is the result."
+    elif any(history.validated for history in histories):
+        note += " On validation data; the result is measured on test data."
     return section("Learning", note, figures)
 
 
@@ -114,8 +109,8 @@ def _told(histories: Sequence[History]) -> frozenset[str]:
     return forecasts.TOLD if forecasts.is_forecaster(histories) else frozenset()
 
 
-def _curve_caption(m: Measure) -> str:
-    return "Solid: evaluation. Dashed: the clients' own training." if m.key == "loss" else m.meaning
+def _curve_caption(m: Measure, told: bool) -> str:
+    return "Solid: evaluation. Dashed: the clients' own training." if m.key == "loss" and told else m.meaning
 
 
 def _lists(histories: Sequence[History]) -> Section:
@@ -125,7 +120,7 @@ def _lists(histories: Sequence[History]) -> Section:
     caption = "Share of held-out truth among the first N suggestions."
     rates = figure("Hit rate at N", "higher", hit_rates(histories), caption)
     rows = [[f"the first {n}", *(_percent(curve(history.final).get(n)) for history in histories)] for n in cuts]
-    header = ["Of what is true, a person sees among", *_labels(histories)]
+    header = ["Of what is true, a person sees among", *labels(histories)]
     lists = section("How long a list must be", "The final model, for lists of different lengths.", [rates])
     return lists | {"aside": table("", header, rows)}
 
@@ -149,10 +144,11 @@ def _client_table(history: History) -> dict[str, Any] | None:
     if not clients or len(clients) > MOST_CLIENTS:
         return None
     measures = in_order({key for client in clients.values() for key in client.metrics})
+    sizes = {name: [] if history.noisy else [f"{c.examples:,}"] for name, c in clients.items()}
     rows = [
-        [name, f"{c.examples:,}", *(text(m, c.metrics.get(m.key)) for m in measures)] for name, c in clients.items()
+        [name, *sizes[name], *(text(m, c.metrics.get(m.key)) for m in measures)] for name, c in clients.items()
     ]
-    header = ["Client", "Examples", *(m.short for m in measures)]
+    header = ["Client", *([] if history.noisy else ["Examples"]), *(m.short for m in measures)]
     return table(f"All {len(clients)} clients", header, rows)
 
 
@@ -194,4 +190,7 @@ def _again(history: History) -> dict[str, Any]:
     return {"command": command(history), "facts": facts}
 
 
-_SECTIONS = (_learning, forecasts.learning, _lists, forecasts.teaching, forecasts.clusters, _clients, _step, _rounds)
+_SECTIONS = (
+    *(_learning, planning.budget, forecasts.learning, _lists, forecasts.teaching, forecasts.clusters),
+    *(_clients, _step, _rounds),
+)

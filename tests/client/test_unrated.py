@@ -24,7 +24,7 @@ SCORES = {"scores": np.array([9, 2, 3, 5, 1], np.float32)}
 def test_best_first_without_what_is_rated_and_in_the_data_s_own_units() -> None:
     found = suggestions(CONFIG, PRODUCTS, SCORES, ANN, top=2)
     assert [s.product for s in found] == ["milk", "coffee"]
-    mean = 0.5 + 3.5 * own_mean(Rated(ANN.items, PRODUCTS.scaled(ANN.ratings)), CONFIG.tasks.ratings)
+    mean = 0.5 + 3.5 * own_mean(Rated(ANN.items, (ANN.ratings - 0.5) / 3.5), CONFIG.tasks.ratings)
     assert found[0].own_mean == pytest.approx(mean)
     assert mean == pytest.approx((3.5 + 2.5 + 3 * 0.7 * 3.5) / 5 + 0.5)
     assert 4 >= found[0].rating > found[1].rating > 0.5

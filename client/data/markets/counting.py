@@ -2,6 +2,7 @@
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array, triu
 
 from client.data.markets.graph import Graph
 from client.data.markets.market import Pairs
@@ -15,11 +16,10 @@ MOST = 8
 
 def graph_counts(graph: Graph, items: int) -> Arrays:
     """Weights of the edges and degrees of the items of a graph; `items`: V."""
-    edges = graph.edges
     degrees = np.zeros(items)
     degrees[graph.items] = np.diff(graph.weights.indptr)
-    values = np.asarray(graph.weights[edges[:, 0], edges[:, 1]]).ravel()
-    return counts_of(graph.items[edges], values, degrees, items)
+    values = csr_array(triu(graph.weights)).data
+    return counts_of(graph.items[graph.edges], values, degrees, items)
 
 
 def bounded_counts(ratings: Pairs, items: int, rng: np.random.Generator) -> Arrays:

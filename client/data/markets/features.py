@@ -92,5 +92,5 @@ def _runs(texts: Sequence[str]) -> Iterator[Sequence[str]]:
 
 
 def _unit(rows: NDArray[Any]) -> Vectors:
-    unit: Vectors = normalize(rows).astype(np.float32)
+    unit: Vectors = (normalize(rows) if len(rows) else rows).astype(np.float32)
     return unit

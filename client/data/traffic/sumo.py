@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.errors import ConfigError, DataError, RunError
+from common.tasks.traffic import Measures
 
 VARIABLES = {
     "vehicle_number": "LAST_STEP_VEHICLE_NUMBER",
@@ -25,6 +26,8 @@ VARIABLES = {
     "noise": "VAR_NOISEEMISSION",
 }
 """Our names and TraCI's: vehicles, share of the length, m/s, mg in the step, mg in the step, dB."""
+MEASURES = Measures(variables=tuple(VARIABLES), step_seconds=1)
+"""Under which the recording is read second by second."""
 
 GRID = 7
 """Junctions along each side: 168 edges."""
@@ -59,7 +62,7 @@ def record_sumo(out: Path, *, edges: int = 100, seconds: int = 3600, seed: int =
     """Simulate and write `timestamp,site,<six measures>`, a row a second and edge; the same seed gives the same table.
 
     Args:
-        out: CSV to write.
+        out: CSV to write; `MEASURES` go beside it, as JSON.
         edges: The busiest that many, by their mean number of vehicles.
         seconds: Steps recorded.
         seed: Of network, traffic and driving.
@@ -81,6 +84,7 @@ def record_sumo(out: Path, *, edges: int = 100, seconds: int = 3600, seed: int =
         values = _recorded(libsumo, network, trips, names, seconds, seed)
     busiest = np.sort(np.argsort(-values[:, :, 0].mean(axis=0), kind="stable")[:edges])
     _write(out, [names[edge] for edge in busiest], values[:, busiest])
+    out.with_suffix(".json").write_text(MEASURES.to_json(), "utf-8")
 
 
 def _sumo() -> tuple[Path, ModuleType]:

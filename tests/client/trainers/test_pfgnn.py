@@ -125,7 +125,7 @@ def test_without_any_pull_a_market_trains_alone() -> None:
             z = market.propagated @ p["phi.mean"] + deviation * epsilon
             score = p["theta"][0] * z @ z.T + p["theta"][1]
             optimizer.zero_grad()
-            (-torch.log(torch.sigmoid(score[u, v] - score[u, w])).mean()).backward()
+            torch.autograd.backward(-torch.log(torch.sigmoid(score[u, v] - score[u, w])).mean())
             optimizer.step()
     torch.testing.assert_close(ours["theta"][0, 0], p["theta"].detach()[0])  # the other cancels out of BPR
     for n in ("phi.mean", "phi.log_variance"):

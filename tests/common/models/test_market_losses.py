@@ -41,7 +41,7 @@ def test_bpr_is_minus_the_log_of_sigma() -> None:
 @settings(max_examples=40, deadline=None)
 @given(seed=st.integers(0, 10_000))
 def test_divergence_is_that_of_two_normals(seed: int) -> None:
-    mean, log_variance, log_prior = drawn(seed, 27).split(9)
+    mean, log_variance, log_prior = torch.split(drawn(seed, 27), 9)
     ours = divergence(mean, log_variance, log_prior.exp())
     q, p = Normal(mean, (log_variance / 2).exp()), Normal(torch.zeros_like(mean), (log_prior / 2).exp())
     torch.testing.assert_close(ours, kl_divergence(q, p).sum(1))

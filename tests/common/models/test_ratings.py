@@ -6,7 +6,7 @@ from torch import Tensor
 from torch.func import functional_call, grad, vmap
 from torch_geometric.nn import GATConv
 
-from common.config import parse
+from common.config import Scalar, parse
 from common.models import build_model, parameters
 from common.models.heads import head_of, own_of
 from common.models.ratings import ItemScores, StarAttention
@@ -63,7 +63,8 @@ def test_clients_mapped_side_by_side_learn_what_each_does_alone() -> None:
     index, mask = torch.tensor([[[0, 2]], [[3, 0]], [[1, 6]]]), torch.tensor([[[1.0, 1]], [[1, 0]], [[0, 0]]])
 
     def loss(params: dict[str, Tensor], index: Tensor, mask: Tensor) -> Tensor:
-        return (mask * functional_call(model, params, (index, mask, index))).sum()
+        total: Tensor = (mask * functional_call(model, params, (index, mask, index))).sum()
+        return total
 
     together = vmap(grad(loss))(stacked, index, mask)
     for k, client in enumerate(clients):
@@ -87,7 +88,12 @@ def test_a_persons_embedding_is_the_clients_own_whatever_the_method() -> None:
 
 @pytest.mark.parametrize("std", [1.0, 0.3])
 def test_the_seed_draws_the_paper_s_model_at_the_width_asked_for(std: float) -> None:
-    flat = {"method": "fedavg", "task": "ratings", "model": "paper", "tasks.ratings.embedding-std": std}
+    flat: dict[str, Scalar] = {
+        "method": "fedavg",
+        "task": "ratings",
+        "model": "paper",
+        "tasks.ratings.embedding-std": std,
+    }
     many = Products(items=tuple(map(str, range(4000))))
     first, again, other = (parameters(build_model(parse({**flat, "seed": seed}), many)) for seed in (0, 0, 1))
     assert first["items"].shape == (4000, 8)

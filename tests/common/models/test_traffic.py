@@ -94,6 +94,17 @@ def test_step_t_sees_yesterdays_same_hour_or_under_the_paper_only_the_hours_befo
         assert places == list(range(first, last + t + 1))
 
 
+@every_cell
+def test_or_every_step_sees_all_up_to_the_latest_reading(network: str) -> None:
+    model = forecaster(network, history=12, horizon=4, slice="latest", variables=2)
+    windows = history(3, 12, 2)
+    assert model(windows).shape == (3, 4, 2)
+    for t in (0, 3):
+        window = windows[:1].clone().requires_grad_()
+        (seen,) = torch.autograd.grad(model(window)[0, t].sum(), window)
+        assert bool(seen.any(dim=(0, 2)).all())
+
+
 def test_slices_are_the_same_where_history_and_horizon_are_equally_long() -> None:
     windows = history(2, 4, 1)
     yesterday, paper = (forecaster("gru", history=4, horizon=4, slice=kind)(windows) for kind in ("yesterday", "paper"))

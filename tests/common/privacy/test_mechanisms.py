@@ -163,8 +163,8 @@ def test_an_audit_does_not_refute_the_claim(mechanism: Mechanism, claimed: float
 class Silent(np.random.Generator):
     """What a client without noise would draw."""
 
-    def standard_normal(self, *shape: object, **_: object) -> NDArray[np.float64]:
-        return 0.05 * np.asarray(super().standard_normal(*shape))  # type: ignore[call-overload]
+    def standard_normal(self, *shape: object, **_: object) -> NDArray[np.float64]:  # type: ignore[override]
+        return 0.05 * np.asarray(super().standard_normal(*shape))
 
 
 def test_the_audit_refutes_a_mechanism_that_forgets_its_noise() -> None:

@@ -50,4 +50,4 @@ def test_our_epsilon_is_never_below_another_accountant_s(
     multiplier = math.sqrt(count / (2 * rho))
     opacus = (epsilon_rdp(multiplier, 1.0, count, delta), epsilon_prv(multiplier, 1.0, count, delta))
     assert epsilon_of(rho, delta) >= max(by_rdp, by_pld, *opacus)
-    assert epsilon_of(rho, delta) <= 1.1 * by_rdp, "nor much above the comparable one"
+    assert epsilon_of(rho, delta) <= 1.2 * by_rdp, "nor much above the comparable one"

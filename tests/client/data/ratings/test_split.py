@@ -18,7 +18,7 @@ def rater(count: int, name: str = "ann") -> Rater:
 
 
 def split(count: int, name: str = "ann", seed: int = 0, **options: float) -> SplitRater:
-    return split_rater(rater(count, name), PRODUCTS, RatingsOptions(**options), seed)  # type: ignore[arg-type]
+    return split_rater(rater(count, name), PRODUCTS, RatingsOptions(**options), seed)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,104 @@
+"""Processes that are killed while they release, and two that share one ledger: every release was paid, none twice for free."""
+
+import os
+import subprocess
+import sys
+from collections import defaultdict
+from pathlib import Path
+
+from client.privacy.book import create
+from client.privacy.ledger import Ledger
+from client.privacy.witness import Witness
+from common.privacy.accounts import Zcdp, portion
+
+PARTS = 400
+
+RELEASING = """
+import hashlib, os, random, secrets, signal, sys, time
+from pathlib import Path
+from client.privacy.ledger import Ledger, Slot
+from client.privacy.witness import Witness
+from common.errors import RefusedError
+from common.privacy.accounts import Zcdp, portion
+from common.privacy.mechanisms import Gaussian
+
+folder, run, first, last = Path(sys.argv[1]), sys.argv[2], 0, int(sys.argv[3])
+sent = os.open(folder / f"sent-{run}", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+
+def release(first, last):
+    ledger = Ledger(folder / "ledger", "client", Zcdp(), 10.0, 1e-5, Witness(folder / "witness.json"))
+    terms = ledger.terms(Gaussian(portion(ledger.total, 400), 1.0))
+    for number in range(first, last):
+        try:
+            content = ledger.release(Slot(run, number), terms, lambda: secrets.token_bytes(3000))
+        except RefusedError:
+            return
+        os.write(sent, f"{number} {hashlib.sha256(content).hexdigest()}\\n".encode())
+"""
+
+KILLING = (
+    RELEASING
+    + """
+kills, chance = int(sys.argv[4]), random.Random(0)
+while kills:
+    done = [int(line.split()[0]) for line in open(folder / f"sent-{run}")]
+    child = os.fork()
+    if not child:
+        release(max(done[-1] - 3, 0) if done else 0, last)
+        os._exit(0)
+    time.sleep(chance.uniform(0.01, 0.15))
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    kills -= 1
+child = os.fork()
+if not child:
+    release(0, last)
+    os._exit(0)
+os.waitpid(child, 0)
+"""
+)
+
+
+def started(code: str, *arguments: object) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-W", "ignore", "-c", code, *map(str, arguments)]
+    return subprocess.Popen(command, env={**os.environ, "PYTHONPATH": os.getcwd(), "OMP_NUM_THREADS": "1"})
+
+
+def opened(folder: Path) -> Ledger:
+    return Ledger(folder / "ledger", "client", Zcdp(), 10.0, 1e-5, Witness(folder / "witness.json"))
+
+
+def sent(folder: Path, run: str) -> dict[int, list[str]]:
+    """Digests of what was sent of each round."""
+    found: dict[int, list[str]] = defaultdict(list)
+    for line in (folder / f"sent-{run}").read_text().splitlines():
+        number, digest = line.split()
+        found[int(number)].append(digest)
+    return found
+
+
+def test_whenever_a_client_is_killed_all_that_was_sent_is_paid(tmp_path: Path) -> None:
+    """30 kills at random moments over 200 rounds; the last process asks for all rounds again."""
+    create(tmp_path / "ledger", "lineage")
+    assert started(KILLING, tmp_path, "run", 200, 30).wait(120) == 0
+    ledger, digests = opened(tmp_path), sent(tmp_path, "run")
+    cost = portion(ledger.total, PARTS)
+    assert sorted(digests) == list(range(200))
+    assert all(len(set(all_of)) == 1 for all_of in digests.values()), "a retry sends the same bytes"
+    assert sum(map(len, digests.values())) > 200 + 30, "rounds were asked for again"
+    rows = ledger.rows()
+    released = sum(row.status == "released" for row in rows)
+    assert 200 <= released <= len(rows) <= 200 + 30
+    assert ledger.spent() >= 200 * cost * (1 - 1e-12)
+    assert abs(ledger.spent() - len(rows) * cost) < 1e-9
+
+
+def test_two_processes_share_one_budget(tmp_path: Path) -> None:
+    create(tmp_path / "ledger", "lineage")
+    both = [started(RELEASING + "release(0, last)", tmp_path, run, PARTS) for run in ("one", "two")]
+    assert [process.wait(120) for process in both] == [0, 0]
+    ledger = opened(tmp_path)
+    counts = [len(sent(tmp_path, run)) for run in ("one", "two")]
+    assert sum(counts) == len(ledger.rows()) == PARTS
+    assert min(counts) > 0
+    assert ledger.total * (1 - 1e-9) <= ledger.spent() <= ledger.total

@@ -1,0 +1,135 @@
+"""A ledger is found again: under another name, key or state folder, beside renamed, copied or changed data."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from client.data.parts import fingerprint
+from client.privacy.ledger import Ledger
+from client.privacy.places import ledger_path, open_ledger, witness_path
+from client.privacy.rows import Slot
+from client.privacy.statement import statements
+from common.errors import LedgerError
+from common.privacy.accounts import Zcdp
+from common.privacy.mechanisms import Gaussian
+
+
+def ledger_of(source: Path | str, state: Path, **options: Path) -> Ledger:
+    mark = fingerprint(str(source), (0, 1), 0)
+    return open_ledger(str(source), state, mark, "client", Zcdp(), 10.0, 1e-5, **options)
+
+
+def spend(source: Path | str, state: Path, number: int = 1, **options: Path) -> Path:
+    """Release once and close; where the ledger is."""
+    ledger = ledger_of(source, state, **options)
+    ledger.release(Slot("run", number), ledger.terms(Gaussian(0.1, 1.0)), lambda: b"noise")
+    ledger.close()
+    return ledger.path
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    path = tmp_path / "data" / "homes.csv"
+    path.parent.mkdir()
+    path.write_text("home,rule\na,1\n")
+    return path
+
+
+def test_it_lies_beside_a_file_and_inside_a_folder(data: Path, tmp_path: Path) -> None:
+    assert spend(data, tmp_path / "state") == data.parent / ".homes.csv.fedloom-ledger"
+    before = fingerprint(str(data.parent), (0, 1), 0)
+    assert spend(data.parent, tmp_path / "state") == data.parent / ".fedloom" / "ledger"
+    shutil.rmtree(data.parent / ".fedloom")
+    assert fingerprint(str(data.parent), (0, 1), 0) == before, "a ledger inside a folder does not change its data"
+
+
+def test_that_of_made_data_and_of_read_only_disks_lies_elsewhere(data: Path, tmp_path: Path) -> None:
+    path = spend("demo:0-5", tmp_path / "state")
+    assert path.parent == tmp_path / "state" / "lineages"
+    assert ledger_of("demo:0-5", tmp_path / "state").spent() == pytest.approx(0.1)
+    assert ledger_of("demo:5-9", tmp_path / "state").spent() == 0
+    assert spend(data, tmp_path / "state", folder=tmp_path / "ledgers").parent == tmp_path / "ledgers"
+    assert ledger_of(data, tmp_path / "state").spent() == pytest.approx(0.1), "the witness knows where"
+
+
+def test_a_new_state_folder_finds_it(data: Path, tmp_path: Path) -> None:
+    spend(data, tmp_path / "state")
+    assert ledger_of(data, tmp_path / "other").spent() == pytest.approx(0.1)
+
+
+def test_changed_data_keep_their_ledger(data: Path, tmp_path: Path) -> None:
+    spend(data, tmp_path / "state")
+    data.write_text(data.read_text() + "b,2\n")
+    assert ledger_of(data, tmp_path / "state").spent() == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize("way", [shutil.copy, shutil.move])
+def test_a_copy_or_a_renamed_file_shares_it(way: object, data: Path, tmp_path: Path) -> None:
+    spend(data, tmp_path / "state")
+    other = tmp_path / "elsewhere.csv"
+    way(data, other)  # type: ignore[operator]
+    assert spend(other, tmp_path / "state", 2) == data.parent / ".homes.csv.fedloom-ledger"
+    assert ledger_of(other, tmp_path / "state").spent() == pytest.approx(0.2)
+
+
+def test_data_and_ledger_may_move_together(data: Path, tmp_path: Path) -> None:
+    spend(data, tmp_path / "state")
+    data.parent.rename(tmp_path / "moved")
+    assert spend(tmp_path / "moved" / "homes.csv", tmp_path / "state", 2).parent == tmp_path / "moved"
+    assert ledger_of(tmp_path / "moved" / "homes.csv", tmp_path / "state").spent() == pytest.approx(0.2)
+
+
+def test_a_link_to_the_data_is_the_data(data: Path, tmp_path: Path) -> None:
+    (tmp_path / "link.csv").symlink_to(data)
+    assert spend(tmp_path / "link.csv", tmp_path / "state") == data.parent / ".homes.csv.fedloom-ledger"
+
+
+@pytest.mark.parametrize("change", ["", "b,2\n"])
+def test_a_ledger_that_vanished_is_noticed_also_where_the_data_changed(change: str, data: Path, tmp_path: Path) -> None:
+    path = spend(data, tmp_path / "state")
+    path.unlink()
+    data.write_text(data.read_text() + change)
+    with pytest.raises(LedgerError, match="that is gone; put" if change else r"is gone\. Put it back"):
+        ledger_of(data, tmp_path / "state")
+    shutil.rmtree(f"{path}-kept")
+    with pytest.raises(LedgerError, match=r"is gone\. Put it back"):
+        ledger_of(data, tmp_path / "state")
+    assert not path.exists(), "no new one is made"
+
+
+def test_another_ledger_in_its_place_is_noticed(data: Path, tmp_path: Path) -> None:
+    path = spend(data, tmp_path / "state")
+    path.rename(tmp_path / "kept")
+    shutil.rmtree(f"{path}-kept")
+    spend(data, tmp_path / "other")
+    with pytest.raises(LedgerError, match="is another"):
+        ledger_of(data, tmp_path / "state")
+    (tmp_path / "kept").rename(path)
+    assert ledger_of(data, tmp_path / "state").spent() == pytest.approx(0.1)
+
+
+def test_where_no_ledger_can_be_made_nothing_starts(data: Path, tmp_path: Path) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    with pytest.raises(LedgerError, match="no privacy ledger can be made"):
+        ledger_of(data, tmp_path / "state", folder=blocked)
+
+
+def test_its_statement_names_runs_and_waste(data: Path, tmp_path: Path) -> None:
+    ledger = ledger_of(data, tmp_path / "state")
+    terms = ledger.terms(Gaussian(0.1, 1.0))
+    ledger.release(Slot("first", 1), terms, lambda: b"noise")
+    ledger.reserve(Slot("second", 1), terms)
+    ledger.release(Slot("second", 1), terms, lambda: b"noise")
+    [statement] = statements(ledger.path)
+    assert statement.claim == ledger.claim()
+    assert [(run.run, run.releases, run.wasted, round(run.spent, 9)) for run in statement.runs] == [
+        ("first", 1, 0, 0.1),
+        ("second", 2, 1, 0.2),
+    ]
+
+
+def test_paths_are_by_fingerprint_or_name(tmp_path: Path, data: Path) -> None:
+    assert witness_path(tmp_path, "ab").name == "ab.json"
+    assert ledger_path(f"{data}::test.csv", tmp_path, "ab") == ledger_path(str(data), tmp_path, "ab")

@@ -1,0 +1,57 @@
+"""Federations of markets, in process: every model trains, sums help what is new, stacking changes nothing."""
+
+from pathlib import Path
+
+import pytest
+
+from client.data.markets.reader import read_markets
+from client.data.parts import deal
+from common.config import RunConfig, Scalar, parse
+from deploy.simulation import simulate_clients
+from server.events import Result
+
+DEMO = read_markets("demo:1-5")
+
+
+def configured(**options: Scalar) -> RunConfig:
+    given = {key.replace("__", ".").replace("_", "-"): value for key, value in options.items()}
+    small = {"tasks.markets.width": 32, "tasks.markets.embedding": 8, "tasks.markets.batch": 128}
+    start: dict[str, Scalar] = {"method": "fedavg", "task": "markets", "run-id": "markets", "rounds": 3}
+    return parse({**start, "federation.min-clients": 1, "evaluate-every": 3, **small, **given})
+
+
+def trained(folder: Path, **options: Scalar) -> Result:
+    return simulate_clients(configured(**options), deal(DEMO, 0), folder)
+
+
+@pytest.mark.parametrize("model", ["default", "paper"])
+@pytest.mark.parametrize("method", ["fedavg", "fedprox", "fedrep", "ditto", "local"])
+def test_every_method_trains_both_models(model: str, method: str, tmp_path: Path) -> None:
+    result = trained(tmp_path, method=method, model=model)
+    assert result.status == "completed"
+    assert result.metrics.keys() >= {"mrr10", "mrr20", "ndcg10", "ndcg20", "recall20", "walk_mrr20", "degree_mrr20"}
+    assert 0 < result.metrics["mrr20"] < 1
+
+
+def test_the_default_is_no_worse_than_its_line_and_far_above_popularity(tmp_path: Path) -> None:
+    found = trained(tmp_path, rounds=10, evaluate_every=10).metrics
+    assert found["ndcg20"] > found["walk_ndcg20"] - 0.01
+    assert found["mrr20"] > 1.2 * found["degree_mrr20"]
+
+
+def test_sums_over_markets_help_what_is_new(tmp_path: Path) -> None:
+    cold: dict[str, Scalar] = {"tasks__markets__protocol": "cold", "tasks__markets__test_share": 0.2, "rounds": 10}
+    alone = trained(tmp_path / "alone", **cold).metrics
+    shared = trained(tmp_path / "shared", **cold, tasks__markets__count_offset=True).metrics
+    assert shared["ndcg20"] > alone["ndcg20"] + 0.05
+    assert shared["shared_ndcg20"] > alone["degree_ndcg20"]
+
+
+def test_clients_stacked_end_where_lone_ones_do(tmp_path: Path) -> None:
+    results = [
+        simulate_clients(configured(model=model), deal(DEMO, 0), tmp_path / model / str(together), together=together)
+        for model in ("default", "paper")
+        for together in (1, 4)
+    ]
+    for lone, stacked in zip(results[::2], results[1::2], strict=True):
+        assert stacked.metrics == pytest.approx(lone.metrics, abs=1e-3)

@@ -1,0 +1,101 @@
+"""`fedloom budget`: what was spent, on what, what is left, and what the claim covers and does not."""
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from client.data.parts import fingerprint
+from client.privacy.places import open_ledger
+from client.privacy.rows import Slot
+from common.errors import DataError, LedgerError
+from common.privacy.accounts import Pure, Rdp, Zcdp
+from common.privacy.claims import UNBOUNDED, UNCOVERED
+from common.privacy.mechanisms import Gaussian, Laplace
+from common.privacy.subsampled import DpSgd
+from deploy.cli import app
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """Data with two runs under unit client and one under unit record."""
+    path = tmp_path / "homes.csv"
+    path.write_text("home,rule\n")
+    about = (str(path), tmp_path / "state", fingerprint(str(path), (0, 1), 0))
+    client = open_ledger(*about, "client", Zcdp(), 10.0, 1e-5)
+    for run, number in (("one", 1), ("one", 2), ("two", 1)):
+        client.release(Slot(run, number), client.terms(Gaussian(0.25, 1.0)), lambda: b"noise")
+    client.reserve(Slot("two", 2), client.terms(Laplace(1.0, 1.0)))
+    record = open_ledger(*about, "record", Rdp(4), 10.0, 1e-5)
+    record.release(Slot("one", 1), record.terms(DpSgd(2.0, 0.5, 3, 1.0)), lambda: b"noise")
+    return path
+
+
+def said(*arguments: object) -> str:
+    result = CliRunner().invoke(app, ["budget", *map(str, arguments)], catch_exceptions=False)
+    assert result.exit_code == 0
+    return result.stdout
+
+
+def test_by_data_and_by_state_folder_it_says_the_same(data: Path, tmp_path: Path) -> None:
+    by_data = said("--data", data, "--state", tmp_path / "state")
+    assert by_data == said("--state", tmp_path / "state") == said("--data", data, "--state", tmp_path / "new")
+
+
+def test_people_read_the_claim_what_it_covers_and_what_not(data: Path, tmp_path: Path) -> None:
+    text = said("--data", data, "--state", tmp_path / "state")
+    for line in (
+        "unit client (replace-one), gaussian, laplace",
+        "unit record (add-or-remove-one), dp-sgd q=0.5 steps=3",
+        "guarantee: ε = 10, δ = 1e-05, whatever is still asked",
+        "spent 1.25 of 1.55036 (zcdp), left 0.300355",
+        "to plan with, no guarantee",
+        "run one: 0.5 in 2 releases\n",
+        "run two: 0.75 in 2 releases, 1 of them perhaps never sent",
+        *(f"does not cover {channel}" for channel in UNCOVERED),
+    ):
+        assert line in text
+
+
+def test_scripts_read_the_same_as_json(data: Path, tmp_path: Path) -> None:
+    client, record = json.loads(said("--data", data, "--state", tmp_path / "state", "--json"))
+    assert client["ledger"] == str(tmp_path / ".homes.csv.fedloom-ledger")
+    told = {key: client[key] for key in ("unit", "neighbours", "mechanisms", "account", "epsilon", "delta", "limited")}
+    assert told == {
+        "unit": "client",
+        "neighbours": "replace-one",
+        "mechanisms": ["gaussian", "laplace"],
+        "account": "zcdp",
+        "epsilon": 10.0,
+        "delta": 1e-5,
+        "limited": True,
+    }
+    assert (client["spent"], client["left"]) == (1.25, pytest.approx(0.3003552))
+    assert client["runs"][1] == {"run": "two", "releases": 2, "wasted": 1, "spent": 0.75}
+    assert client["uncovered"] == list(UNCOVERED)
+    assert (record["unit"], record["account"]) == ("record", "rdp-4")
+    assert record["epsilon_so_far"] < 10
+
+
+def test_where_nothing_was_spent_it_says_so(tmp_path: Path) -> None:
+    (tmp_path / "new.csv").write_text("")
+    assert said("--data", tmp_path / "new.csv", "--state", tmp_path) == "no privacy was ever spent here\n"
+    assert json.loads(said("--state", tmp_path, "--json")) == []
+    assert [path.name for path in tmp_path.iterdir()] == ["new.csv"], "asking leaves nothing behind"
+
+
+def test_without_a_limit_it_names_none(tmp_path: Path) -> None:
+    ledger = open_ledger("demo:0-3", tmp_path, fingerprint("demo:0-3", (0, 1), 0), "client", Pure(), UNBOUNDED, 1e-5)
+    ledger.release(Slot("run", 1), ledger.terms(Laplace(0.5, 1.0)), lambda: b"noise")
+    text = said("--data", "demo:0-3", "--state", tmp_path)
+    assert "spent 0.5 (pure); no limit over all runs is set" in text
+    assert "guarantee:" not in text
+
+
+def test_what_is_missing_or_damaged_is_told(data: Path, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="no such file"):
+        said("--data", tmp_path / "nowhere.csv")
+    (tmp_path / ".homes.csv.fedloom-ledger").write_bytes(b"torn")
+    with pytest.raises(LedgerError, match="fedloom-ledger"):
+        said("--state", tmp_path / "state")
