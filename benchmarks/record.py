@@ -45,14 +45,14 @@ def turns(model: str, homes: int, steps: int) -> dict[str, Turn]:
     batch = learner.batch(TrainRequest(1, "", {}))
     masks = partial(learner.noise, steps, torch.Generator().manual_seed(0))
     private = partial(draws, start, len(batch["x"]), learner.examples, steps, clip=1.0, multiplier=1.0, sample=0.5)
-    ways = {
-        "plain": (grad_and_value(learner.loss), masks),
-        "private": (
-            private_gradient(learner.loss, {"offset"}),
-            lambda: {**masks(), **private(generator=fresh_generator())},
-        ),
+
+    def noisy() -> Tensors:
+        return {**masks(), **private(generator=fresh_generator())}
+
+    return {
+        "plain": partial(_descend, grad_and_value(learner.loss), start, batch, masks, steps),
+        "private": partial(_descend, private_gradient(learner.loss, {"offset"}), start, batch, noisy, steps),
     }
-    return {name: partial(_descend, gradient, start, batch, drawn, steps) for name, (gradient, drawn) in ways.items()}
 
 
 def _descend(

@@ -6,7 +6,8 @@ import logging
 from flwr.app import Context, Error, Message
 from flwr.clientapp import ClientApp
 
-from client.data.parts import fingerprint, is_demo, located, read_part
+from client.data.parts import read_part
+from client.data.sources import fingerprint, is_demo, located
 from client.policy import Policy, read_policy
 from client.privacy.guard import UNBOUNDED, Guard
 from client.privacy.ledger import Ledger

@@ -18,8 +18,9 @@ from flwr.supercore.task_identity import TaskIdentity
 from client.app import failure, respond
 from client.cohort import train
 from client.data.parts import Part, deal
+from client.member import Member
 from client.policy import Policy
-from client.privacy.guard import in_memory
+from client.privacy.simulated import in_memory
 from client.session import Session
 from client.state import MemoryStore
 from client.tasks import TaskLearner, build_learner
@@ -136,15 +137,17 @@ class InProcessGrid(Grid):
         decoded = {key: decode(TrainRequest, content) for key, content in contents.items()}
         requests = [decoded[id(message.content)] for message in messages]
         sessions = [self._sessions[m.metadata.dst_node_id] for m in messages]
-        try:
-            algorithm = sessions[0].config(requests[0].enrolment).chosen
-            members = [session.member(request) for session, request in zip(sessions, requests, strict=True)]
-        except FedloomError as error:
-            return [failure(m, error) for m in messages]
-        by_size = sorted(range(len(members)), key=lambda k: members[k].learner.size)
+        members: dict[int, Member] = {}
         replies = []
+        for k, (session, request) in enumerate(zip(sessions, requests, strict=True)):
+            try:
+                members[k] = session.member(request)
+            except FedloomError as error:
+                replies.append(failure(messages[k], error))
+        by_size = sorted(members, key=lambda k: members[k].learner.size)
         for first in range(0, len(by_size), self._together):
             cohort = by_size[first : first + self._together]
+            algorithm = sessions[cohort[0]].config(requests[cohort[0]].enrolment).chosen
             outcomes = train(algorithm, [members[k] for k in cohort])
             for k, outcome in zip(cohort, outcomes, strict=True):
                 replies.append(_answer(sessions[k], messages[k], requests[k], members[k].steps, outcome))

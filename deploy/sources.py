@@ -8,7 +8,9 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from client.data.parts import TABLES, Part, deal, demo_part, is_demo, read_all, tables, vocabulary, write_part
+from client.data.parts import Part, deal, demo_part, read_all, vocabulary
+from client.data.sources import is_demo
+from client.data.tables import TABLES, tables, write_part
 from common.config import Task
 from common.errors import ConfigError, DataError
 from common.tasks.vocabularies import Names, vocabulary_of

@@ -9,7 +9,7 @@ from flwr.app import Message
 
 from client.data.traffic.series import Dataset, Series
 from client.policy import Policy
-from client.privacy.guard import in_memory
+from client.privacy.simulated import in_memory
 from client.session import Session
 from client.state import MemoryStore, Store
 from client.tasks import TaskLearner, build_learner

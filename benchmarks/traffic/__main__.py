@@ -1,34 +1,85 @@
 """`python -m benchmarks.traffic`: compute what the cache lacks, then write docs/results/traffic.md and traffic.json."""
 
+import argparse
+from collections.abc import Iterable, Iterator, Sequence
+
 from benchmarks.studies import parser, provenance, quietly, write
-from benchmarks.traffic.experiments import EXPERIMENTS
+from benchmarks.traffic.experiments import EXPERIMENTS, NETWORKS, ROLLING, STREETS, Experiment
 from benchmarks.traffic.faults import faults
-from benchmarks.traffic.sets import SETTINGS
-from benchmarks.traffic.study import Bench
-from benchmarks.traffic.table import broken_sensors, page, section
+from benchmarks.traffic.newcomers import newcomers
+from benchmarks.traffic.sets import SETTINGS, SUMO, Setting
+from benchmarks.traffic.study import Bench, Row
+from benchmarks.traffic.table import broken_sensors, new_sensors, other_networks, other_origins, page, section, streets
+from common.errors import ConfigError
+
+Seeds = dict[str, dict[str, dict[str, float]]]
+"""Row -> seed -> metrics."""
 
 
 def main() -> None:
     """Compute and write."""
-    keys, sets = [experiment.key for experiment in EXPERIMENTS], [setting.key for setting in SETTINGS]
-    arguments = parser("traffic", __doc__, keys, seeds=3)
-    arguments.add_argument("--sets", nargs="+", choices=sets, default=sets)
-    options = arguments.parse_args()
+    options = _options()
     quietly()
-    chosen = keys if options.only is None else options.only
-    sections, rows = [], {}
+    sections: list[str] = []
+    rows: dict[str, Seeds] = {}
     for setting in SETTINGS:
         if setting.key in options.sets:
-            bench = Bench(setting, options.data, options.cache, compute=not options.table_only)
-            known = [bench.row(one, range(options.seeds)) for one in EXPERIMENTS if one.key in chosen]
-            rows[setting.key] = {row.key: row.seeds for row in known}
-            if options.only is None:
-                lines = {kind: bench.lines(kind) for kind in ("paper", "calibrated")}
-                sections.append(section(setting, [row for row in known if row.seeds], lines))
-                sections.append(broken_sensors(faults(setting, options.data, options.cache)))
+            try:
+                sections += [made for made in _sections(setting, options, rows) if made]
+            except ConfigError as error:
+                print(f"{setting.key} is left out: {error}", flush=True)
     if options.only is None:
         about, made_by = provenance("traffic")
         write(options.out, "traffic", {**about, "sets": rows}, page(made_by, sections))
+
+
+def _options() -> argparse.Namespace:
+    keys = [one.key for one in (*EXPERIMENTS, *(one for rows in NETWORKS.values() for one in rows))]
+    arguments = parser("traffic", __doc__, keys, seeds=3)
+    sets = [setting.key for setting in SETTINGS]
+    arguments.add_argument("--sets", nargs="+", choices=sets, default=sets)
+    arguments.add_argument(
+        "--uploads", type=int, default=0, help="a client, for a quick try with a cache of its own; 0: each set's"
+    )
+    return arguments.parse_args()
+
+
+def _sections(setting: Setting, options: argparse.Namespace, rows: dict[str, Seeds]) -> Iterator[str]:
+    """Everything on one data set; the rows' figures go into `rows`."""
+    bench = Bench(setting, options.data, options.cache, compute=not options.table_only, uploads=options.uploads)
+    seeds, whole = range(options.seeds), options.only is None
+    if setting is SUMO:
+        known = _rows(bench, _chosen([one for one in EXPERIMENTS if one.key in STREETS], options), seeds)
+        rows[setting.key] = {row.key: row.seeds for row in known}
+        if whole:
+            yield streets(setting, known, bench.lines("difference"))
+        return
+    known = _rows(bench, _chosen(EXPERIMENTS, options), seeds)
+    others = {network: _rows(bench, _chosen(made, options), seeds) for network, made in NETWORKS.items()}
+    rows[setting.key] = {row.key: row.seeds for row in (*known, *(row for made in others.values() for row in made))}
+    benches = [bench, *(_earlier(setting, options, origin) for origin in range(1, setting.origins))]
+    rolling = [_rows(one, _chosen([e for e in EXPERIMENTS if e.key in ROLLING], options), range(1)) for one in benches]
+    rows |= {f"{setting.key}-{k}": {row.key: row.seeds for row in found} for k, found in enumerate(rolling) if k}
+    if whole:
+        yield section(setting, known, {kind: bench.lines(kind) for kind in ("paper", "calibrated")})
+        yield other_networks(others)
+        yield other_origins(setting, rolling, [one.lines("calibrated") for one in benches])
+        yield new_sensors(newcomers(setting, options.data, options.cache))
+        yield broken_sensors(faults(setting, options.data, options.cache))
+
+
+def _earlier(setting: Setting, options: argparse.Namespace, origin: int) -> Bench:
+    compute = not options.table_only
+    return Bench(setting, options.data, options.cache, compute=compute, origin=origin, uploads=options.uploads)
+
+
+def _chosen(experiments: Iterable[Experiment], options: argparse.Namespace) -> list[Experiment]:
+    return [one for one in experiments if options.only is None or one.key in options.only]
+
+
+def _rows(bench: Bench, experiments: Iterable[Experiment], seeds: Sequence[int]) -> list[Row]:
+    """Those of which something is known."""
+    return [row for row in (bench.row(one, seeds) for one in experiments) if row.seeds]
 
 
 if __name__ == "__main__":

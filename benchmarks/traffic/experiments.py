@@ -1,6 +1,7 @@
-"""The rows of the traffic table: the paper's model under seven methods, and the default."""
+"""The rows of the traffic tables: the paper's model under seven methods and on other networks, and the default."""
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 from common.config import Scalar
 
@@ -22,6 +23,7 @@ class Experiment:
         task: Options of the task.
         model: As in `--set model=…`.
         exchanges: Uploads a client makes in a round.
+        seeds: Most seeds that it is worth.
     """
 
     key: str
@@ -31,9 +33,10 @@ class Experiment:
     task: Settings = field(default_factory=dict)
     model: str = "paper"
     exchanges: int = 1
+    seeds: int = 10
 
-    def config(self, seed: int, uploads: int, cohort: float) -> Settings:
-        """The run's flat configuration, without its vocabulary and run id."""
+    def config(self, seed: int, uploads: int, cohort: float, data: Mapping[str, Scalar] | None = None) -> Settings:
+        """The run's flat configuration, without its vocabulary and run id; `data`: options of the task for these data."""
         local: Settings = {"optimizer": "adam", "lr": 0.01, "local-steps": STEPS, "weighting": "examples"}
         prior: Settings = {"property": "paper", "property-weight": 0.0} if self.model == "paper" else {}
         rounds = uploads // self.exchanges
@@ -47,7 +50,7 @@ class Experiment:
             "federation.min-clients": 1,
             "federation.cohort": cohort,
         }
-        whole |= {f"tasks.traffic.{key}": value for key, value in {**prior, **self.task}.items()}
+        whole |= {f"tasks.traffic.{key}": value for key, value in {**prior, **self.task, **(data or {})}.items()}
         return whole | {f"algorithm.{self.method}.{key}": value for key, value in {**local, **self.settings}.items()}
 
 
@@ -81,3 +84,23 @@ EXPERIMENTS = (
     Experiment("default-fedavg", "default under FedAvg", "fedavg", GENTLE, model="default"),
     Experiment("default-linear", "default under FedAvg, Adam .001", "fedavg", {"lr": 0.001}, model="default"),
 )
+
+STREETS = ("local", "fedavg", "fedrep", "ifca", "fedstl", "fedstl-plain", "default")
+"""Rows on SUMO."""
+
+ROLLING = ("local", "fedavg", "fedrep", "ifca", "fedstl", "default", "default-fedavg")
+"""Rows at other origins, one seed each."""
+
+TABLE_2 = ("fedavg", "fedprox", "fedrep", "ditto", "ifca", "fedstl")
+"""The paper's."""
+
+
+def on(network: str) -> tuple[Experiment, ...]:
+    """The rows of the paper's Table 2 on another network, one seed each."""
+    rows = [one for one in EXPERIMENTS if one.key in TABLE_2]
+    return tuple(
+        replace(one, key=f"{network}-{one.key}", task={**one.task, "network": network}, seeds=1) for one in rows
+    )
+
+
+NETWORKS = {network: on(network) for network in ("rnn", "lstm", "transformer")}

@@ -27,7 +27,7 @@ Break = Callable[[Floats, Sensor, np.random.Generator], Floats]
 
 def faults(setting: Setting, folder: Path, cache: Path) -> list[list[str]]:
     """A row a fault: MSE of the student, then of its forecasts corrected by each property, with the cut in per cent."""
-    dataset = setting.read(folder)
+    dataset = setting.dataset(folder, cache)
     names = cache / f"{setting.key}-measures.json"
     names.write_text(dataset.measures.to_json(), "utf-8")
     flat = Experiment("faults", "", "fedavg").config(0, setting.uploads, setting.cohort)

@@ -9,7 +9,7 @@ from pathlib import Path
 from statistics import fmean, stdev
 
 from benchmarks.traffic.experiments import Experiment
-from benchmarks.traffic.lines import ridge_row
+from benchmarks.traffic.lines import last_reading, ridge_row
 from benchmarks.traffic.sets import Setting
 from client.tasks.traffic import TrafficLearner
 from common.config import RunConfig, parse
@@ -17,7 +17,7 @@ from common.tasks.traffic import TrafficOptions
 from deploy.simulation import simulate
 
 TOGETHER = 20
-"""Clients that train stacked."""
+"""Clients that train stacked; transformers one by one, since a stack of them leaves the processor's cache."""
 
 
 @dataclass
@@ -38,32 +38,39 @@ class Row:
 
 
 class Bench:
-    """One data set with its cache."""
+    """One data set, up to one of its origins, with its cache."""
 
-    def __init__(self, setting: Setting, folder: Path, cache: Path, *, compute: bool) -> None:
+    def __init__(
+        self, setting: Setting, folder: Path, cache: Path, *, compute: bool, origin: int = 0, uploads: int = 0
+    ) -> None:
         self.setting, self._cache, self._compute = setting, cache, compute
+        self._uploads = uploads or setting.uploads
         cache.mkdir(parents=True, exist_ok=True)
-        self.dataset = setting.read(folder)
+        self._key = f"{setting.key}-{origin}" if origin else setting.key
+        self.dataset = setting.dataset(folder, cache, origin)
         self._names = cache / f"{setting.key}-measures.json"
         self._names.write_text(self.dataset.measures.to_json(), "utf-8")
 
     def row(self, experiment: Experiment, seeds: Sequence[int]) -> Row:
         """The seeds that are known, or can be computed."""
-        found = {str(seed): self._trial(experiment, seed) for seed in seeds}
+        found = {str(seed): self._trial(experiment, seed) for seed in seeds[: experiment.seeds]}
         return Row(experiment.key, experiment.title, {seed: metrics for seed, metrics in found.items() if metrics})
 
     def lines(self, kind: str) -> Row:
         """Profile + ridge under the paper's property or the calibrated one, and what holds without any model."""
-        options = TrafficOptions.model_validate({"property": kind})
+        options = TrafficOptions.model_validate({"property": kind, **self.setting.task})
         config = RunConfig.model_validate({"method": "fedavg", "task": "traffic", "tasks": {"traffic": options}})
         learners = [TrafficLearner(config, self.dataset.measures, [series]) for series in self.dataset.series]
         truths = [learner.about("test", {})[0] for learner in learners]
         means = {name: fmean(t[name] for t in truths if name in t) for name in truths[0]}
         sensors = [sensor for learner in learners for sensor in learner.sensors]
-        return Row("ridge", "*line:* profile + federated ridge", {"0": {**means, **ridge_row(sensors, options)}})
+        last = {"last_mse": last_reading(sensors, options)}
+        return Row(
+            "ridge", "*line:* profile + federated ridge", {"0": {**means, **last, **ridge_row(sensors, options)}}
+        )
 
     def _trial(self, experiment: Experiment, seed: int) -> dict[str, float]:
-        key = f"{self.setting.key}-{experiment.key}-seed{seed}"
+        key = f"{self._key}-{experiment.key}-seed{seed}"
         path = self._cache / f"{key}.json"
         if path.exists():
             known: dict[str, float] = json.loads(path.read_text("utf-8"))
@@ -71,10 +78,11 @@ class Bench:
         if not self._compute:
             return {}
         started = time.perf_counter()
-        flat = experiment.config(seed, self.setting.uploads, self.setting.cohort)
+        flat = experiment.config(seed, self._uploads, self.setting.cohort, self.setting.task)
         config = parse({**flat, "run-id": key, "catalogue": str(self._names)})
         shutil.rmtree(self._cache / key, ignore_errors=True)
-        result = simulate(config, self.dataset, self._cache, together=TOGETHER)
+        together = 1 if config.tasks.traffic.network == "transformer" else TOGETHER
+        result = simulate(config, self.dataset, self._cache, together=together)
         shutil.rmtree(self._cache / key)
         seconds = time.perf_counter() - started
         metrics = {**result.metrics, "seconds": seconds, "megabytes": (result.bytes_down + result.bytes_up) / 1e6}

@@ -7,7 +7,6 @@ import numpy as np
 from safetensors.numpy import load, save
 
 from client.policy import Policy
-from client.privacy.book import MEMORY
 from client.privacy.ledger import Ledger
 from client.privacy.noise import Noise
 from client.privacy.rows import Slot
@@ -155,7 +154,9 @@ class Guard:
         account, cost = build_account(options), wished * (1 - ROUNDING)
         least = LEAST * account.total(options.epsilon, options.delta)
         if not least < cost < np.inf:
-            raise RefusedError(f"the server asks for a reply at cost {wished}; with noise it costs {least:.2g} at least")
+            raise RefusedError(
+                f"the server asks for a reply at cost {wished}; with noise it costs {least:.2g} at least"
+            )
         if account.claim(cost, options.delta) > self.policy.max_epsilon_per_round:
             raise RefusedError(f"a round of {wished:.4g} {account.name} is more than this client's policy allows")
         left = self._left(options, slot.run)
@@ -170,15 +171,6 @@ class Guard:
             raise RefusedError(f"this client's ledger counts in {ledger.account.name}, the run in {account.name}")
         promised = account.total(options.epsilon, options.delta) - ledger.spent_in(run)
         return max(0.0, min(promised, ledger.remaining()))
-
-
-def in_memory(policy: Policy, generator: Callable[[], np.random.Generator] = fresh_generator) -> Guard:
-    """A guard whose ledger ends with the process: for simulations."""
-
-    def ledger(unit: Unit, account: Account) -> Ledger:
-        return Ledger(MEMORY, unit, account, min(policy.max_epsilon, UNBOUNDED), policy.delta)
-
-    return Guard(policy, ledger, generator)
 
 
 def _slot(request: TrainRequest) -> Slot:

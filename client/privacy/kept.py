@@ -6,6 +6,7 @@ the retry is then charged anew.
 
 import hashlib
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
@@ -77,7 +78,8 @@ class KeptOnDisk:
     def drop(self, sequences: Iterable[int]) -> None:
         """See `Kept`."""
         for sequence in sequences:
-            self._path(sequence).unlink(missing_ok=True)
+            with suppress(OSError):  # what stays behind does no harm
+                self._path(sequence).unlink()
 
     def _path(self, sequence: int) -> Path:
         return self.folder / str(sequence)

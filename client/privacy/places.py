@@ -8,7 +8,7 @@ import os
 import secrets
 from pathlib import Path
 
-from client.data.parts import HELD_OUT, is_demo
+from client.data.sources import HELD_OUT, is_demo
 from client.privacy.book import Book, create
 from client.privacy.ledger import Ledger
 from client.privacy.witness import Sighting, Witness

@@ -79,8 +79,8 @@ class MarketsOptions(Options):
     adjacency: Literal["binary", "counts"] = "binary"
     """Edges of the paper's networks: there or not, or weighted by how many users they stand for."""
 
-    hops: int = Field(3, ge=1)
-    """m of SGC: Z = S^m X W (Eq 3)."""
+    hops: int = Field(3, ge=0)
+    """m of SGC: Z = S^m X W (Eq 3); 0 leaves the graph out, which is the baseline FeatMLP."""
 
     embedding: int = Field(128, ge=1)
     """Columns of W."""

@@ -15,7 +15,7 @@ from common.tasks.traffic import DAY, HOUR
 
 Floats = NDArray[np.float64]
 
-TWO_HOURS, WORKING_DAYS = 2 * HOUR, 5
+TWO_HOURS, WORKING_DAYS, TWO_WEEKS = 2 * HOUR, 5, 14
 PAIR = 2
 """Readings of one window in `rho_window`."""
 POOLED = "property.low", "property.high"
@@ -108,11 +108,11 @@ def calibrated(
     Returns:
         The ranges, and the share of past days they held on. Less than two weeks cannot be judged: plain ranges, share NaN.
     """
-    plain, weeks = infer(values, rows, groups), np.unique(days // 7)
-    if len(weeks) < 2:
+    plain = infer(values, rows, groups)
+    if len(np.unique(days)) < TWO_WEEKS:  # two halves of weeks say nothing of each other, one may hold no weekend
         return plain, float("nan")
     worst: list[float] = []
-    for week in weeks:
+    for week in np.unique(days // 7):
         inside = days // 7 == week
         others = infer(values[~inside], rows[~inside], groups)
         excess = others.excess(values[inside], rows[inside]).max(axis=1)

@@ -87,7 +87,7 @@ def _of_data(data: str, state_dir: Path, ledgers: Path | None) -> list[Path]:
         DataError: There are no such data.
         LedgerError: They had one which is gone.
     """
-    from client.data.parts import fingerprint, is_demo
+    from client.data.sources import fingerprint, is_demo
     from client.privacy.places import data_path, find_ledger
 
     if not is_demo(data) and not data_path(data).exists():

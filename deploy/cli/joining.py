@@ -50,7 +50,8 @@ def join(
     import torch  # takes seconds; --help need not wait for it
 
     from client.app import app, open_session
-    from client.data.parts import read_part, with_test
+    from client.data.parts import read_part
+    from client.data.sources import with_test
     from client.node.failures import Server
     from client.node.resident import leave_on_signals, run_resident
     from client.settings import ClientSettings

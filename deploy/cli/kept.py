@@ -8,7 +8,7 @@ from pathlib import Path
 from safetensors.numpy import load
 
 from client.cohort import evaluated
-from client.data.parts import fingerprint, located
+from client.data.sources import fingerprint, located
 from client.session import ENROLMENT, MODEL
 from client.state import DiskStore
 from common.arrays import Arrays

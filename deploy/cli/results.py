@@ -45,7 +45,8 @@ def recommend(
 
     Best first. Nothing leaves this machine.
     """
-    from client.data.parts import read_all, with_test  # torch takes seconds; --help need not wait for it
+    from client.data.parts import read_all
+    from client.data.sources import with_test  # torch takes seconds; --help need not wait for it
     from client.next_items import next_items
     from client.recommend import recommend as rules_to_add
     from client.unrated import suggestions

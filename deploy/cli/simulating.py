@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from client.data.parts import with_test
+from client.data.sources import with_test
 from common.tasks.vocabularies import vocabulary_of
 from deploy.cli import options as o
 from deploy.cli.training import LOCAL, finish, speaking

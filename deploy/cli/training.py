@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from client.data.parts import Part, is_demo, vocabulary, with_test
+from client.data.parts import Part, vocabulary
+from client.data.sources import is_demo, with_test
 from client.policy import read_policy
 from common.config import RunConfig
 from common.errors import RunError

@@ -1,7 +1,7 @@
 """What a planned round costs, and what clients have left of what the run promised them."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -43,18 +43,24 @@ def budget_of(config: RunConfig) -> Budget:
     return Budget(total, config.rounds, 1, 2 if by_square else 1)
 
 
-def left_of(client: Client, roster: Roster, total: float) -> float:
-    """What a client may still be asked for: by its own word, and by what this run promised, also after a resume.
+def remaining(roster: Roster, clients: Mapping[str, Client], total: float) -> dict[str, float]:
+    """What clients may still be asked for: by their own word, and by what this run promised, which the roster then holds.
 
-    A simulated client forgets what it spent before one; the roster does not.
+    A simulated client forgets what it spent before a resume; the roster does not.
     """
-    return min(client.budget, total - roster.spent.get(client.name, 0.0)) if np.isfinite(total) else np.inf
+    if not np.isfinite(total):
+        return dict.fromkeys(clients, np.inf)
+    for name, client in clients.items():
+        promised = total - roster.spent.get(name, 0.0)
+        roster.clients[client.node] = replace(client, budget=min(client.budget, promised))
+    return {name: roster.clients[client.node].budget for name, client in clients.items()}
 
 
 def charge(roster: Roster, decision: Decision, nodes: Iterable[int], total: float, start: Arrays) -> Waiting:
     """Note what the clients that are asked will spend."""
-    asked = [roster.clients[node] for node in nodes]
-    for client in asked:
-        roster.charge(client.node, decision.cost)
-    left = min((left_of(roster.clients[client.node], roster, total) for client in asked), default=0.0)
-    return Waiting(decision, start, {client.name: decision.cost for client in asked}, max(left, 0.0) / total)
+    spent: dict[str, float] = {}
+    for node in nodes:
+        roster.charge(node, decision.cost)
+        spent[roster.name(node)] = decision.cost
+    left = min((client.budget for client in roster.clients.values() if client.name in spent), default=0.0)
+    return Waiting(decision, start, spent, max(left, 0.0) / total)

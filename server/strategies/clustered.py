@@ -15,8 +15,9 @@ from common.wire.messages import ASSIGN, AssignReply, AssignRequest
 from server.aggregation.clusters import apart, assigned
 from server.aggregation.moments import Memory
 from server.roster import Client
+from server.strategies.hooks import Ask
 from server.strategies.replies import Reply, check_assignment, content_of, mean_update
-from server.strategies.round import Ask, RoundStrategy
+from server.strategies.round import RoundStrategy
 
 log = logging.getLogger("fedloom.server")
 

@@ -15,8 +15,8 @@ from server.aggregation.clusters import weakest
 from server.aggregation.neighbours import neighbourhoods
 from server.roster import Client
 from server.strategies.clustered import ClusteredStrategy
+from server.strategies.hooks import Ask
 from server.strategies.replies import Reply
-from server.strategies.round import Ask
 
 log = logging.getLogger("fedloom.server")
 

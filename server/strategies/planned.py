@@ -18,7 +18,7 @@ from server.planning.context import singular_values
 from server.planning.memory import State, from_groups, to_groups
 from server.planning.planner import Budget, Decision, Planner, Stop
 from server.planning.reward import REWARDS, improvement
-from server.planning.spending import Waiting, charge, left_of
+from server.planning.spending import Waiting, charge, remaining
 from server.state import RunState, Trained
 from server.strategies.round import RoundStrategy
 
@@ -85,10 +85,10 @@ class PlannedStrategy(Strategy):
         """
         needed, roster, total = self.config.federation.min_replies, self.inner.enrolment.roster, self._budget.total
         able = self.inner.enrolment.gather(grid, needed)
-        remaining = {name: left_of(client, roster, total) for name, client in able.items()}
+        left = remaining(roster, able, total)
         number = self.state.round + 1
         rng = np.random.default_rng([self.config.seed, number])
-        decision = self._planner(len(able)).decide(self._memory(), self._seen()["context"], remaining, rng)
+        decision = self._planner(len(able)).decide(self._memory(), self._seen()["context"], left, rng)
         if isinstance(decision, Stop):
             raise BudgetSpentError(decision.reason)
         if len(decision.active) < needed:

@@ -8,7 +8,7 @@ import pytest
 from safetensors.numpy import load
 
 from client.policy import Policy
-from client.privacy.guard import in_memory
+from client.privacy.simulated import in_memory
 from client.session import MODEL, Session
 from client.state import DiskStore, MemoryStore, Store
 from client.tasks.rules import RulesLearner

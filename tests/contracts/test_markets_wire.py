@@ -12,7 +12,7 @@ from client.cohort import Member, evaluated, train
 from client.data.markets.market import Dataset
 from client.data.markets.reader import read_markets
 from client.policy import Policy
-from client.privacy.guard import in_memory
+from client.privacy.simulated import in_memory
 from client.session import Session
 from client.state import DiskStore, MemoryStore, Store
 from client.tasks import TaskLearner, build_learner

@@ -1,4 +1,4 @@
-"""Planned rounds, whole runs of them: what is spent, when they end, what outlives a crash, and that every method bears noise."""
+"""Planned rounds, whole runs of them: what is spent, when they end, what outlives a crash, and noise under every method."""
 
 import math
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from safetensors.numpy import load
 
 from client.data.rules.homes import Home
 from client.policy import Policy
-from client.privacy.guard import in_memory
+from client.privacy.simulated import in_memory
 from client.session import MODEL, Session
 from client.state import MemoryStore
 from client.tasks.rules import RulesLearner
@@ -277,7 +277,8 @@ def test_every_method_bears_noise(method: str, mechanism: str, settings: Setting
     result = clients.run(config, tmp_path)
     assert (result.status, result.rounds_done) == ("completed", 2)
     assert [(r.answered, r.refused, r.missing) for r in rounds_of(tmp_path)] == [(2, {}, [])] * 2
-    assert list(clients.spent(config).values()) == pytest.approx([total_of(config)] * 2, rel=1e-6)
+    due = 0.0 if method == "local" else total_of(config)  # it sends nothing
+    assert list(clients.spent(config).values()) == pytest.approx([due] * 2, rel=1e-6)
     assert {c.examples for c in result.clients.values()} == {1}, "how many rules a home has stays hidden"
 
 
@@ -298,14 +299,16 @@ def test_methods_that_ask_more_than_once_a_round_share_its_cost(
     assert [one.spent() for one in ledgers] == pytest.approx([total_of(config)] * 3, rel=1e-6)
 
 
-@pytest.mark.parametrize(
-    ("mechanism", "spread"), [("gaussian", 2 / math.sqrt(2 * rho_of(9e5, 1e-5))), ("laplace", 2 * math.sqrt(2) / 9e5)]
-)
+DEVIATIONS = {"gaussian": 2 / math.sqrt(2 * rho_of(9e5, 1e-5)), "laplace": math.sqrt(2) * 2 / 9e5}
+"""σ = 2C/√(2ρ), and √2·b with b = 2C/ε, for C = 1."""
+
+
+@pytest.mark.parametrize("mechanism", DEVIATIONS)
 @pytest.mark.parametrize("method", ["fedavg", "fedprox", "fedrule", "ditto"])
 def test_with_a_huge_budget_a_run_differs_by_its_noise_alone(
-    method: str, mechanism: str, spread: float, settings: Settings, tmp_path: Path
+    method: str, mechanism: str, settings: Settings, tmp_path: Path
 ) -> None:
-    """One round: the model is off by the mean of four clients' noise, of standard deviation 2C/√(2ρ), or √2·2C/ε, each."""
+    """One round: the model is off by the mean of four clients' noise."""
     alike: dict[str, Scalar] = {"rounds": 1, "weighting": "uniform", "local_steps": 1, "lr": 0.01}
     huge: dict[str, Scalar] = {"privacy__epsilon": 9e5, "privacy__clip": 50.0, "privacy__mechanism": mechanism}
     owners(4).run(settings(method, **alike, **huge), tmp_path / "noisy")
@@ -313,8 +316,19 @@ def test_with_a_huge_budget_a_run_differs_by_its_noise_alone(
     noisy, plain = model_of(tmp_path / "noisy"), model_of(tmp_path / "plain")
     away = np.concatenate([(noisy[name] - plain[name]).ravel() for name in plain])
     assert len(away) > 100
-    assert away.std() == pytest.approx(50 * spread / math.sqrt(4), rel=0.2)
+    assert away.std() == pytest.approx(50 * DEVIATIONS[mechanism] / math.sqrt(4), rel=0.2)
     assert abs(away.mean()) < 4 * away.std() / math.sqrt(len(away))
+
+
+def test_a_client_that_can_pay_a_part_of_a_round_only_is_not_asked_for_any(tmp_path: Path) -> None:
+    """Two even shares and a half are not three, though the half would pay for the first of a round's two answers."""
+    noise: dict[str, Scalar] = {"privacy__unit": "client", "privacy__epsilon": 9.0, "privacy__mechanism": "laplace"}
+    config = road_config("ifca", **noise, recluster_every=1, rounds=3)
+    poor = Policy(share_metrics="always", max_epsilon=7.5)
+    sessions = {k + 1: sensor_session(f"client-{k}", (sensor(k),), policy=(SHARING, poor)[k]) for k in range(2)}
+    run(InProcessGrid(sessions, 1), config, tmp_path)
+    assert [(r.asked, r.answered, r.refused) for r in rounds_of(tmp_path)] == [(2, 2, {}), (2, 2, {}), (1, 1, {})]
+    assert sessions[2].guard.ledger(config.privacy).spent() == pytest.approx(6.0)
 
 
 def test_noise_can_be_drawn_again_from_a_seed_and_only_so(settings: Settings, tmp_path: Path) -> None:

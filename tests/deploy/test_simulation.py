@@ -11,7 +11,7 @@ import pytest
 from client.app import failure
 from client.data.rules.homes import Dataset, Device, Home, as_edges
 from client.policy import Policy
-from client.privacy.guard import in_memory
+from client.privacy.simulated import in_memory
 from client.session import Session
 from client.state import DiskStore, MemoryStore, Store
 from client.tasks.rules import RulesLearner

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import numpy as np
 
-from client.data.parts import Part, read_all, vocabulary, with_test
+from client.data.parts import Part, read_all, vocabulary
 from client.data.sessions.visitors import Dataset
+from client.data.sources import with_test
 from deploy.sources import parts_of, share_out
 
 

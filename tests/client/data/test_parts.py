@@ -5,11 +5,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from client.data.parts import Part, demo_part, fingerprint, read_part, with_test
+from client.data.parts import Part, demo_part, read_part
 from client.data.rules.homes import Dataset, Home
 from client.data.rules.reader import DEMO_HOMES, read_homes
 from client.data.rules.table import write_table
 from client.data.sessions.visitors import Dataset as Visits
+from client.data.sources import fingerprint, with_test
 from common.config import Task
 from common.errors import ConfigError, DataError
 from common.tasks.rules_demo import demo_catalogue

@@ -77,7 +77,7 @@ def test_with_a_large_clip_and_no_noise_it_is_the_plain_gradient_of_the_rules_ta
 def test_clipped_sums_are_those_of_opacus() -> None:
     torch.manual_seed(0)
     plain = nn.Sequential(nn.Linear(4, 3), nn.Tanh(), nn.Linear(3, 1))
-    module = GradSampleModule(copy.deepcopy(plain))
+    module = GradSampleModule(copy.deepcopy(plain), loss_reduction="sum")
     x, y = torch.randn(9, 4, requires_grad=True), torch.randn(9, 1)
     torch.autograd.backward((module(x) - y).square().sum())
     each = {name.removeprefix("_module."): p.grad_sample for name, p in module.named_parameters()}

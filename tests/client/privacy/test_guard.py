@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from client.policy import Policy
-from client.privacy.guard import Guard, in_memory
+from client.privacy.guard import Guard
+from client.privacy.simulated import in_memory
 from client.session import Session
 from client.state import MemoryStore
 from client.tasks.rules import RulesLearner

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from client.data.parts import fingerprint
+from client.data.sources import fingerprint
 from client.privacy.ledger import Ledger
 from client.privacy.places import ledger_path, open_ledger, witness_path
 from client.privacy.rows import Slot

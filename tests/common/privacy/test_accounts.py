@@ -13,6 +13,14 @@ from common.privacy.options import PrivacyOptions
 from common.privacy.privunit import PrivUnit
 from common.privacy.subsampled import DpSgd
 
+# dp-accounting 0.6.0: eps = lambda a: a.compose(LaplaceDpEvent(1 / epsilon), n).get_epsilon(1e-5)
+#   eps(pld.PLDAccountant()), eps(rdp.RdpAccountant())
+LAPLACE = [
+    (0.1, 10, 0.9899623169856893, 0.9903344791432741),
+    (1.0, 3, 2.9999200028000175, 3.0014701522575353),
+    (0.5, 20, 9.105543668290194, 9.346256506205988),
+]
+
 ACCOUNTS: list[Account] = [Zcdp(), Pure(), Rdp(4), Rdp(25)]
 
 
@@ -35,6 +43,16 @@ def test_what_a_mechanism_costs_in_each_account() -> None:
     assert [Pure().charge(m) for m in (laplace, privunit)] == [0.5, 2.0]
     assert [Rdp(4).charge(m) for m in (gaussian, laplace, privunit)] == pytest.approx([1.2, 0.5, 2.0])
     assert Rdp(3).charge(laplace) == pytest.approx(0.375)
+
+
+@pytest.mark.parametrize(("epsilon", "count", "by_pld", "by_rdp"), LAPLACE)
+def test_sums_of_pure_epsilons_are_not_below_other_accountants(
+    epsilon: float, count: int, by_pld: float, by_rdp: float
+) -> None:
+    mechanism = Laplace(epsilon, 1.0)
+    assert Pure().claim(count * Pure().charge(mechanism), 1e-5) >= by_pld
+    assert Zcdp().claim(count * Zcdp().charge(mechanism), 1e-5) >= max(by_pld, by_rdp)
+    assert all(Rdp(a).claim(count * Rdp(a).charge(mechanism), 1e-5) >= max(by_pld, by_rdp) for a in range(2, 64))
 
 
 @pytest.mark.parametrize(

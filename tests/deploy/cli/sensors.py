@@ -2,9 +2,10 @@
 
 from pathlib import Path
 
-from client.data.parts import fingerprint, located, read_part
+from client.data.parts import read_part
+from client.data.sources import fingerprint, located
 from client.policy import Policy
-from client.privacy.guard import in_memory
+from client.privacy.simulated import in_memory
 from client.session import Session
 from client.state import DiskStore
 from client.tasks import build_learner

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from client.data.parts import fingerprint
+from client.data.sources import fingerprint
 from client.privacy.places import open_ledger
 from client.privacy.rows import Slot
 from common.errors import DataError, LedgerError
@@ -28,7 +28,7 @@ def data(tmp_path: Path) -> Path:
         client.release(Slot(run, number), client.terms(Gaussian(0.25, 1.0)), lambda: b"noise")
     client.reserve(Slot("two", 2), client.terms(Laplace(1.0, 1.0)))
     record = open_ledger(*about, "record", Rdp(4), 10.0, 1e-5)
-    record.release(Slot("one", 1), record.terms(DpSgd(2.0, 0.5, 3, 1.0)), lambda: b"noise")
+    record.release(Slot("three", 1), record.terms(DpSgd(2.0, 0.5, 3, 1.0)), lambda: b"noise")
     return path
 
 

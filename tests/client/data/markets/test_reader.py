@@ -9,7 +9,7 @@ import pytest
 
 from client.data.markets.market import Dataset, Market
 from client.data.markets.reader import DEMO_MARKETS, read_markets
-from client.data.parts import tables
+from client.data.tables import tables
 from common.errors import DataError, VocabularyError
 from common.tasks.markets import Goods
 

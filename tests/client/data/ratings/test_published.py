@@ -6,10 +6,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from client.data.parts import deal, tables
+from client.data.parts import deal
 from client.data.ratings.published import is_published
 from client.data.ratings.raters import Dataset
 from client.data.ratings.reader import read_raters
+from client.data.tables import tables
 
 Writer = Callable[..., Path]
 

@@ -5,11 +5,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from client.data.parts import Part, demo_part, read_all, read_part, write_part
+from client.data.parts import Part, demo_part, read_all, read_part
 from client.data.ratings.generator import demo_raters
 from client.data.ratings.raters import Dataset, Rater
 from client.data.ratings.reader import DEMO_RATERS, read_raters
 from client.data.ratings.writer import write_raters
+from client.data.tables import write_part
 from common.tasks.ratings import Products
 from common.tasks.ratings_demo import demo_products
 

@@ -1,0 +1,62 @@
+"""What a person calls data by: a file, a folder, two files, or data made on the spot."""
+
+import hashlib
+from pathlib import Path
+
+from common.config import Task
+from common.errors import ConfigError, DataError
+
+HELD_OUT = "::"
+"""Between a source of sessions and the file of those to hold out: `clicks.txt::held-out.txt` is a source too."""
+
+
+def is_demo(source: str) -> bool:
+    """Whether the data are made, not read; a file may well be called demo.csv."""
+    return source == "demo" or source.startswith("demo:")
+
+
+def with_test(task: Task, source: str, test: str) -> str:
+    """The source with the sessions of the file `test` held out; without one, the source as it is.
+
+    Raises:
+        ConfigError: Nothing can be held out so: the task is not `sessions`, or the data are made, not read.
+    """
+    if test and task != "sessions":
+        raise ConfigError(
+            f"--test names sessions to hold out, the task is {task}; leave it out, or say --task sessions"
+        )
+    if test and is_demo(source):
+        raise ConfigError("--test names sessions to hold out of your own; say where those are with --data")
+    return f"{source}{HELD_OUT}{test}" if test else source
+
+
+def fingerprint(source: str, part: tuple[int, int], seed: int) -> str:
+    """What state is bound to: other data, other fingerprint.
+
+    Raises:
+        DataError: A file may not be read.
+    """
+    digest = hashlib.sha256(f"{source if is_demo(source) else ''}|{part}|{seed}".encode())
+    path, test = and_test(source)
+    try:
+        for file in sorted(path.iterdir()) if path.is_dir() else [path]:
+            digest.update(file.read_bytes() if file.is_file() else b"")
+        if test:
+            digest.update(hashlib.sha256(test.read_bytes()).digest())
+    except OSError as error:
+        raise DataError(error.strerror or "cannot be read", error.filename or path) from None
+    return digest.hexdigest()
+
+
+def located(source: str) -> str:
+    """The source by its whole path, whichever folder a command was started in; embedded data as they are called."""
+    if is_demo(source):
+        return source
+    path, test = and_test(source)
+    return HELD_OUT.join(str(file.resolve()) for file in (path, test) if file)
+
+
+def and_test(source: str) -> tuple[Path, Path | None]:
+    """The two files that `with_test` made one source of."""
+    path, mark, test = source.partition(HELD_OUT)
+    return (Path(path), Path(test)) if mark and not Path(source).exists() else (Path(source), None)
