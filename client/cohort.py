@@ -59,7 +59,7 @@ def train(algorithm: Algorithm, members: Sequence[Member]) -> list[TrainReply | 
             groups |= kept(HEAD, heads[k], some(row(descent.params, k), private))
             groups |= kept(OWN, own_before[k], row(own_after, k))
             member.store.save(member.run, Memory(member.request.round, {g: t for g, t in groups.items() if t}))
-        shared = some(update, names - private)
+        shared = some(trainer.upload(update), names - private)
         replies.append(_reply(member, shared, result.gradient, float(descent.loss[k]), steps))
     return replies
 

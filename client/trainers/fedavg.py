@@ -42,6 +42,10 @@ class FedAvgTrainer:
         """Direction of the model that descends beside the global one, `start`."""
         return gradient
 
+    def upload(self, displacement: Tensors) -> Tensors:
+        """What of Δ_k = θ^c − θ_k is sent."""
+        return displacement
+
     def settle(self, kept: dict[str, Tensors], counted: bool, shared: Tensors) -> Tensors:
         """Control variate to train with, brought up to date.
 

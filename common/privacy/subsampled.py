@@ -105,5 +105,5 @@ def epsilon_prv(multiplier: float, sample: float, steps: int, delta: float) -> f
 
     accountant = PRVAccountant()
     accountant.history = [(multiplier, sample, steps)]
-    with np.errstate(divide="ignore"), warnings.catch_warnings(action="ignore"):  # ln(1 − q) at q = 1; orders it bounds by
+    with np.errstate(divide="ignore"), warnings.catch_warnings(action="ignore"):
         return float(accountant.get_epsilon(delta))

@@ -1,0 +1,46 @@
+"""pFedMe on quadratic clients, against its closed forms."""
+
+import numpy as np
+import pytest
+
+from tests.toys import Toy, configured, flat, optimum, quadratics
+
+LAM, RATE = 2.0, 0.4
+
+
+def toy(count: int = 3, **options: float) -> Toy:
+    """Clients that solve for θ_i to convergence."""
+    own = {"lam": LAM, "lr": 0.2, "local_steps": 60, "envelope_lr": RATE / LAM} | options
+    return Toy(configured("pfedme", optimizer="sgd", **own), quadratics(count, seed=1))
+
+
+def test_a_client_keeps_its_proximal_point_and_sends_a_step_towards_it() -> None:
+    federation = toy()
+    for name, client in federation.clients.items():
+        reply, w = federation.ask(name), federation.model
+        point = np.linalg.solve(client.curvature + LAM * np.eye(4), client.curvature @ client.centre + LAM * w)
+        kept = {n: t.numpy() for n, t in federation.stores[name].load("toy").groups["own.after"].items()}
+        np.testing.assert_allclose(flat(kept), point, atol=1e-6)
+        np.testing.assert_allclose(flat(reply.update), RATE * (w - point), atol=1e-6)
+
+
+@pytest.mark.parametrize("beta", [0.5, 1.0])
+def test_the_server_moves_by_beta_towards_the_mean(beta: float) -> None:
+    federation = toy(beta=beta)
+    before, sent = federation.model, [flat(federation.ask(name).update) for name in federation.clients]
+    federation.round()
+    np.testing.assert_allclose(federation.model, before - beta * np.mean(sent, axis=0))
+
+
+def test_it_ends_at_the_optimum_of_the_envelopes() -> None:
+    federation = toy()
+    for _ in range(200):
+        federation.round()
+    # ∇ of the envelope of client i is λ(λI + A_i)⁻¹A_i(w − c_i)
+    curvatures = [
+        LAM * np.linalg.solve(c.curvature + LAM * np.eye(4), c.curvature) for c in federation.clients.values()
+    ]
+    centres = [c.centre for c in federation.clients.values()]
+    wanted = np.linalg.solve(sum(curvatures), sum(a @ c for a, c in zip(curvatures, centres, strict=True)))
+    np.testing.assert_allclose(federation.model, wanted, atol=1e-5)
+    assert np.abs(wanted - optimum(federation.clients)).max() > 0.01, "which is not FedAvg's"
