@@ -9,7 +9,7 @@ from flwr.clientapp import ClientApp
 from client.data.parts import read_part
 from client.data.sources import fingerprint, is_demo, located
 from client.policy import Policy, read_policy
-from client.privacy.guard import UNBOUNDED, Guard
+from client.privacy.guard import Guard
 from client.privacy.ledger import Ledger
 from client.privacy.places import open_ledger
 from client.session import Session
@@ -19,6 +19,7 @@ from client.tasks import TaskLearner, build_learner
 from common.config import RunConfig
 from common.errors import ConfigError, DataError, FedloomError, StateError, WireError
 from common.privacy.accounts import Account
+from common.privacy.claims import UNBOUNDED
 from common.privacy.options import Unit
 from common.tasks.vocabularies import Names
 from common.wire.codec import decode, encode

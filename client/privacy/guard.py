@@ -24,9 +24,6 @@ from common.wire.messages import AssignReply, AssignRequest, EnrolReply, Evaluat
 OpenLedger = Callable[[Unit, Account], Ledger]
 """Opens a client's ledger: whose data are hidden, and what to count in if that is new to it."""
 
-UNBOUNDED = 1e6
-"""ε of a ledger whose owner sets no limit: releases are counted, and each run's own promise is kept."""
-
 LEAST = 1e-6
 """Share of a run's promise that is as good as nothing, left or asked for."""
 

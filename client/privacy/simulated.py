@@ -6,9 +6,10 @@ import numpy as np
 
 from client.policy import Policy
 from client.privacy.book import MEMORY
-from client.privacy.guard import UNBOUNDED, Guard
+from client.privacy.guard import Guard
 from client.privacy.ledger import Ledger
 from common.privacy.accounts import Account
+from common.privacy.claims import UNBOUNDED
 from common.privacy.noise import fresh_generator
 from common.privacy.options import Unit
 

@@ -6,6 +6,7 @@ from client.trainers.fedavg import FedAvgTrainer
 from client.trainers.fedprox import FedProxTrainer
 from client.trainers.fedrule import FedRuleTrainer
 from client.trainers.personal import ClusterTrainer, DittoTrainer, FedRepTrainer, FedSTLTrainer, LocalTrainer
+from client.trainers.pfedme import PFedMeTrainer
 from client.trainers.pfgnn import PFGNNTrainer
 from common.algorithms import (
     IFCA,
@@ -22,6 +23,7 @@ from common.algorithms import (
     FedSTL,
     FedYogi,
     Local,
+    PFedMe,
 )
 
 
@@ -44,6 +46,8 @@ def build_trainer(algorithm: Algorithm) -> FedAvgTrainer:
             return ClusterTrainer(algorithm)
         case FedSTL():
             return FedSTLTrainer(algorithm)
+        case PFedMe():
+            return PFedMeTrainer(algorithm)
         case PFGNN():
             return PFGNNTrainer(algorithm)
         case _:

@@ -15,6 +15,7 @@ from common.algorithms.fedstl import FedSTL as FedSTL
 from common.algorithms.personal import Ditto as Ditto
 from common.algorithms.personal import FedRep as FedRep
 from common.algorithms.personal import Local as Local
+from common.algorithms.pfedme import PFedMe as PFedMe
 from common.algorithms.pfgnn import PFGNN as PFGNN
 from common.algorithms.planners import ADAP as ADAP
 from common.algorithms.planners import ADPML as ADPML
@@ -24,7 +25,20 @@ from common.algorithms.planners import Uniform as Uniform
 from common.options import Options
 
 Algorithm = (
-    FedAvg | FedProx | FedAdam | FedYogi | FedAdagrad | FedRule | FedGA | FedRep | Ditto | Local | IFCA | FedSTL | PFGNN
+    FedAvg
+    | FedProx
+    | FedAdam
+    | FedYogi
+    | FedAdagrad
+    | FedRule
+    | FedGA
+    | FedRep
+    | Ditto
+    | Local
+    | IFCA
+    | FedSTL
+    | PFedMe
+    | PFGNN
 )
 
 Planner = BGTplanner | Uniform | ADPML | ADAP | FedSGD
@@ -46,6 +60,7 @@ class AlgorithmOptions(Options):
     local: Local = Local()
     ifca: IFCA = IFCA()
     fedstl: FedSTL = FedSTL()
+    pfedme: PFedMe = PFedMe()
     pfgnn: PFGNN = PFGNN()
     bgtplanner: BGTplanner = BGTplanner()
     uniform: Uniform = Uniform()
@@ -67,6 +82,7 @@ Method = Literal[
     "local",
     "ifca",
     "fedstl",
+    "pfedme",
     "pfgnn",
     "bgtplanner",
     "uniform",

@@ -18,7 +18,7 @@ class PFedMe(LocalTraining):
     lr: float = Field(0.05, gt=0)
 
     local_steps: int = Field(10, ge=1)
-    """Steps that solve for θ_i. There is one local move of w a round, R = 1, since the next one would start from the same θ_i."""
+    """Steps that solve for θ_i; w moves once a round, R = 1."""
 
     envelope_lr: float = Field(0.05, gt=0)
     """η of w_i ← w − ηλ(w − θ_i); with ηλ = 1 a client sends its own model."""

@@ -11,7 +11,7 @@ import typer
 from common.errors import DataError, LedgerError
 from deploy.cli import options as o
 from deploy.cli.joining import STATE
-from deploy.cli.training import LOCAL
+from deploy.cli.running import LOCAL
 
 if TYPE_CHECKING:
     from client.privacy.statement import Statement

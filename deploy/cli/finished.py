@@ -17,7 +17,7 @@ from common.tasks.traffic_ranges import POOLED
 from common.tasks.vocabularies import vocabulary_of
 from deploy.cli import options as o
 from deploy.cli.kept import Kept, newest_kept
-from deploy.cli.training import LOCAL
+from deploy.cli.running import LOCAL
 from server.artifacts import RunDirectory
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from common.config import parse
 from common.errors import ConfigError
 from deploy.certificates import make_authority, make_server_certificate
 from deploy.cli import options as o
-from deploy.cli.training import LOCAL
+from deploy.cli.running import LOCAL
 from deploy.files import read_file, write_file
 from deploy.keys import fingerprint, load_private_key, load_public_key, make_node_key, public_path
 

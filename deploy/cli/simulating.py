@@ -7,7 +7,7 @@ import typer
 from client.data.sources import with_test
 from common.tasks.vocabularies import vocabulary_of
 from deploy.cli import options as o
-from deploy.cli.training import LOCAL, finish, speaking
+from deploy.cli.running import LOCAL, finish, speaking
 from deploy.sources import parts_of, read_catalogue
 from deploy.watch import watch_here
 from server.artifacts import RunDirectory

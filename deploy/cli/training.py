@@ -1,29 +1,19 @@
 """`up`, `serve`, `submit`: training with processes and sockets."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from client.data.parts import Part, vocabulary
-from client.data.sources import is_demo, with_test
+from client.data.sources import with_test
 from client.policy import read_policy
-from common.config import RunConfig
-from common.errors import RunError
 from deploy import federation
-from deploy.certificates import Certificates
 from deploy.cli import options as o
+from deploy.cli.running import LOCAL, finish, naming, speaking, superlink_of
 from deploy.control import Control
 from deploy.federation import Order
-from deploy.files import write_file
 from deploy.processes import Processes
-from deploy.sources import notes, parts_of, read_catalogue, share_out, shared_out
-from deploy.superlink import SuperLinkSettings
-from server.events import Result, result_to_json
-
-LOCAL = Path(".fedloom")
-"""Folder of what `up` and `serve` keep on this machine: certificates, keys, clients' private state. Not for sharing."""
+from deploy.sources import parts_of, read_catalogue, share_out, shared_out
 
 
 def up(
@@ -72,7 +62,7 @@ def up(
         parts = parts_of(config.task, data, read_catalogue(config.task, catalogue), clients)
         specs, config = share_out(config.task, data, parts, home), speaking(config, data, parts, home)
 
-    superlink = _superlink(home / "server", federation.certificates(home / "server"), port, control_port)
+    superlink = superlink_of(home / "server", federation.certificates(home / "server"), port, control_port)
     o.console.print(
         f"run [bold]{config.run_id}[/]: {len(specs)} clients, server on {superlink.address}", soft_wrap=True
     )
@@ -109,7 +99,7 @@ def serve(
 
     Clients need ca.pem from --home (public; hand it out), and their public key in nodes/ there: see `fedloom keys`.
     """
-    config = _naming(
+    config = naming(
         catalogue,
         o.resolve(
             method,
@@ -127,7 +117,7 @@ def serve(
     home = home.resolve()
     order = Order(config, o.runs_folder(), nodes=home / "nodes")
     keys = len(list((home / "nodes").glob("*.pub")))
-    superlink = _superlink(home, federation.certificates(home, names or []), port, control_port, host)
+    superlink = superlink_of(home, federation.certificates(home, names or []), port, control_port, host)
     o.console.print(
         f"run [bold]{config.run_id}[/]: serving on {host}:{port}, {keys} registered keys, CA {home / 'ca.pem'}",
         soft_wrap=True,
@@ -158,7 +148,7 @@ def submit(
 
     The SuperLink must write runs to the same folder ($FEDLOOM_RUNS) as this command reads them from.
     """
-    config = _naming(
+    config = naming(
         catalogue,
         o.resolve(
             method,
@@ -177,43 +167,3 @@ def submit(
     line = Control(control, ca, work.resolve() / "control")
     with Processes() as processes:
         finish(federation.submit(processes, work.resolve(), line, order, o.console), json)
-
-
-def speaking(config: RunConfig, data: str, parts: Sequence[Part], home: Path) -> RunConfig:
-    """The run with the vocabulary of its clients' data, kept below `home`; says what there is to say of the data."""
-    for note in notes(parts):
-        o.console.print(f"{data}: {note}", soft_wrap=True)
-    if is_demo(data):
-        return config
-    names = home / "catalogue.json"
-    write_file(names, vocabulary(parts[0]).to_json().encode(), overwrite=True)
-    return config.model_copy(update={"catalogue": str(names)})
-
-
-def _naming(catalogue: Path | None, config: RunConfig) -> RunConfig:
-    """The run of a server that holds no data, with the vocabulary it was given."""
-    read_catalogue(config.task, catalogue)  # says at once what is wrong with it
-    return config.model_copy(update={"catalogue": str(catalogue.resolve())}) if catalogue else config
-
-
-def _superlink(
-    folder: Path, files: Certificates, port: int, control_port: int, host: str = "127.0.0.1"
-) -> SuperLinkSettings:
-    return SuperLinkSettings(
-        folder=folder,
-        certificates=files,
-        authenticate=True,
-        database=True,
-        host=host,
-        port=port,
-        control_port=control_port,
-        environment={"FEDLOOM_RUNS": str(o.runs_folder()), "OMP_NUM_THREADS": "1"},
-    )
-
-
-def finish(result: Result, json: bool) -> None:
-    """Print the result where it was asked for; a failed run fails the command."""
-    if json:
-        o.print_json(result_to_json(result))
-    if result.status != "completed":
-        raise RunError(f"the run failed: {result.reason}")

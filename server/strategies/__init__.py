@@ -17,6 +17,7 @@ from common.algorithms import (
     FedSTL,
     FedYogi,
     Local,
+    PFedMe,
 )
 from server.strategies.clustered import ClusteredStrategy
 from server.strategies.fedavg import FedAvgStrategy, FedProxStrategy
@@ -25,6 +26,7 @@ from server.strategies.fedopt import FedOptStrategy
 from server.strategies.fedrule import FedRuleStrategy
 from server.strategies.fedstl import FedSTLStrategy
 from server.strategies.personal import SharedMeanStrategy
+from server.strategies.pfedme import PFedMeStrategy
 from server.strategies.pfgnn import PFGNNStrategy
 from server.strategies.round import RoundStrategy
 
@@ -52,6 +54,8 @@ def build_strategy(algorithm: Algorithm, **parts: Any) -> RoundStrategy:
             return ClusteredStrategy(algorithm, **parts)
         case FedSTL():
             return FedSTLStrategy(algorithm, **parts)
+        case PFedMe():
+            return PFedMeStrategy(algorithm, **parts)
         case PFGNN():
             return PFGNNStrategy(algorithm, **parts)
         case _:

@@ -1,0 +1,59 @@
+"""What the commands that train share: where local files lie, the vocabulary, the SuperLink, the end."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from client.data.parts import Part, vocabulary
+from client.data.sources import is_demo
+from common.config import RunConfig
+from common.errors import RunError
+from deploy.certificates import Certificates
+from deploy.cli import options as o
+from deploy.files import write_file
+from deploy.sources import notes, read_catalogue
+from deploy.superlink import SuperLinkSettings
+from server.events import Result, result_to_json
+
+LOCAL = Path(".fedloom")
+"""Folder of what `up` and `serve` keep on this machine: certificates, keys, clients' private state. Not for sharing."""
+
+
+def speaking(config: RunConfig, data: str, parts: Sequence[Part], home: Path) -> RunConfig:
+    """The run with the vocabulary of its clients' data, kept below `home`; says what there is to say of the data."""
+    for note in notes(parts):
+        o.console.print(f"{data}: {note}", soft_wrap=True)
+    if is_demo(data):
+        return config
+    names = home / "catalogue.json"
+    write_file(names, vocabulary(parts[0]).to_json().encode(), overwrite=True)
+    return config.model_copy(update={"catalogue": str(names)})
+
+
+def naming(catalogue: Path | None, config: RunConfig) -> RunConfig:
+    """The run of a server that holds no data, with the vocabulary it was given."""
+    read_catalogue(config.task, catalogue)  # says at once what is wrong with it
+    return config.model_copy(update={"catalogue": str(catalogue.resolve())}) if catalogue else config
+
+
+def superlink_of(
+    folder: Path, files: Certificates, port: int, control_port: int, host: str = "127.0.0.1"
+) -> SuperLinkSettings:
+    """The settings of a SuperLink whose runs go where this command reads them."""
+    return SuperLinkSettings(
+        folder=folder,
+        certificates=files,
+        authenticate=True,
+        database=True,
+        host=host,
+        port=port,
+        control_port=control_port,
+        environment={"FEDLOOM_RUNS": str(o.runs_folder()), "OMP_NUM_THREADS": "1"},
+    )
+
+
+def finish(result: Result, json: bool) -> None:
+    """Print the result where it was asked for; a failed run fails the command."""
+    if json:
+        o.print_json(result_to_json(result))
+    if result.status != "completed":
+        raise RunError(f"the run failed: {result.reason}")
