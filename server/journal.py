@@ -43,8 +43,10 @@ class Journal:
         """Note that the run begins, or goes on."""
         c = self._config
         account = build_account(c.privacy).name if c.privacy.unit != "none" else ""
-        about = {"run": c.run_id, "method": c.method, "task": c.task, "model": c.model, "account": account}
-        self._folder.append(Start(seed=c.seed, rounds=c.rounds, **about))
+        what = Start(
+            run=c.run_id, method=c.method, task=c.task, model=c.model, seed=c.seed, rounds=c.rounds, account=account
+        )
+        self._folder.append(what)
         if not state.round:
             self._checkpoint(state)
 

@@ -145,9 +145,7 @@ def _client_table(history: History) -> dict[str, Any] | None:
         return None
     measures = in_order({key for client in clients.values() for key in client.metrics})
     sizes = {name: [] if history.noisy else [f"{c.examples:,}"] for name, c in clients.items()}
-    rows = [
-        [name, *sizes[name], *(text(m, c.metrics.get(m.key)) for m in measures)] for name, c in clients.items()
-    ]
+    rows = [[name, *sizes[name], *(text(m, c.metrics.get(m.key)) for m in measures)] for name, c in clients.items()]
     header = ["Client", *([] if history.noisy else ["Examples"]), *(m.short for m in measures)]
     return table(f"All {len(clients)} clients", header, rows)
 

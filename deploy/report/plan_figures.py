@@ -52,7 +52,9 @@ def gains(plans: Sequence[Plan]) -> str:
             mean, sd = (np.array(plan.told(key, plan.scale)) for key in ("predicted", "predicted_sd"))
             axes.fill_between(plan.numbers, mean - 2 * sd, mean + 2 * sd, color=plan.colour, alpha=0.15, linewidth=0)
             axes.plot(plan.numbers, mean, color=plan.colour, linewidth=1.4)
-            axes.plot(plan.numbers, plan.told("reward"), color=plan.colour, linestyle="none", marker="o", markersize=3.5)
+            axes.plot(
+                plan.numbers, plan.told("reward"), color=plan.colour, linestyle="none", marker="o", markersize=3.5
+            )
         axes.margins(y=0.12)
         _stages(axes, plans)
         axes.set_xlabel("round")

@@ -27,8 +27,9 @@ def budget(histories: Sequence[History]) -> Section:
 
 def _note(plans: Sequence[Plan]) -> str:
     if len(plans) > 1:
-        whole = "; ".join(f"{plan.label}: {cost(plan.account, plan.total)}" for plan in plans)
-        return f"What rounds cost every client that took part. What a client may spend in all: {whole}."
+        all_of = dict.fromkeys(cost(plan.account, plan.total) for plan in plans)
+        each = "; ".join(f"{plan.label} {cost(plan.account, plan.total)}" for plan in plans)
+        return f"What a client may spend in all: {next(iter(all_of)) if len(all_of) == 1 else each}."
     [plan] = plans
     options = plan.config.privacy
     delta = "" if plan.account == "pure" else f", δ = {options.delta:g}"
@@ -52,7 +53,7 @@ def _figures(plans: Sequence[Plan]) -> list[dict[str, str]]:
     judges = {plan.judge.key: plan.judge for plan in plans if plan.judged}
     if len(judges) == 1:
         [judge] = judges.values()
-        figures.append(figure(f"Gain in {judge.label} per round", "higher", gains(plans), _gain_caption(plans)))
+        figures.append(figure(f"Gain per round, {judge.label}", "higher", gains(plans), _gain_caption(plans)))
     if any("lambda" in r.server for plan in plans for r in plan.rounds):
         figures.append(figure("λ, what budget is worth", "", prices(plans), _PRICE))
     if len(judges) == 1 and any(judge.key in r.metrics for plan in plans for r in plan.rounds):
@@ -73,7 +74,8 @@ def _gain_caption(plans: Sequence[Plan]) -> str:
     seen = "Dot: how much better the round made it."
     if not any("predicted" in r.server for plan in plans for r in plan.rounds):
         return seen
-    return f"{seen} Line: predicted for the arm that was drawn, from stage 2 on; band: ± 2 standard deviations of it, to which a single round adds noise."
+    line = "Line: predicted for the arm that was drawn, from stage 2 on"
+    return f"{seen} {line}; band: ± 2 standard deviations of it, to which a single round adds noise."
 
 
 def _table(plan: Plan) -> Table:

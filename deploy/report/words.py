@@ -33,8 +33,15 @@ def privacy(statement: Privacy) -> tuple[str, dict[str, tuple[str, ...]]]:
         return (f"{claim} Not covered: {', '.join(statement.uncovered)}." if statement.uncovered else claim), {}
     delta = "" if statement.delta is None else f", δ = {statement.delta:g}"
     promise = f"Each client's own ledger stops at ε = {statement.epsilon:g}{delta} for this run, whatever is asked"
-    exact = (f"unit {statement.unit}", statement.neighbours, statement.mechanism, f"counted in {counted(statement.account)}")
-    spent = f"at most ε = {statement.epsilon_spent_max:.3g}{delta} by any client: a number to plan with, not the guarantee"
+    exact = (
+        f"unit {statement.unit}",
+        statement.neighbours,
+        statement.mechanism,
+        f"counted in {counted(statement.account)}",
+    )
+    spent = (
+        f"at most ε = {statement.epsilon_spent_max:.3g}{delta} by any client: a number to plan with, not the guarantee"
+    )
     return (
         f"{_HIDDEN} {_BY_UNIT[statement.unit]} {promise}: {strength(statement.epsilon)}.",
         {"spent": (spent,), "terms": exact, "not covered": tuple(statement.uncovered)},
@@ -51,7 +58,9 @@ def strength(epsilon: float) -> str:
 def counted(account: str) -> str:
     """What an account counts in: `zCDP (ρ)`."""
     order = account.partition("-")[2]
-    return {"zcdp": "zCDP (ρ)", "pure": "pure differential privacy (ε)"}.get(account, f"Rényi divergence of order {order}")
+    return {"zcdp": "zCDP (ρ)", "pure": "pure differential privacy (ε)"}.get(
+        account, f"Rényi divergence of order {order}"
+    )
 
 
 def cost(account: str, value: float) -> str:
@@ -60,10 +69,10 @@ def cost(account: str, value: float) -> str:
 
 
 _HIDDEN = "Noise covers all that a client sends in training; the client adds it before anything leaves."
+_SEEN = "From what it sent, anybody, the server included, can tell"
 _BY_UNIT = {
-    "client": "From what it sent, anybody, the server included, can tell its data from any other data only as well as ε allows.",
-    "record": "From what it sent, anybody, the server included, can tell whether any one record was in its data only as well as ε "
-    "allows.",
+    "client": f"{_SEEN} its data from any other data only as well as ε allows.",
+    "record": f"{_SEEN} whether any one record was in its data only as well as ε allows.",
 }
 
 

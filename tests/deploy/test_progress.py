@@ -57,6 +57,23 @@ def test_a_round_that_was_not_evaluated_or_diverged() -> None:
     assert line == "round 1/9  loss –   2.00 s  1/1 clients  ↓0 B ↑0 B"
 
 
+def test_a_round_with_noise_says_what_it_cost_in_place_of_a_loss_that_nobody_tells() -> None:
+    noisy = {"loss": math.nan, "metrics": {"rmse": 0.1873}, "server": {"cost": 0.01553, "left": 0.614}}
+    line = "round  12/100  rmse 0.187  ρ 0.0155, 61 % left   0.42 s  4/4 clients  ↓412 kB ↑410 kB"
+    assert round_line(Round(**vars(ROUND) | noisy), "zcdp").plain == line
+    begins = Start(**vars(START) | {"account": "pure"})
+    assert "  ε 0.0155, 61 % left  " in plain([begins, Round(**vars(ROUND) | noisy)])[0]
+
+
+def test_an_early_end_is_told_and_is_no_failure() -> None:
+    text, finish = plain(
+        [START, ROUND, Finish(status="completed", reason="ended early: no client can pay another round")]
+    )
+    assert text.splitlines()[-1] == "completed after 12 rounds · ended early: no client can pay another round"
+    assert finish is not None
+    assert finish.status == "completed"
+
+
 def test_who_is_missing_or_refused_is_named() -> None:
     reason = "method 'fedavg' is not allowed by its policy\nTraceback: much more"
     event = Round(**vars(ROUND) | {"answered": 2, "missing": ["client-3"], "refused": {"client-2": reason}})

@@ -42,7 +42,7 @@ def test_plain_lines() -> None:
         "Hit rate @20 ↑  0.400            0.410            –       –      –",
         "time     12.6 s",
         "traffic  412 kB to the clients, 410 kB from them",
-        f"privacy  {privacy(RESULT.privacy)}",
+        f"privacy  {privacy(RESULT.privacy)[0]}",
         "model    sha256 0123456789abcdef…",
         "report   runs/r1/report.html",
     ]
@@ -91,3 +91,29 @@ def test_a_log_gets_the_plain_lines_and_a_terminal_a_table() -> None:
             assert text.splitlines() == summary_lines(RESULT, Path("r.html"))
         for told in ("best (round 21)", "0.925", "12.6 s", "r.html", "Hit rate @20 ↑"):
             assert told in text
+
+
+def test_a_promise_takes_lines_of_its_own_and_an_early_end_is_no_failure() -> None:
+    noisy = Privacy(
+        unit="client",
+        mechanism="noise",
+        epsilon_spent_max=3.0,
+        delta=1e-5,
+        uncovered=["metrics", "tuning"],
+        epsilon=4.0,
+        neighbours="replace-one",
+        account="zcdp",
+    )
+    early = "ended early: no client can pay another round"
+    lines = summary_lines(replace(RESULT, reason=early, privacy=noisy), None)
+    assert lines[0].endswith("completed · 29/30 rounds · 4 clients")
+    assert lines[5:] == [
+        f"note        {early}",
+        "time        12.6 s",
+        "traffic     412 kB to the clients, 410 kB from them",
+        f"privacy     {privacy(noisy)[0]}",
+        "spent       at most ε = 3, δ = 1e-05 by any client: a number to plan with, not the guarantee",
+        "terms       unit client; replace-one; noise; counted in zCDP (ρ)",
+        "not covered metrics; tuning",
+        "model       sha256 0123456789abcdef…",
+    ]

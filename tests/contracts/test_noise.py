@@ -1,0 +1,78 @@
+"""Every method bears noise, in the strength that was paid for."""
+
+import math
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from common.config import Scalar
+from common.privacy.zcdp import rho_of
+from deploy.simulation import InProcessGrid, simulate
+from server.run import run
+from tests.owners import SHARING, model_of, noisy, owners, total_of
+from tests.sensors import road_config, rounds_of, sensor
+from tests.sensors import session as sensor_session
+from tests.toys import toy_dataset
+
+ON_RULES = ("fedavg", "fedprox", "fedadam", "fedyogi", "fedadagrad", "fedrule", "fedga", "fedrep", "ditto", "local")
+MECHANISMS = ("gaussian", "laplace", "privunit")
+
+
+@pytest.mark.parametrize(
+    ("method", "mechanism"),
+    [*((m, "gaussian") for m in ON_RULES), *product(("fedrule", "fedga", "local"), ("laplace", "privunit"))],
+)
+def test_every_method_bears_noise(method: str, mechanism: str, tmp_path: Path) -> None:
+    config, clients = noisy(tmp_path, method, rounds=2, privacy__mechanism=mechanism), owners(2)
+    result = clients.run(config, tmp_path)
+    assert (result.status, result.rounds_done) == ("completed", 2)
+    assert [(r.answered, r.refused, r.missing) for r in rounds_of(tmp_path)] == [(2, {}, [])] * 2
+    due = 0.0 if method == "local" else total_of(config)  # it sends nothing
+    assert list(clients.spent(config).values()) == pytest.approx([due] * 2, rel=1e-6)
+    assert {c.examples for c in result.clients.values()} == {1}, "how many rules a home has stays hidden"
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+@pytest.mark.parametrize(("method", "releases"), [("ifca", 2), ("fedstl", 3)])
+def test_methods_that_ask_more_than_once_a_round_share_its_cost(
+    method: str, releases: int, mechanism: str, tmp_path: Path
+) -> None:
+    noise: dict[str, Scalar] = {"privacy__unit": "client", "privacy__epsilon": 20.0, "privacy__mechanism": mechanism}
+    own: dict[str, Scalar] = {"recluster_every": 1, **({"cluster_steps": 1} if method == "fedstl" else {})}
+    config = road_config(method, **noise, **own)
+    sessions = {k + 1: sensor_session(f"client-{k}", (sensor(k),), policy=SHARING) for k in range(3)}
+    result = run(InProcessGrid(sessions, 1), config, tmp_path)
+    ledgers = [one.guard.ledger(config.privacy) for one in sessions.values()]
+    assert result.status == "completed"
+    assert [(r.answered, r.refused) for r in rounds_of(tmp_path)] == [(3, {})] * 2
+    assert [len(one.rows()) for one in ledgers] == [2 * releases] * 3
+    assert [one.spent() for one in ledgers] == pytest.approx([total_of(config)] * 3, rel=1e-6)
+
+
+DEVIATIONS = {"gaussian": 2 / math.sqrt(2 * rho_of(9e5, 1e-5)), "laplace": math.sqrt(2) * 2 / 9e5}
+"""σ = 2C/√(2ρ), and √2·b with b = 2C/ε, for C = 1."""
+
+
+@pytest.mark.parametrize("mechanism", DEVIATIONS)
+@pytest.mark.parametrize("method", ["fedavg", "fedprox", "fedrule", "ditto"])
+def test_with_a_huge_budget_a_run_differs_by_its_noise_alone(method: str, mechanism: str, tmp_path: Path) -> None:
+    """One round: the model is off by the mean of four clients' noise."""
+    alike: dict[str, Scalar] = {"rounds": 1, "weighting": "uniform", "local_steps": 1, "lr": 0.01}
+    huge: dict[str, Scalar] = {"privacy__epsilon": 9e5, "privacy__clip": 50.0, "privacy__mechanism": mechanism}
+    owners(4).run(noisy(tmp_path, method, **alike, **huge), tmp_path / "noisy")
+    owners(4).run(noisy(tmp_path, method, **alike, privacy__unit="none"), tmp_path / "plain")
+    released, plain = model_of(tmp_path / "noisy"), model_of(tmp_path / "plain")
+    away = np.concatenate([(released[name] - plain[name]).ravel() for name in plain])
+    assert len(away) > 100
+    assert away.std() == pytest.approx(50 * DEVIATIONS[mechanism] / math.sqrt(4), rel=0.2)
+    assert abs(away.mean()) < 4 * away.std() / math.sqrt(len(away))
+
+
+def test_noise_can_be_drawn_again_from_a_seed_and_only_so(tmp_path: Path) -> None:
+    config, data = noisy(tmp_path, rounds=2), toy_dataset(3)
+    seeds = {"first": 7, "again": 7, "other": 8, "fresh": None, "anew": None}
+    models = {n: simulate(config, data, tmp_path / n, noise_seed=s).model_sha256 for n, s in seeds.items()}
+    assert models["first"] == models["again"]
+    assert len(set(models.values())) == 4

@@ -1,0 +1,68 @@
+"""Runs with noise that are resumed: they go on as planned and never spend more than was promised."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from common.config import RunConfig
+from server.journal import Journal
+from tests.owners import PLANNERS, Owners, costs_of, noisy, owners, total_of
+
+
+class PullThePlugError(Exception):
+    """The server went down."""
+
+
+def torn(clients: Owners, config: RunConfig, folder: Path, after: tuple[str, int], patch: pytest.MonkeyPatch) -> None:
+    """A run whose server goes down after it noted that step of that round."""
+    step, last = after
+    noted = getattr(Journal, step)
+
+    def note(journal: Journal, *told: Any) -> None:
+        noted(journal, *told)
+        about = told[-1] if step == "observed" else told[0].state
+        if about.round == last:
+            raise PullThePlugError
+
+    with patch.context() as during:
+        during.setattr(Journal, step, note)
+        with pytest.raises(PullThePlugError):
+            clients.run(config, folder)
+
+
+@pytest.mark.parametrize("method", list(PLANNERS))
+def test_a_resumed_run_goes_on_as_if_nothing_had_happened(
+    method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = noisy(tmp_path, method, **PLANNERS[method])
+    through = owners().run(config, tmp_path / "through")
+    clients = owners()
+    torn(clients, config, tmp_path / "torn", ("observed", 4), monkeypatch)
+    resumed = clients.run(config.model_copy(update={"resume": True}), tmp_path / "torn")
+    assert costs_of(tmp_path / "torn") == pytest.approx(costs_of(tmp_path / "through"), rel=1e-12)
+    assert (resumed.model_sha256, resumed.reason) == (through.model_sha256, through.reason)
+    assert resumed.privacy.epsilon_spent_max == pytest.approx(through.privacy.epsilon_spent_max)
+
+
+def test_a_crash_between_paying_and_learning_costs_no_more_than_promised(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config, clients = noisy(tmp_path, "bgtplanner", **PLANNERS["bgtplanner"]), owners()
+    torn(clients, config, tmp_path, ("trained", 3), monkeypatch)
+    before = clients.spent(config)
+    resumed = clients.run(config.model_copy(update={"resume": True}), tmp_path)
+    assert resumed.status == "completed"
+    assert all(before[name] < spent <= total_of(config) for name, spent in clients.spent(config).items())
+
+
+def test_simulated_clients_that_forget_what_they_spent_are_asked_for_no_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = noisy(tmp_path)
+    torn(owners(), config, tmp_path, ("observed", 5), monkeypatch)
+    forgetful = owners()
+    resumed = forgetful.run(config.model_copy(update={"resume": True, "rounds": 20}), tmp_path)
+    assert sum(costs_of(tmp_path)) <= total_of(config) * (1 + 1e-9)
+    assert max(forgetful.spent(config).values()) <= 3 / 8 * total_of(config)
+    assert resumed.reason == "ended early: no client can pay another round"
