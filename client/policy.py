@@ -8,7 +8,7 @@ from typing import Literal
 from pydantic import Field, ValidationError
 
 from common.algorithms import METHODS, Method
-from common.config import TASKS, RunConfig, Task
+from common.config import TASKS, RunConfig, Task, hands_over_windows
 from common.errors import ConfigError, RefusedError
 from common.options import Options
 from common.privacy.options import PrivacyOptions, Unit
@@ -25,6 +25,9 @@ class Policy(Options):
 
     allow_counts: bool = False
     """Whether counts over this client's data may leave it in clear, as a model's offset needs."""
+
+    allow_shared_sample: bool = False
+    """Whether windows of this client's training data may leave it in clear, as FedSTL's authors have it."""
 
     require_noise: bool = False
     """Whether this client sends nothing that noise does not cover: runs without noise are refused."""
@@ -59,6 +62,11 @@ class Policy(Options):
         if config.task not in self.tasks:
             raise RefusedError(f"task '{config.task}' is not allowed by this client's policy")
         self._check_noise(config.privacy)
+        if hands_over_windows(config) and not self.allow_shared_sample:
+            raise RefusedError(
+                "algorithm.fedstl.cluster-data=shared_sample hands training windows over in clear, which this client's policy"
+                " does not allow"
+            )
         if config.task_options.count_offset and not self.allow_counts:
             raise RefusedError(
                 f"tasks.{config.task}.count-offset needs counts in clear, which this client's policy does not allow"

@@ -12,8 +12,8 @@ from client.keeping import HEAD, carried
 from client.privacy.guard import Guard
 from client.state import Store
 from client.tasks.learner import TaskLearner, training_loss
-from common.arrays import check_like, group
-from common.config import RunConfig, from_json
+from common.arrays import Arrays, check_like, group
+from common.config import RunConfig, from_json, hands_over_windows
 from common.errors import DataError, FedloomError, RefusedError, WireError
 from common.models import parameters
 from common.tasks.vocabularies import Names, vocabulary_of
@@ -102,7 +102,15 @@ class Session:
             check_like(model, template, f"model {key}")
             loss = training_loss(learner, {**model, **head})
             losses[key] = learner.violation({**model, **head}) + TIE * loss if obeys else loss
+        if request.criterion == "sample":
+            return AssignReply(request.round, {}, {**learner.property(), **self._sample(enrolled)})
         return AssignReply(request.round, losses, learner.property() if obeys else {})
+
+    def _sample(self, enrolled: Enrolled) -> Arrays:
+        """Training windows in clear: only in a run that its configuration, and so the policy, knows as one that takes them."""
+        if not hands_over_windows(enrolled.config):
+            raise RefusedError("this run was not announced as one that takes windows of training data")
+        return enrolled.learner.sample(enrolled.config.algorithm.fedstl.sample_windows)
 
     def train(self, request: TrainRequest) -> TrainReply:
         """One round of local training."""

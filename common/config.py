@@ -112,11 +112,21 @@ class RunConfig(Options):
         if self.method == "fedstl" and self.task != "traffic":
             what = "fedstl clusters clients by what their time series obey"
             raise ValueError(f"{what}; task '{self.task}' has none, say task=traffic")
+        if hands_over_windows(self):
+            if self.privacy.unit != "none":
+                raise ValueError("algorithm.fedstl.cluster-data=shared_sample hands windows over in clear; leave noise out")
+            if self.tasks.traffic.property == "difference":
+                raise ValueError("algorithm.fedstl.cluster-data=shared_sample judges ranges; choose another property")
         if self.method == "pfgnn" and self.task != "markets":
             raise ValueError(f"pfgnn is made for markets of items; task '{self.task}' has none, say task=markets")
         for other in sorted(self.algorithm.model_fields_set - {self.method, self.chosen.name}):
             raise ValueError(f"algorithm.{other} is set, but the method is {self.method}; it would be ignored")
         return self
+
+
+def hands_over_windows(config: RunConfig) -> bool:
+    """Whether the run takes windows of training data from its clients, in clear."""
+    return config.method == "fedstl" and config.algorithm.fedstl.cluster_data == "shared_sample"
 
 
 def parse(flat: Mapping[str, Scalar]) -> RunConfig:

@@ -1,8 +1,9 @@
 """What a run may claim of privacy, in words that its clients' ledgers keep."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
-from common.config import RunConfig
+from common.config import RunConfig, hands_over_windows
 from common.privacy.accounts import build_account
 from common.privacy.claims import NEIGHBOURS, UNCOVERED
 from server.events import Privacy
@@ -22,6 +23,8 @@ UNPROTECTED = Privacy(
     ],
 )
 """What is claimed of a run without differential privacy: nothing."""
+
+SAMPLE = "windows of training data, handed to the server in clear (shared_sample)"
 
 IN_A_RUN = (
     "failures: that a client could not answer, and the reason it gave",
@@ -51,7 +54,9 @@ def statement(config: RunConfig, spent: Mapping[str, float], sharing: int) -> Pr
     """
     options = config.privacy
     if options.unit == "none":
-        return UNPROTECTED
+        return replace(
+            UNPROTECTED, uncovered=[*([SAMPLE] if hands_over_windows(config) else []), *UNPROTECTED.uncovered]
+        )
     account = build_account(options)
     how = STEPS if options.unit == "record" else RELEASES[options.mechanism]
     most = max(spent.values(), default=0.0)

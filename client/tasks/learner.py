@@ -30,6 +30,9 @@ class TaskLearner(Learner, Protocol):
     def property(self) -> Arrays:
         """Parameters of the client's property; empty where the task infers none."""
 
+    def sample(self, windows: int) -> Arrays:
+        """At most so many training records in clear, for runs that take them; empty where the task hands nothing over."""
+
     def counts(self) -> Arrays:
         """What this client adds to the sums that a model's offset is made of."""
 
@@ -53,6 +56,10 @@ class Unruled:
         return 0.0
 
     def property(self) -> Arrays:
+        """None."""
+        return {}
+
+    def sample(self, windows: int) -> Arrays:
         """None."""
         return {}
 

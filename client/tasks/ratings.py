@@ -13,7 +13,7 @@ from client.data.people import own_rng
 from client.data.ratings.raters import Rater
 from client.data.ratings.split import Rated, SplitRater, arrived, split_rater
 from client.tasks.learner import Merged, Unruled
-from client.tasks.ratings_line import own_mean, predicted, report, standing, unit
+from client.tasks.ratings_line import expecting, own_mean, predicted, report, standing, unit
 from client.trainers.optimizers import Tensors
 from common.arrays import Arrays
 from common.config import RunConfig, Task
@@ -45,6 +45,7 @@ class RatingsLearner(Unruled, Merged):
 
     def __init__(self, config: RunConfig, products: Products, raters: Sequence[Rater]) -> None:
         self.options, self.products = config.tasks.ratings, products
+        self.expected = expecting(self.options, config.privacy, config.rounds, len(products.items))
         self._rounds, self._seed, self._paper = config.rounds, config.seed, config.model == "paper"
         self.module = _module(config, products)
         self.splits = tuple(split_rater(rater, products, self.options, config.seed) for rater in raters)
@@ -134,7 +135,7 @@ class Predictor:
     """
 
     def __init__(self, module: nn.Module, model: Arrays, learner: RatingsLearner) -> None:
-        self._module, self._params, self._options = module, tensors(model), learner.options
+        self._module, self._params, self._options = module, tensors(model), learner.expected
         self._standing = standing(model["scores"]) if "scores" in model else None
 
     def __call__(self, split: SplitRater, items: Codes) -> Floats:

@@ -1,8 +1,7 @@
 """The traffic task on a client: windows of its series, F = MSE + λ·L_p (Eq 2), the property its past obeys."""
 
 from collections.abc import Sequence
-from functools import lru_cache
-from typing import Any
+from functools import lru_cache, reduce
 
 import numpy as np
 import torch
@@ -12,14 +11,15 @@ from torch.func import functional_call
 
 from client.data.traffic.series import Series
 from client.tasks.learner import Merged
-from client.tasks.traffic_logic import violation
 from client.tasks.traffic_newcomer import adopted
 from client.tasks.traffic_sensor import Sensor, prepare
+from client.tasks.traffic_tensors import by_time, handed_over, joined
 from client.trainers.optimizers import Tensors
 from common.arrays import Arrays
 from common.config import RunConfig, Task
 from common.models import build_model, tensors
 from common.tasks.traffic import Measures, compared
+from common.tasks.traffic_logic import violation
 from common.tasks.traffic_ranges import obedience
 from common.wire.messages import Metrics, TrainRequest
 
@@ -45,11 +45,11 @@ class TrafficLearner(Merged):
 
     def __init__(self, config: RunConfig, measures: Measures, series: Sequence[Series]) -> None:
         self.options = config.tasks.traffic
-        self.measures, self.residual = measures, config.model == "default"
+        self.measures, self.residual, self._hidden = measures, config.model == "default", config.privacy.unit != "none"
         self.module = _module(config, measures)
         self._pair = compared(self.options, measures) if self.options.property == "difference" else None
         self.sensors = [prepare(one, measures, self.options, residual=self.residual) for one in series]
-        self._whole = _joined(self.sensors)
+        self._whole = joined(self.sensors)
         self.examples = len(self._whole["starts"])
         self.size = len(self._whole["values"])
 
@@ -60,13 +60,13 @@ class TrafficLearner(Merged):
         to the one that it adopts.
         """
         if "low" in request.shared:
-            return self._whole | _by_time(
+            return self._whole | by_time(
                 self.sensors, [(request.shared["low"], request.shared["high"])] * len(self.sensors)
             )
         adopting = self._adopting(request.statics)
         if not any(sensor.pooled for sensor in adopting):
             return self._whole
-        return self._whole | _by_time(adopting, [(sensor.ranges.low, sensor.ranges.high) for sensor in adopting])
+        return self._whole | by_time(adopting, [(sensor.ranges.low, sensor.ranges.high) for sensor in adopting])
 
     def noise(self, steps: int, generator: torch.Generator) -> Tensors:
         """Which windows each step trains on, steps × B, drawn with replacement."""
@@ -89,11 +89,18 @@ class TrafficLearner(Merged):
         return float(self._violation(forecast, self._whole, first.unsqueeze(1) + torch.arange(self.options.horizon)))
 
     def property(self) -> Arrays:
-        """The weakest of the client's sensors' properties: the bounds that hold for all of them, and from how many `days`."""
-        low = np.min([sensor.ranges.low for sensor in self.sensors], axis=0)
-        high = np.max([sensor.ranges.high for sensor in self.sensors], axis=0)
-        days = min(sensor.days for sensor in self.sensors)
-        return {"low": low.astype(np.float32), "high": high.astype(np.float32), "days": np.array([days])}
+        """The weakest of the client's sensors' properties: the bounds that hold for all of them, and from how many `days`.
+
+        The number of days would drown the bounds in a vector that is clipped, so under noise it is left out.
+        """
+        first, *others = (sensor.ranges for sensor in self.sensors)
+        weakest = reduce(lambda ranges, other: ranges.weaker(other.low, other.high), others, first)
+        days = {} if self._hidden else {"days": np.array([min(sensor.days for sensor in self.sensors)])}
+        return {**weakest.arrays(), **days}
+
+    def sample(self, windows: int) -> Arrays:
+        """Windows of the training part, evenly spaced, in clear; see `common.tasks.traffic_sample`."""
+        return handed_over(self.sensors, self._whole, self.options, windows).arrays()
 
     def evaluate(self, model: Arrays, statics: Arrays, split: str) -> tuple[Metrics, Metrics]:
         """Errors and obedience of forecasts before and after the teacher, over the held-out windows; standardised."""
@@ -117,7 +124,7 @@ class TrafficLearner(Merged):
 
     def forecasts(self, model: Arrays, sensor: Sensor, first: NDArray[np.int64]) -> Floats:
         """Forecasts in standard deviations, N × P × D, of windows whose first targets are at `first`."""
-        whole, params = _joined([sensor]), tensors(model)
+        whole, params = joined([sensor]), tensors(model)
         if not len(first):
             return np.zeros((0, self.options.horizon, sensor.values.shape[1]))
         with torch.no_grad():
@@ -168,29 +175,6 @@ class TrafficLearner(Merged):
 def _module(config: RunConfig, measures: Measures) -> nn.Module:
     """One shell for all clients of a process: parameters are arguments."""
     return build_model(config, measures)
-
-
-def _joined(sensors: Sequence[Sensor]) -> Tensors:
-    """The sensors one after the other; a window never crosses from one into the next."""
-    offsets = np.cumsum([0, *(len(sensor.values) for sensor in sensors)])[:-1]
-    starts = [sensor.train + offset for sensor, offset in zip(sensors, offsets, strict=True)]
-    columns: dict[str, list[NDArray[Any]]] = {
-        "values": [sensor.values for sensor in sensors],
-        "base": [sensor.base for sensor in sensors],
-        "seen": [sensor.observed.astype(np.float32) for sensor in sensors],
-    }
-    whole = {name: torch.from_numpy(np.concatenate(parts).astype(np.float32)) for name, parts in columns.items()}
-    whole |= _by_time(sensors, [(sensor.ranges.low, sensor.ranges.high) for sensor in sensors])
-    return {**whole, "starts": torch.from_numpy(np.concatenate(starts).astype(np.int64))}
-
-
-def _by_time(sensors: Sequence[Sensor], tables: Sequence[tuple[Floats, Floats]]) -> Tensors:
-    """Bounds at every reading of every sensor, from the lower and upper ones by the clock of each."""
-    low, high = zip(
-        *((low[s.clock], high[s.clock]) for s, (low, high) in zip(sensors, tables, strict=True)), strict=True
-    )
-    columns = {"low": np.concatenate(low), "high": np.concatenate(high)}
-    return {name: torch.from_numpy(column.astype(np.float32)) for name, column in columns.items()}
 
 
 def _pooled(rows: Sequence[Metrics]) -> tuple[Metrics, Metrics]:

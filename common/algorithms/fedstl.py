@@ -24,6 +24,13 @@ class FedSTL(Clustered):
     """κ, further steps of the shared layers under the cluster's property φ_j, made by the members in a second exchange;
     0 leaves it out and halves the uploads."""
 
+    cluster_data: Literal["none", "shared_sample"] = "none"
+    """What clusters are chosen by and polished on, beside clients' own data. `shared_sample`, for fidelity to the authors' code
+    only: windows of training data that clients hand to the server in clear, where their owners' policies allow it."""
+
+    sample_windows: int = Field(64, ge=1)
+    """Most windows that a client hands over."""
+
     def steps(self, phase: str) -> int:
         """κ in the second exchange."""
         return self.cluster_steps if phase == "cluster" else self.local_steps

@@ -67,15 +67,22 @@ class RatingsOptions(Options):
     prior_weight: float = Field(3.0, gt=0)
     """Ratings that the prior is worth beside a person's own."""
 
-    offset: float = Field(0.05, ge=0)
+    offset: float = Field(0.15, ge=0)
     """a of the default model's report: what having rated a product adds to having rated it above one's own mean, so that
     popularity carries signal too."""
 
-    slope: float = 0.02
-    """By how much a product that is one standard deviation better is expected to be rated higher, as a share of the scale."""
+    offset_weight: float = Field(100.0, ge=0)
+    """Ratings at which a person's offset is half of a: being among the few things that somebody rated says little."""
 
-    slope_weight: float = Field(200.0, gt=0)
-    """Ratings that the slope is worth beside a person's own: theirs correct it on their own machine."""
+    slope: float = 0.022
+    """By how much a product that is one standard deviation better is expected to be rated higher, as a share of the scale;
+    of scores without noise."""
+
+    slope_noise: float = Field(0.6, gt=0)
+    """Noise at which the slope is 1/√2 of that: the standard deviation on one number of a report of norm 1, a client."""
+
+    slope_weight: float = Field(160.0, gt=0)
+    """Ratings that the slope is worth beside a person's own: theirs correct it on their own machine; of scores without noise."""
 
     width: int = Field(8, ge=1)
     """d, width of the paper's embeddings."""

@@ -62,8 +62,8 @@ class TrafficOptions(Options):
 
     slice: Literal["yesterday", "paper", "latest"] = "yesterday"
     """Which stretch of the history step t of the horizon sees: x[t+1 : t+1+L], whose last reading is of the same hour a
-    day before; the paper's x[t : t+L], which never shows that hour; or the whole history at every step, for readings of seconds,
-    of which the last tell most. L = history − horizon."""
+    day before; the paper's x[t : t+L], which never shows that hour; or the whole history at every step, for readings of
+    seconds, of which the last tell most. L = history − horizon."""
 
     property: Literal["calibrated", "weekday", "paper", "difference"] = "calibrated"
     """What a client infers of its past: hourly ranges for working days and weekends, widened until whole past days obey in

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from common.arrays import Arrays
 from common.logic.margin import STRICT
 from common.tasks.traffic_ranges import Floats, Ranges
 
@@ -41,6 +42,11 @@ class Differences(Ranges):
         """No variable has bounds by itself."""
         none = np.full_like(traces, np.nan)
         return none, none
+
+    def arrays(self) -> Arrays:
+        """As they travel: the side that there is, for both."""
+        low = self.low.astype(np.float32)
+        return {"low": low, "high": low}
 
     def _moves(self, traces: Floats, rows: NDArray[np.int64]) -> Floats:
         gap, moves = self.bounded(traces), np.zeros_like(traces)

@@ -31,7 +31,10 @@ def join(
     name: Annotated[str, typer.Option(help="Stable public name; default: from the key.")] = "",
     state_dir: Annotated[Path, typer.Option(help="Where this client's private state is kept.")] = STATE,
     policy: Annotated[
-        Path | None, typer.Option(help="What this client allows (TOML): methods, tasks, counts, steps.")
+        Path | None, typer.Option(help="What this client allows (TOML): methods, tasks, noise, counts, steps.")
+    ] = None,
+    ledgers: Annotated[
+        Path | None, typer.Option(help="Folder of privacy ledgers, where they cannot lie beside the data.")
     ] = None,
     patience: Annotated[
         float, typer.Option(min=0, help="Seconds to keep asking while the server does not know this node's key.")
@@ -62,6 +65,7 @@ def join(
     kind = parse({"task": task}).task
     config = {"data": with_test(kind, data, test), "shard": shard, "name": name, "state-dir": str(state_dir.resolve())}
     config |= {"policy": str(policy.resolve())} if policy else {}
+    config |= {"ledgers": str(ledgers.resolve())} if ledgers else {}
     settings = ClientSettings.of_node(config, name)
     open_session(settings)  # says at once what is wrong with policy or state, and the next line with data
     part = read_part(kind, settings.data, settings.part, settings.data_seed)

@@ -44,6 +44,7 @@ def page(runs: Sequence[Path]) -> str:
         histories=histories,
         labels=labels(histories),
         single=single,
+        noisy=any(history.noisy for history in histories),
         cards=_cards(single) if single else [],
         comparison=[] if single else _comparison(histories),
         sections=[section for make in _SECTIONS if (section := make(histories))],

@@ -29,6 +29,7 @@ from server.strategies.personal import SharedMeanStrategy
 from server.strategies.pfedme import PFedMeStrategy
 from server.strategies.pfgnn import PFGNNStrategy
 from server.strategies.round import RoundStrategy
+from server.strategies.shared_sample import SharedSampleStrategy
 
 
 def build_strategy(algorithm: Algorithm, **parts: Any) -> RoundStrategy:
@@ -53,7 +54,8 @@ def build_strategy(algorithm: Algorithm, **parts: Any) -> RoundStrategy:
         case IFCA():
             return ClusteredStrategy(algorithm, **parts)
         case FedSTL():
-            return FedSTLStrategy(algorithm, **parts)
+            kind = SharedSampleStrategy if algorithm.cluster_data == "shared_sample" else FedSTLStrategy
+            return kind(algorithm, **parts)
         case PFedMe():
             return PFedMeStrategy(algorithm, **parts)
         case PFGNN():

@@ -43,7 +43,7 @@ class FedSTLStrategy(ClusteredStrategy):
     def prepare(self, clients: Mapping[str, Client], ask: Ask, *, training: bool) -> None:
         """Assign clients to clusters, and pool the properties of those that have told theirs."""
         super().prepare(clients, ask, training=training)
-        if training:
+        if training and not self.cost:  # noised bounds, and the widest of several, would tell a newcomer nothing
             low, high = ({n: a for n, a in self._told(bound).items() if not self._new(n)} for bound in ("low", "high"))
             self.state = replace(
                 self.state, statics={**_without_pooled(self.state.statics), **neighbourhoods(low, high)}

@@ -8,6 +8,7 @@ import pytest
 from flwr.app import Context, Message, RecordDict
 
 from client.app import FAILED, handle, open_session, public_reason
+from client.state import DiskStore
 from common.config import parse, to_json
 from common.errors import ConfigError, DataError, RefusedError, StateError, VocabularyError, WireError
 from common.tasks.rules_demo import demo_catalogue
@@ -102,3 +103,12 @@ def test_other_data_have_other_state(tmp_path: Path) -> None:
         assert handle(message, context(tmp_path, data=data)).has_content()
         folders |= {path.relative_to(tmp_path).parts[:2] for path in tmp_path.glob("ann/*/toy/enrolment.json")}
     assert len(folders) == 2
+
+
+def test_the_client_notes_where_its_data_lie_beside_its_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("homes.csv").write_text("")
+    for name, data, located in (("ann", "homes.csv", str(tmp_path / "homes.csv")), ("bob", "demo:0-6", "demo:0-6")):
+        handle(instruction(77, encode(INVITATION), ENROL), context(tmp_path / "state", data=data, name=name))
+        [folder] = (tmp_path / "state" / name).iterdir()
+        assert DiskStore(folder).about() == {"data": located, "part": [0, 1], "seed": 0}

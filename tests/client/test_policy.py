@@ -17,6 +17,13 @@ def test_without_a_file_everything_but_counts_is_allowed() -> None:
     Policy(allow_counts=True).check(parse({"tasks.rules.count-offset": True}))
 
 
+def test_windows_are_handed_over_where_the_owner_says_so_only() -> None:
+    shared = parse({"method": "fedstl", "task": "traffic", "algorithm.fedstl.cluster-data": "shared_sample"})
+    with pytest.raises(RefusedError, match="hands training windows over in clear"):
+        Policy().check(shared)
+    Policy(allow_shared_sample=True).check(shared)
+
+
 def test_methods_and_tasks_not_listed_are_refused_by_name() -> None:
     with pytest.raises(RefusedError, match="method 'fedrule' is not allowed by this client's policy"):
         Policy(methods=("fedavg",)).check(parse({}))

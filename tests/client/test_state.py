@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from client.state import DiskStore, Memory, MemoryStore, Store
+from client.state import ABOUT, DiskStore, Memory, MemoryStore, Store
 from common.errors import StateError, WireError
 
 MEMORY = Memory(7, {"delta": {"encoder.w": torch.tensor([[1.5, -2.0]])}, "count": {"count": torch.tensor(3.0)}})
@@ -100,3 +100,15 @@ def test_state_is_plain_tensors_and_json(tmp_path: Path) -> None:
     content = (tmp_path / "run" / "memory.safetensors").read_bytes()
     header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
     assert sorted(header) == ["__metadata__", "count/count", "delta/encoder.w"]
+
+
+def test_a_store_says_whose_it_is_to_its_owner_only(tmp_path: Path) -> None:
+    store = DiskStore(tmp_path / "ann" / "abc")
+    assert store.about() == {}
+    store.describe({"data": "/home/ann/sensors.csv", "part": [0, 1]})
+    store.describe({"data": "/home/ann/other.csv", "part": [0, 1]})
+    assert DiskStore(store.root).about() == {"data": "/home/ann/other.csv", "part": [0, 1]}
+    assert stat.S_IMODE((store.root / ABOUT).stat().st_mode) == 0o600
+    (store.root / ABOUT).write_text("{")
+    with pytest.raises(StateError, match="delete it, the client writes it anew"):
+        store.about()

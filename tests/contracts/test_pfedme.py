@@ -5,12 +5,12 @@ import pytest
 
 from tests.toys import Toy, configured, flat, optimum, quadratics
 
-LAM, RATE = 2.0, 0.4
+LAM, RATE = 2.0, 1.0
 
 
 def toy(count: int = 3, **options: float) -> Toy:
     """Clients that solve for θ_i to convergence."""
-    own = {"lam": LAM, "lr": 0.2, "local_steps": 60, "envelope_lr": RATE / LAM} | options
+    own = {"lam": LAM, "lr": 0.3, "local_steps": 14, "envelope_lr": RATE / LAM} | options
     return Toy(configured("pfedme", optimizer="sgd", **own), quadratics(count, seed=1))
 
 
@@ -34,7 +34,7 @@ def test_the_server_moves_by_beta_towards_the_mean(beta: float) -> None:
 
 def test_it_ends_at_the_optimum_of_the_envelopes() -> None:
     federation = toy()
-    for _ in range(200):
+    for _ in range(70):
         federation.round()
     # ∇ of the envelope of client i is λ(λI + A_i)⁻¹A_i(w − c_i)
     curvatures = [
@@ -42,5 +42,5 @@ def test_it_ends_at_the_optimum_of_the_envelopes() -> None:
     ]
     centres = [c.centre for c in federation.clients.values()]
     wanted = np.linalg.solve(sum(curvatures), sum(a @ c for a, c in zip(curvatures, centres, strict=True)))
-    np.testing.assert_allclose(federation.model, wanted, atol=1e-5)
+    np.testing.assert_allclose(federation.model, wanted, atol=1e-4)
     assert np.abs(wanted - optimum(federation.clients)).max() > 0.01, "which is not FedAvg's"

@@ -253,3 +253,9 @@ def test_nothing_of_the_series_is_changed() -> None:
     of.about("test", {})
     step(of, model, [1, 2])
     np.testing.assert_array_equal(series.values, kept)
+
+
+def test_under_noise_the_number_of_days_would_drown_the_bounds_and_is_left_out() -> None:
+    noisy = road_config("fedstl", privacy__unit="client")
+    assert learner(config=noisy).property().keys() == {"low", "high"}
+    assert learner().property()["days"].tolist() == [TRAIN // 24]

@@ -148,3 +148,4 @@ def test_the_page_of_a_run_with_noise(fake_planned: MakeRun, tmp_path: Path) -> 
     assert "<h2>Privacy budget</h2>" in page
     assert "Dashed: the clients' own training" not in page
     assert "All 11 rounds" in page
+    assert "draw their noise anew" in page

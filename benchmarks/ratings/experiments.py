@@ -1,0 +1,146 @@
+"""The rows of the ratings tables: which model, which planner, how much noise, and on how many splits."""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from common.config import Scalar
+
+Settings = dict[str, Scalar]
+Table = Literal["once", "planned", "paper", "long", "honest"]
+
+TUNING_SEEDS = "100 to 109"
+"""Splits on which the generic defaults were chosen; none of them is reported."""
+
+ROUNDS = 20
+"""T of the planners."""
+
+LONG = 100
+"""T of the paper's own run without noise."""
+
+REWARD_SHARE = 0.1
+"""Of the training ratings, held out so that planners are not rewarded for the test ratings (algorithms.md §4.8)."""
+
+EPSILONS = (1.0, 5.0, 10.0, 20.0)
+MECHANISMS = {"privunit": "PrivUnitG", "gaussian": "Gaussian", "laplace": "Laplace"}
+PLANNERS = {"uniform": "uniform (DPSGD)", "adpml": "ADPML", "adap": "ADAP", "bgtplanner": "**BGTplanner**"}
+
+ADAM: Settings = {"lr": 0.5, "local-steps": 1, "server-lr": 0.05, "weighting": "uniform"}
+"""Around the paper's model: one step a round, its direction followed by FedAdam at the authors' rate."""
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """One row.
+
+    Args:
+        key: Short name, also of cached results.
+        title: Name in the table.
+        table: Where it stands.
+        seeds: Splits, 0 and up; each has noise and a first model of its own, the same for all rows.
+        settings: The run's flat configuration, without seed, vocabulary and run id.
+        tuned: Whether the set's own public constants replace the generic ones.
+    """
+
+    key: str
+    title: str
+    table: Table
+    seeds: int
+    settings: Settings = field(default_factory=dict)
+    tuned: bool = False
+
+    @property
+    def mechanism(self) -> str:
+        """`gaussian`, …; empty without noise."""
+        return str(self.settings.get("privacy.mechanism", ""))
+
+    @property
+    def epsilon(self) -> float:
+        """ε of the run; 0 without noise."""
+        return float(self.settings.get("privacy.epsilon", 0.0))
+
+    @property
+    def planner(self) -> str:
+        """The method."""
+        return str(self.settings["method"])
+
+    @property
+    def held_out(self) -> float:
+        """Share of the training ratings that planners are rewarded on."""
+        return float(self.settings.get("tasks.ratings.validation-share", 0.0))
+
+    def config(self, seed: int, tuned: Settings) -> Settings:
+        """The run's flat configuration, without its vocabulary and run id."""
+        whole: Settings = {"task": "ratings", "federation.min-clients": 1, "federation.cohort": 1.0, "seed": seed}
+        own = {f"tasks.ratings.{key}": value for key, value in tuned.items()} if self.tuned else {}
+        return {**whole, **self.settings, **own}
+
+
+def noise(mechanism: str, epsilon: float) -> Settings:
+    """User-level local privacy, every upload scaled to the clip."""
+    privacy: Settings = {"unit": "client", "mechanism": mechanism, "epsilon": epsilon, "normalise": True}
+    return {f"privacy.{key}": value for key, value in privacy.items()}
+
+
+def once(mechanism: str, epsilon: float, seeds: int, *, tuned: bool = False) -> Experiment:
+    """The default model in one round, as `fedloom simulate --task ratings` runs it."""
+    settings: Settings = {"method": "fedavg", "model": "default", "rounds": 1}
+    key, title = f"once-{mechanism}-{epsilon:g}", MECHANISMS.get(mechanism, "no noise")
+    if mechanism:
+        settings |= noise(mechanism, epsilon)
+    if tuned:
+        key, title = f"{key}-tuned", f"{title}, constants of the set"
+    return Experiment(key or "once", title, "once", seeds, settings, tuned)
+
+
+def planned(planner: str, mechanism: str, seeds: int) -> Experiment:
+    """The default model over T rounds at ε = 10."""
+    shared: Settings = {
+        "method": planner,
+        "model": "default",
+        "rounds": ROUNDS,
+        "tasks.ratings.validation-share": REWARD_SHARE,
+    }
+    settings = {**shared, f"algorithm.{planner}.inner": "fedavg", **noise(mechanism, 10.0)}
+    return Experiment(f"planned-{planner}-{mechanism}", PLANNERS[planner], "planned", seeds, settings)
+
+
+def paper(planner: str, mechanism: str, seeds: int, *, epsilon: float = 10.0, std: float = 0.3) -> Experiment:
+    """The paper's model over T rounds."""
+    settings: Settings = {
+        "method": planner,
+        "model": "paper",
+        "rounds": ROUNDS,
+        f"algorithm.{planner}.inner": "fedadam",
+        "tasks.ratings.validation-share": REWARD_SHARE,
+        "tasks.ratings.embedding-std": std,
+    }
+    settings |= {f"algorithm.fedadam.{key}": value for key, value in ADAM.items()}
+    settings |= noise(mechanism, epsilon) if mechanism else {}
+    key = f"paper-{planner}-{mechanism or 'none'}-{epsilon:g}-std{std:g}"
+    title = PLANNERS.get(planner, "FedSGD") + ("" if std == 0.3 else f", first embeddings of sd {std:g}")
+    return Experiment(key, title, "paper", seeds, settings)
+
+
+def long() -> Experiment:
+    """The paper's protocol without noise: its rounds, its first embeddings, ratings that arrive."""
+    row = paper("fedsgd", "", 1, std=1.0)
+    more: Settings = {"rounds": LONG, "evaluate-every": 10, "tasks.ratings.arrival": "online"}
+    settings = {**row.settings, **more, "tasks.ratings.validation-share": 0.0}
+    return Experiment("long-fedsgd", f"FedSGD, {LONG} rounds, ratings arriving", "long", 1, settings)
+
+
+EXPERIMENTS: tuple[Experiment, ...] = (
+    *(once(mechanism, 10.0, 10) for mechanism in MECHANISMS),
+    once("privunit", 10.0, 10, tuned=True),
+    once("", 0.0, 5),
+    *(paper(planner, "gaussian", 3) for planner in PLANNERS),
+    *(planned(planner, "gaussian", 3) for planner in PLANNERS),
+    *(once(mechanism, epsilon, 5) for mechanism in MECHANISMS for epsilon in EPSILONS if epsilon != 10),
+    paper("fedsgd", "", 2),
+    paper("uniform", "gaussian", 1, std=1.0),
+    *(planned(planner, "laplace", 2) for planner in PLANNERS),
+    *(paper(planner, "laplace", 1) for planner in PLANNERS),
+    *(paper("uniform", "gaussian", 1, epsilon=epsilon) for epsilon in EPSILONS if epsilon != 10),
+    long(),
+)
+"""In the order in which they are worth having."""

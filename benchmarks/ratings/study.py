@@ -1,0 +1,123 @@
+"""All rows of one data set, breadth first, so that a study cut short has few splits rather than few rows."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from statistics import fmean, stdev
+from typing import Any
+
+import numpy as np
+
+from benchmarks.ratings.experiments import Experiment
+from benchmarks.ratings.published import rows_of
+from benchmarks.ratings.sets import Setting
+from benchmarks.ratings.training import Bench, Trial
+
+AUTHORS_ROUNDS = 100
+"""T of the authors' own scheme, at ε = 10/T a round."""
+
+Metrics = dict[str, float]
+
+
+@dataclass
+class Row:
+    """One line or method: every split's metrics."""
+
+    key: str
+    title: str
+    seeds: dict[int, Metrics] = field(default_factory=dict)
+    curves: dict[int, dict[str, Metrics]] = field(default_factory=dict)
+    failures: dict[int, str] = field(default_factory=dict)
+    rounds: dict[int, int] = field(default_factory=dict)
+    """Split -> rounds done."""
+    seconds: float = 0.0
+    megabytes: float = 0.0
+    spent: float | None = None
+
+    def mean(self, metric: str) -> float:
+        """Over the splits."""
+        return fmean(seed[metric] for seed in self.seeds.values())
+
+    def spread(self, metric: str) -> float:
+        """Standard deviation over the splits; 0 of one."""
+        values = [seed[metric] for seed in self.seeds.values()]
+        return stdev(values) if len(values) > 1 else 0.0
+
+    @property
+    def best(self) -> float:
+        """Mean over splits of the least RMSE of any round; NaN without curves."""
+        lows = [min(metrics["rmse"] for metrics in curve.values()) for curve in self.curves.values() if curve]
+        return fmean(lows) if lows else float("nan")
+
+
+@dataclass
+class Study:
+    """One data set."""
+
+    setting: Setting
+    clients: int
+    items: int
+    ratings: int
+    empty: int
+    """Clients without a single rating."""
+    item_rows: tuple[float, float]
+    """Mean and largest number of training ratings of a client that has any."""
+    lines: dict[float, list[Row]]
+    """Share held out for planners -> the lines."""
+    rows: dict[str, Row]
+    absent: list[str]
+    """Titles of experiments without a result."""
+    authors: Row
+
+    def as_json(self) -> dict[str, Any]:
+        """For ratings.json."""
+        sizes = {"clients": self.clients, "items": self.items, "ratings": self.ratings, "empty": self.empty}
+        lines = {f"{share:g}": [asdict(row) for row in rows] for share, rows in self.lines.items()}
+        rows = [asdict(row) for row in [*self.rows.values(), self.authors]]
+        return {"set": self.setting.key, **sizes, "item_rows": self.item_rows, "lines": lines, "rows": rows}
+
+
+def study(bench: Bench, experiments: Sequence[Experiment], most: int, *, authors: bool) -> Study:
+    """Compute, or look up, every row on at most that many splits; `authors` asks for their scheme too."""
+    rows = {one.key: Row(one.key, one.title) for one in experiments}
+    for seed in range(most):
+        for one in experiments:
+            trial = bench.trial(one, seed) if seed < one.seeds else None
+            if trial is not None:
+                _keep(rows[one.key], seed, trial)
+    scheme = Row("authors", "the authors' own accounting")
+    if authors and (trial := bench.authors(AUTHORS_ROUNDS, 0)):
+        _keep(scheme, 0, trial)
+    counts = np.array([len(rater.items) for rater in bench.dataset.raters])
+    split, _ = bench.splits(0)
+    return Study(
+        bench.setting,
+        len(counts),
+        len(bench.dataset.products.items),
+        int(counts.sum()),
+        int((counts == 0).sum()),
+        rows_of(np.array([len(one.train) for one in split])),
+        {share: _lines(bench, share, most) for share in sorted({one.held_out for one in experiments})},
+        {key: row for key, row in rows.items() if row.seeds},
+        [f"{one.title} ({one.table}, {one.mechanism or 'no noise'})" for one in experiments if not rows[one.key].seeds],
+        scheme,
+    )
+
+
+def _keep(row: Row, seed: int, trial: Trial) -> None:
+    if trial.failure:
+        row.failures[seed] = trial.failure
+        return
+    done = len(row.seeds)
+    row.seeds[seed], row.curves[seed] = trial.final, trial.curve
+    row.rounds[seed] = trial.rounds
+    row.seconds = (row.seconds * done + trial.seconds) / (done + 1)
+    row.megabytes = (row.megabytes * done + trial.megabytes) / (done + 1)
+    row.spent = trial.spent
+
+
+def _lines(bench: Bench, held_out: float, most: int) -> list[Row]:
+    rows: dict[str, Row] = {}
+    for seed in range(most):
+        for title, metrics in bench.lines(seed, held_out).items():
+            rows.setdefault(title, Row(title, f"*line:* {title}")).seeds[seed] = metrics
+    return list(rows.values())

@@ -1,0 +1,124 @@
+"""Runs of the real thing (`deploy.simulation.simulate`), each remembered in a cache folder so that a killed study goes on."""
+
+import json
+import shutil
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.ratings.authors import Authors
+from benchmarks.ratings.experiments import Experiment, Settings
+from benchmarks.ratings.lines import lines_of
+from benchmarks.ratings.sets import Setting
+from client.data.ratings.split import SplitRater, split_rater
+from common.config import parse
+from common.errors import FedloomError
+from common.tasks.ratings import RatingsOptions
+from deploy.simulation import simulate
+from server.artifacts import RunDirectory
+from server.events import Round
+
+ERRORS = ("rmse", "mae", "f1")
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What one training came to."""
+
+    final: dict[str, float]
+    """After the last round, on the test ratings."""
+    curve: dict[str, dict[str, float]]
+    """Round -> metrics; of held-out training ratings where planners are rewarded for those, else of the test ratings."""
+    seconds: float
+    rounds: int = 0
+    """Rounds that were done; fewer than asked where the budget ended earlier."""
+    megabytes: float = 0.0
+    spent: float | None = None
+    """ε of the most that a client was asked to spend, by the odometer: no guarantee."""
+    failure: str = ""
+    config: Settings = field(default_factory=dict)
+
+
+class Bench:
+    """One data set with its cache."""
+
+    def __init__(self, setting: Setting, folder: Path, cache: Path, *, compute: bool) -> None:
+        self.setting, self._cache, self._compute = setting, cache, compute
+        cache.mkdir(parents=True, exist_ok=True)
+        self.dataset = setting.read(folder)
+        self._names = cache / f"{setting.key}-products.json"
+        self._names.write_text(self.dataset.products.to_json(), "utf-8")
+
+    def trial(self, experiment: Experiment, seed: int) -> Trial | None:
+        """One training; None where the cache lacks it and nothing is to be computed."""
+        key = f"{self.setting.key}-{experiment.key}-seed{seed}"
+        return self._remembered(key, lambda: self._train(key, experiment, seed))
+
+    def lines(self, seed: int, held_out: float) -> dict[str, dict[str, float]]:
+        """Metrics of every line on that seed's test ratings; `held_out` of the others are not seen."""
+        trial = self._remembered(f"{self.setting.key}-lines-{held_out:g}-seed{seed}", lambda: self._lines(seed, held_out))
+        return trial.curve if trial else {}
+
+    def authors(self, rounds: int, seed: int) -> Trial | None:
+        """The authors' own scheme."""
+        key = f"{self.setting.key}-authors-{rounds}-seed{seed}"
+        return self._remembered(key, lambda: self._authors(rounds, seed))
+
+    def splits(self, seed: int, held_out: float = 0.0) -> tuple[list[SplitRater], RatingsOptions]:
+        """Everybody's ratings as that seed splits them."""
+        options = RatingsOptions(validation_share=held_out)
+        return [split_rater(r, self.dataset.products, options, seed) for r in self.dataset.raters], options
+
+    def _remembered(self, key: str, compute: Callable[[], Trial]) -> Trial | None:
+        path = self._cache / f"{key}.json"
+        if path.exists():
+            return Trial(**json.loads(path.read_text("utf-8")))
+        if not self._compute:
+            return None
+        trial = compute()
+        aside = path.with_suffix(".part")
+        aside.write_text(json.dumps(asdict(trial)), "utf-8")
+        aside.replace(path)
+        said = trial.failure or (f"rmse {trial.final['rmse']:.4f}" if trial.final else "lines")
+        print(f"{key}: {trial.seconds:.0f} s {said}", flush=True)
+        return trial
+
+    def _train(self, key: str, experiment: Experiment, seed: int) -> Trial:
+        flat = experiment.config(seed, self.setting.tuned)
+        config = parse({**flat, "run-id": key, "catalogue": str(self._names)})
+        folder = RunDirectory(self._cache, key)
+        shutil.rmtree(folder.path, ignore_errors=True)
+        started = time.perf_counter()
+        try:
+            result = simulate(config, self.dataset, self._cache, noise_seed=seed)
+        except FedloomError as error:
+            return Trial({}, {}, time.perf_counter() - started, failure=str(error), config=flat)
+        rounds = [event for event in folder.events() if isinstance(event, Round) and "rmse" in event.metrics]
+        if experiment.held_out:
+            rounds = rounds[:-1]  # the last round is measured on the test ratings
+        curve = {str(event.round): {name: event.metrics[name] for name in ERRORS} for event in rounds}
+        shutil.rmtree(folder.path)
+        return Trial(
+            {name: result.metrics[name] for name in ERRORS},
+            curve,
+            time.perf_counter() - started,
+            result.rounds_done,
+            (result.bytes_down + result.bytes_up) / 1e6,
+            result.privacy.epsilon_spent_max,
+            config=flat,
+        )
+
+    def _lines(self, seed: int, held_out: float) -> Trial:
+        started = time.perf_counter()
+        splits, options = self.splits(seed, held_out)
+        measured = lines_of(splits, len(self.dataset.products.items), options)
+        return Trial({}, measured, time.perf_counter() - started)
+
+    def _authors(self, rounds: int, seed: int) -> Trial:
+        started = time.perf_counter()
+        splits, _ = self.splits(seed)
+        curve = Authors(splits, len(self.dataset.products.items), rounds).run(np.random.default_rng([seed, rounds]))
+        return Trial(curve[str(rounds)], curve, time.perf_counter() - started, rounds)

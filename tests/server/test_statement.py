@@ -1,0 +1,54 @@
+"""What a run claims of privacy."""
+
+import math
+
+import pytest
+
+from common.config import Scalar, parse
+from common.privacy.claims import UNCOVERED
+from common.privacy.zcdp import rho_of
+from server.events import Privacy
+from server.statement import UNPROTECTED, statement
+
+
+def said(spent: dict[str, float], sharing: int = 0, **options: Scalar) -> Privacy:
+    privacy = {f"privacy.{key}": value for key, value in options.items()}
+    return statement(parse({"method": "fedavg", "task": "rules", **privacy}), spent, sharing)
+
+
+def test_without_noise_nothing_is_claimed() -> None:
+    assert said({}) == UNPROTECTED
+    assert UNPROTECTED.epsilon is None
+
+
+def test_the_guarantee_is_the_promise_and_spending_is_told_beside_it() -> None:
+    half = said({"ann": rho_of(4.0, 1e-5), "bob": 0.0}, unit="client", epsilon=8.0)
+    assert (half.epsilon, half.delta, half.account, half.neighbours) == (8.0, 1e-5, "zcdp", "replace-one")
+    assert half.epsilon_spent_max == pytest.approx(4.0)
+    assert half.mechanism == "Gaussian noise on all that a client sends, as one vector of Euclidean norm at most 1"
+    assert said({}, unit="client").epsilon_spent_max == 0.0
+
+
+def test_what_was_asked_for_beyond_the_promise_was_never_spent() -> None:
+    assert said({"ann": 9.0}, unit="client", mechanism="laplace", epsilon=8.0).epsilon_spent_max == 8.0
+
+
+def test_pure_mechanisms_have_no_delta() -> None:
+    pure = said({"ann": 2.5}, unit="client", mechanism="laplace", clip=0.5)
+    assert (pure.delta, pure.account, pure.epsilon_spent_max) == (None, "pure", 2.5)
+    assert pure.mechanism.endswith("absolute sum at most 0.5")
+
+
+def test_records_are_hidden_in_number_not_and_in_content() -> None:
+    records = said({"ann": 0.5}, unit="record", epsilon=8.0)
+    order = int(records.account.removeprefix("rdp-"))
+    assert records.epsilon_spent_max == pytest.approx(0.5 + math.log(1e5) / (order - 1))
+    assert records.neighbours == "add-or-remove-one"
+    assert records.uncovered[0] == "size: how many records a client has"
+
+
+def test_every_open_channel_is_named_and_metrics_only_where_they_left() -> None:
+    shared = said({}, sharing=3, unit="client").uncovered
+    assert shared[0] == "metrics: 3 clients' owners share theirs in clear"
+    assert set(UNCOVERED) < set(shared)
+    assert said({}, unit="client").uncovered == shared[1:]
