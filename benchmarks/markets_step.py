@@ -110,7 +110,7 @@ def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--items", type=int, default=36_000)
     arguments.add_argument("--pairs", type=int, default=2_000_000)
-    arguments.add_argument("--batch", type=int, default=65_536)
+    arguments.add_argument("--batch", type=int, default=131_072)
     arguments.add_argument("--threads", type=int, default=2)
     arguments.add_argument("--out", type=Path, default=Path("docs/results/markets_step.json"))
     asked = arguments.parse_args()
@@ -134,7 +134,8 @@ def main() -> None:
     versions = {"python": platform.python_version(), "torch": torch.__version__}
     about = {"items": asked.items, "pairs": asked.pairs, "batch": asked.batch, "threads": asked.threads}
     limits = {"seconds": SECONDS, "gigabytes": GIGABYTES}
-    result = {**about, "cores": os.cpu_count(), "limits": limits, "run": run, "versions": versions}
+    machine = {"cores": os.cpu_count(), "load": os.getloadavg()[1]}
+    result = {**about, **machine, "limits": limits, "run": run, "versions": versions}
     asked.out.parent.mkdir(parents=True, exist_ok=True)
     asked.out.write_text(json.dumps(result, indent=2) + "\n")
 

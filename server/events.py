@@ -12,6 +12,9 @@ from common.errors import DataError
 Number = Annotated[float, BeforeValidator(lambda value: math.nan if value is None else value)]
 """A float; JSON has no NaN and no infinity, both are written as null and read as NaN."""
 
+ENDED_EARLY = "ended early"
+"""What the reason of a run begins with that completed before its last round."""
+
 Metrics = dict[str, Number]
 """Metric key (`auc`, `hr20`, ...) -> value; the keys are stable across releases."""
 

@@ -16,7 +16,7 @@ from common.wire.codec import to_record
 from common.wire.messages import EnrolRequest
 from server.artifacts import RunDirectory, fresh_run_id
 from server.enrolment import Enrolment
-from server.events import Result
+from server.events import ENDED_EARLY, Result
 from server.grid import PollingGrid, RoundLimits
 from server.journal import Journal, restore
 from server.planning.spending import budget_of
@@ -53,15 +53,21 @@ def run(grid: Grid, config: RunConfig, runs: Path) -> Result:
         enrolment.assemble(grid, federation.min_clients)
         if config.task_options.count_offset and not state.statics:
             strategy.state = sum_counts(quiet, enrolment.roster, strategy.state, catalogue)
-        left = config.rounds - state.round
-        strategy.start(noted, to_record(strategy.state.model), num_rounds=left, timeout=federation.deadline)
-    except BudgetSpentError as spent:
-        strategy.conclude(noted)
-        return journal.finish(strategy.state, "completed", f"ended early: {spent}")
+        early = _train(strategy, noted, config.rounds - state.round, federation.deadline)
     except FedloomError as error:
         journal.finish(strategy.state, "failed", str(error))
         raise
-    return journal.finish(strategy.state, "completed")
+    return journal.finish(strategy.state, "completed", early)
+
+
+def _train(strategy: RoundStrategy | PlannedStrategy, grid: Grid, rounds: int, deadline: float) -> str:
+    """All rounds, or as many as the clients can pay; why there were no more, if so."""
+    try:
+        strategy.start(grid, to_record(strategy.state.model), num_rounds=rounds, timeout=deadline)
+    except BudgetSpentError as spent:
+        strategy.conclude(grid)
+        return f"{ENDED_EARLY}: {spent}"
+    return ""
 
 
 def _strategy(

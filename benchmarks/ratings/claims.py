@@ -80,17 +80,18 @@ def below_own_mean(rows: Mapping[str, Row], own: Row) -> str:
     return f"Not better than the users' own means: {'; '.join(losers) if losers else 'none'}."
 
 
-def planner_verdict(planner: Row, uniform: Row, noise: str) -> list[str]:
-    """Whether BGTplanner is no worse than uniform, and whether it gains."""
+def planner_verdict(planner: Row, uniform: Row) -> str:
+    """Whether a planner is no worse than uniform on any split, and whether it gains."""
     found = duel(planner, uniform)
     if found is None:
-        return []
-    count = len(found.differences)
-    worst = max(found.differences)
+        return "not compared with uniform yet."
+    count, worst = len(found.differences), max(found.differences)
     within = "holds" if worst <= TOLERANCE else "**does not hold**"
     splits = f"{count} split{'s' if count > 1 else ''}"
-    said = f"{noise}: never worse than uniform by more than {number(TOLERANCE)}: at worst {signed(worst)} on {splits}, {within}. "
-    return [said + gain_of(found)]
+    bound = (
+        f"never worse than uniform by more than {number(TOLERANCE)}: at worst {signed(worst)} on {splits}, {within}."
+    )
+    return f"{bound} {gain_of(found)}"
 
 
 def gain_of(found: Duel) -> str:

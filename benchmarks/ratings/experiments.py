@@ -39,6 +39,7 @@ class Experiment:
         seeds: Splits, 0 and up; each has noise and a first model of its own, the same for all rows.
         settings: The run's flat configuration, without seed, vocabulary and run id.
         tuned: Whether the set's own public constants replace the generic ones.
+        at_true_cost: Whether ε is what the authors' accounting really costs a client of the set's mean number of ratings.
     """
 
     key: str
@@ -47,6 +48,7 @@ class Experiment:
     seeds: int
     settings: Settings = field(default_factory=dict)
     tuned: bool = False
+    at_true_cost: bool = False
 
     @property
     def mechanism(self) -> str:
@@ -68,11 +70,18 @@ class Experiment:
         """Share of the training ratings that planners are rewarded on."""
         return float(self.settings.get("tasks.ratings.validation-share", 0.0))
 
-    def config(self, seed: int, tuned: Settings) -> Settings:
-        """The run's flat configuration, without its vocabulary and run id."""
+    def config(self, seed: int, tuned: Settings, true_epsilon: float) -> Settings:
+        """The run's flat configuration, without its vocabulary and run id.
+
+        Args:
+            seed: Of split and first model.
+            tuned: The set's own constants.
+            true_epsilon: What the authors' accounting really costs there.
+        """
         whole: Settings = {"task": "ratings", "federation.min-clients": 1, "federation.cohort": 1.0, "seed": seed}
         own = {f"tasks.ratings.{key}": value for key, value in tuned.items()} if self.tuned else {}
-        return {**whole, **self.settings, **own}
+        cost: Settings = {"privacy.epsilon": true_epsilon} if self.at_true_cost else {}
+        return {**whole, **self.settings, **own, **cost}
 
 
 def noise(mechanism: str, epsilon: float) -> Settings:
@@ -121,6 +130,12 @@ def paper(planner: str, mechanism: str, seeds: int, *, epsilon: float = 10.0, st
     return Experiment(key, title, "paper", seeds, settings)
 
 
+def honest() -> Experiment:
+    """The paper's model, every upload noised as one, at the ε that the authors' accounting really costs."""
+    row = paper("uniform", "gaussian", 1)
+    return Experiment("honest-uniform", "uniform, honest accounting", "honest", 1, row.settings, at_true_cost=True)
+
+
 def long() -> Experiment:
     """The paper's protocol without noise: its rounds, its first embeddings, ratings that arrive."""
     row = paper("fedsgd", "", 1, std=1.0)
@@ -137,6 +152,7 @@ EXPERIMENTS: tuple[Experiment, ...] = (
     *(planned(planner, "gaussian", 3) for planner in PLANNERS),
     *(once(mechanism, epsilon, 5) for mechanism in MECHANISMS for epsilon in EPSILONS if epsilon != 10),
     paper("fedsgd", "", 2),
+    honest(),
     paper("uniform", "gaussian", 1, std=1.0),
     *(planned(planner, "laplace", 2) for planner in PLANNERS),
     *(paper(planner, "laplace", 1) for planner in PLANNERS),

@@ -48,9 +48,7 @@ class Flat:
     def of(cls, people: Sequence[Rated]) -> "Flat":
         """Person k's ratings under k."""
         users = np.repeat(np.arange(len(people)), [len(rated) for rated in people])
-        return cls(
-            users, np.concatenate([rated.items for rated in people]), np.concatenate([r.values for r in people])
-        )
+        return cls(users, np.concatenate([rated.items for rated in people]), np.concatenate([r.values for r in people]))
 
 
 def item_means(trained: Flat, items: int) -> Floats:

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from benchmarks.ratings.experiments import Experiment
-from benchmarks.ratings.published import rows_of
 from benchmarks.ratings.sets import Setting
 from benchmarks.ratings.training import Bench, Trial
 
@@ -88,19 +87,24 @@ def study(bench: Bench, experiments: Sequence[Experiment], most: int, *, authors
     if authors and (trial := bench.authors(AUTHORS_ROUNDS, 0)):
         _keep(scheme, 0, trial)
     counts = np.array([len(rater.items) for rater in bench.dataset.raters])
-    split, _ = bench.splits(0)
     return Study(
         bench.setting,
         len(counts),
         len(bench.dataset.products.items),
         int(counts.sum()),
         int((counts == 0).sum()),
-        rows_of(np.array([len(one.train) for one in split])),
-        {share: _lines(bench, share, most) for share in sorted({one.held_out for one in experiments})},
+        bench.item_rows,
+        {share: _lines(bench, share, min(most, splits)) for share, splits in _held_out(experiments).items()},
         {key: row for key, row in rows.items() if row.seeds},
         [f"{one.title} ({one.table}, {one.mechanism or 'no noise'})" for one in experiments if not rows[one.key].seeds],
         scheme,
     )
+
+
+def _held_out(experiments: Sequence[Experiment]) -> dict[float, int]:
+    """Share held out for planners -> splits on which something is measured so."""
+    shares = sorted({one.held_out for one in experiments})
+    return {share: max(one.seeds for one in experiments if one.held_out == share) for share in shares}
 
 
 def _keep(row: Row, seed: int, trial: Trial) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 from benchmarks.ratings.authors import Authors
 from benchmarks.ratings.experiments import Experiment, Settings
 from benchmarks.ratings.lines import lines_of
+from benchmarks.ratings.published import rows_of, true_epsilon
 from benchmarks.ratings.sets import Setting
 from client.data.ratings.split import SplitRater, split_rater
 from common.config import parse
@@ -52,6 +53,16 @@ class Bench:
         self._names = cache / f"{setting.key}-products.json"
         self._names.write_text(self.dataset.products.to_json(), "utf-8")
 
+    @property
+    def true_epsilon(self) -> float:
+        """What the authors' accounting really costs a client of the mean number of training ratings."""
+        return float(round(true_epsilon(self.item_rows[0])))
+
+    @property
+    def item_rows(self) -> tuple[float, float]:
+        """Mean and largest number of training ratings, over clients that have any."""
+        return rows_of(np.array([len(split.train) for split in self.splits(0)[0]]))
+
     def trial(self, experiment: Experiment, seed: int) -> Trial | None:
         """One training; None where the cache lacks it and nothing is to be computed."""
         key = f"{self.setting.key}-{experiment.key}-seed{seed}"
@@ -59,7 +70,9 @@ class Bench:
 
     def lines(self, seed: int, held_out: float) -> dict[str, dict[str, float]]:
         """Metrics of every line on that seed's test ratings; `held_out` of the others are not seen."""
-        trial = self._remembered(f"{self.setting.key}-lines-{held_out:g}-seed{seed}", lambda: self._lines(seed, held_out))
+        trial = self._remembered(
+            f"{self.setting.key}-lines-{held_out:g}-seed{seed}", lambda: self._lines(seed, held_out)
+        )
         return trial.curve if trial else {}
 
     def authors(self, rounds: int, seed: int) -> Trial | None:
@@ -87,7 +100,7 @@ class Bench:
         return trial
 
     def _train(self, key: str, experiment: Experiment, seed: int) -> Trial:
-        flat = experiment.config(seed, self.setting.tuned)
+        flat = experiment.config(seed, self.setting.tuned, self.true_epsilon)
         config = parse({**flat, "run-id": key, "catalogue": str(self._names)})
         folder = RunDirectory(self._cache, key)
         shutil.rmtree(folder.path, ignore_errors=True)

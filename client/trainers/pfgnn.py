@@ -4,6 +4,7 @@
 the other, not stacked.
 """
 
+import logging
 from collections.abc import Collection, Sequence
 
 import torch
@@ -15,6 +16,8 @@ from client.trainers.optimizers import Moments, Tensors, build_step, clip
 from client.trainers.pfgnn_centres import centres
 from client.trainers.pfgnn_objective import Draw, Market, Objective, proximal
 from common.algorithms.pfgnn import PFGNN
+
+log = logging.getLogger("fedloom.client")
 
 OWN = ("theta", "alpha")
 """What step (a) of Algorithm 2 moves."""
@@ -95,7 +98,10 @@ class PFGNNTrainer(FedAvgTrainer):
         if fitting and centring:
             params = self._centred(objective, params, start, generator)
         if "xi" in start:
-            params = {**params, "xi": objective.summary(_row(params)).unsqueeze(0)}
+            xi, unpooled = objective.summary(_row(params))
+            params = {**params, "xi": xi.unsqueeze(0)}
+            if unpooled.degenerate:
+                log.warning("clusters coincide (condition %.0e): fewer, or a smaller tau, would do", unpooled.condition)
         return Descent(params, moments, {}, losses[0].reshape(1))
 
     def _fits(self, start: Tensors) -> bool:

@@ -14,7 +14,7 @@ from client.trainers.optimizers import Tensors
 from common.algorithms.pfgnn import PFGNN
 from common.models.market_losses import bpr, divergence, frobenius, frobenius_sampled
 from common.models.market_network import log_variances, prior_variances
-from common.models.market_pooling import assignments, summarise, unpool
+from common.models.market_pooling import Unpooled, assignments, summarise, unpool
 
 ENCODER = "phi.mean"
 """The parameter that tells the paper's network from the default scorer, which has no encoder."""
@@ -102,10 +102,12 @@ class Objective:
         """M = S^m X W, n × k."""
         return self.market.propagated @ params["phi.mean"]
 
-    def summary(self, params: Tensors) -> Tensor:
-        """ξ = P_κ(m), c × k: of the mean, since a sample would only add noise to what is uploaded."""
+    def summary(self, params: Tensors) -> tuple[Tensor, Unpooled]:
+        """ξ = P_κ(m), c × k, of the mean, since a sample would only add noise to what is uploaded; and what it says of Z."""
         mean = self.mean(params)
-        return summarise(assignments(mean, params["kappa"], self.options.tau), mean, self.options.summary)
+        c = assignments(mean, params["kappa"], self.options.tau)
+        xi = summarise(c, mean, self.options.summary)
+        return xi, unpool(c, xi, self.options.summary)
 
     def fit(self, params: Tensors, encoded: Encoded, draw: Draw) -> Tensor:
         """−L_i (Eq 10): BPR on a sample of q stands for the likelihood; the mean divergence is weighted 1/n.

@@ -13,6 +13,7 @@ from common.assignments import overrides
 from common.config import TASKS, RunConfig, Scalar, parse
 from common.errors import ConfigError
 from server.artifacts import RunDirectory, fresh_run_id
+from server.events import ENDED_EARLY
 from server.settings import ServerSettings
 
 Method = Annotated[str, typer.Option(help=f"Training method: {', '.join(METHODS)}; default: the task's own paper.")]
@@ -97,6 +98,8 @@ def _resumed(run_id: str, given: dict[str, Scalar], sets: list[str] | None) -> R
     result = folder.result()
     if result is not None and result.rounds_done >= config.rounds:
         raise ConfigError(f"run '{run_id}' has done all its {result.rounds_done} rounds; ask for more with --rounds")
+    if result is not None and result.reason.startswith(ENDED_EARLY):
+        raise ConfigError(f"run '{run_id}' {result.reason}; its clients answer no further round of it")
     return config
 
 

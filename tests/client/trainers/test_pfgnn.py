@@ -213,3 +213,13 @@ def test_the_proximal_step_solves_its_quadratic() -> None:
     stepped, anchor = torch.tensor([2.0]), torch.tensor([-1.0])
     solution = float(proximal(stepped, anchor, 0.1, 1000.0))
     assert 2 * 1000.0 * (solution - -1.0) + (solution - 2.0) / 0.1 == pytest.approx(0, abs=1e-2)
+
+
+def test_clusters_that_coincide_are_told_to_the_market_s_owner(caplog: pytest.LogCaptureFixture) -> None:
+    begin = start()
+    run(begin, steps=1, lr=1e-9)
+    assert "clusters coincide" not in caplog.text
+    begin["kappa"][0, 1] = begin["kappa"][0, 0]
+    ours = run(begin, steps=1, lr=1e-9).params
+    assert "clusters coincide" in caplog.text
+    assert all(t.isfinite().all() for t in ours.values())
