@@ -13,7 +13,7 @@ from client.tasks.learner import training_loss
 from client.tasks.traffic import TrafficLearner
 from client.tasks.traffic_line import profile
 from client.tasks.traffic_newcomer import adopted
-from client.tasks.traffic_sensor import Sensor, prepare
+from client.tasks.traffic_sensor import Sensor, line_of, prepare
 from client.trainers import build_trainer
 from common.arrays import Arrays, group
 from common.config import RunConfig
@@ -159,7 +159,8 @@ def _longer(sensor: Sensor, options: TrafficOptions, *, residual: bool) -> Senso
     observed = np.concatenate([sensor.observed, np.zeros(more, bool)])
     unseen = replace(sensor.series, values=sensor.scaler.unscale(values), observed=observed)
     base = usual if residual else np.zeros_like(usual)
-    longer = replace(sensor, series=unseen, values=values, profile=usual, base=base)
+    line = line_of(values - base, known, options) if residual else sensor.line
+    longer = replace(sensor, series=unseen, values=values, profile=usual, base=base, line=line)
     return replace(longer, slots=slots, clock=clock, known=known)
 
 

@@ -67,7 +67,10 @@ class Policy(Options):
                 "algorithm.fedstl.cluster-data=shared_sample hands training windows over in clear, which this client's policy"
                 " does not allow"
             )
-        if config.task_options.count_offset and not self.allow_counts:
+        if not config.task_options.count_offset:
+            return
+        self._check_noise(config.count_privacy)
+        if config.count_privacy.unit == "none" and not self.allow_counts:
             raise RefusedError(
                 f"tasks.{config.task}.count-offset needs counts in clear, which this client's policy does not allow"
             )

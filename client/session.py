@@ -3,15 +3,15 @@
 import hashlib
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from safetensors.numpy import save
+from safetensors.numpy import load, save
 
 from client.cohort import Member, evaluated, train
 from client.keeping import HEAD, carried
 from client.privacy.guard import Guard
 from client.state import Store
-from client.tasks.learner import TaskLearner, training_loss
+from client.tasks.learner import Summed, TaskLearner, training_loss
 from common.arrays import Arrays, check_like, group
 from common.config import RunConfig, from_json, hands_over_windows
 from common.errors import DataError, FedloomError, RefusedError, WireError
@@ -31,8 +31,8 @@ from common.wire.messages import (
 )
 from common.wire.rows import compress_reply
 
-ENROLMENT, MODEL = "enrolment.json", "model.safetensors"
-"""Documents a client keeps of each run: what it enrolled in, and the finished model."""
+ENROLMENT, MODEL, COUNTS = "enrolment.json", "model.safetensors", "counts.safetensors"
+"""Documents a client keeps of each run: what it enrolled in, the finished model, and the counts that it sent."""
 
 TIE = 1e-6
 """Weight of the training loss where models are judged by L_p: it decides between models that obey alike."""
@@ -78,13 +78,24 @@ class Session:
         return reply
 
     def counts(self, request: CountsRequest) -> CountsReply:
-        """Counts in clear, for clients whose owner allows it."""
-        if not self.policy.allow_counts:
-            raise RefusedError("counts in clear are not allowed by this client's policy")
+        """Counts: with noise where the run promises it, else in clear, for clients whose owner allows that."""
         enrolled = self._find(request.enrolment)
+        learner, noisy = enrolled.learner, enrolled.config.count_privacy.unit != "none"
+        if not noisy and not self.policy.allow_counts:
+            raise RefusedError("counts in clear are not allowed by this client's policy")
         if enrolled.config.privacy.unit != "none":
-            raise RefusedError("counts leave in clear, and this run promises noise on all that leaves")
-        return CountsReply(enrolled.learner.counts())
+            raise RefusedError("counts come without it, and this run promises noise on all that leaves")
+        if noisy and isinstance(learner, Summed):
+            counts = self.guard.counted(enrolled.config, enrolled.run, learner.noised_counts)
+        else:
+            counts = learner.counts()
+        self.store.write(enrolled.run, COUNTS, save(counts))
+        return CountsReply(counts)
+
+    def _others(self, enrolled: Enrolled, statics: Arrays) -> Arrays:
+        """The sums over clients without this one's part, for learners that know how to do without."""
+        learner, sent = enrolled.learner, self.store.read(enrolled.run, COUNTS) if statics else None
+        return learner.others(statics, load(sent)) if sent and isinstance(learner, Summed) else statics
 
     def assign(self, request: AssignRequest) -> AssignReply:
         """How well each of several models suits this client's data, and its property's parameters."""
@@ -137,6 +148,7 @@ class Session:
         check_like(request.model, parameters(enrolled.learner.module), "the server's model")
         steps = self.policy.local_steps(enrolled.config.chosen.steps(request.phase))
         noise = self.guard.admit(enrolled.config, request, steps)
+        request = replace(request, statics=self._others(enrolled, request.statics))
         about = (self.client, enrolled.run, enrolled.config.seed, enrolled.learner, self.store)
         return Member(*about, request, steps, noise)
 
@@ -145,10 +157,11 @@ class Session:
         enrolled = self._find(request.enrolment)
         if request.final:
             self.store.write(enrolled.run, MODEL, save({**request.model, **request.statics}))
-        metrics, weights = enrolled.learner.about(request.split, request.statics)
+        statics = self._others(enrolled, request.statics)
+        metrics, weights = enrolled.learner.about(request.split, statics)
         memory = self.store.load(enrolled.run)
         for prefix, model in evaluated(enrolled.config.chosen, request.model, memory).items():
-            values, counts = enrolled.learner.evaluate(model, request.statics, request.split)
+            values, counts = enrolled.learner.evaluate(model, statics, request.split)
             metrics |= {f"{prefix}{name}": value for name, value in values.items()}
             weights |= {f"{prefix}{name}": count for name, count in counts.items()}
         return self.guard.measured(enrolled.config, EvaluateReply(request.round, metrics, weights))

@@ -24,6 +24,7 @@ from common.federation import Federation as Federation
 from common.options import Options
 from common.options import Scalar as Scalar
 from common.privacy.options import PrivacyOptions
+from common.tasks.markets import MarketsOptions
 from common.tasks.options import TASKS as TASKS
 from common.tasks.options import AnyTask, TaskOptions
 from common.tasks.options import Task as Task
@@ -92,6 +93,14 @@ class RunConfig(Options):
         options: AnyTask = getattr(self.tasks, self.task)
         return options
 
+    @property
+    def count_privacy(self) -> PrivacyOptions:
+        """The noise on counts that a model starts from; of unit `none`, they leave in clear."""
+        options = self.task_options
+        if isinstance(options, MarketsOptions) and options.count_epsilon:
+            return PrivacyOptions(unit="record", epsilon=options.count_epsilon, delta=options.count_delta)
+        return PrivacyOptions()
+
     @model_validator(mode="after")
     def _noise_fits_the_method(self) -> Self:
         planner, unit = self._own, self.privacy.unit
@@ -114,7 +123,9 @@ class RunConfig(Options):
             raise ValueError(f"{what}; task '{self.task}' has none, say task=traffic")
         if hands_over_windows(self):
             if self.privacy.unit != "none":
-                raise ValueError("algorithm.fedstl.cluster-data=shared_sample hands windows over in clear; leave noise out")
+                raise ValueError(
+                    "algorithm.fedstl.cluster-data=shared_sample hands windows over in clear; leave noise out"
+                )
             if self.tasks.traffic.property == "difference":
                 raise ValueError("algorithm.fedstl.cluster-data=shared_sample judges ranges; choose another property")
         if self.method == "pfgnn" and self.task != "markets":

@@ -40,6 +40,12 @@ RELEASES = {
 }
 """Unit `client`, by mechanism."""
 
+COUNTS = (
+    "; counts alone carry Gaussian noise, added by each client itself: they are (ε = {epsilon:g}, δ = {delta:g})-private for "
+    "each of its users, whatever the server and other clients do"
+)
+"""Beside updates without noise."""
+
 STEPS = "Gaussian noise on sums of gradients of norm at most {clip:g}, of records drawn with probability {sample:g}"
 """Unit `record`."""
 
@@ -55,7 +61,9 @@ def statement(config: RunConfig, spent: Mapping[str, float], sharing: int) -> Pr
     options = config.privacy
     if options.unit == "none":
         return replace(
-            UNPROTECTED, uncovered=[*([SAMPLE] if hands_over_windows(config) else []), *UNPROTECTED.uncovered]
+            UNPROTECTED,
+            mechanism=UNPROTECTED.mechanism + _of_counts(config),
+            uncovered=[*([SAMPLE] if hands_over_windows(config) else []), *UNPROTECTED.uncovered],
         )
     account = build_account(options)
     how = STEPS if options.unit == "record" else RELEASES[options.mechanism]
@@ -72,3 +80,11 @@ def statement(config: RunConfig, spent: Mapping[str, float], sharing: int) -> Pr
         neighbours=NEIGHBOURS[options.unit],
         account=account.name,
     )
+
+
+def _of_counts(config: RunConfig) -> str:
+    """What is promised of counts that clients give beside their updates."""
+    noise = config.count_privacy
+    if noise.unit == "none" or not config.task_options.count_offset:
+        return ""
+    return COUNTS.format(epsilon=noise.epsilon, delta=noise.delta)

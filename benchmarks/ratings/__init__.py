@@ -1,1 +1,1 @@
-"""Ratings under local privacy, on real films: `python -m benchmarks.ratings` writes docs/results/ratings.md and ratings.json."""
+"""Ratings under local privacy, on real films: `python -m benchmarks.ratings` writes docs/results/ratings.md."""

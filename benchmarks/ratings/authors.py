@@ -120,7 +120,9 @@ def noise_of(epsilon: float) -> float:
 
 def clipped(rows: Tensor) -> Tensor:
     """Every row cut to norm C."""
-    return rows * (CLIP / rows.norm(dim=1, keepdim=True).clamp(min=CLIP))
+    lengths = torch.linalg.vector_norm(rows, dim=1, keepdim=True)
+    factor: Tensor = CLIP / lengths.clamp(min=CLIP)
+    return rows * factor
 
 
 def stepped(parameter: Tensor, gradient: Tensor) -> Tensor:

@@ -91,7 +91,18 @@ def planner_verdict(planner: Row, uniform: Row) -> str:
     bound = (
         f"never worse than uniform by more than {number(TOLERANCE)}: at worst {signed(worst)} on {splits}, {within}."
     )
-    return f"{bound} {gain_of(found)}"
+    return " ".join([bound, gain_of(found), *_after_the_same_rounds(planner, uniform)])
+
+
+def _after_the_same_rounds(planner: Row, uniform: Row) -> list[str]:
+    """How the two compare where both still ran, since a planner that spends faster stops earlier."""
+    seeds = sorted(planner.curves.keys() & uniform.curves.keys())
+    if all(planner.rounds.get(seed) == uniform.rounds.get(seed) for seed in seeds):
+        return []
+    last = min(max(map(int, row.curves[seed])) for seed in seeds for row in (planner, uniform))
+    first, second = ([row.curves[seed][str(last)]["rmse"] for seed in seeds] for row in (planner, uniform))
+    found = Duel(tuple(a - b for a, b in zip(first, second, strict=True)))
+    return [f"It stopped earlier; after {last} rounds of each, on the held-out ratings: {found.text}."]
 
 
 def gain_of(found: Duel) -> str:

@@ -93,12 +93,11 @@ def noise(mechanism: str, epsilon: float) -> Settings:
 def once(mechanism: str, epsilon: float, seeds: int, *, tuned: bool = False) -> Experiment:
     """The default model in one round, as `fedloom simulate --task ratings` runs it."""
     settings: Settings = {"method": "fedavg", "model": "default", "rounds": 1}
-    key, title = f"once-{mechanism}-{epsilon:g}", MECHANISMS.get(mechanism, "no noise")
-    if mechanism:
-        settings |= noise(mechanism, epsilon)
+    settings |= noise(mechanism, epsilon) if mechanism else {}
+    key, title = f"once-{mechanism}-{epsilon:g}", "default model"
     if tuned:
         key, title = f"{key}-tuned", f"{title}, constants of the set"
-    return Experiment(key or "once", title, "once", seeds, settings, tuned)
+    return Experiment(key, title, "once", seeds, settings, tuned)
 
 
 def planned(planner: str, mechanism: str, seeds: int) -> Experiment:
@@ -154,7 +153,7 @@ EXPERIMENTS: tuple[Experiment, ...] = (
     paper("fedsgd", "", 2),
     honest(),
     paper("uniform", "gaussian", 1, std=1.0),
-    *(planned(planner, "laplace", 2) for planner in PLANNERS),
+    *(planned(planner, "laplace", 1) for planner in PLANNERS),
     *(paper(planner, "laplace", 1) for planner in PLANNERS),
     *(paper("uniform", "gaussian", 1, epsilon=epsilon) for epsilon in EPSILONS if epsilon != 10),
     long(),

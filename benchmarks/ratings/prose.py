@@ -2,7 +2,7 @@
 
 from benchmarks.ratings.experiments import LONG, REWARD_SHARE, ROUNDS, TUNING_SEEDS
 from benchmarks.ratings.published import BUDGET, DELTA, claimed_epsilon
-from benchmarks.ratings.study import AUTHORS_ROUNDS
+from benchmarks.ratings.study import AUTHORS_ROUNDS, AUTHORS_SPLITS
 
 INTRODUCTION = f"""# Ratings under local privacy: what the methods do on real films
 
@@ -16,13 +16,12 @@ times, the float rounding of noise, and the metrics themselves, which a simulati
 that tables can be made again; users' noise is not.
 
 A split is 4 : 1 at random, drawn anew for each seed from 0 on, and so are noise and first models; all rows of a seed see the
-same split. Errors are on the scale [0, 1]. ± is the standard deviation over splits. On FilmTrust splits differ by more than
-any method gains, so **read the paired columns**: "against own mean" is RMSE minus that of the line on the same splits, and
-the number of splits on which it is lower. F1 counts ratings and predictions from 0.5 on as positive; "all positive" already
-has nearly all of it. The *lines* need no federation, or, where it says so, no privacy. Generic constants of the default model
-(offset, slope and what noise does to them) were chosen on splits {TUNING_SEEDS}, of which none is reported; choosing them is
-not charged to any budget. Wall times are of a shared machine, on which some runs stood still for minutes: they compare
-nothing."""
+same split. Errors are on the scale [0, 1]. ± is the standard deviation over splits. Splits differ, so **read the paired
+columns**: "against own mean" is RMSE minus that of the line on the same splits, and the number of splits on which it is lower.
+F1 counts ratings and predictions from 0.5 on as positive: compare with "all positive". The *lines* need no federation, or,
+where it says so, no privacy. Generic constants of the default model (offset, slope and what noise does to them) were chosen
+on splits {TUNING_SEEDS}, of which none is reported; choosing them is not charged to any budget. Wall times are of a shared
+machine, on which some runs stood still for minutes: they compare nothing."""
 
 ONCE = """### What users get: the default model, one round
 
@@ -36,20 +35,21 @@ PLANNED = f"""### Planners around the default model
 {ROUNDS} rounds at ε = 10, all clients in each; mean of all reports, every round of the same weight. Planners are rewarded by
 the RMSE over {REWARD_SHARE:.0%} of the training ratings, which clients hold out and share in clear; the line "{{own}}" has
 lost the same ratings here. *Best* is the least RMSE of any round on those held-out ratings, the others are of the last
-round on the test ratings. ADPML and ADAP are re-implemented, their parameters chosen by us. A pure budget splits badly: ε/T
-a round costs far more than one release at ε, which is why the default asks once."""
+round on the test ratings. ADPML and ADAP are re-implemented, their parameters chosen by us. T Laplace
+reports at ε/T each have √T times the noise of one at ε in their mean; T Gaussian ones at ρ/T have the same noise as one."""
 
 PAPER = f"""### The paper's model
 
 Graph attention of width 8, {ROUNDS} rounds where the paper has {LONG}, all clients in each, one local step a round; FedAdam
-at the authors' rate .05; first embeddings of standard deviation .3, which does better under noise than the paper's 1.
-All items are in every update, so no ids are sent. Rewards and *best* as above. ε = 10 but where a row says otherwise."""
+at the authors' rate .05; first embeddings of standard deviation .3, and the paper's 1 where a row says so.
+All items are in every update, so no ids are sent. Rewards and *best* as above."""
 
 ACCOUNTING = f"""### The paper's own accounting, and what it really costs
 
-The authors clip and noise every item row and every tensor apart, and charge a round as if one had been sent; B = {BUDGET:g}
-is a Rényi divergence of order 2, which for a single row is ε = {claimed_epsilon():.1f} at δ = {DELTA:g}, not {BUDGET:g}. A client of n
-rows spends ρ = {BUDGET / 2:g}·(n + 4). Here a client names {{mean:.0f}} rated films on average and {{most:.0f}} at most:
-**ε = {{epsilon:,.0f}} and {{worst:,.0f}}**, and the ids of the films are not covered even so. *Ours, their accounting* is a harness
-(`benchmarks/ratings/authors.py`, {AUTHORS_ROUNDS} rounds, ratings arriving, one split) and not the product, whose clients refuse such a
-run; *best* is of test ratings there, as their code does it for Table II. *Ours, honest* is the product at the ε of the mean client, {ROUNDS} rounds."""
+The authors clip and noise every item row and every tensor apart, and charge a round as if one had been sent; B = {BUDGET:g} is
+a Rényi divergence of order 2, which for a single row is ε = {claimed_epsilon():.1f} at δ = {DELTA:g}, not {BUDGET:g}.
+A client of n rows spends ρ = {BUDGET / 2:g}·(n + 4). Here a client names {{mean:.0f}} rated films on average and {{most:.0f}}
+at most: **ε = {{epsilon:,.0f}} and {{worst:,.0f}}**, and the ids of the films are not covered even so. *The authors' own
+accounting* is a harness (`benchmarks/ratings/authors.py`, {AUTHORS_ROUNDS} rounds, ratings arriving, {AUTHORS_SPLITS} splits)
+and not the product, whose clients refuse such a run; *best* is over rounds on test ratings there, as their code does it for
+Table II. *Uniform, honest accounting* is the product with the paper's model at the ε of the mean client, {ROUNDS} rounds."""

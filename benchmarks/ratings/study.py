@@ -14,6 +14,8 @@ from benchmarks.ratings.training import Bench, Trial
 AUTHORS_ROUNDS = 100
 """T of the authors' own scheme, at ε = 10/T a round."""
 
+AUTHORS_SPLITS = 3
+
 Metrics = dict[str, float]
 
 
@@ -64,7 +66,11 @@ class Study:
     """Share held out for planners -> the lines."""
     rows: dict[str, Row]
     absent: list[str]
-    """Titles of experiments without a result."""
+    """Keys of experiments without a result."""
+    short: list[str]
+    """Keys of those with fewer splits than planned so far, and how many."""
+    failed: list[str]
+    """Which experiments failed on which split, and why."""
     authors: Row
 
     def as_json(self) -> dict[str, Any]:
@@ -84,8 +90,9 @@ def study(bench: Bench, experiments: Sequence[Experiment], most: int, *, authors
             if trial is not None:
                 _keep(rows[one.key], seed, trial)
     scheme = Row("authors", "the authors' own accounting")
-    if authors and (trial := bench.authors(AUTHORS_ROUNDS, 0)):
-        _keep(scheme, 0, trial)
+    for seed in range(AUTHORS_SPLITS if authors else 0):
+        if trial := bench.authors(AUTHORS_ROUNDS, seed):
+            _keep(scheme, seed, trial)
     counts = np.array([len(rater.items) for rater in bench.dataset.raters])
     return Study(
         bench.setting,
@@ -96,7 +103,9 @@ def study(bench: Bench, experiments: Sequence[Experiment], most: int, *, authors
         bench.item_rows,
         {share: _lines(bench, share, min(most, splits)) for share, splits in _held_out(experiments).items()},
         {key: row for key, row in rows.items() if row.seeds},
-        [f"{one.title} ({one.table}, {one.mechanism or 'no noise'})" for one in experiments if not rows[one.key].seeds],
+        [key for key, row in rows.items() if not row.seeds and not row.failures],
+        [f"{one.key} ({len(rows[one.key].seeds)} of {one.seeds})" for one in experiments if _short(one, rows[one.key])],
+        [f"{key}, split {seed}: {why}" for key, row in rows.items() for seed, why in row.failures.items()],
         scheme,
     )
 
@@ -105,6 +114,10 @@ def _held_out(experiments: Sequence[Experiment]) -> dict[float, int]:
     """Share held out for planners -> splits on which something is measured so."""
     shares = sorted({one.held_out for one in experiments})
     return {share: max(one.seeds for one in experiments if one.held_out == share) for share in shares}
+
+
+def _short(one: Experiment, row: Row) -> bool:
+    return 0 < len(row.seeds) < one.seeds
 
 
 def _keep(row: Row, seed: int, trial: Trial) -> None:

@@ -41,12 +41,11 @@ def _set(study: Study) -> Iterable[str]:
     yield from _planned(study, "paper", prose.PAPER)
     yield from _accounting(study)
     if study.absent:
-        yield f"**Not run (yet):** {'; '.join(study.absent)}."
-    failures = [
-        f"{row.title}, split {seed}: {why}" for row in study.rows.values() for seed, why in row.failures.items()
-    ]
-    if failures:
-        yield f"**Failed:** {'; '.join(failures)}."
+        yield f"**Not run yet** (keys as in `--only`): {', '.join(study.absent)}."
+    if study.short:
+        yield f"**Fewer splits than planned so far:** {', '.join(study.short)}."
+    if study.failed:
+        yield f"**Failed:** {'; '.join(study.failed)}."
 
 
 def _once(study: Study) -> Iterable[str]:

@@ -79,7 +79,10 @@ EXPERIMENTS = (
     ),
     Experiment("fedstl-plain", "FedSTL, λ = 0, no cluster steps", "fedstl", {"cluster-steps": 0}),
     Experiment(
-        "default", "**default**: FedSTL on the profile's residual", "fedstl", GENTLE, model="default", exchanges=2
+        "default", "**default**: FedSTL on profile and own ridge", "fedstl", GENTLE, model="default", exchanges=2
+    ),
+    Experiment(
+        "default-plain", "default without the ridge", "fedstl", GENTLE, {"ridge": 0.0}, model="default", exchanges=2
     ),
     Experiment("default-fedavg", "default under FedAvg", "fedavg", GENTLE, model="default"),
     Experiment("default-linear", "default under FedAvg, Adam .001", "fedavg", {"lr": 0.001}, model="default"),
@@ -88,7 +91,7 @@ EXPERIMENTS = (
 STREETS = ("local", "fedavg", "fedrep", "ifca", "fedstl", "fedstl-plain", "default")
 """Rows on SUMO."""
 
-ROLLING = ("local", "fedavg", "fedrep", "ifca", "fedstl", "default", "default-fedavg")
+ROLLING = ("local", "fedavg", "fedrep", "ifca", "fedstl", "default", "default-plain", "default-fedavg")
 """Rows at other origins, one seed each."""
 
 TABLE_2 = ("fedavg", "fedprox", "fedrep", "ditto", "ifca", "fedstl")

@@ -55,6 +55,7 @@ def _truth(row: Row) -> str:
 
 def _lines(ridge: Row) -> Iterable[list[str]]:
     yield ["*line:* weekly profile", "", ridge.cell("profile_mse"), *[""] * 6]
+    yield ["*line:* profile + own ridge", "", ridge.cell("ridge_mse"), *[""] * 6]
     yield ["*line:* last week", "", ridge.cell("last_week_mse"), *[""] * 6]
     yield _ridge(ridge)
 
@@ -94,8 +95,9 @@ def other_origins(setting: Setting, found: Sequence[Sequence[Row]], lines: Seque
         return ""
     titles = {row.key: row.title for rows in found for row in rows}
     named = [{row.key: fmean(seed["mse"] for seed in row.seeds.values()) for row in rows} for rows in found]
-    columns = [{"profile_mse": line.seeds["0"]["profile_mse"], "ridge": line.seeds["0"]["mse"]} for line in lines]
-    titles = {"profile_mse": "*line:* weekly profile", "ridge": lines[0].title} | titles
+    columns = [{key: line.seeds["0"][key] for key in ("profile_mse", "ridge_mse", "mse")} for line in lines]
+    drawn = {"profile_mse": "*line:* weekly profile", "ridge_mse": "*line:* profile + own ridge", "mse": lines[0].title}
+    titles = drawn | titles
     header = ["method", *(f"{k * setting.back} days earlier" if k else "as above" for k in range(len(found))), "mean"]
     body = [
         _across(title, [{**a, **b}.get(key) for a, b in zip(named, columns, strict=True)])

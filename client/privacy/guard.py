@@ -14,7 +14,7 @@ from common.arrays import Arrays, group, prefixed
 from common.config import RunConfig
 from common.errors import RefusedError
 from common.privacy.accounts import Account, build_account
-from common.privacy.mechanisms import build_mechanism
+from common.privacy.mechanisms import Gaussian, build_mechanism
 from common.privacy.noise import fresh_generator
 from common.privacy.options import PrivacyOptions, Unit
 from common.privacy.subsampled import DpSgd, multiplier_for
@@ -26,6 +26,9 @@ OpenLedger = Callable[[Unit, Account], Ledger]
 
 LEAST = 1e-6
 """Share of a run's promise that is as good as nothing, left or asked for."""
+
+ONE = 0.5
+"""Clip of noise on counts: it hides any move by 2C = 1, which is what one record adds or takes away."""
 
 ROUNDING = 1e-9
 """Relative share of a cost that is not spent, since float rounding makes a hundred times B/100 more than B."""
@@ -109,6 +112,25 @@ class Guard:
         sent = load(self._noised(config.privacy, self.ledger(config.privacy), slot, cost, leaving))
         told = {key: float(value) for key, value in group("loss", sent).items()}
         return AssignReply(request.round, told, _in_order(group("property", sent)))
+
+    def counted(self, config: RunConfig, run: str, draw: Callable[[float, np.random.Generator], Arrays]) -> Arrays:
+        """Counts with Gaussian noise, for all that the run promises for them, paid before the noise is drawn.
+
+        Args:
+            config: The run.
+            run: Its name.
+            draw: Noise of that standard deviation on counts to which one record adds a vector of L2 norm 1 at most.
+
+        Raises:
+            RefusedError: As `trained`.
+        """
+        options = config.count_privacy
+        slot, ledger, account = Slot(run, 0, kind="counts"), self.ledger(options), build_account(options)
+        cost = self._agreed(options, slot, account.total(options.epsilon, options.delta))
+        mechanism = Gaussian(cost / account.charge(Gaussian(1.0, ONE)), ONE)
+        return load(
+            ledger.release(slot, ledger.terms(mechanism), lambda: save(draw(mechanism.noise, self._generator())))
+        )
 
     def measured(self, config: RunConfig, reply: EvaluateReply) -> EvaluateReply:
         """Metrics, where the owner shares them in such a run."""

@@ -1,6 +1,6 @@
 """What a task gives a client: its data as tensors, the objective on them, and what they say of a model."""
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -35,6 +35,17 @@ class TaskLearner(Learner, Protocol):
 
     def counts(self) -> Arrays:
         """What this client adds to the sums that a model's offset is made of."""
+
+
+@runtime_checkable
+class Summed(Protocol):
+    """A learner that can noise its counts, and do without its own part of the sums."""
+
+    def noised_counts(self, noise: float, rng: np.random.Generator) -> Arrays:
+        """Its counts, to which one record adds a vector of L2 norm 1 at most, with N(0, noise²) on each."""
+
+    def others(self, statics: Arrays, sent: Arrays) -> Arrays:
+        """The sums without what it sent itself."""
 
 
 class Merged:

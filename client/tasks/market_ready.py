@@ -15,7 +15,7 @@ from client.data.people import own_rng
 from client.tasks.market_line import MarketLine, scorer_features
 from common.arrays import Arrays
 from common.tasks.markets import Goods, MarketsOptions
-from common.tasks.markets_counts import KEYS, Elsewhere, add_pairs
+from common.tasks.markets_counts import KEYS, Elsewhere, no_counts
 
 Places = NDArray[np.int64]
 Vectors = NDArray[np.float32]
@@ -47,12 +47,14 @@ class ReadyMarket:
         return self.split.graph
 
     def line(self, graph: Graph, statics: Arrays) -> MarketLine:
-        """The line fitted on a graph of these items, with what the sums over markets say but for its own part in them."""
+        """The line fitted on a graph of these items, with what the sums over other markets say, where there are any."""
         texts = self.vectors if self.told else self.vectors[:, :0]
-        if KEYS not in statics:
-            return MarketLine.of(graph, texts, Elsewhere.nothing(len(graph.items)))
-        others = add_pairs([statics, self.counts], [1.0, -1.0])
-        return MarketLine.of(graph, texts, Elsewhere.of(others, graph.items))
+        return MarketLine.of(graph, texts, self.elsewhere(statics))
+
+    def elsewhere(self, statics: Arrays) -> Elsewhere:
+        """What the sums over other markets say of these items."""
+        items = self.graph.items
+        return Elsewhere.of(statics, items) if KEYS in statics else Elsewhere.nothing(len(items))
 
     def masked(self, split: str) -> Sparse:
         """What cannot be an answer when `split` is asked for: neighbours that are no part of it or of what came before."""
@@ -62,31 +64,35 @@ class ReadyMarket:
         """The scorer's training data, E × (1 + R) × F: E questions, each with the right candidate first, then R rivals.
 
         Half of them are about pairs that `split.fit` holds out, on the graph without those; half about items as if they
-        were new.
+        were new, of those that other markets know where counts are shared: without, popularity is all there is.
         """
         fit, whole = self.split.fit, self.graph
         rng = own_rng(self.seed, f"questions of {self.split.market.name}")
-        known = self._asked(fit.right, fit.graph.weights, rng)
-        new = self._asked(whole.weights, None, rng)
-        return np.concatenate(
-            [
-                scorer_features(self.line(fit.graph, statics), *known),
-                scorer_features(self.line(whole, statics), *new, new=True),
-            ]
-        )
+        fitted, full = self.line(fit.graph, statics), self.line(whole, statics)
+        familiar = full.elsewhere.degrees > 0 if KEYS in statics else np.ones(len(whole.items), bool)
+        known = self._asked(fit.right, np.ones(len(whole.items), bool), fit.graph.weights, rng)
+        new = self._asked(whole.weights, familiar, None, rng)
+        return np.concatenate([scorer_features(fitted, *known), scorer_features(full, *new, new=True)])
 
-    def _asked(self, right: Sparse, graph: Sparse | None, rng: np.random.Generator) -> tuple[Places, Places]:
+    def _asked(
+        self, right: Sparse, suits: NDArray[np.bool_], graph: Sparse | None, rng: np.random.Generator
+    ) -> tuple[Places, Places]:
         """At most `fit_most` queries, E, and their candidates, E × (1 + R).
+
+        Items are drawn alike, however many right answers they have, as metrics are means over queries.
 
         Args:
             right: n × n, right answers.
+            suits: Which items may be queries, n.
             graph: What the queries are known by, near which half of the rivals are found, since there a ranking errs; None
                 where nothing is known of them.
-            rng: Draws queries and rivals.
+            rng: Draws queries, answers and rivals.
         """
-        query, answer = (ends.astype(np.int64) for ends in right.nonzero())
-        some = np.sort(rng.permutation(len(query))[: self.options.fit_most])
-        query, answer = query[some], answer[some]
+        counts = np.diff(right.indptr)
+        able = np.flatnonzero(suits & (counts > 0)).astype(np.int64)
+        total = min(int(counts[able].sum()), self.options.fit_most)
+        query = rng.choice(able, total) if total else able
+        answer = right.indices[right.indptr[query] + rng.integers(counts[query])].astype(np.int64)
         barred = right.astype(bool) if graph is None else (right + graph).astype(bool)
         reached = csr_array(barred.shape) if graph is None else graph @ graph
         size, count = barred.shape[0], self.options.rivals
@@ -123,6 +129,8 @@ def prepare(market: Market, goods: Goods, options: MarketsOptions, seed: int) ->
 def _counts(split: SplitMarket, goods: Goods, options: MarketsOptions, seed: int) -> Arrays:
     """Of the training part only."""
     size = len(goods.items)
-    if not options.bound_users:
+    if not options.bounded:
         return graph_counts(split.graph, size)
+    if split.market.listed and options.count_epsilon:  # lists name no users whom noise could hide
+        return no_counts(size)
     return bounded_counts(split.validation.ratings, size, own_rng(seed, f"bounds of {split.market.name}"))

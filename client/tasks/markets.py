@@ -6,10 +6,12 @@ from functools import lru_cache, partial
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn.functional import cross_entropy
 
+from client.data.markets.counting import bounded_counts, noised
 from client.data.markets.market import Market
 from client.tasks.learner import Merged, Unruled
 from client.tasks.market_ready import ReadyMarket, prepare
@@ -21,12 +23,18 @@ from common.models import build_model, tensors
 from common.models.market_losses import bpr, logits
 from common.models.market_scorer import FEATURES
 from common.tasks.markets import Goods
-from common.tasks.markets_counts import add_pairs
+from common.tasks.markets_counts import KEYS, add_pairs, no_counts
 from common.tasks.markets_metrics import ScoreBlock, ranking_metrics
 from common.wire.messages import Metrics, TrainRequest
 
 LINES = ("mrr20", "ndcg20")
 """Of the lines' metrics, those that are told."""
+
+SEEN = "seen_"
+"""What metrics over queries that other markets know start with, where items are held out and counts shared."""
+
+Counted = tuple[Metrics, int]
+"""Metrics, and the queries that they are means over."""
 
 Places = NDArray[np.int64]
 Vectors = NDArray[np.float32]
@@ -45,7 +53,7 @@ class MarketsLearner(Unruled, Merged):
 
     def __init__(self, config: RunConfig, goods: Goods, markets: Sequence[Market]) -> None:
         self.options = config.tasks.markets
-        self.module = _module(config, goods)
+        self.module, self.goods = _module(config, goods), len(goods.items)
         self.markets = [prepare(market, goods, self.options, config.seed) for market in markets]
         self._paper = config.model == "paper"
         graphs = [market.graph for market in self.markets]
@@ -84,7 +92,8 @@ class MarketsLearner(Unruled, Merged):
     def evaluate(self, model: Arrays, statics: Arrays, split: str) -> tuple[Metrics, Metrics]:
         """Means over the queries of all markets, and their number."""
         scored = [self.scores(model, statics, k) for k in range(len(self.markets))]
-        return _pooled([_ranked(scores, market, split) for scores, market in zip(scored, self.markets, strict=True)])
+        ranked = [_ranked(scores, market, split, statics) for scores, market in zip(scored, self.markets, strict=True)]
+        return _pooled(ranked)
 
     def about(self, split: str, statics: Arrays) -> tuple[Metrics, Metrics]:
         """How well the lines do: the walk, popularity and, where counts are shared, popularity with those."""
@@ -106,6 +115,17 @@ class MarketsLearner(Unruled, Merged):
     def counts(self) -> Arrays:
         """Users of pairs and of items, over the client's markets."""
         return add_pairs([market.counts for market in self.markets])
+
+    def noised_counts(self, noise: float, rng: np.random.Generator) -> Arrays:
+        """Its counts with noise on each; a user adds a vector of L2 norm 1 at most, in every market that they are in."""
+        size = self.goods
+        rated = [m.split.validation.ratings for m in self.markets if not m.split.market.listed]
+        parts = [bounded_counts(ratings, size, rng) for ratings in rated if len(ratings)]
+        return noised(add_pairs([*parts, no_counts(size)]), size, noise, rng)
+
+    def others(self, statics: Arrays, sent: Arrays) -> Arrays:
+        """The sums without what it sent itself."""
+        return add_pairs([statics, sent], [1.0, -1.0]) if sent and KEYS in statics else statics
 
     @property
     def features(self) -> Tensor:
@@ -138,25 +158,33 @@ def _module(config: RunConfig, goods: Goods) -> nn.Module:
     return build_model(config, goods)
 
 
-def _ranked(scores: Callable[[Places], Vectors], market: ReadyMarket, split: str) -> tuple[Metrics, int]:
-    return ranking_metrics(scores, market.split.right(split), market.masked(split))
+def _ranked(scores: Callable[[Places], Vectors], market: ReadyMarket, split: str, statics: Arrays) -> list[Counted]:
+    """Over all queries and, where items are held out and counts shared, over those that other markets know."""
+    right, masked = market.split.right(split), market.masked(split)
+    told = [ranking_metrics(scores, right, masked)]
+    if market.options.protocol == "cold" and KEYS in statics:
+        seen = (market.elsewhere(statics).degrees > 0).astype(np.float32)
+        metrics, count = ranking_metrics(scores, csr_array(right.multiply(seen[:, None])), masked)
+        told.append(({f"{SEEN}{key}": value for key, value in metrics.items()}, count))
+    return told
 
 
-def _lines(market: ReadyMarket, statics: Arrays, split: str) -> tuple[Metrics, int]:
+def _lines(market: ReadyMarket, statics: Arrays, split: str) -> list[Counted]:
     line = market.line(market.graph, statics)
     lines = {"walk": line.scores, "degree": line.popularity, **({"shared": line.shared} if statics else {})}
-    told: Metrics = {}
-    count = 0
-    for name, scores in lines.items():
-        metrics, count = _ranked(scores, market, split)
-        told |= {f"{name}_{key}": value for key, value in metrics.items() if key in LINES}
-    return told, count
+    return [
+        ({f"{name}_{key}": value for key, value in metrics.items() if key.endswith(LINES)}, count)
+        for name, scores in lines.items()
+        for metrics, count in _ranked(scores, market, split, statics)
+    ]
 
 
-def _pooled(rows: Sequence[tuple[Metrics, int]]) -> tuple[Metrics, Metrics]:
+def _pooled(markets: Sequence[list[Counted]]) -> tuple[Metrics, Metrics]:
     """Means over the queries of all markets, and how many they are the mean of."""
-    asked = [(metrics, count) for metrics, count in rows if count]
-    total = float(sum(count for _, count in asked))
-    keys = asked[0][0] if asked else {}
-    means = {key: sum(metrics[key] * count for metrics, count in asked) / total for key in keys}
-    return means, dict.fromkeys(means, total)
+    sums: Metrics = {}
+    counts: Metrics = {}
+    for metrics, count in (told for market in markets for told in market):
+        for key, value in metrics.items():
+            sums[key] = sums.get(key, 0.0) + value * count
+            counts[key] = counts.get(key, 0.0) + count
+    return {key: value / counts[key] for key, value in sums.items()}, counts

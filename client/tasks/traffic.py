@@ -118,6 +118,11 @@ class TrafficLearner(Merged):
                 excess = sensor.ranges.excess(truth[whole], sensor.clock[places[whole]])
                 row = {f"truth_{name}": share for name, share in obedience(excess).items()} if whole.any() else {}
                 row |= {"profile_mse": sensor.error(sensor.profile[places], places)}
+                row |= (
+                    {"ridge_mse": sensor.error(sensor.profile[places] + sensor.line[first], places)}
+                    if sensor.line.size
+                    else {}
+                )
                 row |= {"last_week_mse": sensor.last_week_error(places), "property_width": sensor.ranges.width}
                 rows.append({**row, "windows": float(len(first))})
         return _pooled(rows)
@@ -144,7 +149,7 @@ class TrafficLearner(Merged):
         to_come = first.unsqueeze(1) + torch.arange(self.options.horizon)
         departure = functional_call(self.module, params, (batch["values"][past] - batch["base"][past],))
         forecast: Tensor = departure + batch["base"][to_come]
-        return forecast
+        return forecast + batch["line"][first] if "line" in batch else forecast
 
     def _violation(self, forecast: Tensor, batch: Tensors, target: Tensor) -> Tensor:
         return violation(forecast, batch["low"][target], batch["high"][target], self._pair)

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from client.data.traffic.series import Series
 from client.data.traffic.split import Scaler, split_series
 from client.tasks.traffic_line import profile
+from client.tasks.traffic_ridge import Windows, ridge_line
 from common.tasks.traffic import DAY, Measures, TrafficOptions, compared
 from common.tasks.traffic_differences import apart
 from common.tasks.traffic_ranges import Ranges, calibrated, groups_of, infer, rows_a_week
@@ -28,6 +29,7 @@ class Sensor:
         values: Scaled readings.
         profile: What the sensor usually reads then.
         base: What forecasts are departures from: the profile, or nothing under the paper's model.
+        line: Departures that the sensor itself expects of the window at each first target, T × P × D; empty without a ridge.
         slots: Which reading of the week each is, T.
         clock: Which row of the property's tables each is under, T.
         ranges: The property of the training part.
@@ -46,6 +48,7 @@ class Sensor:
     values: Floats
     profile: Floats
     base: Floats
+    line: Floats
     slots: Places
     clock: Places
     ranges: Ranges
@@ -109,6 +112,7 @@ def prepare(
     past = whole | (np.arange(len(values)) < split.train_end)
     known = past & series.observed.all(axis=1)
     usual = profile(values, slots, known, 7 * DAY // step)
+    base = usual if residual else np.zeros_like(usual)
     ranges, held = _property(values[known], clock[known], seconds[known] // DAY, measures, options)
     if (
         series.values[known].min(initial=0) >= 0 and options.property != "difference"
@@ -120,7 +124,8 @@ def prepare(
         split.scaler,
         values,
         usual,
-        usual if residual else np.zeros_like(usual),
+        base,
+        line_of(values - base, known, options) if residual else np.zeros((0, 0, 0)),
         slots,
         clock,
         ranges,
@@ -131,6 +136,16 @@ def prepare(
         split.validation,
         split.test,
     )
+
+
+def line_of(departures: Floats, known: NDArray[np.bool_], options: TrafficOptions) -> Floats:
+    """The sensor's own ridge line, T × P × D, from the windows whose targets are all known; empty where none is wanted."""
+    if not options.ridge:
+        return np.zeros((0, 0, 0))
+    first = np.arange(options.history, len(known) - options.horizon + 1)
+    so_far = np.concatenate([[0], np.cumsum(known)])
+    whole = so_far[first + options.horizon] - so_far[first] == options.horizon
+    return ridge_line(Windows(departures, options.history, options.horizon), first[whole], options.ridge)
 
 
 def _property(

@@ -22,6 +22,8 @@ def joined(sensors: Sequence[Sensor]) -> Tensors:
         "base": [sensor.base for sensor in sensors],
         "seen": [sensor.observed.astype(np.float32) for sensor in sensors],
     }
+    if all(sensor.line.size for sensor in sensors):
+        columns["line"] = [sensor.line for sensor in sensors]
     whole = {name: torch.from_numpy(np.concatenate(parts).astype(np.float32)) for name, parts in columns.items()}
     whole |= by_time(sensors, [(sensor.ranges.low, sensor.ranges.high) for sensor in sensors])
     return {**whole, "starts": torch.from_numpy(np.concatenate(starts).astype(np.int64))}
@@ -41,5 +43,6 @@ def handed_over(sensors: Sequence[Sensor], whole: Tensors, options: TrafficOptio
     first = whole["starts"][torch.linspace(0, len(whole["starts"]) - 1, min(windows, len(whole["starts"]))).long()]
     past, coming = first[:, None] + torch.arange(-options.history, 0), first[:, None] + torch.arange(options.horizon)
     history, base, target = (whole["values"] - whole["base"])[past], whole["base"][coming], whole["values"][coming]
+    base = base + whole["line"][first] if "line" in whole else base
     clock = np.concatenate([sensor.clock for sensor in sensors])[coming.numpy()]
     return Sample(history.numpy(), base.numpy(), target.numpy(), clock)

@@ -92,4 +92,18 @@ class MarketsOptions(Options):
     """Bound what one user adds to the summed counts: at most 8 of their items count, and all they add has L2 norm 1."""
 
     count_offset: bool = False
-    """Use what other markets' pairs and items add up to; needs the clients' policies to allow counts."""
+    """Use what other markets' pairs and items add up to. Counts leave in clear, which needs the clients' policies to allow it,
+    or with noise of their own, see `count-epsilon`."""
+
+    count_epsilon: float = Field(0.0, ge=0, allow_inf_nan=False)
+    """ε of the noise that each market adds to its counts before they leave it, hiding any one of its users, whatever the server
+    and the other markets do; what a user adds is bounded then. 0 adds none. It covers neither the scorer's updates nor metrics,
+    nor, with `protocol=users`, what the draw of users tells."""
+
+    count_delta: float = Field(1e-5, gt=0, lt=1)
+    """δ that goes with it."""
+
+    @property
+    def bounded(self) -> bool:
+        """Whether what one user adds to the counts is bounded."""
+        return self.bound_users or self.count_epsilon > 0

@@ -34,6 +34,20 @@ def counts_of(pairs: NDArray[np.int64], values: NDArray[Any], degrees: NDArray[A
     return {KEYS: keys, VALUES: values.astype(np.float32), DEGREES: degrees.astype(np.float32)}
 
 
+def no_counts(items: int) -> Arrays:
+    """Of a market that shares nothing; `items`: V."""
+    return counts_of(np.zeros((0, 2), np.int64), np.zeros(0), np.zeros(items), items)
+
+
+def includes(total: Arrays, part: Arrays) -> bool:
+    """Whether `part` may be one of the counts that a total is the sum of: all its pairs are there, and as often at least."""
+    place = np.searchsorted(total[KEYS], part[KEYS])
+    inside = place < len(total[KEYS])
+    if not inside.all() or not (total[KEYS][place] == part[KEYS]).all():
+        return False
+    return bool((total[VALUES][place] >= part[VALUES] - SMALLEST).all())
+
+
 def add_pairs(parts: Sequence[Arrays], weights: Sequence[float] | None = None) -> Arrays:
     """Σ wᵢ countsᵢ, wᵢ = 1 unless given; what sums to nothing is gone."""
     factors = list(weights or [1.0] * len(parts))

@@ -82,7 +82,7 @@ class RatingsOptions(Options):
     """Noise at which the slope is 1/√2 of that: the standard deviation on one number of a report of norm 1, a client."""
 
     slope_weight: float = Field(160.0, gt=0)
-    """Ratings that the slope is worth beside a person's own: theirs correct it on their own machine; of scores without noise."""
+    """Ratings that the slope is worth beside a person's own, which correct it on their machine; of scores without noise."""
 
     width: int = Field(8, ge=1)
     """d, width of the paper's embeddings."""

@@ -65,6 +65,10 @@ class TrafficOptions(Options):
     day before; the paper's x[t : t+L], which never shows that hour; or the whole history at every step, for readings of
     seconds, of which the last tell most. L = history − horizon."""
 
+    ridge: float = Field(300.0, ge=0)
+    """Of the default model, λ of the client's own ridge regression on what its profile leaves over, which the federated model
+    starts from; 0 leaves it out."""
+
     property: Literal["calibrated", "weekday", "paper", "difference"] = "calibrated"
     """What a client infers of its past: hourly ranges for working days and weekends, widened until whole past days obey in
     the share `coverage`; the same ranges as they are; the paper's twelve two-hour ranges; or by how much, at each hour, one

@@ -11,6 +11,7 @@ from common.config import parse
 from common.errors import ConfigError
 from deploy.certificates import make_authority, make_server_certificate
 from deploy.cli import options as o
+from deploy.cli.adapting import adapt_to
 from deploy.cli.running import LOCAL
 from deploy.files import read_file, write_file
 from deploy.keys import fingerprint, load_private_key, load_public_key, make_node_key, public_path
@@ -21,7 +22,7 @@ keys = typer.Typer(help="Certificates and node keys. A private key is made where
 
 
 def join(
-    server: Annotated[str, typer.Option(metavar="HOST:PORT", help="The federation's server.")],
+    server: Annotated[str, typer.Option(metavar="HOST:PORT", help="The federation's server.")] = "",
     ca: Annotated[Path | None, typer.Option(help="The certificate authority's file, from the server's owner.")] = None,
     key: Annotated[Path | None, typer.Option(help="This node's private key (see `fedloom keys node`).")] = None,
     data: o.Data = "demo",
@@ -40,13 +41,23 @@ def join(
         float, typer.Option(min=0, help="Seconds to keep asking while the server does not know this node's key.")
     ] = 30.0,
     insecure: Annotated[bool, typer.Option(help="Join without TLS; for experiments on one machine.")] = False,
+    adapt: Annotated[
+        str,
+        typer.Option(
+            metavar="RUN", help="Adapt the model of a finished run, by name or folder, to these data; needs no server."
+        ),
+    ] = "",
 ) -> None:
     """The client's half: train on this machine's private data with a server elsewhere, until stopped.
+
+    With --adapt nobody is asked: a newcomer takes the finished model, trains its own part of it and keeps it.
 
     The data stay here. The server can ask for training and metrics only, within --policy. SIGTERM and Ctrl-C leave cleanly;
     when the server goes away the client waits and comes back.
     """
-    if not insecure and ca is None:
+    if bool(server) == bool(adapt):
+        raise ConfigError("say --server HOST:PORT to take part in training, or --adapt RUN to use what came of it")
+    if server and not insecure and ca is None:
         raise ConfigError(
             "--ca is needed: the ca.pem of the server's owner (or --insecure for an experiment without TLS)"
         )
@@ -71,6 +82,9 @@ def join(
     part = read_part(kind, settings.data, settings.part, settings.data_seed)
     for note in part.notes:
         o.console.print(f"{data}: {note}", soft_wrap=True, markup=False)
+    if adapt:
+        adapt_to(adapt, settings)
+        return
     line = Server(server, read_file(ca) if ca else b"", private)
     stop = threading.Event()
     leave_on_signals(stop)

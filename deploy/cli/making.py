@@ -20,7 +20,7 @@ def sumo(
     """Simulate cars, trucks and motorcycles with SUMO on a grid of streets; record six measures of each edge every second.
 
     Needs the extra `fedloom[sumo]`. Beside the table goes the catalogue under which it is trained on second by second:
-    `fedloom up --task traffic --data sumo.csv --catalogue sumo.json --clients 0 --set tasks.traffic.history=40
+    `fedloom simulate --task traffic --data sumo.csv --catalogue sumo.json --set tasks.traffic.history=40
     --set tasks.traffic.horizon=10 --set tasks.traffic.slice=latest --set tasks.traffic.property=difference`.
     """
     from client.data.traffic.sumo import record_sumo

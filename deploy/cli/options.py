@@ -45,9 +45,21 @@ ControlPort = Annotated[int, typer.Option(help="Port of Flower's Control API, on
 MADE_FOR = {"fedrule": "rules", "fedga": "sessions", "fedstl": "traffic", "bgtplanner": "ratings", "pfgnn": "markets"}
 """Each paper's method and its task."""
 
-UNASKED: dict[str, dict[str, Scalar]] = {"ratings": {"method": "fedavg", "rounds": 1, "privacy.mechanism": "privunit"}}
+UNASKED: dict[str, dict[str, Scalar]] = {
+    "ratings": {"method": "fedavg", "rounds": 1, "privacy.mechanism": "privunit"},
+    "markets": {
+        "method": "fedavg",
+        "rounds": 20,
+        "algorithm.fedavg.optimizer": "adam",
+        "algorithm.fedavg.lr": 0.05,
+        "algorithm.fedavg.local-steps": 10,
+        "tasks.markets.count-offset": True,
+        "tasks.markets.count-epsilon": 8.0,
+    },
+}
 """What serves a task best where nobody names a method. One report a person says all that its default model learns from, and
-said once it gets the whole budget (docs/results/ratings.md)."""
+said once it gets the whole budget (docs/results/ratings.md). Markets gain by what others know of items that are new to them,
+told with noise that hides each of their users (docs/results/markets.md)."""
 
 SPENDING = ("bgtplanner", "uniform", "adpml", "adap")
 """Methods that plan a privacy budget, and so want noise."""
@@ -77,8 +89,10 @@ def resolve(
         ConfigError: An option is unknown, mistyped or contradicts another.
     """
     task = task or MADE_FOR.get(method, "rules")
-    of_task = {"method": next((m for m, t in MADE_FOR.items() if t == task), "fedrule"), **UNASKED.get(task, {})}
-    given: dict[str, Scalar] = {"task": task, **({"method": method} if method else of_task)}
+    given: dict[str, Scalar] = {
+        "task": task,
+        **({"method": method} if method else _unasked(task, private=own.get("privacy__epsilon"))),
+    }
     given |= {key.replace("__", "."): value for key, value in own.items() if value is not None}
     given |= {"privacy.unit": "client"} if "privacy.epsilon" in given or method in SPENDING else {}
     given |= {} if rounds is None else {"rounds": rounds}
@@ -89,6 +103,13 @@ def resolve(
     config = config.model_copy(update={"run_id": run_id or fresh_run_id(config.method, config.task)})
     RunDirectory(runs_folder(), config.run_id).require_new()
     return config
+
+
+def _unasked(task: str, private: object) -> dict[str, Scalar]:
+    """What serves the task; counts, whose noise hides less, do not go beside noise on all that a client sends."""
+    made = next((method for method, made_for in MADE_FOR.items() if made_for == task), "fedrule")
+    options = {"method": made, **UNASKED.get(task, {})}
+    return {key: value for key, value in options.items() if private is None or ".count-" not in key}
 
 
 def _resumed(run_id: str, given: dict[str, Scalar], sets: list[str] | None) -> RunConfig:

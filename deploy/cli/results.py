@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 import typer
 from rich.table import Table
 
+from client.data.markets.market import Dataset as Markets
 from client.data.ratings.raters import Dataset as Ratings
 from client.data.rules.homes import Dataset as Homes
 from client.data.sessions.visitors import Dataset as Visits
@@ -25,11 +26,20 @@ from deploy.cli import options as o
 from server.artifacts import RunDirectory
 
 if TYPE_CHECKING:
+    from client.companions import Companion
     from client.next_items import NextItem
     from client.recommend import Recommendation
     from client.unrated import Suggestion
 
 P = TypeVar("P")
+
+SHOWN = {
+    "rule": ("rule", "rule to add", "probability"),
+    "item": ("item", "next item", "probability"),
+    "product": ("product", "not rated yet", "rating"),
+    "companion": ("label", "goes with it", "score"),
+}
+"""Of each kind of recommendation: what is shown of it, under which heading, and its number."""
 
 
 def recommend(
@@ -37,14 +47,18 @@ def recommend(
     data: o.Data = "demo",
     test: o.Test = "",
     session: Annotated[str, typer.Option(help="Clicks so far, item names separated by commas.")] = "",
+    market: Annotated[str, typer.Option(help="Task markets: which one; default: the first in the data.")] = "",
+    item: Annotated[str, typer.Option(help="Task markets: what they are to go with, by id or title.")] = "",
     top: Annotated[int, typer.Option(min=1, help="How many.")] = 10,
     run: Annotated[str, typer.Option(help="The finished run; default: the newest completed one.")] = "",
     json: Annotated[bool, typer.Option("--json", help="Print a JSON list on stdout.")] = False,
 ) -> None:
-    """What a finished run's model recommends: rules to add to a home, a session's next items, or products not rated yet.
+    """What a finished run's model recommends, best first.
 
-    Best first. Nothing leaves this machine.
+    Rules to add to a home, a session's next items, products not rated yet, or items that go with an item.
+    Nothing leaves this machine.
     """
+    from client.companions import companions, item_named, labelled
     from client.data.parts import read_all
     from client.data.sources import with_test  # torch takes seconds; --help need not wait for it
     from client.next_items import next_items
@@ -58,7 +72,9 @@ def recommend(
     match read_all(config.task, with_test(config.task, data, test), known=names), names:
         case Homes() as homes, Catalogue():
             home = _person(user, {home.user: home for home in homes.homes}, data)
-            found: Sequence[Recommendation | NextItem | Suggestion] = rules_to_add(config, names, model, home, top)
+            found: Sequence[Recommendation | NextItem | Suggestion | Companion] = rules_to_add(
+                config, names, model, home, top
+            )
             title, what = home.user, "rule"
         case Visits() as visits, Items():
             visitor = _person(user, {v.name: v for v in visits.visitors}, data)
@@ -69,10 +85,11 @@ def recommend(
             rater = _person(user, {r.name: r for r in ratings.raters}, data)
             found = suggestions(config, names, model, rater, top)
             title, what = f"{rater.name}, whose own mean is {found[0].own_mean:.2f}" if found else rater.name, "product"
-        case _, Goods():
-            raise ConfigError(
-                f"run '{folder.path.name}' ranks items that go with an item; recommend does not serve it yet"
-            )
+        case Markets() as markets, Goods():
+            shop = _named(market, {m.name: m for m in markets.markets}, data, "market")
+            asked = item_named(_given(item), names)
+            found = companions(config, names, model, shop, asked, top)
+            title, what = f"{labelled(names, asked)} in {shop.name}", "companion"
         case _, Measures():
             raise ConfigError(f"run '{folder.path.name}' forecasts readings; ask it with fedloom forecast")
         case _:
@@ -80,20 +97,30 @@ def recommend(
     if json:
         print(jsonlib.dumps([vars(r) for r in found], ensure_ascii=False))
         return
-    heading = {"rule": "rule to add", "item": "next item", "product": "not rated yet"}[what]
-    number = "rating" if what == "product" else "probability"
+    column, heading, number = SHOWN[what]
     table = Table("", heading, number, title=f"{title}, by run {folder.path.name}")
     for place, r in enumerate(found, start=1):
-        table.add_row(str(place), getattr(r, what), f"{getattr(r, number):.2f}")
+        table.add_row(str(place), getattr(r, column), f"{getattr(r, number):.2f}")
     o.out.print(table)
 
 
 def _person(user: str, people: dict[str, P], data: str) -> P:
-    if user and user not in people:
-        closest = get_close_matches(user, people, n=1)
+    return _named(user, people, data, "user")
+
+
+def _named(name: str, known: dict[str, P], data: str, what: str) -> P:
+    """The one of that name, or the first."""
+    if name and name not in known:
+        closest = get_close_matches(name, known, n=1)
         hint = f"; did you mean '{closest[0]}'?" if closest else ""
-        raise DataError(f"no user '{user}' among its {len(people)} users{hint}", data)
-    return people[user or next(iter(people))]
+        raise DataError(f"no {what} '{name}' among its {len(known)} {what}s{hint}", data)
+    return known[name or next(iter(known))]
+
+
+def _given(item: str) -> str:
+    if not item:
+        raise ConfigError("say with --item which item others are to go with, by its id or title")
+    return item
 
 
 def _session(session: str, visitor: Visitor, items: Items) -> tuple[tuple[Clicks, ...], Clicks]:

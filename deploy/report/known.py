@@ -79,6 +79,15 @@ KNOWN = (
         False,
     ),
     Measure(
+        "ridge_mse",
+        "ridge mse",
+        "Mean squared error of its own ridge line",
+        "lower",
+        4,
+        "The profile and the sensor's own ridge regression on it, which the federated model starts from.",
+        False,
+    ),
+    Measure(
         "last_week_mse",
         "last week mse",
         "Mean squared error of last week",

@@ -20,10 +20,11 @@ _ORIGINS = {
     "walk_": "random walk",
     "degree_": "popularity",
     "shared_": "popularity and other markets",
+    "seen_": "items that others know",
 }
 _CORRECTED = "teacher_mse"  # of the metrics of other origin, the one that stands in a line
 _FORECASTS = (
-    *("mse", "cluster_mse", "global_mse", _CORRECTED, "profile_mse", "last_week_mse"),
+    *("mse", "cluster_mse", "global_mse", _CORRECTED, "profile_mse", "ridge_mse", "last_week_mse"),
     *("rho_point", "rho_trace", "truth_rho_trace", "property_width"),
 )
 """Of a forecaster's many metrics, those that stand in short tables."""

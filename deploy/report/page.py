@@ -8,7 +8,7 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader
 
-from deploy.report import forecasts, planning, words
+from deploy.report import forecasts, markets, planning, words
 from deploy.report.again import command
 from deploy.report.figures import MEDIAN_RATE, client_spread, hit_rates, metric_curves, per_round, step_rates
 from deploy.report.history import History, absences, client_values, labels, read
@@ -191,5 +191,5 @@ def _again(history: History) -> dict[str, Any]:
 
 _SECTIONS = (
     *(_learning, planning.budget, forecasts.learning, _lists, forecasts.teaching, forecasts.clusters),
-    *(_clients, _step, _rounds),
+    *(markets.bars, _clients, _step, _rounds),
 )

@@ -17,6 +17,22 @@ def test_without_a_file_everything_but_counts_is_allowed() -> None:
     Policy(allow_counts=True).check(parse({"tasks.rules.count-offset": True}))
 
 
+def test_counts_with_noise_of_their_own_need_no_leave_to_go_in_clear() -> None:
+    noised = {
+        "task": "markets",
+        "method": "fedavg",
+        "tasks.markets.count-offset": True,
+        "tasks.markets.count-epsilon": 8.0,
+    }
+    Policy().check(parse(noised))
+    with pytest.raises(RefusedError, match="count-offset needs counts in clear"):
+        Policy().check(parse({**noised, "tasks.markets.count-epsilon": 0.0}))
+    with pytest.raises(RefusedError, match=r"privacy\.unit=record is not allowed"):
+        Policy(units=("client",)).check(parse(noised))
+    with pytest.raises(RefusedError, match=r"privacy\.delta=0.001 is above"):
+        Policy(max_epsilon=10).check(parse({**noised, "tasks.markets.count-delta": 1e-3}))
+
+
 def test_windows_are_handed_over_where_the_owner_says_so_only() -> None:
     shared = parse({"method": "fedstl", "task": "traffic", "algorithm.fedstl.cluster-data": "shared_sample"})
     with pytest.raises(RefusedError, match="hands training windows over in clear"):

@@ -33,7 +33,10 @@ def test_pooled_properties_reach_the_newcomer_and_nobody_else(tmp_path: Path) ->
     others = {name: p for name, p in told.items() if name != f"client-{NEWCOMER}"}
     expected = neighbourhoods({n: p["low"] for n, p in others.items()}, {n: p["high"] for n, p in others.items()})
 
-    asked = [*heard(grid, TrainRequest), *heard(grid, EvaluateRequest)]
+    asked: list[tuple[str, TrainRequest | EvaluateRequest]] = [
+        *heard(grid, TrainRequest),
+        *heard(grid, EvaluateRequest),
+    ]
     for name, request in asked:
         alone = name == f"client-{NEWCOMER}" and not (isinstance(request, TrainRequest) and request.phase == CLUSTER)
         assert (set(request.statics) == set(POOLED)) == alone

@@ -8,6 +8,7 @@ import torch
 from torch.func import functional_call
 
 from client.policy import Policy
+from client.tasks.traffic import TrafficLearner
 from common.arrays import Arrays, group, sha256
 from common.config import RunConfig, Scalar
 from common.errors import ConfigError, QuorumError, RefusedError, WireError
@@ -44,7 +45,11 @@ def loss(config: RunConfig, model: Arrays, windows: list[tuple[Sample, Arrays]])
     outside = (lows - forecast).clamp(min=0) + (forecast - highs).clamp(min=0)
     error, distance = (forecast - targets).square().mean(), outside.mean()
     gradients = torch.autograd.grad(error + config.tasks.traffic.property_weight * distance, list(params.values()))
-    return float(error.detach()), float(distance.detach()), {n: g.numpy() for n, g in zip(params, gradients, strict=True)}
+    return (
+        float(error.detach()),
+        float(distance.detach()),
+        {n: g.numpy() for n, g in zip(params, gradients, strict=True)},
+    )
 
 
 def handed(grid: Listening, config: RunConfig) -> dict[str, tuple[Sample, Arrays]]:
@@ -61,7 +66,9 @@ def test_clients_hand_over_windows_of_their_training_part_and_no_model_goes_down
     assert not any(request.phase == CLUSTER for _, request in heard(grid, TrainRequest))
     for name, (sample, _) in handed(grid, config).items():
         assert (sample.history.shape, sample.target.shape) == ((6, HISTORY, 1), (6, HORIZON, 1))
-        [one] = grid._sessions[int(name[-1]) + 1]._find(heard(grid, TrainRequest)[0][1].enrolment).learner.sensors
+        learner = grid._sessions[int(name[-1]) + 1]._find(heard(grid, TrainRequest)[0][1].enrolment).learner
+        assert isinstance(learner, TrafficLearner)
+        [one] = learner.sensors
         first = one.train[[0, len(one.train) - 1]]
         np.testing.assert_allclose(sample.target[[0, -1]], one.targets(first, HORIZON)[0], rtol=1e-5)
         np.testing.assert_allclose(sample.history[-1, -1], one.values[first[1] - 1], rtol=1e-5)

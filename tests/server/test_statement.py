@@ -52,3 +52,17 @@ def test_every_open_channel_is_named_and_metrics_only_where_they_left() -> None:
     assert shared[0] == "metrics: 3 clients' owners share theirs in clear"
     assert set(UNCOVERED) < set(shared)
     assert said({}, unit="client").uncovered == shared[1:]
+
+
+def test_counts_with_noise_of_their_own_are_told_apart_from_updates_without() -> None:
+    noised = {
+        "method": "fedavg",
+        "task": "markets",
+        "tasks.markets.count-offset": True,
+        "tasks.markets.count-epsilon": 8.0,
+    }
+    found = statement(parse(noised), {}, 0)
+    assert "(ε = 8, δ = 1e-05)-private for each of its users" in found.mechanism
+    assert (found.unit, found.epsilon, found.uncovered) == ("none", None, UNPROTECTED.uncovered)
+    assert statement(parse({**noised, "tasks.markets.count-offset": False}), {}, 0) == UNPROTECTED
+    assert statement(parse({**noised, "tasks.markets.count-epsilon": 0.0}), {}, 0) == UNPROTECTED

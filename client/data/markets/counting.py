@@ -3,15 +3,19 @@
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, triu
+from scipy.stats import norm
 
 from client.data.markets.graph import Graph
 from client.data.markets.market import Pairs
 from common.arrays import Arrays
 from common.errors import DataError
-from common.tasks.markets_counts import counts_of
+from common.tasks.markets_counts import DEGREES, KEYS, VALUES, counts_of
 
 MOST = 8
 """Items of one user that count, where that is bounded."""
+
+PASSING = 4.5
+"""Standard deviations of noise that a count must reach to be told: of 30 million pairs that nobody has, about 100 do."""
 
 
 def graph_counts(graph: Graph, items: int) -> Arrays:
@@ -43,6 +47,41 @@ def bounded_counts(ratings: Pairs, items: int, rng: np.random.Generator) -> Arra
     shares = 1 / np.sqrt(counts * (counts + 1) / 2)  # k items and k(k−1)/2 pairs
     pairs, values = _pairs(kept, shares, items)
     return counts_of(pairs, values, np.bincount(kept[:, 1], shares, items), items)
+
+
+def noised(counts: Arrays, items: int, noise: float, rng: np.random.Generator) -> Arrays:
+    """Counts with N(0, noise²) on every pair and every item of the catalogue; what is above `PASSING` · noise is kept.
+
+    All pairs are noised, also those that nobody has, since their absence would tell. Those are too many to draw one by one:
+    drawn are how many of them pass, which, and how high, which is the same in distribution.
+
+    Args:
+        counts: As `bounded_counts` makes them.
+        items: V.
+        noise: Standard deviation.
+        rng: Draws the noise.
+    """
+    least = PASSING * noise
+    values = counts[VALUES] + noise * rng.standard_normal(len(counts[VALUES]))
+    degrees = counts[DEGREES] + noise * rng.standard_normal(items)
+    strangers = _strangers(counts[KEYS], items, rng)
+    heights = noise * norm.isf(norm.sf(PASSING) * rng.random(len(strangers)))
+    keys = np.concatenate([counts[KEYS][values > least], strangers])
+    order = np.argsort(keys)
+    pairs = np.stack([keys // items, keys % items], axis=1)[order]
+    return counts_of(
+        pairs, np.concatenate([values[values > least], heights])[order], np.where(degrees > least, degrees, 0), items
+    )
+
+
+def _strangers(keys: NDArray[np.int64], items: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Keys of pairs that nobody has and that pass by noise alone."""
+    wanted = rng.binomial(items * (items - 1) // 2 - len(keys), norm.sf(PASSING))
+    found: NDArray[np.int64] = np.zeros(0, np.int64)
+    while len(found) < wanted:
+        a, b = np.sort(rng.integers(items, size=(2, wanted)), axis=0)
+        found = np.setdiff1d(np.union1d(found, (a * items + b)[a < b]), keys)
+    return rng.permutation(found)[:wanted]
 
 
 def _drawn(ratings: Pairs, rng: np.random.Generator) -> Pairs:

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from client.data.markets.counting import bounded_counts
 from client.data.markets.market import Dataset, Market, no_rows
 from client.data.markets.reader import read_markets
 from client.tasks.markets import MarketsLearner
@@ -11,10 +12,11 @@ from common.arrays import Arrays
 from common.config import RunConfig, Scalar, parse
 from common.models import parameters, tensors
 from common.models.market_scorer import FEATURES, KNOWN
-from common.tasks.markets_counts import DEGREES, KEYS, VALUES, add_pairs, check_pairs
+from common.tasks.markets_counts import DEGREES, KEYS, VALUES, add_pairs, check_pairs, no_counts
 from common.wire.messages import TrainRequest
 
 DEMO = read_markets("demo:3-6")
+NOTHING = no_counts(len(DEMO.goods.items))
 METRICS = {"mrr10", "mrr20", "ndcg10", "ndcg20", "recall20"}
 
 
@@ -89,10 +91,52 @@ def test_its_own_part_of_the_sums_tells_a_market_nothing() -> None:
     check_pairs(own, len(DEMO.goods.items))
     alone = MarketsLearner(configured(), DEMO.goods, DEMO.markets[:1])
     [market] = alone.markets
-    for name, x in zip(FEATURES, market.line(market.graph, alone.counts()).features(np.arange(5)), strict=True):
+    others = alone.others(add_pairs([alone.counts(), NOTHING]), alone.counts())
+    for name, x in zip(FEATURES, market.line(market.graph, others).features(np.arange(5)), strict=True):
         if "elsewhere" in name or name == "new_detour":
             assert not x.any()
     assert of.about("test", own)[0].keys() >= {"shared_mrr20", "shared_ndcg20"}
+    assert alone.others({}, alone.counts()) == {}
+
+
+def test_what_others_add_stays_when_the_own_part_is_taken_out() -> None:
+    one, rest = (MarketsLearner(configured(), DEMO.goods, part) for part in (DEMO.markets[:1], DEMO.markets[1:]))
+    left = one.others(add_pairs([one.counts(), rest.counts()]), one.counts())
+    for name, values in rest.counts().items():
+        np.testing.assert_allclose(left[name], values, rtol=1e-6)
+
+
+def test_new_items_are_asked_about_alike_and_only_where_other_markets_know_them() -> None:
+    one, rest = (MarketsLearner(configured(), DEMO.goods, part) for part in (DEMO.markets[:1], DEMO.markets[1:]))
+    [market] = one.markets
+    familiar = market.elsewhere(rest.counts()).degrees > 0
+    assert 0 < familiar.sum() < len(familiar)
+    queries, candidates = market._asked(market.graph.weights, familiar, None, np.random.default_rng(0))
+    able = np.flatnonzero(familiar & (np.diff(market.graph.weights.indptr) > 0))
+    counts = np.bincount(queries, minlength=len(familiar))
+    assert set(np.flatnonzero(counts)) <= set(able)
+    mean = len(queries) / len(able)
+    assert np.abs(counts[able] - mean).max() < 6 * np.sqrt(mean), "each as often, whatever its degree"
+    right = market.graph.weights[queries[:, None], candidates].toarray() > 0
+    assert right[:, 0].all()
+    assert not right[:, 1:].any()
+
+
+def test_items_that_other_markets_know_are_told_apart_where_items_are_cold() -> None:
+    one, rest = (
+        MarketsLearner(configured(protocol="cold", test_share=0.3), DEMO.goods, part)
+        for part in (DEMO.markets[:1], DEMO.markets[1:])
+    )
+    [market] = one.markets
+    statics = rest.counts()
+    metrics, weights = one.evaluate(parameters(one.module), statics, "test")
+    assert set(metrics) == METRICS | {f"seen_{key}" for key in METRICS}
+    asked = np.flatnonzero(np.diff(market.split.test.right.indptr))
+    seen = asked[np.isin(market.graph.items[asked], np.flatnonzero(statics[DEGREES]))]
+    assert (weights["mrr20"], weights["seen_mrr20"]) == (len(asked), len(seen))
+    lines, _ = one.about("test", statics)
+    assert {"degree_seen_mrr20", "shared_seen_ndcg20"} <= set(lines)
+    assert set(one.evaluate(parameters(one.module), {}, "test")[0]) == METRICS, "nothing is shared"
 
 
 def test_counts_hold_training_pairs_only() -> None:
@@ -110,6 +154,21 @@ def test_bounded_counts_are_the_same_again() -> None:
     one, again = (learner(bound_users=True).counts() for _ in range(2))
     assert all((one[name] == again[name]).all() for name in one)
     assert one[VALUES].min() < 1
+
+
+def test_with_little_noise_noised_counts_are_the_bounded_ones() -> None:
+    of, V = learner(count_epsilon=1.0), len(DEMO.goods.items)
+    noised = of.noised_counts(1e-4, np.random.default_rng(0))
+    check_pairs(noised, V)
+    exact = add_pairs([bounded_counts(m.split.validation.ratings, V, np.random.default_rng(1)) for m in of.markets])
+    assert abs(noised[VALUES].sum() / exact[VALUES].sum() - 1) < 0.02, "whose items count is drawn anew"
+
+
+def test_lists_of_pairs_add_nothing_under_noise() -> None:
+    listed = Dataset((Market("uk", no_rows(), np.array([[0, 1], [0, 2]])),), DEMO.goods)
+    of = learner(part=listed, count_epsilon=1.0)
+    assert not len(of.counts()[KEYS])
+    assert not of.noised_counts(1e-6, np.random.default_rng(0))[DEGREES].any()
 
 
 def test_triples_are_of_neighbours_and_of_others_in_the_same_market() -> None:

@@ -8,10 +8,12 @@ from scipy.stats import norm
 from sklearn.linear_model import Ridge
 
 from client.data.ratings.split import Rated
-from client.tasks.ratings_line import own_mean, predicted, report, standing, unit
+from client.tasks.ratings_line import expecting, own_mean, predicted, report, standing, unit
+from common.privacy.options import Mechanism, PrivacyOptions
+from common.privacy.zcdp import rho_of
 from common.tasks.ratings import RatingsOptions
 
-OPTIONS = RatingsOptions(prior=0.7, prior_weight=3, offset=0.1, slope=0.05, slope_weight=10)
+OPTIONS = RatingsOptions(prior=0.7, prior_weight=3, offset=0.1, offset_weight=0, slope=0.05, slope_weight=10)
 NOTHING = Rated(np.zeros(0, np.int64), np.zeros(0))
 ANN = Rated(np.array([4, 1, 2]), np.array([1.0, 0.2, 0.6]))
 
@@ -29,6 +31,13 @@ def test_a_report_by_hand() -> None:
     assert not report(NOTHING, 5, OPTIONS).any()
     exact = Rated(np.array([0]), np.array([0.7]))
     assert not report(exact, 2, RatingsOptions(offset=0)).any(), "nothing to say, not a division by zero"
+
+
+def test_few_ratings_have_a_small_offset() -> None:
+    """.1·3/(3 + 9) + r − .65."""
+    x = np.array([0, -0.425, -0.025, 0, 0.375])
+    few = OPTIONS.model_copy(update={"offset_weight": 9.0})
+    np.testing.assert_allclose(report(ANN, 5, few), x / np.linalg.norm(x))
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=20))
@@ -63,6 +72,35 @@ def test_a_prediction_is_the_own_mean_and_a_ridge_regression_of_the_own_ratings(
 def test_nobody_in_particular_is_predicted_by_the_public_slope() -> None:
     z = np.array([-1.0, 0.0, 2.0])
     np.testing.assert_allclose(predicted(z, NOTHING, np.array([2, 0]), OPTIONS), [0.7 + 0.1, 0.7 - 0.05])
+
+
+def test_less_is_expected_of_noisier_scores() -> None:
+    """At σ = σ₀ a slope of .05/√2, worth 2 · 10 ratings; Gaussian noise is the same however many rounds share ρ."""
+    gaussian = PrivacyOptions(unit="client", epsilon=10, clip=0.3)
+    sigma = 2 / np.sqrt(2 * rho_of(10, 1e-5))
+    options = OPTIONS.model_copy(update={"slope_noise": sigma})
+    for rounds in (1, 20):
+        expected = expecting(options, gaussian, rounds, 100)
+        assert expected.slope == pytest.approx(0.05 / np.sqrt(2))
+        assert expected.slope_weight == pytest.approx(20)
+    assert expecting(options, PrivacyOptions(), 1, 100) == options, "without noise as it is"
+
+
+@pytest.mark.parametrize("mechanism", ["gaussian", "laplace", "privunit"])
+def test_the_slope_grows_with_epsilon(mechanism: Mechanism) -> None:
+    budgets = [PrivacyOptions(unit="client", mechanism=mechanism, epsilon=epsilon) for epsilon in (0.1, 1, 10, 100)]
+    slopes = [expecting(OPTIONS, privacy, 1, 1000).slope for privacy in budgets]
+    assert slopes == sorted(slopes)
+    assert 0 < slopes[0] < 0.1 * slopes[-1] < slopes[-1] <= OPTIONS.slope
+
+
+def test_laplace_noise_goes_by_a_report_of_typical_length() -> None:
+    """Scale 2/ε, deviation √2 times that, over a norm of 1/√40; T rounds of ε/T leave √T times as much."""
+    laplace = PrivacyOptions(unit="client", mechanism="laplace", epsilon=10)
+    for rounds in (1, 9):
+        sigma = np.sqrt(2) * 0.2 * np.sqrt(40) * np.sqrt(rounds)
+        options = OPTIONS.model_copy(update={"slope_noise": sigma})
+        assert expecting(options, laplace, rounds, 100).slope_weight == pytest.approx(20)
 
 
 def test_predictions_stay_on_the_scale() -> None:

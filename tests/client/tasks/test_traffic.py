@@ -48,7 +48,8 @@ def forecast_of(of: TrafficLearner, model: Arrays, one: Sensor, first: int) -> n
     network = copy.deepcopy(of.module)
     network.load_state_dict(tensors(model))
     with torch.no_grad():
-        return network(departure)[0].double().numpy() + one.base[first : first + HORIZON]
+        line = one.line[first] if one.line.size else 0.0
+        return network(departure)[0].double().numpy() + one.base[first : first + HORIZON] + line
 
 
 def slow_loss(of: TrafficLearner, model: Arrays, one: Sensor, starts: list[int], ranges: Ranges) -> float:
@@ -147,6 +148,7 @@ def test_the_lines_and_the_truth_s_own_obedience_hold_whatever_the_model() -> No
         {
             **{f"truth_{name}": share for name, share in obeys.items()},
             "profile_mse": np.square(one.profile[places] - truth)[seen].mean(),
+            "ridge_mse": np.square(one.profile[places] + one.line[one.test] - truth)[seen].mean(),
             "last_week_mse": np.square(one.values[places - 168] - truth)[seen].mean(),
             "property_width": float(np.mean(one.ranges.high - one.ranges.low)),
         }
@@ -259,3 +261,13 @@ def test_under_noise_the_number_of_days_would_drown_the_bounds_and_is_left_out()
     noisy = road_config("fedstl", privacy__unit="client")
     assert learner(config=noisy).property().keys() == {"low", "high"}
     assert learner().property()["days"].tolist() == [TRAIN // 24]
+
+
+def test_the_default_starts_at_the_sensor_s_own_ridge_line() -> None:
+    of = learner()
+    measured, lines = of.evaluate(world(CONFIG), {}, "test")[0], of.about("test", {})[0]
+    assert measured["mse"] == pytest.approx(lines["ridge_mse"])
+    assert lines["ridge_mse"] != pytest.approx(lines["profile_mse"], rel=1e-3)
+    plain = learner(config=road_config("fedavg", tasks__traffic__ridge=0.0))
+    assert "ridge_mse" not in plain.about("test", {})[0]
+    assert plain.evaluate(world(CONFIG), {}, "test")[0]["mse"] == pytest.approx(lines["profile_mse"])

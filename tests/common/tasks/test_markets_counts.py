@@ -5,7 +5,17 @@ import pytest
 
 from common.arrays import Array, Arrays
 from common.errors import WireError
-from common.tasks.markets_counts import DEGREES, KEYS, VALUES, Elsewhere, add_pairs, check_pairs, counts_of
+from common.tasks.markets_counts import (
+    DEGREES,
+    KEYS,
+    VALUES,
+    Elsewhere,
+    add_pairs,
+    check_pairs,
+    counts_of,
+    includes,
+    no_counts,
+)
 
 ITEMS = 5
 
@@ -30,6 +40,16 @@ def test_what_was_added_can_be_taken_away() -> None:
     left = add_pairs([add_pairs([ONE, OTHER]), ONE], [1, -1])
     for name in OTHER:
         np.testing.assert_array_equal(left[name], OTHER[name])
+
+
+def test_a_sum_includes_its_parts_and_no_others() -> None:
+    total = add_pairs([ONE, OTHER])
+    assert includes(total, ONE)
+    assert includes(total, OTHER)
+    assert includes(total, no_counts(ITEMS))
+    assert not includes(OTHER, ONE)
+    assert not includes(total, counts({(0, 1): 4}))
+    assert not includes(total, counts({(3, 4): 1}))
 
 
 def test_elsewhere_knows_the_items_that_a_market_sells() -> None:

@@ -49,7 +49,7 @@ def test_what_is_no_catalogue_is_refused_as_one_of_products(text: str) -> None:
 
 @pytest.mark.parametrize(
     ("key", "value"),
-    [("prior", 1.5), ("prior-weight", 0), ("offset", -0.1), ("slope-weight", 0), ("width", 0), ("arrival", "late")],
+    [("prior", 1.5), ("prior-weight", 0), ("offset", -0.1), ("slope-noise", 0), ("width", 0), ("arrival", "late")],
 )
 def test_options_out_of_range_are_refused_by_name(key: str, value: float | str) -> None:
     with pytest.raises(ConfigError, match=f"tasks.ratings.{key}"):

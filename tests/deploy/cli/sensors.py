@@ -9,7 +9,7 @@ from client.privacy.simulated import in_memory
 from client.session import Session
 from client.state import DiskStore
 from client.tasks import build_learner
-from common.arrays import Array, Arrays
+from common.arrays import Arrays
 from common.config import RunConfig, parse, to_json
 from common.models import build_model, parameters
 from common.tasks.traffic import Measures
@@ -22,7 +22,9 @@ def configured(method: str, run: str) -> RunConfig:
     return parse({"method": method, "task": "traffic", "run-id": run, "model": "paper", "tasks.traffic.hidden": 3})
 
 
-def take_part(root: Path, table: Path, method: str, run: str, name: str = "node", **statics: Array) -> Arrays:
+def take_part(
+    root: Path, table: Path, method: str, run: str, name: str = "node", statics: Arrays | None = None
+) -> Arrays:
     """One round and the end of a run on a client with that table; the model the client then has for itself."""
     config = configured(method, run)
 
@@ -37,6 +39,6 @@ def take_part(root: Path, table: Path, method: str, run: str, name: str = "node"
     enrolment = session.enrol(EnrolRequest(run, to_json(config), HOURLY.to_json())).enrolment
     model = parameters(build_model(config, HOURLY))
     session.train(TrainRequest(1, enrolment, model))
-    session.evaluate(EvaluateRequest(1, enrolment, model, "test", statics, final=True))
+    session.evaluate(EvaluateRequest(1, enrolment, model, "test", statics or {}, final=True))
     head = {n: t.numpy() for n, t in store.load(run).groups.get("head.after", {}).items()}
     return {**model, **head}

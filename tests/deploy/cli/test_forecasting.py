@@ -8,7 +8,7 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
-from common.arrays import Array
+from common.arrays import Arrays
 from common.config import flatten
 from common.errors import ConfigError, DataError
 from common.models import build_model, parameters
@@ -28,11 +28,11 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def finished(method: str, run: str, task: str = "traffic", **statics: Array) -> None:
+def finished(method: str, run: str, task: str = "traffic", statics: Arrays | None = None) -> None:
     config = configured(method, run)
     folder = RunDirectory(Path("runs"), run)
     folder.create(flatten(config) | {"task": task}, json.loads(HOURLY.to_json()))
-    folder.save_model({**parameters(build_model(config, HOURLY)), **statics}, {"method": method})
+    folder.save_model({**parameters(build_model(config, HOURLY)), **(statics or {})}, {"method": method})
     folder.write_result(type(RESULT)(**{**vars(RESULT), "task": task, "run": run}))
 
 
@@ -107,7 +107,7 @@ def short(table: Path) -> Path:
 
 def test_a_newcomer_takes_what_the_members_of_a_run_obey_and_says_so(table: Path) -> None:
     told = {name: np.full((1, 168, 1), end, np.float32) for name, end in zip(POOLED, (-9, 9), strict=True)}
-    finished("fedstl", "r1", **told)
+    finished("fedstl", "r1", statics=told)
     new = short(table)
     done = command("properties", "--data", str(new), "--json")
     assert "with what members of run r1 obey" in done.stderr

@@ -67,7 +67,7 @@ def test_a_client_s_name_finds_its_runs_whatever_the_data(tmp_path: Path, table:
 
 def test_what_a_newcomer_was_told_is_kept_apart_from_the_model(tmp_path: Path, table: Path) -> None:
     told = {name: np.full((2, 168, 1), end, np.float32) for name, end in zip(POOLED, (-1, 1), strict=True)}
-    take_part(tmp_path / "state", table, "fedavg", "r1", **told)
+    take_part(tmp_path / "state", table, "fedavg", "r1", statics=told)
     kept = newest_kept("traffic", str(table), "", [tmp_path / "state"])
     assert kept is not None
     assert kept.pooled.keys() == set(POOLED)

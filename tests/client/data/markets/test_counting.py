@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import kstest, norm
 
-from client.data.markets.counting import MOST, bounded_counts, graph_counts
+from client.data.markets.counting import MOST, PASSING, bounded_counts, graph_counts, noised
 from client.data.markets.graph import graph_of
 from client.data.markets.market import Market, as_ratings, no_rows
 from common.errors import DataError
@@ -50,3 +51,36 @@ def test_bounded_counts_add_up_over_users() -> None:
 def test_lists_name_nobody_to_bound() -> None:
     with pytest.raises(DataError, match="bound-users=false"):
         bounded_counts(no_rows(), ITEMS, np.random.default_rng(0))
+
+
+def test_noised_counts_are_those_that_dense_noise_lets_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a lower bar, so that there is something to count: every pair is there as often and as high as its own noise says."""
+    bar, noise, draws, size = 1.0, 0.5, 4000, 6
+    monkeypatch.setattr("client.data.markets.counting.PASSING", bar)
+    counts = bounded_counts(ratings([{0, 1}, {0, 1}, {0, 1}, {2, 3}]), size, np.random.default_rng(0))
+    exact = dict(zip(counts[KEYS].tolist(), counts[VALUES].tolist(), strict=True))
+    rng = np.random.default_rng(1)
+    told: dict[int, list[float]] = {}
+    for _ in range(draws):
+        one = noised(counts, size, noise, rng)
+        check_pairs(one, size)
+        for key, value in zip(one[KEYS].tolist(), one[VALUES].tolist(), strict=True):
+            told.setdefault(key, []).append(value)
+    for key in (a * size + b for a in range(size) for b in range(a + 1, size)):
+        expected = norm.sf(bar * noise, exact.get(key, 0.0), noise)
+        assert len(told[key]) / draws == pytest.approx(expected, abs=5 * np.sqrt(expected * (1 - expected) / draws))
+    strangers = [v for key, values in told.items() if key not in exact for v in values]
+    passed = norm.sf(bar)
+    assert kstest(strangers, lambda v: 1 - norm.sf(v / noise) / passed).pvalue > 1e-3
+    assert (
+        kstest(told[1], lambda v: 1 - norm.sf(v, exact[1], noise) / norm.sf(bar * noise, exact[1], noise)).pvalue > 1e-3
+    )
+
+
+def test_with_next_to_no_noise_counts_stay_and_nothing_joins_them() -> None:
+    counts = bounded_counts(ratings([{1, 2, 5}, {1, 2}]), ITEMS, np.random.default_rng(0))
+    found = noised(counts, ITEMS, 1e-9, np.random.default_rng(1))
+    assert found[KEYS].tolist() == counts[KEYS].tolist()
+    for name in (VALUES, DEGREES):
+        np.testing.assert_allclose(found[name], counts[name], rtol=1e-5)
+    assert norm.sf(PASSING) * 8304**2 / 2 == pytest.approx(117, abs=1), "pairs that pass by noise alone, of XMarket's"

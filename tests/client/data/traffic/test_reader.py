@@ -83,7 +83,8 @@ def test_the_step_asked_for(text: Writer) -> None:
     """Volumes add up, speeds are averaged, by hand."""
     rows = [f"2024-05-31 {13 + k // 4}:{15 * (k % 4):02d},{k},{10 * k}" for k in range(8)]
     path = text("timestamp,volume,mean speed", *rows)
-    hourly, halves = (read_series(path, Measures(variables=("volume", "mean speed"), step_seconds=step)) for step in (3600, 1800))
+    both = ("volume", "mean speed")
+    hourly, halves = (read_series(path, Measures(variables=both, step_seconds=step)) for step in (3600, 1800))
     assert hourly.series[0].values.tolist() == [[0 + 1 + 2 + 3, 15], [4 + 5 + 6 + 7, 55]]
     assert halves.series[0].values.tolist() == [[1, 5], [5, 25], [9, 45], [13, 65]]
     assert hourly.notes == (

@@ -1,0 +1,44 @@
+"""`join --adapt`: a newcomer to a federation that is over."""
+
+from rich.table import Table
+
+from client.settings import ClientSettings
+from common.config import RunConfig, parse
+from common.errors import ConfigError
+from common.tasks.vocabularies import vocabulary_of
+from deploy.cli import options as o
+from deploy.cli.results import folder_of
+from deploy.report.measures import in_order, text
+from server.artifacts import RunDirectory
+
+FEDERATED = ("privacy.", "federation.")
+"""Options that speak of what leaves clients; here nothing does."""
+
+
+def adapt_to(run: str, settings: ClientSettings) -> None:
+    """Adapt the finished run's model to the client's data, keep it in its state, and show what it is worth on them.
+
+    Raises:
+        ConfigError: There is no such run, or it is of another task than the data.
+    """
+    from client.adapting import adapt
+    from client.app import open_session
+
+    path = folder_of(run)
+    folder = RunDirectory(path.parent, path.name)
+    config = _config(folder)
+    model, _ = folder.load_model()
+    found = adapt(open_session(settings), config, vocabulary_of(config.task, folder.catalogue()), model)
+    if not found:
+        raise ConfigError(f"run '{path.name}' is adapted, but nothing in these data is held out to measure it on")
+    table = Table("metric", "here", title=f"{settings.name or 'this client'}, by run {path.name}, adapted")
+    for measure in in_order(found):
+        table.add_row(measure.label, text(measure, found[measure.key]))
+    o.out.print(table)
+    o.console.print(f"kept in {settings.state_dir}; nothing was sent", soft_wrap=True)
+
+
+def _config(folder: RunDirectory) -> RunConfig:
+    kept = {key: value for key, value in o.flat(folder.config()).items() if not key.startswith(FEDERATED)}
+    kept |= {key: False for key in kept if key.endswith(".count-offset")}  # it takes sums, and adds none
+    return parse({**kept, "run-id": folder.path.name, "resume": False})

@@ -1,0 +1,56 @@
+"""The harness of the authors' scheme computes what the product's model and autograd compute one client at a time."""
+
+import numpy as np
+import pytest
+import torch
+
+from benchmarks.ratings.authors import CLIP, SHARED, Authors, clipped, noise_of, padded, predictions, stepped
+from client.data.ratings.raters import Rater
+from client.data.ratings.split import Rated, SplitRater
+from common.models.ratings import StarAttention
+from common.tasks.ratings import RatingsOptions
+
+
+def _people(items: int) -> list[SplitRater]:
+    rng = np.random.default_rng(0)
+    nothing = Rated(np.zeros(0, np.int64), np.zeros(0))
+    people = []
+    for count in (5, 0, 9):
+        rated = Rated(rng.permutation(items)[:count], rng.uniform(size=count))
+        people.append(SplitRater(Rater("", np.zeros(0, np.int64), np.zeros(0)), rated, nothing, rated))
+    return people
+
+
+def test_predictions_are_the_products_models() -> None:
+    torch.manual_seed(0)
+    model = StarAttention(20, RatingsOptions())
+    index, _, order = padded([split.train for split in _people(20)])
+    mask, asked = (order < torch.inf).float(), torch.randint(20, (3, 6))
+    params = dict(model.named_parameters())
+    copies = {name: params[name].expand(3, *params[name].shape) for name in (*SHARED, "user")}
+    ours = predictions({**copies, "items": model.items[index]}, mask, model.items[asked])
+    torch.testing.assert_close(ours, model(index, mask, asked))
+
+
+def test_noise_for_a_row() -> None:
+    """RDP of order 2 of N(0, σ²) at sensitivity 2C is 2(2C)²/(2σ²)."""
+    sigma = noise_of(0.1)
+    assert 2 * (2 * CLIP) ** 2 / (2 * sigma**2) == pytest.approx(0.1)
+
+
+def test_rows_are_cut_apart() -> None:
+    rows = clipped(torch.tensor([[0.3, 0.4], [0.03, 0.04], [0.0, 0.0]]))
+    torch.testing.assert_close(rows, torch.tensor([[0.06, 0.08], [0.03, 0.04], [0.0, 0.0]]))
+
+
+def test_adam_made_anew_steps_by_the_sign() -> None:
+    torch.testing.assert_close(
+        stepped(torch.zeros(3), torch.tensor([2.0, -1e-3, 0.0])), torch.tensor([-0.05, 0.05, 0.0]), atol=1e-5, rtol=0
+    )
+
+
+def test_a_run_is_measured_and_can_be_made_again() -> None:
+    first = Authors(_people(20), 20, 12).run(np.random.default_rng(1))
+    assert list(first) == ["10", "12"]
+    assert first == Authors(_people(20), 20, 12).run(np.random.default_rng(1))
+    assert 0 < first["12"]["rmse"] < 1

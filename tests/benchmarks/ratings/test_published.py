@@ -1,0 +1,23 @@
+import numpy as np
+import pytest
+
+from benchmarks.ratings.published import TABLE_II, claimed_epsilon, rows_of, true_epsilon
+
+
+def test_the_true_cost_of_the_papers_accounting() -> None:
+    """explore-ratings.md §2: about 590 for a user of 85 rows, 3,300 for one of 590; algorithms.md §4.8: 20.2 for one."""
+    assert true_epsilon(85) == pytest.approx(590, abs=3)
+    assert true_epsilon(590) == pytest.approx(3340, abs=5)
+    assert claimed_epsilon() == pytest.approx(20.2, abs=0.05)
+
+
+def test_rows_of_clients_that_have_any() -> None:
+    assert rows_of(np.array([0, 3, 5, 0])) == (4.0, 5.0)
+
+
+def test_every_entry_of_the_paper_with_noise_is_worse_than_always_one_half() -> None:
+    """What explore-ratings.md §1 says of Table II: .3054 and .3391."""
+    worst = {"ml": 0.3054, "ft": 0.3391}
+    noised = [(key, entry.gaussian[0]) for key, entries in TABLE_II.items() for entry in entries[1:]]
+    assert len(noised) == 8
+    assert all(rmse > worst[key] for key, rmse in noised)

@@ -1,0 +1,99 @@
+"""Counts that leave a market with noise of their own: paid once, the same bytes again, and gone from what is learnt of."""
+
+import numpy as np
+import pytest
+
+from client.data.markets.reader import read_markets
+from client.policy import Policy
+from client.privacy.simulated import in_memory
+from client.session import Session
+from client.state import MemoryStore
+from client.tasks.markets import MarketsLearner
+from common.config import RunConfig, Scalar, parse, to_json
+from common.errors import RefusedError
+from common.models import build_model, parameters
+from common.privacy.accounts import build_account
+from common.privacy.zcdp import rho_of, sigma_of
+from common.tasks.markets import Goods
+from common.tasks.markets_counts import KEYS, VALUES, no_counts
+from common.wire.messages import CountsRequest, EnrolRequest, EvaluateRequest
+
+DEMO = read_markets("demo:2-4")
+EPSILON = 8.0
+
+
+def configured(**options: Scalar) -> RunConfig:
+    asked = {"count-offset": True, "count-epsilon": EPSILON, "width": 4, **options}
+    flat = {f"tasks.markets.{key.replace('_', '-')}": value for key, value in asked.items()}
+    return parse({"method": "fedavg", "task": "markets", "run-id": "toy", **flat})
+
+
+class Asked:
+    """A client with two markets under a server that asks for counts."""
+
+    def __init__(self, config: RunConfig, policy: Policy | None = None) -> None:
+        draws = iter(range(100))
+        self.noises: list[float] = []
+        self.guard = in_memory(policy or Policy(), lambda: np.random.default_rng(next(draws)))
+        self.session = Session("ann", self._learner, MemoryStore(), self.guard)
+        self.config = config
+        invitation = EnrolRequest("toy", to_json(config), DEMO.goods.to_json())
+        self.request = CountsRequest(self.session.enrol(invitation).enrolment)
+
+    def _learner(self, config: RunConfig, goods: Goods) -> MarketsLearner:
+        learner = MarketsLearner(config, goods, DEMO.markets)
+        draw = learner.noised_counts
+
+        def noted(noise: float, rng: np.random.Generator) -> dict[str, np.ndarray]:
+            self.noises.append(noise)
+            return draw(noise, rng)
+
+        learner.noised_counts = noted  # type: ignore[method-assign]
+        return learner
+
+    @property
+    def spent(self) -> float:
+        return self.guard.ledger(self.config.count_privacy).spent()
+
+
+def test_noise_is_what_the_promise_asks_for_and_the_whole_promise_is_booked() -> None:
+    client = Asked(configured())
+    client.session.counts(client.request)
+    [noise] = client.noises
+    assert noise == pytest.approx(sigma_of(rho_of(EPSILON, 1e-5), 1.0), rel=0.02), "a whole order costs a little more"
+    assert noise >= sigma_of(rho_of(EPSILON, 1e-5), 1.0)
+    account = build_account(client.config.count_privacy)
+    assert client.spent == pytest.approx(account.total(EPSILON, 1e-5))
+    assert client.spent <= account.total(EPSILON, 1e-5)
+    assert [row.slot.kind for row in client.guard.ledger(client.config.count_privacy).rows()] == ["counts"]
+
+
+def test_asked_again_the_same_bytes_leave_and_nothing_is_paid() -> None:
+    client = Asked(configured())
+    first, spent = client.session.counts(client.request).counts, client.spent
+    again = client.session.counts(client.request).counts
+    assert all((first[name] == again[name]).all() for name in first)
+    assert (len(client.noises), client.spent) == (1, spent)
+
+
+def test_another_run_finds_the_budget_of_the_data_spent() -> None:
+    client = Asked(configured(), Policy(max_epsilon=EPSILON))
+    client.session.counts(client.request)
+    other = client.session.enrol(EnrolRequest("other", to_json(configured()), DEMO.goods.to_json()))
+    with pytest.raises(RefusedError, match="are left here"):
+        client.session.counts(CountsRequest(other.enrolment))
+
+
+def test_what_it_sent_is_no_news_to_itself() -> None:
+    """A sum of its own counts alone is nothing of other markets: metrics and lines are those of an empty sum."""
+    client = Asked(configured(count_epsilon=1e4, protocol="cold"))
+    counts, model = client.session.counts(client.request).counts, parameters(build_model(client.config, DEMO.goods))
+    assert len(counts[KEYS]) > 100
+    asked = [
+        client.session.evaluate(EvaluateRequest(1, client.request.enrolment, model, "test", statics))
+        for statics in (counts, no_counts(len(DEMO.goods.items)))
+    ]
+    assert asked[0].metrics == asked[1].metrics
+    doubled = {**counts, VALUES: 2 * counts[VALUES]}
+    told = client.session.evaluate(EvaluateRequest(1, client.request.enrolment, model, "test", doubled))
+    assert told.metrics["shared_mrr20"] != asked[0].metrics["shared_mrr20"]
