@@ -3,7 +3,8 @@
 from client.session import Session
 from client.trainers import build_trainer
 from common.arrays import Arrays
-from common.config import RunConfig, to_json
+from common.config import RunConfig
+from common.flat import to_json
 from common.models import build_model, parameters
 from common.models.heads import head_of, own_of
 from common.tasks.vocabularies import Names

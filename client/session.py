@@ -13,8 +13,9 @@ from client.privacy.guard import Guard
 from client.state import Store
 from client.tasks.learner import Summed, TaskLearner, training_loss
 from common.arrays import Arrays, check_like, group
-from common.config import RunConfig, from_json, hands_over_windows
+from common.config import RunConfig, hands_over_windows
 from common.errors import DataError, FedloomError, RefusedError, WireError
+from common.flat import from_json
 from common.models import parameters
 from common.tasks.vocabularies import Names, vocabulary_of
 from common.wire.messages import (

@@ -1,7 +1,6 @@
 """The run's configuration: Flower's flat `run_config` or a person's `--set a.b=c`, parsed once, frozen afterwards."""
 
 import difflib
-import json
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal, Self
 
@@ -163,36 +162,16 @@ def parse(flat: Mapping[str, Scalar]) -> RunConfig:
         ) from None
 
 
-def flatten(config: RunConfig) -> dict[str, Scalar]:
-    """The resolved configuration as dotted keys: every key but the sections of methods and tasks not chosen."""
-    sections: dict[str, set[str]] = {"algorithm": {config.method, config.chosen.name}, "tasks": {config.task}}
-    tree = config.model_dump(by_alias=True)
-    for section, chosen in sections.items():
-        tree[section] = {name: options for name, options in tree[section].items() if name in chosen}
-        for options in tree[section].values():
-            options.pop("name", None)
-    return dict(_leaves(tree, ""))
-
-
-def to_json(config: RunConfig) -> str:
-    """The resolved configuration as it travels to clients."""
-    return json.dumps(flatten(config), sort_keys=True)
-
-
-def from_json(text: str) -> RunConfig:
-    """Inverse of `to_json`."""
-    return parse(json.loads(text))
-
-
 def known_keys() -> tuple[str, ...]:
     """Every key a person may set."""
-    return tuple(key for key, _ in _leaves(RunConfig().model_dump(by_alias=True), "") if not key.endswith(".name"))
+    return tuple(key for key, _ in leaves(RunConfig().model_dump(by_alias=True), "") if not key.endswith(".name"))
 
 
-def _leaves(tree: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Scalar]]:
+def leaves(tree: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Scalar]]:
+    """The scalars of nested sections, by dotted keys."""
     for key, value in tree.items():
         if isinstance(value, Mapping):
-            yield from _leaves(value, f"{prefix}{key}.")
+            yield from leaves(value, f"{prefix}{key}.")
         else:
             yield f"{prefix}{key}", value
 

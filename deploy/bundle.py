@@ -13,7 +13,8 @@ import tomli_w
 import client
 import common
 import server
-from common.config import RunConfig, flatten
+from common.config import RunConfig
+from common.flat import flatten
 
 PACKAGES = (common, server, client)
 

@@ -3,7 +3,8 @@
 from flwr.app import Context
 from flwr.serverapp import Grid, ServerApp
 
-from common.config import RunConfig, flatten, parse
+from common.config import RunConfig, parse
+from common.flat import flatten
 from server.run import run
 from server.settings import ServerSettings
 from server.uploads import LONGEST_UPLOAD, quick_uploads

@@ -8,8 +8,9 @@ from typing import Any
 
 from flwr.serverapp import Grid
 
-from common.config import RunConfig, flatten, to_json
+from common.config import RunConfig
 from common.errors import BudgetSpentError, ConfigError, FedloomError
+from common.flat import flatten, to_json
 from common.models import build_model, parameters
 from common.tasks.vocabularies import Names, demo_vocabulary, vocabulary_of
 from common.wire.codec import to_record

@@ -13,7 +13,8 @@ One client a user or a group of sessions; SR-GNN with d = 48; one full-batch SGD
 norm at most 5), clients weighted by their examples, one seeded cohort a round. ηₛ and τ are chosen per method by HR@20 on
 validation cases of a seed that is not reported; every reported seed draws split, cohorts and weights anew. All metrics rank
 all items. `saturated`, `ramp` and `quadratic` are readings of FedGA's second moment, whose equation is not public: no row is
-"FedGA as published". MB count both ways, and the evaluations by all clients every tenth or twentieth round. The *lines* need no network;
+"FedGA as published". MB count both ways, and the evaluations by all clients every tenth or twentieth round. The *lines* need
+no network;
 some of them not even a federation. They stand here because a method has to be worth more than they are. Wall times are of a
 shared machine, on which some runs stood still for minutes: they compare nothing."""
 

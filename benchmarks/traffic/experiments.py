@@ -84,6 +84,7 @@ EXPERIMENTS = (
     Experiment(
         "default-plain", "default without the ridge", "fedstl", GENTLE, {"ridge": 0.0}, model="default", exchanges=2
     ),
+    Experiment("default-adam", "default, Adam .001", "fedstl", {"lr": 0.001}, model="default", exchanges=2),
     Experiment("default-fedavg", "default under FedAvg", "fedavg", GENTLE, model="default"),
     Experiment("default-linear", "default under FedAvg, Adam .001", "fedavg", {"lr": 0.001}, model="default"),
 )
@@ -91,7 +92,7 @@ EXPERIMENTS = (
 STREETS = ("local", "fedavg", "fedrep", "ifca", "fedstl", "fedstl-plain", "default")
 """Rows on SUMO."""
 
-ROLLING = ("local", "fedavg", "fedrep", "ifca", "fedstl", "default", "default-plain", "default-fedavg")
+ROLLING = ("local", "fedavg", "fedrep", "ifca", "fedstl", "default", "default-plain", "default-adam", "default-fedavg")
 """Rows at other origins, one seed each."""
 
 TABLE_2 = ("fedavg", "fedprox", "fedrep", "ditto", "ifca", "fedstl")

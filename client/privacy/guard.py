@@ -7,6 +7,7 @@ import numpy as np
 from safetensors.numpy import load, save
 
 from client.policy import Policy
+from client.privacy.leaving import at_clip, in_order, leaving, run_of, slot_of
 from client.privacy.ledger import Ledger
 from client.privacy.noise import Noise
 from client.privacy.rows import Slot
@@ -63,7 +64,7 @@ class Guard:
         """
         if config.privacy.unit == "none":
             return reply
-        budget = self._left(config.privacy, _run(reply.enrolment))
+        budget = self._left(config.privacy, run_of(reply.enrolment))
         if budget <= LEAST * build_account(config.privacy).total(config.privacy.epsilon, config.privacy.delta):
             raise RefusedError("its privacy budget is spent")
         return replace(reply, examples=1, budget=budget)
@@ -82,16 +83,16 @@ class Guard:
         Raises:
             RefusedError: It would cost more than the policy, the run's promise or the ledger allows.
         """
-        options = _at(config.privacy, request.clip)
+        options = at_clip(config.privacy, request.clip)
         if options.unit == "none":
             return work()
-        slot, ledger = _slot(request), self.ledger(config.privacy)
+        slot, ledger = slot_of(request), self.ledger(config.privacy)
         cost = self._agreed(config.privacy, slot, request.cost)
         if options.unit == "record":
             terms = ledger.terms(self._sampled(options, cost, steps))
-            content = ledger.release(slot, terms, lambda: save(_leaving(work())))
+            content = ledger.release(slot, terms, lambda: save(leaving(work())))
         else:
-            content = self._noised(options, ledger, slot, cost, _leaving(work()))
+            content = self._noised(options, ledger, slot, cost, leaving(work()))
         ledger.acknowledge(slot.run, slot.round)
         sent = load(content)
         return TrainReply(request.round, group("update", sent), group("gradient", sent), 0.0, 1, steps)
@@ -104,14 +105,14 @@ class Guard:
             raise RefusedError(
                 "noise on records covers no properties and no losses of clusters; use privacy.unit=client"
             )
-        slot = Slot(_run(request.enrolment), request.round, kind="assign")
+        slot = Slot(run_of(request.enrolment), request.round, kind="assign")
         cost = self._agreed(config.privacy, slot, request.cost)
         exact = work()
         losses = {key: np.array(value, np.float32) for key, value in exact.losses.items()}
-        leaving = {**prefixed("loss", losses), **prefixed("property", exact.property)}
-        sent = load(self._noised(config.privacy, self.ledger(config.privacy), slot, cost, leaving))
+        outgoing = {**prefixed("loss", losses), **prefixed("property", exact.property)}
+        sent = load(self._noised(config.privacy, self.ledger(config.privacy), slot, cost, outgoing))
         told = {key: float(value) for key, value in group("loss", sent).items()}
-        return AssignReply(request.round, told, _in_order(group("property", sent)))
+        return AssignReply(request.round, told, in_order(group("property", sent)))
 
     def counted(self, config: RunConfig, run: str, draw: Callable[[float, np.random.Generator], Arrays]) -> Arrays:
         """Counts with Gaussian noise, for all that the run promises for them, paid before the noise is drawn.
@@ -143,10 +144,10 @@ class Guard:
         Raises:
             RefusedError: As `trained`.
         """
-        options = _at(config.privacy, request.clip)
+        options = at_clip(config.privacy, request.clip)
         if options.unit == "none":
             return None
-        cost = self._agreed(config.privacy, _slot(request), request.cost)
+        cost = self._agreed(config.privacy, slot_of(request), request.cost)
         if options.unit == "client":
             return None
         return Noise(options.clip, self._sampled(options, cost, steps).multiplier, options.sample, self._generator)
@@ -190,30 +191,3 @@ class Guard:
             raise RefusedError(f"this client's ledger counts in {ledger.account.name}, the run in {account.name}")
         promised = account.total(options.epsilon, options.delta) - ledger.spent_in(run)
         return max(0.0, min(promised, ledger.remaining()))
-
-
-def _slot(request: TrainRequest) -> Slot:
-    return Slot(_run(request.enrolment), request.round, request.phase)
-
-
-def _run(enrolment: str) -> str:
-    return enrolment.partition(":")[0]
-
-
-def _at(options: PrivacyOptions, factor: float) -> PrivacyOptions:
-    """The options with the clip that a round asks for."""
-    if not 0 < factor <= 1:
-        raise RefusedError(f"the server asks for a clip of {factor} times the run's; it may only be lowered")
-    return options.model_copy(update={"clip": options.clip * factor})
-
-
-def _leaving(reply: TrainReply) -> Arrays:
-    return {**prefixed("update", reply.update), **prefixed("gradient", reply.gradient)}
-
-
-def _in_order(bounds: Arrays) -> Arrays:
-    """Noise may turn bounds round."""
-    if not bounds:
-        return {}
-    low, high = bounds["low"], bounds["high"]
-    return {**bounds, "low": np.minimum(low, high), "high": np.maximum(low, high)}

@@ -12,7 +12,8 @@ from client.data.sources import fingerprint, located
 from client.session import ENROLMENT, MODEL
 from client.state import DiskStore
 from common.arrays import Arrays
-from common.config import RunConfig, Task, from_json
+from common.config import RunConfig, Task
+from common.flat import from_json
 from common.tasks.traffic_ranges import POOLED
 from common.tasks.vocabularies import Names, vocabulary_of
 

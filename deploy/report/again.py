@@ -4,8 +4,9 @@ import json
 import shlex
 from typing import Any
 
-from common.config import flatten, parse
+from common.config import parse
 from common.errors import ConfigError
+from common.flat import flatten
 from deploy.report.history import History
 
 _OPTIONS = ("method", "task", "rounds", "seed")

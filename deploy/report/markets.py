@@ -5,14 +5,14 @@ from collections.abc import Sequence
 import numpy as np
 from matplotlib.axes import Axes
 
-from deploy.report.drawing import COLOURS, FAINT, INK, svg
+from deploy.report.drawing import COLOURS, SERIES, svg
 from deploy.report.history import History, labels
 from deploy.report.measures import measure
 from deploy.report.sections import Section, figure_of, section
 
 LINES = {"walk_": "random walk", "shared_": "popularity and other markets", "degree_": "popularity"}
-SHADES = (INK, COLOURS[-1], FAINT)
-"""Of the lines, in that order."""
+FADED = 0.45
+"""Opacity of the lines' bars."""
 
 SHOWN = ("mrr20", "ndcg20", "seen_mrr20", "seen_ndcg20")
 """Metrics that have bars, where they were measured."""
@@ -54,14 +54,15 @@ def _of(history: History, key: str) -> dict[str, float]:
 
 def _drawn(values: Values, runs: int, title: str) -> str:
     markets = sorted({name for told in values.values() for name in told})[:MOST]
-    colours = [*(COLOURS[k % len(COLOURS)] for k in range(runs)), *SHADES]
-    told = [(name, values[name], colour) for name, colour in zip(values, colours, strict=True) if values[name]]
+    coloured = [(name, COLOURS[k % SERIES], 1.0 if k < runs else FADED) for k, name in enumerate(values)]
+    told = [(name, values[name], colour, alpha) for name, colour, alpha in coloured if values[name]]
 
     def draw(axes: Axes) -> None:
         width = 0.8 / len(told)
-        for k, (name, heights, colour) in enumerate(told):
+        for k, (name, known, colour, alpha) in enumerate(told):
             places = np.arange(len(markets)) + (k - (len(told) - 1) / 2) * width
-            axes.bar(places, [heights.get(market, 0.0) for market in markets], 0.9 * width, color=colour, label=name)
+            heights = [known.get(market, 0.0) for market in markets]
+            axes.bar(places, heights, 0.9 * width, color=colour, alpha=alpha, label=name)
         axes.set_xticks(range(len(markets)), markets, rotation=45 if len(markets) > 8 else 0)
         axes.legend(loc="upper center", bbox_to_anchor=(0.5, 1.2), ncols=2)
         axes.set_ylim(bottom=0)

@@ -9,8 +9,9 @@ from flwr.app import Context, Message, RecordDict
 
 from client.app import FAILED, handle, open_session, public_reason
 from client.state import DiskStore
-from common.config import parse, to_json
+from common.config import parse
 from common.errors import ConfigError, DataError, RefusedError, StateError, VocabularyError, WireError
+from common.flat import to_json
 from common.tasks.rules_demo import demo_catalogue
 from common.wire.codec import decode, encode
 from common.wire.messages import COUNTS, ENROL, CountsRequest, EnrolReply, EnrolRequest

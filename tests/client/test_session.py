@@ -13,8 +13,9 @@ from client.session import MODEL, Session
 from client.state import DiskStore, MemoryStore, Store
 from client.tasks.rules import RulesLearner
 from common.arrays import sha256
-from common.config import RunConfig, to_json
+from common.config import RunConfig
 from common.errors import DataError, FedloomError, RefusedError, WireError
+from common.flat import to_json
 from common.models import build_model, parameters
 from common.tasks.rules import Catalogue
 from common.wire.messages import CountsRequest, EnrolRequest, EvaluateRequest, TrainReply, TrainRequest

@@ -4,12 +4,13 @@ import pytest
 
 from common.algorithms import METHODS, AlgorithmOptions
 from common.assignments import overrides
-from common.config import Federation, RunConfig, Scalar, flatten, from_json, known_keys, parse, to_json
+from common.config import Federation, RunConfig, Scalar, known_keys, parse
 from common.errors import ConfigError
+from common.flat import flatten, from_json, to_json
 
 PLANNERS = ("bgtplanner", "uniform", "adpml", "adap", "fedsgd")
 TASK_OF = {"fedstl": "traffic", "pfgnn": "markets"}
-NOISE: dict[str, dict[str, Scalar]] = dict.fromkeys(PLANNERS[:4], {"privacy.unit": "client"})
+NOISE: dict[str, dict[str, Scalar]] = {planner: {"privacy.unit": "client"} for planner in PLANNERS[:4]}
 BARE: dict[str, dict[str, Scalar]] = {
     method: {"method": method, "task": TASK_OF.get(method, "rules")} | NOISE.get(method, {}) for method in METHODS
 }

@@ -4,7 +4,8 @@ from typing import Any
 
 from flwr.common.config import flatten_dict
 
-from common.config import RunConfig, flatten
+from common.config import RunConfig
+from common.flat import flatten
 
 DELIBERATELY_ABSENT = {"run-id", "resume"}  # of one run only: `flwr run` makes a new run each time
 

@@ -15,8 +15,9 @@ from client.session import Session
 from client.state import MemoryStore
 from client.tasks.rules import RulesLearner
 from common.arrays import norm, sub
-from common.config import RunConfig, Scalar, parse, to_json
+from common.config import RunConfig, Scalar, parse
 from common.errors import RefusedError
+from common.flat import to_json
 from common.models import build_model, parameters
 from common.privacy.accounts import build_account
 from common.privacy.zcdp import rho_of

@@ -7,11 +7,11 @@ from torch.func import grad, vmap
 
 from client.data.traffic.series import Series
 from client.tasks.traffic import TrafficLearner
-from common.tasks.traffic_logic import violation
 from common.logic.teacher import closest
 from common.logic.templates import intra_task
 from common.tasks.traffic import Measures
 from common.tasks.traffic_differences import Differences
+from common.tasks.traffic_logic import violation
 from common.wire.messages import TrainRequest
 from tests.sensors import HORIZON, road_config, sensor
 

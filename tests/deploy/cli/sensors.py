@@ -10,7 +10,8 @@ from client.session import Session
 from client.state import DiskStore
 from client.tasks import build_learner
 from common.arrays import Arrays
-from common.config import RunConfig, parse, to_json
+from common.config import RunConfig, parse
+from common.flat import to_json
 from common.models import build_model, parameters
 from common.tasks.traffic import Measures
 from common.wire.messages import EnrolRequest, EvaluateRequest, TrainRequest

@@ -9,8 +9,8 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from common.arrays import Arrays
-from common.config import flatten
 from common.errors import ConfigError, DataError
+from common.flat import flatten
 from common.models import build_model, parameters
 from common.tasks.traffic_ranges import POOLED
 from deploy.cli import app

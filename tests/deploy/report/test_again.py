@@ -1,6 +1,7 @@
 """The command that makes a run again."""
 
-from common.config import flatten, parse
+from common.config import parse
+from common.flat import flatten
 from deploy.report.again import command
 from deploy.report.history import History
 

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from common.config import Scalar, flatten, parse
+from common.config import Scalar, parse
+from common.flat import flatten
 from common.privacy.zcdp import rho_of
 from deploy.report import render
 from deploy.report.history import History, read

@@ -1,0 +1,80 @@
+"""A market that comes after training: what it makes its own, what it leaves as it was, and that it adds to no sum."""
+
+import numpy as np
+import pytest
+from safetensors.numpy import load
+
+from client.adapting import adapt
+from client.data.markets.reader import read_markets
+from client.policy import Policy
+from client.privacy.simulated import in_memory
+from client.session import COUNTS, MODEL, Session
+from client.state import MemoryStore
+from client.tasks.markets import MarketsLearner
+from common.arrays import Arrays
+from common.config import RunConfig, Scalar, parse
+from common.errors import RefusedError
+from common.models import build_model, parameters
+from common.tasks.markets import Goods
+from common.tasks.markets_counts import no_counts
+
+DEMO = read_markets("demo:4-5")
+GOODS = DEMO.goods
+
+
+def configured(method: str, model: str = "paper", **options: Scalar) -> RunConfig:
+    small = {"tasks.markets.width": 16, "tasks.markets.embedding": 8, "tasks.markets.batch": 64}
+    return parse(
+        {"method": method, "task": "markets", "model": model, "run-id": "done", "rounds": 3, **small, **options}
+    )
+
+
+class Newcomer:
+    """A market with its state, and the finished model of a run."""
+
+    def __init__(self, config: RunConfig, policy: Policy | None = None) -> None:
+        self.store, self.config = MemoryStore(), config
+        self.session = Session("late", self._learner, self.store, in_memory(policy or Policy()))
+        rng = np.random.default_rng(0)
+        start = parameters(build_model(config, GOODS))
+        self.model = {n: a + 0.1 * rng.standard_normal(a.shape).astype(a.dtype) for n, a in start.items()}
+
+    def _learner(self, config: RunConfig, goods: Goods) -> MarketsLearner:
+        return MarketsLearner(config, goods, DEMO.markets)
+
+    def kept(self) -> Arrays:
+        return load(self.store.read("done", MODEL) or b"")
+
+    def own(self) -> set[str]:
+        return {name.partition(".")[0] for name in self.store.load("done").groups}
+
+
+def test_under_pfgnn_its_own_model_is_trained_from_the_shared_one_which_stays() -> None:
+    late = Newcomer(configured("pfgnn"))
+    found = adapt(late.session, late.config, GOODS, late.model)
+    assert {"mrr20", "global_mrr20", "walk_mrr20"} <= set(found)
+    assert found["mrr20"] != found["global_mrr20"]
+    for name, kept in late.kept().items():
+        np.testing.assert_array_equal(kept, late.model[name])
+    assert {"head", "own"} <= late.own()
+    assert late.store.load("done").round == 3
+    again = Newcomer(configured("pfgnn"))
+    assert adapt(again.session, again.config, GOODS, again.model) == found, "the same market, the same model"
+
+
+def test_where_clients_keep_nothing_the_model_serves_as_it_is() -> None:
+    late = Newcomer(configured("fedavg", "default"))
+    statics = no_counts(len(GOODS.items))
+    found = adapt(late.session, late.config, GOODS, {**late.model, **statics})
+    [market] = DEMO.markets
+    expected, _ = MarketsLearner(late.config, GOODS, [market]).evaluate(late.model, statics, "test")
+    assert {key: found[key] for key in expected} == expected
+    assert not late.own()
+    assert not late.store.read("done", COUNTS)
+    assert set(late.kept()) == {*late.model, *statics}
+
+
+def test_the_owner_s_policy_holds_here_too() -> None:
+    late = Newcomer(configured("pfgnn"), Policy(methods=("fedavg",)))
+    with pytest.raises(RefusedError, match="method 'pfgnn' is not allowed"):
+        adapt(late.session, late.config, GOODS, late.model)
