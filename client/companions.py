@@ -21,6 +21,8 @@ from common.models import build_model, tensors
 from common.tasks.markets import Goods
 from common.tasks.markets_counts import DEGREES, KEYS, VALUES, Elsewhere, add_pairs, includes
 
+Vectors = NDArray[np.float32]
+
 SUMS = (KEYS, VALUES, DEGREES)
 
 
@@ -104,7 +106,7 @@ def _selling(graph: Graph, item: int) -> Graph:
     return Graph(items, csr_array((edges.data, ends), shape=(len(items), len(items))))
 
 
-def _scores(config: RunConfig, goods: Goods, trained: Arrays, graph: Graph, place: int) -> NDArray[np.floating]:  # type: ignore[type-arg]
+def _scores(config: RunConfig, goods: Goods, trained: Arrays, graph: Graph, place: int) -> Vectors:
     """The model's scores of all the graph's items beside the one at `place`, n."""
     options = config.tasks.markets
     vectors = item_features(goods, graph.items, options)
@@ -113,11 +115,12 @@ def _scores(config: RunConfig, goods: Goods, trained: Arrays, graph: Graph, plac
         x = torch.from_numpy(propagated(weights, vectors, options.hops))
         with torch.no_grad():
             z = functional_call(build_model(config, goods), tensors(trained), (x,)).numpy()
-        found: NDArray[np.float32] = z @ z[place]
+        found: Vectors = z @ z[place]
         return found
     told = options.features != "ids" and any(goods.text(k) for k in graph.items.tolist())
     line = MarketLine.of(graph, vectors if told else vectors[:, :0], _elsewhere(trained, graph, len(goods.items)))
-    return line.weighed(np.array([place]), trained["scorer.weight"][0])[0]
+    weighed: Vectors = line.weighed(np.array([place]), trained["scorer.weight"][0])[0]
+    return weighed
 
 
 def _elsewhere(trained: Arrays, graph: Graph, items: int) -> Elsewhere:

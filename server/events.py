@@ -111,6 +111,7 @@ class Privacy:
         epsilon: Where each client's own ledger stops, whatever is asked.
         neighbours: Which two data sets look alike.
         account: What costs are counted in, as in `Start`.
+        counts: What is promised of counts that clients give beside updates without noise; empty where nothing is.
     """
 
     unit: str
@@ -121,6 +122,7 @@ class Privacy:
     epsilon: float | None = None
     neighbours: str = "none"
     account: str = ""
+    counts: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -41,8 +41,8 @@ RELEASES = {
 """Unit `client`, by mechanism."""
 
 COUNTS = (
-    "; counts alone carry Gaussian noise, added by each client itself: they are (ε = {epsilon:g}, δ = {delta:g})-private for "
-    "each of its users, whatever the server and other clients do"
+    "Gaussian noise that each client adds itself: (ε = {epsilon:g}, δ = {delta:g})-private for each of its users, whatever the "
+    "server and other clients do"
 )
 """Beside updates without noise."""
 
@@ -62,7 +62,7 @@ def statement(config: RunConfig, spent: Mapping[str, float], sharing: int) -> Pr
     if options.unit == "none":
         return replace(
             UNPROTECTED,
-            mechanism=UNPROTECTED.mechanism + _of_counts(config),
+            counts=_of_counts(config),
             uncovered=[*([SAMPLE] if hands_over_windows(config) else []), *UNPROTECTED.uncovered],
         )
     account = build_account(options)

@@ -97,11 +97,15 @@ def recommend(
     if json:
         print(jsonlib.dumps([vars(r) for r in found], ensure_ascii=False))
         return
+    o.out.print(_shown(found, what, f"{title}, by run {folder.path.name}"))
+
+
+def _shown(found: Sequence[object], what: str, title: str) -> Table:
     column, heading, number = SHOWN[what]
-    table = Table("", heading, number, title=f"{title}, by run {folder.path.name}")
+    table = Table("", heading, number, title=title)
     for place, r in enumerate(found, start=1):
         table.add_row(str(place), getattr(r, column), f"{getattr(r, number):.2f}")
-    o.out.print(table)
+    return table
 
 
 def _person(user: str, people: dict[str, P], data: str) -> P:

@@ -30,6 +30,7 @@ def privacy(statement: Privacy) -> tuple[str, dict[str, tuple[str, ...]]]:
     """The privacy statement: in plain words, and where something is promised its exact terms by heading."""
     if statement.epsilon is None or statement.epsilon_spent_max is None:
         claim = "No differential privacy: what clients send is exact, and may say something about their data."
+        claim += f" Except their counts, which carry {statement.counts}." if statement.counts else ""
         return (f"{claim} Not covered: {', '.join(statement.uncovered)}." if statement.uncovered else claim), {}
     delta = "" if statement.delta is None else f", δ = {statement.delta:g}"
     promise = f"Each client's own ledger stops at ε = {statement.epsilon:g}{delta} for this run, whatever is asked"

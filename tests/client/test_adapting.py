@@ -17,6 +17,7 @@ from common.errors import RefusedError
 from common.models import build_model, parameters
 from common.tasks.markets import Goods
 from common.tasks.markets_counts import no_counts
+from common.tasks.vocabularies import Names
 
 DEMO = read_markets("demo:4-5")
 GOODS = DEMO.goods
@@ -39,8 +40,9 @@ class Newcomer:
         start = parameters(build_model(config, GOODS))
         self.model = {n: a + 0.1 * rng.standard_normal(a.shape).astype(a.dtype) for n, a in start.items()}
 
-    def _learner(self, config: RunConfig, goods: Goods) -> MarketsLearner:
-        return MarketsLearner(config, goods, DEMO.markets)
+    def _learner(self, config: RunConfig, names: Names) -> MarketsLearner:
+        assert isinstance(names, Goods)
+        return MarketsLearner(config, names, DEMO.markets)
 
     def kept(self) -> Arrays:
         return load(self.store.read("done", MODEL) or b"")

@@ -78,7 +78,7 @@ def test_a_broken_data_file_is_refused_without_its_story_which_goes_to_the_log(
 @pytest.mark.parametrize(
     ("content", "kind", "reason"),
     [
-        (encode(CountsRequest("toy:0")), COUNTS, "counts in clear are not allowed by this client's policy"),
+        (encode(CountsRequest("toy:0")), COUNTS, "not enrolled in this run"),
         (encode(CountsRequest("toy:0")), ENROL, "expected EnrolRequest, got 'CountsRequest'"),
         (encode(CountsRequest("toy:0")), "query.strange", "this client knows no message 'query.strange'"),
         (RecordDict(), "train", "expected TrainRequest, got"),

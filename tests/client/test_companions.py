@@ -8,7 +8,7 @@ from client.data.markets.counting import graph_counts
 from client.data.markets.graph import graph_of
 from client.data.markets.market import Market, as_ratings, no_rows
 from common.arrays import Arrays
-from common.config import Scalar, parse
+from common.config import RunConfig, Scalar, parse
 from common.errors import DataError
 from common.models import build_model, parameters
 from common.models.market_scorer import FEATURES
@@ -23,8 +23,8 @@ BASKETS = [{0, 1}, {0, 1}, {1, 2}, {1, 2}, {2, 3}, {2, 3}, {1, 2}]
 SHOP = Market("uk", as_ratings(np.array([(u, i) for u, b in enumerate(BASKETS) for i in sorted(b)])), no_rows())
 
 
-def configured(model: str = "default", **options: Scalar) -> object:
-    flat = {f"tasks.markets.{key}": value for key, value in {"width": 16, **options}.items()}
+def configured(model: str = "default", **options: Scalar) -> RunConfig:
+    flat: dict[str, Scalar] = {f"tasks.markets.{key}": value for key, value in {"width": 16, **options}.items()}
     return parse({"method": "fedavg", "task": "markets", "model": model, **flat})
 
 

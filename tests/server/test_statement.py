@@ -1,6 +1,7 @@
 """What a run claims of privacy."""
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -62,7 +63,7 @@ def test_counts_with_noise_of_their_own_are_told_apart_from_updates_without() ->
         "tasks.markets.count-epsilon": 8.0,
     }
     found = statement(parse(noised), {}, 0)
-    assert "(ε = 8, δ = 1e-05)-private for each of its users" in found.mechanism
-    assert (found.unit, found.epsilon, found.uncovered) == ("none", None, UNPROTECTED.uncovered)
+    assert "(ε = 8, δ = 1e-05)-private for each of its users" in found.counts
+    assert replace(found, counts="") == UNPROTECTED
     assert statement(parse({**noised, "tasks.markets.count-offset": False}), {}, 0) == UNPROTECTED
     assert statement(parse({**noised, "tasks.markets.count-epsilon": 0.0}), {}, 0) == UNPROTECTED

@@ -17,6 +17,7 @@ from common.privacy.accounts import build_account
 from common.privacy.zcdp import rho_of, sigma_of
 from common.tasks.markets import Goods
 from common.tasks.markets_counts import KEYS, VALUES, no_counts
+from common.tasks.vocabularies import Names
 from common.wire.messages import CountsRequest, EnrolRequest, EvaluateRequest
 
 DEMO = read_markets("demo:2-4")
@@ -41,8 +42,9 @@ class Asked:
         invitation = EnrolRequest("toy", to_json(config), DEMO.goods.to_json())
         self.request = CountsRequest(self.session.enrol(invitation).enrolment)
 
-    def _learner(self, config: RunConfig, goods: Goods) -> MarketsLearner:
-        learner = MarketsLearner(config, goods, DEMO.markets)
+    def _learner(self, config: RunConfig, names: Names) -> MarketsLearner:
+        assert isinstance(names, Goods)
+        learner = MarketsLearner(config, names, DEMO.markets)
         draw = learner.noised_counts
 
         def noted(noise: float, rng: np.random.Generator) -> dict[str, np.ndarray]:

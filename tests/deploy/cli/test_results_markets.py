@@ -8,7 +8,7 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from client.data.parts import read_all
-from common.config import parse
+from common.config import Scalar, parse
 from common.errors import ConfigError, DataError
 from deploy.cli import app
 from deploy.simulation import simulate
@@ -18,7 +18,13 @@ from deploy.simulation import simulate
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A finished run of three markets."""
     folder = tmp_path_factory.mktemp("runs")
-    flat = {"method": "fedavg", "task": "markets", "rounds": 1, "run-id": "shops", "tasks.markets.count-offset": True}
+    flat: dict[str, Scalar] = {
+        "method": "fedavg",
+        "task": "markets",
+        "rounds": 1,
+        "run-id": "shops",
+        "tasks.markets.count-offset": True,
+    }
     simulate(parse({**flat, "federation.min-clients": 1}), read_all("markets", "demo:3-6"), folder)
     return folder
 

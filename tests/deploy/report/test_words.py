@@ -83,6 +83,13 @@ def test_no_privacy_is_said_plainly_and_promises_nothing() -> None:
     assert terms == {}
 
 
+def test_counts_with_noise_of_their_own_are_the_exception() -> None:
+    bare = Privacy(
+        unit="none", mechanism="", epsilon_spent_max=None, delta=None, uncovered=["all"], counts="some noise"
+    )
+    assert "Except their counts, which carry some noise. Not covered: all." in privacy(bare)[0]
+
+
 def test_a_stack_trace_is_cut_to_its_first_line() -> None:
     assert first_line("  boom\n  File x") == "boom"
     assert first_line("x" * 200) == "x" * 159 + "…"

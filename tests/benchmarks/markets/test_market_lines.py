@@ -1,0 +1,69 @@
+"""Lines of the study against dense formulas, and the market that joins with part of its pairs."""
+
+import numpy as np
+import pytest
+
+from benchmarks.markets.joining import _drawn, _thinned
+from benchmarks.markets.lines import RIDGE, lines, measured
+from client.data.markets.graph import Graph, symmetric
+from client.data.markets.reader import read_markets
+from client.tasks.market_ready import ReadyMarket, prepare
+from common.models.market_scorer import FEATURES
+from common.tasks.markets import MarketsOptions
+from common.tasks.markets_counts import counts_of, no_counts
+
+SIZE = 9
+ALL = np.arange(SIZE)
+
+
+def graph() -> Graph:
+    rng = np.random.default_rng(3)
+    edges = np.argwhere(np.triu(rng.random((SIZE, SIZE)) < 0.4, 1))
+    return Graph(ALL, symmetric(edges, rng.integers(1, 5, len(edges)).astype(np.float32), SIZE))
+
+
+@pytest.fixture(scope="module")
+def ready() -> ReadyMarket:
+    demo = read_markets("demo:3-4")
+    return prepare(demo.markets[0], demo.goods, MarketsOptions(width=2), 0)
+
+
+def test_the_binary_walk_is_three_hops_of_the_random_walk() -> None:
+    A = (graph().weights.toarray() > 0).astype(float)
+    P = A / A.sum(1, keepdims=True)
+    expected = P @ P + P @ P @ P / 2 + P @ P @ P @ P / 4
+    np.testing.assert_allclose(lines(graph())["hops"](ALL), expected, rtol=1e-5)
+
+
+def test_ease_solves_ridge_regression_with_a_zero_diagonal() -> None:
+    """Column by column: item j from all others, (G₋ⱼᵀG₋ⱼ + λI)⁻¹ G₋ⱼᵀ gⱼ."""
+    G = np.log1p(graph().weights.toarray().astype(float))
+    expected = np.zeros_like(G)
+    for j in range(SIZE):
+        rest = G[:, j != ALL]
+        weights = np.linalg.solve(rest.T @ rest + RIDGE * np.eye(SIZE - 1), rest.T @ G[:, j])
+        expected[:, j] = rest @ weights
+    np.testing.assert_allclose(lines(graph())["ease"](ALL), expected, rtol=1e-4, atol=1e-6)
+
+
+def test_a_market_with_fewer_pairs_is_asked_the_same(ready: ReadyMarket) -> None:
+    some = _thinned(ready, 0.3, np.random.default_rng(0))
+    assert len(some.graph.edges) == int(0.3 * len(ready.graph.edges))
+    assert (some.split.test.right != ready.split.test.right).nnz == 0
+    assert (some.masked("test") != ready.masked("test")).nnz == 0
+    assert {tuple(edge) for edge in some.graph.edges.tolist()} <= {tuple(edge) for edge in ready.graph.edges.tolist()}
+    assert measured(lines(some.graph)["walk"], ready)["mrr20"] < measured(lines(ready.graph)["walk"], ready)["mrr20"]
+
+
+def test_items_that_are_cold_alone_are_asked_for_and_tell_nothing() -> None:
+    model = {"scorer.weight": np.array([[float(name == "new_elsewhere") for name in FEATURES]], np.float32)}
+    neighbours = graph().weights[[4]].indices
+    told = counts_of(
+        np.array([[min(4, b), max(4, b)] for b in sorted(neighbours)]), np.ones(len(neighbours)), ALL, SIZE
+    )
+    known = _drawn(graph(), np.array([4]), model, told)
+    assert (known["queries"], known["scorer_mrr20"], known["scorer_ndcg20"]) == (1, 1, pytest.approx(1))
+    assert known["walk_mrr20"] < 1
+    unknown = _drawn(graph(), np.array([4]), model, no_counts(SIZE))
+    assert unknown["scorer_ndcg20"] < 1
+    assert unknown["degree_ndcg20"] == known["degree_ndcg20"]
