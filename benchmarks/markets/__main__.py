@@ -75,7 +75,12 @@ def _write(
     for protocol, each in rows.items():
         if each:
             parts += protocol_section(protocol, list(each.values()), bench.markets.names)
-    parts += ["## What the tables say of the targets", "\n".join(verdicts(rows)), _short(rows, options.seeds), NOT_RUN]
+    parts += [
+        "## What the tables say of the targets",
+        "\n".join(verdicts(rows["pairs"])),
+        _short(rows, options.seeds),
+        NOT_RUN,
+    ]
     document = {
         **about,
         "rates": {one.key: bench.rates(one) for one in EXPERIMENTS},
@@ -88,9 +93,14 @@ def _write(
 def _short(rows: Rows, seeds: int) -> str:
     """Which rows have fewer seeds than planned, or none."""
     wanted = [*TITLES, *(one.key for one in EXPERIMENTS)]
-    counts = {(p, key): len(rows[p][key].seeds) if key in rows[p] else 0 for p in PROTOCOLS for key in wanted}
-    missing = [f"{key} on {p} ({count} of {seeds})" for (p, key), count in counts.items() if count < seeds]
-    return f"**Fewer seeds than planned so far:** {', '.join(missing)}." if missing else ""
+    counts = {p: {key: len(rows[p][key].seeds) if key in rows[p] else 0 for key in wanted} for p in PROTOCOLS}
+    parts = [
+        f"{protocol}, {done} of {seeds}: {', '.join(missing)}"
+        for protocol, found in counts.items()
+        for done in range(seeds)
+        if (missing := [key for key, count in found.items() if count == done])
+    ]
+    return f"**Fewer seeds than planned so far** (keys as in `--only`). {'; '.join(parts)}." if parts else ""
 
 
 def _known(found: Iterable[T]) -> list[T]:

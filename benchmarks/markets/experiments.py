@@ -64,10 +64,12 @@ EXPERIMENTS = (
     SCORER,
     SCORER_NOISED,
     Experiment("default-alone", "default, no counts shared", "fedavg", model="default"),
+    Experiment("default-pfgnn", "the same scorer under PF-GNN (Eq 13)", "pfgnn", task=COUNTS, model="default"),
     Experiment("default-local", "the same scorer, each market its own", "local", model="default"),
     Experiment("local", "local GNN (SGC + BPR)", "local"),
     Experiment("mlp", "FeatMLP, each market its own", "local", task={"hops": 0}),
     Experiment("fedavg", "F-GNN (FedAvg of W)", "fedavg"),
     Experiment("pfgnn", "PF-GNN (Eq 13)", "pfgnn", {"plus": False}),
-    Experiment("pfgnn-plus", "**PF-GNN+** (Eq 15–16)", "pfgnn"),
+    Experiment("pfgnn-plus", "**PF-GNN+** (Eq 15–16), ξ a sum as in the paper", "pfgnn"),
+    Experiment("pfgnn-centroid", "**PF-GNN+**, ξ the clusters' means", "pfgnn", {"summary": "centroid"}),
 )

@@ -68,10 +68,10 @@ def measured(scores: ScoreBlock, ready: ReadyMarket) -> dict[str, float]:
 def _hops(line: MarketLine, queries: NDArray[np.int64]) -> Floats:
     inverse = np.where(line.degree > 0, 1 / np.maximum(line.degree, 1), 0)
     P = csr_array(diags_array(inverse.astype(np.float32)) @ line.links)
-    second = P[queries] @ P
-    third = second @ P
-    total: Floats = (second + third / 2 + third @ P / 4).toarray()
-    return total
+    second: Floats = (P[queries] @ P).toarray()
+    third: Floats = second @ P
+    fourth: Floats = third @ P
+    return (second + third / 2 + fourth / 4).astype(np.float32)
 
 
 def _ease(line: MarketLine) -> Floats:

