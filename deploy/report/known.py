@@ -131,11 +131,11 @@ KNOWN = (
         "Mean room between its bounds, in standard deviations: a wide one is easy to keep and says little.",
         False,
     ),
-    Measure("rmse", "rmse", "RMSE", "lower", 3, "Typical error of a predicted rating, as a share of the scale."),
+    Measure("rmse", "rmse", "RMSE", "lower", 4, "Typical error of a predicted rating, as a share of the scale."),
     Measure(
-        "rmse_local_mean", "rmse(own mean)", "RMSE of own mean", "lower", 3, "The line to beat: each user's own mean."
+        "rmse_local_mean", "rmse(own mean)", "RMSE of own mean", "lower", 4, "The line to beat: each user's own mean."
     ),
-    Measure("rmse_half", "rmse(half)", "RMSE of one half", "lower", 3, "Always saying the middle of the scale.", False),
+    Measure("rmse_half", "rmse(half)", "RMSE of one half", "lower", 4, "Always saying the middle of the scale.", False),
     Measure(
         "mae", "mae", "MAE", "lower", 3, "Mean absolute error of a predicted rating, as a share of the scale.", False
     ),

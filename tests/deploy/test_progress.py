@@ -59,7 +59,7 @@ def test_a_round_that_was_not_evaluated_or_diverged() -> None:
 
 def test_a_round_with_noise_says_what_it_cost_in_place_of_a_loss_that_nobody_tells() -> None:
     noisy = {"loss": math.nan, "metrics": {"rmse": 0.1873}, "server": {"cost": 0.01553, "left": 0.614}}
-    line = "round  12/100  rmse 0.187  ρ 0.0155, 61 % left   0.42 s  4/4 clients  ↓412 kB ↑410 kB"
+    line = "round  12/100  rmse 0.1873  ρ 0.0155, 61 % left   0.42 s  4/4 clients  ↓412 kB ↑410 kB"
     assert round_line(Round(**vars(ROUND) | noisy), "zcdp").plain == line
     begins = Start(**vars(START) | {"account": "pure"})
     assert "  ε 0.0155, 61 % left  " in plain([begins, Round(**vars(ROUND) | noisy)])[0]

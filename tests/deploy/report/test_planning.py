@@ -92,8 +92,8 @@ def test_one_run_s_figures_and_table(history: History) -> None:
         *("Can pay", "Cannot"),
     ]
     first, last = table["rows"][0], table["rows"][-1]
-    assert first == ["1", "1a", "1", "0.50", "0.03", "91.7", "–", "-0.001", "0.199", "–", "2", "0"]
-    assert last == ["11", "2", "1", "0.50", "0.03", "8.3", "+0.0005 ± 0.0005", "-0.001", "0.189", "1.5", "2", "0"]
+    assert first == ["1", "1a", "1", "0.50", "0.03", "91.7", "–", "-0.001", "0.1990", "–", "2", "0"]
+    assert last == ["11", "2", "1", "0.50", "0.03", "8.3", "+0.0005 ± 0.0005", "-0.001", "0.1890", "1.5", "2", "0"]
 
 
 def test_a_plan_without_predictions_shows_none(fake_planned: MakeRun) -> None:
