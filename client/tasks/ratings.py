@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from client.data.people import own_rng
 from client.data.ratings.raters import Rater
 from client.data.ratings.split import Rated, SplitRater, arrived, split_rater
 from client.tasks.learner import Merged, Unruled
@@ -46,7 +45,7 @@ class RatingsLearner(Unruled, Merged):
     def __init__(self, config: RunConfig, products: Products, raters: Sequence[Rater]) -> None:
         self.options, self.products = config.tasks.ratings, products
         self.expected = expecting(self.options, config.privacy, config.rounds, len(products.items))
-        self._rounds, self._seed, self._paper = config.rounds, config.seed, config.model == "paper"
+        self._rounds, self._paper = config.rounds, config.model == "paper"
         self.module = _module(config, products)
         self.splits = tuple(split_rater(rater, products, self.options, config.seed) for rater in raters)
         self.examples = len(self.splits)  # people, not ratings: how many those are is private
@@ -81,19 +80,6 @@ class RatingsLearner(Unruled, Merged):
         if self.options.arrival == "all":
             return [split.train for split in self.splits]
         return [s.train.first(arrived(len(s.train), round_number, self._rounds)) for s in self.splits]
-
-    def named(self, round_number: int) -> Codes:
-        """Products that an update of that round names, ascending: all, or the rated and the pseudo items.
-
-        Pseudo items are taken from one order drawn by the seed and the client's names: redrawn each round, the rated ones
-        would be those that stay (algorithms.md §4.9).
-        """
-        every = np.arange(len(self.products.items))
-        if self.options.item_ids == "hidden":
-            return every
-        rated = np.unique(np.concatenate([every[:0], *(train.items for train in self.there(round_number))]))
-        order = own_rng(self._seed, "|".join(split.rater.name for split in self.splits)).permutation(every)
-        return np.union1d(rated, order[~np.isin(order, rated)][: self.options.pseudo_items])
 
     def evaluate(self, model: Arrays, statics: Arrays, split: str) -> tuple[Metrics, Metrics]:
         """Errors over the held-out ratings, and the weights under which clients' values pool."""

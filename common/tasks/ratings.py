@@ -90,12 +90,5 @@ class RatingsOptions(Options):
     embedding_std: float = Field(1.0, gt=0)
     """Standard deviation of the paper's embeddings before training; .3 does better under noise."""
 
-    item_ids: Literal["hidden", "sent"] = "hidden"
-    """Whether a client's update covers all products, or, as in the paper, those it rated and pseudo items, whose ids no
-    privacy guarantee covers."""
-
-    pseudo_items: int = Field(50, ge=0)
-    """Products not rated that a client names beside those it rated, where ids are sent."""
-
     count_offset: bool = False
     """Sums over clients that the model starts from; this task has none."""

@@ -22,7 +22,6 @@ from tests.raters import folder_of
 PRODUCTS = demo_products()
 ANN, BOB, CYD = demo_raters(0, 3, seed=0)
 SILENT = Rater("dan", np.zeros(0, np.int64), np.zeros(0))
-EVERY = np.arange(240)
 
 
 def config(**options: Scalar) -> RunConfig:
@@ -121,21 +120,6 @@ def test_the_lines() -> None:
     )
     assert weights["rmse_half"] == len(truth)
     assert of.evaluate(parameters(of.module), {}, "test")[0]["rmse"] == pytest.approx(metrics["rmse_local_mean"])
-
-
-def test_an_update_names_all_products_or_the_rated_and_pseudo_items_that_stay() -> None:
-    assert learner(ANN).named(1).tolist() == EVERY.tolist()
-    options: dict[str, Scalar] = {"tasks__ratings__item_ids": "sent", "tasks__ratings__pseudo_items": 20}
-    of = learner(ANN, tasks__ratings__arrival="online", **options)
-    [split] = of.splits
-    named = [of.named(number) for number in range(1, 5)]
-    for number, items in enumerate(named, start=1):
-        rated = of.there(number)[0].items
-        assert len(items) == len(rated) + 20
-        assert set(rated) <= set(items.tolist())
-    kept = set.intersection(*(set(items.tolist()) for items in named)) - set(split.train.items.tolist())
-    assert len(kept) >= 20 - len(split.train), "those drawn first are drawn again"
-    assert learner(SILENT, **options).named(1).shape == (20,)
 
 
 def test_padding_of_a_stacked_cohort_changes_nothing() -> None:
