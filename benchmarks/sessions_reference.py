@@ -62,7 +62,7 @@ class ReferenceSRGNN(nn.Module):
         super().__init__()
         self.d = d
         self.embedding = nn.Embedding(items + 1, d)
-        self.graph = GatedGraph(d)  # the cell's formulation is the same in both
+        self.graph = GatedGraph(d)  # the cell is the same in both, what arrives at it is not
         self.w1, self.w2 = nn.Linear(d, d), nn.Linear(d, d, bias=False)
         self.q, self.w3 = nn.Linear(d, 1, bias=False), nn.Linear(2 * d, d)
 
@@ -71,7 +71,9 @@ class ReferenceSRGNN(nn.Module):
         alias, adjacency, nodes, given_mask, _ = data
         a, mask = torch.tensor(adjacency).float(), torch.tensor(given_mask)
         size = a.shape[1]
-        hidden = self.graph(self.embedding(torch.tensor(nodes)), a[:, :, :size], a[:, :, size:])
+        h, cell = self.embedding(torch.tensor(nodes)), self.graph
+        before = a[:, :, :size] @ cell.incoming(h) + cell.bias_in
+        hidden = cell.updated(h, before, a[:, :, size:] @ cell.outgoing(h) + cell.bias_out)
         rows = torch.tensor(np.array(alias))
         clicks = torch.stack([hidden[i][rows[i]] for i in torch.arange(len(rows)).long()])
         last = clicks[torch.arange(len(mask)), torch.sum(mask, 1) - 1]

@@ -70,7 +70,7 @@ def ours(model: SRGNN, examples: Examples) -> Turn:
         losses = []
         for batch in batches(examples, chosen):
             adam.zero_grad()
-            vectors = model.vectors(batch.nodes, batch.alias, batch.mask, batch.a_in, batch.a_out)
+            vectors = model.vectors(*batch.graph)
             loss = next_item_loss(vectors, model.embedding.weight, batch.target).mean()
             torch.autograd.backward(loss)
             adam.step()

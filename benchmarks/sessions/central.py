@@ -51,7 +51,7 @@ class Central:
             for cases in self._batches(epoch):
                 graphs = collate([c.prefix for c in cases], [c.target for c in cases], self.options.max_length)
                 adam.zero_grad()
-                vectors = model.vectors(graphs.nodes, graphs.alias, graphs.mask, graphs.a_in, graphs.a_out)
+                vectors = model.vectors(*graphs.graph)
                 torch.autograd.backward(next_item_loss(vectors, model.embedding.weight, graphs.target).mean())
                 adam.step()
             schedule.step()
@@ -78,7 +78,7 @@ def evaluate(model: SRGNN, cases: Sequence[Case], max_length: int) -> dict[str, 
         targets = np.array([case.target for case in chunk])
         graphs = collate([case.prefix for case in chunk], targets.tolist(), max_length)
         with torch.no_grad():
-            logits = model(graphs.nodes, graphs.alias, graphs.mask, graphs.a_in, graphs.a_out)
+            logits = model(*graphs.graph)
             losses.append(torch.nn.functional.cross_entropy(logits, graphs.target, reduction="none").numpy())
         places.append(ranks(logits.numpy(), targets))
     return session_metrics(np.concatenate(places), np.concatenate(losses))

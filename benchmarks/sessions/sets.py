@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.sessions.experiments import ABLATED, COARSE, FINE, MAIN, WITH_TAGNN, Settings
+from benchmarks.sessions.experiments import ABLATED, COARSE, COOLING, FINE, MAIN, WITH_TAGNN, Settings
 from client.data.sessions.reader import read_visitors
 from client.data.sessions.visitors import Case, Dataset, Visitor
 from common.tasks.sessions import Clicks, Items
@@ -26,6 +26,7 @@ class Setting:
         grid: Of the adaptive methods.
         rows: Experiments run on it.
         evaluate_every: Rounds between two evaluations by all clients.
+        cooldown: Share of the rounds, the last ones, over which the server's step falls to zero.
     """
 
     key: str
@@ -37,6 +38,7 @@ class Setting:
     grid: tuple[Settings, ...] = COARSE
     rows: tuple[str, ...] = MAIN
     evaluate_every: int = 10
+    cooldown: float = 0.0
 
 
 def gowalla(folder: Path) -> Dataset:
@@ -48,13 +50,13 @@ def gowalla(folder: Path) -> Dataset:
 
 
 def yoochoose_64(folder: Path) -> Dataset:
-    """1,000 groups of 20 sessions over the 3,000 most clicked items."""
-    return some_groups(most_visited(read_visitors(folder / "yoochoose1_64"), 3000))
+    """500 groups of 20 sessions over the 3,000 most clicked items."""
+    return some_groups(most_visited(read_visitors(folder / "yoochoose1_64"), 3000), 500)
 
 
 def diginetica(folder: Path) -> Dataset:
     """1,000 groups of 20 sessions over the 3,000 most clicked items."""
-    return some_groups(most_visited(read_visitors(folder / "diginetica"), 3000))
+    return some_groups(most_visited(read_visitors(folder / "diginetica"), 3000), 1000)
 
 
 def yoochoose(folder: Path) -> Dataset:
@@ -62,7 +64,7 @@ def yoochoose(folder: Path) -> Dataset:
     return read_visitors(folder / "yoochoose-clicks-100k")
 
 
-def some_groups(whole: Dataset, clients: int = 1000, cases: int = 4) -> Dataset:
+def some_groups(whole: Dataset, clients: int, cases: int = 4) -> Dataset:
     """Random clients with sessions, and as many random test cases of each."""
     rng = np.random.default_rng(0)
     busy = [visitor for visitor in whole.visitors if len(visitor.sessions) >= 5]
@@ -119,20 +121,24 @@ SETTINGS = (
     Setting(
         "yoochoose64",
         "Yoochoose 1/64, clients = groups of 20 sessions",
-        "The 3,000 most clicked items, 1,000 random groups with five sessions or more left, four random test cases each.",
-        40,
+        "The 3,000 most clicked items, 500 random groups with five sessions or more left, four random test cases each.",
+        50,
         100,
         yoochoose_64,
+        COOLING,
         evaluate_every=20,
+        cooldown=0.5,
     ),
     Setting(
         "diginetica",
         "Diginetica, clients = groups of 20 sessions",
         "The 3,000 most clicked items, 1,000 random groups with five sessions or more left, four random test cases each.",
-        40,
+        100,
         100,
         diginetica,
+        COOLING,
         rows=WITH_TAGNN,
         evaluate_every=20,
+        cooldown=0.5,
     ),
 )

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.sessions.experiments import CENTRAL_RATES, TUNING_SEED, Experiment
+from benchmarks.sessions.experiments import CENTRAL_RATES, EXPERIMENTS, TUNING_SEED, Experiment
 from benchmarks.sessions.sets import SETTINGS, Setting
 from benchmarks.sessions.training import Bench, Trial, label
 from client.data.sessions.diversity import jaccard_distance, visited
@@ -82,9 +82,10 @@ def study(bench: Bench, experiments: Sequence[Experiment], seeds: Sequence[int])
 
 
 def _trained(bench: Bench, experiment: Experiment, seeds: Sequence[int]) -> Row:
-    point, grid = bench.tuned(experiment)
-    row = Row(experiment.key, experiment.title, label(point), grid)
-    points = len(experiment.grid or bench.setting.grid)
+    like = next((one for one in EXPERIMENTS if one.key == experiment.tuned_as), experiment)
+    point, grid = bench.tuned(like)
+    row = Row(experiment.key, experiment.title, label(point), grid if like is experiment else {})
+    points = len(like.grid or bench.setting.grid)
     if len(grid) < points > 1:
         return row
     wanted = [*seeds, *range(len(seeds), len(seeds) + experiment.more_seeds * (bench.setting.key == FIRST))]

@@ -32,10 +32,11 @@ def page(studies: Sequence[Study], made_by: str) -> str:
 def _set(study: Study) -> Iterable[str]:
     setting = study.setting
     yield f"## {setting.title}"
+    cooling = f"; ηₛ falls to zero over the last {setting.cooldown:.0%} of them" if setting.cooldown else ""
     yield (
         f"{setting.about} {study.clients:,} clients, {study.sessions:,} sessions, {study.items:,} items, mean pairwise "
         f"Jaccard distance of clients' item sets {study.jaccard:.3f}; "
-        f"{setting.clients_a_round} clients a round, {setting.rounds} rounds."
+        f"{setting.clients_a_round} clients a round, {setting.rounds} rounds{cooling}."
     )
     header = [
         "method",
@@ -57,6 +58,7 @@ def _set(study: Study) -> Iterable[str]:
     tuned = [row for row in study.rows if row.grid]
     points = [[r.title, "; ".join(f"{p}: {_percent(hr)}" for p, hr in r.grid.items())] for r in tuned]
     yield _markdown(["method", "validation HR@20 by point"], points)
+    yield "What has no line here takes FedGA's point."
 
 
 def _duels(study: Study) -> Iterable[str]:

@@ -106,6 +106,7 @@ class Bench:
             rounds=setting.rounds,
             evaluate_every=setting.evaluate_every,
             cohort=share,
+            cooldown=setting.cooldown,
             validation=validation,
         )
         config = parse({**flat, "run-id": key, "catalogue": str(self._names)})

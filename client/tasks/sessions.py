@@ -11,7 +11,7 @@ from torch.func import functional_call
 from torch.nn.functional import cross_entropy
 
 from client.data.people import own_rng
-from client.data.sessions.graphs import collate
+from client.data.sessions.graphs import GRAPH, collate
 from client.data.sessions.split import SplitVisitor, cases_of, split_visitor
 from client.data.sessions.visitors import Case, Visitor
 from client.tasks.learner import Merged, Unruled
@@ -27,8 +27,6 @@ from common.wire.messages import Metrics, TrainRequest
 
 SCORED_AT_ONCE = 512
 """Test cases scored together: with 40,000 items 80 MB of logits."""
-
-GRAPH = ("nodes", "alias", "mask", "a_in", "a_out")
 
 
 class SessionsLearner(Unruled, Merged):
@@ -119,8 +117,9 @@ class SessionsLearner(Unruled, Merged):
 
     def _logits(self, params: Tensors, batch: Tensors) -> Any:
         """E × V, or two of them: see `LocalBlend.forward`."""
-        line = (batch["index"], batch["value"]) if self._blended else ()
-        return functional_call(self.module, params, (*(batch[name] for name in GRAPH), *line))
+        graph = tuple(batch[name] for name in GRAPH)
+        arguments = (graph, batch["index"], batch["value"]) if self._blended else graph
+        return functional_call(self.module, params, arguments)
 
     def _line(self, what: str, statics: Arrays) -> list[Known]:
         """Features of every case of a split; the same in all rounds, since neither history nor sums change in a run."""

@@ -4,16 +4,13 @@ from typing import Literal
 
 from pydantic import Field
 
-from common.algorithms.local import LocalTraining
+from common.algorithms.stepping import ServerStep
 
 
-class FedAvg(LocalTraining):
+class FedAvg(ServerStep):
     """θ ← θ − ηₛ·m with m ← βm + Δ̄; plain averaging at ηₛ = 1, β = 0. On rules this is the paper's FedGNN."""
 
     name: Literal["fedavg"] = "fedavg"
-
-    server_lr: float = Field(1.0, gt=0)
-    """ηₛ, step along the mean update."""
 
     momentum: float = Field(0.0, ge=0, lt=1)
     """β, server momentum (FedAvgM)."""

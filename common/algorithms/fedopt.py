@@ -4,16 +4,15 @@ from typing import Literal
 
 from pydantic import Field
 
-from common.algorithms.local import LocalTraining
+from common.algorithms.stepping import ServerStep
 
 
-class ServerAdaptive(LocalTraining):
+class ServerAdaptive(ServerStep):
     """θ ← θ − ηₛ m/(√v + τ), with m, v moments of the mean update Δ̄; no bias correction, v₀ = τ²."""
 
     lr: float = Field(0.1, gt=0)
 
     server_lr: float = Field(0.003, gt=0)
-    """ηₛ, server step size."""
 
     beta1: float = Field(0.9, ge=0, lt=1)
     """β₁, decay of the first moment."""

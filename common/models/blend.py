@@ -25,23 +25,17 @@ class LocalBlend(nn.Module):
         self.scale = nn.Parameter(torch.full((1,), START))
         self.weight = nn.Parameter(torch.full((2 * len(FEATURES),), START))
 
-    def forward(
-        self, nodes: Tensor, alias: Tensor, mask: Tensor, a_in: Tensor, a_out: Tensor, index: Tensor, value: Tensor
-    ) -> tuple[Tensor, Tensor]:
+    def forward(self, graph: tuple[Tensor, ...], index: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
         """Logits of all items, by the network alone and blended.
 
         Args:
-            nodes: See `SRGNN.forward`, as the next four.
-            alias: B × L.
-            mask: B × L.
-            a_in: B × N × N.
-            a_out: B × N × N.
+            graph: What the network takes; see `SRGNN.forward`.
             index: B × M items that the local line knows something of; padding may name any item.
             value: B × M × F features of those, zero in the padding.
 
         Returns:
             Two B × V; the blend's gradient stops at the network.
         """
-        alone: Tensor = self.network(nodes, alias, mask, a_in, a_out)
+        alone: Tensor = self.network(*graph)
         known = torch.cat([value, (value > 0).to(value.dtype)], dim=-1) @ self.weight
         return alone, (self.scale * alone.detach()).scatter_add(1, index, known)

@@ -1,8 +1,8 @@
 """SR-GNN and TAGNN: a gated graph network over a session's items, read out by attention and scored against all items.
 
-Sessions are short, so graphs are dense and padded: B sessions, N distinct items, L clicks, V items, width d. Row 0 of the
-embedding is padding. Scores depend neither on the order of a graph's nodes nor on how far it is padded
-(algorithms.md §2.6–2.7).
+A batch is one graph of many parts: B sessions with M distinct items and K edges between them all told, L clicks at most, V
+items, width d. So a long session costs what it holds, and no short one is padded to it. Row 0 of the embedding is padding.
+Scores depend neither on the order of nodes nor on padding (algorithms.md §2.6–2.7).
 """
 
 from math import sqrt
@@ -38,10 +38,15 @@ class GatedGraph(nn.Module):
         self.gates = nn.Linear(2 * width, 3 * width)
         self.recurrent = nn.Linear(width, 3 * width)
 
-    def forward(self, h: Tensor, a_in: Tensor, a_out: Tensor) -> Tensor:
-        """Items after one step, B × N × d, from B × N × d and two B × N × N adjacencies."""
-        before = a_in @ self.incoming(h) + self.bias_in
-        after = a_out @ self.outgoing(h) + self.bias_out
+    def forward(self, h: Tensor, edges: Tensor, w_in: Tensor, w_out: Tensor) -> Tensor:
+        """Items after one step, M × d, from M × d and the edges; see `SRGNN.forward`."""
+        source, sink = edges.unbind(-2)
+        before = _passed(self.incoming(h), source, sink, w_in) + self.bias_in
+        after = _passed(self.outgoing(h), sink, source, w_out) + self.bias_out
+        return self.updated(h, before, after)
+
+    def updated(self, h: Tensor, before: Tensor, after: Tensor) -> Tensor:
+        """The GRU cell: H from H and what came from the items before and after, all … × d."""
         w_r, w_z, w_n = self.gates(torch.cat([before, after], dim=-1)).chunk(3, dim=-1)
         u_r, u_z, u_n = self.recurrent(h).chunk(3, dim=-1)
         r, z = torch.sigmoid(w_r + u_r), torch.sigmoid(w_z + u_z)
@@ -62,37 +67,39 @@ class SRGNN(nn.Module):
         self.q = nn.Linear(d, 1, bias=False)
         self.w3 = nn.Linear(2 * d, d)
 
-    def forward(self, nodes: Tensor, alias: Tensor, mask: Tensor, a_in: Tensor, a_out: Tensor) -> Tensor:
+    def forward(self, nodes: Tensor, edges: Tensor, w_in: Tensor, w_out: Tensor, alias: Tensor, mask: Tensor) -> Tensor:
         """Logits of all items.
 
         Args:
-            nodes: Distinct items of each session as rows of the embedding, 0 for padding, B × N.
+            nodes: Distinct items of each session as rows of the embedding, one session after the other, M.
+            edges: From which node to which, 2 × K: the item clicked right after another.
+            w_in: A_in of each edge: 1 by how many edges arrive where it does, K; 0 for padding.
+            w_out: A_out of each edge: 1 by how many edges leave where it does, K; 0 for padding.
             alias: The node of each click, B × L.
             mask: 1 for clicks, 0 for padding, which comes last, B × L.
-            a_in: A_in, row v averages over the items clicked before v, B × N × N.
-            a_out: A_out, row u averages over the items clicked after u, B × N × N.
 
         Returns:
             B × V.
         """
-        return self.vectors(nodes, alias, mask, a_in, a_out) @ self.embedding.weight[1:].T
+        return self.vectors(nodes, edges, w_in, w_out, alias, mask) @ self.embedding.weight[1:].T
 
-    def vectors(self, nodes: Tensor, alias: Tensor, mask: Tensor, a_in: Tensor, a_out: Tensor) -> Tensor:
+    def vectors(self, nodes: Tensor, edges: Tensor, w_in: Tensor, w_out: Tensor, alias: Tensor, mask: Tensor) -> Tensor:
         """s_h of each session, B × d; see `forward`."""
-        return self._vectors(self._clicks(nodes, alias, a_in, a_out), mask)
+        h = self._items(nodes, edges, w_in, w_out)
+        return self._vectors(_rows(h, alias), _rows(self.w2(h), alias), mask)
 
-    def _clicks(self, nodes: Tensor, alias: Tensor, a_in: Tensor, a_out: Tensor) -> Tensor:
-        """v_i of every click, B × L × d; row 0 of the embedding gets no gradient."""
+    def _items(self, nodes: Tensor, edges: Tensor, w_in: Tensor, w_out: Tensor) -> Tensor:
+        """Every node after the steps, M × d; row 0 of the embedding gets no gradient."""
         h = embedding(nodes, self.embedding.weight, padding_idx=0)
         for _ in range(self.steps):
-            h = self.graph(h, a_in, a_out)
-        return torch.take_along_dim(h, alias.unsqueeze(-1), dim=-2)
+            h = self.graph(h, edges, w_in, w_out)
+        return h
 
-    def _vectors(self, clicks: Tensor, mask: Tensor) -> Tensor:
-        """s_h from the clicks, B × d."""
+    def _vectors(self, clicks: Tensor, keys: Tensor, mask: Tensor) -> Tensor:
+        """s_h, B × d, from v_i and W₂v_i of the clicks, B × L × d."""
         end = (mask.sum(-1).long() - 1).clamp(min=0)
         last = torch.take_along_dim(clicks, end[:, None, None], dim=-2).squeeze(-2)
-        scores = self.q(torch.sigmoid(self.w1(last).unsqueeze(-2) + self.w2(clicks))).squeeze(-1)
+        scores = self.q(torch.sigmoid(self.w1(last).unsqueeze(-2) + keys)).squeeze(-1)
         s_g = (self._alpha(scores, mask).unsqueeze(-1) * clicks).sum(-2)
         s_h: Tensor = self.w3(torch.cat([s_g, last], dim=-1))
         return s_h
@@ -116,12 +123,25 @@ class TAGNN(SRGNN):
         self.target = nn.Linear(d, d, bias=False)
         self.w_t = nn.Linear(d, d, bias=False) if paper else None  # the columns of the paper's W₃ that meet s_t
 
-    def forward(self, nodes: Tensor, alias: Tensor, mask: Tensor, a_in: Tensor, a_out: Tensor) -> Tensor:
+    def forward(self, nodes: Tensor, edges: Tensor, w_in: Tensor, w_out: Tensor, alias: Tensor, mask: Tensor) -> Tensor:
         """Logits of all items; see `SRGNN.forward`."""
-        clicks, candidates = self._clicks(nodes, alias, a_in, a_out), self.embedding.weight[1:]
-        values = clicks if self.w_t is None else self.w_t(clicks)
-        attended = target_scores(candidates, self.target(clicks), values, mask)
-        return attended + self._vectors(clicks, mask) @ candidates.T
+        h, candidates = self._items(nodes, edges, w_in, w_out), self.embedding.weight[1:]
+        clicks = _rows(h, alias)
+        values = clicks if self.w_t is None else _rows(self.w_t(h), alias)
+        attended = target_scores(candidates, _rows(self.target(h), alias), values, mask)
+        return attended + self._vectors(clicks, _rows(self.w2(h), alias), mask) @ candidates.T
 
     def _alpha(self, scores: Tensor, mask: Tensor) -> Tensor:
         return super()._alpha(scores if self.w_t is not None else masked_softmax(scores, mask), mask)
+
+
+def _passed(messages: Tensor, source: Tensor, sink: Tensor, weights: Tensor) -> Tensor:
+    """Σ over the edges that end at a node of weight × what starts at their other end, M × d."""
+    weighted = _rows(messages, source) * weights.unsqueeze(-1)
+    return torch.zeros_like(messages).scatter_add(0, sink.unsqueeze(-1).expand_as(weighted), weighted)
+
+
+def _rows(table: Tensor, places: Tensor) -> Tensor:
+    """Rows of M × d at the places, … × d. `gather` and not indexing, whose way back is slow where clients are stacked."""
+    width = table.shape[-1]
+    return table.gather(0, places.reshape(-1, 1).expand(-1, width)).reshape(*places.shape, width)

@@ -14,12 +14,12 @@ class FedAvgStrategy(RoundStrategy):
 
     def __init__(self, algorithm: FedAvg, **parts: Any) -> None:
         super().__init__(**parts)
-        self.eta, self.beta = algorithm.server_lr, algorithm.momentum
+        self.eta, self.beta = algorithm.eta, algorithm.momentum
 
     def update(self, memory: Memory, model: Arrays, replies: list[Reply]) -> tuple[Arrays, Memory]:
         """One server step."""
         m, memory = momentum(memory, mean_update(replies), self.beta)
-        return sub(model, scale(m, self.eta)), memory
+        return sub(model, scale(m, self.eta(*self.coming))), memory
 
 
 class FedProxStrategy(RoundStrategy):

@@ -23,4 +23,4 @@ class FedGAStrategy(FedOptStrategy):
         delta = sums.mean()  # lines 8-9: Δ_t = mean Δ_k
         magnitude = sums.magnitude() if self.dra else None  # line 10: Δ'_t = mean |Δ_k|
         step, memory = adaptive(memory, delta, self.rule, magnitude, **self.moments)  # lines 11-13
-        return sub(model, scale(step, self.eta)), memory
+        return sub(model, scale(step, self.eta(*self.coming))), memory

@@ -14,14 +14,14 @@ class FedOptStrategy(RoundStrategy):
 
     def __init__(self, algorithm: ServerAdaptive, rule: Rule, **parts: Any) -> None:
         super().__init__(**parts)
-        self.eta, self.rule = algorithm.server_lr, rule
+        self.eta, self.rule = algorithm.eta, rule
         self.moments = {"beta1": algorithm.beta1, "beta2": algorithm.beta2, "tau": algorithm.tau}
 
     def update(self, memory: Memory, model: Arrays, replies: list[Reply]) -> tuple[Arrays, Memory]:
         """One server step."""
         step, memory = adaptive(memory, mean_update(replies), self.rule, **self.moments)
-        return sub(model, scale(step, self.eta)), memory
+        return sub(model, scale(step, self.eta(*self.coming))), memory
 
     def diagnostics(self, memory: Memory) -> dict[str, float]:
         """How the server's step sizes are spread."""
-        return effective_rates(memory["v"], self.eta, self.moments["tau"])
+        return effective_rates(memory["v"], self.eta(self.state.round, self.config.rounds), self.moments["tau"])

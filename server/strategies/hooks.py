@@ -57,6 +57,11 @@ class Hooks(Strategy):
         """Replies of one client a round, each of which says something about its data."""
         return 1
 
+    @property
+    def coming(self) -> tuple[int, int]:
+        """The coming round's number, and how many there are."""
+        return self.state.round + 1, self.config.rounds
+
     @abstractmethod
     def update(self, memory: Memory, model: Arrays, replies: list[Reply]) -> tuple[Arrays, Memory]:
         """One server step from the replies, in the order of client names: the next model and the method's memory."""

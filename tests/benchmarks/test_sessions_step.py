@@ -20,7 +20,7 @@ def test_both_ways_have_the_same_loss_and_gradients() -> None:
     examples, chosen = generated(40, ITEMS, np.random.default_rng(1)), np.arange(40)
     model, reference = twins(ITEMS)
     [batch] = batches(examples, chosen)
-    vectors = model.vectors(batch.nodes, batch.alias, batch.mask, batch.a_in, batch.a_out)
+    vectors = model.vectors(*batch.graph)
     ours = next_item_loss(vectors, model.embedding.weight, batch.target).mean()
     data = ReferenceSessions(examples.prefixes, examples.targets.tolist()).slice(chosen)
     theirs = cross_entropy(reference(data), torch.tensor(data[-1]))

@@ -40,6 +40,16 @@ def close(left: RunState, right: RunState) -> None:
         np.testing.assert_allclose(a, right.model[name], rtol=1e-5, atol=1e-7, err_msg=name)
 
 
+@pytest.mark.parametrize("method", ["fedadam", "fedga"])
+def test_a_cooled_step_is_as_much_shorter_as_the_schedule_says(method: str) -> None:
+    """Three rounds that cool from the first on: 1, 2/3, 1/3 of the plain steps, whose moments are the same."""
+    plain, cooled = ([rounds(method, REPLIES, count, rounds=3, cooldown=c).model for count in range(4)] for c in (0.0, 1.0))
+    for t, share in enumerate((1, 2 / 3, 1 / 3)):
+        for name in MODEL:
+            whole, part = (run[t + 1][name] - run[t][name] for run in (plain, cooled))
+            np.testing.assert_allclose(part, share * whole, rtol=1e-4, atol=1e-6)
+
+
 @pytest.mark.parametrize(("rule", "method"), [("adam", "fedadam"), ("yogi", "fedyogi")])
 def test_without_dra_and_c_sme_it_is_fedadam_or_fedyogi(rule: str, method: str) -> None:
     """Also under unequal numbers of local steps and unequal weights."""

@@ -1,4 +1,4 @@
-"""Examples (clicks so far -> next click) as padded session graphs (algorithms.md §2.5–2.6)."""
+"""Examples (clicks so far -> next click) as one graph of many parts (algorithms.md §2.5–2.6)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,45 +10,54 @@ from torch import Tensor
 from common.arrays import Array
 from common.tasks.sessions import Clicks
 
+GRAPH = ("nodes", "edges", "w_in", "w_out", "alias", "mask")
+"""What the networks take, in their order."""
+
 
 @dataclass(frozen=True)
 class ExampleBatch:
-    """E examples, N distinct items and L clicks at most."""
+    """E examples of L clicks at most, with M distinct items and K edges all told."""
 
     nodes: Tensor
-    """Distinct items as rows of the embedding (item + 1), 0 for padding, E × N."""
+    """Distinct items of each example as rows of the embedding (item + 1), example after example, M."""
+    edges: Tensor
+    """From node to node, 2 × K: one edge an example and pair of items, however often one was clicked right after the other."""
+    w_in: Tensor
+    """A_in = (M D_col⁻¹)ᵀ at each edge, K."""
+    w_out: Tensor
+    """A_out = D_row⁻¹ M at each edge, K."""
     alias: Tensor
-    """Node of each click, E × L."""
+    """Node of each click, E × L; 0 for padding."""
     mask: Tensor
     """1 for clicks, 0 for padding, E × L."""
-    a_in: Tensor
-    """A_in = (M D_col⁻¹)ᵀ, E × N × N."""
-    a_out: Tensor
-    """A_out = D_row⁻¹ M, E × N × N."""
     target: Tensor
     """The next item, E."""
     weights: Tensor
     """1, and 0 where a client's examples are padded to another's, E."""
 
+    @property
+    def graph(self) -> tuple[Tensor, ...]:
+        """Those of `GRAPH`."""
+        return tuple(getattr(self, name) for name in GRAPH)
+
 
 def collate(prefixes: Sequence[Clicks], targets: Sequence[int], max_length: int) -> ExampleBatch:
     """Graphs of all examples, in NumPy at once; of a longer prefix the last `max_length` clicks count.
 
-    An example takes 8·N² bytes of adjacency: half a million of 20 clicks want chunks.
+    There is at least one node, a padding one if need be, so that a padded click has where to point.
     """
     kept = [prefix[-max_length:] for prefix in prefixes]
     clicks = _padded(kept)
     nodes, alias = _distinct(clicks)
-    mask = clicks > 0
-    links = _links(alias, mask, nodes.shape[1])
-    a_in = (links / np.maximum(links.sum(1, keepdims=True), 1)).transpose(0, 2, 1)
-    a_out = links / np.maximum(links.sum(2, keepdims=True), 1)
+    edges = _edges(alias, clicks > 0, len(nodes))
+    arriving, leaving = (np.bincount(ends, minlength=len(nodes))[ends] for ends in (edges[1], edges[0]))
     return ExampleBatch(
         torch.from_numpy(nodes),
+        torch.from_numpy(edges),
+        torch.from_numpy((1 / arriving).astype(np.float32)),
+        torch.from_numpy((1 / leaving).astype(np.float32)),
         torch.from_numpy(alias),
-        torch.from_numpy(mask.astype(np.float32)),
-        torch.from_numpy(np.ascontiguousarray(a_in)),
-        torch.from_numpy(a_out),
+        torch.from_numpy((clicks > 0).astype(np.float32)),
         torch.from_numpy(np.array(targets, np.int64)),
         torch.ones(len(kept)),
     )
@@ -64,22 +73,19 @@ def _padded(prefixes: Sequence[Clicks]) -> Array:
 
 
 def _distinct(clicks: Array) -> tuple[Array, Array]:
-    """Each row's distinct items, ascending, E × N, and where each click is among them, E × L (padding: node 0)."""
+    """Each row's distinct items, ascending, row after row, and where each click is among them, E × L (padding: node 0)."""
     order = np.argsort(clicks, axis=1, kind="stable")
     ascending = np.take_along_axis(clicks, order, axis=1)
     new = (ascending > 0) & (np.diff(ascending, axis=1, prepend=0) > 0)
-    place = np.maximum(np.cumsum(new, axis=1) - 1, 0)
-    nodes = np.zeros((len(clicks), int(new.sum(1).max(initial=1))), np.int64)
-    example, column = np.nonzero(new)
-    nodes[example, place[example, column]] = ascending[example, column]
+    place = np.cumsum(new).reshape(new.shape) - 1
     alias = np.zeros_like(clicks)
     np.put_along_axis(alias, order, place, axis=1)
+    nodes = ascending[new] if new.any() else np.zeros(1, np.int64)
     return nodes, np.where(clicks > 0, alias, 0)
 
 
-def _links(alias: Array, mask: Array, nodes: int) -> Array:
-    """M, E × N × N: 1 where an item was clicked right after another, however often."""
-    links = np.zeros((len(alias), nodes, nodes), np.float32)
-    example, click = np.nonzero(mask[:, 1:])
-    links[example, alias[example, click], alias[example, click + 1]] = 1
-    return links
+def _edges(alias: Array, mask: Array, nodes: int) -> Array:
+    """Each pair of nodes of which one was clicked right after the other, once, 2 × K, ascending."""
+    follows = mask[:, 1:]
+    pairs = np.unique(alias[:, :-1][follows] * nodes + alias[:, 1:][follows])
+    return np.stack(np.divmod(pairs, nodes))

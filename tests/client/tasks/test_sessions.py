@@ -6,6 +6,7 @@ import torch
 from torch.func import grad
 
 from client.data.sessions.visitors import Case, Visitor, as_clicks
+from client.stacking import row, stack
 from client.tasks.sessions import SessionsLearner
 from client.trainers.optimizers import Tensors
 from common.arrays import Arrays
@@ -55,7 +56,8 @@ def test_the_paper_s_loss_is_the_mean_cross_entropy_of_the_next_item(network: st
 def test_rows_that_pad_a_client_to_a_larger_one_weigh_nothing() -> None:
     of = learner("paper")
     batch = of.batch(request(of))
-    padded = {name: torch.cat([t, torch.zeros_like(t[:2])]) for name, t in batch.items()}
+    larger = {name: torch.zeros_like(torch.cat([t, t], dim=-1 if name == "edges" else 0)) for name, t in batch.items()}
+    padded = row(stack([batch, larger]), 0)
     params = tensors(parameters(of.module))
     torch.testing.assert_close(of.loss(params, padded, {}), of.loss(params, batch, {}))
 

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.func import functional_call, grad, vmap
 from torch.nn.functional import cross_entropy, pad
 
-from client.data.sessions.graphs import ExampleBatch, collate
+from client.data.sessions.graphs import GRAPH, ExampleBatch, collate
 from common.models.sessions import SRGNN, build_session_model
 from common.tasks.sessions import SessionsOptions
 
@@ -18,7 +18,6 @@ V, D = 9, 5
 SESSIONS = [[3], [1, 1], [4, 2, 4, 7], [0, 8, 0, 8, 5], [2, 6, 2, 2, 6, 1]]
 TARGETS = [1, 0, 8, 3, 2]
 networks = pytest.mark.parametrize("network", ["srgnn", "tagnn", "tagnn_concat"])
-GRAPH = ("nodes", "alias", "mask", "a_in", "a_out")
 
 
 def built(network: str, *, steps: int = 1) -> nn.Module:
@@ -31,7 +30,7 @@ def batch_of(sessions: list[list[int]], targets: list[int] = TARGETS) -> Example
 
 
 def scores(model: nn.Module, batch: ExampleBatch) -> Tensor:
-    logits: Tensor = model(*(getattr(batch, name) for name in GRAPH))
+    logits: Tensor = model(*batch.graph)
     return logits
 
 
@@ -103,10 +102,11 @@ def test_padding_does_not_change_the_scores(network: str) -> None:
     wide = dataclasses.replace(
         batch,
         nodes=pad(batch.nodes, (0, 2)),
+        edges=pad(batch.edges, (0, 3)),
+        w_in=pad(batch.w_in, (0, 3)),
+        w_out=pad(batch.w_out, (0, 3)),
         alias=pad(batch.alias, (0, 3)),
         mask=pad(batch.mask, (0, 3)),
-        a_in=pad(batch.a_in, (0, 2, 0, 2)),
-        a_out=pad(batch.a_out, (0, 2, 0, 2)),
     )
     torch.testing.assert_close(scores(model, wide), scores(model, batch))
 
@@ -114,13 +114,16 @@ def test_padding_does_not_change_the_scores(network: str) -> None:
 @networks
 def test_the_order_of_nodes_does_not_change_the_scores(network: str) -> None:
     model, batch = built(network), batch_of(SESSIONS)
-    order = torch.randperm(batch.nodes.shape[1], generator=torch.Generator().manual_seed(3))
+    order = torch.randperm(len(batch.nodes), generator=torch.Generator().manual_seed(3))
+    mixed = torch.randperm(len(batch.w_in), generator=torch.Generator().manual_seed(4))
+    place = torch.argsort(order)
     permuted = dataclasses.replace(
         batch,
-        nodes=batch.nodes[:, order],
-        alias=torch.argsort(order)[batch.alias],
-        a_in=batch.a_in[:, order][:, :, order],
-        a_out=batch.a_out[:, order][:, :, order],
+        nodes=batch.nodes[order],
+        edges=place[batch.edges][:, mixed],
+        w_in=batch.w_in[mixed],
+        w_out=batch.w_out[mixed],
+        alias=place[batch.alias],
     )
     torch.testing.assert_close(scores(model, permuted), scores(model, batch))
 
@@ -142,8 +145,9 @@ def test_a_stack_of_clients_has_each_clients_own_gradients(network: str) -> None
 
 
 def padded(tensor: Tensor, examples: int, name: str) -> Tensor:
-    """Zero-padded to `examples` rows, 4 nodes and 6 clicks."""
-    size = [examples, *({"nodes": [4], "alias": [6], "mask": [6], "a_in": [4, 4], "a_out": [4, 4]}.get(name, []))]
+    """Zero-padded to `examples` rows, 9 nodes, 9 edges and 6 clicks."""
+    sizes = {"nodes": [9], "edges": [2, 9], "w_in": [9], "w_out": [9], "alias": [examples, 6], "mask": [examples, 6]}
+    size = sizes.get(name, [examples])
     wide = tensor.new_zeros(size)
     wide[tuple(slice(0, length) for length in tensor.shape)] = tensor
     return wide
@@ -185,5 +189,5 @@ def test_parameters_start_uniformly_and_padding_at_zero(network: str) -> None:
 def test_vectors_are_what_srgnn_scores_with() -> None:
     model, batch = built("srgnn"), batch_of(SESSIONS)
     assert isinstance(model, SRGNN)
-    vectors = model.vectors(*(getattr(batch, name) for name in GRAPH))
+    vectors = model.vectors(*batch.graph)
     torch.testing.assert_close(vectors @ model.embedding.weight[1:].T, scores(model, batch))
