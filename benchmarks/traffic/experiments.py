@@ -82,7 +82,7 @@ EXPERIMENTS = (
         "default", "**default**: FedSTL on profile and own ridge", "fedstl", GENTLE, model="default", exchanges=2
     ),
     Experiment(
-        "default-plain", "default without the ridge", "fedstl", GENTLE, {"ridge": 0.0}, model="default", exchanges=2
+        "default-plain", "default without the ridge", "fedstl", GENTLE, {"ridge": "none"}, model="default", exchanges=2
     ),
     Experiment("default-adam", "default, Adam .001", "fedstl", {"lr": 0.001}, model="default", exchanges=2),
     Experiment("default-fedavg", "default under FedAvg", "fedavg", GENTLE, model="default"),

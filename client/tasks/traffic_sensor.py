@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from client.data.traffic.series import Series
 from client.data.traffic.split import Scaler, split_series
 from client.tasks.traffic_line import profile
-from client.tasks.traffic_ridge import Windows, ridge_line
+from client.tasks.traffic_ridge import PENALTIES, Windows, ridge_line
 from common.tasks.traffic import DAY, Measures, TrafficOptions, compared
 from common.tasks.traffic_differences import apart
 from common.tasks.traffic_ranges import Ranges, calibrated, groups_of, infer, rows_a_week
@@ -140,12 +140,12 @@ def prepare(
 
 def line_of(departures: Floats, known: NDArray[np.bool_], options: TrafficOptions) -> Floats:
     """The sensor's own ridge line, T × P × D, from the windows whose targets are all known; empty where none is wanted."""
-    if not options.ridge:
+    if options.ridge == "none":
         return np.zeros((0, 0, 0))
     first = np.arange(options.history, len(known) - options.horizon + 1)
     so_far = np.concatenate([[0], np.cumsum(known)])
     whole = so_far[first + options.horizon] - so_far[first] == options.horizon
-    return ridge_line(Windows(departures, options.history, options.horizon), first[whole], options.ridge)
+    return ridge_line(Windows(departures, options.history, options.horizon), first[whole], PENALTIES)
 
 
 def _property(

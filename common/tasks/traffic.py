@@ -65,9 +65,9 @@ class TrafficOptions(Options):
     day before; the paper's x[t : t+L], which never shows that hour; or the whole history at every step, for readings of
     seconds, of which the last tell most. L = history − horizon."""
 
-    ridge: float = Field(300.0, ge=0)
-    """Of the default model, λ of the client's own ridge regression on what its profile leaves over, which the federated model
-    starts from; 0 leaves it out."""
+    ridge: Literal["chosen", "none"] = "chosen"
+    """Whether the default model starts from the client's own ridge regression on what its profile leaves over, with the λ
+    that forecasts each eighth of the client's past best from the others; or from the profile alone."""
 
     property: Literal["calibrated", "weekday", "paper", "difference"] = "calibrated"
     """What a client infers of its past: hourly ranges for working days and weekends, widened until whole past days obey in

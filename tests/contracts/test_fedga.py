@@ -43,7 +43,9 @@ def close(left: RunState, right: RunState) -> None:
 @pytest.mark.parametrize("method", ["fedadam", "fedga"])
 def test_a_cooled_step_is_as_much_shorter_as_the_schedule_says(method: str) -> None:
     """Three rounds that cool from the first on: 1, 2/3, 1/3 of the plain steps, whose moments are the same."""
-    plain, cooled = ([rounds(method, REPLIES, count, rounds=3, cooldown=c).model for count in range(4)] for c in (0.0, 1.0))
+    plain, cooled = (
+        [rounds(method, REPLIES, count, rounds=3, cooldown=c).model for count in range(4)] for c in (0.0, 1.0)
+    )
     for t, share in enumerate((1, 2 / 3, 1 / 3)):
         for name in MODEL:
             whole, part = (run[t + 1][name] - run[t][name] for run in (plain, cooled))

@@ -268,6 +268,6 @@ def test_the_default_starts_at_the_sensor_s_own_ridge_line() -> None:
     measured, lines = of.evaluate(world(CONFIG), {}, "test")[0], of.about("test", {})[0]
     assert measured["mse"] == pytest.approx(lines["ridge_mse"])
     assert lines["ridge_mse"] != pytest.approx(lines["profile_mse"], rel=1e-3)
-    plain = learner(config=road_config("fedavg", tasks__traffic__ridge=0.0))
+    plain = learner(config=road_config("fedavg", tasks__traffic__ridge="none"))
     assert "ridge_mse" not in plain.about("test", {})[0]
     assert plain.evaluate(world(CONFIG), {}, "test")[0]["mse"] == pytest.approx(lines["profile_mse"])

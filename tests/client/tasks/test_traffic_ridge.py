@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import Ridge
 
-from client.tasks.traffic_ridge import FOLDS, Windows, ridge_line
+from client.tasks.traffic_ridge import FOLDS, PENALTIES, Windows, ridge_line
 from client.tasks.traffic_sensor import line_of, prepare
 from common.tasks.traffic import TrafficOptions
 from tests.sensors import HISTORY, HORIZON, MEASURES, sensor
@@ -32,7 +32,7 @@ def flat(values: np.ndarray, first: np.ndarray) -> tuple[np.ndarray, np.ndarray]
 def test_windows_to_come_are_forecast_from_the_whole_past(variables: int) -> None:
     values, train = drawn(120, variables), np.arange(H, 80)
     oracle = Ridge(alpha=PENALTY, fit_intercept=False).fit(*flat(values, train))
-    line = ridge_line(Windows(values, H, P), train, PENALTY)
+    line = ridge_line(Windows(values, H, P), train, [PENALTY])
     assert line.shape == (120, P, variables)
     later = np.arange(90, 117)
     expected = oracle.predict(flat(values, later)[0]).reshape(len(later), variables, P).swapaxes(1, 2)
@@ -42,7 +42,7 @@ def test_windows_to_come_are_forecast_from_the_whole_past(variables: int) -> Non
 
 def test_a_window_learnt_from_is_forecast_by_those_that_share_no_target_with_its_stretch() -> None:
     values, train = drawn(120, 1), np.arange(H, 80)
-    line = ridge_line(Windows(values, H, P), train, PENALTY)
+    line = ridge_line(Windows(values, H, P), train, [PENALTY])
     for own in np.array_split(train, FOLDS):
         apart = np.array([t for t in train if t + P - 1 < own[0] or t > own[-1] + P - 1])
         oracle = Ridge(alpha=PENALTY, fit_intercept=False).fit(*flat(values, apart))
@@ -55,7 +55,7 @@ def test_the_past_looks_no_more_predictable_than_the_future() -> None:
     errors = []
     for _ in range(20):
         values = rng.normal(size=(400, 1))
-        line = ridge_line(Windows(values, H, P), np.arange(H, 66), 0.1)
+        line = ridge_line(Windows(values, H, P), np.arange(H, 66), [0.1])
         past, later = (flat(values, first)[1] - line[first, :, 0] for first in (np.arange(H, 66), np.arange(70, 390)))
         errors.append((np.square(past).mean(), np.square(later).mean()))
     past, later = np.mean(errors, axis=0)
@@ -66,12 +66,12 @@ def test_the_past_looks_no_more_predictable_than_the_future() -> None:
 def test_windows_with_a_gap_among_their_targets_teach_nothing() -> None:
     values, known = drawn(200, 1), np.ones(200, bool)
     known[50] = known[150:] = False
-    options = TrafficOptions(history=H, horizon=P, ridge=PENALTY)
+    options = TrafficOptions(history=H, horizon=P)
     wild = values.copy()
     wild[50] = 0  # as history it counts, so it is the same in both
     line = line_of(wild, known, options)
     learnt = np.array([t for t in range(H, 148) if not t <= 50 < t + P])
-    np.testing.assert_allclose(line, ridge_line(Windows(wild, H, P), learnt, PENALTY))
+    np.testing.assert_allclose(line, ridge_line(Windows(wild, H, P), learnt, PENALTIES))
 
 
 @pytest.mark.parametrize("length", [0, 1, H - 1, H, H + P - 1])
@@ -84,5 +84,25 @@ def test_too_short_a_past_has_no_line(length: int) -> None:
 def test_the_paper_s_model_has_none_and_the_default_may_go_without() -> None:
     options = TrafficOptions(history=HISTORY, horizon=HORIZON)
     assert prepare(sensor(0, 20), MEASURES, options, residual=False).line.size == 0
-    assert prepare(sensor(0, 20), MEASURES, options.model_copy(update={"ridge": 0.0}), residual=True).line.size == 0
+    assert prepare(sensor(0, 20), MEASURES, options.model_copy(update={"ridge": "none"}), residual=True).line.size == 0
     assert prepare(sensor(0, 20), MEASURES, options, residual=True).line.shape == (480, HORIZON, 1)
+
+
+def test_the_penalty_is_the_one_that_forecasts_the_past_from_the_rest_of_it_best() -> None:
+    """scikit-learn's error over the same folds is least at the same λ; of pure noise, without a line."""
+    values, train = drawn(160, 1), np.arange(H, 130)
+    penalties = [0.01, 100.0, 1e6]
+
+    def left_out(penalty: float) -> float:
+        error = 0.0
+        for own in np.array_split(train, FOLDS):
+            apart = np.array([t for t in train if t + P - 1 < own[0] or t > own[-1] + P - 1])
+            oracle = Ridge(alpha=penalty, fit_intercept=False).fit(*flat(values, apart))
+            error += np.square(flat(values, own)[1] - oracle.predict(flat(values, own)[0])).sum()
+        return error
+
+    best = min(penalties, key=left_out)
+    windows = Windows(values, H, P)
+    np.testing.assert_allclose(ridge_line(windows, train, penalties), ridge_line(windows, train, [best]))
+    noise = Windows(np.random.default_rng(3).normal(size=(160, 1)), H, P)
+    assert not ridge_line(noise, train, [0.01, np.inf]).any()
