@@ -12,8 +12,9 @@ demo: .venv/runtime  ## train a rule recommender with a whole federation on this
 	$(BIN)/fedloom up --rounds 30
 	$(BIN)/fedloom recommend --user home-00003 --top 5
 
-test: .venv/dev  ## all tests; those that need a Docker engine or the real data say why they skip
-	$(BIN)/python -m pytest -q
+test: .venv/dev  ## all tests, quick ones on all cores; those that need a Docker engine or the real data say why they skip
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto -m "not system and not container"
+	$(BIN)/python -m pytest -q -m "system or container"
 
 check: .venv/dev  ## format, lint, types, layers
 	$(BIN)/ruff format --check .

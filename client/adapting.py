@@ -14,7 +14,8 @@ from common.wire.messages import EnrolRequest, EvaluateRequest, Metrics, TrainRe
 def adapt(session: Session, config: RunConfig, names: Names, trained: Arrays) -> Metrics:
     """Train what a client of that run keeps to itself, with what it shares as it was left, and keep the model here.
 
-    Where clients keep nothing to themselves, as under FedAvg, the finished model serves as it is.
+    Where clients keep nothing to themselves, as under FedAvg, the finished model serves as it is; under Per-FedAvg it takes the
+    few steps that it is made for.
 
     Args:
         session: The newcomer.
@@ -39,4 +40,4 @@ def adapt(session: Session, config: RunConfig, names: Names, trained: Arrays) ->
 def _keeps(config: RunConfig, model: Arrays) -> bool:
     """Whether clients of such a run have a model or parameters of their own."""
     trainer, own = build_trainer(config.chosen), own_of(config.task, model)
-    return trainer.own != "none" or bool(own or trainer.private(set(model), head_of(config.task, model)))
+    return trainer.own in ("trained", "beside") or bool(own or trainer.private(set(model), head_of(config.task, model)))

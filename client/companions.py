@@ -7,13 +7,13 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
-from torch.func import functional_call
 
 from client.data.markets.counting import graph_counts
 from client.data.markets.features import item_features
 from client.data.markets.graph import Graph, graph_of, propagated
 from client.data.markets.market import Market
 from client.tasks.market_line import MarketLine
+from client.tasks.market_networks import embedded, inputs
 from common.arrays import Arrays
 from common.config import RunConfig
 from common.errors import DataError
@@ -112,9 +112,10 @@ def _scores(config: RunConfig, goods: Goods, trained: Arrays, graph: Graph, plac
     vectors = item_features(goods, graph.items, options)
     if config.model == "paper":
         weights = graph.weights if options.adjacency == "counts" else graph.weights.sign()
-        x = torch.from_numpy(propagated(weights, vectors, options.hops))
+        x = torch.from_numpy(propagated(weights, vectors, options.smoothing))
+        shown, every = inputs(x, [graph], options), torch.arange(len(x))
         with torch.no_grad():
-            z = functional_call(build_model(config, goods), tensors(trained), (x,)).numpy()
+            z = embedded(build_model(config, goods), tensors(trained), shown, every).numpy()
         found: Vectors = z @ z[place]
         return found
     told = options.features != "ids" and any(goods.text(k) for k in graph.items.tolist())

@@ -48,10 +48,13 @@ def trained(
     batches = [m.learner.batch(m.request) for m in members]
     descend_from = partial(
         descend,
-        _gradient_and_loss(members[0]),
+        trainer.objective(_gradient_and_loss(members[0])),
         batch=stack(batches),
         noise=stack(
-            [_drawn(m, row(start, k), batch) for k, (m, batch) in enumerate(zip(members, batches, strict=True))]
+            [
+                _drawn(m, row(start, k), batch, trainer.draws)
+                for k, (m, batch) in enumerate(zip(members, batches, strict=True))
+            ]
         ),
         steps=members[0].steps,
         step=build_step(trainer.options),
@@ -68,9 +71,10 @@ def _gradient_and_loss(member: Member) -> GradientAndLoss:
     return private_gradient(learner.loss, learner.shared) if member.noise else grad_and_value(learner.loss)
 
 
-def _drawn(member: Member, params: Tensors, batch: Tensors) -> Tensors:
-    """All that is random in a client's steps."""
-    masks, noise = member.learner.noise(member.steps, generator(member)), member.noise
+def _drawn(member: Member, params: Tensors, batch: Tensors, each: int) -> Tensors:
+    """All that is random in a client's steps, of `each` draws."""
+    masks, noise = member.learner.noise(each * member.steps, generator(member)), member.noise
+    masks = masks if each == 1 else {n: m.reshape(member.steps, each, *m.shape[1:]) for n, m in masks.items()}
     if noise is None:
         return masks
     drawn = draws(

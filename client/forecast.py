@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from client.cohort import Member, evaluated, train
 from client.data.traffic.split import split_series
+from client.measuring import personalised
 from client.state import MemoryStore
 from client.tasks.learner import training_loss
 from client.tasks.traffic import TrafficLearner
@@ -15,6 +16,7 @@ from client.tasks.traffic_line import profile
 from client.tasks.traffic_newcomer import adopted
 from client.tasks.traffic_sensor import Sensor, line_of, prepare
 from client.trainers import build_trainer
+from common.algorithms import PerFedAvg
 from common.arrays import Arrays, group
 from common.config import RunConfig
 from common.errors import ConfigError, DataError
@@ -75,10 +77,12 @@ def own_model(config: RunConfig, learner: TrafficLearner, trained: Arrays, poole
         return models[0]
     model = min(models, key=lambda one: training_loss(learner, one))
     store, request = MemoryStore(), TrainRequest(1, "", model, statics=pooled)
+    chosen, about = config.chosen, ("", config.run_id, config.seed, learner, store, request)
+    if isinstance(chosen, PerFedAvg):
+        return evaluated(chosen, model, personalised(chosen, Member(*about, chosen.adapt_steps)))[""]
     if personal(config, model):
-        steps = config.chosen.steps(request.phase)
-        train(config.chosen, [Member("", config.run_id, config.seed, learner, store, request, steps)])
-    return evaluated(config.chosen, model, store.load(config.run_id))[""]
+        train(chosen, [Member(*about, chosen.steps(request.phase))])
+    return evaluated(chosen, model, store.load(config.run_id))[""]
 
 
 def personal(config: RunConfig, names: Collection[str]) -> bool:

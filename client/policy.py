@@ -10,6 +10,7 @@ from pydantic import Field, ValidationError
 from common.algorithms import METHODS, Method
 from common.config import TASKS, RunConfig, Task, hands_over_windows
 from common.errors import ConfigError, RefusedError
+from common.item_ids import sends_item_ids
 from common.options import Options
 from common.privacy.options import PrivacyOptions, Unit
 
@@ -30,7 +31,8 @@ class Policy(Options):
     """Whether windows of this client's training data may leave it in clear, as FedSTL's authors have it."""
 
     require_noise: bool = False
-    """Whether this client sends nothing that noise does not cover: runs without noise are refused."""
+    """Whether this client sends nothing that noise does not cover: runs without noise are refused, and runs that show which
+    items were rated."""
 
     units: tuple[Unit, ...] = ("client", "record")
     """What noise may hide: everything this client sends, or any one of its records."""
@@ -66,6 +68,11 @@ class Policy(Options):
             raise RefusedError(
                 "algorithm.fedstl.cluster-data=shared_sample hands training windows over in clear, which this client's policy"
                 " does not allow"
+            )
+        if sends_item_ids(config) and self.require_noise:
+            raise RefusedError(
+                "tasks.ratings.items=paper shows which items were rated, which no noise covers; this client's policy requires"
+                " noise; run with tasks.ratings.items=dense"
             )
         if not config.task_options.count_offset:
             return

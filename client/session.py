@@ -7,9 +7,11 @@ from dataclasses import dataclass, replace
 
 from safetensors.numpy import load, save
 
-from client.cohort import Member, evaluated, train
+from client.cohort import Member, train
 from client.keeping import HEAD, carried
+from client.measuring import ADAPT, measured
 from client.privacy.guard import Guard
+from client.privacy.pseudo import among_pseudo_items
 from client.state import Store
 from client.tasks.learner import Summed, TaskLearner, training_loss
 from common.arrays import Arrays, check_like, group
@@ -139,6 +141,8 @@ class Session:
     def as_sent(self, request: TrainRequest, steps: int, work: Callable[[], TrainReply]) -> TrainReply:
         """What `work` came to, as the run's configuration, the policy and the ledger let it travel."""
         config = self.config(request.enrolment)
+        learner, generator = self._find(request.enrolment).learner, self.guard.generator
+        work = among_pseudo_items(work, learner, config, request.round, generator)
         reply = self.guard.trained(config, request, steps, work)
         sparse = config.federation.updates == "auto" and config.privacy.unit == "none"
         return compress_reply(reply) if sparse else reply
@@ -159,12 +163,11 @@ class Session:
         if request.final:
             self.store.write(enrolled.run, MODEL, save({**request.model, **request.statics}))
         statics = self._others(enrolled, request.statics)
-        metrics, weights = enrolled.learner.about(request.split, statics)
-        memory = self.store.load(enrolled.run)
-        for prefix, model in evaluated(enrolled.config.chosen, request.model, memory).items():
-            values, counts = enrolled.learner.evaluate(model, statics, request.split)
-            metrics |= {f"{prefix}{name}": value for name, value in values.items()}
-            weights |= {f"{prefix}{name}": count for name, count in counts.items()}
+        learner, chosen = enrolled.learner, enrolled.config.chosen
+        asked = TrainRequest(request.round, request.enrolment, request.model, statics=statics, phase=ADAPT)
+        about = (self.client, enrolled.run, enrolled.config.seed, learner, self.store)
+        member = Member(*about, asked, self.policy.local_steps(chosen.steps(ADAPT)))
+        metrics, weights = measured(chosen, learner, member, request.split, final=request.final)
         return self.guard.measured(enrolled.config, EvaluateReply(request.round, metrics, weights))
 
     def config(self, enrolment: str) -> RunConfig:

@@ -111,6 +111,12 @@ class RunConfig(Options):
             raise ValueError(
                 "privacy.unit=record tells records apart in task rules only, by home; say privacy.unit=client"
             )
+        if unit == "record" and self.method == "perfedavg":
+            raise ValueError(
+                "perfedavg takes several gradients a step, of which privacy.unit=record counts one; say privacy.unit=client"
+            )
+        if self.task == "ratings":
+            self.tasks.ratings.check_items(self.model, self.chosen.name)
         if isinstance(planner, BGTplanner) and self.evaluate_every != 1:
             raise ValueError("bgtplanner learns from every round; leave evaluate-every at 1")
         return self
@@ -129,6 +135,8 @@ class RunConfig(Options):
                 raise ValueError("algorithm.fedstl.cluster-data=shared_sample judges ranges; choose another property")
         if self.method == "pfgnn" and self.task != "markets":
             raise ValueError(f"pfgnn is made for markets of items; task '{self.task}' has none, say task=markets")
+        if self.method == "pfgnn" and self.model == "paper" and self.tasks.markets.network != "sgc":
+            raise ValueError("pfgnn shares encoders of SGC; say tasks.markets.network=sgc, or another method")
         for other in sorted(self.algorithm.model_fields_set - {self.method, self.chosen.name}):
             raise ValueError(f"algorithm.{other} is set, but the method is {self.method}; it would be ignored")
         return self

@@ -95,4 +95,5 @@ def _accepted(node: int, reply: Message) -> Client:
     if reply.has_error():
         raise WireError(reply.error.reason or f"error {reply.error.code}")
     enrolled = decode(EnrolReply, reply.content)
-    return Client(enrolled.client, node, enrolled.enrolment, enrolled.examples, enrolled.budget)
+    about = (enrolled.enrolment, enrolled.examples, enrolled.budget, enrolled.shares_metrics)
+    return Client(enrolled.client, node, *about)

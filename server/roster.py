@@ -14,6 +14,8 @@ class Client:
     examples: int
     budget: float = 0.0
     """What it could still spend when it enrolled; 0 in runs without noise."""
+    shares_metrics: bool = False
+    """Whether it will tell metrics of its held-out data."""
 
 
 @dataclass

@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from common.config import RunConfig, hands_over_windows
+from common.item_ids import sends_item_ids
 from common.privacy.accounts import build_account
-from common.privacy.claims import NEIGHBOURS, UNCOVERED
+from common.privacy.claims import ITEM_IDS, NEIGHBOURS, SAME_ITEMS, UNCOVERED
 from server.events import Privacy
 
 UNPROTECTED = Privacy(
@@ -33,10 +34,12 @@ IN_A_RUN = (
 )
 """Channels of a whole run, beside those of every release."""
 
+ALL, NUMBERS = "all that a client sends", "all numbers that a client sends, beside ids of items in clear"
+
 RELEASES = {
-    "gaussian": "Gaussian noise on all that a client sends, as one vector of Euclidean norm at most {clip:g}",
-    "laplace": "Laplace noise on all that a client sends, as one vector of absolute sum at most {clip:g}",
-    "privunit": "PrivUnitG on the direction of all that a client sends, as one vector",
+    "gaussian": "Gaussian noise on {what}, as one vector of Euclidean norm at most {clip:g}",
+    "laplace": "Laplace noise on {what}, as one vector of absolute sum at most {clip:g}",
+    "privunit": "PrivUnitG on the direction of {what}, as one vector",
 }
 """Unit `client`, by mechanism."""
 
@@ -69,15 +72,16 @@ def statement(config: RunConfig, spent: Mapping[str, float], sharing: int) -> Pr
     how = STEPS if options.unit == "record" else RELEASES[options.mechanism]
     most = max(spent.values(), default=0.0)
     metrics = [f"metrics: {sharing} clients' owners share theirs in clear"] if sharing else []
+    ids = [ITEM_IDS] if sends_item_ids(config) else []
     size = ["size: how many records a client has"] if options.unit == "record" else []
     return Privacy(
         unit=options.unit,
-        mechanism=how.format(**options.model_dump()),
+        mechanism=how.format(what=NUMBERS if ids else ALL, **options.model_dump()),
         epsilon_spent_max=min(account.claim(most, options.delta), options.epsilon) if most else 0.0,
         delta=None if account.name == "pure" else options.delta,
-        uncovered=[*metrics, *size, *UNCOVERED, *IN_A_RUN],
+        uncovered=[*ids, *metrics, *size, *UNCOVERED, *IN_A_RUN],
         epsilon=options.epsilon,
-        neighbours=NEIGHBOURS[options.unit],
+        neighbours=SAME_ITEMS if ids else NEIGHBOURS[options.unit],
         account=account.name,
     )
 

@@ -25,7 +25,7 @@ from server.state import RunState
 from server.strategies import build_strategy
 from server.strategies.replies import Reply
 
-METHODS = ("fedavg", "fedprox", "fedadam", "fedyogi", "fedadagrad", "fedrule", "fedga", "ditto")
+METHODS = ("fedavg", "fedprox", "fedadam", "fedyogi", "fedadagrad", "fedrule", "fedga", "ditto", "perfedavg")
 """All that share one whole model."""
 
 CATALOGUE = Catalogue(

@@ -54,6 +54,12 @@ class Experiment:
 COUNTS: Settings = {"count-offset": True}
 NOISED: Settings = {**COUNTS, "count-epsilon": 8.0}
 
+ALPHA = 100.0
+"""α of Per-FedAvg, by held-back pairs of the two smallest markets: a mean over triples has small gradients."""
+
+SIAMESE: Settings = {"network": "siamese"}
+SPE: Settings = {"network": "spe"}
+
 SCORER = Experiment("default", "**default**: federated scorer, others' counts", "fedavg", task=COUNTS, model="default")
 SCORER_NOISED = Experiment(
     "default-noised", "default, counts noised at ε = 8 for each user", "fedavg", task=NOISED, model="default"
@@ -69,6 +75,11 @@ EXPERIMENTS = (
     Experiment("local", "local GNN (SGC + BPR)", "local"),
     Experiment("mlp", "FeatMLP, each market its own", "local", task={"hops": 0}),
     Experiment("fedavg", "F-GNN (FedAvg of W)", "fedavg"),
+    Experiment("siamese", "Siamese, each market its own", "local", task=SIAMESE),
+    Experiment("siamese-fedavg", "F-Siamese (FedAvg of the tower)", "fedavg", task=SIAMESE),
+    Experiment("spe", "SPE, each market its own", "local", task=SPE),
+    Experiment("spe-fedavg", "F-SPE (FedAvg of all but the items' own vectors)", "fedavg", task=SPE),
+    Experiment("perfedavg", "Per-FedAvg of W, first order, α 100", "perfedavg", {"alpha": ALPHA}),
     Experiment("pfgnn", "PF-GNN (Eq 13)", "pfgnn", {"plus": False}),
     Experiment("pfgnn-plus", "**PF-GNN+** (Eq 15–16), ξ a sum as in the paper", "pfgnn"),
     Experiment("pfgnn-centroid", "**PF-GNN+**, ξ the clusters' means", "pfgnn", {"summary": "centroid"}),

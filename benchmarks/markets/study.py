@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from benchmarks.markets.experiments import HELD_BACK, RATES, SCORER_RATE, Experiment
-from benchmarks.markets.lines import line_metrics
+from benchmarks.markets.lines import TITLES, line_metrics
 from benchmarks.markets.sets import Markets
 from common.config import parse
 from deploy.simulation import simulate
@@ -27,7 +27,8 @@ class Bench:
 
     def lines(self, protocol: str, seed: int) -> dict[str, PerMarket]:
         """Line -> its metrics in every market."""
-        return self.remembered(f"lines-{protocol}-{seed}", lambda: line_metrics(self.markets, protocol, seed))
+        key = f"lines-{len(TITLES)}-{protocol}-{seed}"  # what was remembered of fewer lines does not do
+        return self.remembered(key, lambda: line_metrics(self.markets, protocol, seed))
 
     def rate(self, experiment: Experiment) -> float | None:
         """The rate that does best on held-back pairs; None where it is not known yet."""

@@ -16,13 +16,13 @@ their tables say nothing of what shared *text* features could do. A pair is two 
 MRR@20 / NDCG@20 × 100, every item of the market ranked, the query and its training neighbours left out, ties counted as if
 broken at random; mean over {seeds} seeds of the split, ± their standard deviation. Between seeds `in` and `jp`, with some 20 to
 200 queries, move by ±3 to ±5 points, so smaller differences there mean nothing. *mean*: of the five small markets.
-All networks: SGC of three hops on edges weighted by their users, 128 numbers an item, Adam, 200 local steps of 1,024 triples, a
-rate from {{.005, .02, .08}} by held-back pairs of seed 0: {rates}."""
+SLIM and EASE take the graph's rows for users, of whom pairs know nothing. FeatMLP, Siamese and SPE see no graph, but triples;
+the other networks are SGC of three hops on edges weighted by their users. All: 128 numbers an item, Adam, 200 local steps of
+1,024 triples, a rate from {{.005, .02, .08}} by held-back pairs of seed 0: {rates}."""
 
 NOT_RUN = """## Not run
 
-Siamese and SPE of the paper's baselines; SLIM itself (EASE is its closed form without signs and sparsity); text features, the
-other eleven markets and Home & Kitchen, whose data are not here; the networks on `join --adapt`."""
+Text features, the other eleven markets and Home & Kitchen, whose data are not here; the networks on `join --adapt`."""
 
 
 NOISE = 1.0

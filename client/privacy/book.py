@@ -11,34 +11,17 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.parse import quote
 
+from client.privacy.schema import MARK, SCHEMA, VERSIONS
 from common.errors import LedgerError
 
 MEMORY = ":memory:"
 """A ledger that ends with the process: for simulations."""
 
-MARK = 0x6C6F6F6D
-"""SQLite's application id of a ledger."""
-
 PATIENCE = 10.0
 """Seconds to wait for another process that writes to the same ledger."""
 
-SCHEMA = f"""
-BEGIN;
-PRAGMA application_id = {MARK};
-PRAGMA user_version = 1;
-CREATE TABLE ledger (lineage TEXT NOT NULL);
-CREATE TABLE accounts (
-  unit TEXT PRIMARY KEY, account TEXT NOT NULL, epsilon REAL NOT NULL, delta REAL NOT NULL, link TEXT NOT NULL,
-  epsilon_now REAL NOT NULL, delta_now REAL NOT NULL
-) STRICT;
-CREATE TABLE releases (
-  sequence INTEGER PRIMARY KEY, time TEXT NOT NULL,
-  run TEXT NOT NULL, round INTEGER NOT NULL, phase TEXT NOT NULL, kind TEXT NOT NULL,
-  unit TEXT NOT NULL, mechanism TEXT NOT NULL, neighbours TEXT NOT NULL, sensitivity REAL NOT NULL, noise REAL NOT NULL,
-  account TEXT NOT NULL, cost REAL NOT NULL CHECK (cost > 0), status TEXT NOT NULL, link TEXT NOT NULL
-) STRICT;
-CREATE INDEX slots ON releases (run, round, phase, kind);
-"""
+GLANCE = 0.5
+"""Seconds to wait for others to close it, for who must be alone with it."""
 
 
 class Book:
@@ -47,16 +30,17 @@ class Book:
     Args:
         path: An existing ledger, or `MEMORY` with a lineage for a new one.
         lineage: Of a new one in memory.
+        alone: Whether nobody else may have it open, now or before it is closed.
 
     Raises:
-        LedgerError: The file is missing, damaged or no ledger.
+        LedgerError: The file is missing, damaged, no ledger, or held by another where it must not be.
     """
 
-    def __init__(self, path: Path | str, lineage: str = "") -> None:
+    def __init__(self, path: Path | str, lineage: str = "", *, alone: bool = False) -> None:
         self.path = path
         self._lock = threading.RLock()
         with self._told():
-            self._db = _connect(path)
+            self._db = _connect(path, alone=alone)
             try:
                 self.lineage = self._begun(lineage)
             except BaseException:
@@ -118,7 +102,7 @@ class Book:
     def _check(self) -> None:
         """Raises LedgerError, or sqlite3.Error, if the file is damaged or something else."""
         marks = tuple(self._db.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version"))
-        if marks != (MARK, 1):
+        if marks not in tuple((MARK, version) for version in VERSIONS):
             raise LedgerError(f"{self.path} is no privacy ledger of this version of fedloom; {_RESTORE}")
         found = self._db.execute("PRAGMA quick_check(1)").fetchone()[0]
         if found != "ok":
@@ -178,11 +162,18 @@ def _sync(folder: Path) -> None:
         os.close(handle)
 
 
-def _connect(path: Path | str) -> sqlite3.Connection:
+def _connect(path: Path | str, *, alone: bool = False) -> sqlite3.Connection:
     """The file, which must exist, or memory; transactions are ours to begin."""
     name = MEMORY if path == MEMORY else f"file:{quote(str(path))}?mode=rw"
     db = sqlite3.connect(name, PATIENCE, isolation_level=None, check_same_thread=False, uri=True)
-    db.execute("PRAGMA synchronous = FULL")
+    try:
+        if alone:  # who has a write-ahead log open shares a lock until it is closed, which this does not bear
+            db.execute("PRAGMA locking_mode = EXCLUSIVE")
+            db.execute(f"PRAGMA busy_timeout = {round(1000 * GLANCE)}")
+        db.execute("PRAGMA synchronous = FULL")
+    except BaseException:
+        db.close()
+        raise
     return db
 
 

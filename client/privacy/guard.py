@@ -7,14 +7,16 @@ import numpy as np
 from safetensors.numpy import load, save
 
 from client.policy import Policy
-from client.privacy.leaving import at_clip, in_order, leaving, run_of, slot_of
+from client.privacy.leaving import at_clip, in_order, leaving, parted, run_of, slot_of
 from client.privacy.ledger import Ledger
 from client.privacy.noise import Noise
 from client.privacy.rows import Slot
 from common.arrays import Arrays, group, prefixed
 from common.config import RunConfig
 from common.errors import RefusedError
+from common.item_ids import sends_item_ids
 from common.privacy.accounts import Account, build_account
+from common.privacy.claims import SAME_ITEMS
 from common.privacy.mechanisms import Gaussian, build_mechanism
 from common.privacy.noise import fresh_generator
 from common.privacy.options import PrivacyOptions, Unit
@@ -47,7 +49,7 @@ class Guard:
     def __init__(
         self, policy: Policy, open_ledger: OpenLedger, generator: Callable[[], np.random.Generator] = fresh_generator
     ) -> None:
-        self.policy, self._open_ledger, self._generator = policy, open_ledger, generator
+        self.policy, self._open_ledger, self.generator = policy, open_ledger, generator
         self._ledgers: dict[Unit, Ledger] = {}
 
     def ledger(self, options: PrivacyOptions) -> Ledger:
@@ -57,11 +59,12 @@ class Guard:
         return self._ledgers[options.unit]
 
     def enrolled(self, config: RunConfig, reply: EnrolReply) -> EnrolReply:
-        """Hide the number of records, and say what may be spent.
+        """Hide the number of records, and say what may be spent and whether metrics will leave.
 
         Raises:
             RefusedError: Nothing is left.
         """
+        reply = replace(reply, shares_metrics=self.policy.shares_metrics(config.privacy))
         if config.privacy.unit == "none":
             return reply
         budget = self._left(config.privacy, run_of(reply.enrolment))
@@ -92,7 +95,7 @@ class Guard:
             terms = ledger.terms(self._sampled(options, cost, steps))
             content = ledger.release(slot, terms, lambda: save(leaving(work())))
         else:
-            content = self._noised(options, ledger, slot, cost, leaving(work()))
+            content = self._noised(options, ledger, slot, cost, *parted(leaving(work()), sends_item_ids(config)))
         ledger.acknowledge(slot.run, slot.round)
         sent = load(content)
         return TrainReply(request.round, group("update", sent), group("gradient", sent), 0.0, 1, steps)
@@ -110,7 +113,7 @@ class Guard:
         exact = work()
         losses = {key: np.array(value, np.float32) for key, value in exact.losses.items()}
         outgoing = {**prefixed("loss", losses), **prefixed("property", exact.property)}
-        sent = load(self._noised(config.privacy, self.ledger(config.privacy), slot, cost, outgoing))
+        sent = load(self._noised(config.privacy, self.ledger(config.privacy), slot, cost, outgoing, {}))
         told = {key: float(value) for key, value in group("loss", sent).items()}
         return AssignReply(request.round, told, in_order(group("property", sent)))
 
@@ -130,7 +133,7 @@ class Guard:
         cost = self._agreed(options, slot, account.total(options.epsilon, options.delta))
         mechanism = Gaussian(cost / account.charge(Gaussian(1.0, ONE)), ONE)
         return load(
-            ledger.release(slot, ledger.terms(mechanism), lambda: save(draw(mechanism.noise, self._generator())))
+            ledger.release(slot, ledger.terms(mechanism), lambda: save(draw(mechanism.noise, self.generator())))
         )
 
     def measured(self, config: RunConfig, reply: EvaluateReply) -> EvaluateReply:
@@ -150,20 +153,23 @@ class Guard:
         cost = self._agreed(config.privacy, slot_of(request), request.cost)
         if options.unit == "client":
             return None
-        return Noise(options.clip, self._sampled(options, cost, steps).multiplier, options.sample, self._generator)
+        return Noise(options.clip, self._sampled(options, cost, steps).multiplier, options.sample, self.generator)
 
-    def _noised(self, options: PrivacyOptions, ledger: Ledger, slot: Slot, cost: float, leaving: Arrays) -> bytes:
-        """One clip and one noise over all that leaves."""
+    def _noised(
+        self, options: PrivacyOptions, ledger: Ledger, slot: Slot, cost: float, leaving: Arrays, ids: Arrays
+    ) -> bytes:
+        """One clip and one noise over all that leaves but ids of rows."""
         vector = to_vector(leaving)
         if not vector.size:  # as of method local: nothing leaves, and nothing is paid
             return save(leaving)
         mechanism = build_mechanism(options, cost, vector.size)
 
         def draw() -> bytes:
-            released = mechanism.release(vector, self._generator(), options.normalise)
-            return save(from_vector(released, leaving))
+            released = mechanism.release(vector, self.generator(), options.normalise)
+            return save({**from_vector(released, leaving), **ids})
 
-        return ledger.release(slot, ledger.terms(mechanism), draw)
+        terms = ledger.terms(mechanism)
+        return ledger.release(slot, replace(terms, neighbours=SAME_ITEMS) if ids else terms, draw)
 
     def _sampled(self, options: PrivacyOptions, cost: float, steps: int) -> DpSgd:
         order = build_account(options).name.partition("-")[2]

@@ -7,6 +7,7 @@ from common.arrays import Arrays, prefixed
 from common.errors import RefusedError
 from common.privacy.options import PrivacyOptions
 from common.wire.messages import TrainReply, TrainRequest
+from common.wire.rows import ROWS
 
 
 def slot_of(request: TrainRequest) -> Slot:
@@ -33,6 +34,12 @@ def at_clip(options: PrivacyOptions, factor: float) -> PrivacyOptions:
 def leaving(reply: TrainReply) -> Arrays:
     """All of a reply that depends on data and leaves."""
     return {**prefixed("update", reply.update), **prefixed("gradient", reply.gradient)}
+
+
+def parted(leaving: Arrays, named: bool) -> tuple[Arrays, Arrays]:
+    """What noise goes on, and, in a run that has clients name rows, their ids, which are sent as they are."""
+    ids = {name: a for name, a in leaving.items() if named and name.endswith(ROWS)}
+    return {name: a for name, a in leaving.items() if name not in ids}, ids
 
 
 def in_order(bounds: Arrays) -> Arrays:

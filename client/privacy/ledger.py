@@ -16,9 +16,10 @@ from client.privacy.kept import Kept, KeptInMemory, KeptOnDisk
 from client.privacy.rows import Row, link_of
 from client.privacy.rows import Slot as Slot
 from client.privacy.rows import Terms as Terms
+from client.privacy.sighted import compare, sighting
 from client.privacy.statement import claim_of
 from client.privacy.witness import Sighting, Witness
-from common.errors import LedgerError, RefusedError
+from common.errors import RefusedError
 from common.privacy.accounts import Account, Charged, account_named
 from common.privacy.amounts import positive
 from common.privacy.claims import Claim
@@ -32,7 +33,7 @@ class Ledger:
         path: An existing ledger (see `places.open_ledger`), or `MEMORY`.
         unit: Whose data are hidden.
         account: What to count in. It is fixed when the unit is opened for the first time, with ε and δ: later a smaller ε or
-            δ tightens, a larger one has no effect.
+            δ tightens, a larger one has no effect, unless the owner raised the ε here too (see `raising`).
         epsilon: ε of everything ever released from these data under this unit.
         delta: δ that goes with it.
         witness: Where the owner remembers this ledger; None in memory.
@@ -119,14 +120,14 @@ class Ledger:
         if (terms.unit, terms.account) != (self.unit, self.account.name):
             raise RefusedError(f"privacy: this client counts in {self.account.name} for unit {self.unit}")
         with self._book.writing() as db:
-            self._compare(db)
+            compare(db, self._book, self._witness)
             if (kept := self._bytes(db, slot, terms)) is not None:
                 return kept
             self._afford(db, terms.cost)
             sequence, link = queries.newest(db)
             row = _next(sequence + 1, link or self._book.lineage, slot, terms)
             queries.insert(db, row)
-            seen = self._sighting(db)
+            seen = sighting(db, self._book)
         self._testify(seen)
         return row.sequence
 
@@ -150,7 +151,9 @@ class Ledger:
 
     def claim(self) -> Claim:
         """What may be said of this unit."""
-        return claim_of(self.unit, (self.account.name, self.epsilon, self.delta), self.rows())
+        with self._book.reading() as db:
+            raises = queries.raises(db)
+        return claim_of(self.unit, (self.account.name, self.epsilon, self.delta), self.rows(), raises)
 
     def close(self) -> None:
         """Let go of the file."""
@@ -159,8 +162,8 @@ class Ledger:
     def _opened(self, wished: queries.Opened) -> tuple[queries.Opened, Sighting]:
         with self._book.writing() as db:
             queries.verify(db, self._book.lineage)
-            self._compare(db)
-            return queries.open_account(db, self._book.lineage, self.unit, wished), self._sighting(db)
+            compare(db, self._book, self._witness)
+            return queries.open_account(db, self._book.lineage, self.unit, wished), sighting(db, self._book)
 
     def _bytes(self, db: Connection, slot: Slot, terms: Terms) -> bytes | None:
         earlier = queries.paid(db, slot)
@@ -173,18 +176,6 @@ class Ledger:
             raise RefusedError(
                 "this release costs more than is left of this client's privacy budget; nothing was spent"
             )
-
-    def _compare(self, db: Connection) -> None:
-        """Refuse a file that lacks what the witness has seen."""
-        seen = self._witness.read() if self._witness else None
-        if seen and (seen.lineage, seen.link) != (self._book.lineage, queries.link_at(db, seen.sequence)):
-            raise LedgerError(
-                f"privacy ledger {self._book.path} lacks releases that {self._witness and self._witness.path} has seen: "
-                "it is an older copy, or another ledger. Put the newest back; nothing was released"
-            )
-
-    def _sighting(self, db: Connection) -> Sighting:
-        return Sighting(self._book.lineage, str(self._book.path), *queries.newest(db), queries.spent_by_unit(db))
 
     def _testify(self, seen: Sighting) -> None:
         if self._witness is not None:

@@ -3,10 +3,13 @@
 import hashlib
 import math
 from collections.abc import Iterator
+from heapq import merge
 from sqlite3 import Connection
 
-from client.privacy.rows import Row, Slot, Terms, link_of
+from client.privacy.rows import Raise, Row, Slot, Terms
+from client.privacy.schema import RAISES, VERSIONS
 from common.errors import LedgerError, RefusedError
+from common.privacy.claims import Raised
 from common.privacy.options import Unit
 
 Opened = tuple[str, float, float]
@@ -16,16 +19,27 @@ _COLUMNS = "sequence, time, run, round, phase, kind, unit, mechanism, neighbours
 
 
 def opened(db: Connection, lineage: str) -> dict[Unit, Opened]:
-    """Every unit's account as it was in force when it was last opened.
+    """Every unit's account as it was in force when it was last opened, or raised.
 
     Raises:
         LedgerError: One was changed since.
     """
+    now = {unit: amounts for unit, *amounts in db.execute("SELECT unit, epsilon_now, delta_now FROM accounts")}
+    return {u: (name, min(e, now[u][0]), min(d, now[u][1])) for u, (name, e, d) in recorded(db, lineage).items()}
+
+
+def recorded(db: Connection, lineage: str) -> dict[Unit, Opened]:
+    """Every unit's account as it was made, with the ε that it was raised to since.
+
+    Raises:
+        LedgerError: As `opened`.
+    """
     found: dict[Unit, Opened] = {}
-    for unit, name, epsilon, delta, link, epsilon_now, delta_now in db.execute("SELECT * FROM accounts"):
+    latest = {one.unit: one.raised.epsilon for one in raises(db)}
+    for unit, name, epsilon, delta, link in db.execute("SELECT unit, account, epsilon, delta, link FROM accounts"):
         if link != _seal(lineage, unit, (name, epsilon, delta)):
             raise LedgerError(f"the privacy ledger's account of unit '{unit}' was altered; put it back from a backup")
-        found[unit] = name, min(epsilon, epsilon_now), min(delta, delta_now)
+        found[unit] = name, latest.get(unit, epsilon), delta
     return found
 
 
@@ -41,13 +55,15 @@ def open_account(db: Connection, lineage: str, unit: Unit, wished: Opened) -> Op
 
 def newest(db: Connection) -> tuple[int, str]:
     """The newest row's number and link; (0, "") before the first."""
-    found: tuple[int, str] | None = db.execute("SELECT sequence, link FROM releases ORDER BY sequence DESC").fetchone()
-    return found or (0, "")
+    last = "SELECT sequence, link FROM {} ORDER BY sequence DESC LIMIT 1"
+    found: list[tuple[int, str]] = [row for table in _chained(db) for row in db.execute(last.format(table))]
+    return max(found, default=(0, ""))
 
 
 def link_at(db: Connection, sequence: int) -> str:
     """A row's link; empty if there is none."""
-    found = db.execute("SELECT link FROM releases WHERE sequence = ?", (sequence,)).fetchone()
+    same = "SELECT link FROM {} WHERE sequence = ?"
+    found = [row[0] for table in _chained(db) for row in db.execute(same.format(table), (sequence,))]
     return str(found[0]) if found else ""
 
 
@@ -76,6 +92,23 @@ def insert(db: Connection, row: Row) -> None:
     db.execute(f"INSERT INTO releases ({_COLUMNS}, status, link) VALUES ({','.join('?' * len(values))})", values)
 
 
+def insert_raise(db: Connection, row: Raise) -> None:
+    """Write down that a unit's ε is another from now on."""
+    for part in RAISES:
+        db.execute(part)
+    values = (row.sequence, row.raised.time, row.unit, row.raised.before, row.raised.epsilon, row.link)
+    db.execute("INSERT INTO raises VALUES (?, ?, ?, ?, ?, ?)", values)
+    db.execute("UPDATE accounts SET epsilon_now = ? WHERE unit = ?", (row.raised.epsilon, row.unit))
+
+
+def raises(db: Connection) -> list[Raise]:
+    """Every time that a budget was raised, oldest first."""
+    if "raises" not in _chained(db):
+        return []
+    found = db.execute("SELECT sequence, unit, time, epsilon_before, epsilon, link FROM raises ORDER BY sequence")
+    return [Raise(row[0], row[1], Raised(*row[2:5]), row[5]) for row in found]
+
+
 def rows(db: Connection) -> Iterator[Row]:
     """All rows, oldest first."""
     for found in db.execute(f"SELECT {_COLUMNS}, status, link FROM releases ORDER BY sequence"):
@@ -89,12 +122,19 @@ def verify(db: Connection, lineage: str) -> None:
         LedgerError: A row was changed or is missing.
     """
     before = lineage
-    for place, row in enumerate(_readable(db), start=1):
-        if row.sequence != place or row.link != link_of(before, row.sequence, row.time, row.slot, row.terms):
+    written: Iterator[Row | Raise] = merge(_readable(db), raises(db), key=lambda row: row.sequence)
+    for place, row in enumerate(written, start=1):
+        if row.sequence != place or row.link != row.link_after(before):
             raise LedgerError(
                 f"row {row.sequence} of the privacy ledger was altered; put the ledger back from a backup"
             )
         before = row.link
+
+
+def _chained(db: Connection) -> tuple[str, ...]:
+    """The tables whose rows are numbered and chained together."""
+    version = db.execute("PRAGMA user_version").fetchone()[0]
+    return ("releases",) if version == VERSIONS[0] else ("releases", "raises")
 
 
 def _readable(db: Connection) -> Iterator[Row]:

@@ -1,4 +1,4 @@
-"""What a ledger writes down: one row for each release, chained so that no row can change or vanish unnoticed."""
+"""What a ledger writes down: a row for each release and each raise, chained so that none can change or vanish unnoticed."""
 
 import hashlib
 from dataclasses import astuple, dataclass
@@ -7,7 +7,7 @@ from typing import Literal, Self
 from common.errors import RefusedError
 from common.privacy.accounts import Account, Charged
 from common.privacy.amounts import positive
-from common.privacy.claims import NEIGHBOURS
+from common.privacy.claims import NEIGHBOURS, Raised
 from common.privacy.options import Unit
 
 Status = Literal["reserved", "released"]
@@ -74,8 +74,32 @@ class Row:
     link: str
     """SHA-256 over this row and the link before."""
 
+    def link_after(self, before: str) -> str:
+        """What `link` must be."""
+        return link_of(before, self.sequence, self.time, self.slot, self.terms)
+
+
+@dataclass(frozen=True)
+class Raise:
+    """The owner's word that more may be spent."""
+
+    sequence: int
+    """Counted together with releases."""
+    unit: Unit
+    raised: Raised
+    link: str
+
+    def link_after(self, before: str) -> str:
+        """What `link` must be."""
+        return link_of_raise(before, self.sequence, self.unit, self.raised)
+
 
 def link_of(before: str, sequence: int, time: str, slot: Slot, terms: Terms) -> str:
     """The link of a row; `before` is the one of the row before, the lineage at first."""
     fields = (before, sequence, time, *astuple(slot), *astuple(terms))
     return hashlib.sha256(repr(fields).encode()).hexdigest()
+
+
+def link_of_raise(before: str, sequence: int, unit: Unit, raised: Raised) -> str:
+    """The link of a raise, as `link_of` a release; it has fewer fields, so neither can pass for the other."""
+    return hashlib.sha256(repr((before, sequence, "raise", unit, *astuple(raised))).encode()).hexdigest()

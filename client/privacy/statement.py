@@ -9,9 +9,9 @@ from pathlib import Path
 from client.privacy import queries
 from client.privacy.book import Book
 from client.privacy.queries import Opened
-from client.privacy.rows import Row
+from client.privacy.rows import Raise, Row
 from common.privacy.accounts import account_named
-from common.privacy.claims import NEIGHBOURS, Claim
+from common.privacy.claims import NEIGHBOURS, SAME_ITEMS, Claim
 from common.privacy.options import Unit
 
 
@@ -46,22 +46,26 @@ def statements(path: Path) -> list[Statement]:
     try:
         with book.reading() as db:
             queries.verify(db, book.lineage)
-            accounts, rows = queries.opened(db, book.lineage), list(queries.rows(db))
+            accounts, rows, raises = queries.opened(db, book.lineage), list(queries.rows(db)), queries.raises(db)
     finally:
         book.close()
     of_unit = {unit: [row for row in rows if row.terms.unit == unit] for unit in accounts}
-    return [Statement(str(path), claim_of(u, accounts[u], of_unit[u]), by_run(of_unit[u])) for u in sorted(accounts)]
+    claims = {unit: claim_of(unit, accounts[unit], of_unit[unit], raises) for unit in accounts}
+    return [Statement(str(path), claims[unit], by_run(of_unit[unit])) for unit in sorted(accounts)]
 
 
-def claim_of(unit: Unit, opened: Opened, rows: Sequence[Row]) -> Claim:
-    """The guarantee of an account with these releases."""
+def claim_of(unit: Unit, opened: Opened, rows: Sequence[Row], raises: Sequence[Raise]) -> Claim:
+    """The guarantee of an account with these releases, its budget raised by those of `raises` that are of its unit."""
     name, epsilon, delta = opened
     account, spent = account_named(name), math.fsum(row.terms.cost for row in rows)
     mechanisms = tuple(sorted({row.terms.mechanism for row in rows}))
     so_far = account.claim(spent, delta) if rows else 0.0
     total = account.total(epsilon, delta)
+    shown = any(row.terms.neighbours == SAME_ITEMS for row in rows)
+    neighbours = SAME_ITEMS if shown else NEIGHBOURS[unit]
     told_delta = 0.0 if name == "pure" else delta
-    return Claim(unit, NEIGHBOURS[unit], mechanisms, name, epsilon, told_delta, total, spent, so_far)
+    raised = tuple(one.raised for one in raises if one.unit == unit)
+    return Claim(unit, neighbours, mechanisms, name, epsilon, told_delta, total, spent, so_far, raised)
 
 
 def by_run(rows: Sequence[Row]) -> tuple[RunSpent, ...]:

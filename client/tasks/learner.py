@@ -4,6 +4,7 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import nn
 
 from client.cohort import Learner
@@ -46,6 +47,17 @@ class Summed(Protocol):
 
     def others(self, statics: Arrays, sent: Arrays) -> Arrays:
         """The sums without what it sent itself."""
+
+
+@runtime_checkable
+class Itemised(Protocol):
+    """A learner of whose model one table has a row for each item, of which it has data of some."""
+
+    table: str
+    """The table's name."""
+
+    def own_items(self, round_number: int) -> NDArray[np.int64]:
+        """Rows of the items that its data name by that round, ascending."""
 
 
 class Merged:

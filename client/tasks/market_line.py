@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, diags_array
 
 from client.data.markets.graph import Graph, Sparse
+from client.data.markets.multiplying import passed, product, tiles
 from common.models.market_scorer import FEATURES, KNOWN
 from common.tasks.markets_counts import SMALLEST, Elsewhere
 
@@ -22,8 +23,8 @@ Places = NDArray[np.int64]
 UNIT = 100.0
 """Walks are small numbers; log(1 + 100 s) spreads them out and keeps their order."""
 
-AT_ONCE = 256
-"""Queries worked on together: of 36,000 items 37 MB a feature."""
+AT_ONCE = 2**20
+"""Numbers of a feature worked on together, 4 MB: what a processor's larger cache holds."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,6 +34,7 @@ class MarketLine:
     Args:
         weights: W, n × n.
         step: D⁻¹ W, n × n: one hop of the walk.
+        back: W D⁻¹, n × n, in tiles: `step` transposed, as W is symmetric.
         links: W's edges as ones, n × n.
         rare: links, rows divided by log degree, n × n.
         degree: Neighbours of each item, n.
@@ -43,6 +45,7 @@ class MarketLine:
 
     weights: Sparse
     step: Sparse
+    back: tuple[Sparse, ...]
     links: Sparse
     rare: Sparse
     degree: Vectors
@@ -58,11 +61,12 @@ class MarketLine:
         degree = np.diff(W.indptr).astype(np.float32)
         strength = np.asarray(W.sum(axis=1), np.float32).ravel()
         rare = _scaled(1 / np.log(np.maximum(degree, 2)), links)  # who has one neighbour links no pair
-        return cls(W, _scaled(_inverse(strength), W), links, rare, degree, strength, texts, elsewhere)
+        step = _scaled(_inverse(strength), W)
+        return cls(W, step, tiles(csr_array(step.T)), links, rare, degree, strength, texts, elsewhere)
 
     def scores(self, queries: Places) -> Vectors:
         """The line's scores of all items, b × n."""
-        return _dense(self.weights[queries] @ self.step)
+        return product(self.weights[queries], self.step)
 
     def popularity(self, queries: Places) -> Vectors:
         """Degrees, whatever the query, b × n: the line where nothing is known of the query."""
@@ -70,11 +74,11 @@ class MarketLine:
 
     def common_neighbours(self, queries: Places) -> Vectors:
         """How many neighbours are shared, b × n."""
-        return _dense(self.links[queries] @ self.links)
+        return product(self.links[queries], self.links)
 
     def adamic_adar(self, queries: Places) -> Vectors:
         """Σ over shared neighbours of 1/log degree, b × n (Adamic & Adar 2003)."""
-        return _dense(self.links[queries] @ self.rare)
+        return product(self.links[queries], self.rare)
 
     def shared(self, queries: Places) -> Vectors:
         """Degrees here plus users elsewhere, each relative to its largest, b × n: the line for items that are new here."""
@@ -97,17 +101,17 @@ class MarketLine:
         pairs = self.elsewhere.pairs[queries]
         yield np.log1p(_dense(pairs))
         yield np.broadcast_to(np.log1p(self.elsewhere.degrees), pairs.shape)
-        yield np.log1p(UNIT * _dense(_per_row(pairs) @ self.step))
+        yield np.log1p(UNIT * product(_per_row(pairs), self.step))
 
     def _known(self, queries: Places) -> Iterator[Vectors]:
-        walk = self.weights[queries] @ self.step
-        yield np.log1p(UNIT * _dense(walk))
-        yield np.log1p(UNIT * _dense(walk @ self.step))
+        walk = self.scores(queries)
+        yield np.log1p(UNIT * walk)
+        yield np.log1p(UNIT * passed(self.back, walk))
         common = self.common_neighbours(queries)
         yield np.log1p(common)
         yield np.log1p(self.adamic_adar(queries))
-        possible = np.sqrt(np.maximum(np.outer(self.degree[queries], self.degree), 1))
-        yield (common / possible).astype(np.float32)
+        scale = _inverse(np.sqrt(self.degree))  # who has no neighbour shares none
+        yield common * scale[queries, None] * scale
         yield np.broadcast_to(np.log1p(self.degree), common.shape)
         yield np.broadcast_to(np.log1p(self.strength), common.shape)
         yield self.texts[queries] @ self.texts.T
@@ -115,22 +119,33 @@ class MarketLine:
 
     def weighed(self, queries: Places, weight: Vectors) -> Vectors:
         """Σ_f w_f x_f, b × n, one feature in memory at a time."""
+        known, first_new = self.degree[queries] > 0, len(KNOWN)
         total = np.zeros((len(queries), len(self.degree)), np.float32)
-        for w, x in zip(weight.tolist(), self.features(queries), strict=True):
-            if w:
-                total += w * x
+        if known.any():
+            total[known] = _add(total[known], weight[:first_new], self._known(queries[known]))
+        if not known.all():
+            total[~known] = _add(total[~known], weight[first_new:], self.as_new(queries[~known]))
         return total
 
 
 def scorer_features(line: MarketLine, queries: Places, candidates: Places, *, new: bool = False) -> Vectors:
     """x(a, b) of E queries and C candidates each, E × C × F; `new`: as if the queries had no edge."""
     features = np.zeros((*candidates.shape, len(FEATURES)), np.float32)
-    for first in range(0, len(queries), AT_ONCE):
-        some = slice(first, first + AT_ONCE)
+    together = max(1, AT_ONCE // max(1, len(line.degree)))
+    for first in range(0, len(queries), together):
+        some = slice(first, first + together)
         numbers = line.as_new(queries[some]) if new else line.features(queries[some])
         for f, x in enumerate(numbers, start=len(KNOWN) if new else 0):
             features[some, :, f] = np.take_along_axis(x, candidates[some], axis=1)
     return features
+
+
+def _add(total: Vectors, weight: Vectors, features: Iterator[Vectors]) -> Vectors:
+    """Σ_f w_f x_f, b × n, on top of a total, which is written over."""
+    for w, x in zip(weight.tolist(), features, strict=True):
+        if w:
+            total += w * x
+    return total
 
 
 def _scaled(rows: NDArray[Any], matrix: Sparse) -> Sparse:

@@ -44,7 +44,7 @@ class TripleSource:
     ) -> "TripleSource":
         """Join graphs; an edge never leads from one market into another."""
         weights = [graph.weights if options.adjacency == "counts" else graph.weights.sign() for graph in graphs]
-        smooth = [propagated(w, x, options.hops) for w, x in zip(weights, features, strict=True)]
+        smooth = [propagated(w, x, options.smoothing) for w, x in zip(weights, features, strict=True)]
         sizes = np.array([len(graph.items) for graph in graphs])
         offsets = np.cumsum(sizes) - sizes
         pairs = [graph.edges + offset for graph, offset in zip(graphs, offsets, strict=True)]

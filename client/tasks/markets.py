@@ -14,13 +14,13 @@ from torch.nn.functional import cross_entropy
 from client.data.markets.counting import bounded_counts, noised
 from client.data.markets.market import Market
 from client.tasks.learner import Merged, Unruled
+from client.tasks.market_networks import embedded, inputs, triple_loss
 from client.tasks.market_ready import ReadyMarket, prepare
 from client.tasks.market_triples import TripleSource
 from client.trainers.optimizers import Tensors
 from common.arrays import Arrays
 from common.config import RunConfig, Task
 from common.models import build_model, tensors
-from common.models.market_losses import bpr, logits
 from common.models.market_scorer import FEATURES
 from common.tasks.markets import Goods
 from common.tasks.markets_counts import KEYS, add_pairs, no_counts
@@ -58,15 +58,15 @@ class MarketsLearner(Unruled, Merged):
         self._paper = config.model == "paper"
         graphs = [market.graph for market in self.markets]
         self._source = TripleSource.of(graphs, [m.vectors for m in self.markets], self.options) if self._paper else None
+        self._told = inputs(self.propagated, graphs, self.options) if self._paper else {}
         self.examples = sum(len(graph.edges) for graph in graphs)
         self.size = len(self.propagated) if self._paper else min(self.examples, self.options.fit_most)
         self._asked: Tensors = {}
 
     def batch(self, request: TrainRequest) -> Tensors:
-        """Propagated features of all items; of the scorer, E questions: the numbers of 1 + R candidates each."""
+        """What a network is told of all items; of the scorer, E questions: the numbers of 1 + R candidates each."""
         if self._paper:
-            nothing = torch.zeros((1, self.options.width))  # for a market without pairs
-            return {"propagated": self.propagated if len(self.propagated) else nothing}
+            return self._told
         if not self._asked:  # the same in all rounds, since neither graph nor sums change in a run
             numbers = [market.numbers(request.statics) for market in self.markets]
             empty = np.zeros((1, 1 + self.options.rivals, len(FEATURES)), np.float32)  # for a market without pairs
@@ -79,11 +79,9 @@ class MarketsLearner(Unruled, Merged):
         return {"triples": torch.stack([self.triples(generator) for _ in range(steps)])} if self._paper else {}
 
     def loss(self, params: Tensors, batch: Tensors, noise: Tensors) -> Tensor:
-        """BPR (Eq 2), or the mean cross-entropy of the right candidate."""
+        """A network's loss of its triples, or the mean cross-entropy of the right candidate."""
         if self._paper:
-            z = functional_call(self.module, params, (batch["propagated"][noise["triples"]],))
-            anchor, neighbour, other = z.unbind(-2)
-            return bpr(logits(params["theta"], anchor, neighbour), logits(params["theta"], anchor, other))
+            return triple_loss(self.options, params, embedded(self.module, params, batch, noise["triples"]))
         scores = functional_call(self.module, params, (batch["numbers"],))
         first = torch.zeros(scores.shape[0], dtype=torch.int64)
         losses = cross_entropy(scores, first, reduction="none")
@@ -107,9 +105,8 @@ class MarketsLearner(Unruled, Merged):
             return partial(line.weighed, weight=model["scorer.weight"][0])
         first = sum(len(other.vectors) for other in self.markets[:k])
         with torch.no_grad():
-            z = functional_call(
-                self.module, tensors(model), (self.propagated[first : first + len(market.vectors)],)
-            ).numpy()
+            places = torch.arange(first, first + len(market.vectors))
+            z = embedded(self.module, tensors(model), self._told, places).numpy()
         return lambda queries: z[queries] @ z.T
 
     def counts(self) -> Arrays:

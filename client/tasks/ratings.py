@@ -42,6 +42,9 @@ class RatingsLearner(Unruled, Merged):
 
     task: Task = "ratings"
 
+    table = "items"
+    """The paper's embeddings of products."""
+
     def __init__(self, config: RunConfig, products: Products, raters: Sequence[Rater]) -> None:
         self.options, self.products = config.tasks.ratings, products
         self.expected = expecting(self.options, config.privacy, config.rounds, len(products.items))
@@ -80,6 +83,10 @@ class RatingsLearner(Unruled, Merged):
         if self.options.arrival == "all":
             return [split.train for split in self.splits]
         return [s.train.first(arrived(len(s.train), round_number, self._rounds)) for s in self.splits]
+
+    def own_items(self, round_number: int) -> Codes:
+        """Products that somebody of this client rated by that round, ascending."""
+        return np.unique(np.concatenate([np.zeros(0, np.int64), *(one.items for one in self.there(round_number))]))
 
     def evaluate(self, model: Arrays, statics: Arrays, split: str) -> tuple[Metrics, Metrics]:
         """Errors over the held-out ratings, and the weights under which clients' values pool."""

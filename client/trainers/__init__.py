@@ -5,6 +5,7 @@ from typing import assert_never
 from client.trainers.fedavg import FedAvgTrainer
 from client.trainers.fedprox import FedProxTrainer
 from client.trainers.fedrule import FedRuleTrainer
+from client.trainers.perfedavg import PerFedAvgTrainer
 from client.trainers.personal import ClusterTrainer, DittoTrainer, FedRepTrainer, FedSTLTrainer, LocalTrainer
 from client.trainers.pfedme import PFedMeTrainer
 from client.trainers.pfgnn import PFGNNTrainer
@@ -23,6 +24,7 @@ from common.algorithms import (
     FedSTL,
     FedYogi,
     Local,
+    PerFedAvg,
     PFedMe,
 )
 
@@ -48,6 +50,8 @@ def build_trainer(algorithm: Algorithm) -> FedAvgTrainer:
             return FedSTLTrainer(algorithm)
         case PFedMe():
             return PFedMeTrainer(algorithm)
+        case PerFedAvg():
+            return PerFedAvgTrainer(algorithm)
         case PFGNN():
             return PFGNNTrainer(algorithm)
         case _:

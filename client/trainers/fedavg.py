@@ -4,6 +4,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Literal
 
+from client.trainers.local import GradientAndLoss
 from client.trainers.optimizers import Tensors
 from common.algorithms.local import LocalTraining
 
@@ -21,14 +22,22 @@ class Result:
 class FedAvgTrainer:
     """Plain local descent: θ_k ← θ_k − η ∇L_k."""
 
-    own: Literal["none", "trained", "beside"] = "none"
-    """Which model a client keeps for itself: none; the one it trained; or one that descends beside the global one."""
+    own: Literal["none", "trained", "beside", "adapted"] = "none"
+    """Which model a client keeps for itself: none; the one it trained; one that descends beside the global one; or one made
+    of the shared model whenever it is measured (`client.personalised`)."""
 
     shared_as = "global_"
     """Prefix of the shared model's metrics, where a client has one of its own as well."""
 
+    draws = 1
+    """How often a step draws what is random in a gradient; tensors of several draws carry them in front."""
+
     def __init__(self, options: LocalTraining) -> None:
         self.options = options
+
+    def objective(self, plain: GradientAndLoss) -> GradientAndLoss:
+        """What a step descends along, made of ∇L_k."""
+        return plain
 
     def private(self, names: Collection[str], head: Collection[str]) -> Collection[str]:
         """Which of a model's parameters stay with the client, `head` being those of its private head."""

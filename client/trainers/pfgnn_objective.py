@@ -52,16 +52,22 @@ class Draw:
     """Standard normal, n × k."""
     rows: Tensor
     """Items that stand for all, R."""
+    seen: Tensor
+    """Items whose distribution the step takes, among them those of triples and rows, ascending, S."""
+
+    def places(self, items: Tensor) -> Tensor:
+        """Where in `seen` some of those items stand, of the same shape."""
+        return torch.searchsorted(self.seen, items)
 
 
 @dataclass(frozen=True)
 class Encoded:
-    """A market's items under (φ, κ)."""
+    """A market's items under (φ, κ); of the distribution only those that a step sees."""
 
     mean: Tensor
-    """m, n × k."""
+    """m, S × k."""
     log_variance: Tensor
-    """ln v, n × k."""
+    """ln v, S × k."""
     likes: Tensor
     """⟨z_a, z_b⟩ of each triple's item with its neighbour and with the other, B × 2, of z = m + √v·ε."""
     xi: Tensor
@@ -82,20 +88,31 @@ class Objective:
         """Triples, noise and rows of one step."""
         triples, epsilon = self.market.triples(generator), torch.randn(self.items, embedding, generator=generator)
         if self.exact:
-            return Draw(triples, epsilon, torch.arange(self.items))
-        return Draw(triples, epsilon, torch.randint(self.items, (self.options.rows,), generator=generator))
+            return Draw(triples, epsilon, torch.arange(self.items), torch.arange(self.items))
+        rows = torch.randint(self.items, (self.options.rows,), generator=generator)
+        return Draw(triples, epsilon, rows, self._seen(torch.cat([triples.flatten(), rows])))
+
+    def _seen(self, items: Tensor) -> Tensor:
+        """Those items, each once, in order; all of the market's where they are most of it, since picking costs time too."""
+        named = torch.zeros(self.items, dtype=torch.bool)
+        named[items] = True
+        seen = named.nonzero().flatten()
+        return seen if 2 * len(seen) < self.items else torch.arange(self.items)
 
     def encode(self, params: Tensors, draw: Draw) -> Encoded:
-        """The whole market's items; q's reparametrised sample, and what the clusters make of its mean."""
-        mean = self.mean(params)
-        log_variance = log_variances(self.market.propagated, params["phi.log_variance"], self.options.start_variance)
-        sample = torch.addcmul(mean, (log_variance / 2).exp(), draw.epsilon)
-        item, *others = (sample[places] for places in draw.triples.unbind(1))
+        """Q's reparametrised sample of the items seen, and what the clusters make of the mean of all the market's items."""
+        clustered, all_seen = "kappa" in params, len(draw.seen) == self.items
+        x = self.market.propagated if all_seen else self.market.propagated[draw.seen]
+        every = self.mean(params) if clustered or all_seen else x @ params["phi.mean"]
+        mean = every[draw.seen] if len(every) > len(draw.seen) else every
+        log_variance = log_variances(x, params["phi.log_variance"], self.options.start_variance)
+        sample = torch.addcmul(mean, (log_variance / 2).exp(), draw.epsilon[draw.seen])
+        item, *others = (sample[places] for places in draw.places(draw.triples).unbind(1))
         likes = torch.stack([(item * other).sum(-1) for other in others], dim=1)
-        if "kappa" not in params:
+        if not clustered:
             return Encoded(mean, log_variance, likes, mean.new_zeros(0), mean.new_zeros(0))
-        c = assignments(mean, params["kappa"], self.options.tau)
-        xi = summarise(c, mean, self.options.summary)
+        c = assignments(every, params["kappa"], self.options.tau)
+        xi = summarise(c, every, self.options.summary)
         return Encoded(mean, log_variance, likes, xi, unpool(c, xi, self.options.summary).embeddings)
 
     def mean(self, params: Tensors) -> Tensor:
@@ -117,7 +134,8 @@ class Objective:
         error = bpr(*(params["theta"][0] * encoded.likes).unbind(1))
         if self.options.divergence == 0:
             return error
-        mean, log_variance = encoded.mean[draw.rows], encoded.log_variance[draw.rows]
+        places = draw.places(draw.rows)
+        mean, log_variance = encoded.mean[places], encoded.log_variance[places]
         prior = torch.ones_like(mean)
         if self.options.prior == "learnable":
             prior = prior_variances(self.market.features[draw.rows], params["alpha"])

@@ -12,6 +12,7 @@ from common.algorithms.fedopt import FedYogi as FedYogi
 from common.algorithms.fedprox import FedProx as FedProx
 from common.algorithms.fedrule import FedRule as FedRule
 from common.algorithms.fedstl import FedSTL as FedSTL
+from common.algorithms.perfedavg import PerFedAvg as PerFedAvg
 from common.algorithms.personal import Ditto as Ditto
 from common.algorithms.personal import FedRep as FedRep
 from common.algorithms.personal import Local as Local
@@ -38,6 +39,7 @@ Algorithm = (
     | IFCA
     | FedSTL
     | PFedMe
+    | PerFedAvg
     | PFGNN
 )
 
@@ -61,6 +63,7 @@ class AlgorithmOptions(Options):
     ifca: IFCA = IFCA()
     fedstl: FedSTL = FedSTL()
     pfedme: PFedMe = PFedMe()
+    perfedavg: PerFedAvg = PerFedAvg()
     pfgnn: PFGNN = PFGNN()
     bgtplanner: BGTplanner = BGTplanner()
     uniform: Uniform = Uniform()
@@ -83,6 +86,7 @@ Method = Literal[
     "ifca",
     "fedstl",
     "pfedme",
+    "perfedavg",
     "pfgnn",
     "bgtplanner",
     "uniform",

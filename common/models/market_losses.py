@@ -6,11 +6,14 @@ edges, E × 2, each once. θ = (θ₁, θ₂).
 
 import torch
 from torch import Tensor
-from torch.nn.functional import softplus
+from torch.nn.functional import relu, softplus
 from torch.utils.checkpoint import checkpoint
 
 BLOCK = 4096
 """Rows of A at a time."""
+
+SMALLEST_SQUARE = 1e-12
+"""A distance of zero has no slope."""
 
 
 def logits(theta: Tensor, left: Tensor, right: Tensor) -> Tensor:
@@ -24,6 +27,19 @@ def bpr(positive: Tensor, negative: Tensor) -> Tensor:
     As printed the r are σ-ed already; a σ of a σ saturates, and the authors' code takes raw inner products too.
     """
     return softplus(negative - positive).mean()
+
+
+def contrastive(anchor: Tensor, neighbour: Tensor, other: Tensor, margin: float) -> Tensor:
+    """½ mean [d(a, n)² + max(0, m − d(a, o))²], d the Euclidean distance (Hadsell et al. 2006, Eq 4).
+
+    The margin form rather than InfoNCE, since a triple brings one neighbour and one item that surely is none, while the
+    other pairs of a batch may well go together. Of rows of norm 1, d² = 2 − 2⟨a, n⟩, so that inner products rank as it does.
+    A triple whose other is its neighbour again, rows … × k alike, says nothing and counts as 0.
+    """
+    near, apart = (anchor - neighbour).square().sum(-1), (anchor - other).square().sum(-1)
+    pushed = relu(margin - (apart + SMALLEST_SQUARE).sqrt()).square()
+    told = (neighbour != other).any(-1)
+    return 0.5 * torch.where(told, near + pushed, 0.0).mean()
 
 
 def divergence(mean: Tensor, log_variance: Tensor, prior_variance: Tensor) -> Tensor:

@@ -3,6 +3,7 @@
 from torch import nn
 
 from common.algorithms.pfgnn import PFGNN
+from common.models.market_baselines import SemiParametric, SiameseTower
 from common.models.market_network import MarketNetwork, Pooling
 from common.models.market_scorer import PairScorer
 from common.tasks.markets import Goods, MarketsOptions
@@ -12,12 +13,16 @@ def build_market_model(goods: Goods, options: MarketsOptions, *, paper: bool, pf
     """The model that the options name.
 
     Args:
-        goods: The catalogue; the networks know items by their features, so any catalogue fits.
+        goods: The catalogue; all networks but SPE know items by their features alone, so that any catalogue fits.
         options: The task's options.
         paper: Whether it is the paper's network.
         pfgnn: The method's options, where it is PF-GNN or PF-GNN+: its encoder is variational and may pool.
     """
     if not paper:
         return PairScorer()
+    if options.network == "siamese":
+        return SiameseTower(options.width, options.embedding)
+    if options.network == "spe":
+        return SemiParametric(options.width, options.embedding, len(goods.items))
     pooling = Pooling(pfgnn.clusters, pfgnn.exchange == "summary") if pfgnn and pfgnn.plus else None
     return MarketNetwork(options.width, options.embedding, variational=pfgnn is not None, pooling=pooling)

@@ -22,9 +22,39 @@ COVERED: dict[Unit, str] = {
 }
 """What the guarantee covers, by unit."""
 
+COVERED_ITEMS = "the numbers in this client's noised answers, for any two contents of its data that name the same items"
+"""Of unit `client`, where some of its answers named items."""
+
+
+SAME_ITEMS = "replace-one-same-items"
+"""Neighbours of a client that names rows by the items it rated: two contents of its data that name the same."""
+
+ITEM_IDS = (
+    "item ids: which products a client rated is sent in clear among others drawn at random, and no noise covers it; the others "
+    "change every round, so what is named in all of a client's rounds is what it rated"
+)
+"""What noise on rows of named items leaves open."""
 
 UNBOUNDED = 1e6
 """ε that says no limit was set."""
+
+
+@dataclass(frozen=True)
+class Raised:
+    """The owner let more be spent than was first promised."""
+
+    time: str
+    """UTC by the owner's clock."""
+    before: float
+    """ε until then."""
+    epsilon: float
+    """ε since."""
+
+
+RAISED = (
+    "raised budget: ε = {before:g} was promised until {time}; ε = {epsilon:g} holds as if it had been fixed beforehand only if "
+    "nothing that was released by then led to it"
+)
 
 
 @dataclass(frozen=True)
@@ -42,6 +72,8 @@ class Claim:
     spent: float
     epsilon_so_far: float
     """ε of what was spent, to plan with: no guarantee, as stopping may depend on what was seen."""
+    raises: tuple[Raised, ...] = ()
+    """How ε came to be what it is, oldest first; empty where it was never raised."""
 
     @property
     def limited(self) -> bool:
@@ -56,9 +88,10 @@ class Claim:
     @property
     def covers(self) -> str:
         """What it covers."""
-        return COVERED[self.unit]
+        return COVERED_ITEMS if self.neighbours == SAME_ITEMS else COVERED[self.unit]
 
     @property
     def uncovered(self) -> tuple[str, ...]:
         """What it does not."""
-        return UNCOVERED
+        ids = (ITEM_IDS,) if self.neighbours == SAME_ITEMS else ()
+        return (*ids, *(RAISED.format(**vars(one)) for one in self.raises), *UNCOVERED)

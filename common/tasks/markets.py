@@ -79,11 +79,18 @@ class MarketsOptions(Options):
     adjacency: Literal["binary", "counts"] = "binary"
     """Edges of the paper's networks: there or not, or weighted by how many users they stand for."""
 
+    network: Literal["sgc", "siamese", "spe"] = "sgc"
+    """The paper's network: SGC, which its methods train; or one of two baselines that see no graph: a tower of two layers for
+    both items of a pair (Siamese), or features mixed with a vector of each item that stays with the market (SPE)."""
+
     hops: int = Field(3, ge=0)
     """m of SGC: Z = S^m X W (Eq 3); 0 leaves the graph out, which is the baseline FeatMLP."""
 
     embedding: int = Field(128, ge=1)
-    """Columns of W."""
+    """Columns of W; numbers an item, in any network."""
+
+    margin: float = Field(1.0, gt=0, le=2)
+    """m of Siamese: items that do not go together are pushed apart up to that distance on the unit sphere."""
 
     batch: int = Field(1024, ge=1)
     """Triples (item, neighbour, other item) of a local step of the paper's networks."""
@@ -102,6 +109,11 @@ class MarketsOptions(Options):
 
     count_delta: float = Field(1e-5, gt=0, lt=1)
     """δ that goes with it."""
+
+    @property
+    def smoothing(self) -> int:
+        """Hops that a network's features are propagated over."""
+        return self.hops if self.network == "sgc" else 0
 
     @property
     def bounded(self) -> bool:

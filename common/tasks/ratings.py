@@ -49,6 +49,10 @@ class Products(Vocabulary):
         return self.low + shares * (self.high - self.low)
 
 
+ROW_METHODS = ("fedavg", "fedprox", "fedadam", "fedyogi", "fedadagrad")
+"""Methods that need nothing of a round but the mean update, which can be taken row by row."""
+
+
 class RatingsOptions(Options):
     """`[tasks.ratings]`. What the default model says of a person is fixed in public: fitting it would cost privacy."""
 
@@ -90,5 +94,23 @@ class RatingsOptions(Options):
     embedding_std: float = Field(1.0, gt=0)
     """Standard deviation of the paper's embeddings before training; .3 does better under noise."""
 
+    items: Literal["dense", "paper"] = "dense"
+    """Of the paper's model: whether a client uploads rows of all products, or, as the paper has it, of those it rated among
+    `pseudo-items` others. Noise covers the rows' numbers; which rows they are is sent in clear, and nothing covers that."""
+
+    pseudo_items: int = Field(50, ge=0)
+    """Products that a client did not rate whose rows it uploads too, drawn anew each round (the paper: 50, ML-1M 400)."""
+
     count_offset: bool = False
     """Sums over clients that the model starts from; this task has none."""
+
+    def check_items(self, model: str, method: str) -> None:
+        """Accept what `items` is set to.
+
+        Raises:
+            ValueError: The model has no rows of products, or the method needs more than their mean.
+        """
+        if self.items == "paper" and model != "paper":
+            raise ValueError("tasks.ratings.items=paper uploads rows of the paper's model; say model=paper")
+        if self.items == "paper" and method not in ROW_METHODS:
+            raise ValueError(f"tasks.ratings.items=paper averages row by row, which {method} does not; use fedavg")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from common.arrays import Arrays
 
-SCHEMA = 3
+SCHEMA = 4
 """Version of the schema, checked on decoding."""
 
 Metrics = dict[str, float]
@@ -44,6 +44,8 @@ class EnrolReply:
     """Number of records (homes, sessions, series …) the client trains on; 1 where noise has to hide even that."""
     budget: float = 0.0
     """What this client may still spend in this run, in the unit that the run's costs are counted in; 0 without noise."""
+    shares_metrics: bool = False
+    """Whether metrics of this client's held-out data will leave it in this run."""
 
 
 @dataclass(frozen=True)

@@ -17,12 +17,15 @@ ROWS, VALUES = "@rows", "@values"
 
 
 def compress(update: Mapping[str, Array]) -> Arrays:
-    """The update with each table (n × d) whose rows that are not all zero, with their ids, take fewer bytes as those."""
+    """The update with each table (n × d) whose rows that are not all zero, with their ids, take fewer bytes as those.
+
+    What is already rows of a table passes as it is.
+    """
     made: Arrays = {}
     for name, a in update.items():
         touched = _touched(a)
         values = a[touched] if a.ndim == 2 else a
-        if a.ndim == 2 and touched.nbytes + values.nbytes < a.nbytes:
+        if a.ndim == 2 and not name.endswith(VALUES) and touched.nbytes + values.nbytes < a.nbytes:
             made |= {name + ROWS: touched, name + VALUES: values}
         else:
             made[name] = a
@@ -54,6 +57,11 @@ def expand_reply(reply: TrainReply, model: Mapping[str, Array]) -> TrainReply:
     """
     update, gradient = expand(reply.update, model), expand(reply.gradient, model, "gradient")
     return replace(reply, update=update, gradient=gradient)
+
+
+def rows_of(received: Mapping[str, Array]) -> Arrays:
+    """Ids of the rows that came, of each table that came as rows."""
+    return {name.removesuffix(ROWS): a for name, a in received.items() if name.endswith(ROWS)}
 
 
 def _touched(a: Array) -> Array:

@@ -16,15 +16,13 @@ from common.tasks.traffic import Measures
 from common.tasks.traffic_ranges import POOLED
 from common.tasks.vocabularies import vocabulary_of
 from deploy.cli import options as o
-from deploy.cli.kept import Kept, newest_kept
-from deploy.cli.running import LOCAL
+from deploy.cli.kept import SINCE, Kept, kept_by
 from server.artifacts import RunDirectory
 
 if TYPE_CHECKING:
     from client.tasks.traffic import TrafficLearner
 
 HEADS_ANEW = "its clients keep layers to themselves; this sensor's are made anew here, from one round on its own data"
-SINCE = ", whose data have changed since"
 
 
 @dataclass(frozen=True)
@@ -47,15 +45,7 @@ class Wanted:
 
     def kept(self) -> Kept | None:
         """What the client of these data keeps of the run."""
-        roots = [self.state_dir, *(LOCAL / "up").glob("*/client-*/state")]
-        found = newest_kept("traffic", self.data, self.run, roots, self.client)
-        if self.client and not found:
-            run = f" of run '{self.run}'" if self.run else ""
-            raise ConfigError(
-                f"--client {self.client}: no such client keeps a finished traffic run{run} in {self.state_dir};"
-                " say where its state is with --state-dir, or leave --client out"
-            )
-        return found
+        return kept_by("traffic", self.data, self.run, self.state_dir, self.client)
 
 
 @dataclass(frozen=True)

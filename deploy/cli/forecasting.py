@@ -12,7 +12,7 @@ from common.config import parse
 from common.errors import ConfigError, DataError
 from deploy.cli import options as o
 from deploy.cli.finished import Wanted, pooled_for, read, ready, series_of
-from deploy.cli.joining import STATE
+from deploy.cli.running import STATE
 
 Site = Annotated[str, typer.Option(help="Which sensor of the data; default: the first.")]
 Client = Annotated[

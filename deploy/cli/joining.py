@@ -12,11 +12,9 @@ from common.errors import ConfigError
 from deploy.certificates import make_authority, make_server_certificate
 from deploy.cli import options as o
 from deploy.cli.adapting import adapt_to
-from deploy.cli.running import LOCAL
+from deploy.cli.running import LOCAL, STATE
 from deploy.files import read_file, write_file
 from deploy.keys import fingerprint, load_private_key, load_public_key, make_node_key, public_path
-
-STATE = Path.home() / ".fedloom" / "state"
 
 keys = typer.Typer(help="Certificates and node keys. A private key is made where it is used and never travels.")
 

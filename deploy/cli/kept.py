@@ -13,9 +13,11 @@ from client.session import ENROLMENT, MODEL
 from client.state import DiskStore
 from common.arrays import Arrays
 from common.config import RunConfig, Task
+from common.errors import ConfigError
 from common.flat import from_json
 from common.tasks.traffic_ranges import POOLED
 from common.tasks.vocabularies import Names, vocabulary_of
+from deploy.cli.running import LOCAL
 
 
 @dataclass(frozen=True)
@@ -27,7 +29,8 @@ class Kept:
         client: Name.
         config: Of the run.
         names: Its vocabulary.
-        model: That the client would use.
+        model: That the client would use, with what counts it was told.
+        told: What the server left with the client: the finished model, without the client's own part, and counts.
         pooled: Properties that the client was told as a newcomer; empty for others.
         grown: Whether the client took part with other data than these, such as fewer.
     """
@@ -37,8 +40,30 @@ class Kept:
     config: RunConfig
     names: Names
     model: Arrays
+    told: Arrays
     pooled: Arrays
     grown: bool
+
+
+SINCE = ", whose data have changed since"
+"""Said of a client that took part with other data than it has now."""
+
+
+def kept_by(task: Task, data: str, run: str, state_dir: Path, client: str = "") -> Kept | None:
+    """What `newest_kept` finds in a state folder and in those of the federations that `fedloom up` ran here.
+
+    Raises:
+        ConfigError: A client is named that keeps no such run.
+    """
+    roots = [state_dir, *(LOCAL / "up").glob("*/client-*/state")]
+    found = newest_kept(task, data, run, roots, client)
+    if client and not found:
+        of_run = f" of run '{run}'" if run else ""
+        raise ConfigError(
+            f"--client {client}: no such client keeps a finished {task} run{of_run} in {state_dir};"
+            " say where its state is with --state-dir, or leave --client out"
+        )
+    return found
 
 
 def newest_kept(task: Task, data: str, run: str, roots: Sequence[Path], client: str = "") -> Kept | None:
@@ -74,9 +99,9 @@ def _of_task(task: Task, paths: Sequence[Path], mark: str) -> Iterator[Kept]:
         if document and (config := from_json(document["config"])).task == task:
             kept = load(path.read_bytes())
             shared, pooled = ({n: a for n, a in kept.items() if (n in POOLED) == told} for told in (False, True))
-            model = evaluated(config.chosen, shared, store.load(run))[""]
+            model = {**shared, **evaluated(config.chosen, shared, store.load(run))[""]}
             names = vocabulary_of(task, document["catalogue"])
-            yield Kept(run, folder.parent.name, config, names, model, pooled, grown=folder.name != mark)
+            yield Kept(run, folder.parent.name, config, names, model, shared, pooled, grown=folder.name != mark)
 
 
 def _trained_on(folder: Path, data: str) -> bool:

@@ -23,6 +23,8 @@ from common.tasks.sessions import Clicks, Items
 from common.tasks.traffic import Measures
 from common.tasks.vocabularies import vocabulary_of
 from deploy.cli import options as o
+from deploy.cli.personal import Holder, with_own_part
+from deploy.cli.running import STATE
 from server.artifacts import RunDirectory
 
 if TYPE_CHECKING:
@@ -50,13 +52,20 @@ def recommend(
     market: Annotated[str, typer.Option(help="Task markets: which one; default: the first in the data.")] = "",
     item: Annotated[str, typer.Option(help="Task markets: what they are to go with, by id or title.")] = "",
     top: Annotated[int, typer.Option(min=1, help="How many.")] = 10,
-    run: Annotated[str, typer.Option(help="The finished run; default: the newest completed one.")] = "",
+    run: Annotated[str, typer.Option(help="The finished run, by name or folder; default: the newest completed.")] = "",
+    client: Annotated[
+        str, typer.Option(help="Task markets: whose own part of the model to use; default: who trained on these data.")
+    ] = "",
+    state_dir: Annotated[
+        Path, typer.Option(help="Where clients keep their private state, as `join` was told.")
+    ] = STATE,
     json: Annotated[bool, typer.Option("--json", help="Print a JSON list on stdout.")] = False,
 ) -> None:
     """What a finished run's model recommends, best first.
 
-    Rules to add to a home, a session's next items, products not rated yet, or items that go with an item.
-    Nothing leaves this machine.
+    Rules to add to a home, a session's next items, products not rated yet, or items that go with an item. Where a client here
+    took part with that market's data, or adapted the model to them, its own part of the model is used. Nothing leaves this
+    machine.
     """
     from client.companions import companions, item_named, labelled
     from client.data.parts import read_all
@@ -65,7 +74,8 @@ def recommend(
     from client.recommend import recommend as rules_to_add
     from client.unrated import suggestions
 
-    folder = RunDirectory(o.runs_folder(), run or newest())
+    path = folder_of(run or newest())
+    folder = RunDirectory(path.parent, path.name)
     config = parse(o.flat(folder.config()))
     names = vocabulary_of(config.task, folder.catalogue())
     model, _ = folder.load_model()
@@ -88,6 +98,7 @@ def recommend(
         case Markets() as markets, Goods():
             shop = _named(market, {m.name: m for m in markets.markets}, data, "market")
             asked = item_named(_given(item), names)
+            model = with_own_part(path.name, names, model, Holder(data, client, state_dir))
             found = companions(config, names, model, shop, asked, top)
             title, what = f"{labelled(names, asked)} in {shop.name}", "companion"
         case _, Measures():

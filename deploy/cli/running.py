@@ -17,6 +17,9 @@ from server.events import Result, result_to_json
 LOCAL = Path(".fedloom")
 """Folder of what `up` and `serve` keep on this machine: certificates, keys, clients' private state. Not for sharing."""
 
+STATE = Path.home() / ".fedloom" / "state"
+"""Where clients that join keep their private state, unless told otherwise."""
+
 
 def speaking(config: RunConfig, data: str, parts: Sequence[Part], home: Path) -> RunConfig:
     """The run with the vocabulary of its clients' data, kept below `home`; says what there is to say of the data."""

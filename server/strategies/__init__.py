@@ -17,6 +17,7 @@ from common.algorithms import (
     FedSTL,
     FedYogi,
     Local,
+    PerFedAvg,
     PFedMe,
 )
 from server.strategies.clustered import ClusteredStrategy
@@ -25,6 +26,7 @@ from server.strategies.fedga import FedGAStrategy
 from server.strategies.fedopt import FedOptStrategy
 from server.strategies.fedrule import FedRuleStrategy
 from server.strategies.fedstl import FedSTLStrategy
+from server.strategies.perfedavg import PerFedAvgStrategy
 from server.strategies.personal import SharedMeanStrategy
 from server.strategies.pfedme import PFedMeStrategy
 from server.strategies.pfgnn import PFGNNStrategy
@@ -58,6 +60,8 @@ def build_strategy(algorithm: Algorithm, **parts: Any) -> RoundStrategy:
             return kind(algorithm, **parts)
         case PFedMe():
             return PFedMeStrategy(algorithm, **parts)
+        case PerFedAvg():
+            return PerFedAvgStrategy(algorithm, **parts)
         case PFGNN():
             return PFGNNStrategy(algorithm, **parts)
         case _:

@@ -1,7 +1,7 @@
 """A planner around any strategy: it decides what a round may spend, the strategy inside does the rest (algorithms.md §4.7)."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord
@@ -16,25 +16,15 @@ from server.evaluation import Evaluation
 from server.planning import build_planner
 from server.planning.context import singular_values
 from server.planning.memory import State, from_groups, to_groups
-from server.planning.planner import Budget, Decision, Planner, Stop
+from server.planning.planner import Budget, Planner, Stop
 from server.planning.reward import REWARDS, improvement
 from server.planning.spending import Waiting, charge, remaining
 from server.state import RunState, Trained
+from server.strategies.judged import SHARE, check_judged, goes_by_metrics
 from server.strategies.round import RoundStrategy
 
 SEEN = "planner_seen"
 """What the planner last saw, beside its own groups: `metric`, and the singular values of the last update, `context`."""
-
-
-@dataclass(frozen=True)
-class _Waiting:
-    """A round whose gain is not known yet."""
-
-    decision: Decision
-    start: Arrays
-    """The model that it began with."""
-    spent: dict[str, float]
-    """Client -> what it was asked to spend."""
 
 
 class PlannedStrategy(Strategy):
@@ -82,9 +72,11 @@ class PlannedStrategy(Strategy):
 
         Raises:
             BudgetSpentError: Nobody can, or the planner sees no use in another round.
+            RunError: The planner could not learn what the round gained; nobody is asked to spend anything.
         """
         needed, roster, total = self.config.federation.min_replies, self.inner.enrolment.roster, self._budget.total
         able = self.inner.enrolment.gather(grid, needed)
+        check_judged(self.config, able.values())
         left = remaining(roster, able, total)
         number = self.state.round + 1
         rng = np.random.default_rng([self.config.seed, number])
@@ -169,9 +161,8 @@ class PlannedStrategy(Strategy):
         planner = self.config.planner
         by_norm = isinstance(planner, BGTplanner) and planner.reward == "norm"
         if metric not in metrics and not by_norm:
-            if isinstance(planner, BGTplanner):
-                what = "with noise they do so only where a policy says share-metrics=always"
-                raise RunError(f"bgtplanner goes by '{metric}', which no client shares ({what}); or set reward=norm")
+            if goes_by_metrics(self.config):
+                raise RunError(f"bgtplanner goes by '{metric}', which no client told this round; {SHARE}")
             return 0.0, {}
         now = length if by_norm else metrics[metric]
         before = self._seen().get("metric", np.array(now))

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from flwr.app import Message, RecordDict
 
@@ -11,6 +11,7 @@ from common.errors import WireError
 from common.wire.codec import decode
 from common.wire.messages import AssignReply, TrainReply
 from server.aggregation import normalised
+from server.aggregation.by_row import Rows, by_row
 
 
 @dataclass(frozen=True)
@@ -20,6 +21,8 @@ class Reply:
     client: str
     weight: float
     train: TrainReply
+    rows: Rows = field(default_factory=dict)
+    """Which rows of tables it brought; empty where tables came whole, or rows that are missing are zero."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +77,12 @@ def mean_update(replies: list[Reply]) -> Arrays:
     return normalised.mean_update(
         [r.train.update for r in replies], [r.train.steps for r in replies], [r.weight for r in replies]
     )
+
+
+def rows_alone(replies: list[Reply]) -> list[Reply]:
+    """The replies, such that any mean of them is, row by row, that of the clients that sent the row."""
+    updates = by_row([r.train.update for r in replies], [r.rows for r in replies], [r.weight for r in replies])
+    return [replace(r, train=replace(r.train, update=u)) for r, u in zip(replies, updates, strict=True)]
 
 
 def sort_out(

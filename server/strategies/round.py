@@ -11,17 +11,18 @@ from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord, RecordDic
 from flwr.serverapp import Grid
 
 from common.errors import QuorumError, WireError
+from common.item_ids import sends_item_ids
 from common.models.heads import own_of
 from common.wire.codec import decode, encode, to_record
 from common.wire.messages import EVALUATE, LOCAL, TRAIN, EvaluateReply, EvaluateRequest, TrainReply, TrainRequest
-from common.wire.rows import expand_reply
+from common.wire.rows import expand_reply, rows_of
 from server.evaluation import summarise
 from server.planning.arms import SLACK
 from server.roster import Client
 from server.selection.uniform import cohort
 from server.state import Trained
 from server.strategies.hooks import Hooks
-from server.strategies.replies import Reply, Terms, check, content_of, sort_out
+from server.strategies.replies import Reply, Terms, check, content_of, rows_alone, sort_out
 
 log = logging.getLogger("fedloom.server")
 
@@ -58,7 +59,7 @@ class RoundStrategy(Hooks):
             raise QuorumError(f"round {self.state.round + 1}: {len(usable)} usable replies, {needed} needed{reasons}")
         own = own_of(self.config.task, self.state.model)
         shared = {name: a for name, a in self.state.model.items() if name not in own}
-        moved, memory = self.update(self.state.memory, shared, usable)
+        moved, memory = self.update(self.state.memory, shared, rows_alone(usable))
         model = self.polish({**self.state.model, **moved}, usable)
         self.state = self.state.next(model, memory, [r.client for r in usable])
         hidden = self.cost > 0  # a reply with noise tells no loss
@@ -145,6 +146,7 @@ class RoundStrategy(Hooks):
     def _checked(self, name: str, reply: TrainReply, phase: str) -> Reply:
         chosen, wanted = self.config.chosen, self.wanted(self.model_for(name))
         terms = Terms(self.state.round + 1, chosen.steps(phase), wanted, self.needs_gradient)
+        rows = rows_of(reply.update) if sends_item_ids(self.config) else {}
         reply = expand_reply(reply, wanted)
         check(reply, terms)
-        return Reply(name, 1.0 if chosen.weighting == "uniform" else float(reply.examples), reply)
+        return Reply(name, 1.0 if chosen.weighting == "uniform" else float(reply.examples), reply, rows)

@@ -40,6 +40,16 @@ def test_windows_are_handed_over_where_the_owner_says_so_only() -> None:
     Policy(allow_shared_sample=True).check(shared)
 
 
+def test_who_requires_noise_shows_no_item_ids() -> None:
+    paper = {"method": "fedavg", "task": "ratings", "model": "paper", "privacy.unit": "client"}
+    Policy(require_noise=True).check(parse(paper))
+    Policy().check(parse({**paper, "tasks.ratings.items": "paper"}))
+    with pytest.raises(
+        RefusedError, match=r"items=paper shows which items were rated.*run with tasks\.ratings\.items=dense"
+    ):
+        Policy(require_noise=True).check(parse({**paper, "tasks.ratings.items": "paper"}))
+
+
 def test_methods_and_tasks_not_listed_are_refused_by_name() -> None:
     with pytest.raises(RefusedError, match="method 'fedrule' is not allowed by this client's policy"):
         Policy(methods=("fedavg",)).check(parse({}))

@@ -16,7 +16,19 @@ from tests.sensors import road_config, rounds_of, sensor
 from tests.sensors import session as sensor_session
 from tests.toys import toy_dataset
 
-ON_RULES = ("fedavg", "fedprox", "fedadam", "fedyogi", "fedadagrad", "fedrule", "fedga", "fedrep", "ditto", "local")
+ON_RULES = (
+    "fedavg",
+    "fedprox",
+    "fedadam",
+    "fedyogi",
+    "fedadagrad",
+    "fedrule",
+    "fedga",
+    "fedrep",
+    "ditto",
+    "local",
+    "perfedavg",
+)
 MECHANISMS = ("gaussian", "laplace", "privunit")
 
 

@@ -102,15 +102,43 @@ def test_noise_without_a_planner_is_spent_evenly(tmp_path: Path) -> None:
 
 
 def test_a_planner_that_needs_metrics_which_nobody_shares_says_what_to_do(tmp_path: Path) -> None:
-    private = Policy()
-    with pytest.raises(RunError, match=r"'loss', which no client shares .*share-metrics=always.* or set reward=norm"):
-        owners(policy=private).run(noisy(tmp_path, "bgtplanner"), tmp_path / "metrics")
+    private, config = Policy(), noisy(tmp_path, "bgtplanner")
+    clients = owners(policy=private)
+    advice = r'share-metrics = "always".* or set algorithm\.bgtplanner\.reward=norm'
+    with pytest.raises(RunError, match=rf"'loss', which none of the 3 enrolled clients shares; nobody .*{advice}"):
+        clients.run(config, tmp_path / "metrics")
+    assert clients.spent(config) == dict.fromkeys(("client-0", "client-1", "client-2"), 0.0)
     result = RunDirectory(tmp_path / "metrics", "toy").result()
     assert result is not None
-    assert (result.status, "reward=norm" in result.reason) == ("failed", True)
+    assert (result.status, result.rounds_done, "reward=norm" in result.reason) == ("failed", 0, True)
     by_norm = noisy(tmp_path, "bgtplanner", reward="norm", **PLANNERS["bgtplanner"])
     assert owners(policy=private).run(by_norm, tmp_path / "norm").status == "completed"
     assert any(r.server["reward"] for r in rounds_of(tmp_path / "norm")[1:])
+
+
+def test_one_owner_who_shares_metrics_is_enough_for_a_planner(tmp_path: Path) -> None:
+    clients = Owners((Policy(), SHARING, Policy()))
+    result = clients.run(noisy(tmp_path, "bgtplanner", **PLANNERS["bgtplanner"]), tmp_path)
+    assert result.status == "completed"
+    assert [name for name, one in result.clients.items() if one.metrics] == ["client-1"]
+    assert any(r.server["reward"] for r in rounds_of(tmp_path)[1:])
+
+
+def test_a_planner_whose_only_judge_left_asks_nobody_to_pay(tmp_path: Path) -> None:
+    """The one client that shares its metrics is away from round 3 on."""
+    config = noisy(tmp_path, "bgtplanner", **PLANNERS["bgtplanner"])
+    clients = Owners((SHARING, Policy()))
+
+    class Leaving(InProcessGrid):
+        def get_node_ids(self) -> list[int]:
+            done = RunDirectory(tmp_path, "toy").path / "metrics.jsonl"
+            return [2] if done.exists() and len(rounds_of(tmp_path)) >= 2 else [1, 2]
+
+    with pytest.raises(RunError, match="none of the 1 enrolled clients"):
+        run(Leaving(clients.sessions, 1), config, tmp_path)
+    paid = sum(costs_of(tmp_path))
+    assert len(costs_of(tmp_path)) == 2
+    assert clients.spent(config)["client-1"] == pytest.approx(paid, rel=1e-6)
 
 
 def test_a_client_that_can_pay_a_part_of_a_round_only_is_not_asked_for_any(tmp_path: Path) -> None:

@@ -56,6 +56,13 @@ def test_whoever_is_online_is_invited_once() -> None:
     assert (world.invited, world.naps) == ([11, 12], [])
 
 
+def test_what_a_client_says_of_itself_is_kept() -> None:
+    world = World({11: EnrolReply("ann", "toy:0", 1, 1.5, True), 12: yes("bob")})
+    found = world.enrolment.gather(world, 2)  # type: ignore[arg-type]
+    assert (found["ann"].budget, found["ann"].shares_metrics) == (1.5, True)
+    assert (found["bob"].budget, found["bob"].shares_metrics) == (0.0, False)
+
+
 def test_newcomers_are_invited_whenever_it_gathers() -> None:
     world = World({11: yes("ann"), 12: yes("bob")}, online=lambda now: [11] if now < 1 else [11, 12])
     assert world.gather(1) == ["ann"]

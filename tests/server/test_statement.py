@@ -55,6 +55,17 @@ def test_every_open_channel_is_named_and_metrics_only_where_they_left() -> None:
     assert said({}, unit="client").uncovered == shared[1:]
 
 
+def test_item_ids_in_clear_are_said_to_be_and_are_not_covered() -> None:
+    paper = {"method": "fedavg", "task": "ratings", "model": "paper", "privacy.unit": "client"}
+    shown = statement(parse({**paper, "tasks.ratings.items": "paper"}), {}, 0)
+    hidden = statement(parse(paper), {}, 0)
+    assert shown.neighbours == "replace-one-same-items"
+    assert shown.mechanism.startswith("Gaussian noise on all numbers that a client sends, beside ids of items in clear")
+    assert shown.uncovered[0].startswith("item ids: which products a client rated is sent in clear")
+    assert shown.uncovered[1:] == hidden.uncovered
+    assert hidden.mechanism.startswith("Gaussian noise on all that a client sends, as one vector")
+
+
 def test_counts_with_noise_of_their_own_are_told_apart_from_updates_without() -> None:
     noised = {
         "method": "fedavg",

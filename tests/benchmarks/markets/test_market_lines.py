@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
 from benchmarks.markets.joining import _drawn, _thinned
-from benchmarks.markets.lines import RIDGE, lines, measured
+from benchmarks.markets.lines import RIDGE, lines, measured, slim
 from client.data.markets.graph import Graph, symmetric
 from client.data.markets.reader import read_markets
 from client.tasks.market_ready import ReadyMarket, prepare
@@ -44,6 +45,41 @@ def test_ease_solves_ridge_regression_with_a_zero_diagonal() -> None:
         weights = np.linalg.solve(rest.T @ rest + RIDGE * np.eye(SIZE - 1), rest.T @ G[:, j])
         expected[:, j] = rest @ weights
     np.testing.assert_allclose(lines(graph())["ease"](ALL), expected, rtol=1e-4, atol=1e-6)
+
+
+def descended(G: np.ndarray, shrinkage: float, sparsity: float) -> np.ndarray:
+    """SLIM by coordinate descent on the dense matrix, all columns asked, one weight at a time."""
+    B, size = np.zeros((len(G), len(G))), len(G)
+    for j in range(size):
+        for _ in range(500):
+            for i in (k for k in range(size) if k != j):
+                left = G[:, j] - G @ B[:, j] + G[:, i] * B[i, j]
+                B[i, j] = max(0.0, G[:, i] @ left - sparsity) / (G[:, i] @ G[:, i] + shrinkage)
+    return B
+
+
+@pytest.mark.parametrize(("shrinkage", "sparsity"), [(10.0, 0.1), (0.5, 2.0)])
+def test_slim_is_a_non_negative_elastic_net_of_each_column(shrinkage: float, sparsity: float) -> None:
+    G = np.log1p(graph().weights.toarray().astype(float))
+    B = slim(csr_array(G), shrinkage, sparsity).toarray()
+    np.testing.assert_allclose(B, descended(G, shrinkage, sparsity), atol=2e-3)
+    assert B.min() == 0
+    assert B.max() > 0.05
+    assert not np.diag(B).any()
+
+
+def test_slim_asks_the_columns_that_share_most() -> None:
+    G = np.log1p(graph().weights.toarray().astype(float))
+    shared = G.T @ G - np.diag(np.diag(G.T @ G))
+    B = slim(csr_array(G), nearest=2).toarray()
+    for j in range(SIZE):
+        assert set(np.flatnonzero(B[:, j])) <= set(np.argsort(-shared[:, j], kind="stable")[:2])
+
+
+def test_the_line_of_slim_multiplies_log_counts_by_its_weights() -> None:
+    G = csr_array(np.log1p(graph().weights.toarray().astype(float)))
+    np.testing.assert_allclose(lines(graph())["slim"](ALL), (G @ slim(G)).toarray(), rtol=1e-6)
+    assert not lines(Graph(ALL, csr_array((SIZE, SIZE), dtype=np.float32)))["slim"](ALL).any(), "no pair, no weight"
 
 
 def test_a_market_with_fewer_pairs_is_asked_the_same(ready: ReadyMarket) -> None:

@@ -57,6 +57,23 @@ class Asked:
         return self.guard.ledger(self.config.privacy).spent()
 
 
+@pytest.mark.parametrize(
+    ("share", "unit", "told"),
+    [
+        ("without_noise", "none", True),
+        ("without_noise", "client", False),
+        ("always", "none", True),
+        ("always", "client", True),
+        ("never", "none", False),
+        ("never", "client", False),
+    ],
+)
+def test_who_enrols_says_whether_its_metrics_will_leave_and_they_do(share: str, unit: str, told: bool) -> None:
+    client = Asked(configured(unit=unit), Policy.model_validate({"share-metrics": share}))
+    metrics = client.session.evaluate(EvaluateRequest(1, client.enrolled.enrolment, client.model, "test")).metrics
+    assert client.enrolled.shares_metrics == told == bool(metrics)
+
+
 def test_without_noise_everything_passes_as_it_is() -> None:
     config = parse({"method": "fedavg", "run-id": "toy"})
     client = Asked(config)

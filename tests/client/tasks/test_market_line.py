@@ -90,9 +90,18 @@ def test_before_training_the_scorer_ranks_as_the_lines() -> None:
     np.testing.assert_allclose(scores[0], np.log1p(of.popularity(ALL)[0]), rtol=1e-6)
 
 
+def test_the_scorer_s_sum_is_that_of_all_features_for_known_and_new_queries() -> None:
+    of, weight = line(), np.random.default_rng(5).standard_normal(len(FEATURES)).astype(np.float32)
+    queries = np.array([4, 0, 9, 2])
+    found = of.weighed(queries, weight)
+    expected = np.einsum("f,fbn->bn", weight.astype(float), np.stack(list(of.features(queries))))
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+    assert not np.allclose(found[1], found[0])
+
+
 @pytest.mark.parametrize("new", [False, True])
 def test_features_of_candidates_are_the_rows_of_all(new: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("client.tasks.market_line.AT_ONCE", 2)
+    monkeypatch.setattr("client.tasks.market_line.AT_ONCE", 2 * SIZE)
     queries, candidates = np.array([3, 0, 5]), np.array([[1, 2], [4, 9], [0, 11]])
     found = scorer_features(line(), queries, candidates, new=new)
     whole = list(line().as_new(ALL) if new else line().features(ALL))

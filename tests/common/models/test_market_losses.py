@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.distributions import Normal, kl_divergence
 
-from common.models.market_losses import bpr, divergence, frobenius, frobenius_sampled, logits
+from common.models.market_losses import bpr, contrastive, divergence, frobenius, frobenius_sampled, logits
 
 EDGES = torch.tensor([[0, 1], [0, 4], [2, 3], [3, 8], [5, 6]])
 
@@ -36,6 +36,18 @@ def test_bpr_is_minus_the_log_of_sigma() -> None:
     positive, negative = torch.tensor([2.0, -30.0]), torch.tensor([1.0, 40.0])
     by_hand = (np.log(1 + np.exp(-1.0)) + 70.0) / 2
     assert float(bpr(positive, negative)) == pytest.approx(by_hand)
+
+
+def test_contrastive_pulls_neighbours_and_pushes_others_up_to_the_margin() -> None:
+    rows = torch.tensor([[[0.0, 0.0], [3.0, 4.0], [0.0, 0.5]], [[0.0, 0.0], [0.0, 2.0], [6.0, 0.0]]])
+    assert float(contrastive(*rows.unbind(1), 1.5)) == pytest.approx(0.5 * (25 + (1.5 - 0.5) ** 2 + 4 + 0) / 2)
+
+
+def test_a_triple_without_another_item_says_nothing_and_has_no_slope() -> None:
+    z = drawn().requires_grad_()
+    contrastive(z[[0, 2, 3]], z[[1, 2, 4]], z[[1, 2, 4]], 1.0).backward()  # type: ignore[no-untyped-call]  # torch's
+    assert z.grad is not None
+    assert not z.grad.any()
 
 
 @settings(max_examples=40, deadline=None)

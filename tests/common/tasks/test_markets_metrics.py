@@ -79,6 +79,37 @@ def test_a_long_tie_across_the_cut_is_its_expectation(above: int) -> None:
         assert found[key] == pytest.approx(np.mean([row[key] for row in drawn]), abs=0.01)
 
 
+@pytest.mark.parametrize("chunks", [20, 50, 512])
+@pytest.mark.parametrize("kind", ["apart", "sparse", "few levels", "one place"])
+def test_looking_through_a_row_in_parts_misses_none(chunks: int, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Against whole rows, in which the ranks of the right answers are counted one by one."""
+    monkeypatch.setattr("common.tasks.markets_metrics.CHUNKS", chunks)
+    size, rng = 1203, np.random.default_rng(4)
+    scores = rng.standard_normal((size, size)).astype(np.float32)
+    if kind == "sparse":
+        scores *= rng.random((size, size)) < 0.01
+    if kind == "few levels":
+        scores = np.round(2 * scores) / 2
+    if kind == "one place":
+        scores[:, :40] += 9.0
+    asked = [0, 7, 500, 1202]
+    right = {q: set(rng.choice(size, 30).tolist()) | set(np.argsort(-scores[q])[:25:3].tolist()) for q in asked}
+    right = {q: items - {q} for q, items in right.items()}
+    masked = {q: set(rng.choice(size, 9).tolist()) - right[q] for q in asked}
+    gains = {top: np.append(1 / np.log2(np.arange(2, top + 2)), np.zeros(size)) for top in (10, 20)}
+    expected = {"ndcg10": 0.0, "ndcg20": 0.0, "recall20": 0.0}
+    for q, items in right.items():
+        left = np.array([k for k in range(size) if k != q and k not in masked[q]])
+        for item in items:
+            above = int((scores[q, left] > scores[q, item]).sum())
+            places = slice(above, above + int((scores[q, left] == scores[q, item]).sum()))
+            for top in (10, 20):
+                expected[f"ndcg{top}"] += gains[top][places].mean() / gains[top][: len(items)].sum() / len(asked)
+            expected["recall20"] += (np.arange(size)[places] < 20).mean() / len(items) / len(asked)
+    found = ranked(scores, right, masked)
+    assert {key: found[key] for key in expected} == pytest.approx(expected)
+
+
 def test_perfect_scores_are_worth_one() -> None:
     right = {0: {3, 4}, 2: {1}}
     scores = matrix(30, right).toarray()
@@ -109,5 +140,5 @@ def test_many_blocks_are_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
     scores = rng.integers(0, 5, (40, 40)).astype(float)
     right = {q: {int(rng.integers(40))} - {q} or {(q + 1) % 40} for q in range(40)}
     whole = ranked(scores, right, {})
-    monkeypatch.setattr("common.tasks.markets_metrics.AT_ONCE", 7)
+    monkeypatch.setattr("common.tasks.markets_metrics.AT_ONCE", 7 * 40)
     assert ranked(scores, right, {}) == pytest.approx(whole)

@@ -54,3 +54,19 @@ def test_what_is_no_catalogue_is_refused_as_one_of_products(text: str) -> None:
 def test_options_out_of_range_are_refused_by_name(key: str, value: float | str) -> None:
     with pytest.raises(ConfigError, match=f"tasks.ratings.{key}"):
         parse({"method": "fedavg", "task": "ratings", f"tasks.ratings.{key}": value})
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"method": "fedavg"}, "say model=paper"),
+        ({"method": "ifca", "model": "paper"}, "averages row by row, which ifca does not; use fedavg"),
+        ({"method": "fedrule", "model": "paper"}, "averages row by row, which fedrule does not"),
+    ],
+)
+def test_rows_of_named_items_ask_for_the_papers_model_and_a_plain_mean(options: dict[str, str], reason: str) -> None:
+    named = {"task": "ratings", "tasks.ratings.items": "paper"}
+    with pytest.raises(ConfigError, match=reason):
+        parse({**named, **options})
+    planned = {"method": "bgtplanner", "model": "paper", "privacy.unit": "client"}
+    assert parse({**named, **planned}).tasks.ratings.pseudo_items == 50

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 from client.data.sources import fingerprint
 from client.privacy.places import open_ledger
 from client.privacy.rows import Slot
-from common.errors import DataError, LedgerError
+from common.errors import ConfigError, DataError, LedgerError
 from common.privacy.accounts import Pure, Rdp, Zcdp
 from common.privacy.claims import UNBOUNDED, UNCOVERED
 from common.privacy.mechanisms import Gaussian, Laplace
@@ -29,6 +29,8 @@ def data(tmp_path: Path) -> Path:
     client.reserve(Slot("two", 2), client.terms(Laplace(1.0, 1.0)))
     record = open_ledger(*about, "record", Rdp(4), 10.0, 1e-5)
     record.release(Slot("three", 1), record.terms(DpSgd(2.0, 0.5, 3, 1.0)), lambda: b"noise")
+    client.close()
+    record.close()
     return path
 
 
@@ -50,6 +52,7 @@ def test_people_read_the_claim_what_it_covers_and_what_not(data: Path, tmp_path:
         "unit record (add-or-remove-one), dp-sgd q=0.5 steps=3",
         "guarantee: ε = 10, δ = 1e-05, whatever is still asked",
         "spent 1.25 of 1.55036 (zcdp), left 0.300355",
+        "to lower that, say a smaller max-epsilon in the policy; to raise it, fedloom budget --data DATA --raise-to EPS",
         "to plan with, no guarantee",
         "run one: 0.5 in 2 releases\n",
         "run two: 0.75 in 2 releases, 1 of them perhaps never sent",
@@ -99,3 +102,37 @@ def test_what_is_missing_or_damaged_is_told(data: Path, tmp_path: Path) -> None:
     (tmp_path / ".homes.csv.fedloom-ledger").write_bytes(b"torn")
     with pytest.raises(LedgerError, match="fedloom-ledger"):
         said("--state", tmp_path / "state")
+
+
+def test_an_owner_raises_the_limit_and_the_statement_says_so(data: Path, tmp_path: Path) -> None:
+    text = said("--data", data, "--state", tmp_path / "state", "--raise-to", 12)
+    assert "guarantee: ε = 12, δ = 1e-05, whatever is still asked" in text
+    assert "raised by the owner from ε = 10 to ε = 12 at 20" in text
+    assert "does not cover raised budget: ε = 10 was promised until 20" in text
+    client, record = json.loads(said("--data", data, "--state", tmp_path / "state", "--json"))
+    assert client["epsilon"] == record["epsilon"] == 12.0
+    assert [(one["before"], one["epsilon"]) for one in client["raises"]] == [(10.0, 12.0)]
+    assert client["total"] == pytest.approx(Zcdp().total(12.0, 1e-5))
+    assert client["spent"] == 1.25
+    assert "raised" not in said("--state", tmp_path / "nowhere")
+
+
+def test_a_limit_is_raised_of_named_data_that_have_one(data: Path, tmp_path: Path) -> None:
+    (tmp_path / "new.csv").write_text("")
+    for about, reason in (
+        ((), "say --data"),
+        (("--data", tmp_path / "new.csv"), "nothing was ever spent"),
+        (("--data", data), "less than what was spent under unit client"),
+    ):
+        with pytest.raises(ConfigError, match=reason):
+            said(*about, "--state", tmp_path / "state", "--raise-to", 5)
+    with pytest.raises(ConfigError, match="already allows ε = 10"):
+        said("--data", data, "--state", tmp_path / "state", "--raise-to", 10)
+
+
+def test_a_limit_is_not_raised_under_a_client_at_work(data: Path, tmp_path: Path) -> None:
+    mark = fingerprint(str(data), (0, 1), 0)
+    client = open_ledger(str(data), tmp_path / "state", mark, "client", Zcdp(), 10.0, 1e-5)
+    with pytest.raises(LedgerError, match="another process is using it; stop that"):
+        said("--data", data, "--state", tmp_path / "state", "--raise-to", 12)
+    client.close()

@@ -14,7 +14,7 @@ from common.flat import flatten
 from common.models import build_model, parameters
 from common.tasks.traffic_ranges import POOLED
 from deploy.cli import app
-from deploy.cli.finished import SINCE
+from deploy.cli.kept import SINCE
 from server.artifacts import RunDirectory
 from tests.deploy.cli.sensors import HOURLY, configured, take_part
 from tests.deploy.test_summary import RESULT

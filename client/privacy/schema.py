@@ -1,0 +1,33 @@
+"""The tables of a ledger."""
+
+MARK = 0x6C6F6F6D
+"""SQLite's application id of a ledger."""
+
+VERSIONS = (1, 2)
+"""As `user_version` says. A ledger becomes of version 2 when its budget is first raised: who cannot read that, refuses it."""
+
+SCHEMA = f"""
+BEGIN;
+PRAGMA application_id = {MARK};
+PRAGMA user_version = {VERSIONS[0]};
+CREATE TABLE ledger (lineage TEXT NOT NULL);
+CREATE TABLE accounts (
+  unit TEXT PRIMARY KEY, account TEXT NOT NULL, epsilon REAL NOT NULL, delta REAL NOT NULL, link TEXT NOT NULL,
+  epsilon_now REAL NOT NULL, delta_now REAL NOT NULL
+) STRICT;
+CREATE TABLE releases (
+  sequence INTEGER PRIMARY KEY, time TEXT NOT NULL,
+  run TEXT NOT NULL, round INTEGER NOT NULL, phase TEXT NOT NULL, kind TEXT NOT NULL,
+  unit TEXT NOT NULL, mechanism TEXT NOT NULL, neighbours TEXT NOT NULL, sensitivity REAL NOT NULL, noise REAL NOT NULL,
+  account TEXT NOT NULL, cost REAL NOT NULL CHECK (cost > 0), status TEXT NOT NULL, link TEXT NOT NULL
+) STRICT;
+CREATE INDEX slots ON releases (run, round, phase, kind);
+"""
+"""A new ledger, in a transaction that is not ended yet."""
+
+RAISES = (
+    "CREATE TABLE IF NOT EXISTS raises (sequence INTEGER PRIMARY KEY, time TEXT NOT NULL, unit TEXT NOT NULL,"
+    " epsilon_before REAL NOT NULL, epsilon REAL NOT NULL CHECK (epsilon > epsilon_before), link TEXT NOT NULL) STRICT",
+    f"PRAGMA user_version = {VERSIONS[1]}",
+)
+"""What a ledger gets when its budget is raised; rows are numbered and chained together with those of `releases`."""

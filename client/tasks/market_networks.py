@@ -1,0 +1,53 @@
+"""What the networks of the markets task are told of a client's items, and what they learn from triples."""
+
+from collections.abc import Sequence
+from typing import assert_never
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call
+
+from client.data.markets.graph import Graph
+from client.trainers.optimizers import Tensors
+from common.models.market_losses import bpr, contrastive, logits
+from common.tasks.markets import MarketsOptions
+
+ITEMS, DEGREES = "items", "degrees"
+INPUTS = ("propagated", ITEMS, DEGREES)
+"""What a network may be told, in the order of its arguments."""
+
+
+def inputs(propagated: Tensor, graphs: Sequence[Graph], options: MarketsOptions) -> Tensors:
+    """Of all items of some graphs, n rows each; one row of zeros where there is none, so that clients can be stacked.
+
+    Args:
+        propagated: S^m X, n × width.
+        graphs: Whose items these are, in this order.
+        options: The task's options.
+    """
+    told = {INPUTS[0]: propagated}
+    if options.network == "spe":
+        degrees = [np.diff(graph.weights.indptr).astype(np.float32) for graph in graphs]
+        told[ITEMS] = torch.from_numpy(np.concatenate([graph.items for graph in graphs]))
+        told[DEGREES] = torch.from_numpy(np.concatenate(degrees))
+    return told if len(propagated) else {n: t.new_zeros((1, *t.shape[1:])) for n, t in told.items()}
+
+
+def embedded(module: nn.Module, params: Tensors, told: Tensors, places: Tensor) -> Tensor:
+    """Z of the items in those places, … -> … × k."""
+    arguments = tuple(told[name][places] for name in INPUTS if name in told)
+    z: Tensor = functional_call(module, params, arguments)
+    return z
+
+
+def triple_loss(options: MarketsOptions, params: Tensors, z: Tensor) -> Tensor:
+    """BPR (Eq 2), or Siamese's contrastive loss, of embedded triples … × 3 × k."""
+    anchor, neighbour, other = z.unbind(-2)
+    match options.network:
+        case "sgc" | "spe":
+            return bpr(logits(params["theta"], anchor, neighbour), logits(params["theta"], anchor, other))
+        case "siamese":
+            return contrastive(anchor, neighbour, other, options.margin)
+        case _:
+            assert_never(options.network)

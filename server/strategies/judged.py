@@ -1,0 +1,39 @@
+"""Whether what a planned round gains can be known: checked before anybody is asked to pay for it."""
+
+from collections.abc import Collection
+
+from common.algorithms.planners import BGTplanner
+from common.config import RunConfig
+from common.errors import RunError
+from server.planning.reward import REWARDS
+from server.roster import Client
+
+SHARE = (
+    'under noise metrics leave a client only where its policy says share-metrics = "always": let some owners say so, '
+    "or set algorithm.bgtplanner.reward=norm"
+)
+"""What to do about it."""
+
+
+def goes_by_metrics(config: RunConfig) -> bool:
+    """Whether the planner cannot do without metrics."""
+    return isinstance(config.planner, BGTplanner) and config.planner.reward == "metrics"
+
+
+def check_judged(config: RunConfig, clients: Collection[Client]) -> None:
+    """Accept a round whose gain somebody will tell.
+
+    Args:
+        config: The run.
+        clients: Those that enrolled and can train.
+
+    Raises:
+        RunError: None of them shares its metrics, and the planner goes by them.
+    """
+    if not goes_by_metrics(config) or any(client.shares_metrics for client in clients):
+        return
+    metric, _ = REWARDS[config.task]
+    raise RunError(
+        f"bgtplanner goes by '{metric}', which none of the {len(clients)} enrolled clients shares; "
+        f"nobody was asked to spend anything. {SHARE[0].upper()}{SHARE[1:]}"
+    )

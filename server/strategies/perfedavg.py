@@ -1,0 +1,20 @@
+"""Per-FedAvg on the server (Fallah et al. 2020, Algorithm 1)."""
+
+from typing import Any
+
+from common.algorithms import PerFedAvg
+from common.arrays import Arrays, sub
+from server.aggregation.moments import Memory
+from server.strategies.replies import Reply, mean_update
+from server.strategies.round import RoundStrategy
+
+
+class PerFedAvgStrategy(RoundStrategy):
+    """w ← mean w_k: what is meta-learnt is in the clients' steps."""
+
+    def __init__(self, algorithm: PerFedAvg, **parts: Any) -> None:
+        super().__init__(**parts)
+
+    def update(self, memory: Memory, model: Arrays, replies: list[Reply]) -> tuple[Arrays, Memory]:
+        """One server step."""
+        return sub(model, mean_update(replies)), memory

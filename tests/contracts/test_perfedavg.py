@@ -1,0 +1,179 @@
+"""Per-FedAvg on quadratic clients, against its closed forms, and on markets: whose model is measured, and what is drawn."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from client.adapting import adapt
+from client.cohort import Member, evaluated, train
+from client.data.markets.market import Dataset
+from client.data.markets.reader import read_markets
+from client.forecast import own_model
+from client.measuring import ADAPT, personalised
+from client.member import generator
+from client.policy import Policy
+from client.privacy.simulated import in_memory
+from client.session import Session
+from client.state import MemoryStore, Store
+from client.tasks import TaskLearner, build_learner
+from client.tasks.markets import MarketsLearner
+from client.tasks.traffic import TrafficLearner
+from common.algorithms import PerFedAvg
+from common.arrays import Arrays, sha256
+from common.config import RunConfig, Scalar, parse
+from common.errors import ConfigError
+from common.models import build_model, parameters, tensors
+from common.tasks.vocabularies import Names
+from common.wire.messages import EvaluateReply, TrainReply, TrainRequest
+from server.artifacts import RunDirectory
+from server.run import run
+from tests.sensors import MEASURES, Listening, heard, road_config, sensor, world
+from tests.toys import Quadratic, Toy, configured, flat, quadratics
+
+ALPHA, BETA = 0.3, 0.2
+DEMO = read_markets("demo:4-5")
+
+
+def toy(count: int = 3, lr: float = BETA, **options: Scalar) -> Toy:
+    return Toy(configured("perfedavg", alpha=ALPHA, lr=lr, **options), quadratics(count, seed=1))
+
+
+def meta(client: Quadratic, w: np.ndarray, *, second_order: bool) -> np.ndarray:
+    """∇L(w̃), or (I − αA)∇L(w̃), of ½(w − c)ᵀA(w − c)."""
+    gradient: np.ndarray = client.curvature @ (w - ALPHA * client.curvature @ (w - client.centre) - client.centre)
+    return gradient - ALPHA * client.curvature @ gradient if second_order else gradient
+
+
+@pytest.mark.parametrize("variant", ["first-order", "hessian-free"])
+def test_a_client_sends_where_it_came_along_gradients_at_adapted_parameters(variant: str) -> None:
+    federation = toy(variant=variant, local_steps=3)
+    for name, client in federation.clients.items():
+        w = federation.model
+        for _ in range(3):
+            w = w - BETA * meta(client, w, second_order=variant == "hessian-free")
+        np.testing.assert_allclose(flat(federation.ask(name).update), federation.model - w, atol=1e-9)
+
+
+def test_the_reported_loss_is_of_the_shared_model() -> None:
+    federation = toy()
+    client, away = federation.clients["client-0"], federation.model - federation.clients["client-0"].centre
+    assert federation.ask("client-0").loss == pytest.approx(0.5 * away @ client.curvature @ away)
+
+
+@pytest.mark.parametrize("variant", ["first-order", "hessian-free"])
+def test_with_one_step_it_ends_where_the_mean_meta_gradient_is_zero(variant: str) -> None:
+    """ΣMₖ(w − cₖ) = 0, M = A(I − αA) or (I − αA)A(I − αA), the curvature of F_k."""
+    federation = toy(variant=variant, local_steps=1, lr=1.0)
+    for _ in range(60):
+        federation.round()
+    eye, bent = np.eye(4), []
+    for client in federation.clients.values():
+        once = client.curvature @ (eye - ALPHA * client.curvature)
+        bent.append((eye - ALPHA * client.curvature) @ once if variant == "hessian-free" else once)
+    centres = [client.centre for client in federation.clients.values()]
+    wanted = np.linalg.solve(sum(bent), sum(m @ c for m, c in zip(bent, centres, strict=True)))
+    np.testing.assert_allclose(federation.model, wanted, atol=1e-6)
+
+
+@pytest.mark.parametrize("steps", [1, 4])
+def test_its_own_model_is_a_few_plain_steps_from_the_shared_one(steps: int) -> None:
+    algorithm, client = PerFedAvg(alpha=ALPHA, optimizer="adam"), quadratics(1)["client-0"]
+    model: Arrays = {"encoder.w": np.array([1.0, 2.0]), "predictor.w": np.array([-1.0, 0.5])}
+    member = Member("ann", "toy", 0, client, MemoryStore(), TrainRequest(1, "toy:0", model, phase=ADAPT), steps)
+    w = flat(model)
+    for _ in range(steps):
+        w = w - ALPHA * client.curvature @ (w - client.centre)
+    memory = personalised(algorithm, member)
+    found = evaluated(algorithm, model, memory)
+    np.testing.assert_allclose(flat(found[""]), w)
+    assert sha256(found["global_"]) == sha256(model)
+    assert member.store.load("toy").groups == {}, "nothing is saved"
+
+
+def test_a_model_that_diverges_gives_way_to_the_shared_one() -> None:
+    client, model = quadratics(1)["client-0"], {"encoder.w": np.ones(2), "predictor.w": np.ones(2)}
+    request = TrainRequest(1, "toy:0", model, phase=ADAPT)
+    algorithm = PerFedAvg(alpha=1e200)
+    memory = personalised(algorithm, Member("ann", "toy", 0, client, MemoryStore(), request, 3))
+    assert sha256(evaluated(algorithm, model, memory)[""]) == sha256(model)
+
+
+def market_config(**options: Scalar) -> RunConfig:
+    flat: dict[str, Scalar] = {"method": "perfedavg", "task": "markets", "model": "paper", "run-id": "toy", "rounds": 2}
+    flat |= {"tasks.markets.width": 16, "tasks.markets.embedding": 4, "tasks.markets.batch": 64}
+    flat |= {"federation.min-clients": 1, "federation.wait": 0.1, "algorithm.perfedavg.alpha": 0.5}
+    return parse(flat | options)
+
+
+def market_session(store: Store) -> Session:
+    def learner(config: RunConfig, vocabulary: Names) -> TaskLearner:
+        return build_learner(config, Dataset(DEMO.markets[:1], DEMO.goods))
+
+    return Session("client-0", learner, store, in_memory(Policy()))
+
+
+def test_each_gradient_of_a_step_has_triples_of_its_own() -> None:
+    config = market_config()
+    learner = MarketsLearner(config, DEMO.goods, DEMO.markets[:1])
+    model = parameters(build_model(config, DEMO.goods))
+    member = Member("ann", "toy", 0, learner, MemoryStore(), TrainRequest(1, "toy:0", model), 2)
+    [reply] = train(PerFedAvg(alpha=0.5, lr=0.3), [member])
+    assert isinstance(reply, TrainReply)
+
+    triples = learner.noise(4, generator(member))["triples"]
+    assert not torch.equal(triples[0], triples[1])
+
+    def gradient(params: dict[str, torch.Tensor], step: int) -> dict[str, torch.Tensor]:
+        leaves = {n: p.clone().requires_grad_() for n, p in params.items()}
+        learner.loss(leaves, learner.batch(member.request), {"triples": triples[step]}).backward()  # type: ignore[no-untyped-call]  # torch's
+        return {n: p.grad if p.grad is not None else torch.zeros_like(p) for n, p in leaves.items()}
+
+    params = tensors(model)
+    for step in (0, 2):
+        first = gradient(params, step)
+        second = gradient({n: p - 0.5 * first[n] for n, p in params.items()}, step + 1)
+        params = {n: p - 0.3 * second[n] for n, p in params.items()}
+    for name, sent in reply.update.items():
+        np.testing.assert_allclose(sent, model[name] - params[name].numpy(), rtol=1e-4, atol=1e-7)
+
+
+def test_a_client_is_measured_with_its_own_model_and_keeps_that_of_the_finished_one(tmp_path: Path) -> None:
+    config, store = market_config(), MemoryStore()
+    grid = Listening({1: market_session(store)})
+    run(grid, config, tmp_path)
+    end, _ = RunDirectory(tmp_path, "toy").load_model()
+    learner = MarketsLearner(config, DEMO.goods, DEMO.markets[:1])
+    request = TrainRequest(2, "toy:0", end, phase=ADAPT)
+    own = personalised(PerFedAvg(alpha=0.5), Member("client-0", "toy", 0, learner, MemoryStore(), request, 1))
+    found = evaluated(config.chosen, end, own)
+    last = dict(heard(grid, EvaluateReply))["client-0"].metrics
+    for prefix, model in found.items():
+        metrics, _ = learner.evaluate(model, {}, "test")
+        assert {name: last[f"{prefix}{name}"] for name in metrics} == metrics
+    assert sha256(found[""]) == sha256(evaluated(config.chosen, end, store.load("toy"))[""])
+    assert sha256(found[""]) != sha256(end)
+
+
+def test_a_newcomer_takes_its_steps_and_trains_no_rounds() -> None:
+    store, config = MemoryStore(), market_config()
+    model = parameters(build_model(config, DEMO.goods))
+    found = adapt(market_session(store), config, DEMO.goods, model)
+    assert {"mrr20", "global_mrr20"} <= found.keys()
+    assert (store.load("toy").round, list(store.load("toy").groups)) == (0, ["own.after"])
+
+
+def test_a_sensor_that_comes_later_forecasts_with_its_own_model() -> None:
+    config = road_config("perfedavg", model="paper", alpha=0.1)
+    learner, start = TrafficLearner(config, MEASURES, (sensor(1),)), world(config)
+    own = own_model(config, learner, start, {})
+    assert own.keys() == start.keys()
+    assert sha256(own) != sha256(start)
+    assert learner.evaluate(own, {}, "test") != learner.evaluate(start, {}, "test")
+
+
+def test_records_cannot_be_hidden_one_by_one() -> None:
+    with pytest.raises(ConfigError, match=r"say privacy.unit=client"):
+        parse({"method": "perfedavg", "privacy.unit": "record"})
+    assert parse({"method": "perfedavg", "privacy.unit": "client"}).planned
