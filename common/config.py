@@ -107,10 +107,9 @@ class RunConfig(Options):
             raise ValueError(f"fedsgd adds no noise; leave privacy.unit={unit} out, or choose another planner")
         if isinstance(planner, BGTplanner | ADPML | ADAP | Uniform) and unit == "none":
             raise ValueError(f"{self.method} plans a privacy budget; say privacy.unit=client, or record")
-        if unit == "record" and self.task != "rules":
-            raise ValueError(
-                "privacy.unit=record tells records apart in task rules only, by home; say privacy.unit=client"
-            )
+        if unit == "record" and self.task != "rules" and (self.task, self.model) != ("sessions", "paper"):
+            where = "in task rules, by home, and in task sessions under model=paper, by session"
+            raise ValueError(f"privacy.unit=record tells records apart {where}; say privacy.unit=client")
         if unit == "record" and self.method == "perfedavg":
             raise ValueError(
                 "perfedavg takes several gradients a step, of which privacy.unit=record counts one; say privacy.unit=client"

@@ -6,7 +6,7 @@ from dataclasses import replace
 from common.config import RunConfig, hands_over_windows
 from common.item_ids import sends_item_ids
 from common.privacy.accounts import build_account
-from common.privacy.claims import ITEM_IDS, NEIGHBOURS, SAME_ITEMS, UNCOVERED
+from common.privacy.claims import HELD_OUT, ITEM_IDS, NEIGHBOURS, SAME_ITEMS, UNCOVERED
 from server.events import Privacy
 
 UNPROTECTED = Privacy(
@@ -73,7 +73,7 @@ def statement(config: RunConfig, spent: Mapping[str, float], sharing: int) -> Pr
     most = max(spent.values(), default=0.0)
     metrics = [f"metrics: {sharing} clients' owners share theirs in clear"] if sharing else []
     ids = [ITEM_IDS] if sends_item_ids(config) else []
-    size = ["size: how many records a client has"] if options.unit == "record" else []
+    size = ["size: how many records a client has", HELD_OUT] if options.unit == "record" else []
     return Privacy(
         unit=options.unit,
         mechanism=how.format(what=NUMBERS if ids else ALL, **options.model_dump()),

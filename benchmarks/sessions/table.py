@@ -14,9 +14,8 @@ norm at most 5), clients weighted by their examples, one seeded cohort a round. 
 validation cases of a seed that is not reported; every reported seed draws split, cohorts and weights anew. All metrics rank
 all items. `saturated`, `ramp` and `quadratic` are readings of FedGA's second moment, whose equation is not public: no row is
 "FedGA as published". MB count both ways, and the evaluations by all clients every tenth or twentieth round. The *lines* need
-no network;
-some of them not even a federation. They stand here because a method has to be worth more than they are. Wall times are of a
-shared machine, on which some runs stood still for minutes: they compare nothing."""
+no network, some of them not even a federation. They stand here because a method has to be worth more than they are. Wall times
+are of a shared machine, on which some runs stood still for minutes: they compare nothing."""
 
 COLUMNS = ("hr10", "hr20", "mrr10", "mrr20", "ndcg20")
 
@@ -53,12 +52,23 @@ def _set(study: Study) -> Iterable[str]:
     yield _markdown([*header, "s a run"], [_measured(row) for row in study.rows])
     if study.absent:
         yield f"Not run yet: {', '.join(study.absent)}."
+    yield from _shares(study)
     yield from _duels(study)
     yield "### What was tuned"
     tuned = [row for row in study.rows if row.grid]
     points = [[r.title, "; ".join(f"{p}: {_percent(hr)}" for p, hr in r.grid.items())] for r in tuned]
     yield _markdown(["method", "validation HR@20 by point"], points)
     yield "What has no line here takes FedGA's point."
+
+
+def _shares(study: Study) -> Iterable[str]:
+    """How near to central training the best federated methods come."""
+    rows = {row.key: row for row in study.rows}
+    if {"central", "fedga"} <= rows.keys():
+        best = rows["central"].mean("hr20")
+        adaptive = [rows[key] for key in ("fedga", "fedyogi", "fedadam") if key in rows]
+        said = ", ".join(f"{row.title} {row.mean('hr20') / best:.1%}" for row in adaptive)
+        yield f"Of the central network's HR@20: {said}."
 
 
 def _duels(study: Study) -> Iterable[str]:

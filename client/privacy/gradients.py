@@ -18,6 +18,9 @@ Loss = Callable[[Tensors, Tensors, Tensors], Tensor]
 JOINS, CLIP, EXPECTED, GAUSSIAN = "dp.joins", "dp.clip", "dp.expected", "dp.gaussian/"
 """What `draws` adds to the dropout masks: who takes part, C, the expected number of them, and zC·N(0, I) by parameter."""
 
+AT_ONCE = 64
+"""Records whose gradients are held side by side: each is as large as the model."""
+
 
 def draws(
     params: Mapping[str, Tensor],
@@ -70,10 +73,15 @@ def private_gradient(
     def gradient(params: Tensors, batch: Tensors, noise: Tensors) -> tuple[Tensors, Tensor]:
         masks = {n: m for n, m in noise.items() if not n.startswith("dp.")}
         by_row = ({n: None if n in shared else 0 for n in batch}, dict.fromkeys(masks, 0))
-        each, values = vmap(of_one, in_dims=(None, *by_row))(params, batch, masks)
-        weights = noise[JOINS] * bounded(each, noise[CLIP])
-        summed = {n: torch.tensordot(weights.to(g.dtype), _finite(g), 1) for n, g in each.items()}
-        return {n: (g + noise[GAUSSIAN + n]) / noise[EXPECTED] for n, g in summed.items()}, values.mean()
+        summed, values = {n: torch.zeros_like(p) for n, p in params.items()}, [params[min(params)].new_zeros(0)]
+        for first in range(0, len(noise[JOINS]), AT_ONCE):
+            some = slice(first, first + AT_ONCE)
+            rows = {n: t if n in shared else t[some] for n, t in batch.items()}
+            each, value = vmap(of_one, in_dims=(None, *by_row))(params, rows, {n: m[some] for n, m in masks.items()})
+            weights = noise[JOINS][some] * bounded(each, noise[CLIP])
+            summed = {n: summed[n] + torch.tensordot(weights.to(g.dtype), _finite(g), 1) for n, g in each.items()}
+            values.append(value)
+        return {n: (g + noise[GAUSSIAN + n]) / noise[EXPECTED] for n, g in summed.items()}, torch.cat(values).mean()
 
     def of_one(params: Tensors, record: Tensors, masks: Tensors) -> tuple[Tensors, Tensor]:
         alone = {n: t if n in shared else t.unsqueeze(0) for n, t in record.items()}

@@ -7,13 +7,14 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.func import functional_call
+from torch.func import functional_call, vmap
 from torch.nn.functional import cross_entropy
 
 from client.data.people import own_rng
 from client.data.sessions.graphs import GRAPH, collate
 from client.data.sessions.split import SplitVisitor, cases_of, split_visitor
 from client.data.sessions.visitors import Case, Visitor
+from client.stacking import stack
 from client.tasks.learner import Merged, Unruled
 from client.tasks.session_line import History, Known, features, pad
 from client.trainers.optimizers import Tensors
@@ -45,9 +46,11 @@ class SessionsLearner(Unruled, Merged):
         self._blended = config.model == "default"
         self.splits = tuple(split_visitor(visitor, self._options, config.seed) for visitor in visitors)
         self.module = _module(config, items)
-        cases = [case for split in self.splits for session in split.train for case in cases_of(session)]
-        self.examples = self.size = len(cases)
-        self._graphs = self._collate(cases)
+        sessions = [cases_of(session) for split in self.splits for session in split.train]
+        self._apart = config.privacy.unit == "record"
+        self.size = sum(map(len, sessions))
+        self.examples, self.rows = (len(sessions), len(sessions)) if self._apart else (self.size, 0)
+        self._graphs = self._together(sessions)
         if self._blended:
             kept = [keep for s in self.splits for keep in _for_blend(s, self._options.blend_share, config.seed)]
             self._graphs["blends"] = torch.tensor(kept, dtype=torch.float32)
@@ -64,10 +67,16 @@ class SessionsLearner(Unruled, Merged):
         return {}
 
     def loss(self, params: Tensors, batch: Tensors, noise: Tensors) -> Tensor:
-        """L_k: the mean cross-entropy of the next item over the client's examples.
+        """L_k: the mean cross-entropy of the next item over the client's examples, or of each session's over its sessions.
 
         The default model's weights train on a share of the sessions, and its network on the others.
         """
+        if not self._apart:
+            return self._mean(params, batch)
+        real = (batch["weights"].sum(-1) > 0).to(batch["weights"].dtype)
+        return (vmap(self._mean, (None, 0))(params, batch) * real).sum() / real.sum().clamp(min=1)
+
+    def _mean(self, params: Tensors, batch: Tensors) -> Tensor:
         target, weights = batch["target"], batch["weights"]
         logits = self._logits(params, batch)
         if self._blended:
@@ -110,6 +119,12 @@ class SessionsLearner(Unruled, Merged):
     def counts(self) -> Arrays:
         """Sequential rules in the training sessions."""
         return count_rules((session for split in self.splits for session in split.train), len(self._items.items))
+
+    def _together(self, sessions: Sequence[Sequence[Case]]) -> Tensors:
+        """All examples as one graph; where a record is to be hidden, one graph for each session, side by side."""
+        if self._apart and sessions:
+            return stack([self._collate(cases) for cases in sessions])
+        return self._collate([case for cases in sessions for case in cases])
 
     def _collate(self, cases: Sequence[Case]) -> Tensors:
         prefixes, targets = [case.prefix for case in cases], [case.target for case in cases]

@@ -12,6 +12,11 @@ UNCOVERED = (
 )
 """Channels that no mechanism here covers."""
 
+HELD_OUT = (
+    "which records are held out for testing: one that trains is hidden, as if the others kept their parts without it"
+)
+"""What unit `record` leaves open besides."""
+
 NEIGHBOURS: dict[Unit, str] = {"none": "none", "client": "replace-one", "record": "add-or-remove-one"}
 """Which two data sets must look alike, by unit."""
 
@@ -94,4 +99,5 @@ class Claim:
     def uncovered(self) -> tuple[str, ...]:
         """What it does not."""
         ids = (ITEM_IDS,) if self.neighbours == SAME_ITEMS else ()
-        return (*ids, *(RAISED.format(**vars(one)) for one in self.raises), *UNCOVERED)
+        roles = (HELD_OUT,) if self.unit == "record" else ()
+        return (*ids, *roles, *(RAISED.format(**vars(one)) for one in self.raises), *UNCOVERED)

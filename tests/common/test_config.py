@@ -208,7 +208,9 @@ def test_noise_and_methods_must_fit() -> None:
     assert "fedsgd adds no noise" in refusal({"method": "fedsgd", "privacy.unit": "client"})
     noisy = {"method": "bgtplanner", "privacy.unit": "client"}
     assert "leave evaluate-every at 1" in refusal({**noisy, "evaluate-every": 2})
-    assert "by home" in refusal({"method": "fedavg", "task": "sessions", "privacy.unit": "record"})
+    assert "under model=paper" in refusal({"method": "fedavg", "task": "sessions", "privacy.unit": "record"})
+    assert "by home" in refusal({"method": "fedavg", "task": "traffic", "privacy.unit": "record"})
+    parse({"method": "fedavg", "task": "sessions", "model": "paper", "privacy.unit": "record"})
     assert "DP-SGD adds Gaussian noise" in refusal({"privacy.unit": "record", "privacy.mechanism": "laplace"})
     plain, even = parse({}), parse({"privacy.unit": "client"})
     assert (plain.planned, even.planned, even.planner.name) == (False, True, "uniform")

@@ -6,6 +6,7 @@ import torch
 from torch.func import grad
 
 from client.data.sessions.visitors import Case, Visitor, as_clicks
+from client.privacy.gradients import AT_ONCE, draws, private_gradient
 from client.stacking import row, stack
 from client.tasks.sessions import SessionsLearner
 from client.trainers.optimizers import Tensors
@@ -112,3 +113,45 @@ def test_in_training_the_shared_rules_are_everybody_else_s() -> None:
     fresh = learner()
     assert fresh.batch(request(fresh, both))["value"][..., -1].any()
     assert others[KEYS].tolist() == [6]
+
+
+def apart(visitors: tuple[Visitor, ...] = VISITORS) -> SessionsLearner:
+    """Sessions as the records of DP-SGD."""
+    flat = {"method": "fedga", "task": "sessions", "model": "paper", "tasks.sessions.hidden": 4}
+    return SessionsLearner(parse({**flat, "privacy.unit": "record"}), ITEMS, visitors)
+
+
+def private(of: SessionsLearner, *, clip: float) -> Tensors:
+    """One step's gradient with next to no noise, of all records."""
+    params, generator = tensors(parameters(of.module)), np.random.default_rng(0)
+    few = {"clip": clip, "multiplier": 1e-12, "sample": 1.0}
+    noise = draws(params, of.rows, of.examples, 1, **few, generator=generator)
+    gradient, _ = private_gradient(of.loss, of.shared)(params, of.batch(request(of)), row(noise, 0))
+    return gradient
+
+
+def test_each_session_is_a_record_that_dp_sgd_clips_by_itself() -> None:
+    of = apart()
+    assert (of.rows, of.examples) == (len(SESSIONS), len(SESSIONS))
+    alone = [gradients(one, one.batch(request(one))) for one in (apart((Visitor("x", (s,), ()),)) for s in SESSIONS)]
+    norms = [float(torch.cat([g.flatten() for g in one.values()]).norm()) for one in alone]
+    clip = sorted(norms)[2]
+    for largest in (1e6, clip):
+        found, factors = private(of, clip=largest), [min(1.0, largest / norm) for norm in norms]
+        for name, gradient in found.items():
+            expected = sum(f * one[name] for f, one in zip(factors, alone, strict=True)) / len(SESSIONS)
+            np.testing.assert_allclose(gradient, expected, rtol=1e-3, atol=1e-6, err_msg=name)
+    whole = gradients(of, of.batch(request(of)))
+    for name, gradient in private(of, clip=1e6).items():
+        np.testing.assert_allclose(gradient, whole[name], rtol=1e-3, atol=1e-6)
+
+
+def test_records_beyond_those_worked_on_at_once_count_as_well() -> None:
+    many = tuple(as_clicks([k % 7, (k + 1 + k // 7) % 7]) for k in range(2 * AT_ONCE + 3))
+    of = apart((Visitor("shop", many, ()),))
+    for name, gradient in private(of, clip=1e6).items():
+        np.testing.assert_allclose(gradient, gradients(of, of.batch(request(of)))[name], rtol=1e-3, atol=1e-6)
+
+
+def test_a_client_without_sessions_takes_part_with_noise_alone() -> None:
+    assert all(float(g.abs().max()) < 1e-9 for g in private(apart((Visitor("nobody", (), ()),)), clip=1.0).values())
