@@ -1,5 +1,7 @@
 """What a round looks like to the planner: the largest singular values of a matrix (algorithms.md §4.2)."""
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse.linalg import svds
@@ -9,6 +11,19 @@ from server.planning.arms import FloatArray
 
 DENSE = 64
 """Matrices with a side up to this are decomposed whole."""
+
+
+def named_items(ids: Sequence[NDArray[np.integer]], items: int) -> FloatArray:
+    """M_t, N × I: 1 where client k named item i this round, drawn ones included.
+
+    Args:
+        ids: What each client named.
+        items: I.
+    """
+    matrix = np.zeros((len(ids), items))
+    for row, named in zip(matrix, ids, strict=True):
+        row[named] = 1.0
+    return matrix
 
 
 def singular_values(matrix: NDArray[np.floating], d: int) -> FloatArray:

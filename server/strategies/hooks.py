@@ -9,6 +9,7 @@ from flwr.serverapp.strategy import Strategy
 from common.arrays import Arrays
 from common.config import RunConfig
 from common.models.heads import own_of
+from server.aggregation.by_row import Rows
 from server.aggregation.moments import Memory
 from server.enrolment import Enrolment
 from server.evaluation import Evaluation
@@ -34,6 +35,7 @@ class Hooks(Strategy):
         cost: What a reply of the coming round may spend of its client's privacy budget; set by who plans budgets, and so
         clip: Factor on the run's clip.
         over: Whether no further round comes, so that the next evaluation is the last.
+        named: Which rows of tables each reply of the last round brought, where clients name rows.
     """
 
     def __init__(
@@ -48,6 +50,7 @@ class Hooks(Strategy):
         self._on_trained, self._on_evaluated = on_trained, on_evaluated
         self._ask: Ask = lambda messages: []
         self.cost, self.clip, self.over = 0.0, 1.0, False
+        self.named: list[Rows] = []
 
     needs_gradient = False
     """Whether replies must bring s_k."""

@@ -14,7 +14,7 @@ from common.config import RunConfig
 from common.errors import BudgetSpentError, RunError
 from server.evaluation import Evaluation
 from server.planning import build_planner
-from server.planning.context import singular_values
+from server.planning.context import named_items, singular_values
 from server.planning.memory import State, from_groups, to_groups
 from server.planning.planner import Budget, Planner, Stop
 from server.planning.reward import REWARDS, improvement
@@ -147,9 +147,17 @@ class PlannedStrategy(Strategy):
 
         planner = self._planner(len(waiting.decision.active))
         after = planner.observe(self._memory(), waiting.decision, reward, waiting.spent, length)
-        seen["context"] = singular_values(_widest(update), self._values)
+        seen["context"] = singular_values(self._round(update), self._values)
         self.state = replace(self.state, plan={**to_groups(after), SEEN: seen})
         self._on_observed(self.state)
+
+    def _round(self, update: Arrays) -> Array:
+        """What describes the round: M_t where clients name items, else the aggregated update, noise and all."""
+        tables = {name for rows in self.inner.named for name in rows}
+        if not tables:
+            return _widest(update)
+        [table] = tables
+        return named_items([rows[table] for rows in self.inner.named], len(update[table]))
 
     def _gain(self, metrics: Mapping[str, float], length: float) -> tuple[float, Arrays]:
         """r_t, and what the next one is measured against; the first round gains nothing, having nothing before it.

@@ -59,6 +59,7 @@ class RoundStrategy(Hooks):
             raise QuorumError(f"round {self.state.round + 1}: {len(usable)} usable replies, {needed} needed{reasons}")
         own = own_of(self.config.task, self.state.model)
         shared = {name: a for name, a in self.state.model.items() if name not in own}
+        self.named = [reply.rows for reply in usable]
         moved, memory = self.update(self.state.memory, shared, rows_alone(usable))
         model = self.polish({**self.state.model, **moved}, usable)
         self.state = self.state.next(model, memory, [r.client for r in usable])

@@ -65,3 +65,14 @@ def test_a_planned_run_with_noise_names_items_and_says_so(tmp_path: Path) -> Non
     assert result.privacy.uncovered[0].startswith("item ids:")
     moved = np.abs(end["items"] - start["items"]).sum(1) > 0
     assert 0 < moved.sum() < len(moved), "nobody drew the others"
+
+
+def test_the_planner_sees_which_items_were_named(tmp_path: Path) -> None:
+    """M_t of a round in which everybody names every item is all ones: one singular value, √(N·I)."""
+    everything: dict[str, Scalar] = {"tasks__ratings__items": "paper", "method": "bgtplanner", "rounds": 2}
+    everything["tasks__ratings__pseudo_items"] = number = len(PRODUCTS.items)
+    trained(tmp_path, 0, 1, 2, privacy__unit="client", **everything)
+    latest = RunDirectory(tmp_path, "toy").load_latest()
+    assert latest is not None
+    context = latest.groups["planner_seen"]["context"]
+    np.testing.assert_allclose(context, [np.sqrt(3 * number), 0, 0, 0, 0], atol=1e-6)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from common.errors import RunError
-from server.planning.context import singular_values
+from server.planning.context import named_items, singular_values
 
 RNG = np.random.default_rng(1)
 
@@ -36,3 +36,8 @@ def test_where_there_are_fewer_the_rest_are_zero() -> None:
 def test_what_is_not_finite_is_said() -> None:
     with pytest.raises(RunError, match="not finite"):
         singular_values(np.array([[1.0, np.nan]]), 1)
+
+
+def test_m_t_says_who_named_what() -> None:
+    matrix = named_items([np.array([0, 3]), np.array([], np.int64), np.array([3])], 5)
+    assert matrix.tolist() == [[1, 0, 0, 1, 0], [0, 0, 0, 0, 0], [0, 0, 0, 1, 0]]
