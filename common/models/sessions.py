@@ -1,8 +1,8 @@
 """SR-GNN and TAGNN: a gated graph network over a session's items, read out by attention and scored against all items.
 
-A batch is one graph of many parts: B sessions with M distinct items and K edges between them all told, L clicks at most, V
-items, width d. So a long session costs what it holds, and no short one is padded to it. Row 0 of the embedding is padding.
-Scores depend neither on the order of nodes nor on padding (algorithms.md §2.6–2.7).
+A batch is one graph of many parts: B sessions with M distinct items, K edges between them and N clicks all told, V items, width
+d. So a long session costs what it holds, and no short one is padded to it. Row 0 of the embedding is padding. Scores depend
+neither on the order of nodes nor on padding (algorithms.md §2.6–2.7).
 """
 
 from math import sqrt
@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import embedding
 
-from common.models.session_attention import masked_softmax, target_scores
+from common.models.session_attention import by_click, softmax_by_session, sum_by_session, target_scores
 from common.tasks.sessions import SessionsOptions
 
 
@@ -67,26 +67,30 @@ class SRGNN(nn.Module):
         self.q = nn.Linear(d, 1, bias=False)
         self.w3 = nn.Linear(2 * d, d)
 
-    def forward(self, nodes: Tensor, edges: Tensor, w_in: Tensor, w_out: Tensor, alias: Tensor, mask: Tensor) -> Tensor:
+    def forward(
+        self, nodes: Tensor, edges: Tensor, w_in: Tensor, w_out: Tensor, clicks: Tensor, owner: Tensor, last: Tensor
+    ) -> Tensor:
         """Logits of all items.
 
         Args:
-            nodes: Distinct items of each session as rows of the embedding, one session after the other, M.
+            nodes: Distinct items of each session as rows of the embedding, one session after the other, M; 0 for padding.
             edges: From which node to which, 2 × K: the item clicked right after another.
             w_in: A_in of each edge: 1 by how many edges arrive where it does, K; 0 for padding.
             w_out: A_out of each edge: 1 by how many edges leave where it does, K; 0 for padding.
-            alias: The node of each click, B × L.
-            mask: 1 for clicks, 0 for padding, which comes last, B × L.
+            clicks: The node of each click, one session after the other, N.
+            owner: Its session, from 1, N; 0 for padding.
+            last: The node of each session's last click, B.
 
         Returns:
             B × V.
         """
-        return self.vectors(nodes, edges, w_in, w_out, alias, mask) @ self.embedding.weight[1:].T
+        return self.vectors(nodes, edges, w_in, w_out, clicks, owner, last) @ self.embedding.weight[1:].T
 
-    def vectors(self, nodes: Tensor, edges: Tensor, w_in: Tensor, w_out: Tensor, alias: Tensor, mask: Tensor) -> Tensor:
+    def vectors(
+        self, nodes: Tensor, edges: Tensor, w_in: Tensor, w_out: Tensor, clicks: Tensor, owner: Tensor, last: Tensor
+    ) -> Tensor:
         """s_h of each session, B × d; see `forward`."""
-        h = self._items(nodes, edges, w_in, w_out)
-        return self._vectors(_rows(h, alias), _rows(self.w2(h), alias), mask)
+        return self._vectors(self._items(nodes, edges, w_in, w_out), clicks, owner, last)
 
     def _items(self, nodes: Tensor, edges: Tensor, w_in: Tensor, w_out: Tensor) -> Tensor:
         """Every node after the steps, M × d; row 0 of the embedding gets no gradient."""
@@ -95,26 +99,25 @@ class SRGNN(nn.Module):
             h = self.graph(h, edges, w_in, w_out)
         return h
 
-    def _vectors(self, clicks: Tensor, keys: Tensor, mask: Tensor) -> Tensor:
-        """s_h, B × d, from v_i and W₂v_i of the clicks, B × L × d."""
-        end = (mask.sum(-1).long() - 1).clamp(min=0)
-        last = torch.take_along_dim(clicks, end[:, None, None], dim=-2).squeeze(-2)
-        scores = self.q(torch.sigmoid(self.w1(last).unsqueeze(-2) + keys)).squeeze(-1)
-        s_g = (self._alpha(scores, mask).unsqueeze(-1) * clicks).sum(-2)
-        s_h: Tensor = self.w3(torch.cat([s_g, last], dim=-1))
+    def _vectors(self, h: Tensor, clicks: Tensor, owner: Tensor, last: Tensor) -> Tensor:
+        """s_h, B × d, from the nodes."""
+        sessions, v_last = last.shape[0], _rows(h, last)
+        scores = self.q(torch.sigmoid(by_click(self.w1(v_last), owner) + _rows(self.w2(h), clicks)))
+        s_g = sum_by_session(self._alpha(scores, owner, sessions) * _rows(h, clicks), owner, sessions)
+        s_h: Tensor = self.w3(torch.cat([s_g, v_last], dim=-1))
         return s_h
 
-    def _alpha(self, scores: Tensor, mask: Tensor) -> Tensor:
-        """α of real clicks, 0 for padding, B × L."""
-        return scores * mask
+    def _alpha(self, scores: Tensor, owner: Tensor, sessions: int) -> Tensor:
+        """α of clicks, N × 1."""
+        return scores
 
 
 class TAGNN(SRGNN):
     """TAGNN: for each candidate t, s_t = Σ_i β_ti v_i with β_t = softmax_i(e_tᵀWv_i), added to SR-GNN's readout (§2.7).
 
     Its authors' code scores (W₃[s_g ‖ v_last] + s_t)·e_t and takes a softmax of α (`tagnn`); the paper scores
-    W₃[s_t ‖ v_last ‖ s_g]·e_t and does not (`tagnn_concat`). Masks come before the softmax, not after it as in the code, where
-    padding dilutes attention.
+    W₃[s_t ‖ v_last ‖ s_g]·e_t and does not (`tagnn_concat`). No padding takes part in a softmax here; in the
+    code it does, and dilutes attention.
     """
 
     def __init__(self, items: int, options: SessionsOptions) -> None:
@@ -123,16 +126,17 @@ class TAGNN(SRGNN):
         self.target = nn.Linear(d, d, bias=False)
         self.w_t = nn.Linear(d, d, bias=False) if paper else None  # the columns of the paper's W₃ that meet s_t
 
-    def forward(self, nodes: Tensor, edges: Tensor, w_in: Tensor, w_out: Tensor, alias: Tensor, mask: Tensor) -> Tensor:
+    def forward(
+        self, nodes: Tensor, edges: Tensor, w_in: Tensor, w_out: Tensor, clicks: Tensor, owner: Tensor, last: Tensor
+    ) -> Tensor:
         """Logits of all items; see `SRGNN.forward`."""
         h, candidates = self._items(nodes, edges, w_in, w_out), self.embedding.weight[1:]
-        clicks = _rows(h, alias)
-        values = clicks if self.w_t is None else _rows(self.w_t(h), alias)
-        attended = target_scores(candidates, _rows(self.target(h), alias), values, mask)
-        return attended + self._vectors(clicks, _rows(self.w2(h), alias), mask) @ candidates.T
+        values = _rows(h if self.w_t is None else self.w_t(h), clicks)
+        attended = target_scores(candidates, _rows(self.target(h), clicks), values, owner, last.shape[0])
+        return attended + self._vectors(h, clicks, owner, last) @ candidates.T
 
-    def _alpha(self, scores: Tensor, mask: Tensor) -> Tensor:
-        return super()._alpha(scores if self.w_t is not None else masked_softmax(scores, mask), mask)
+    def _alpha(self, scores: Tensor, owner: Tensor, sessions: int) -> Tensor:
+        return scores if self.w_t is not None else softmax_by_session(scores, owner, sessions)
 
 
 def _passed(messages: Tensor, source: Tensor, sink: Tensor, weights: Tensor) -> Tensor:

@@ -10,26 +10,28 @@ from torch import Tensor
 from common.arrays import Array
 from common.tasks.sessions import Clicks
 
-GRAPH = ("nodes", "edges", "w_in", "w_out", "alias", "mask")
+GRAPH = ("nodes", "edges", "w_in", "w_out", "clicks", "owner", "last")
 """What the networks take, in their order."""
 
 
 @dataclass(frozen=True)
 class ExampleBatch:
-    """E examples of L clicks at most, with M distinct items and K edges all told."""
+    """E examples with N clicks, K edges and M − 1 distinct items, an item counted in each example that has it."""
 
     nodes: Tensor
-    """Distinct items of each example as rows of the embedding (item + 1), example after example, M."""
+    """A padding node, then the distinct items of each example as rows of the embedding (item + 1), M."""
     edges: Tensor
     """From node to node, 2 × K: one edge an example and pair of items, however often one was clicked right after the other."""
     w_in: Tensor
     """A_in = (M D_col⁻¹)ᵀ at each edge, K."""
     w_out: Tensor
     """A_out = D_row⁻¹ M at each edge, K."""
-    alias: Tensor
-    """Node of each click, E × L; 0 for padding."""
-    mask: Tensor
-    """1 for clicks, 0 for padding, E × L."""
+    clicks: Tensor
+    """Node of each click, example after example, N."""
+    owner: Tensor
+    """Its example, from 1, N; 0 where clicks are padded to another client's."""
+    last: Tensor
+    """Node of each example's last click, E; the padding node of one without clicks."""
     target: Tensor
     """The next item, E."""
     weights: Tensor
@@ -42,29 +44,27 @@ class ExampleBatch:
 
 
 def collate(prefixes: Sequence[Clicks], targets: Sequence[int], max_length: int) -> ExampleBatch:
-    """Graphs of all examples, in NumPy at once; of a longer prefix the last `max_length` clicks count.
-
-    There is at least one node, a padding one if need be, so that a padded click has where to point.
-    """
+    """Graphs of all examples, in NumPy at once; of a longer prefix the last `max_length` clicks count."""
     kept = [prefix[-max_length:] for prefix in prefixes]
-    clicks = _padded(kept)
-    nodes, alias = _distinct(clicks)
-    edges = _edges(alias, clicks > 0, len(nodes))
+    items, lengths = _padded(kept), np.array([len(prefix) for prefix in kept], np.int64)
+    nodes, alias = _distinct(items)
+    edges = _edges(alias, items > 0, len(nodes))
     arriving, leaving = (np.bincount(ends, minlength=len(nodes))[ends] for ends in (edges[1], edges[0]))
     return ExampleBatch(
         torch.from_numpy(nodes),
         torch.from_numpy(edges),
         torch.from_numpy((1 / arriving).astype(np.float32)),
         torch.from_numpy((1 / leaving).astype(np.float32)),
-        torch.from_numpy(alias),
-        torch.from_numpy((clicks > 0).astype(np.float32)),
+        torch.from_numpy(alias[items > 0]),
+        torch.from_numpy(np.repeat(np.arange(1, len(kept) + 1), lengths)),
+        torch.from_numpy(alias[np.arange(len(kept)), np.maximum(lengths - 1, 0)]),
         torch.from_numpy(np.array(targets, np.int64)),
         torch.ones(len(kept)),
     )
 
 
 def _padded(prefixes: Sequence[Clicks]) -> Array:
-    """Rows of the embedding, E × L, zeros after the last click; L is at least 1, so that there is a node to be masked."""
+    """Rows of the embedding, E × L, zeros after the last click; L is at least 1."""
     lengths = np.array([len(prefix) for prefix in prefixes], np.int64)
     clicks = np.zeros((len(prefixes), lengths.max(initial=1)), np.int64)
     if len(prefixes):
@@ -73,15 +73,14 @@ def _padded(prefixes: Sequence[Clicks]) -> Array:
 
 
 def _distinct(clicks: Array) -> tuple[Array, Array]:
-    """Each row's distinct items, ascending, row after row, and where each click is among them, E × L (padding: node 0)."""
+    """A zero, then each row's distinct items, ascending, and where each click is among them, E × L (padding: node 0)."""
     order = np.argsort(clicks, axis=1, kind="stable")
     ascending = np.take_along_axis(clicks, order, axis=1)
     new = (ascending > 0) & (np.diff(ascending, axis=1, prepend=0) > 0)
-    place = np.cumsum(new).reshape(new.shape) - 1
+    place = np.cumsum(new).reshape(new.shape)
     alias = np.zeros_like(clicks)
     np.put_along_axis(alias, order, place, axis=1)
-    nodes = ascending[new] if new.any() else np.zeros(1, np.int64)
-    return nodes, np.where(clicks > 0, alias, 0)
+    return np.concatenate([np.zeros(1, np.int64), ascending[new]]), np.where(clicks > 0, alias, 0)
 
 
 def _edges(alias: Array, mask: Array, nodes: int) -> Array:

@@ -105,8 +105,8 @@ def test_padding_does_not_change_the_scores(network: str) -> None:
         edges=pad(batch.edges, (0, 3)),
         w_in=pad(batch.w_in, (0, 3)),
         w_out=pad(batch.w_out, (0, 3)),
-        alias=pad(batch.alias, (0, 3)),
-        mask=pad(batch.mask, (0, 3)),
+        clicks=pad(batch.clicks, (0, 3)),
+        owner=pad(batch.owner, (0, 3)),
     )
     torch.testing.assert_close(scores(model, wide), scores(model, batch))
 
@@ -123,7 +123,8 @@ def test_the_order_of_nodes_does_not_change_the_scores(network: str) -> None:
         edges=place[batch.edges][:, mixed],
         w_in=batch.w_in[mixed],
         w_out=batch.w_out[mixed],
-        alias=place[batch.alias],
+        clicks=place[batch.clicks],
+        last=place[batch.last],
     )
     torch.testing.assert_close(scores(model, permuted), scores(model, batch))
 
@@ -145,8 +146,8 @@ def test_a_stack_of_clients_has_each_clients_own_gradients(network: str) -> None
 
 
 def padded(tensor: Tensor, examples: int, name: str) -> Tensor:
-    """Zero-padded to `examples` rows, 9 nodes, 9 edges and 6 clicks."""
-    sizes = {"nodes": [9], "edges": [2, 9], "w_in": [9], "w_out": [9], "alias": [examples, 6], "mask": [examples, 6]}
+    """Zero-padded to `examples` rows, 10 nodes, 9 edges and 12 clicks."""
+    sizes = {"nodes": [10], "edges": [2, 9], "w_in": [9], "w_out": [9], "clicks": [12], "owner": [12]}
     size = sizes.get(name, [examples])
     wide = tensor.new_zeros(size)
     wide[tuple(slice(0, length) for length in tensor.shape)] = tensor
