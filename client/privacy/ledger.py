@@ -25,6 +25,8 @@ from common.privacy.amounts import positive
 from common.privacy.claims import Claim
 from common.privacy.options import Unit
 
+_RELEASED = "UPDATE releases SET status = 'released' WHERE sequence = ? AND status != 'released'"
+
 
 class Ledger:
     """One unit's account in the ledger of one data set.
@@ -135,7 +137,7 @@ class Ledger:
         """Keep the bytes of a row that was paid; only then may they be sent."""
         self._kept.put(sequence, content)
         with self._book.writing(durable=False) as db:
-            db.execute("UPDATE releases SET status = 'released' WHERE sequence = ?", (sequence,))
+            db.execute(_RELEASED, (sequence,))
         return content
 
     def acknowledge(self, run: str, before_round: int) -> None:
@@ -169,7 +171,11 @@ class Ledger:
         earlier = queries.paid(db, slot)
         if any(agreed != terms for _, agreed in earlier):
             raise RefusedError("privacy: this round was already answered on other terms, which stand")
-        return next((content for n, _ in earlier if (content := self._kept.get(n)) is not None), None)
+        for sequence, _ in earlier:
+            if (content := self._kept.get(sequence)) is not None:
+                db.execute(_RELEASED, (sequence,))  # a client that died right after it kept them did not say so
+                return content
+        return None
 
     def _afford(self, db: Connection, cost: float) -> None:
         if cost > self.total or queries.spent(db, self.unit, more=cost) > self.total:

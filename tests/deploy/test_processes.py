@@ -96,8 +96,9 @@ def test_processes_started_before_the_block_are_left_alone() -> None:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_to_the_parent_leaves_nothing_behind(tmp_path: Path, number: signal.Signals) -> None:
     script = textwrap.dedent(f"""
-        import sys, time
+        import signal, sys, time
         from deploy.processes import Processes
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
         with Processes() as processes:
             child = processes.start("sleeper", {SLEEPER!r})
             print(child.process.pid, flush=True)

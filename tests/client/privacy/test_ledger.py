@@ -63,6 +63,17 @@ def test_a_release_is_paid_before_it_is_made(ledger: Ledger) -> None:
     assert ledger.remaining() == pytest.approx(0.9 * ledger.total)
 
 
+def test_a_client_that_died_between_keeping_and_saying_so_still_counts_what_it_sends(tmp_path: Path) -> None:
+    first = opened(tmp_path)
+    number = first.reserve(Slot("run", 1), priced(first))
+    assert isinstance(number, int)
+    first._kept.put(number, b"noise")  # what `store` does before the last write
+    first.close()
+    second = opened(tmp_path)
+    assert second.release(Slot("run", 1), priced(second), Maker()) == b"noise"
+    assert [row.status for row in second.rows()] == ["released"]
+
+
 def test_a_retry_sends_the_same_bytes_and_costs_nothing(ledger: Ledger, tmp_path: Path) -> None:
     make, slot = Maker(), Slot("run", 1)
     first = ledger.release(slot, priced(ledger), make)
