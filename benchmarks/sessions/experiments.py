@@ -91,7 +91,7 @@ COARSE: tuple[Settings, ...] = FINE[1:3]
 """For the set whose rounds are too few for a rate of .01; τ = 1e-3 lost for every method on the first."""
 
 COOLING: tuple[Settings, ...] = FINE[:2]
-"""For the sets on which ηₛ falls towards the end."""
+"""For the set on which ηₛ falls towards the end, and .04 was seen to learn less."""
 
 ABLATION: tuple[Settings, ...] = FINE[:3]
 

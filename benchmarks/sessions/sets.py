@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.sessions.experiments import ABLATED, COARSE, COOLING, FINE, MAIN, WITH_TAGNN, Settings
+from benchmarks.sessions.experiments import ABLATED, ABLATION, COARSE, COOLING, FINE, MAIN, WITH_TAGNN, Settings
 from client.data.sessions.reader import read_visitors
 from client.data.sessions.visitors import Case, Dataset, Visitor
 from common.tasks.sessions import Clicks, Items
@@ -125,7 +125,7 @@ SETTINGS = (
         50,
         100,
         yoochoose_64,
-        COOLING,
+        ABLATION,
         evaluate_every=20,
         cooldown=0.5,
     ),
