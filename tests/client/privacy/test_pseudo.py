@@ -16,7 +16,7 @@ from client.session import Session
 from client.state import MemoryStore
 from client.tasks.ratings import RatingsLearner
 from common.arrays import norm
-from common.config import Scalar, parse
+from common.config import RunConfig, Scalar, parse
 from common.flat import to_json
 from common.models import build_model, parameters
 from common.privacy.claims import ITEM_IDS, SAME_ITEMS
@@ -54,9 +54,8 @@ class Asked:
         return self.session.train(TrainRequest(number, self.enrolment, self.model, cost=cost))
 
     @staticmethod
-    def _learner(config: object, products: object) -> RatingsLearner:
-        assert isinstance(products, Products)
-        return RatingsLearner(config, products, (ANN,))  # type: ignore[arg-type]
+    def _learner(config: RunConfig, products: Products) -> RatingsLearner:
+        return RatingsLearner(config, products, (ANN,))
 
 
 def ids_of(reply: TrainReply) -> np.ndarray:

@@ -21,16 +21,17 @@ from client.privacy.witness import Witness
 from common.errors import ConfigError, LedgerError, RefusedError
 from common.privacy.accounts import Account, Pure, Rdp, Zcdp
 from common.privacy.mechanisms import Gaussian, Laplace
+from common.privacy.options import Unit
 
 
 def witness(folder: Path) -> Witness:
     return Witness(folder / "state" / "witness.json")
 
 
-def opened(folder: Path, epsilon: float = 4.0, account: Account | None = None, unit: str = "client") -> Ledger:
+def opened(folder: Path, epsilon: float = 4.0, account: Account | None = None, unit: Unit = "client") -> Ledger:
     if not (folder / "ledger").exists():
         create(folder / "ledger", "lineage")
-    return Ledger(folder / "ledger", unit, account or Pure(), epsilon, 1e-5, witness(folder))  # type: ignore[arg-type]
+    return Ledger(folder / "ledger", unit, account or Pure(), epsilon, 1e-5, witness(folder))
 
 
 def spend(ledger: Ledger, number: int, epsilon: float = 1.0) -> None:
