@@ -147,15 +147,19 @@ EXPERIMENTS: tuple[Experiment, ...] = (
     *(once(mechanism, 10.0, 10) for mechanism in MECHANISMS),
     once("privunit", 10.0, 10, tuned=True),
     once("", 0.0, 5),
-    *(paper(planner, "gaussian", 3) for planner in PLANNERS),
-    *(planned(planner, "gaussian", 3) for planner in PLANNERS),
     *(once(mechanism, epsilon, 5) for mechanism in MECHANISMS for epsilon in EPSILONS if epsilon != 10),
-    paper("fedsgd", "", 2),
+    *(paper(planner, mechanism, 5) for mechanism in ("gaussian", "laplace") for planner in PLANNERS),
+    *(planned(planner, mechanism, 5) for mechanism in ("gaussian", "laplace") for planner in PLANNERS),
+    paper("fedsgd", "", 5),
+    *(
+        paper(planner, mechanism, 5, epsilon=epsilon)
+        for epsilon in EPSILONS
+        for mechanism in ("gaussian", "laplace")
+        for planner in PLANNERS
+        if epsilon != 10
+    ),
     honest(),
     paper("uniform", "gaussian", 1, std=1.0),
-    *(planned(planner, "laplace", 1) for planner in PLANNERS),
-    *(paper(planner, "laplace", 1) for planner in PLANNERS),
-    *(paper("uniform", "gaussian", 1, epsilon=epsilon) for epsilon in EPSILONS if epsilon != 10),
     long(),
 )
 """In the order in which they are worth having."""

@@ -64,7 +64,7 @@ def _once(study: Study) -> Iterable[str]:
 def _planned(study: Study, table: Table, about: str) -> Iterable[str]:
     """Planners, each against uniform under the same noise on the same splits."""
     lines = _lines_of(study, REWARD_SHARE)
-    rows = _rows_of(study, table)
+    rows = sorted(_rows_of(study, table), key=_order)
     yield about
     cells = [
         [*_cells(row, lines[OWN], _how(one), str(len(row.seeds)), _rounds(row)), _against_uniform(study, one, row)]
@@ -75,7 +75,7 @@ def _planned(study: Study, table: Table, about: str) -> Iterable[str]:
     for one, row in rows:
         uniform = _uniform_of(study, one)
         if one.planner == "bgtplanner" and uniform is not None:
-            yield f"**BGTplanner, {MECHANISMS[one.mechanism]}:** {planner_verdict(row, uniform)}"
+            yield f"**BGTplanner, {_how(one)}:** {planner_verdict(row, uniform)}"
 
 
 def _accounting(study: Study) -> Iterable[str]:

@@ -4,12 +4,22 @@ import argparse
 from collections.abc import Iterable, Iterator, Sequence
 
 from benchmarks.studies import parser, provenance, quietly, write
+from benchmarks.traffic.claims import verdicts
 from benchmarks.traffic.experiments import EXPERIMENTS, NETWORKS, ROLLING, STREETS, Experiment
 from benchmarks.traffic.faults import faults
 from benchmarks.traffic.newcomers import newcomers
 from benchmarks.traffic.sets import SETTINGS, SUMO, Setting
 from benchmarks.traffic.study import Bench, Row
-from benchmarks.traffic.table import broken_sensors, new_sensors, other_networks, other_origins, page, section, streets
+from benchmarks.traffic.table import (
+    broken_sensors,
+    new_sensors,
+    other_networks,
+    other_origins,
+    page,
+    section,
+    streets,
+    targets,
+)
 from common.errors import ConfigError
 
 Seeds = dict[str, dict[str, dict[str, float]]]
@@ -61,11 +71,15 @@ def _sections(setting: Setting, options: argparse.Namespace, rows: dict[str, See
     rolling = [_rows(one, _chosen([e for e in EXPERIMENTS if e.key in ROLLING], options), range(1)) for one in benches]
     rows |= {f"{setting.key}-{k}": {row.key: row.seeds for row in found} for k, found in enumerate(rolling) if k}
     if whole:
-        yield section(setting, known, {kind: bench.lines(kind) for kind in ("paper", "calibrated")})
+        lines = {kind: bench.lines(kind) for kind in ("paper", "calibrated")}
+        late = newcomers(setting, options.data, options.cache)
+        broken = faults(setting, options.data, options.cache)
+        yield section(setting, known, lines)
         yield other_networks(others)
         yield other_origins(setting, rolling, [one.lines("calibrated") for one in benches])
-        yield new_sensors(newcomers(setting, options.data, options.cache))
-        yield broken_sensors(faults(setting, options.data, options.cache))
+        yield new_sensors(late)
+        yield broken_sensors(broken)
+        yield targets(verdicts(setting.key, {row.key: row for row in known}, lines, broken, late))
 
 
 def _earlier(setting: Setting, options: argparse.Namespace, origin: int) -> Bench:

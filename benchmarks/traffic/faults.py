@@ -4,7 +4,8 @@ One FedAvg GRU (the paper's model) is trained on sound data; then only what it l
 properties were inferred from sound training days.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -25,8 +26,21 @@ Break = Callable[[Floats, Sensor, np.random.Generator], Floats]
 """(histories N × H × D in standard deviations, the sensor, randomness) -> broken histories."""
 
 
-def faults(setting: Setting, folder: Path, cache: Path) -> list[list[str]]:
-    """A row a fault: MSE of the student, then of its forecasts corrected by each property, with the cut in per cent."""
+@dataclass(frozen=True)
+class Fault:
+    """MSE over broken histories: of the student, and of its forecasts corrected by each kind of property."""
+
+    title: str
+    student: float
+    corrected: dict[str, float]
+
+    def cut(self, kind: str) -> float:
+        """Share of the student's MSE that the correction takes away."""
+        return 1 - self.corrected[kind] / self.student
+
+
+def faults(setting: Setting, folder: Path, cache: Path) -> list[Fault]:
+    """The first is none."""
     dataset = setting.dataset(folder, cache)
     names = cache / f"{setting.key}-measures.json"
     names.write_text(dataset.measures.to_json(), "utf-8")
@@ -43,7 +57,7 @@ def faults(setting: Setting, folder: Path, cache: Path) -> list[list[str]]:
         ]
         for kind in KINDS
     }
-    return [[title, *_errors(forecaster, sensors, broken)] for title, broken in FAULTS.items()]
+    return [_measured(title, forecaster, sensors, broken) for title, broken in FAULTS.items()]
 
 
 def _forecaster(config: RunConfig, variables: tuple[str, ...], path: Path) -> Callable[[Floats], Floats]:
@@ -59,7 +73,9 @@ def _forecaster(config: RunConfig, variables: tuple[str, ...], path: Path) -> Ca
     return forecast
 
 
-def _errors(forecast: Callable[[Floats], Floats], sensors: dict[str, list[Sensor]], broken: Break) -> Iterable[str]:
+def _measured(
+    title: str, forecast: Callable[[Floats], Floats], sensors: dict[str, list[Sensor]], broken: Break
+) -> Fault:
     student: list[float] = []
     corrected: dict[str, list[float]] = {kind: [] for kind in KINDS}
     for k, sound in enumerate(sensors[KINDS[0]]):
@@ -70,11 +86,8 @@ def _errors(forecast: Callable[[Floats], Floats], sensors: dict[str, list[Sensor
         for kind in KINDS:
             sensor = sensors[kind][k]
             corrected[kind].append(sensor.error(sensor.ranges.corrected(guess, sensor.clock[places]), places))
-    base = float(np.mean(student))
-    yield f"{base:.4f}"
-    for kind in KINDS:
-        error = float(np.mean(corrected[kind]))
-        yield f"{error:.4f} ({100 * (error / base - 1):+.0f} %)"
+    means = {kind: float(np.mean(errors)) for kind, errors in corrected.items()}
+    return Fault(title, float(np.mean(student)), means)
 
 
 def _dead(hours: int) -> Break:

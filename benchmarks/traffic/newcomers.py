@@ -5,7 +5,7 @@ as FedSTL's server does. Newcomers never trained: only properties are compared, 
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -23,8 +23,31 @@ APART = 25
 """Sensors that are newcomers at once; of a smaller set, each in turn is the only one."""
 
 
-def newcomers(setting: Setting, folder: Path, cache: Path) -> list[list[str]]:
-    """A row a property and number of days: the newcomers' own and the pooled one's share of true days, and their widths."""
+@dataclass(frozen=True)
+class Newcomers:
+    """Means over newcomers of so many days under one kind of property, their own or the pooled one.
+
+    Args:
+        title: The kind.
+        days: That are known of each.
+        count: Newcomers with a test day seen in full.
+        own: Share of the true days that the own property holds on.
+        pooled: Share that the pooled one holds on.
+        own_width: In the newcomer's own deviations.
+        pooled_width: Likewise.
+    """
+
+    title: str
+    days: int
+    count: int
+    own: float
+    pooled: float
+    own_width: float
+    pooled_width: float
+
+
+def newcomers(setting: Setting, folder: Path, cache: Path) -> list[Newcomers]:
+    """Two kinds of property, five days and seven."""
     dataset = setting.dataset(folder, cache)
     rows = []
     for kind, title in (("paper", "two-hour ranges"), ("calibrated", "hourly, calibrated at 90 %")):
@@ -32,9 +55,8 @@ def newcomers(setting: Setting, folder: Path, cache: Path) -> list[list[str]]:
         full = [prepare(series, dataset.measures, options, residual=True) for series in dataset.series]
         for days in DAYS:
             told = [pair for new in _drawn(len(full)) for pair in _compared(full, new, dataset, options, days)]
-            shares = [float(np.mean([pair[k] for pair in told])) for k in range(4)]
-            rows.append([title, str(days), str(len(told)), *(f"{100 * s:.0f} %" for s in shares[:2])])
-            rows[-1] += [f"{width:.2f}" for width in shares[2:]]
+            own, pooled, *widths = (float(np.mean([pair[k] for pair in told])) for k in range(4))
+            rows.append(Newcomers(title, days, len(told), own, pooled, *widths))
     return rows
 
 

@@ -28,6 +28,10 @@ class Row:
     title: str
     seeds: dict[str, dict[str, float]] = field(default_factory=dict)
 
+    def mean(self, metric: str) -> float:
+        """Over the seeds that have it."""
+        return fmean(seed[metric] for seed in self.seeds.values() if metric in seed)
+
     def cell(self, metric: str, digits: int = 4) -> str:
         """Mean over the seeds, with their spread; empty without the metric."""
         values = [seed[metric] for seed in self.seeds.values() if metric in seed]
