@@ -77,9 +77,9 @@ class KeptOnDisk:
 
     def drop(self, sequences: Iterable[int]) -> None:
         """See `Kept`."""
-        for sequence in sequences:
-            with suppress(OSError):  # what stays behind does no harm
-                self._path(sequence).unlink()
+        with suppress(OSError):  # what stays behind does no harm
+            for name in {path.name for path in self.folder.iterdir()} & {str(sequence) for sequence in sequences}:
+                (self.folder / name).unlink()
 
     def _path(self, sequence: int) -> Path:
         return self.folder / str(sequence)

@@ -59,6 +59,16 @@ os.waitpid(child, 0)
 )
 
 
+TOGETHER = (
+    RELEASING
+    + """
+while len(list(folder.glob("sent-*"))) < 2:  # each says by its file that it is there
+    time.sleep(0.001)
+release(0, last)
+"""
+)
+
+
 def started(code: str, *arguments: object) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-W", "ignore", "-c", code, *map(str, arguments)]
     return subprocess.Popen(command, env={**os.environ, "PYTHONPATH": os.getcwd(), "OMP_NUM_THREADS": "1"})
@@ -95,7 +105,7 @@ def test_whenever_a_client_is_killed_all_that_was_sent_is_paid(tmp_path: Path) -
 
 def test_two_processes_share_one_budget(tmp_path: Path) -> None:
     create(tmp_path / "ledger", "lineage")
-    both = [started(RELEASING + "release(0, last)", tmp_path, run, PARTS) for run in ("one", "two")]
+    both = [started(TOGETHER, tmp_path, run, PARTS) for run in ("one", "two")]
     assert [process.wait(120) for process in both] == [0, 0]
     ledger = opened(tmp_path)
     counts = [len(sent(tmp_path, run)) for run in ("one", "two")]
