@@ -97,9 +97,7 @@ EXPERIMENTS = (
         exchanges=2,
     ),
     Experiment("default-fedrep", "default under FedRep", "fedrep", GENTLE, model="default"),
-    Experiment("default-adam", "default, Adam .001", "fedstl", {"lr": 0.001}, model="default", exchanges=2),
     Experiment("default-fedavg", "default under FedAvg", "fedavg", GENTLE, model="default"),
-    Experiment("default-linear", "default under FedAvg, Adam .001", "fedavg", {"lr": 0.001}, model="default"),
 )
 
 STREETS = ("local", "fedavg", "fedrep", "ifca", "fedstl", "fedstl-plain", "default")
