@@ -15,6 +15,7 @@ from client.tasks.traffic import TrafficLearner
 from client.tasks.traffic_line import profile
 from client.tasks.traffic_newcomer import adopted
 from client.tasks.traffic_sensor import Sensor, line_of, prepare
+from client.tasks.traffic_together import both, taught
 from client.trainers import build_trainer
 from common.algorithms import PerFedAvg
 from common.arrays import Arrays, group
@@ -112,7 +113,7 @@ def forecast(learner: TrafficLearner, sensor: Sensor, model: Arrays, horizon: in
         raise DataError(f"it has {length} readings; the model looks back on {options.history}, give at least as many")
     fault = faulty(sensor, options)
     whole = prepare(sensor.series, learner.measures, options, residual=learner.residual, whole=True)
-    basis = sensor if fault else adopted(whole, pooled, options)
+    basis = sensor if fault else adopted(taught(whole, pooled, options), pooled, options)
     longer, coming = _longer(basis, options, residual=learner.residual), slice(length, length + horizon)
     usual, clock = longer.profile[coming], longer.clock[coming]
     student = usual if fault else learner.forecasts(model, longer, np.array([length]))[0, :horizon]
@@ -164,6 +165,7 @@ def _longer(sensor: Sensor, options: TrafficOptions, *, residual: bool) -> Senso
     unseen = replace(sensor.series, values=sensor.scaler.unscale(values), observed=observed)
     base = usual if residual else np.zeros_like(usual)
     line = line_of(values - base, known, options) if residual else sensor.line
+    line = both(line, values - base, sensor.shared, options) if sensor.shared.size else line
     longer = replace(sensor, series=unseen, values=values, profile=usual, base=base, line=line)
     return replace(longer, slots=slots, clock=clock, known=known)
 

@@ -13,7 +13,7 @@ from client.measuring import ADAPT, measured
 from client.privacy.guard import Guard
 from client.privacy.pseudo import among_pseudo_items
 from client.state import Store
-from client.tasks.learner import Summed, TaskLearner, training_loss
+from client.tasks.learner import Noised, Summed, TaskLearner, training_loss
 from common.arrays import Arrays, check_like, group
 from common.config import RunConfig, hands_over_windows
 from common.errors import DataError, FedloomError, RefusedError, WireError
@@ -88,7 +88,7 @@ class Session:
             raise RefusedError("counts in clear are not allowed by this client's policy")
         if enrolled.config.privacy.unit != "none":
             raise RefusedError("counts come without it, and this run promises noise on all that leaves")
-        if noisy and isinstance(learner, Summed):
+        if noisy and isinstance(learner, Noised):
             counts = self.guard.counted(enrolled.config, enrolled.run, learner.noised_counts)
         else:
             counts = learner.counts()

@@ -95,9 +95,9 @@ class Listening(InProcessGrid):
         super()._keep(replies)
 
 
-def road_grid(stores: Sequence[Store], kind: type[G]) -> G:
+def road_grid(stores: Sequence[Store], kind: type[G], policy: Policy | None = None) -> G:
     """A federation with one client a store, client k having sensor k."""
-    return kind({k + 1: session(f"client-{k}", (sensor(k),), store) for k, store in enumerate(stores)}, 1)
+    return kind({k + 1: session(f"client-{k}", (sensor(k),), store, policy) for k, store in enumerate(stores)}, 1)
 
 
 def heard(grid: Listening, kind: type[P]) -> list[tuple[str, P]]:

@@ -86,6 +86,15 @@ EXPERIMENTS = (
     Experiment(
         "default-plain", "default without the ridge", "fedstl", GENTLE, {"ridge": "none"}, model="default", exchanges=2
     ),
+    Experiment(
+        "default-shared",
+        "default on half own ridge, half everybody's (`count-offset`)",
+        "fedstl",
+        GENTLE,
+        {"count-offset": True},
+        model="default",
+        exchanges=2,
+    ),
     Experiment("default-one", "default, 1 cluster", "fedstl", {**GENTLE, "clusters": 1}, model="default", exchanges=2),
     Experiment(
         "default-free",
@@ -103,7 +112,10 @@ EXPERIMENTS = (
 STREETS = ("local", "fedavg", "fedrep", "ifca", "fedstl", "fedstl-plain", "default")
 """Rows on SUMO."""
 
-ROLLING = ("local", "fedavg", "fedrep", "ifca", "fedstl", "default", "default-plain", "default-fedavg")
+ROLLING = (
+    *("local", "fedavg", "fedrep", "ifca", "fedstl"),
+    *("default", "default-shared", "default-plain", "default-fedavg"),
+)
 """Rows at other origins, one seed each."""
 
 TABLE_2 = ("local", "fedavg", "fedprox", "fedrep", "ditto", "ifca", "fedstl")

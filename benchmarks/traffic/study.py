@@ -5,6 +5,7 @@ import shutil
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 from pathlib import Path
 from statistics import fmean, stdev
 
@@ -12,6 +13,7 @@ from benchmarks.traffic.experiments import Experiment
 from benchmarks.traffic.lines import last_reading, ridge_row
 from benchmarks.traffic.sets import Setting
 from client.tasks.traffic import TrafficLearner
+from common.arrays import add
 from common.config import RunConfig, parse
 from common.tasks.traffic import TrafficOptions
 from deploy.simulation import simulate
@@ -61,7 +63,10 @@ class Bench:
         return Row(experiment.key, experiment.title, {seed: metrics for seed, metrics in found.items() if metrics})
 
     def lines(self, kind: str) -> Row:
-        """Profile + ridge under the paper's property or the calibrated one, and what holds without any model."""
+        """Profile + ridge under the paper's property or the calibrated one, and what holds without any model.
+
+        `joint_mse` is of the line that is half everybody's (`client.tasks.traffic_together`).
+        """
         options = TrafficOptions.model_validate({"property": kind, **self.setting.task})
         config = RunConfig.model_validate({"method": "fedavg", "task": "traffic", "tasks": {"traffic": options}})
         learners = [TrafficLearner(config, self.dataset.measures, [series]) for series in self.dataset.series]
@@ -69,6 +74,10 @@ class Bench:
         means = {name: fmean(t[name] for t in truths if name in t) for name in truths[0]}
         sensors = [sensor for learner in learners for sensor in learner.sensors]
         last = {"last_mse": last_reading(sensors, options)}
+        if options.property != "difference":
+            total = reduce(add, (learner.counts() for learner in learners))
+            joint = [learner.about("test", learner.others(total, learner.counts()))[0] for learner in learners]
+            last["joint_mse"] = fmean(told["ridge_mse"] for told in joint if "ridge_mse" in told)
         return Row(
             "ridge", "*line:* profile + federated ridge", {"0": {**means, **last, **ridge_row(sensors, options)}}
         )

@@ -66,6 +66,7 @@ def _truth(row: Row) -> list[str]:
 def _lines(ridge: Row) -> Iterable[list[str]]:
     yield ["*line:* weekly profile", "", ridge.cell("profile_mse"), *[""] * 8]
     yield ["*line:* profile + own ridge", "", ridge.cell("ridge_mse"), *[""] * 8]
+    yield ["*line:* profile + half own ridge, half everybody's", "", ridge.cell("joint_mse"), *[""] * 8]
     yield ["*line:* last week", "", ridge.cell("last_week_mse"), *[""] * 8]
     yield _ridge(ridge)
 
@@ -106,8 +107,15 @@ def other_origins(setting: Setting, found: Sequence[Sequence[Row]], lines: Seque
         return ""
     titles = {row.key: row.title for rows in found for row in rows}
     named = [{row.key: fmean(seed["mse"] for seed in row.seeds.values()) for row in rows} for rows in found]
-    columns = [{key: line.seeds["0"][key] for key in ("profile_mse", "ridge_mse", "mse")} for line in lines]
-    drawn = {"profile_mse": "*line:* weekly profile", "ridge_mse": "*line:* profile + own ridge", "mse": lines[0].title}
+    columns = [
+        {key: line.seeds["0"][key] for key in ("profile_mse", "ridge_mse", "joint_mse", "mse")} for line in lines
+    ]
+    drawn = {
+        "profile_mse": "*line:* weekly profile",
+        "ridge_mse": "*line:* profile + own ridge",
+        "joint_mse": "*line:* profile + half own ridge, half everybody's",
+        "mse": lines[0].title,
+    }
     titles = drawn | titles
     header = ["method", *(f"{k * setting.back} days earlier" if k else "as above" for k in range(len(found))), "mean"]
     body = [

@@ -1,5 +1,6 @@
 """What a task gives a client: its data as tensors, the objective on them, and what they say of a model."""
 
+from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -39,11 +40,16 @@ class TaskLearner(Learner, Protocol):
 
 
 @runtime_checkable
-class Summed(Protocol):
-    """A learner that can noise its counts, and do without its own part of the sums."""
+class Noised(Protocol):
+    """A learner that can noise its counts."""
 
     def noised_counts(self, noise: float, rng: np.random.Generator) -> Arrays:
         """Its counts, to which one record adds a vector of L2 norm 1 at most, with N(0, noise²) on each."""
+
+
+@runtime_checkable
+class Summed(Protocol):
+    """A learner that can do without its own part of the sums."""
 
     def others(self, statics: Arrays, sent: Arrays) -> Arrays:
         """The sums without what it sent itself."""
@@ -101,3 +107,15 @@ def means(rows: list[Metrics]) -> tuple[Metrics, Metrics]:
     """The mean of every metric over the rows that have it, and their number."""
     values = {key: [row[key] for row in rows if key in row] for key in sorted({key for row in rows for key in row})}
     return {k: float(np.mean(v)) for k, v in values.items()}, {k: float(len(v)) for k, v in values.items()}
+
+
+def means_over_windows(rows: Sequence[Metrics]) -> tuple[Metrics, Metrics]:
+    """Means over the windows of the rows that have the number, and how many windows they are the mean of."""
+    means: Metrics = {}
+    windows: Metrics = {}
+    for name in dict.fromkeys(name for row in rows for name in row if name != "windows"):
+        told = [(row[name], row["windows"]) for row in rows if not np.isnan(row.get(name, np.nan))]
+        if told:
+            means[name] = float(np.average([value for value, _ in told], weights=[count for _, count in told]))
+            windows[name] = sum(count for _, count in told)
+    return means, windows

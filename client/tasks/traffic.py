@@ -10,15 +10,17 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from client.data.traffic.series import Series
-from client.tasks.learner import Merged
+from client.tasks.learner import Merged, means_over_windows
 from client.tasks.traffic_newcomer import adopted
 from client.tasks.traffic_sensor import Sensor, prepare
-from client.tasks.traffic_tensors import by_time, handed_over, joined
+from client.tasks.traffic_tensors import by_time, handed_over, joined, lines
+from client.tasks.traffic_together import own_sums, taught
 from client.trainers.optimizers import Tensors
-from common.arrays import Arrays
+from common.arrays import Arrays, add, sub
 from common.config import RunConfig, Task
 from common.models import build_model, tensors
 from common.tasks.traffic import Measures, compared
+from common.tasks.traffic_lags import SUMS
 from common.tasks.traffic_logic import violation
 from common.tasks.traffic_ranges import obedience
 from common.wire.messages import Metrics, TrainRequest
@@ -50,6 +52,7 @@ class TrafficLearner(Merged):
         self._pair = compared(self.options, measures) if self.options.property == "difference" else None
         self.sensors = [prepare(one, measures, self.options, residual=self.residual) for one in series]
         self._whole = joined(self.sensors)
+        self._taught: list[Sensor] = []
         self.examples = len(self._whole["starts"])
         self.size = len(self._whole["values"])
 
@@ -59,14 +62,13 @@ class TrafficLearner(Merged):
         A property in the request is the cluster's, φ_j, and takes the place of the client's own; a newcomer's own gives way
         to the one that it adopts.
         """
+        whole, sensors = self._whole, self._informed(request.statics)
+        if any(sensor.shared.size for sensor in sensors):
+            whole = whole | {"line": lines(sensors)}
         if "low" in request.shared:
-            return self._whole | by_time(
-                self.sensors, [(request.shared["low"], request.shared["high"])] * len(self.sensors)
-            )
-        adopting = self._adopting(request.statics)
-        if not any(sensor.pooled for sensor in adopting):
-            return self._whole
-        return self._whole | by_time(adopting, [(sensor.ranges.low, sensor.ranges.high) for sensor in adopting])
+            return whole | by_time(sensors, [(request.shared["low"], request.shared["high"])] * len(sensors))
+        pooled = any(sensor.pooled for sensor in sensors)
+        return whole | by_time(sensors, [(s.ranges.low, s.ranges.high) for s in sensors]) if pooled else whole
 
     def noise(self, steps: int, generator: torch.Generator) -> Tensors:
         """Which windows each step trains on, steps × B, drawn with replacement."""
@@ -104,28 +106,25 @@ class TrafficLearner(Merged):
 
     def evaluate(self, model: Arrays, statics: Arrays, split: str) -> tuple[Metrics, Metrics]:
         """Errors and obedience of forecasts before and after the teacher, over the held-out windows; standardised."""
-        rows = [self._measured(model, sensor, sensor.starts(split)) for sensor in self._adopting(statics)]
-        return _pooled([row for row in rows if row])
+        rows = [self._measured(model, sensor, sensor.starts(split)) for sensor in self._informed(statics)]
+        return means_over_windows([row for row in rows if row])
 
     def about(self, split: str, statics: Arrays) -> tuple[Metrics, Metrics]:
         """What holds whatever the model: the lines' errors, whether the truth obeys, and how wide the property is."""
         rows = []
-        for sensor in self._adopting(statics):
+        for sensor in self._informed(statics):
             first = sensor.starts(split)
             if len(first):
                 truth, places = sensor.targets(first, self.options.horizon)
                 whole = sensor.observed[places].all(axis=(1, 2))  # only days seen in full can be said to obey
                 excess = sensor.ranges.excess(truth[whole], sensor.clock[places[whole]])
                 row = {f"truth_{name}": share for name, share in obedience(excess).items()} if whole.any() else {}
-                row |= {"profile_mse": sensor.error(sensor.profile[places], places)}
-                row |= (
-                    {"ridge_mse": sensor.error(sensor.profile[places] + sensor.line[first], places)}
-                    if sensor.line.size
-                    else {}
-                )
+                usual = sensor.profile[places]
+                row |= {"profile_mse": sensor.error(usual, places)}
+                row |= {"ridge_mse": sensor.error(usual + sensor.line[first], places)} if sensor.line.size else {}
                 row |= {"last_week_mse": sensor.last_week_error(places), "property_width": sensor.ranges.width}
                 rows.append({**row, "windows": float(len(first))})
-        return _pooled(rows)
+        return means_over_windows(rows)
 
     def forecasts(self, model: Arrays, sensor: Sensor, first: NDArray[np.int64]) -> Floats:
         """Forecasts in standard deviations, N × P × D, of windows whose first targets are at `first`."""
@@ -140,8 +139,13 @@ class TrafficLearner(Merged):
         return torch.cat(parts).double().numpy()
 
     def counts(self) -> Arrays:
-        """This task's models start from no sums."""
-        return {}
+        """Sums over lags, of all sensors."""
+        return reduce(add, (own_sums(sensor, self.options) for sensor in self.sensors))
+
+    def others(self, statics: Arrays, sent: Arrays) -> Arrays:
+        """The sums without what it sent itself."""
+        total = {name: a for name, a in statics.items() if name in SUMS}
+        return statics | sub(total, sent) if total else statics
 
     def _forecast(self, params: Tensors, batch: Tensors, first: Tensor) -> Tensor:
         """B × P × D from first targets, B."""
@@ -154,8 +158,12 @@ class TrafficLearner(Merged):
     def _violation(self, forecast: Tensor, batch: Tensors, target: Tensor) -> Tensor:
         return violation(forecast, batch["low"][target], batch["high"][target], self._pair)
 
-    def _adopting(self, statics: Arrays) -> list[Sensor]:
-        return [adopted(sensor, statics, self.options) for sensor in self.sensors]
+    def _informed(self, statics: Arrays) -> list[Sensor]:
+        """The sensors with everybody's line, which is the same in all rounds, and a newcomer's pooled property."""
+        sensors = self.sensors
+        if set(SUMS) <= set(statics):
+            sensors = self._taught = self._taught or [taught(sensor, statics, self.options) for sensor in sensors]
+        return [adopted(sensor, statics, self.options) for sensor in sensors]
 
     def _measured(self, model: Arrays, sensor: Sensor, first: NDArray[np.int64]) -> Metrics:
         if not len(first):
@@ -180,15 +188,3 @@ class TrafficLearner(Merged):
 def _module(config: RunConfig, measures: Measures) -> nn.Module:
     """One shell for all clients of a process: parameters are arguments."""
     return build_model(config, measures)
-
-
-def _pooled(rows: Sequence[Metrics]) -> tuple[Metrics, Metrics]:
-    """Means over the windows of the sensors that have the number, and how many windows they are the mean of."""
-    means: Metrics = {}
-    windows: Metrics = {}
-    for name in dict.fromkeys(name for row in rows for name in row if name != "windows"):
-        told = [(row[name], row["windows"]) for row in rows if not np.isnan(row.get(name, np.nan))]
-        if told:
-            means[name] = float(np.average([value for value, _ in told], weights=[count for _, count in told]))
-            windows[name] = sum(count for _, count in told)
-    return means, windows

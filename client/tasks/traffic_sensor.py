@@ -1,6 +1,6 @@
 """One sensor made ready for a run: scaled, with its profile, its property and its windows."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +40,7 @@ class Sensor:
         validation: Of the validation windows.
         test: Of the test windows.
         pooled: Whether the property is pooled from members alike (`traffic_newcomer`).
+        shared: Weights of everybody's line, of which `line` is half (`traffic_together`), H·D × P·D; empty without one.
     """
 
     series: Series
@@ -59,6 +60,7 @@ class Sensor:
     validation: Places
     test: Places
     pooled: bool = False
+    shared: Floats = field(default_factory=lambda: np.zeros((0, 0)))
 
     def starts(self, split: str) -> Places:
         """First targets of the windows of a split."""

@@ -22,11 +22,16 @@ def joined(sensors: Sequence[Sensor]) -> Tensors:
         "base": [sensor.base for sensor in sensors],
         "seen": [sensor.observed.astype(np.float32) for sensor in sensors],
     }
-    if all(sensor.line.size for sensor in sensors):
-        columns["line"] = [sensor.line for sensor in sensors]
     whole = {name: torch.from_numpy(np.concatenate(parts).astype(np.float32)) for name, parts in columns.items()}
     whole |= by_time(sensors, [(sensor.ranges.low, sensor.ranges.high) for sensor in sensors])
+    if all(sensor.line.size for sensor in sensors):
+        whole["line"] = lines(sensors)
     return {**whole, "starts": torch.from_numpy(np.concatenate(starts).astype(np.int64))}
+
+
+def lines(sensors: Sequence[Sensor]) -> torch.Tensor:
+    """What the sensors themselves expect of each window, one after the other."""
+    return torch.from_numpy(np.concatenate([sensor.line for sensor in sensors]).astype(np.float32))
 
 
 def by_time(sensors: Sequence[Sensor], tables: Sequence[tuple[Floats, Floats]]) -> Tensors:

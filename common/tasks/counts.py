@@ -14,6 +14,7 @@ from common.tasks.rules_offset import COUNTS
 from common.tasks.session_rules import add_rules, check_rules
 from common.tasks.sessions import Items
 from common.tasks.traffic import Measures
+from common.tasks.traffic_lags import check_lags
 from common.tasks.vocabularies import Names
 
 
@@ -34,7 +35,11 @@ def add_counts(total: Arrays, counts: Arrays, vocabulary: Names) -> Arrays:
         case Goods():
             check_pairs(counts, len(vocabulary.items))
             return add_pairs([total, counts] if total else [counts])
-        case Measures() | Products():
+        case Measures():
+            check_lags(counts, len(vocabulary.variables))
+            check_like(counts, total or counts, "counts")
+            return add(total, counts) if total else counts
+        case Products():
             raise WireError("this task starts from no sums")
         case _:
             assert_never(vocabulary)

@@ -98,12 +98,15 @@ class TrafficOptions(Options):
     """Share before that, held out for choosing rates and rounds."""
 
     count_offset: bool = False
-    """Sums over clients that the model starts from; this task has none."""
+    """Whether the default model starts from half the client's own line and half everybody's, made of sums over all clients
+    (`traffic_lags`) that clients give in clear."""
 
     @model_validator(mode="after")
     def _history_holds_a_horizon(self) -> Self:
         if self.history < self.horizon:
             raise ValueError(f"history {self.history} is shorter than horizon {self.horizon}; make it as long")
+        if self.count_offset and self.ridge == "none":
+            raise ValueError("count-offset is half of a line that ridge=none does without; set ridge=chosen")
         return self
 
 

@@ -13,7 +13,7 @@ from common.arrays import Arrays
 from common.config import RunConfig, parse
 from common.errors import ConfigError, DataError
 from common.tasks.traffic import Measures
-from common.tasks.traffic_ranges import POOLED
+from common.tasks.traffic_lags import STATICS
 from common.tasks.vocabularies import vocabulary_of
 from deploy.cli import options as o
 from deploy.cli.kept import SINCE, Kept, kept_by
@@ -126,7 +126,7 @@ def _of_server(folder: RunDirectory) -> tuple[RunConfig, Arrays, Arrays]:
     if config.task != "traffic":
         raise ConfigError(f"run '{folder.path.name}' is of task {config.task}; name one of task traffic with --run")
     trained, _ = folder.load_model()
-    pooled = {name: trained.pop(name) for name in POOLED if name in trained}
+    pooled = {name: trained.pop(name) for name in STATICS if name in trained}
     return config, trained, pooled
 
 

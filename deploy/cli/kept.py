@@ -15,7 +15,7 @@ from common.arrays import Arrays
 from common.config import RunConfig, Task
 from common.errors import ConfigError
 from common.flat import from_json
-from common.tasks.traffic_ranges import POOLED
+from common.tasks.traffic_lags import STATICS
 from common.tasks.vocabularies import Names, vocabulary_of
 from deploy.cli.running import LOCAL
 
@@ -98,7 +98,7 @@ def _of_task(task: Task, paths: Sequence[Path], mark: str) -> Iterator[Kept]:
         document = json.loads(store.read(run, ENROLMENT) or b"{}")
         if document and (config := from_json(document["config"])).task == task:
             kept = load(path.read_bytes())
-            shared, pooled = ({n: a for n, a in kept.items() if (n in POOLED) == told} for told in (False, True))
+            shared, pooled = ({n: a for n, a in kept.items() if (n in STATICS) == told} for told in (False, True))
             model = {**shared, **evaluated(config.chosen, shared, store.load(run))[""]}
             names = vocabulary_of(task, document["catalogue"])
             yield Kept(run, folder.parent.name, config, names, model, shared, pooled, grown=folder.name != mark)

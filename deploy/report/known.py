@@ -84,7 +84,7 @@ KNOWN = (
         "Mean squared error of its own ridge line",
         "lower",
         4,
-        "The profile and the sensor's own ridge regression on it, which the federated model starts from.",
+        "The profile and the sensor's own ridge regression on it, halved with everybody's where sums are shared.",
         False,
     ),
     Measure(

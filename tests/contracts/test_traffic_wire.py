@@ -9,7 +9,9 @@ from flwr.common.serde import message_to_proto
 
 from client.data.traffic.series import Series
 from client.data.traffic.split import split_series
+from client.policy import Policy
 from client.state import MemoryStore
+from common.config import Scalar
 from common.wire.codec import encode
 from common.wire.messages import AssignReply, TrainReply
 from server.run import run
@@ -20,10 +22,10 @@ SENSORS = (0, 1, 2)
 METHODS = ("fedavg", "fedprox", "fedrep", "ditto", "local", "ifca", "fedstl")
 
 
-def messages(method: str, folder: Path, **options: str) -> tuple[Listening, bytes]:
+def messages(method: str, folder: Path, **options: Scalar) -> tuple[Listening, bytes]:
     """All messages of a run of three sensors, and their bytes as they travel."""
     config = road_config(method, **options)
-    grid = road_grid([MemoryStore() for _ in SENSORS], Listening)
+    grid = road_grid([MemoryStore() for _ in SENSORS], Listening, Policy(allow_counts=True))
     run(grid, config, folder)
     assert len(grid.asked) == len(grid.answered) > 10
     assert not any(message.has_error() for message in grid.answered)
@@ -60,10 +62,15 @@ def alone_in(grid: Listening, readings: np.ndarray) -> int:
     return int(np.isin(readings.astype(np.float32), np.concatenate([np.ravel(a) for a in sent])).sum()) if sent else 0
 
 
-@pytest.mark.parametrize("model", ["default", "paper"])
-@pytest.mark.parametrize("method", METHODS)
-def test_no_reading_is_in_any_message(method: str, model: str, tmp_path: Path) -> None:
-    grid, haystack = messages(method, tmp_path, model=model)
+@pytest.mark.parametrize(
+    ("method", "options"),
+    [
+        *((method, {"model": model}) for method in METHODS for model in ("default", "paper")),
+        ("fedstl", {"tasks__traffic__count_offset": True}),
+    ],
+)
+def test_no_reading_is_in_any_message(method: str, options: dict[str, Scalar], tmp_path: Path) -> None:
+    grid, haystack = messages(method, tmp_path, **options)
     for number in SENSORS:
         series = sensor(number)
         raw, standard = series.values[:, 0], scaled(series)

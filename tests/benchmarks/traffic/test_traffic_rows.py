@@ -72,7 +72,7 @@ def test_newcomers_gain_from_members_like_them(tmp_path: Path) -> None:
 
 
 def test_rows_that_were_not_run_leave_no_section() -> None:
-    line = Row("ridge", "line", {"0": {"profile_mse": 3.0, "ridge_mse": 1.0, "mse": 2.0}})
+    line = Row("ridge", "line", {"0": {"profile_mse": 3.0, "ridge_mse": 1.0, "joint_mse": 1.5, "mse": 2.0}})
     setting = Setting("toy", "", "", 1.0, 1, lambda folder, cache: Dataset((), MEASURES), back=3)
     known = Row("fedavg", "FedAvg", {"0": {"mse": 0.5}})
     assert other_networks({"rnn": []}) == ""

@@ -1,0 +1,46 @@
+"""The local line and everybody's: half of what a sensor itself expects, half of what all sensors' covariances say.
+
+The plain mean of the two: neither is better at every origin, and a weight that fits the past fits the next month worse
+(docs/results/traffic.md).
+"""
+
+from dataclasses import replace
+
+import numpy as np
+
+from client.tasks.traffic_ridge import Windows
+from client.tasks.traffic_sensor import Floats, Sensor
+from common.arrays import Arrays
+from common.tasks.traffic import TrafficOptions
+from common.tasks.traffic_lags import SUMS, check_lags, lag_sums, linear_forecast
+
+
+def own_sums(sensor: Sensor, options: TrafficOptions) -> Arrays:
+    """What the sensor adds to the sums over all: of what its profile leaves over, in its training part."""
+    return lag_sums(sensor.values - sensor.profile, sensor.known, options.history + options.horizon)
+
+
+def taught(sensor: Sensor, statics: Arrays, options: TrafficOptions) -> Sensor:
+    """The sensor with everybody's line beside its own; as it is where `statics` tell of none.
+
+    Raises:
+        WireError: Its sums are of other variables, or no sums.
+    """
+    if not sensor.line.size or not set(SUMS) <= set(statics):
+        return sensor
+    sums = {name: statics[name] for name in SUMS}
+    check_lags(sums, sensor.values.shape[1])
+    weights = linear_forecast(sums, options.history, options.horizon)
+    return replace(sensor, line=both(sensor.line, sensor.values - sensor.base, weights, options), shared=weights)
+
+
+def both(line: Floats, departures: Floats, weights: Floats, options: TrafficOptions) -> Floats:
+    """The mean of a sensor's own line, T × P × D, and everybody's; the own one where there is no other."""
+    length, variables = departures.shape
+    if len(weights) != options.history * variables:
+        return line
+    windows, everywhere = Windows(departures, options.history, options.horizon), np.arange(options.history, length)
+    shared = (windows.past(everywhere) @ weights).reshape(-1, variables, options.horizon).swapaxes(1, 2)
+    joint = line.copy()
+    joint[everywhere] = (line[everywhere] + shared) / 2
+    return joint
