@@ -69,7 +69,7 @@ class Forecast:
 def own_model(config: RunConfig, learner: TrafficLearner, trained: Arrays, pooled: Arrays) -> Arrays:
     """The model that a client without a memory of the run would use: of the cluster that suits its past best.
 
-    `trained` is the run's model, or its K models as `0/name` and so on; `pooled` are properties for a newcomer. Where the
+    `trained` is the run's model, or its K models as `0/name` and so on; `pooled` is what stands beside it. Where the
     method leaves layers with the client, one round of training on its own data follows, of which nothing is sent.
     """
     clusters = sorted({name.partition("/")[0] for name in trained if name.partition("/")[0].isdigit()}, key=int)
@@ -95,9 +95,9 @@ def personal(config: RunConfig, names: Collection[str]) -> bool:
 def forecast(learner: TrafficLearner, sensor: Sensor, model: Arrays, horizon: int, pooled: Arrays) -> Forecast:
     """The `horizon` steps after the sensor's last reading, by the model and corrected by the sensor's own property.
 
-    Profile and property are learnt anew from all readings, since nothing has to be held out from what nobody has seen; a
-    newcomer's property is the one that it adopts from `pooled`. Where the end of the data is faulty the model has nothing to
-    go by: the profile of the training part takes its place, under the property of that part.
+    Profile, line and property are learnt anew from all readings, since nothing has to be held out from what nobody has seen;
+    `pooled` may tell of everybody's line, and of the property that a newcomer adopts. Where the end of the data is faulty the
+    model has nothing to go by: the profile of the training part takes its place, under the property of that part.
 
     Raises:
         ConfigError: The model forecasts fewer steps.

@@ -27,6 +27,8 @@ UNPROTECTED = Privacy(
 
 SAMPLE = "windows of training data, handed to the server in clear (shared_sample)"
 
+SUMMED = "counts that models start from: each client's own, handed to the server in clear (count-offset)"
+
 IN_A_RUN = (
     "failures: that a client could not answer, and the reason it gave",
     "vocabulary: the names that clients' data use are taken as public",
@@ -63,11 +65,9 @@ def statement(config: RunConfig, spent: Mapping[str, float], sharing: int) -> Pr
     """
     options = config.privacy
     if options.unit == "none":
-        return replace(
-            UNPROTECTED,
-            counts=_of_counts(config),
-            uncovered=[*([SAMPLE] if hands_over_windows(config) else []), *UNPROTECTED.uncovered],
-        )
+        in_clear = [SAMPLE] if hands_over_windows(config) else []
+        in_clear += [SUMMED] if config.task_options.count_offset and config.count_privacy.unit == "none" else []
+        return replace(UNPROTECTED, counts=_of_counts(config), uncovered=[*in_clear, *UNPROTECTED.uncovered])
     account = build_account(options)
     how = STEPS if options.unit == "record" else RELEASES[options.mechanism]
     most = max(spent.values(), default=0.0)

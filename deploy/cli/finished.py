@@ -121,7 +121,7 @@ def series_of(site: str, dataset: Dataset, data: str) -> Series:
 
 
 def _of_server(folder: RunDirectory) -> tuple[RunConfig, Arrays, Arrays]:
-    """A run's configuration, its trained model, and the properties pooled from its members."""
+    """A run's configuration, its trained model, and what stands beside it: pooled properties, everybody's sums."""
     config = parse(o.flat(folder.config()))
     if config.task != "traffic":
         raise ConfigError(f"run '{folder.path.name}' is of task {config.task}; name one of task traffic with --run")

@@ -31,7 +31,7 @@ class Kept:
         names: Its vocabulary.
         model: That the client would use, with what counts it was told.
         told: What the server left with the client: the finished model, without the client's own part, and counts.
-        pooled: Properties that the client was told as a newcomer; empty for others.
+        pooled: What stood beside the model: everybody's sums, and properties that the client was told as a newcomer.
         grown: Whether the client took part with other data than these, such as fewer.
     """
 

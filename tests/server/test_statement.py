@@ -9,7 +9,7 @@ from common.config import Scalar, parse
 from common.privacy.claims import UNCOVERED
 from common.privacy.zcdp import rho_of
 from server.events import Privacy
-from server.statement import UNPROTECTED, statement
+from server.statement import SUMMED, UNPROTECTED, statement
 
 
 def said(spent: dict[str, float], sharing: int = 0, **options: Scalar) -> Privacy:
@@ -77,4 +77,5 @@ def test_counts_with_noise_of_their_own_are_told_apart_from_updates_without() ->
     assert "(ε = 8, δ = 1e-05)-private for each of its users" in found.counts
     assert replace(found, counts="") == UNPROTECTED
     assert statement(parse({**noised, "tasks.markets.count-offset": False}), {}, 0) == UNPROTECTED
-    assert statement(parse({**noised, "tasks.markets.count-epsilon": 0.0}), {}, 0) == UNPROTECTED
+    in_clear = statement(parse({**noised, "tasks.markets.count-epsilon": 0.0}), {}, 0)
+    assert in_clear == replace(UNPROTECTED, uncovered=[SUMMED, *UNPROTECTED.uncovered])

@@ -1,3 +1,4 @@
+import signal
 import subprocess
 from collections.abc import Iterator
 from contextlib import suppress
@@ -10,6 +11,13 @@ from client.data.rules.generator import demo_homes
 from client.data.rules.table import write_table
 from common.tasks.rules_demo import demo_catalogue
 from tests.system.desk import Desk
+
+
+@pytest.fixture(autouse=True, scope="session")
+def interruptible() -> None:
+    """Commands can be interrupted, also where a shell started the tests in the background, whose jobs ignore Ctrl-C."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture
