@@ -91,7 +91,8 @@ def streets(setting: Setting, rows: Sequence[Row], lines: Row) -> str:
         return ""
     last = [["*line:* last reading", "", lines.cell("last_mse"), *[""] * 8]]
     paper, ours = ([row for row in rows if row.key.startswith("default") == is_ours] for is_ours in (False, True))
-    table = _table([_truth(lines), *last, _ridge(lines), *map(_row, paper), *map(_row, ours)])
+    methods = [[*_row(row)[:-1], ""] for row in (*paper, *ours)]  # the paper's Table 2 is of other data
+    table = _table([_truth(lines), *last, _ridge(lines), *methods])
     return "\n\n".join([f"## {setting.title}", setting.about, table])
 
 
@@ -172,8 +173,10 @@ def _across(title: str, errors: Sequence[float | None]) -> list[str]:
 
 
 def _table(rows: Iterable[Sequence[str]]) -> str:
+    """Without the columns that are empty."""
     errors, obeys = ["MSE student", "cluster", "teacher"], ["ρ point", "ρ window", "ρ trace"]
-    return _markdown([["method", "seeds", *errors, *obeys, "MB", "s a run", "paper"], *rows])
+    columns = zip(["method", "seeds", *errors, *obeys, "MB", "s a run", "paper"], *rows, strict=True)
+    return _markdown(list(zip(*(column for column in columns if any(column[1:])), strict=True)))
 
 
 def _markdown(rows: Sequence[Sequence[str]]) -> str:
