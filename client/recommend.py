@@ -25,7 +25,10 @@ class Recommendation:
 
 
 def recommend(config: RunConfig, catalogue: Catalogue, trained: Arrays, home: Home, top: int) -> list[Recommendation]:
-    """The `top` likeliest rules between different devices of a home that it does not have yet, best first."""
+    """The `top` likeliest rules between different devices of a home that it does not have yet, best first.
+
+    Where the catalogue says what devices can notice and do, only rules that they can follow.
+    """
     none = as_edges([])
     whole = SplitHome(home, Examples(home.rules, none), Examples(none, none), Examples(none, none))
     learner = RulesLearner(config, catalogue, ())
@@ -35,6 +38,9 @@ def recommend(config: RunConfig, catalogue: Catalogue, trained: Arrays, home: Ho
 
     logits[tuple(home.rules.T)] = -np.inf
     logits[np.diag_indices(len(home.devices))] = -np.inf
+    types = np.array([device.entity for device in home.devices], np.int64)
+    triggers, actions = (able[types] for able in catalogue.possible())
+    logits[~(triggers[:, None] & actions[None])] = -np.inf
     best = np.argsort(logits, axis=None, kind="stable")[::-1][:top]
     triples = np.stack(np.unravel_index(best, logits.shape), axis=1).tolist()
     return [

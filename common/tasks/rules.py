@@ -1,5 +1,6 @@
 """The rules task: what server and clients agree on about IF-THEN rules of smart homes."""
 
+from collections.abc import Mapping, Sequence
 from typing import Literal, Self
 
 import numpy as np
@@ -48,6 +49,13 @@ class Catalogue(Vocabulary):
     relations: tuple[str, ...]
     """Trigger-action pairs, the R scores of an ordered pair of nodes, each written by `relation_name`."""
 
+    notices: dict[str, tuple[str, ...]] = Field(default={}, exclude_if=lambda known: not known)
+    """What devices of a type can notice, the first part of a relation; a type that is missing notices nothing. Empty where
+    that is not known, and then any rule may be recommended."""
+
+    does: dict[str, tuple[str, ...]] = Field(default={}, exclude_if=lambda known: not known)
+    """What can be done with devices of a type, the second part; likewise."""
+
     @model_validator(mode="after")
     def _names_are_usable(self) -> Self:
         for what, names in (("device type", self.entities), ("relation", self.relations)):
@@ -57,12 +65,25 @@ class Catalogue(Vocabulary):
                 raise ValueError(f"a {what} has no name")
         for relation in self.relations:
             relation_parts(relation)
+        if unknown := sorted({*self.notices, *self.does} - set(self.entities)):
+            raise ValueError(f"it says what a '{unknown[0]}' can do, which is none of its device types")
         return self
+
+    def possible(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Which device types, F, can be the trigger of which relation, R, and which its action: two times F × R."""
+        parts = list(zip(*map(relation_parts, self.relations), strict=True)) or [(), ()]
+        return _able(self.entities, self.notices, parts[0]), _able(self.entities, self.does, parts[1])
 
     @classmethod
     def what(cls) -> str:
         """What the names name."""
         return "device types and relations"
+
+
+def _able(types: Sequence[str], known: Mapping[str, Sequence[str]], parts: Sequence[str]) -> NDArray[np.bool_]:
+    if not known:
+        return np.ones((len(types), len(parts)), bool)
+    return np.array([[part in known.get(name, ()) for part in parts] for name in types], bool)
 
 
 class RulesOptions(Options):

@@ -69,6 +69,6 @@ PAIRS: dict[str, tuple[str, ...]] = {state: tuple(actions.split(", ")) for state
 
 @cache
 def demo_catalogue() -> Catalogue:
-    """The demo's device types and trigger-action pairs."""
+    """The demo's device types and trigger-action pairs, and which type can do what."""
     pairs = sorted(relation_name(state, action) for state, actions in PAIRS.items() for action in actions)
-    return Catalogue(entities=tuple(STATES), relations=tuple(pairs))
+    return Catalogue(entities=tuple(STATES), relations=tuple(pairs), notices=STATES, does=ACTIONS)
