@@ -25,7 +25,7 @@ shared machine, on which some runs stood still for minutes: they compare nothing
 
 A row that is not there was not run. *Paper* is its Table 2, MSE and ρ in %, on data that are not public in this form (FHWA
 2019): for orientation. RNN, LSTM and transformer stand below with all seven methods; a transformer's step is 18 GFLOP at a
-batch of 64 (two layers over 120 tokens) where a GRU's is .06, so it trains on batches of 16 at Adam's .001 for 12 uploads."""
+batch of 64 (two layers over 120 tokens) where a GRU's is .06, so it trains on batches of 16 at Adam's .001 for 8 uploads."""
 
 
 def page(made_by: str, sections: Sequence[str]) -> str:
