@@ -16,7 +16,7 @@ from client.tasks.traffic_sensor import Sensor, prepare
 from client.tasks.traffic_tensors import by_time, handed_over, joined, lines
 from client.tasks.traffic_together import own_sums, taught
 from client.trainers.optimizers import Tensors
-from common.arrays import Arrays, add, sub
+from common.arrays import Arrays, add, scale, sub
 from common.config import RunConfig, Task
 from common.models import build_model, tensors
 from common.tasks.traffic import Measures, compared
@@ -139,8 +139,9 @@ class TrafficLearner(Merged):
         return torch.cat(parts).double().numpy()
 
     def counts(self) -> Arrays:
-        """Sums over lags, of all sensors."""
-        return reduce(add, (own_sums(sensor, self.options) for sensor in self.sensors))
+        """Sums over lags, of all sensors; zeros under the paper's model, which has no use for them."""
+        sums = reduce(add, (own_sums(sensor, self.options) for sensor in self.sensors))
+        return sums if self.residual else scale(sums, 0.0)
 
     def others(self, statics: Arrays, sent: Arrays) -> Arrays:
         """The sums without what it sent itself."""

@@ -71,6 +71,7 @@ def test_training_and_measuring_start_from_the_joint_line() -> None:
 def test_the_papers_model_starts_from_no_line() -> None:
     learner = TrafficLearner(road_config("fedavg", model="paper"), MEASURES, [sensor(0)])
     assert "line" not in learner.batch(TrainRequest(1, "", {}, statics=THEIRS))
+    assert not any(sums.any() for sums in learner.counts().values())  # what nothing uses does not leave
 
 
 def test_what_nobody_has_seen_is_forecast_from_the_joint_line() -> None:
