@@ -7,13 +7,15 @@ import os
 import platform
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import torch
+
+from benchmarks.memory import RUNS, Memory
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA = Path(os.environ.get("FEDLOOM_SHARED_DATA", ROOT.parent / "shared" / "data"))
@@ -39,11 +41,13 @@ def parser(study: str, about: str | None, rows: Sequence[str], seeds: int) -> ar
     options = argparse.ArgumentParser(prog=f"python -m benchmarks.{study}", description=about)
     cache = ROOT / "runs" / f"bench-{study}"
     options.add_argument("--data", type=Path, default=DATA, help="folder of the data sets")
-    options.add_argument("--cache", type=Path, default=cache, help="results so far; a killed study goes on")
+    options.add_argument(
+        "--cache", type=Path, default=cache, help="results that no page holds yet; a killed study goes on"
+    )
     options.add_argument("--out", type=Path, default=ROOT / "docs" / "results", help=f"folder of {study}.md and .json")
     options.add_argument("--seeds", type=int, default=seeds, help="seeds 0 to N−1")
     options.add_argument("--only", nargs="*", choices=list(rows), help="fill the cache with these rows; write nothing")
-    options.add_argument("--table-only", action="store_true", help="compute nothing, write what the cache holds")
+    options.add_argument("--table-only", action="store_true", help="compute nothing, write what is known")
     return options
 
 
@@ -60,8 +64,9 @@ def provenance(study: str) -> tuple[dict[str, Any], str]:
     return {"command": command, "made": made, "versions": versions, "cores": os.cpu_count()}, sentence
 
 
-def write(folder: Path, study: str, document: Mapping[str, Any], page: str) -> None:
-    """The results as JSON and as a page."""
+def write(folder: Path, study: str, about: dict[str, Any], memory: Memory, page: str) -> None:
+    """The page, and as JSON everything that it was made of."""
     folder.mkdir(parents=True, exist_ok=True)
+    document = {**about, RUNS: dict(sorted(memory.used.items()))}
     (folder / f"{study}.json").write_text(json.dumps(document, indent=1) + "\n", "utf-8")
     (folder / f"{study}.md").write_text(page, "utf-8")

@@ -2,6 +2,7 @@
 
 import functools
 import logging
+import math
 
 from flwr.app import Context, Error, Message
 from flwr.clientapp import ClientApp
@@ -93,8 +94,13 @@ def open_session(settings: ClientSettings) -> Session:
     store = DiskStore(settings.state_dir / settings.name / data[:16])
     store.describe({"data": located(settings.data), "part": list(settings.part), "seed": settings.data_seed})
     learner, policy = functools.partial(_learner, settings), read_policy(settings.policy, made=is_demo(settings.data))
-    guard = Guard(policy, functools.partial(_ledger, settings, policy, data))
+    guard = Guard(policy, functools.partial(_ledger, settings, policy, data), part=_named(settings.part))
     return Session(settings.name, learner, store, guard)
+
+
+def _named(part: tuple[int, int]) -> str:
+    """What tells the parts of one data set apart in the ledger that they share."""
+    return f"{part[0]}/{part[1]}" if part[1] > 1 else ""
 
 
 def _ledger(settings: ClientSettings, policy: Policy, data: str, unit: Unit, account: Account) -> Ledger:
@@ -108,6 +114,7 @@ def _ledger(settings: ClientSettings, policy: Policy, data: str, unit: Unit, acc
         min(policy.max_epsilon, UNBOUNDED),
         policy.delta,
         folder=settings.ledgers,
+        alone=math.isfinite(policy.max_epsilon),
     )
 
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import torch
 
 from client.descending import trained
+from client.diverging import DivergedError
 from client.keeping import HEAD, OWN, carried, carried_moments, kept, kept_moments
 from client.member import Learner as Learner
 from client.member import Member as Member
@@ -49,18 +50,16 @@ def train(algorithm: Algorithm, members: Sequence[Member]) -> list[TrainReply | 
     moved = updates | {f"{OWN}.{n}": t for n, t in own_after.items()}
     replies: list[TrainReply | FedloomError] = []
     for k, (member, usable) in enumerate(zip(members, finite(moved), strict=True)):
-        if not usable:
-            replies.append(FedloomError("training diverged (NaN or infinite parameters); lower lr, or set clip-norm"))
-            continue
         update = row(updates, k)
         result = trainer.conclude(row(control, k), update, row(descent.gradient, k), steps)
-        if phase == LOCAL:
+        shared = some(trainer.upload(update), names - private)
+        reply = _reply(member, shared, result.gradient, float(descent.loss[k]), steps)
+        if usable and phase == LOCAL:
             groups = {**result.kept, **kept_moments(algorithm, k, before, descent.moments)}
             groups |= kept(HEAD, heads[k], some(row(descent.params, k), private))
             groups |= kept(OWN, own_before[k], row(own_after, k))
             member.store.save(member.run, Memory(member.request.round, {g: t for g, t in groups.items() if t}))
-        shared = some(trainer.upload(update), names - private)
-        replies.append(_reply(member, shared, result.gradient, float(descent.loss[k]), steps))
+        replies.append(reply if usable else DivergedError(reply))
     return replies
 
 

@@ -8,6 +8,7 @@ from torch.func import grad_and_value
 
 from client.member import Member, generator
 from client.privacy.gradients import draws, private_gradient
+from client.privacy.noise import secret
 from client.stacking import row, stack
 from client.trainers.fedavg import FedAvgTrainer
 from client.trainers.local import Descent, GradientAndLoss, descend
@@ -73,7 +74,9 @@ def _gradient_and_loss(member: Member) -> GradientAndLoss:
 
 def _drawn(member: Member, params: Tensors, batch: Tensors, each: int) -> Tensors:
     """All that is random in a client's steps, of `each` draws."""
-    masks, noise = member.learner.noise(each * member.steps, generator(member)), member.noise
+    noise = member.noise
+    chance = generator(member) if noise is None else secret(noise)
+    masks = member.learner.noise(each * member.steps, chance)
     masks = masks if each == 1 else {n: m.reshape(member.steps, each, *m.shape[1:]) for n, m in masks.items()}
     if noise is None:
         return masks

@@ -3,7 +3,7 @@
 import math
 import tomllib
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 from pydantic import Field, ValidationError
 
@@ -11,7 +11,7 @@ from common.algorithms import METHODS, Method
 from common.config import TASKS, RunConfig, Task, hands_over_windows
 from common.errors import ConfigError, RefusedError
 from common.item_ids import sends_item_ids
-from common.options import Options
+from common.options import Options, kebab, meant
 from common.privacy.options import PrivacyOptions, Unit
 
 
@@ -32,19 +32,20 @@ class Policy(Options):
 
     require_noise: bool = False
     """Whether this client sends nothing that noise does not cover: runs without noise are refused, and runs that show which
-    items were rated."""
+    items were rated. Whether it answers at all, or refuses, is not covered."""
 
     units: tuple[Unit, ...] = ("client", "record")
     """What noise may hide: everything this client sends, or any one of its records."""
 
     max_epsilon: float = Field(math.inf, gt=0)
-    """ε of everything that ever leaves these data with noise, over all runs and whatever is asked."""
+    """ε of everything that ever leaves these data with noise, over all runs and whatever is asked. So once something was
+    released under one unit, the other is refused: it would be a second budget."""
 
     delta: float = Field(1e-5, gt=0, lt=1)
-    """δ that goes with `max-epsilon`; a run with a larger one is refused."""
+    """δ that goes with `max-epsilon`, under which a run with a larger one is refused, and with `max-epsilon-per-round`."""
 
     max_epsilon_per_round: float = Field(math.inf, gt=0)
-    """ε of a single round; a request for more is refused."""
+    """ε of a single round, all that it asks for together, at `delta`; a request for more is refused."""
 
     share_metrics: Literal["without_noise", "always", "never"] = "without_noise"
     """When metrics of this client's own held-out data leave it, in clear. `always`, also in runs whose updates carry noise,
@@ -112,6 +113,17 @@ def read_policy(path: Path | None, *, made: bool = False) -> Policy:
     except OSError as error:
         raise ConfigError(f"policy {path}: {error.strerror}") from None
     except (tomllib.TOMLDecodeError, ValidationError) as error:
-        first = error.errors()[0] if isinstance(error, ValidationError) else None
-        where = f"'{'.'.join(map(str, first['loc']))}': {first['msg']}" if first else str(error)
+        where = _explained(error) if isinstance(error, ValidationError) else str(error)
         raise ConfigError(f"policy {path}: {where}") from None
+
+
+def _explained(error: ValidationError) -> str:
+    """What is wrong with the first thing that is, and what was probably meant."""
+    first = error.errors()[0]
+    place, given = first["loc"], str(first.get("input"))
+    if first["type"] == "extra_forbidden":
+        return f"unknown option '{place[-1]}'{meant(str(place[-1]), map(kebab, Policy.model_fields))}"
+    known = {"methods": METHODS, "tasks": TASKS, "units": get_args(Unit)}.get(str(place[0]), ())
+    if first["type"] == "literal_error" and known:
+        return f"'{place[0]}': unknown '{given}'{meant(given, known)}"
+    return f"'{'.'.join(map(str, place))}': {first['msg']}"

@@ -1,13 +1,14 @@
 """One client at work: its data, its policy, its private state, and what it answers to each request."""
 
-import hashlib
-import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 from safetensors.numpy import load, save
 
 from client.cohort import Member, train
+from client.diverging import trained_or_nothing
+from client.enrolling import accepted, check_same_run, fingerprint, remember
 from client.keeping import HEAD, carried
 from client.measuring import ADAPT, measured
 from client.privacy.guard import Guard
@@ -16,7 +17,7 @@ from client.state import Store
 from client.tasks.learner import Noised, Summed, TaskLearner, training_loss
 from common.arrays import Arrays, check_like, group
 from common.config import RunConfig, hands_over_windows
-from common.errors import DataError, FedloomError, RefusedError, WireError
+from common.errors import DataError, FedloomError, RefusedError
 from common.flat import from_json
 from common.models import parameters
 from common.tasks.vocabularies import Names, vocabulary_of
@@ -34,8 +35,8 @@ from common.wire.messages import (
 )
 from common.wire.rows import compress_reply
 
-ENROLMENT, MODEL, COUNTS = "enrolment.json", "model.safetensors", "counts.safetensors"
-"""Documents a client keeps of each run: what it enrolled in, the finished model, and the counts that it sent."""
+MODEL, COUNTS = "model.safetensors", "counts.safetensors"
+"""Documents a client keeps of each run: the finished model, and the counts that it sent."""
 
 TIE = 1e-6
 """Weight of the training loss where models are judged by L_p: it decides between models that obey alike."""
@@ -73,11 +74,10 @@ class Session:
         Raises:
             RefusedError: The policy forbids the run, or the data do not fit its catalogue.
         """
-        enrolment = _fingerprint(request)
+        enrolment = fingerprint(request)
         enrolled = self._open(enrolment, request)
         reply = self.guard.enrolled(enrolled.config, EnrolReply(self.client, enrolment, enrolled.learner.examples))
-        document = {"config": request.config, "catalogue": request.catalogue, "enrolment": enrolment}
-        self.store.write(request.run, ENROLMENT, json.dumps(document).encode())
+        remember(self.store, request)
         return reply
 
     def counts(self, request: CountsRequest) -> CountsReply:
@@ -88,7 +88,9 @@ class Session:
             raise RefusedError("counts in clear are not allowed by this client's policy")
         if enrolled.config.privacy.unit != "none":
             raise RefusedError("counts come without it, and this run promises noise on all that leaves")
-        if noisy and isinstance(learner, Noised):
+        if not enrolled.config.task_options.count_offset or (noisy and not isinstance(learner, Noised)):
+            raise RefusedError("this run was not announced as one that takes such counts")
+        if isinstance(learner, Noised) and noisy:
             counts = self.guard.counted(enrolled.config, enrolled.run, learner.noised_counts)
         else:
             counts = learner.counts()
@@ -142,6 +144,7 @@ class Session:
         """What `work` came to, as the run's configuration, the policy and the ledger let it travel."""
         config = self.config(request.enrolment)
         learner, generator = self._find(request.enrolment).learner, self.guard.generator
+        work = work if config.privacy.unit == "none" else partial(trained_or_nothing, work)
         work = among_pseudo_items(work, learner, config, request.round, generator)
         reply = self.guard.trained(config, request, steps, work)
         sparse = config.federation.updates == "auto" and config.privacy.unit == "none"
@@ -175,25 +178,16 @@ class Session:
         return self._find(enrolment).config
 
     def _find(self, enrolment: str) -> Enrolled:
-        if enrolment in self._enrolled:
-            return self._enrolled[enrolment]
-        run = enrolment.partition(":")[0]
-        document = json.loads(self.store.read(run, ENROLMENT) or b"{}")
-        if document.get("enrolment") != enrolment:
-            raise WireError("not enrolled in this run, or under another configuration; invite this client anew")
-        return self._open(enrolment, EnrolRequest(run, document["config"], document["catalogue"]))
+        known = self._enrolled.get(enrolment)
+        return known or self._open(enrolment, accepted(self.store, enrolment))
 
     def _open(self, enrolment: str, request: EnrolRequest) -> Enrolled:
         config = from_json(request.config)
         self.policy.check(config)
+        check_same_run(self.store, request.run, config)
         try:
             learner = self._build_learner(config, vocabulary_of(config.task, request.catalogue))
         except DataError as error:
             raise RefusedError("its data cannot be used in this run; the client's own log says why") from error
         self._enrolled = {enrolment: Enrolled(request.run, config, learner)}
         return self._enrolled[enrolment]
-
-
-def _fingerprint(request: EnrolRequest) -> str:
-    digest = hashlib.sha256(f"{request.config}\n{request.catalogue}".encode()).hexdigest()
-    return f"{request.run}:{digest[:16]}"

@@ -1,7 +1,7 @@
 """The run's configuration: Flower's flat `run_config` or a person's `--set a.b=c`, parsed once, frozen afterwards."""
 
 import difflib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Literal, Self
 
 from pydantic import BaseModel, Field, ValidationError, model_validator
@@ -20,7 +20,8 @@ from common.algorithms import (
 )
 from common.errors import ConfigError
 from common.federation import Federation as Federation
-from common.options import Options
+from common.holding_out import check_share, with_share
+from common.options import Options, leaves, meant
 from common.options import Scalar as Scalar
 from common.privacy.options import PrivacyOptions
 from common.tasks.markets import MarketsOptions
@@ -47,7 +48,7 @@ class RunConfig(Options):
     rounds: int = Field(30, ge=1)
     """Rounds of training."""
 
-    seed: int = Field(0, ge=0)
+    seed: int = Field(0, ge=0, lt=2**63)
     """Root of every random choice: one seed, one result."""
 
     evaluate_every: int = Field(1, ge=1)
@@ -100,6 +101,11 @@ class RunConfig(Options):
             return PrivacyOptions(unit="record", epsilon=options.count_epsilon, delta=options.count_delta)
         return PrivacyOptions()
 
+    @model_validator(mode="before")
+    @classmethod
+    def _planners_hold_something_out(cls, given: Any) -> Any:
+        return with_share(given)
+
     @model_validator(mode="after")
     def _noise_fits_the_method(self) -> Self:
         planner, unit = self._own, self.privacy.unit
@@ -116,6 +122,8 @@ class RunConfig(Options):
             )
         if self.task == "ratings":
             self.tasks.ratings.check_items(self.model, self.chosen.name)
+        if isinstance(planner, Planner) and planner.by_rewards:
+            check_share(self.method, self.task, self.task_options.validation_share)
         if isinstance(planner, BGTplanner) and self.evaluate_every != 1:
             raise ValueError("bgtplanner learns from every round; leave evaluate-every at 1")
         return self
@@ -174,24 +182,18 @@ def known_keys() -> tuple[str, ...]:
     return tuple(key for key, _ in leaves(RunConfig().model_dump(by_alias=True), "") if not key.endswith(".name"))
 
 
-def leaves(tree: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Scalar]]:
-    """The scalars of nested sections, by dotted keys."""
-    for key, value in tree.items():
-        if isinstance(value, Mapping):
-            yield from leaves(value, f"{prefix}{key}.")
-        else:
-            yield f"{prefix}{key}", value
+def _to_depth(depth: int) -> list[str]:
+    """What may stand where a key of so many parts was mistyped: keys, and sections that hold more of them."""
+    return list(dict.fromkeys(".".join(key.split(".")[:depth]) for key in known_keys()))
 
 
 def _explain(place: tuple[int | str, ...], kind: str, message: str, given: object) -> str:
     path = ".".join(str(part) for part in place)
     if kind == "extra_forbidden":
-        closest = difflib.get_close_matches(path, known_keys(), n=1, cutoff=0.5)
+        closest = difflib.get_close_matches(path, _to_depth(len(place)), n=1, cutoff=0.5)
         return f"unknown option '{path}'" + (f"; did you mean '{closest[0]}'?" if closest else "")
     if kind == "literal_error" and place in (("method",), ("task",)):
         choices = METHODS if place == ("method",) else TASKS
-        closest = difflib.get_close_matches(str(given), choices, n=1, cutoff=0.4)
-        hint = f"did you mean '{closest[0]}'?" if closest else f"choose one of {', '.join(choices)}"
-        return f"unknown {path} '{given}'; {hint}"
+        return f"unknown {path} '{given}'{meant(str(given), choices)}"
     message = message.removeprefix("Value error, ")
     return f"'{path}': {message} (got {given!r})" if path and not isinstance(given, (dict, BaseModel)) else message

@@ -2,7 +2,8 @@
 
 import json
 
-from common.config import RunConfig, Scalar, leaves, parse
+from common.config import RunConfig, Scalar, parse
+from common.options import leaves
 
 
 def flatten(config: RunConfig) -> dict[str, Scalar]:

@@ -36,5 +36,6 @@ def _pyproject(config: RunConfig) -> dict[str, object]:
         "components": {"serverapp": "server.app:app", "clientapp": "client.app:app"},
         "config": flatten(config),
     }
-    project = {"name": "fedloom", "version": version("fedloom"), "license": "Apache-2.0", "dependencies": []}
+    project: dict[str, object] = {"name": "fedloom", "version": version("fedloom"), "license": "Apache-2.0"}
+    project |= {"description": f"fedloom run {config.run_id}", "dependencies": []}
     return {"project": project, "tool": {"flwr": {"app": app}}}

@@ -18,6 +18,9 @@ RunConfig = Mapping[str, bool | int | float | str]
 CONNECTION = "fedloom"
 CALLS_AT_ONCE = 4  # each costs over a second, most of it starting Python
 CALL_DEADLINE = 120.0  # seconds
+UNREACHABLE = "Connection to the SuperLink is unavailable"
+CHATTER = ("Using SuperLink", "Flower App configuration warnings", "- Recommended property")
+"""What Flower's command says before what matters: each is the beginning of a line."""
 
 
 class Control:
@@ -30,7 +33,7 @@ class Control:
     """
 
     def __init__(self, address: str, ca: Path | None, home: Path) -> None:
-        self._home = home
+        self._address, self._home = address, home
         security = {"insecure": True} if ca is None else {"root-certificates": str(ca.resolve())}
         connection = {"address": address, **security}
         config = {"superlink": {"default": CONNECTION, CONNECTION: connection}}
@@ -45,9 +48,9 @@ class Control:
         answer = self._flwr("supernode", "register", str(public_key), CONNECTION)
         if answer.get("success"):
             return int(answer["node-id"])
-        if "already in use" in _fault(answer):
+        if "already in use" in self._fault(answer):
             return None
-        raise RunError(f"registering {public_key}: {_fault(answer)}")
+        raise RunError(f"registering {public_key}: {self._fault(answer)}")
 
     def register_all(self, public_keys: Iterable[Path]) -> list[int | None]:
         """`register` for several keys, some at a time."""
@@ -69,21 +72,29 @@ class Control:
         answer = self._flwr("run", str(app), CONNECTION, "--run-config", str(overrides))
         if answer.get("success"):
             return int(answer["run-id"])
-        raise RunError(f"starting the run: {_fault(answer)}")
+        raise RunError(f"starting the run: {self._fault(answer)}")
 
     def status(self, run_id: int) -> str:
         """`pending`, `starting`, `running`, `finished:completed`, `finished:failed` or `finished:stopped`."""
         answer = self._flwr("list", CONNECTION, "--run-id", str(run_id))
         runs = answer.get("runs") or []
         if not answer.get("success") or not runs:
-            raise RunError(f"asking for run {run_id}: {_fault(answer)}")
+            raise RunError(f"asking for run {run_id}: {self._fault(answer)}")
         return str(runs[0]["status"])
 
     def stop(self, run_id: int) -> None:
         """Stop a run."""
         answer = self._flwr("stop", str(run_id), CONNECTION)
         if not answer.get("success"):
-            raise RunError(f"stopping run {run_id}: {_fault(answer)}")
+            raise RunError(f"stopping run {run_id}: {self._fault(answer)}")
+
+    def _fault(self, answer: Mapping[str, Any]) -> str:
+        """What the command complained of, without its greeting and its advice to authors of apps."""
+        text = str(answer.get("error-message") or answer)
+        if UNREACHABLE in text:
+            return f"no SuperLink answers at {self._address}; is that its --control address, and --ca its authority's file?"
+        lines = (line.strip() for line in text.splitlines())
+        return " ".join(line for line in lines if line and not line.startswith(CHATTER)) or "no reason given"
 
     def _flwr(self, *arguments: str) -> dict[str, Any]:
         command = [str(flower_program("flwr")), *arguments, "--format", "json"]
@@ -99,7 +110,9 @@ class Control:
                 check=False,
             )
         except subprocess.TimeoutExpired:
-            raise RunError(f"the SuperLink did not answer `flwr {arguments[0]}` within {CALL_DEADLINE:.0f} s") from None
+            raise RunError(
+                f"the SuperLink at {self._address} did not answer `flwr {arguments[0]}` within {CALL_DEADLINE:.0f} s"
+            ) from None
         try:
             answer = json.loads(done.stdout)
         except ValueError:
@@ -118,9 +131,3 @@ def _flat(table: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
             yield from _flat(value, f"{prefix}{key}.")
         else:
             yield f"{prefix}{key}"
-
-
-def _fault(answer: Mapping[str, Any]) -> str:
-    """What the command complained of, without its greeting."""
-    lines = (line.strip() for line in str(answer.get("error-message") or answer).splitlines())
-    return " ".join(line for line in lines if line and not line.startswith("Using SuperLink")) or "no reason given"

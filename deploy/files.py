@@ -13,7 +13,7 @@ def write_file(path: Path, content: bytes, *, mode: int = 0o644, overwrite: bool
         ConfigError: The file exists and `overwrite` is not set.
     """
     if path.exists() and not overwrite:
-        raise ConfigError(f"{path} exists already: remove it, or ask for it to be overwritten")
+        raise ConfigError(f"{path} exists already: remove it first, or name another place")
     path.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(path, content, mode=mode)
 

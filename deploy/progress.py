@@ -17,7 +17,7 @@ from rich.progress import (
 from rich.text import Text
 
 from common.errors import DataError
-from deploy.report.measures import headlines, measure, text
+from deploy.report.measures import headlines, is_error, measure, text
 from deploy.report.words import cost, duration, first_line, size
 from server.events import Event, Finish, Round, Start, event_from_line
 
@@ -74,23 +74,25 @@ def show(events: Iterable[Event], console: Console) -> Finish | None:
         return _print(events, console, _bar(progress))
 
 
-def round_line(event: Round, account: str = "") -> Text:
-    """`round  12/100  loss 0.213  auc 0.984  …  0.42 s  4/4 clients  ↓412 kB ↑410 kB · missing client-3`.
+def round_line(event: Round, start: Start | None = None) -> Text:
+    """`round  12/100  train loss 0.213  auc 0.984  …  0.42 s  4/4 clients  ↓412 kB ↑410 kB · missing client-3`.
 
-    With noise, where no client tells its loss: `round  12/100  rmse 0.187  ρ 0.557, 65 % left  …`.
+    With noise, where no client tells its loss: `round  12/100  rmse 0.187  ρ 0.557, 65 % left  …`. Where rounds are measured
+    on validation data and the last on test data: `round   2/3  train loss 0.095  validation: mse 0.0400  …`.
 
     Args:
         event: The round.
-        account: What its cost is counted in, as in `Start`.
+        start: How its run began, where that is known.
     """
     width, spent = len(str(event.rounds)), event.server.get("cost", 0.0)
     line = Text(f"round {event.round:{width}}/{event.rounds}")
-    if not spent:
-        line.append(f"  loss {text(measure('loss'), event.loss)}")
-    for m in headlines(event.metrics.keys() - {"loss"})[:MOST_METRICS]:
-        line.append(f"  {m.short} ").append(text(m, event.metrics[m.key]), "bold")
+    if not spent and (start is None or is_error(start.task, start.model)):
+        line.append(f"  train loss {text(measure('loss'), event.loss)}")
+    line.append(f"  {event.split}:" if event.split else "", "cyan")
+    for k, m in enumerate(headlines(event.metrics.keys() - {"loss"})[:MOST_METRICS]):
+        line.append(f"{' ' if event.split and not k else '  '}{m.short} ").append(text(m, event.metrics[m.key]), "bold")
     if spent:
-        line.append(f"  {cost(account, spent)}, {100 * event.server['left']:.0f} % left", "cyan")
+        line.append(f"  {cost(start.account if start else '', spent)}, {100 * event.server['left']:.0f} % left", "cyan")
 
     line.append(f"   {duration(event.seconds)}  ")
     line.append(f"{event.answered}/{event.asked} clients", "" if event.answered == event.asked else "yellow")
@@ -112,13 +114,13 @@ def _whole_lines(path: Path, place: int) -> list[bytes]:
 
 
 def _print(events: Iterable[Event], console: Console, advance: Callable[[Event], None]) -> Finish | None:
-    done, finish, account = 0, None, ""
+    done, finish, start = 0, None, None
     for event in events:
         match event:
             case Start():
-                line, account = _start_line(event), event.account
+                line, start = _start_line(event), event
             case Round():
-                line, done = round_line(event, account), event.round
+                line, done = round_line(event, start), event.round
             case Finish():
                 line, finish = _finish_line(event, done), event
         console.print(line, soft_wrap=True)

@@ -30,6 +30,8 @@ def read_catalogue(task: Task, path: Path | None) -> Names | None:
         return vocabulary_of(task, path.read_text("utf-8"))
     except OSError as error:
         raise DataError(error.strerror or "cannot be read", path) from None
+    except DataError as error:
+        raise DataError(str(error), path) from None
 
 
 def parts_of(task: Task, data: str, known: Names | None, clients: int = 0) -> Sequence[Part]:

@@ -11,8 +11,10 @@ from rich.table import Table
 from rich.text import Text
 
 from deploy.report.measures import Measure, brief, text
-from deploy.report.words import duration, privacy, size
+from deploy.report.words import duration, measured_by, privacy, size
 from server.events import Result
+
+_BEST = 2  # column
 
 
 def print_summary(result: Result, report: Path | None, console: Console) -> None:
@@ -24,9 +26,11 @@ def print_summary(result: Result, report: Path | None, console: Console) -> None
     table = Table(
         box=HORIZONTALS, title=_title(result), title_justify="left", title_style="bold", show_edge=False, pad_edge=False
     )
-    for i, column in enumerate(_header(result)):
+    header, *rows = _grid(result)
+    for i, column in enumerate(header):
+        column = column.replace(" on ", " on\n").replace(" data (", " data\n(")
         table.add_column(column, justify="right" if i else "left", no_wrap=True)
-    for row in _rows(result):
+    for row in rows:
         table.add_row(row[0], Text(row[1], "bold"), *row[2:])
     console.print(table)
     facts = _facts(result, report)
@@ -36,7 +40,7 @@ def print_summary(result: Result, report: Path | None, console: Console) -> None
 
 def summary_lines(result: Result, report: Path | None) -> list[str]:
     """The same as aligned plain text."""
-    rows = [_header(result), *_rows(result)]
+    rows = _grid(result)
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]) for row in rows]
     facts = _facts(result, report)
@@ -55,13 +59,16 @@ def _title(result: Result) -> str:
     return f"{what} · {result.rounds_done}/{result.rounds} rounds · {len(result.clients)} clients"
 
 
+def _grid(result: Result) -> list[Sequence[str]]:
+    """Header and rows, without a column for the best round where no best was told."""
+    rows = [_header(result), *(_row(result, m) for m in brief(result.metrics))]
+    return rows if result.best else [(*row[:_BEST], *row[_BEST + 1 :]) for row in rows]
+
+
 def _header(result: Result) -> Sequence[str]:
-    best = f"best (round {result.best.round})" if result.best else "best"
+    of = f" on {result.best.split} data" if result.best and result.best.split else ""
+    best = f"best{of} (round {result.best.round})" if result.best else ""
     return ("metric", "final", best, "clients min", "median", "max")
-
-
-def _rows(result: Result) -> list[Sequence[str]]:
-    return [_row(result, m) for m in brief(result.metrics)]
 
 
 def _row(result: Result, m: Measure) -> Sequence[str]:
@@ -75,6 +82,7 @@ def _facts(result: Result, report: Path | None) -> list[tuple[str, str]]:
     claim, terms = privacy(result.privacy)
     facts = {
         "note" if result.status == "completed" else "reason": result.reason,
+        "measured": measured_by(result),
         "time": duration(result.seconds),
         "traffic": f"{size(result.bytes_down)} to the clients, {size(result.bytes_up)} from them",
         "privacy": claim,

@@ -79,6 +79,11 @@ class RunDirectory:
         write_atomically(self.path / "catalogue.json", json.dumps(catalogue, indent=1, ensure_ascii=False).encode())
         write_atomically(self.path / "config.toml", tomli_w.dumps(config).encode())
 
+    def go_on(self, config: Mapping[str, Any]) -> None:
+        """Go on with the run, whose resolved configuration is this from now on; raises ConfigError if there is no such run."""
+        if self.config() != config:
+            write_atomically(self.path / "config.toml", tomli_w.dumps(config).encode())
+
     def require_new(self) -> None:
         """Check that no run of this name has begun.
 

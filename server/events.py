@@ -15,6 +15,9 @@ Number = Annotated[float, BeforeValidator(lambda value: math.nan if value is Non
 ENDED_EARLY = "ended early"
 """What the reason of a run begins with that completed before its last round."""
 
+Split = Literal["", "validation", "test"]
+"""Which data metrics are of; empty in runs that measure on test data only."""
+
 Metrics = dict[str, Number]
 """Metric key (`auc`, `hr20`, ...) -> value; the keys are stable across releases."""
 
@@ -45,6 +48,7 @@ class Round:
     Args:
         loss: Mean training loss that the clients reported.
         metrics: Of the global model; empty where the round was not evaluated.
+        split: What the metrics are of, where a run's rounds are measured on validation data and its last on test data.
         answered: Clients whose reply counts, of those `asked`.
         missing: Names of the clients that did not answer.
         refused: Name -> reason, for those whose reply does not count.
@@ -58,6 +62,7 @@ class Round:
     rounds: int
     loss: Number
     metrics: Metrics = field(default_factory=dict)
+    split: Split = ""
     seconds: float
     answered: int
     asked: int
@@ -84,10 +89,11 @@ Event = Start | Round | Finish
 
 @dataclass(frozen=True, kw_only=True)
 class Best:
-    """The best evaluated round and its metrics."""
+    """The best evaluated round, its metrics and what they are of, as in `Round`."""
 
     round: int
     metrics: Metrics
+    split: Split = ""
 
 
 @dataclass(frozen=True, kw_only=True)

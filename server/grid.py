@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ from flwr.supercore.run import Run
 
 FIRST_PAUSE, PAUSE_GROWTH, LONGEST_PAUSE = 0.002, 1.4, 0.1  # seconds between two polls, while nothing arrives
 HEAD_START = 0.6  # the first poll comes after this share of the shortest recent time to an answer: polls cost clients
-RHYTHM = 4  # exchanges remembered for it; a round may have two kinds
+RHYTHM = 3  # exchanges of a kind remembered for it; an evaluation is quicker than a training
 LOST = (3, 4, 5)  # Flower's ErrorCode: the message, the reply or the node is unavailable
 GRACE = 1.0  # seconds that stragglers get on top of their share, so that a very quick quorum shuts nobody out
 
@@ -85,7 +85,7 @@ class PollingGrid(Grid):
     ) -> None:
         self._grid, self._limits, self._on_exchange = grid, limits, on_exchange
         self._clock, self._sleep = clock, sleep
-        self._first_answers = deque([0.0], maxlen=RHYTHM)
+        self._first_answers: dict[str, deque[float]] = defaultdict(lambda: deque([0.0], maxlen=RHYTHM))
 
     def send_and_receive(self, messages: Iterable[Message], *, timeout: float | None = None) -> list[Message]:
         """The replies of `exchange`, as Flower's strategies ask for them."""
@@ -99,19 +99,19 @@ class PollingGrid(Grid):
         messages, start = list(messages), self._clock()
         accepted = set(self._grid.push_messages(messages))
         order = [message.metadata.message_id for message in messages]  # the push gives each message its id
-
         deadline = min(self._limits.deadline, math.inf if timeout is None else timeout)
-        arrived = self._wait_for(accepted.intersection(order), start, deadline)
+        rhythm = self._first_answers[messages[0].metadata.message_type if messages else ""]
+        arrived = self._wait_for(accepted.intersection(order), start, deadline, rhythm)
         answers = {identity: answer for identity, answer in arrived.items() if not _is_lost(answer)}
         exchange = _summary(messages, [answers.get(identity) for identity in order], self._clock() - start)
         self._on_exchange(exchange)
         return exchange
 
-    def _wait_for(self, waiting: set[str], start: float, end: float) -> dict[str, Message]:
+    def _wait_for(self, waiting: set[str], start: float, end: float, rhythm: deque[float]) -> dict[str, Message]:
         answers: dict[str, Message] = {}
         pause, usable = FIRST_PAUSE, 0
         if waiting:  # a poll that comes too early costs the clients time
-            self._sleep(max(start + min(HEAD_START * min(self._first_answers), end) - self._clock(), 0))
+            self._sleep(max(start + min(HEAD_START * min(rhythm), end) - self._clock(), 0))
         while waiting:
             arrived = self._pull(waiting)
             answers |= arrived
@@ -119,7 +119,7 @@ class PollingGrid(Grid):
 
             elapsed = self._clock() - start
             if arrived and len(arrived) == len(answers):
-                self._first_answers.append(elapsed)
+                rhythm.append(elapsed)
             quorum_before, usable = usable >= self._limits.min_replies, sum(a.has_content() for a in answers.values())
             if not quorum_before and usable >= self._limits.min_replies:
                 end = min(end, elapsed * (1 + self._limits.patience) + GRACE)

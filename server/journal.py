@@ -13,7 +13,7 @@ from common.wire.messages import TRAIN
 from server.artifacts import Checkpoint, RunDirectory
 from server.enrolment import Enrolment
 from server.evaluation import Evaluation
-from server.events import Best, Client, Finish, Result, Round, Start
+from server.events import Best, Client, Finish, Metrics, Result, Round, Split, Start
 from server.grid import Exchange
 from server.state import PLAN, RunState, Trained
 from server.statement import statement
@@ -33,11 +33,14 @@ class Journal:
         self._last = Evaluation({}, {})
 
     def go_on(self, so_far: dict[str, Any]) -> None:
-        """Take up the account that a checkpoint holds."""
-        self._bytes = (so_far["bytes"][0], so_far["bytes"][1])
+        """Take up the account that a checkpoint holds, and that of lines: a round's is written after its checkpoint."""
         self._enrolment.roster.spent = dict(so_far["spent"])
         self._started -= so_far["seconds"]
         self._best = Best(**so_far["best"]) if so_far["best"] else None
+        for line in self._folder.events():
+            if isinstance(line, Round):
+                self._add(line.bytes_down, line.bytes_up)
+                self._compare(line.round, line.metrics, line.split)
 
     def start(self, state: RunState) -> None:
         """Note that the run begins, or goes on."""
@@ -67,25 +70,38 @@ class Journal:
         """Note an evaluation, empty in rounds without one, and write the round's line."""
         if evaluation.metrics:
             self._last = evaluation
-            loss = evaluation.metrics.get("loss")
-            last = number == self._config.rounds or self._trained is None  # without a round: a run that ended early
-            other_split = last and self._config.task_options.validation_share > 0
-            if loss is not None and not other_split and (self._best is None or loss < self._best.metrics["loss"]):
-                self._best = Best(round=number, metrics=dict(evaluation.metrics))
+            self._compare(number, evaluation.metrics, self._split(number))
         if self._trained is not None:
             self._folder.append(self._line(self._trained, evaluation))
         self._trained, self._exchanges = None, []
+
+    def _compare(self, number: int, metrics: Metrics, split: Split) -> None:
+        """Note the round if it is the best of those whose metrics may choose."""
+        loss = metrics.get("loss")
+        if loss is not None and split != "test" and (self._best is None or loss < self._best.metrics["loss"]):
+            self._best = Best(round=number, metrics=dict(metrics), split=split)
+
+    def _add(self, down: int, up: int) -> None:
+        self._bytes = (self._bytes[0] + down, self._bytes[1] + up)
+
+    def _split(self, number: int) -> Split:
+        """What the metrics of this round are of."""
+        if self._config.task_options.validation_share == 0:
+            return ""
+        last = number == self._config.rounds or self._trained is None  # without a round: a run that ended early
+        return "test" if last else "validation"
 
     def _line(self, trained: Trained, evaluation: Evaluation) -> Round:
         training = next(e for e in self._exchanges if e.kind == TRAIN)
         name = self._enrolment.roster.name
         down, up = sum(e.bytes_down for e in self._exchanges), sum(e.bytes_up for e in self._exchanges)
-        self._bytes = (self._bytes[0] + down, self._bytes[1] + up)
+        self._add(down, up)
         return Round(
             round=trained.state.round,
             rounds=self._config.rounds,
             loss=trained.loss,
             metrics=dict(evaluation.metrics),
+            split=self._split(trained.state.round) if evaluation.metrics else "",
             seconds=sum(e.seconds for e in self._exchanges),
             answered=len(training.replies) - len(trained.rejected),
             asked=len(training.asked),
@@ -135,7 +151,7 @@ class Journal:
     def _checkpoint(self, state: RunState) -> None:
         groups: dict[str, Arrays] = {"model": state.model, "statics": state.statics, **state.memory, **state.plan}
         seconds = time.monotonic() - self._started
-        so_far = {"bytes": list(self._bytes), "seconds": seconds, "best": self._best and asdict(self._best)}
+        so_far = {"seconds": seconds, "best": self._best and asdict(self._best)}
         so_far["spent"] = self._enrolment.roster.spent
         about = {"counted": state.counted, "journal": so_far}
         best = self._best.round if self._best else 0

@@ -102,6 +102,6 @@ def _open(config: RunConfig, catalogue: Names, runs: Path) -> tuple[RunDirectory
     if not config.resume:
         folder.create(flatten(config), json.loads(catalogue.to_json()))
         return folder, fresh, {}
-    folder.config()
+    folder.go_on(flatten(config.model_copy(update={"resume": False})))
     checkpoint = folder.load_latest()
     return (folder, restore(checkpoint), checkpoint.state["journal"]) if checkpoint else (folder, fresh, {})

@@ -17,13 +17,14 @@ UNPROTECTED = Privacy(
     uncovered=[
         "model updates",
         "training losses",
-        "parameters of inferred properties",
         "metrics",
         "numbers of records",
         "who takes part and when",
     ],
 )
 """What is claimed of a run without differential privacy: nothing."""
+
+PROPERTIES = "parameters of inferred properties"
 
 SAMPLE = "windows of training data, handed to the server in clear (shared_sample)"
 
@@ -66,6 +67,7 @@ def statement(config: RunConfig, spent: Mapping[str, float], sharing: int) -> Pr
     options = config.privacy
     if options.unit == "none":
         in_clear = [SAMPLE] if hands_over_windows(config) else []
+        in_clear += [PROPERTIES] if config.method == "fedstl" else []
         in_clear += [SUMMED] if config.task_options.count_offset and config.count_privacy.unit == "none" else []
         return replace(UNPROTECTED, counts=_of_counts(config), uncovered=[*in_clear, *UNPROTECTED.uncovered])
     account = build_account(options)

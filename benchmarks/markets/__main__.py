@@ -7,7 +7,7 @@ from typing import TypeVar
 from benchmarks.markets.experiments import EXPERIMENTS, Experiment
 from benchmarks.markets.joining import KINDS, cold, late
 from benchmarks.markets.lines import TITLES
-from benchmarks.markets.sets import PROTOCOLS, SMALL, Markets
+from benchmarks.markets.sets import MARKETS, PROTOCOLS, SMALL
 from benchmarks.markets.study import Bench, Metrics
 from benchmarks.markets.table import (
     INTRODUCTION,
@@ -18,6 +18,7 @@ from benchmarks.markets.table import (
     protocol_section,
     verdicts,
 )
+from benchmarks.memory import Memory
 from benchmarks.studies import parser, provenance, quietly, write
 
 T = TypeVar("T")
@@ -32,7 +33,7 @@ def main() -> None:
     arguments.add_argument("--protocols", nargs="+", choices=list(PROTOCOLS), default=list(PROTOCOLS))
     options = arguments.parse_args()
     quietly()
-    bench = Bench(Markets.read(options.data, options.cache), options.cache, compute=not options.table_only)
+    bench = Bench(options.data, Memory.of("markets", options))
     chosen = [one for one in EXPERIMENTS if options.only is None or one.key in options.only]
     joined = {kind: _seeds(bench, kind, options) for kind in KINDS} if options.only is None else {}
     joiners = {name: _known(late(bench, name, seed) for seed in range(options.seeds)) for name in SMALL if joined}
@@ -74,20 +75,14 @@ def _write(
     parts += late_section(joiners)
     for protocol, each in rows.items():
         if each:
-            parts += protocol_section(protocol, list(each.values()), bench.markets.names)
+            parts += protocol_section(protocol, list(each.values()), MARKETS)
     parts += [
         "## What the tables say of the targets",
         "\n".join(verdicts(rows["pairs"])),
         _short(rows, options.seeds),
         NOT_RUN,
     ]
-    document = {
-        **about,
-        "rates": {one.key: bench.rates(one) for one in EXPERIMENTS},
-        "protocols": {p: {key: row.seeds for key, row in each.items()} for p, each in rows.items()},
-        "joining": {"cold": joined, "late": joiners},
-    }
-    write(options.out, "markets", document, "\n\n".join(part for part in parts if part) + "\n")
+    write(options.out, "markets", about, bench.memory, "\n\n".join(part for part in parts if part) + "\n")
 
 
 def _short(rows: Rows, seeds: int) -> str:

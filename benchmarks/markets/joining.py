@@ -39,23 +39,23 @@ KINDS = {"clear": SCORER, "noised": SCORER_NOISED}
 
 def cold(bench: Bench, name: str, kind: str, seed: int) -> Metrics:
     """Means over draws of cold items, all of which others know: local degree, degree + others' counts, the scorer."""
-    return bench.remembered(f"joining-cold-{name}-{kind}-{seed}", lambda: _cold(bench, name, kind, seed))
+    return bench.recalled(f"joining-cold-{name}-{kind}-{seed}", lambda: _cold(bench, name, kind, seed))
 
 
 def late(bench: Bench, name: str, seed: int) -> dict[str, Metrics]:
     """Share of its training pairs -> metrics of the lines and of the scorer, on random pairs."""
-    return bench.remembered(f"joining-late-{name}-{seed}", lambda: dict(_late(bench, name, seed)))
+    return bench.recalled(f"joining-late-{name}-{seed}", lambda: dict(_late(bench, name, seed)))
 
 
 def finished(bench: Bench, name: str, experiment: Experiment, seed: int) -> tuple[Arrays, Arrays]:
     """Model and sums of a federation of all other markets."""
     run = f"without-{name}-{experiment.key}-{seed}"
     flat = experiment.config(seed, "pairs", SCORER_RATE, test_share=ALL_DATA)
-    shutil.rmtree(bench.cache / run, ignore_errors=True)
+    shutil.rmtree(bench.memory.folder / run, ignore_errors=True)
     config = parse({**flat, "run-id": run, "catalogue": str(bench.markets.catalogue)})
-    simulate_clients(config, bench.markets.without(name), bench.cache, noise_seed=seed)
-    arrays, _ = RunDirectory(bench.cache, run).load_model()
-    shutil.rmtree(bench.cache / run)
+    simulate_clients(config, bench.markets.without(name), bench.memory.folder, noise_seed=seed)
+    arrays, _ = RunDirectory(bench.memory.folder, run).load_model()
+    shutil.rmtree(bench.memory.folder / run)
     sums = {n: arrays.pop(n) for n in (KEYS, VALUES, DEGREES)}
     return arrays, sums
 

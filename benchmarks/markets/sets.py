@@ -10,6 +10,9 @@ from common.errors import ConfigError
 SMALL = ("fr", "de", "mx", "jp", "in")
 """The five that the targets speak of."""
 
+MARKETS = ("ca", "de", "fr", "in", "jp", "mx", "uk")
+"""In the order of the clients."""
+
 PROTOCOLS = {
     "pairs": "Random pairs: 10 % of the undirected pairs (at least two users) are asked for",
     "users": "Held-out users: pairs of 10 % of the users that nobody else has, all co-rated pairs counting",

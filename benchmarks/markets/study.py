@@ -1,14 +1,15 @@
 """Runs of the real thing (`deploy.simulation`), each remembered in a cache folder so that a killed study goes on."""
 
-import json
 import shutil
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from benchmarks.markets.experiments import HELD_BACK, RATES, SCORER_RATE, Experiment
 from benchmarks.markets.lines import TITLES, line_metrics
 from benchmarks.markets.sets import Markets
+from benchmarks.memory import Json, Memory
 from common.config import parse
 from deploy.simulation import simulate
 from server.artifacts import RunDirectory
@@ -20,15 +21,20 @@ PerMarket = dict[str, Metrics]
 
 
 class Bench:
-    """The data set with a cache of what was computed on it."""
+    """The data set, and what is known of it."""
 
-    def __init__(self, markets: Markets, cache: Path, *, compute: bool) -> None:
-        self.markets, self.cache, self.compute = markets, cache, compute
+    def __init__(self, folder: Path, memory: Memory) -> None:
+        self._folder, self.memory = folder, memory
+
+    @cached_property
+    def markets(self) -> Markets:
+        """Read when first needed."""
+        return Markets.read(self._folder, self.memory.folder)
 
     def lines(self, protocol: str, seed: int) -> dict[str, PerMarket]:
         """Line -> its metrics in every market."""
         key = f"lines-{len(TITLES)}-{protocol}-{seed}"  # what was remembered of fewer lines does not do
-        return self.remembered(key, lambda: line_metrics(self.markets, protocol, seed))
+        return self.recalled(key, lambda: line_metrics(self.markets, protocol, seed))
 
     def rate(self, experiment: Experiment) -> float | None:
         """The rate that does best on held-back pairs; None where it is not known yet."""
@@ -43,28 +49,21 @@ class Bench:
         if rate is None:
             return {}
         key = f"{experiment.key}-{protocol}-{seed}"
-        return self.remembered(key, lambda: self._run(key, experiment, protocol, seed, rate)[1])
+        return self.recalled(key, lambda: self._run(key, experiment, protocol, seed, rate)[1])
 
     def rates(self, experiment: Experiment) -> dict[float, float]:
         """Rate -> MRR@20 on held-back pairs, of those that are known."""
         found = {rate: self._validated(experiment, rate) for rate in RATES if experiment.tuned}
         return {rate: metrics["mrr20"] for rate, metrics in found.items() if metrics}
 
-    def remembered(self, key: str, make: Callable[[], Mapping[str, object]]) -> dict:  # type: ignore[type-arg]  # JSON
-        """What the cache holds under that key, or what `make` makes and then holds; empty if nothing is to be computed."""
-        path = self.cache / f"{key}.json"
-        if not path.exists():
-            if not self.compute:
-                return {}
-            started = time.perf_counter()
-            path.write_text(json.dumps(make()), "utf-8")
-            print(f"{key}: {time.perf_counter() - started:.0f} s", flush=True)
-        found: dict[str, object] = json.loads(path.read_text("utf-8"))
+    def recalled(self, key: str, make: Callable[[], Json]) -> dict[str, Any]:
+        """What is known under that key, or what `make` makes; empty if nothing is to be computed."""
+        found: dict[str, Any] = self.memory.recall(key, make) or {}
         return found
 
     def _validated(self, experiment: Experiment, rate: float) -> Metrics:
         key = f"{experiment.key}-rate-{rate:g}"
-        return self.remembered(key, lambda: self._run(key, experiment, "pairs", 0, rate, HELD_BACK)[0])
+        return self.recalled(key, lambda: self._run(key, experiment, "pairs", 0, rate, HELD_BACK)[0])
 
     def _run(
         self, key: str, experiment: Experiment, protocol: str, seed: int, rate: float, held_back: float = 0.0
@@ -72,9 +71,9 @@ class Bench:
         """Metrics over all markets before the last round, on what is held back, and in each after it, on the test part."""
         flat = experiment.config(seed, protocol, rate, validation_share=held_back)
         config = parse({**flat, "run-id": key, "catalogue": str(self.markets.catalogue)})
-        shutil.rmtree(self.cache / key, ignore_errors=True)
-        result = simulate(config, self.markets.whole, self.cache, noise_seed=seed)
-        rounds = [e for e in RunDirectory(self.cache, key).events() if isinstance(e, Round) and e.metrics]
-        shutil.rmtree(self.cache / key)
+        shutil.rmtree(self.memory.folder / key, ignore_errors=True)
+        result = simulate(config, self.markets.whole, self.memory.folder, noise_seed=seed)
+        rounds = [e for e in RunDirectory(self.memory.folder, key).events() if isinstance(e, Round) and e.metrics]
+        shutil.rmtree(self.memory.folder / key)
         names = {f"client-{k}": name for k, name in enumerate(self.markets.names)}
         return rounds[0].metrics, {names[c]: client.metrics for c, client in result.clients.items()}

@@ -1,5 +1,6 @@
 """`python -m benchmarks.ratings`: compute what the cache lacks, then write docs/results/ratings.md and ratings.json."""
 
+from benchmarks.memory import Memory
 from benchmarks.ratings.experiments import EXPERIMENTS, TUNING_SEEDS
 from benchmarks.ratings.sets import SETTINGS
 from benchmarks.ratings.study import study
@@ -17,15 +18,15 @@ def main() -> None:
     options = arguments.parse_args()
     quietly()
     chosen = [by_key[key] for key in (by_key if options.only is None else options.only)]
+    memory = Memory.of("ratings", options)
     studies = []
     for setting in SETTINGS:
         if setting.key in options.sets:
-            bench = Bench(setting, options.data, options.cache, compute=not options.table_only)
+            bench = Bench(setting, options.data, memory)
             studies.append(study(bench, chosen, options.seeds, authors=options.only is None))
     if options.only is None:
         about, made_by = provenance("ratings")
-        document = {**about, "tuning_seeds": TUNING_SEEDS, "sets": [one.as_json() for one in studies]}
-        write(options.out, "ratings", document, page(studies, made_by))
+        write(options.out, "ratings", {**about, "tuning_seeds": TUNING_SEEDS}, memory, page(studies, made_by))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """All rows of one data set, breadth first, so that a study cut short has few splits rather than few rows."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from statistics import fmean, stdev
 from typing import Any
 
@@ -73,13 +73,6 @@ class Study:
     """Which experiments failed on which split, and why."""
     authors: Row
 
-    def as_json(self) -> dict[str, Any]:
-        """For ratings.json."""
-        sizes = {"clients": self.clients, "items": self.items, "ratings": self.ratings, "empty": self.empty}
-        lines = {f"{share:g}": [asdict(row) for row in rows] for share, rows in self.lines.items()}
-        rows = [asdict(row) for row in [*self.rows.values(), self.authors]]
-        return {"set": self.setting.key, **sizes, "item_rows": self.item_rows, "lines": lines, "rows": rows}
-
 
 def study(bench: Bench, experiments: Sequence[Experiment], most: int, *, authors: bool) -> Study:
     """Compute, or look up, every row on at most that many splits; `authors` asks for their scheme too."""
@@ -93,21 +86,28 @@ def study(bench: Bench, experiments: Sequence[Experiment], most: int, *, authors
     for seed in range(AUTHORS_SPLITS if authors else 0):
         if trial := bench.authors(AUTHORS_ROUNDS, seed):
             _keep(scheme, seed, trial)
-    counts = np.array([len(rater.items) for rater in bench.dataset.raters])
+    sizes = bench.memory.recall(f"{bench.setting.key}-sizes", lambda: _sizes(bench))
     return Study(
         bench.setting,
-        len(counts),
-        len(bench.dataset.products.items),
-        int(counts.sum()),
-        int((counts == 0).sum()),
-        bench.item_rows,
-        {share: _lines(bench, share, min(most, splits)) for share, splits in _held_out(experiments).items()},
-        {key: row for key, row in rows.items() if row.seeds},
-        [key for key, row in rows.items() if not row.seeds and not row.failures],
-        [f"{one.key} ({len(rows[one.key].seeds)} of {one.seeds})" for one in experiments if _short(one, rows[one.key])],
-        [f"{key}, split {seed}: {why}" for key, row in rows.items() for seed, why in row.failures.items()],
-        scheme,
+        **(sizes or _sizes(bench)),
+        lines={share: _lines(bench, share, min(most, splits)) for share, splits in _held_out(experiments).items()},
+        rows={key: row for key, row in rows.items() if row.seeds},
+        absent=[key for key, row in rows.items() if not row.seeds and not row.failures],
+        short=[f"{o.key} ({len(rows[o.key].seeds)} of {o.seeds})" for o in experiments if _short(o, rows[o.key])],
+        failed=[f"{key}, split {seed}: {why}" for key, row in rows.items() for seed, why in row.failures.items()],
+        authors=scheme,
     )
+
+
+def _sizes(bench: Bench) -> dict[str, Any]:
+    counts = np.array([len(rater.items) for rater in bench.dataset.raters])
+    return {
+        "clients": len(counts),
+        "items": len(bench.dataset.products.items),
+        "ratings": int(counts.sum()),
+        "empty": int((counts == 0).sum()),
+        "item_rows": bench.item_rows,
+    }
 
 
 def _held_out(experiments: Sequence[Experiment]) -> dict[float, int]:

@@ -1,19 +1,21 @@
 """Runs of the real thing (`deploy.simulation.simulate`), each remembered in a cache folder so that a killed study goes on."""
 
-import json
 import shutil
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 
+from benchmarks.memory import Json, Memory
 from benchmarks.ratings.authors import Authors
 from benchmarks.ratings.experiments import Experiment, Settings
 from benchmarks.ratings.lines import lines_of
 from benchmarks.ratings.published import rows_of, true_epsilon
 from benchmarks.ratings.sets import Setting
+from client.data.ratings.raters import Dataset
 from client.data.ratings.split import SplitRater, split_rater
 from common.config import parse
 from common.errors import FedloomError
@@ -44,14 +46,15 @@ class Trial:
 
 
 class Bench:
-    """One data set with its cache."""
+    """One data set, and what is known of it."""
 
-    def __init__(self, setting: Setting, folder: Path, cache: Path, *, compute: bool) -> None:
-        self.setting, self._cache, self._compute = setting, cache, compute
-        cache.mkdir(parents=True, exist_ok=True)
-        self.dataset = setting.read(folder)
-        self._names = cache / f"{setting.key}-products.json"
-        self._names.write_text(self.dataset.products.to_json(), "utf-8")
+    def __init__(self, setting: Setting, folder: Path, memory: Memory) -> None:
+        self.setting, self.memory, self._folder = setting, memory, folder
+
+    @cached_property
+    def dataset(self) -> Dataset:
+        """Read when first needed."""
+        return self.setting.read(self._folder)
 
     @property
     def true_epsilon(self) -> float:
@@ -66,47 +69,37 @@ class Bench:
     def trial(self, experiment: Experiment, seed: int) -> Trial | None:
         """One training; None where the cache lacks it and nothing is to be computed."""
         key = f"{self.setting.key}-{experiment.key}-seed{seed}"
-        return self._remembered(key, lambda: self._train(key, experiment, seed))
+        return self._recalled(key, lambda: self._train(key, experiment, seed))
 
     def lines(self, seed: int, held_out: float) -> dict[str, dict[str, float]]:
         """Metrics of every line on that seed's test ratings; `held_out` of the others are not seen."""
-        trial = self._remembered(
-            f"{self.setting.key}-lines-{held_out:g}-seed{seed}", lambda: self._lines(seed, held_out)
-        )
+        trial = self._recalled(f"{self.setting.key}-lines-{held_out:g}-seed{seed}", lambda: self._lines(seed, held_out))
         return trial.curve if trial else {}
 
     def authors(self, rounds: int, seed: int) -> Trial | None:
         """The authors' own scheme."""
         key = f"{self.setting.key}-authors-{rounds}-seed{seed}"
-        return self._remembered(key, lambda: self._authors(rounds, seed))
+        return self._recalled(key, lambda: self._authors(rounds, seed))
 
     def splits(self, seed: int, held_out: float = 0.0) -> tuple[list[SplitRater], RatingsOptions]:
         """Everybody's ratings as that seed splits them."""
         options = RatingsOptions(validation_share=held_out)
         return [split_rater(r, self.dataset.products, options, seed) for r in self.dataset.raters], options
 
-    def _remembered(self, key: str, compute: Callable[[], Trial]) -> Trial | None:
-        path = self._cache / f"{key}.json"
-        if path.exists():
-            return Trial(**json.loads(path.read_text("utf-8")))
-        if not self._compute:
-            return None
-        trial = compute()
-        aside = path.with_suffix(".part")
-        aside.write_text(json.dumps(asdict(trial)), "utf-8")
-        aside.replace(path)
-        said = trial.failure or (f"rmse {trial.final['rmse']:.4f}" if trial.final else "lines")
-        print(f"{key}: {trial.seconds:.0f} s {said}", flush=True)
-        return trial
+    def _recalled(self, key: str, compute: Callable[[], Trial]) -> Trial | None:
+        found = self.memory.recall(key, lambda: asdict(compute()), _gist)
+        return None if found is None else Trial(**found)
 
     def _train(self, key: str, experiment: Experiment, seed: int) -> Trial:
         flat = experiment.config(seed, self.setting.tuned, self.true_epsilon)
-        config = parse({**flat, "run-id": key, "catalogue": str(self._names)})
-        folder = RunDirectory(self._cache, key)
+        names = self.memory.folder / f"{self.setting.key}-products.json"
+        names.write_text(self.dataset.products.to_json(), "utf-8")
+        config = parse({**flat, "run-id": key, "catalogue": str(names)})
+        folder = RunDirectory(self.memory.folder, key)
         shutil.rmtree(folder.path, ignore_errors=True)
         started = time.perf_counter()
         try:
-            result = simulate(config, self.dataset, self._cache, noise_seed=seed)
+            result = simulate(config, self.dataset, self.memory.folder, noise_seed=seed)
         except FedloomError as error:
             return Trial({}, {}, time.perf_counter() - started, failure=str(error), config=flat)
         rounds = [event for event in folder.events() if isinstance(event, Round) and "rmse" in event.metrics]
@@ -135,3 +128,7 @@ class Bench:
         splits, _ = self.splits(seed)
         curve = Authors(splits, len(self.dataset.products.items), rounds).run(np.random.default_rng([seed, rounds]))
         return Trial(curve[str(rounds)], curve, time.perf_counter() - started, rounds)
+
+
+def _gist(trial: Json) -> str:
+    return trial["failure"] or (f"rmse {trial['final']['rmse']:.4f}" if trial["final"] else "lines")

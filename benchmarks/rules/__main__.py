@@ -1,7 +1,6 @@
 """`python -m benchmarks.rules`: compute what the cache lacks, then write docs/results/rules.md and rules.json."""
 
-from dataclasses import asdict
-
+from benchmarks.memory import Memory
 from benchmarks.rules.experiments import EXPERIMENTS, TUNING_SEED
 from benchmarks.rules.study import study
 from benchmarks.rules.table import SETUPS, page
@@ -17,20 +16,16 @@ def main() -> None:
     options = arguments.parse_args()
     quietly()
     chosen = [by_key[key] for key in (by_key if options.only is None else options.only)]
+    memory = Memory.of("rules", options)
     studies = []
     for setup in options.setups:
-        bench = Bench(options.data / "ifttt-recrules", setup, options.cache, compute=not options.table_only)
+        bench = Bench(options.data / "ifttt-recrules", setup, memory)
         studies.append(study(bench, chosen, range(options.seeds)))
     if options.only is None:
         about, made_by = provenance("rules")
         seconds = sum(sum(row.seconds) for one in studies for row in one.rows)
-        document = {
-            **about,
-            "tuning_seed": TUNING_SEED,
-            "seconds": round(seconds),
-            "setups": [asdict(s) for s in studies],
-        }
-        write(options.out, "rules", document, page(studies, f"{made_by} {seconds:.0f} s behind the reported seeds."))
+        made_by += f" {seconds:.0f} s behind the reported seeds."
+        write(options.out, "rules", {**about, "tuning_seed": TUNING_SEED}, memory, page(studies, made_by))
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from time import perf_counter
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from benchmarks.rules.baselines import FLOORS, Level, count_floor, factorise
 from benchmarks.rules.experiments import EVALUATE_EVERY, LOCAL_STEPS, ROUNDS, TUNING_SEED, VALIDATION_SHARE, Experiment
@@ -54,26 +54,32 @@ class Study:
 
 def study(bench: Bench, experiments: Sequence[Experiment], seeds: Sequence[int]) -> Study:
     """Compute, or look up, every row; breadth first, so that a study cut short has few seeds rather than few rows."""
-    homes, catalogue = bench.dataset.homes, bench.dataset.catalogue
-    first = _splits(bench, seeds[0], validation=False)
-    tested = [split for split in first if len(split.test.positives)]
+    sizes = bench.memory.recall(f"{bench.setup}-sizes", lambda: _sizes(bench, seeds[0]))
     floors = [_floor_row(bench, level, seeds) for level in FLOORS]
     trained = _trained_rows(bench, experiments, seeds)
     factors = _if_computed(lambda: _factor_row(bench, seeds))
     measured = {row.key for row in trained}
     return Study(
         bench.setup,
-        len(homes),
-        len(catalogue.entities),
-        len(catalogue.relations),
-        sum(len(home.rules) for home in homes),
-        len(tested),
-        sum(len(split.test.positives) for split in tested),
-        leaking_share(tested),
-        [*trained, *factors, *floors],
-        len(seeds),
-        [experiment.title for experiment in experiments if experiment.key not in measured],
+        **(sizes or _sizes(bench, seeds[0])),
+        rows=[*trained, *factors, *floors],
+        asked_seeds=len(seeds),
+        absent=[experiment.title for experiment in experiments if experiment.key not in measured],
     )
+
+
+def _sizes(bench: Bench, seed: int) -> dict[str, Any]:
+    homes, catalogue = bench.dataset.homes, bench.dataset.catalogue
+    tested = [split for split in _splits(bench, seed, validation=False) if len(split.test.positives)]
+    return {
+        "homes": len(homes),
+        "entities": len(catalogue.entities),
+        "relations": len(catalogue.relations),
+        "rules": sum(len(home.rules) for home in homes),
+        "tested_homes": len(tested),
+        "test_rules": sum(len(split.test.positives) for split in tested),
+        "leaking_share": leaking_share(tested),
+    }
 
 
 def _trained_rows(bench: Bench, experiments: Sequence[Experiment], seeds: Sequence[int]) -> list[Row]:

@@ -1,14 +1,14 @@
 """Runs of the real thing (`deploy.simulation.simulate`), each remembered in a cache folder so that a killed run goes on."""
 
-import json
 import math
 import shutil
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 
+from benchmarks.memory import Memory
 from benchmarks.rules.experiments import ROUNDS, TUNING_SEED, Experiment, Point
 from benchmarks.rules.measure import Metrics, Score, catalogue_of, measure, validation_loss
 from client.data.rules.homes import Dataset, larger_than
@@ -42,7 +42,7 @@ class Trial:
 
 
 class NotYetComputed(Exception):
-    """A result is not in the cache, and nothing is to be computed."""
+    """A result is not known, and nothing is to be computed."""
 
 
 @dataclass(frozen=True)
@@ -55,22 +55,22 @@ class Choice:
 
 
 class Bench:
-    """One setup of the data with its cache.
+    """One setup of the data, and what is known of it.
 
     Args:
         folder: The data set in the RecRules form.
         setup: A or B.
-        cache: Where results are remembered.
-        compute: Whether to compute what the cache lacks.
+        memory: Where results are remembered.
     """
 
-    def __init__(self, folder: Path, setup: Setup, cache: Path, *, compute: bool = True) -> None:
-        cache.mkdir(parents=True, exist_ok=True)
-        whole = read_homes(folder, setup=setup)
-        self.dataset = Dataset(larger_than(whole.homes, 2), whole.catalogue)
-        self.setup, self._cache, self._compute = setup, cache, compute
-        self._catalogue = cache / f"catalogue-{setup}.json"
-        self._catalogue.write_text(whole.catalogue.to_json(), "utf-8")
+    def __init__(self, folder: Path, setup: Setup, memory: Memory) -> None:
+        self.setup, self.memory, self._folder = setup, memory, folder
+
+    @cached_property
+    def dataset(self) -> Dataset:
+        """Read when first needed."""
+        whole = read_homes(self._folder, setup=self.setup)
+        return Dataset(larger_than(whole.homes, 2), whole.catalogue)
 
     def learner(self, config: RunConfig) -> RulesLearner:
         """All homes as one client."""
@@ -101,22 +101,15 @@ class Bench:
         return self._remembered(experiment, f"{point.label}-{choice.round}-seed{seed}", flat, self._test_result)
 
     def remembered(self, key: str, compute: Callable[[], Trial]) -> Trial:
-        """A result from the cache, or computed and put there.
+        """A result that is known, or computed.
 
         Raises:
-            NotYetComputed: It is not there and must not be computed.
+            NotYetComputed: It is not known and must not be computed.
         """
-        path = self._cache / f"{self.setup}-{key}.json"
-        if path.exists():
-            return Trial(**json.loads(path.read_text("utf-8")))
-        if not self._compute:
+        found = self.memory.recall(f"{self.setup}-{key}", lambda: asdict(compute()), lambda made: _gist(Trial(**made)))
+        if found is None:
             raise NotYetComputed(key)
-        trial = compute()
-        aside = path.with_suffix(".part")
-        aside.write_text(json.dumps(asdict(trial)), "utf-8")
-        aside.replace(path)
-        print(f"{self.setup} {key}: {trial.seconds:.0f} s {_gist(trial)}", flush=True)
-        return trial
+        return Trial(**found)
 
     def _remembered(
         self,
@@ -135,12 +128,14 @@ class Bench:
         flat: dict[str, Scalar],
         result: Callable[[RunConfig, RunDirectory], Trial],
     ) -> Trial:
-        config = parse({**flat, "run-id": run_id, "catalogue": str(self._catalogue)})
-        folder = RunDirectory(self._cache, run_id)
+        names = self.memory.folder / f"catalogue-{self.setup}.json"
+        names.write_text(self.dataset.catalogue.to_json(), "utf-8")
+        config = parse({**flat, "run-id": run_id, "catalogue": str(names)})
+        folder = RunDirectory(self.memory.folder, run_id)
         shutil.rmtree(folder.path, ignore_errors=True)
         started = time.perf_counter()
         try:
-            simulate(config, self.dataset, self._cache, clients=int(experiment.central), together=TOGETHER)
+            simulate(config, self.dataset, self.memory.folder, clients=int(experiment.central), together=TOGETHER)
         except FedloomError as error:
             return Trial({}, {}, time.perf_counter() - started, str(error).partition(";")[0], flat)
         seconds = time.perf_counter() - started

@@ -1,5 +1,6 @@
 """`python -m benchmarks.sessions`: compute what the cache lacks, then write docs/results/sessions.md and sessions.json."""
 
+from benchmarks.memory import Memory
 from benchmarks.sessions.experiments import EXPERIMENTS, TUNING_SEED
 from benchmarks.sessions.sets import SETTINGS
 from benchmarks.sessions.study import study
@@ -17,15 +18,15 @@ def main() -> None:
     options = arguments.parse_args()
     quietly()
     chosen = [by_key[key] for key in (by_key if options.only is None else options.only)]
+    memory = Memory.of("sessions", options)
     studies = []
     for setting in SETTINGS:
         if setting.key in options.sets:
-            bench = Bench(setting, options.data, options.cache, compute=not options.table_only)
+            bench = Bench(setting, options.data, memory)
             studies.append(study(bench, chosen, range(options.seeds)))
     if options.only is None:
         about, made_by = provenance("sessions")
-        document = {**about, "tuning_seed": TUNING_SEED, "sets": [one.as_json() for one in studies]}
-        write(options.out, "sessions", document, page(studies, made_by))
+        write(options.out, "sessions", {**about, "tuning_seed": TUNING_SEED}, memory, page(studies, made_by))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """All rows of one data set: choose on the tuning seed, then measure seed after seed; what is not computed is left out."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Any
 
@@ -57,28 +57,29 @@ class Study:
     absent: list[str]
     """Titles of experiments without a result."""
 
-    def as_json(self) -> dict[str, Any]:
-        """For sessions.json."""
-        sizes = {"clients": self.clients, "items": self.items, "sessions": self.sessions, "jaccard": self.jaccard}
-        about = {"set": self.setting.key, "rounds": self.setting.rounds}
-        return {**about, **sizes, "rows": [asdict(row) for row in self.rows]}
-
 
 def study(bench: Bench, experiments: Sequence[Experiment], seeds: Sequence[int]) -> Study:
     """Compute, or look up, every row."""
     lines = _lines(bench, seeds)
     central = [row for row in [_central(bench, seeds)] if row.seeds]
     trained = [_trained(bench, one, seeds) for one in experiments if one.key in bench.setting.rows]
-    visitors = bench.dataset.visitors
+    sizes = bench.memory.recall(f"{bench.setting.key}-sizes", lambda: _sizes(bench))
     return Study(
         bench.setting,
-        len(visitors),
-        len(bench.dataset.items.items),
-        sum(len(visitor.sessions) for visitor in visitors),
-        jaccard_distance([visited(visitor) for visitor in visitors], PAIRS, np.random.default_rng(0)),
-        lines + central + [row for row in trained if row.seeds],
-        [row.title for row in trained if not row.seeds],
+        **(sizes or _sizes(bench)),
+        rows=lines + central + [row for row in trained if row.seeds],
+        absent=[row.title for row in trained if not row.seeds],
     )
+
+
+def _sizes(bench: Bench) -> dict[str, Any]:
+    visitors = bench.dataset.visitors
+    return {
+        "clients": len(visitors),
+        "items": len(bench.dataset.items.items),
+        "sessions": sum(len(visitor.sessions) for visitor in visitors),
+        "jaccard": jaccard_distance([visited(visitor) for visitor in visitors], PAIRS, np.random.default_rng(0)),
+    }
 
 
 def _trained(bench: Bench, experiment: Experiment, seeds: Sequence[int]) -> Row:

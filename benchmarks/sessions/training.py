@@ -1,14 +1,15 @@
 """Runs of the real thing (`deploy.simulation.simulate`), each remembered in a cache folder so that a killed study goes on."""
 
-import json
 import shutil
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 
+from benchmarks.memory import Json, Memory
 from benchmarks.sessions.central import Central
 from benchmarks.sessions.experiments import CENTRAL_EPOCHS, TUNING_SEED, VALIDATION_SHARE, Experiment, Settings
 from benchmarks.sessions.lines import lines_of
@@ -45,14 +46,16 @@ class Trial:
 
 
 class Bench:
-    """One data set with its cache."""
+    """One data set, and what is known of it."""
 
-    def __init__(self, setting: Setting, folder: Path, cache: Path, *, compute: bool) -> None:
-        self.setting, self._cache, self._compute = setting, cache, compute
-        cache.mkdir(parents=True, exist_ok=True)
-        self.dataset: Dataset = setting.read(folder)
-        self._names = cache / f"{setting.key}-items.json"
-        self._names.write_text(self.dataset.items.to_json(), "utf-8")
+    def __init__(self, setting: Setting, folder: Path, memory: Memory) -> None:
+        self.setting, self.memory = setting, memory
+        self._folder = folder
+
+    @cached_property
+    def dataset(self) -> Dataset:
+        """Read when first needed."""
+        return self.setting.read(self._folder)
 
     def tuned(self, experiment: Experiment) -> tuple[Settings, dict[str, float]]:
         """The point with the best HR@20 on the tuning seed's validation cases, and every point's; a lone point is not tried."""
@@ -69,33 +72,23 @@ class Bench:
         """One training; None where the cache lacks it and nothing is to be computed."""
         what = "tune" if validation else f"seed{seed}"
         key = f"{self.setting.key}-{experiment.key}-{label(point).replace(' ', '').replace(',', '-')}-{what}"
-        return self._remembered(key, lambda: self._train(key, experiment, point, seed, validation))
+        return self._recalled(key, lambda: self._train(key, experiment, point, seed, validation))
 
     def central(self, rate: float, seed: int, *, validation: bool) -> Trial | None:
         """SR-GNN on everybody's sessions in one place; its curve is by epoch."""
         what = "tune" if validation else f"seed{seed}"
-        return self._remembered(
+        return self._recalled(
             f"{self.setting.key}-central-lr{rate:g}-{what}", lambda: self._central(rate, seed, validation)
         )
 
     def lines(self, seed: int) -> dict[str, dict[str, float]] | None:
         """Metrics of every trivial line on that seed's test cases."""
-        trial = self._remembered(f"{self.setting.key}-lines-seed{seed}", lambda: self._lines(seed))
+        trial = self._recalled(f"{self.setting.key}-lines-seed{seed}", lambda: self._lines(seed))
         return trial.curve if trial else None
 
-    def _remembered(self, key: str, compute: Callable[[], Trial]) -> Trial | None:
-        path = self._cache / f"{key}.json"
-        if path.exists():
-            return Trial(**json.loads(path.read_text("utf-8")))
-        if not self._compute:
-            return None
-        trial = compute()
-        aside = path.with_suffix(".part")
-        aside.write_text(json.dumps(asdict(trial)), "utf-8")
-        aside.replace(path)
-        said = trial.failure or f"hr20 {max(m['hr20'] for m in trial.curve.values()):.3f}"
-        print(f"{key}: {trial.seconds:.0f} s {said}", flush=True)
-        return trial
+    def _recalled(self, key: str, compute: Callable[[], Trial]) -> Trial | None:
+        found = self.memory.recall(key, lambda: asdict(compute()), _gist)
+        return None if found is None else Trial(**found)
 
     def _train(self, key: str, experiment: Experiment, point: Settings, seed: int, validation: bool) -> Trial:
         setting = self.setting
@@ -109,12 +102,14 @@ class Bench:
             cooldown=setting.cooldown,
             validation=validation,
         )
-        config = parse({**flat, "run-id": key, "catalogue": str(self._names)})
-        folder = RunDirectory(self._cache, key)
+        names = self.memory.folder / f"{setting.key}-items.json"
+        names.write_text(self.dataset.items.to_json(), "utf-8")
+        config = parse({**flat, "run-id": key, "catalogue": str(names)})
+        folder = RunDirectory(self.memory.folder, key)
         shutil.rmtree(folder.path, ignore_errors=True)
         started = time.perf_counter()
         try:
-            result = simulate(config, self.dataset, self._cache, together=TOGETHER)
+            result = simulate(config, self.dataset, self.memory.folder, together=TOGETHER)
         except FedloomError as error:
             return Trial({}, 0.0, time.perf_counter() - started, str(error).partition(";")[0], flat)
         rounds = [event for event in folder.events() if isinstance(event, Round) and event.metrics]
@@ -143,6 +138,10 @@ class Bench:
             metrics = session_metrics(places, np.zeros(len(places)))
             measured[title] = {key: value for key, value in metrics.items() if key != "loss"}
         return Trial(measured, 0.0, time.perf_counter() - started)
+
+
+def _gist(trial: Json) -> str:
+    return trial["failure"] or f"hr20 {max(m['hr20'] for m in trial['curve'].values()):.3f}"
 
 
 def label(point: Settings) -> str:

@@ -3,6 +3,7 @@
 import argparse
 from collections.abc import Iterable, Iterator, Sequence
 
+from benchmarks.memory import Memory
 from benchmarks.studies import parser, provenance, quietly, write
 from benchmarks.traffic.claims import verdicts
 from benchmarks.traffic.experiments import EXPERIMENTS, NETWORKS, ROLLING, STREETS, Experiment
@@ -22,25 +23,22 @@ from benchmarks.traffic.table import (
 )
 from common.errors import ConfigError
 
-Seeds = dict[str, dict[str, dict[str, float]]]
-"""Row -> seed -> metrics."""
-
 
 def main() -> None:
     """Compute and write."""
     options = _options()
     quietly()
     sections: list[str] = []
-    rows: dict[str, Seeds] = {}
+    memory = Memory.of("traffic", options)
     for setting in SETTINGS:
         if setting.key in options.sets:
             try:
-                sections += [made for made in _sections(setting, options, rows) if made]
+                sections += [made for made in _sections(setting, options, memory) if made]
             except ConfigError as error:
                 print(f"{setting.key} is left out: {error}", flush=True)
     if options.only is None:
         about, made_by = provenance("traffic")
-        write(options.out, "traffic", {**about, "sets": rows}, page(made_by, sections))
+        write(options.out, "traffic", about, memory, page(made_by, sections))
 
 
 def _options() -> argparse.Namespace:
@@ -54,37 +52,32 @@ def _options() -> argparse.Namespace:
     return arguments.parse_args()
 
 
-def _sections(setting: Setting, options: argparse.Namespace, rows: dict[str, Seeds]) -> Iterator[str]:
-    """Everything on one data set; the rows' figures go into `rows`."""
-    bench = Bench(setting, options.data, options.cache, compute=not options.table_only, uploads=options.uploads)
+def _sections(setting: Setting, options: argparse.Namespace, memory: Memory) -> Iterator[str]:
+    """Everything on one data set."""
+    benches = [
+        Bench(setting, options.data, memory, origin=origin, uploads=options.uploads)
+        for origin in range(setting.origins)
+    ]
+    bench = benches[0]
     seeds, whole = range(options.seeds), options.only is None
     if setting is SUMO:
         known = _rows(bench, _chosen([one for one in EXPERIMENTS if one.key in STREETS], options), seeds)
-        rows[setting.key] = {row.key: row.seeds for row in known}
         if whole:
             yield streets(setting, known, bench.lines("difference"))
         return
     known = _rows(bench, _chosen(EXPERIMENTS, options), seeds)
     others = {network: _rows(bench, _chosen(made, options), seeds) for network, made in NETWORKS.items()}
-    rows[setting.key] = {row.key: row.seeds for row in (*known, *(row for made in others.values() for row in made))}
-    benches = [bench, *(_earlier(setting, options, origin) for origin in range(1, setting.origins))]
     rolling = [_rows(one, _chosen([e for e in EXPERIMENTS if e.key in ROLLING], options), range(1)) for one in benches]
-    rows |= {f"{setting.key}-{k}": {row.key: row.seeds for row in found} for k, found in enumerate(rolling) if k}
     if whole:
         lines = {kind: bench.lines(kind) for kind in ("paper", "calibrated")}
-        late = newcomers(setting, options.data, options.cache)
-        broken = faults(setting, options.data, options.cache)
+        late = newcomers(setting, options.data, memory)
+        broken = faults(setting, options.data, memory)
         yield section(setting, known, lines)
         yield other_networks(others)
         yield other_origins(setting, rolling, [one.lines("calibrated") for one in benches])
         yield new_sensors(late)
         yield broken_sensors(broken)
         yield targets(verdicts(setting.key, {row.key: row for row in known}, lines, broken, late))
-
-
-def _earlier(setting: Setting, options: argparse.Namespace, origin: int) -> Bench:
-    compute = not options.table_only
-    return Bench(setting, options.data, options.cache, compute=compute, origin=origin, uploads=options.uploads)
 
 
 def _chosen(experiments: Iterable[Experiment], options: argparse.Namespace) -> list[Experiment]:

@@ -43,6 +43,7 @@ def verdicts(
     yield from _pair(rows, "fedstl", "fedrep-logic", _against("FedSTL against FedPer with λ = 1, at equal uploads"))
     yield from _pair(rows, "fedstl", "fedstl-one", _against("five clusters against one"))
     yield from _pair(rows, "fedstl", "ifca", _against("FedSTL against IFCA"))
+    yield from _alike(rows)
     if default := rows.get("default"):
         reached = default.mean("mse")
         yield f"Default at most {DEFAULT[setting]:g}: {reached:.4f}, {_holds(reached <= DEFAULT[setting])}."
@@ -88,6 +89,14 @@ def _teacher_harms_nobody(rows: Known) -> Iterator[str]:
         worst = max(changes, key=lambda title: changes[title])
         fine = _holds(changes[worst] <= HARM)
         yield f"Teacher at most {HARM:+.0%} MSE over all: at worst {changes[worst]:+.2%} ({worst}), {fine}."
+
+
+def _alike(rows: Known) -> Iterator[str]:
+    """The models that clients share, before any step of their own: FedAvg's students are no other."""
+    told = [f"{rows['fedavg'].title} {rows['fedavg'].mean('mse'):.4f}"] if "fedavg" in rows else []
+    told += [f"{rows[key].title} {rows[key].mean('cluster_mse'):.4f}" for key in ("ifca", "fedstl") if key in rows]
+    if len(told) > 1:
+        yield f"What is shared, measured alike, before a client's own steps: MSE {'; '.join(told)}."
 
 
 def _pair(rows: Known, first: str, second: str, say: Callable[[Row, Row], str]) -> Iterator[str]:

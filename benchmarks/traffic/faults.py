@@ -5,7 +5,7 @@ properties were inferred from sound training days.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +13,7 @@ import torch
 from safetensors.numpy import load_file
 from torch.func import functional_call
 
+from benchmarks.memory import Memory
 from benchmarks.traffic.experiments import Experiment
 from benchmarks.traffic.sets import Setting
 from client.tasks.traffic_sensor import Floats, Sensor, prepare
@@ -39,8 +40,14 @@ class Fault:
         return 1 - self.corrected[kind] / self.student
 
 
-def faults(setting: Setting, folder: Path, cache: Path) -> list[Fault]:
-    """The first is none."""
+def faults(setting: Setting, folder: Path, memory: Memory) -> list[Fault]:
+    """The first is none; no fault at all if that is not known and must not be computed."""
+    key = f"{setting.key}-faults"
+    found = memory.recall(key, lambda: [asdict(fault) for fault in _computed(setting, folder, memory.folder)])
+    return [Fault(**fault) for fault in found or ()]
+
+
+def _computed(setting: Setting, folder: Path, cache: Path) -> list[Fault]:
     dataset = setting.dataset(folder, cache)
     names = cache / f"{setting.key}-measures.json"
     names.write_text(dataset.measures.to_json(), "utf-8")

@@ -5,11 +5,12 @@ as FedSTL's server does. Newcomers never trained: only properties are compared, 
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
+from benchmarks.memory import Memory
 from benchmarks.traffic.sets import Setting
 from client.data.traffic.series import Dataset, Series
 from client.tasks.traffic_newcomer import adopted
@@ -46,8 +47,14 @@ class Newcomers:
     pooled_width: float
 
 
-def newcomers(setting: Setting, folder: Path, cache: Path) -> list[Newcomers]:
-    """Two kinds of property, five days and seven."""
+def newcomers(setting: Setting, folder: Path, memory: Memory) -> list[Newcomers]:
+    """Two kinds of property, five days and seven; none if that is not known and must not be computed."""
+    key = f"{setting.key}-newcomers"
+    found = memory.recall(key, lambda: [asdict(row) for row in _computed(setting, folder, memory.folder)])
+    return [Newcomers(**row) for row in found or ()]
+
+
+def _computed(setting: Setting, folder: Path, cache: Path) -> list[Newcomers]:
     dataset = setting.dataset(folder, cache)
     rows = []
     for kind, title in (("paper", "two-hour ranges"), ("calibrated", "hourly, calibrated at 90 %")):

@@ -1,17 +1,18 @@
 """Runs of the real thing (`deploy.simulation.simulate`), each remembered in a cache folder so that a killed study goes on."""
 
-import json
 import shutil
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import reduce
+from functools import cached_property, reduce
 from pathlib import Path
 from statistics import fmean, stdev
 
+from benchmarks.memory import Memory
 from benchmarks.traffic.experiments import Experiment
 from benchmarks.traffic.lines import last_reading, ridge_row
 from benchmarks.traffic.sets import Setting
+from client.data.traffic.series import Dataset
 from client.tasks.traffic import TrafficLearner
 from common.arrays import add
 from common.config import RunConfig, parse
@@ -44,18 +45,17 @@ class Row:
 
 
 class Bench:
-    """One data set, up to one of its origins, with its cache."""
+    """One data set, up to one of its origins, and what is known of it."""
 
-    def __init__(
-        self, setting: Setting, folder: Path, cache: Path, *, compute: bool, origin: int = 0, uploads: int = 0
-    ) -> None:
-        self.setting, self._cache, self._compute = setting, cache, compute
+    def __init__(self, setting: Setting, folder: Path, memory: Memory, *, origin: int = 0, uploads: int = 0) -> None:
+        self.setting, self._folder, self._memory, self._origin = setting, folder, memory, origin
         self._uploads = uploads or setting.uploads
-        cache.mkdir(parents=True, exist_ok=True)
         self._key = f"{setting.key}-{origin}" if origin else setting.key
-        self.dataset = setting.dataset(folder, cache, origin)
-        self._names = cache / f"{setting.key}-measures.json"
-        self._names.write_text(self.dataset.measures.to_json(), "utf-8")
+
+    @cached_property
+    def dataset(self) -> Dataset:
+        """Read when first needed."""
+        return self.setting.dataset(self._folder, self._memory.folder, self._origin)
 
     def row(self, experiment: Experiment, seeds: Sequence[int]) -> Row:
         """The seeds that are known, or can be computed."""
@@ -67,6 +67,10 @@ class Bench:
 
         `joint_mse` is of the line that is half everybody's (`client.tasks.traffic_together`).
         """
+        found = self._memory.recall(f"{self._key}-lines-{kind}", lambda: self._lines(kind))
+        return Row("ridge", "*line:* profile + federated ridge", {"0": found} if found else {})
+
+    def _lines(self, kind: str) -> dict[str, float]:
         options = TrafficOptions.model_validate({"property": kind, **self.setting.task})
         config = RunConfig.model_validate({"method": "fedavg", "task": "traffic", "tasks": {"traffic": options}})
         learners = [TrafficLearner(config, self.dataset.measures, [series]) for series in self.dataset.series]
@@ -78,27 +82,22 @@ class Bench:
             total = reduce(add, (learner.counts() for learner in learners))
             joint = [learner.about("test", learner.others(total, learner.counts()))[0] for learner in learners]
             last["joint_mse"] = fmean(told["ridge_mse"] for told in joint if "ridge_mse" in told)
-        return Row(
-            "ridge", "*line:* profile + federated ridge", {"0": {**means, **last, **ridge_row(sensors, options)}}
-        )
+        return {**means, **last, **ridge_row(sensors, options)}
 
     def _trial(self, experiment: Experiment, seed: int) -> dict[str, float]:
         key = f"{self._key}-{experiment.key}-seed{seed}"
-        path = self._cache / f"{key}.json"
-        if path.exists():
-            known: dict[str, float] = json.loads(path.read_text("utf-8"))
-            return known
-        if not self._compute:
-            return {}
-        started = time.perf_counter()
+        found = self._memory.recall(key, lambda: self._run(key, experiment, seed), lambda m: f"mse {m['mse']:.4f}")
+        return found or {}
+
+    def _run(self, key: str, experiment: Experiment, seed: int) -> dict[str, float]:
+        folder, started = self._memory.folder, time.perf_counter()
+        names = folder / f"{self.setting.key}-measures.json"
+        names.write_text(self.dataset.measures.to_json(), "utf-8")
         flat = experiment.config(seed, self._uploads, self.setting.cohort, self.setting.task)
-        config = parse({**flat, "run-id": key, "catalogue": str(self._names)})
-        shutil.rmtree(self._cache / key, ignore_errors=True)
+        config = parse({**flat, "run-id": key, "catalogue": str(names)})
+        shutil.rmtree(folder / key, ignore_errors=True)
         together = 1 if config.tasks.traffic.network == "transformer" else TOGETHER
-        result = simulate(config, self.dataset, self._cache, together=together)
-        shutil.rmtree(self._cache / key)
-        seconds = time.perf_counter() - started
-        metrics = {**result.metrics, "seconds": seconds, "megabytes": (result.bytes_down + result.bytes_up) / 1e6}
-        path.write_text(json.dumps(metrics), "utf-8")
-        print(f"{key}: {seconds:.0f} s mse {metrics['mse']:.4f}", flush=True)
-        return metrics
+        result = simulate(config, self.dataset, folder, together=together)
+        shutil.rmtree(folder / key)
+        sent = {"megabytes": (result.bytes_down + result.bytes_up) / 1e6}
+        return {**result.metrics, "seconds": time.perf_counter() - started, **sent}

@@ -2,22 +2,12 @@
 
 import numpy as np
 
-from client.privacy.rows import Slot
 from common.arrays import Arrays, prefixed
 from common.errors import RefusedError
+from common.privacy.clipping import Vector
 from common.privacy.options import PrivacyOptions
-from common.wire.messages import TrainReply, TrainRequest
+from common.wire.messages import TrainReply
 from common.wire.rows import ROWS
-
-
-def slot_of(request: TrainRequest) -> Slot:
-    """Where a round's answer is booked."""
-    return Slot(run_of(request.enrolment), request.round, request.phase)
-
-
-def run_of(enrolment: str) -> str:
-    """The run that an enrolment is in."""
-    return enrolment.partition(":")[0]
 
 
 def at_clip(options: PrivacyOptions, factor: float) -> PrivacyOptions:
@@ -40,6 +30,11 @@ def parted(leaving: Arrays, named: bool) -> tuple[Arrays, Arrays]:
     """What noise goes on, and, in a run that has clients name rows, their ids, which are sent as they are."""
     ids = {name: a for name, a in leaving.items() if named and name.endswith(ROWS)}
     return {name: a for name, a in leaving.items() if name not in ids}, ids
+
+
+def finite(vector: Vector) -> Vector:
+    """The vector, or zeros for one that is not finite: to refuse it would tell that much without noise."""
+    return vector if np.isfinite(vector).all() else np.zeros_like(vector)
 
 
 def in_order(bounds: Arrays) -> Arrays:

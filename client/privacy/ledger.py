@@ -13,6 +13,7 @@ from sqlite3 import Connection
 from client.privacy import queries
 from client.privacy.book import MEMORY, Book
 from client.privacy.kept import Kept, KeptInMemory, KeptOnDisk
+from client.privacy.limits import Limits, check_affordable, check_alone
 from client.privacy.rows import Row, link_of
 from client.privacy.rows import Slot as Slot
 from client.privacy.rows import Terms as Terms
@@ -28,6 +29,10 @@ from common.privacy.options import Unit
 _RELEASED = "UPDATE releases SET status = 'released' WHERE sequence = ? AND status != 'released'"
 
 
+UNLIMITED = Limits()
+"""But for the ledger's own total."""
+
+
 class Ledger:
     """One unit's account in the ledger of one data set.
 
@@ -39,6 +44,7 @@ class Ledger:
         epsilon: ε of everything ever released from these data under this unit.
         delta: δ that goes with it.
         witness: Where the owner remembers this ledger; None in memory.
+        alone: Whether ε is that of everything released from these data, so that no other unit may have been charged.
 
     Raises:
         LedgerError: The ledger is missing, damaged, or behind its witness.
@@ -53,9 +59,11 @@ class Ledger:
         epsilon: float,
         delta: float,
         witness: Witness | None = None,
+        *,
+        alone: bool = False,
     ) -> None:
         positive(epsilon=epsilon, delta=delta)
-        self.unit, self._witness = unit, witness
+        self.unit, self._witness, self._alone = unit, witness, alone
         self._book = Book(path, secrets.token_hex(16))
         self._kept: Kept = KeptInMemory() if path == MEMORY else KeptOnDisk(Path(f"{path}-kept"))
         try:
@@ -100,17 +108,17 @@ class Ledger:
         with self._book.reading() as db:
             return any(self._kept.get(n) is not None for n, _ in queries.paid(db, slot))
 
-    def release(self, slot: Slot, terms: Terms, make: Callable[[], bytes]) -> bytes:
+    def release(self, slot: Slot, terms: Terms, make: Callable[[], bytes], limits: Limits = UNLIMITED) -> bytes:
         """The bytes of that slot: kept ones, or new ones that `make` draws the noise of, after they are paid.
 
         Raises:
             RefusedError: The budget does not suffice, or the slot was released on other terms; nothing was spent.
             LedgerError: The ledger cannot be trusted or written; nothing was released.
         """
-        paid = self.reserve(slot, terms)
+        paid = self.reserve(slot, terms, limits)
         return paid if isinstance(paid, bytes) else self.store(paid, make())
 
-    def reserve(self, slot: Slot, terms: Terms) -> int | bytes:
+    def reserve(self, slot: Slot, terms: Terms, limits: Limits = UNLIMITED) -> int | bytes:
         """Pay for a slot: the number of its row, for `store`; or the bytes that are kept of it, which cost nothing.
 
         A slot that was paid without its bytes being kept, or whose bytes were acknowledged, is paid anew.
@@ -125,7 +133,9 @@ class Ledger:
             compare(db, self._book, self._witness)
             if (kept := self._bytes(db, slot, terms)) is not None:
                 return kept
-            self._afford(db, terms.cost)
+            if self._alone:
+                check_alone(db, self.unit)
+            check_affordable(db, self.unit, slot, terms.cost, self.total, limits)
             sequence, link = queries.newest(db)
             row = _next(sequence + 1, link or self._book.lineage, slot, terms)
             queries.insert(db, row)
@@ -176,12 +186,6 @@ class Ledger:
                 db.execute(_RELEASED, (sequence,))  # a client that died right after it kept them did not say so
                 return content
         return None
-
-    def _afford(self, db: Connection, cost: float) -> None:
-        if cost > self.total or queries.spent(db, self.unit, more=cost) > self.total:
-            raise RefusedError(
-                "this release costs more than is left of this client's privacy budget; nothing was spent"
-            )
 
     def _testify(self, seen: Sighting) -> None:
         if self._witness is not None:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 
 
 @dataclass(frozen=True)
@@ -18,3 +19,12 @@ class Noise:
     """q, the probability with which a record joins a step."""
     generator: Callable[[], np.random.Generator]
     """Where the noise comes from."""
+
+
+def secret(noise: Noise) -> torch.Generator:
+    """Where dropout masks come from beside that noise.
+
+    Who knew their seed would know every record's mask; and since a mask's place depends on how many records there are, one
+    record less would change the others' gradients too. Drawn in secret they tell nothing of who else is there.
+    """
+    return torch.Generator().manual_seed(int(noise.generator().integers(2**63)))

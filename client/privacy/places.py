@@ -4,6 +4,7 @@ It lies beside the data, so that another client name, key or state folder finds 
 under the data's fingerprint, so that a copy of the data elsewhere finds it too, and its loss is noticed.
 """
 
+import hashlib
 import os
 import secrets
 from pathlib import Path
@@ -30,6 +31,7 @@ def open_ledger(
     delta: float,
     *,
     folder: Path | None = None,
+    alone: bool = False,
 ) -> Ledger:
     """The ledger of these data, made if they never had one.
 
@@ -42,6 +44,7 @@ def open_ledger(
         epsilon: ε of everything ever released; the owner's choice, not a server's.
         delta: δ that goes with it.
         folder: Where new ledgers go instead of beside the data, as where those lie on a read-only disk.
+        alone: Whether ε is that of everything, whatever the unit.
 
     Raises:
         LedgerError: The data had a ledger which is gone, damaged or behind; nothing may be released.
@@ -50,7 +53,7 @@ def open_ledger(
     path = find_ledger(source, state_dir, fingerprint, folder)
     if not path.exists():
         create(path, secrets.token_hex(16))
-    return Ledger(path, unit, account, epsilon, delta, witness)
+    return Ledger(path, unit, account, epsilon, delta, witness, alone=alone)
 
 
 def find_ledger(source: str, state_dir: Path, fingerprint: str, folder: Path | None = None) -> Path:
@@ -71,10 +74,15 @@ def find_ledger(source: str, state_dir: Path, fingerprint: str, folder: Path | N
 
 
 def ledger_path(source: str, state_dir: Path, fingerprint: str, folder: Path | None = None) -> Path:
-    """Beside a file `.NAME.fedloom-ledger`, in a folder `.fedloom/ledger`; of made data, or in `folder`, by fingerprint."""
-    if folder or is_demo(source):
+    """Beside a file `.NAME.fedloom-ledger`, in a folder `.fedloom/ledger`; of made data by fingerprint.
+
+    In `folder` by the data's path, so that a row more brings no new ledger.
+    """
+    if is_demo(source):
         return (folder or state_dir / LINEAGES).resolve() / f"{fingerprint}.fedloom-ledger"
     path = data_path(source).resolve()
+    if folder:
+        return folder.resolve() / f"{hashlib.sha256(bytes(path)).hexdigest()[:32]}.fedloom-ledger"
     return path / ".fedloom" / "ledger" if path.is_dir() else path.with_name(f".{path.name}.fedloom-ledger")
 
 

@@ -67,9 +67,10 @@ def link_at(db: Connection, sequence: int) -> str:
     return str(found[0]) if found else ""
 
 
-def spent(db: Connection, unit: str, run: str = "", more: float = 0.0) -> float:
-    """Σ cost of a unit's releases, in one run or in all, and one more; rounded once."""
-    found = db.execute("SELECT cost FROM releases WHERE unit = ? AND (? = '' OR run = ?)", (unit, run, run))
+def spent(db: Connection, unit: str, run: str = "", number: int | None = None, more: float = 0.0) -> float:
+    """Σ cost of a unit's releases, in one run or in all, in one round or in all, and one more; rounded once."""
+    within = "unit = ? AND (? = '' OR run = ?) AND (? IS NULL OR round = ?)"
+    found = db.execute(f"SELECT cost FROM releases WHERE {within}", (unit, run, run, number, number))
     return math.fsum((more, *(cost for (cost,) in found)))
 
 

@@ -107,18 +107,19 @@ class MarketsLearner(Unruled, Merged):
         with torch.no_grad():
             places = torch.arange(first, first + len(market.vectors))
             z = embedded(self.module, tensors(model), self._told, places).numpy()
-        return lambda queries: z[queries] @ z.T
+        towards = -1.0 if "theta" in model and model["theta"][0] < 0 else 1.0  # Eq 1 may learn either
+        return lambda queries: towards * (z[queries] @ z.T)
 
     def counts(self) -> Arrays:
         """Users of pairs and of items, over the client's markets."""
         return add_pairs([market.counts for market in self.markets])
 
     def noised_counts(self, noise: float, rng: np.random.Generator) -> Arrays:
-        """Its counts with noise on each; a user adds a vector of L2 norm 1 at most, in every market that they are in."""
+        """Its counts with noise on each; a user may be in all its markets and adds a vector of L2 norm 1 at most to each."""
         size = self.goods
         rated = [m.split.validation.ratings for m in self.markets if not m.split.market.listed]
         parts = [bounded_counts(ratings, size, rng) for ratings in rated if len(ratings)]
-        return noised(add_pairs([*parts, no_counts(size)]), size, noise, rng)
+        return noised(add_pairs([*parts, no_counts(size)]), size, noise * max(len(parts), 1), rng)
 
     def others(self, statics: Arrays, sent: Arrays) -> Arrays:
         """The sums without what it sent itself."""

@@ -12,7 +12,7 @@ from torch.func import functional_call
 from client.data.traffic.series import Series
 from client.tasks.learner import Merged, means_over_windows
 from client.tasks.traffic_newcomer import adopted
-from client.tasks.traffic_sensor import Sensor, prepare
+from client.tasks.traffic_sensor import Sensor, prepare, warn_too_short
 from client.tasks.traffic_tensors import by_time, handed_over, joined, lines
 from client.tasks.traffic_together import own_sums, taught
 from client.trainers.optimizers import Tensors
@@ -54,6 +54,8 @@ class TrafficLearner(Merged):
         self._whole = joined(self.sensors)
         self._taught: list[Sensor] = []
         self.examples = len(self._whole["starts"])
+        if not self.examples:
+            warn_too_short(self.options)
         self.size = len(self._whole["values"])
 
     def batch(self, request: TrainRequest) -> Tensors:

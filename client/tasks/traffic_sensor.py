@@ -1,5 +1,6 @@
 """One sensor made ready for a run: scaled, with its profile, its property and its windows."""
 
+import logging
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -15,6 +16,8 @@ from common.tasks.traffic_ranges import Ranges, calibrated, groups_of, infer, ro
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.int64]
+log = logging.getLogger("fedloom.client")
+
 MONDAY = np.datetime64("1970-01-05T00:00:00", "s")
 
 
@@ -141,12 +144,15 @@ def prepare(
 
 
 def line_of(departures: Floats, known: NDArray[np.bool_], options: TrafficOptions) -> Floats:
-    """The sensor's own ridge line, T × P × D, from the windows whose targets are all known; empty where none is wanted."""
+    """The sensor's own ridge line, T × P × D, from the windows whose targets and last reading before are known.
+
+    Empty where none is wanted.
+    """
     if options.ridge == "none":
         return np.zeros((0, 0, 0))
     first = np.arange(options.history, len(known) - options.horizon + 1)
     so_far = np.concatenate([[0], np.cumsum(known)])
-    whole = so_far[first + options.horizon] - so_far[first] == options.horizon
+    whole = so_far[first + options.horizon] - so_far[first - 1] == options.horizon + 1
     return ridge_line(Windows(departures, options.history, options.horizon), first[whole], PENALTIES)
 
 
@@ -169,3 +175,9 @@ def _ranges(values: Floats, clock: Places, days: Places, week: int, options: Tra
     if options.property in ("calibrated", "difference"):
         return calibrated(values, clock, days, groups_of("hourly", week), options.coverage)
     return infer(values, clock, groups_of("paper" if options.property == "paper" else "hourly", week)), float("nan")
+
+
+def warn_too_short(options: TrafficOptions) -> None:
+    """Say in the client's own log why there is nothing to train on."""
+    needed = f"{options.history} readings to look back on and {options.horizon} to forecast"
+    log.warning("nothing to train on: a window needs %s, and no series has so many in a row to train on", needed)

@@ -1,7 +1,8 @@
 """Eq 15 and 16 of PF-GNN+ on one market (algorithms.md §5.3), and the proximal step that solves the pull of φ.
 
 Shapes: n items, width d, embedding k, c clusters, B triples. Every term is a mean over what it sums over, so that markets of
-any size take the same rates; only ξ keeps the size that `summary` gives it.
+any size take the same rates. ‖A − E[A]‖² and, where ξ is a sum over items, ‖ξ − ξ_i‖² grow with n²: both are divided by it,
+which leaves them the weights that the paper gives them beside each other.
 """
 
 from dataclasses import dataclass
@@ -154,9 +155,15 @@ class Objective:
         return fit + self.options.reconstruction * error / self.items**2
 
     def outer(self, params: Tensors, encoded: Encoded, draw: Draw, xi: Tensor) -> Tensor:
-        """Eq 16 without the pull of φ, which `proximal` solves: ℓ_i + λ_s‖ξ − ξ_i‖², ξ_i a function of κ and φ."""
+        """Eq 16 without the pull of φ, which `proximal` solves: ℓ_i + λ_s‖ξ − ξ_i‖²/n², ξ_i a function of κ and φ.
+
+        Nothing is divided by n² where ξ is of means.
+        """
         loss = self.inner(params, encoded, draw)
-        return loss + self.options.lambda_s * (encoded.xi - xi).square().sum() if len(xi) else loss
+        if not len(xi):
+            return loss
+        size = self.items if self.options.summary == "sum" else 1
+        return loss + self.options.lambda_s * ((encoded.xi - xi) / size).square().sum()
 
 
 def proximal(stepped: Tensor, anchor: Tensor, lr: float, strength: float) -> Tensor:

@@ -23,8 +23,8 @@ class PFGNN(LocalTraining):
     local_steps: int = Field(20, ge=1)
 
     clip_norm: float = Field(1.0, ge=0)
-    """Largest Euclidean norm of a gradient, of θ, α and of κ, φ each. With `summary=sum` the pull of ξ grows with the square
-    of the number of items, and this is what holds it; the pull of φ needs no bound (it is solved in closed form)."""
+    """Largest Euclidean norm of a gradient, of θ, α and of κ, φ each; the pull of φ needs no bound, it is solved in closed
+    form."""
 
     plus: bool = True
     """PF-GNN+, with clusters and their summary; false is PF-GNN (Eq 13), which shares φ alone."""
@@ -42,7 +42,7 @@ class PFGNN(LocalTraining):
     """λ_w, pull of φ_i towards φ."""
 
     lambda_s: float = Field(0.01, ge=0)
-    """λ_s, pull of ξ_i towards ξ, or of κ_i towards κ."""
+    """λ_s, pull of ξ_i towards ξ, or of κ_i towards κ. Of sums it is divided by n², as the other term of that size is."""
 
     reconstruction: float = Field(1.0, ge=0)
     """Weight of ‖A − E[A | P⁻¹(ξ)]‖²/n² (Eq 15); 0 leaves it out."""

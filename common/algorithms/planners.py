@@ -28,6 +28,11 @@ class Planning(Options):
     min_gain: float = Field(0.0, ge=0, allow_inf_nan=False)
     """How much those rounds must gain together, in the unit of the reward, for the run to go on."""
 
+    @property
+    def by_rewards(self) -> bool:
+        """Whether the plan depends on what clients measure."""
+        return self.stop == "plateau"
+
 
 class BGTplanner(Planning):
     """A Gaussian process predicts what an arm gains, a Lagrangian keeps to the budget, a bandit draws (algorithms.md §4)."""
@@ -77,6 +82,11 @@ class BGTplanner(Planning):
     z_mode: Literal["paper", "cap"] = "paper"
     """Z of Eq 10, or T·max|r|/B: the paper's M(T₀) is mostly its union bound, whatever the data."""
 
+    @property
+    def by_rewards(self) -> bool:
+        """Unless it goes by the norm of updates."""
+        return self.reward == "metrics"
+
 
 class Uniform(Planning):
     """B/T each round: DPSGD."""
@@ -112,6 +122,11 @@ class ADAP(Planning):
 
     clip_floor: float = Field(0.1, gt=0, le=1)
     """Smallest clip as a share of the run's clip C, which is the largest."""
+
+    @property
+    def by_rewards(self) -> bool:
+        """Its noise falls while losses do."""
+        return True
 
 
 class FedSGD(Planning):

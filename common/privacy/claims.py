@@ -8,7 +8,7 @@ UNCOVERED = (
     "participation: that a client took part or refused, and in which rounds",
     "release times: when an answer was sent and how long it took",
     "floating point: noise is added in float64, the guarantee is that of real-valued noise",
-    "numbers that the owner's policy lets out in clear",
+    "answers without noise: numbers that the owner's policy lets out in clear, and updates of runs that noise counts only",
 )
 """Channels that no mechanism here covers."""
 

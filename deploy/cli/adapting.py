@@ -3,23 +3,41 @@
 from rich.table import Table
 
 from client.settings import ClientSettings
-from common.config import RunConfig, parse
-from common.errors import ConfigError
+from common.config import RunConfig, Task, parse
+from common.errors import ConfigError, DataError, RefusedError
 from common.tasks.vocabularies import vocabulary_of
 from deploy.cli import options as o
 from deploy.cli.results import folder_of
 from deploy.report.measures import in_order, text
 from server.artifacts import RunDirectory
 
+NEWCOMER = "newcomer"
+"""Name of a client that adapts a model and was given none: below it state is kept by data, so two of them do not meet."""
+
 FEDERATED = ("privacy.", "federation.")
 """Options that speak of what leaves clients; here nothing does."""
+
+
+def task_of(run: str, task: str) -> Task:
+    """What the finished run is of, which is what the data are of.
+
+    Raises:
+        ConfigError: There is no such run, or it is of another task than the one named.
+    """
+    path = folder_of(run)
+    own = parse(o.flat(RunDirectory(path.parent, path.name).config())).task
+    if task and parse({"task": task}).task != own:
+        raise ConfigError(f"run '{path.name}' is of task {own}: leave --task {task} out, or adapt another run")
+    return own
 
 
 def adapt_to(run: str, settings: ClientSettings) -> None:
     """Adapt the finished run's model to the client's data, keep it in its state, and show what it is worth on them.
 
     Raises:
-        ConfigError: There is no such run, or it is of another task than the data.
+        ConfigError: There is no such run, or nothing to measure it on.
+        DataError: The data do not fit the run's vocabulary.
+        RefusedError: The owner's policy forbids such a run.
     """
     from client.adapting import adapt
     from client.app import open_session
@@ -28,10 +46,15 @@ def adapt_to(run: str, settings: ClientSettings) -> None:
     folder = RunDirectory(path.parent, path.name)
     config = _config(folder)
     model, _ = folder.load_model()
-    found = adapt(open_session(settings), config, vocabulary_of(config.task, folder.catalogue()), model)
+    try:
+        found = adapt(open_session(settings), config, vocabulary_of(config.task, folder.catalogue()), model)
+    except RefusedError as error:
+        if isinstance(error.__cause__, DataError):  # which a server would not be told; here the owner asks
+            raise error.__cause__ from None
+        raise
     if not found:
         raise ConfigError(f"run '{path.name}' is adapted, but nothing in these data is held out to measure it on")
-    table = Table("metric", "here", title=f"{settings.name or 'this client'}, by run {path.name}, adapted")
+    table = Table("metric", "here", title=f"{settings.name}, by run {path.name}, adapted")
     for measure in in_order(found):
         table.add_row(measure.label, text(measure, found[measure.key]))
     o.out.print(table)

@@ -10,7 +10,7 @@ import typer
 
 from common.errors import ConfigError, DataError, LedgerError
 from deploy.cli import options as o
-from deploy.cli.running import LOCAL, STATE
+from deploy.cli.running import LOCAL, STATE, count
 
 if TYPE_CHECKING:
     from client.privacy.statement import Statement
@@ -84,7 +84,7 @@ def as_lines(one: "Statement") -> Iterator[str]:
         yield f"  raised by the owner from ε = {raised.before:g} to ε = {raised.epsilon:g} at {raised.time}"
     for run in one.runs:
         wasted = f", {run.wasted} of them perhaps never sent" if run.wasted else ""
-        yield f"    run {run.run}: {run.spent:.6g} in {run.releases} releases{wasted}"
+        yield f"    run {run.run}: {run.spent:.6g} in {count(run.releases, 'release')}{wasted}"
     yield f"  covers {claim.covers}"
     for channel in claim.uncovered:
         yield f"  does not cover {channel}"

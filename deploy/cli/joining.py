@@ -9,9 +9,9 @@ import typer
 
 from common.config import parse
 from common.errors import ConfigError
-from deploy.certificates import make_authority, make_server_certificate
+from deploy.certificates import Certificates, make_authority, make_server_certificate
 from deploy.cli import options as o
-from deploy.cli.adapting import adapt_to
+from deploy.cli.adapting import NEWCOMER, adapt_to, task_of
 from deploy.cli.running import LOCAL, STATE
 from deploy.files import read_file, write_file
 from deploy.keys import fingerprint, load_private_key, load_public_key, make_node_key, public_path
@@ -25,9 +25,11 @@ def join(
     key: Annotated[Path | None, typer.Option(help="This node's private key (see `fedloom keys node`).")] = None,
     data: o.Data = "demo",
     test: o.Test = "",
-    task: Annotated[str, typer.Option(help="What the data are of.")] = "rules",
+    task: Annotated[str, typer.Option(help="What the data are of; default: rules, or what RUN is of.")] = "",
     shard: Annotated[str, typer.Option(metavar="k/K", help="Use the k-th (from 0) of K parts of the data.")] = "",
-    name: Annotated[str, typer.Option(help="Stable public name; default: from the key.")] = "",
+    name: Annotated[
+        str, typer.Option(help=f"Stable public name; default: from the key, or {NEWCOMER} with --adapt.")
+    ] = "",
     state_dir: Annotated[Path, typer.Option(help="Where this client's private state is kept.")] = STATE,
     policy: Annotated[
         Path | None, typer.Option(help="What this client allows (TOML): methods, tasks, noise, counts, steps.")
@@ -71,7 +73,8 @@ def join(
     torch.set_num_threads(1)
     private = load_private_key(key) if key else None
     name = name or (f"node-{fingerprint(private.public_key())[7:19].translate(PLAIN)}" if private else "")
-    kind = parse({"task": task}).task
+    name = name or (NEWCOMER if adapt else "")
+    kind = task_of(adapt, task) if adapt else parse({"task": task or "rules"}).task
     config = {"data": with_test(kind, data, test), "shard": shard, "name": name, "state-dir": str(state_dir.resolve())}
     config |= {"policy": str(policy.resolve())} if policy else {}
     config |= {"ledgers": str(ledgers.resolve())} if ledgers else {}
@@ -104,8 +107,11 @@ def keys_server(
     renew: Annotated[bool, typer.Option(help="Make a new server certificate under the same authority.")] = False,
 ) -> None:
     """Make the certificate authority (once) and the server's certificate. Hand ca.pem to every client."""
-    if not (home / "ca.pem").exists():
+    there = Certificates(home)
+    if not there.ca.exists():
         make_authority(home)
+    if not renew and there.server.exists():
+        raise ConfigError(f"{there.server} exists already: say --renew for a new one under the same authority")
     files = make_server_certificate(home, names or [], overwrite=renew)
     o.console.print(f"server certificate {files.server}; hand {files.ca} to every client")
 
@@ -113,6 +119,8 @@ def keys_server(
 @keys.command("node")
 def keys_node(path: Annotated[Path, typer.Argument(help="Where the private key goes, e.g. node.key.")]) -> None:
     """Make this client's key, on the client's machine. Send PATH.pub (public) to the server's owner."""
+    if path.exists():
+        raise ConfigError(f"{path} exists already: this client is known by it; for another client, name another PATH")
     public = make_node_key(path)
     o.console.print(
         f"private key {path} stays here; send {public_path(path)} to the server's owner\n{fingerprint(public)}"

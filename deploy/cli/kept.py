@@ -9,7 +9,8 @@ from safetensors.numpy import load
 
 from client.cohort import evaluated
 from client.data.sources import fingerprint, located
-from client.session import ENROLMENT, MODEL
+from client.enrolling import ENROLMENT
+from client.session import MODEL
 from client.state import DiskStore
 from common.arrays import Arrays
 from common.config import RunConfig, Task

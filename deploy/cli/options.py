@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -12,11 +13,39 @@ from common.algorithms import METHODS
 from common.assignments import overrides
 from common.config import TASKS, RunConfig, Scalar, parse
 from common.errors import ConfigError
+from deploy.cli.resuming import option, resumed
 from server.artifacts import RunDirectory, fresh_run_id
-from server.events import ENDED_EARLY
 from server.settings import ServerSettings
 
-Method = Annotated[str, typer.Option(help=f"Training method: {', '.join(METHODS)}; default: the task's own paper.")]
+MADE_FOR = {"fedrule": "rules", "fedga": "sessions", "fedstl": "traffic", "bgtplanner": "ratings", "pfgnn": "markets"}
+"""Each paper's method and its task."""
+
+UNASKED: dict[str, dict[str, Scalar]] = {
+    "ratings": {"method": "fedavg", "rounds": 1, "privacy.mechanism": "privunit"},
+    "markets": {
+        "method": "fedavg",
+        "rounds": 20,
+        "algorithm.fedavg.optimizer": "adam",
+        "algorithm.fedavg.lr": 0.05,
+        "algorithm.fedavg.local-steps": 10,
+        "tasks.markets.count-offset": True,
+        "tasks.markets.count-epsilon": 8.0,
+    },
+}
+"""What serves a task best where nobody names a method. One report a person says all that its default model learns from, and
+said once it gets the whole budget (docs/results/ratings.md). Markets gain by what others know of items that are new to them,
+told with noise that hides each of their users (docs/results/markets.md)."""
+
+DEFAULTS = {task: UNASKED.get(task, {}).get("method", method) for method, task in MADE_FOR.items()}
+"""What trains a task where nobody names a method."""
+
+Method = Annotated[
+    str,
+    typer.Option(
+        help=f"Training method: {', '.join(METHODS)}; default: by the task, "
+        f"{', '.join(f'{method} ({task})' for task, method in DEFAULTS.items())}."
+    ),
+]
 Task = Annotated[str, typer.Option(help=f"What is learnt: {', '.join(TASKS)}; default: what the method was made for.")]
 Data = Annotated[str, typer.Option(help="A data file, a folder of them, or 'demo' (made on the spot).")]
 Test = Annotated[
@@ -39,27 +68,8 @@ Catalogue = Annotated[
     Path | None, typer.Option(help="The federation's public vocabulary (JSON); default: what the data use.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print result.json as the last line of stdout; all else on stderr.")]
-Port = Annotated[int, typer.Option(help="Port that clients join.")]
-ControlPort = Annotated[int, typer.Option(help="Port of Flower's Control API, on this machine only.")]
-
-MADE_FOR = {"fedrule": "rules", "fedga": "sessions", "fedstl": "traffic", "bgtplanner": "ratings", "pfgnn": "markets"}
-"""Each paper's method and its task."""
-
-UNASKED: dict[str, dict[str, Scalar]] = {
-    "ratings": {"method": "fedavg", "rounds": 1, "privacy.mechanism": "privunit"},
-    "markets": {
-        "method": "fedavg",
-        "rounds": 20,
-        "algorithm.fedavg.optimizer": "adam",
-        "algorithm.fedavg.lr": 0.05,
-        "algorithm.fedavg.local-steps": 10,
-        "tasks.markets.count-offset": True,
-        "tasks.markets.count-epsilon": 8.0,
-    },
-}
-"""What serves a task best where nobody names a method. One report a person says all that its default model learns from, and
-said once it gets the whole budget (docs/results/ratings.md). Markets gain by what others know of items that are new to them,
-told with noise that hides each of their users (docs/results/markets.md)."""
+Port = Annotated[int, typer.Option(min=1, max=65535, help="Port that clients join.")]
+ControlPort = Annotated[int, typer.Option(min=1, max=65535, help="Port of Flower's Control API, on this machine only.")]
 
 SPENDING = ("bgtplanner", "uniform", "adpml", "adap")
 """Methods that plan a privacy budget, and so want noise."""
@@ -88,21 +98,31 @@ def resolve(
     Raises:
         ConfigError: An option is unknown, mistyped or contradicts another.
     """
-    task = task or MADE_FOR.get(method, "rules")
-    given: dict[str, Scalar] = {
-        "task": task,
-        **({"method": method} if method else _unasked(task, private=own.get("privacy__epsilon"))),
-    }
-    given |= {key.replace("__", "."): value for key, value in own.items() if value is not None}
-    given |= {"privacy.unit": "client"} if "privacy.epsilon" in given or method in SPENDING else {}
-    given |= {} if rounds is None else {"rounds": rounds}
-    given |= {} if seed is None else {"seed": seed}
+    told: dict[str, Scalar | None] = {"method": method or None, "task": task or None, "rounds": rounds, "seed": seed}
+    told |= {key.replace("__", ".").replace("_", "-"): value for key, value in own.items()}
+    given = {key: value for key, value in told.items() if value is not None}
+    further = overrides(sets or [])
     if resume:
-        return _resumed(resume, {"rounds": rounds} if rounds is not None else {}, sets)
-    config = parse({**given, **overrides(sets or [])})
+        folder, called = RunDirectory(runs_folder(), resume), {"run-id": run_id} if run_id else {}
+        return resumed(folder, flat(folder.config()), {**given, **called}, further)
+    task = task or MADE_FOR.get(method, "rules")
+    unasked = {} if method else _unasked(task, private=given.get("privacy.epsilon"))
+    noise = {"privacy.unit": "client"} if "privacy.epsilon" in given or method in SPENDING else {}
+    config = parse({"task": task, **unasked, **noise, **given, **further})
+    _require_noise(config, given, further)
     config = config.model_copy(update={"run_id": run_id or fresh_run_id(config.method, config.task)})
     RunDirectory(runs_folder(), config.run_id).require_new()
     return config
+
+
+def _require_noise(config: RunConfig, given: Mapping[str, Scalar], sets: Mapping[str, Scalar]) -> None:
+    """Who speaks of noise does not train without any."""
+    if config.privacy.unit != "none":
+        return
+    told = [option(key) for key in given if key.startswith("privacy.")]
+    told += [f"--set {key}" for key in sets if key.startswith("privacy.") and key != "privacy.unit"]
+    if told:
+        raise ConfigError(f"{told[0]} is of noise, and this run adds none: say --epsilon too, or leave {told[0]} out")
 
 
 def _unasked(task: str, private: object) -> dict[str, Scalar]:
@@ -110,18 +130,6 @@ def _unasked(task: str, private: object) -> dict[str, Scalar]:
     made = next((method for method, made_for in MADE_FOR.items() if made_for == task), "fedrule")
     options = {"method": made, **UNASKED.get(task, {})}
     return {key: value for key, value in options.items() if private is None or ".count-" not in key}
-
-
-def _resumed(run_id: str, given: dict[str, Scalar], sets: list[str] | None) -> RunConfig:
-    """A stored run's configuration, with more rounds if asked for."""
-    folder = RunDirectory(runs_folder(), run_id)
-    config = parse({**flat(folder.config()), **given, **overrides(sets or []), "resume": True, "run-id": run_id})
-    result = folder.result()
-    if result is not None and result.rounds_done >= config.rounds:
-        raise ConfigError(f"run '{run_id}' has done all its {result.rounds_done} rounds; ask for more with --rounds")
-    if result is not None and result.reason.startswith(ENDED_EARLY):
-        raise ConfigError(f"run '{run_id}' {result.reason}; its clients answer no further round of it")
-    return config
 
 
 def flat(stored: dict[str, object]) -> dict[str, Scalar]:

@@ -43,6 +43,9 @@ SHOWN = {
 }
 """Of each kind of recommendation: what is shown of it, under which heading, and its number."""
 
+SEEN = 3
+"""Clicks that a title names, the last ones."""
+
 
 def recommend(
     user: Annotated[str, typer.Option(help="Who it is for, as named in the data; default: the first.")] = "",
@@ -88,9 +91,11 @@ def recommend(
             title, what = home.user, "rule"
         case Visits() as visits, Items():
             visitor = _person(user, {v.name: v for v in visits.visitors}, data)
+            anybody = bool(session) and not user
             earlier, clicks = _session(session, visitor, names)
-            found = next_items(config, names, model, clicks, earlier, top)
-            title, what = f"{visitor.name} after {names.items[clicks[-1]]}", "item"
+            found = next_items(config, names, model, clicks, () if anybody else earlier, top)
+            seen = ", ".join(names.items[click] for click in clicks[-SEEN:])
+            title, what = f"{'anybody' if anybody else visitor.name} after {seen}", "item"
         case Ratings() as ratings, Products():
             rater = _person(user, {r.name: r for r in ratings.raters}, data)
             found = suggestions(config, names, model, rater, top)
@@ -108,12 +113,13 @@ def recommend(
     if json:
         print(jsonlib.dumps([vars(r) for r in found], ensure_ascii=False))
         return
-    o.out.print(_shown(found, what, f"{title}, by run {folder.path.name}"))
+    o.out.print(f"{title}, by run {folder.path.name}", soft_wrap=True, markup=False, highlight=False)
+    o.out.print(_shown(found, what) if found else f"no {what} is left to recommend")
 
 
-def _shown(found: Sequence[object], what: str, title: str) -> Table:
+def _shown(found: Sequence[object], what: str) -> Table:
     column, heading, number = SHOWN[what]
-    table = Table("", heading, number, title=title)
+    table = Table("", heading, number)
     for place, r in enumerate(found, start=1):
         table.add_row(str(place), getattr(r, column), f"{getattr(r, number):.2f}")
     return table

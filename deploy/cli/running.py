@@ -9,9 +9,11 @@ from common.config import RunConfig
 from common.errors import RunError
 from deploy.certificates import Certificates
 from deploy.cli import options as o
+from deploy.cli.resuming import own_catalogue
 from deploy.files import write_file
 from deploy.sources import notes, read_catalogue
 from deploy.superlink import SuperLinkSettings
+from server.artifacts import RunDirectory
 from server.events import Result, result_to_json
 
 LOCAL = Path(".fedloom")
@@ -33,8 +35,15 @@ def speaking(config: RunConfig, data: str, parts: Sequence[Part], home: Path) ->
 
 
 def naming(catalogue: Path | None, config: RunConfig) -> RunConfig:
-    """The run of a server that holds no data, with the vocabulary it was given."""
-    read_catalogue(config.task, catalogue)  # says at once what is wrong with it
+    """The run of a server that holds no data, with the vocabulary it was given.
+
+    Raises:
+        ConfigError: The run goes on, and had another one.
+        DataError: The file is missing or no vocabulary.
+    """
+    names = read_catalogue(config.task, catalogue)
+    if config.resume:
+        own_catalogue(RunDirectory(o.runs_folder(), config.run_id), config.task, names)
     return config.model_copy(update={"catalogue": str(catalogue.resolve())}) if catalogue else config
 
 
@@ -52,6 +61,11 @@ def superlink_of(
         control_port=control_port,
         environment={"FEDLOOM_RUNS": str(o.runs_folder()), "OMP_NUM_THREADS": "1"},
     )
+
+
+def count(number: int, noun: str) -> str:
+    """`1 client`, `2 clients`."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def finish(result: Result, json: bool) -> None:

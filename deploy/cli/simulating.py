@@ -5,9 +5,10 @@ from typing import Annotated
 import typer
 
 from client.data.sources import with_test
-from common.tasks.vocabularies import vocabulary_of
 from deploy.cli import options as o
-from deploy.cli.running import LOCAL, finish, speaking
+from deploy.cli.resuming import own_catalogue
+from deploy.cli.running import LOCAL, count, finish, speaking
+from deploy.report.origin import remember
 from deploy.sources import parts_of, read_catalogue
 from deploy.watch import watch_here
 from server.artifacts import RunDirectory
@@ -56,9 +57,9 @@ def simulate(
         federation__wait=1,
     )
     data = with_test(config.task, data, test)
-    known = None if resume else read_catalogue(config.task, catalogue)
+    known = read_catalogue(config.task, catalogue)
     if resume:
-        known = vocabulary_of(config.task, RunDirectory(o.runs_folder(), resume).catalogue())
+        known = own_catalogue(RunDirectory(o.runs_folder(), resume), config.task, known)
     parts = parts_of(config.task, data, known, clients)
     if resume:
         o.console.print(
@@ -66,8 +67,10 @@ def simulate(
         )
     else:
         config = speaking(config, data, parts, (LOCAL / "simulate" / config.run_id).resolve())
-    o.console.print(f"run [bold]{config.run_id}[/]: {len(parts)} clients in this process", soft_wrap=True)
+    o.console.print(f"run [bold]{config.run_id}[/]: {count(len(parts), 'client')} in this process", soft_wrap=True)
     runs = o.runs_folder()
+    if not resume:
+        remember(runs / config.run_id, "simulate", data, clients)
 
     def work() -> Result:
         return simulation.simulate_clients(config, parts, runs, together=together)

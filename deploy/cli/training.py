@@ -9,11 +9,17 @@ from client.data.sources import with_test
 from client.policy import read_policy
 from deploy import federation
 from deploy.cli import options as o
-from deploy.cli.running import LOCAL, finish, naming, speaking, superlink_of
+from deploy.cli.resuming import refusal
+from deploy.cli.running import LOCAL, count, finish, naming, speaking, superlink_of
 from deploy.control import Control
 from deploy.federation import Order
 from deploy.processes import Processes
+from deploy.report.origin import remember
 from deploy.sources import parts_of, read_catalogue, share_out, shared_out
+
+Clients = Annotated[
+    int | None, typer.Option(min=1, help="Clients to wait for before the first round; default: 2, or the run's own.")
+]
 
 
 def up(
@@ -21,7 +27,7 @@ def up(
     task: o.Task = "",
     data: o.Data = "demo",
     test: o.Test = "",
-    clients: Annotated[int, typer.Option(min=1, help="Client processes to start.")] = 4,
+    clients: Annotated[int | None, typer.Option(min=1, help="Client processes to start; default: 4.")] = None,
     rounds: o.Rounds = None,
     seed: o.Seed = None,
     epsilon: o.Epsilon = None,
@@ -51,20 +57,26 @@ def up(
         sets,
         privacy__epsilon=epsilon,
         privacy__delta=delta,
-        federation__min_clients=clients,
+        federation__min_clients=clients or (None if resume else 4),
     )
     read_policy(policy)  # says at once what is wrong with it
     data = with_test(config.task, data, test)
     home = (LOCAL / "up" / config.run_id).resolve()
     if resume:
         specs = shared_out(home)
+        other = {"--data": data != "demo", "--test": test, "--clients": clients not in (None, len(specs))}
+        if given := [name for name, told in other.items() if told]:
+            raise refusal(resume, given[0], f"its own {count(len(specs), 'client')} and their data")
+        naming(catalogue, config)
     else:
+        clients = clients or 4
         parts = parts_of(config.task, data, read_catalogue(config.task, catalogue), clients)
         specs, config = share_out(config.task, data, parts, home), speaking(config, data, parts, home)
+        remember(o.runs_folder() / config.run_id, "up", data, clients)
 
     superlink = superlink_of(home / "server", federation.certificates(home / "server"), port, control_port)
     o.console.print(
-        f"run [bold]{config.run_id}[/]: {len(specs)} clients, server on {superlink.address}", soft_wrap=True
+        f"run [bold]{config.run_id}[/]: {count(len(specs), 'client')}, server on {superlink.address}", soft_wrap=True
     )
     with Processes() as processes:
         ca = home / "server" / "ca.pem"
@@ -75,7 +87,7 @@ def up(
 def serve(
     method: o.Method = "",
     task: o.Task = "",
-    clients: Annotated[int, typer.Option(min=1, help="Clients to wait for before the first round.")] = 2,
+    clients: Clients = None,
     rounds: o.Rounds = None,
     seed: o.Seed = None,
     epsilon: o.Epsilon = None,
@@ -111,7 +123,7 @@ def serve(
             sets,
             privacy__epsilon=epsilon,
             privacy__delta=delta,
-            federation__min_clients=clients,
+            federation__min_clients=clients or (None if resume else 2),
         ),
     )
     home = home.resolve()
@@ -119,7 +131,7 @@ def serve(
     keys = len(list((home / "nodes").glob("*.pub")))
     superlink = superlink_of(home, federation.certificates(home, names or []), port, control_port, host)
     o.console.print(
-        f"run [bold]{config.run_id}[/]: serving on {host}:{port}, {keys} registered keys, CA {home / 'ca.pem'}",
+        f"run [bold]{config.run_id}[/]: serving on {host}:{port}, {count(keys, 'registered key')}, CA {home / 'ca.pem'}",
         soft_wrap=True,
     )
     with Processes() as processes:
@@ -129,7 +141,7 @@ def serve(
 def submit(
     method: o.Method = "",
     task: o.Task = "",
-    clients: Annotated[int, typer.Option(min=1, help="Clients to wait for before the first round.")] = 2,
+    clients: Clients = None,
     rounds: o.Rounds = None,
     seed: o.Seed = None,
     epsilon: o.Epsilon = None,
@@ -160,7 +172,7 @@ def submit(
             sets,
             privacy__epsilon=epsilon,
             privacy__delta=delta,
-            federation__min_clients=clients,
+            federation__min_clients=clients or (None if resume else 2),
         ),
     )
     order = Order(config, o.runs_folder(), nodes=nodes)

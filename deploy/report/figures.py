@@ -24,7 +24,7 @@ def metric_curves(histories: Sequence[History], m: Measure) -> str:
 
     def draw(axes: Axes) -> None:
         for colour, history in coloured(histories):
-            if m.key == "loss":
+            if m.key == "loss" and history.tells_error:
                 rounds = [r.round for r in history.rounds]
                 axes.plot(rounds, [r.loss for r in history.rounds], color=colour, linewidth=1.2, linestyle=(0, (2, 2)))
             rounds, values = history.series(m.key)

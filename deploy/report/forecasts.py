@@ -8,7 +8,7 @@ from deploy.report.figures import client_spread
 from deploy.report.forecast_figures import assignments, before_and_after, by_round
 from deploy.report.history import History
 from deploy.report.measures import Measure, in_order, measure, text
-from deploy.report.sections import Section, Table, figure, figure_of, section, table
+from deploy.report.sections import Section, Table, figure, figure_of, named, section, table
 
 TOLD = frozenset({"mse", "teacher_mse", "rho_trace"})
 """Metrics that need no other figure once these sections are there."""
@@ -98,11 +98,11 @@ def _members(history: History) -> Table:
     """A row a cluster: its members after the last round, and how their forecasts fare."""
     last = {client: stays[-1][1] for client, stays in history.clusters.items()}
     shown = [measure(key) for key in ("mse", "teacher_mse", "rho_trace")]
-    rows = []
+    rows: list[list[str]] = []
     for cluster in sorted(set(last.values())):
         members = sorted((client for client, j in last.items() if j == cluster), key=_natural)
         means = [text(m, _mean(history, members, m)) for m in shown]
-        rows.append([str(cluster), str(len(members)), *means, ", ".join(members)])
+        rows.append([str(cluster), str(len(members)), *means, named(members)])
     header = ["Cluster", "Clients", *(m.short for m in shown), "Who"]
     return table(f"{len(rows)} clusters after the last round", header, rows, "words")
 

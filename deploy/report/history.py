@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from deploy.report.measures import EXAMPLES, Measure
+from deploy.report.measures import EXAMPLES, Measure, is_error
+from deploy.report.origin import Origin, origin_of
 from server.artifacts import RunDirectory
 from server.events import Finish, Metrics, Result, Round, Start
 
@@ -22,6 +23,7 @@ class History:
         config: Dotted key -> value.
         rounds: In order; where a resumed run did a round again, the later one.
         result: None while the run goes on, or where it was killed.
+        origin: How it was started; None if not on this machine.
     """
 
     run: str
@@ -31,6 +33,7 @@ class History:
     reason: str
     started: float | None
     result: Result | None
+    origin: Origin | None = None
 
     @property
     def final(self) -> Metrics:
@@ -42,7 +45,12 @@ class History:
     @property
     def title(self) -> str:
         """`fedrule on rules`."""
-        return f"{self.config.get('method', '?')} on {self.config.get('task', '?')}"
+        return f"{self.config.get('method', '?')} on {self.task}"
+
+    @property
+    def task(self) -> str:
+        """What is learnt."""
+        return str(self.config.get("task", "?"))
 
     def series(self, key: str) -> tuple[list[int], list[float]]:
         """Rounds and values of an evaluation metric; without the last round's, where it was measured on other data."""
@@ -56,9 +64,19 @@ class History:
         return str(self.config.get("privacy.unit", "none")) != "none"
 
     @property
+    def drawn_anew(self) -> bool:
+        """Whether clients draw noise, if only on counts: the same command then ends in another model."""
+        return self.noisy or bool(self.result and self.result.privacy.counts)
+
+    @property
+    def tells_error(self) -> bool:
+        """Whether rounds have a training loss that says how wrong the clients are."""
+        return not self.noisy and is_error(self.task, str(self.config.get("model")))
+
+    @property
     def validated(self) -> bool:
         """Whether rounds were measured on validation data."""
-        return bool(self.config.get(f"tasks.{self.config.get('task')}.validation-share", 0))
+        return bool(self.config.get(f"tasks.{self.task}.validation-share", 0))
 
     @property
     def tested(self) -> bool:
@@ -97,6 +115,7 @@ def read(path: Path) -> History:
         reason=outcome.reason if outcome else "",
         started=starts[0] if starts else None,
         result=result,
+        origin=origin_of(path),
     )
 
 

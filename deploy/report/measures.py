@@ -22,6 +22,8 @@ _ORIGINS = {
     "shared_": "popularity and other markets",
     "seen_": "items that others know",
 }
+_UNTRAINED = ("truth_", "walk_", "degree_", "shared_")
+_LINES = ("profile_mse", "ridge_mse", "last_week_mse", "property_width", "rmse_local_mean", "rmse_half", "f1_all_liked")
 _CORRECTED = "teacher_mse"  # of the metrics of other origin, the one that stands in a line
 _FORECASTS = (
     *("mse", "cluster_mse", "global_mse", _CORRECTED, "profile_mse", "ridge_mse", "last_week_mse"),
@@ -60,6 +62,16 @@ def brief(keys: Iterable[str]) -> list[Measure]:
 def headlines(keys: Iterable[str]) -> list[Measure]:
     """Those of the metrics that stand for the rest."""
     return [m for m in in_order(keys) if m.headline]
+
+
+def is_line(key: str) -> bool:
+    """Whether the metric is of something to compare with, which no run has trained."""
+    return key in _LINES or key.startswith(_UNTRAINED)
+
+
+def is_error(task: str, model: str) -> bool:
+    """Whether the loss that clients train by is an error; that of default ratings only makes a step upload a report."""
+    return (task, model) != ("ratings", "default")
 
 
 def curve(metrics: dict[str, float], family: str = "hr") -> dict[int, float]:

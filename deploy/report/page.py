@@ -9,12 +9,13 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader
 
 from deploy.report import forecasts, markets, planning, words
-from deploy.report.again import command
+from deploy.report.again import command, lacks
+from deploy.report.comparison import compared
 from deploy.report.figures import MEDIAN_RATE, client_spread, hit_rates, metric_curves, per_round, step_rates
 from deploy.report.history import History, absences, client_values, labels, read
 from deploy.report.measures import EXAMPLES, Measure, brief, curve, headlines, in_order, text
 from deploy.report.sections import ARROW, Section, figure, figure_of, section, table
-from server.events import Result, Round
+from server.events import Round
 
 HERE = Path(__file__).parent
 MOST_CLIENTS = 200  # in a table of one row each
@@ -23,13 +24,6 @@ _QUANTITIES: tuple[tuple[str, str, Callable[[Round], float]], ...] = (
     ("Clients answered, %", "Of those asked in the round.", lambda r: 100 * r.answered / max(r.asked, 1)),
     ("To the clients, MB", "Content sent, over all clients.", lambda r: r.bytes_down / 1e6),
     ("From the clients, MB", "Content received, over all clients.", lambda r: r.bytes_up / 1e6),
-)
-_TOTALS: tuple[tuple[str, Callable[[Result], str]], ...] = (
-    ("Rounds", lambda r: str(r.rounds_done)),
-    ("Clients", lambda r: str(len(r.clients))),
-    ("Time", lambda r: words.duration(r.seconds)),
-    ("To the clients", lambda r: words.size(r.bytes_down)),
-    ("From the clients", lambda r: words.size(r.bytes_up)),
 )
 
 
@@ -44,11 +38,13 @@ def page(runs: Sequence[Path]) -> str:
         histories=histories,
         labels=labels(histories),
         single=single,
-        noisy=any(history.noisy for history in histories),
+        noisy=any(history.drawn_anew for history in histories),
         cards=_cards(single) if single else [],
-        comparison=[] if single else _comparison(histories),
+        comparison=[] if single else compared(histories),
         sections=[section for make in _SECTIONS if (section := make(histories))],
         statements=[(label, *words.privacy(h.result.privacy)) for label, h in _labelled(histories) if h.result],
+        tasks=len({history.task for history in histories}),
+        measured=words.measured_by(single.result) if single and single.result else "",
         settings=_settings(histories),
         reproduction=[_again(history) for history in histories],
         duration=words.duration,
@@ -77,25 +73,9 @@ def _cards(history: History) -> list[dict[str, Any]]:
     return cards
 
 
-def _comparison(histories: Sequence[History]) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = []
-    for m in in_order(key for history in histories for key in history.final):
-        values = [history.final.get(m.key) for history in histories]
-        known = [value for value in values if value is not None and not math.isnan(value)]
-        best = {"lower": min, "higher": max}[m.better](known) if m.better and known else None
-        cells = [{"text": text(m, value), "best": value is not None and value == best} for value in values]
-        rows.append({"label": m.label, "arrow": ARROW[m.better], "meaning": m.meaning, "cells": cells})
-    return rows + [_plain_row(label, value, histories) for label, value in _TOTALS]
-
-
-def _plain_row(label: str, value: Callable[[Result], str], histories: Sequence[History]) -> dict[str, Any]:
-    cells = [{"text": value(h.result) if h.result else "–", "best": False} for h in histories]
-    return {"label": label, "arrow": "", "meaning": "", "cells": cells}
-
-
 def _learning(histories: Sequence[History]) -> Section:
     measures = headlines({key for history in histories for r in history.rounds for key in r.metrics} - _told(histories))
-    told = not all(history.noisy for history in histories)
+    told = any(history.tells_error for history in histories)
     figures = [figure_of(m, metric_curves(histories, m), _curve_caption(m, told)) for m in measures]
     note = "The global model after each round; a dot marks its best."
     if any(history.tested for history in histories):
@@ -137,6 +117,8 @@ def _clients(histories: Sequence[History]) -> Section:
         if any(client_values(history, m) for history in histories):
             figures.append(figure_of(m, client_spread(histories, m), m.meaning))
     note = "The final model on each client's own data: an average can hide who gains nothing. Dashed: the median."
+    if len(histories) == 1 and histories[0].result and (measured := words.measured_by(histories[0].result)):
+        note += f" Measured {measured}."
     return section("Clients", note, figures, _client_table(histories[0]) if len(histories) == 1 else None)
 
 
@@ -186,7 +168,7 @@ def _again(history: History) -> dict[str, Any]:
     if history.result:
         facts += [("model sha256", history.result.model_sha256)]
         facts += [("versions", " · ".join(f"{name} {version}" for name, version in history.result.versions.items()))]
-    return {"command": command(history), "facts": facts}
+    return {"command": command(history), "lacks": lacks(history), "facts": facts}
 
 
 _SECTIONS = (

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
+from markupsafe import Markup
+
 from deploy.report.measures import Measure
 
 ARROW = {"lower": "↓", "higher": "↑", "": ""}
@@ -25,6 +27,11 @@ def figure(title: str, better: str, svg: str, caption: str) -> dict[str, str]:
 def figure_of(m: Measure, svg: str, caption: str) -> dict[str, str]:
     """The figure of one metric."""
     return figure(m.label, m.better, svg, caption)
+
+
+def named(names: Sequence[str]) -> Markup:
+    """A list of names none of which is broken over two lines."""
+    return Markup(", ").join(Markup('<span class="name">{}</span>').format(name) for name in names)
 
 
 def table(title: str, header: Sequence[str], rows: list[list[str]], kind: str = "numbers") -> Table:

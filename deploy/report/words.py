@@ -1,6 +1,8 @@
 """Sizes, times, costs and privacy statements as people read them."""
 
-from server.events import Privacy
+import math
+
+from server.events import Privacy, Result
 
 _UNITS = ("B", "kB", "MB", "GB", "TB")
 
@@ -24,6 +26,15 @@ def duration(seconds: float) -> str:
     if minutes < 60:
         return f"{minutes} min {rest:02d} s"
     return f"{minutes // 60} h {minutes % 60:02d} min"
+
+
+def measured_by(result: Result) -> str:
+    """Of how many clients the metrics are; empty if of all, or none."""
+    shared = (client.metrics.values() for client in result.clients.values())
+    some, clients = sum(not all(map(math.isnan, values)) for values in shared), len(result.clients)
+    if not 0 < some < clients:
+        return ""
+    return f"by {some:,} of {clients:,} clients; the others hold nothing out, or keep what they measured"
 
 
 def privacy(statement: Privacy) -> tuple[str, dict[str, tuple[str, ...]]]:

@@ -90,3 +90,19 @@ def test_a_bad_file_is_named_with_what_is_wrong(text: str, complaint: str, tmp_p
 def test_a_missing_file_is_no_permission(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="No such file"):
         read_policy(tmp_path / "none.toml")
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ('methods = ["fedrul"]', "'methods': unknown 'fedrul'; did you mean 'fedrule'?"),
+        ('units = ["clients"]', "'units': unknown 'clients'; did you mean 'client'?"),
+        ("max-epsilo = 1.0", "unknown option 'max-epsilo'; did you mean 'max-epsilon'?"),
+    ],
+)
+def test_who_mistypes_is_told_what_was_meant(text: str, hint: str, tmp_path: Path) -> None:
+    path = tmp_path / "policy.toml"
+    path.write_text(text, "utf-8")
+    with pytest.raises(ConfigError) as caught:
+        read_policy(path)
+    assert str(caught.value) == f"policy {path}: {hint}"

@@ -13,7 +13,7 @@ from client.session import MODEL, Session
 from client.state import DiskStore, MemoryStore, Store
 from client.tasks.rules import RulesLearner
 from common.arrays import sha256
-from common.config import RunConfig
+from common.config import RunConfig, parse
 from common.errors import DataError, FedloomError, RefusedError, WireError
 from common.flat import to_json
 from common.models import build_model, parameters
@@ -132,8 +132,9 @@ def test_counts_leave_only_where_the_owner_allows() -> None:
     enrolment = client.enrol(INVITATION).enrolment
     with pytest.raises(RefusedError, match="counts in clear are not allowed"):
         client.counts(CountsRequest(enrolment))
+    announced = parse({"method": "fedrule", "tasks.rules.count-offset": True})
     open_handed = session(policy=Policy(allow_counts=True))
-    open_handed.enrol(INVITATION)
+    enrolment = open_handed.enrol(replace(INVITATION, config=to_json(announced))).enrolment
     counts = open_handed.counts(CountsRequest(enrolment)).counts["counts"]
     rules = sum(len(split.train.positives) for split in learner(CONFIG, CATALOGUE).splits)
     assert counts.shape == (2, 3, 4)

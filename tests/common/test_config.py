@@ -17,6 +17,19 @@ BARE: dict[str, dict[str, Scalar]] = {
 """A method alone, with a task it can train on."""
 
 
+@pytest.mark.parametrize("method", ["bgtplanner", "adap"])
+def test_planners_are_not_judged_by_test_data(method: str) -> None:
+    noisy = {"method": method, "task": "ratings", "privacy.unit": "client"}
+    assert parse(noisy).tasks.ratings.validation_share == 0.1
+    assert parse({**noisy, "task": "rules"}).tasks.rules.validation_share == 0.3
+    assert parse({**noisy, "tasks.ratings.validation-share": 0.2}).tasks.ratings.validation_share == 0.2
+    assert parse({**noisy, "method": "uniform"}).tasks.ratings.validation_share == 0
+    with pytest.raises(ConfigError, match="not on test data; leave tasks"):
+        parse({**noisy, "tasks.ratings.validation-share": 0.0})
+    with pytest.raises(ConfigError, match="not on test data"):
+        parse({**noisy, "method": "uniform", "algorithm.uniform.stop": "plateau"})
+
+
 def test_fedrep_leaves_steps_to_the_shared_layers() -> None:
     reason = "head-steps 3 leaves no step to the shared layers; local-steps is 3"
     assert reason in refusal({"method": "fedrep", "algorithm.fedrep.head-steps": 3})

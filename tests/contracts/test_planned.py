@@ -48,7 +48,7 @@ def test_a_run_whose_clients_can_pay_no_more_ends_well_and_hands_its_model_out(t
     assert result.model_sha256 == sha256(model_of(tmp_path))
     for store in clients.stores.values():
         assert sha256(load(store.read("toy", MODEL) or b"")) == result.model_sha256
-    assert result.metrics == rounds_of(tmp_path)[-1].metrics != {}
+    assert result.metrics.keys() == rounds_of(tmp_path)[-1].metrics.keys() != set()
     assert sorted(result.clients) == ["client-0", "client-1", "client-2"]
 
 

@@ -23,7 +23,7 @@ ROUND = Round(
     bytes_up=410_000,
 )
 FINISH = Finish(status="completed")
-LINE = "round  12/100  loss 0.213  auc 0.984  mr 3.10  hr@20 0.210   0.42 s  4/4 clients  ↓412 kB ↑410 kB"
+LINE = "round  12/100  train loss 0.213  auc 0.984  mr 3.10  hr@20 0.210   0.42 s  4/4 clients  ↓412 kB ↑410 kB"
 
 
 def plain(events: list[Event], terminal: bool = False) -> tuple[str, Finish | None]:
@@ -47,22 +47,36 @@ def test_a_forecaster_s_round_as_a_line() -> None:
     truth = {"truth_rho_trace": 0.9, "truth_rho_point": 0.9, "rho_point": 0.9, "teacher_rho_trace": 1.0}
     metrics = {**extra, **truth, "loss": 0.3, "mse": 0.25, "teacher_mse": 0.2375, "rho_trace": 0.5}
     line = round_line(Round(**vars(ROUND) | {"metrics": metrics})).plain
-    assert line.startswith("round  12/100  loss 0.213  mse 0.2500  teacher mse 0.2375  ρ.trace 0.500   0.42 s")
+    assert line.startswith("round  12/100  train loss 0.213  mse 0.2500  teacher mse 0.2375  ρ.trace 0.500   0.42 s")
 
 
 def test_a_round_that_was_not_evaluated_or_diverged() -> None:
     line = round_line(
         Round(round=1, rounds=9, loss=math.nan, seconds=2, answered=1, asked=1, bytes_down=0, bytes_up=0)
     ).plain
-    assert line == "round 1/9  loss –   2.00 s  1/1 clients  ↓0 B ↑0 B"
+    assert line == "round 1/9  train loss –   2.00 s  1/1 clients  ↓0 B ↑0 B"
 
 
 def test_a_round_with_noise_says_what_it_cost_in_place_of_a_loss_that_nobody_tells() -> None:
     noisy = {"loss": math.nan, "metrics": {"rmse": 0.1873}, "server": {"cost": 0.01553, "left": 0.614}}
     line = "round  12/100  rmse 0.1873  ρ 0.0155, 61 % left   0.42 s  4/4 clients  ↓412 kB ↑410 kB"
-    assert round_line(Round(**vars(ROUND) | noisy), "zcdp").plain == line
+    assert round_line(Round(**vars(ROUND) | noisy), Start(**vars(START) | {"account": "zcdp"})).plain == line
     begins = Start(**vars(START) | {"account": "pure"})
     assert "  ε 0.0155, 61 % left  " in plain([begins, Round(**vars(ROUND) | noisy)])[0]
+
+
+def test_a_round_says_what_it_was_measured_on_where_a_run_has_two_kinds() -> None:
+    line = "  train loss 0.213  validation: auc 0.984  mr 3.10  hr@20 0.210   0.42 s"
+    assert line in round_line(Round(**vars(ROUND) | {"split": "validation"})).plain
+    assert line.replace("validation", "test") in round_line(Round(**vars(ROUND) | {"split": "test"})).plain
+
+
+def test_a_loss_that_is_no_error_is_left_out() -> None:
+    begins = Start(**vars(START) | {"task": "ratings"})
+    event = Round(**vars(ROUND) | {"loss": -0.17, "metrics": {"rmse": 0.1873}})
+    assert plain([begins, event])[0].splitlines()[1].startswith("round  12/100  rmse 0.1873   0.42 s")
+    paper = Start(**vars(begins) | {"model": "paper"})
+    assert "  train loss -0.170  rmse" in round_line(event, paper).plain
 
 
 def test_an_early_end_is_told_and_is_no_failure() -> None:

@@ -1,6 +1,7 @@
 """The final table, in a terminal and in a log."""
 
 import io
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -65,6 +66,32 @@ def test_a_forecaster_s_table_is_short() -> None:
         "Width of the property",
     ]
     assert lines[11].startswith("time")
+
+
+def test_a_best_round_of_validation_data_is_called_that() -> None:
+    best = Best(round=21, metrics=RESULT.metrics, split="validation")
+    header = summary_lines(replace(RESULT, best=best), None)[1]
+    assert "final  best on validation data (round 21)  clients min" in header
+    out = io.StringIO()
+    print_summary(replace(RESULT, best=best), None, Console(file=out, width=80, force_terminal=True, color_system=None))
+    assert "validation data" in out.getvalue()
+    assert "(round 21)" in out.getvalue()
+    assert "…" not in out.getvalue().partition("time")[0]
+
+
+def test_without_a_best_round_there_is_no_column_for_one() -> None:
+    lines = summary_lines(replace(RESULT, best=None), None)
+    assert lines[1:3] == [
+        "metric          final  clients min  median    max",
+        "AUC ↑           0.980        0.910   0.925  0.940",
+    ]
+
+
+def test_it_says_of_how_many_clients_the_metrics_are() -> None:
+    silent = {"client-9": Client(examples=1, metrics={}), "client-8": Client(examples=1, metrics={"auc": math.nan})}
+    lines = summary_lines(replace(RESULT, clients={**RESULT.clients, **silent}), None)
+    assert "measured by 4 of 6 clients; the others hold nothing out, or keep what they measured" in lines
+    assert not any(line.startswith("measured") for line in summary_lines(RESULT, None))
 
 
 def test_a_failed_run_without_anything() -> None:

@@ -83,8 +83,8 @@ def content(value: float) -> RecordDict:
     return RecordDict({"arrays": ArrayRecord([np.full(8, value, np.float32)])})
 
 
-def instruction(node: int) -> Message:
-    metadata = Metadata(1, "", 1, node, "", "round 1", 0.0, 1e9, "train")
+def instruction(node: int, kind: str = "train") -> Message:
+    metadata = Metadata(1, "", 1, node, "", "round 1", 0.0, 1e9, kind)
     return Message(metadata=metadata, content=content(0))  # type: ignore[call-overload,no-any-return]
 
 
@@ -220,3 +220,12 @@ def test_the_first_poll_comes_after_most_of_the_shortest_recent_wait() -> None:
         assert len(result.replies) == 2
         assert result.seconds <= max(delay, 0.6 * 1.05) + 0.15
     assert len(clock.naps) == 1
+
+
+def test_an_evaluation_does_not_wait_as_long_as_a_training() -> None:
+    clock = Clock()
+    grid = FakeGrid(clock, [10.0])
+    polling = PollingGrid(grid, LIMITS, clock=clock, sleep=clock.sleep)
+    for kind, delay in (*[("train", 10.0)] * 4, ("evaluate", 0.1)):
+        grid.delays, grid.pushed = [delay], []
+        assert polling.exchange([instruction(10, kind)]).seconds <= delay + 0.15

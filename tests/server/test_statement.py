@@ -9,7 +9,7 @@ from common.config import Scalar, parse
 from common.privacy.claims import UNCOVERED
 from common.privacy.zcdp import rho_of
 from server.events import Privacy
-from server.statement import SUMMED, UNPROTECTED, statement
+from server.statement import PROPERTIES, SUMMED, UNPROTECTED, statement
 
 
 def said(spent: dict[str, float], sharing: int = 0, **options: Scalar) -> Privacy:
@@ -20,6 +20,11 @@ def said(spent: dict[str, float], sharing: int = 0, **options: Scalar) -> Privac
 def test_without_noise_nothing_is_claimed() -> None:
     assert said({}) == UNPROTECTED
     assert UNPROTECTED.epsilon is None
+
+
+def test_properties_are_named_where_they_leave() -> None:
+    assert PROPERTIES in statement(parse({"method": "fedstl", "task": "traffic"}), {}, 0).uncovered
+    assert PROPERTIES not in UNPROTECTED.uncovered
 
 
 def test_the_guarantee_is_the_promise_and_spending_is_told_beside_it() -> None:

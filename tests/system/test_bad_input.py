@@ -57,7 +57,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, homes: Path) -> Path
         (2, "up --rounds 0", "'rounds': Input should be greater than or equal to 1"),
         (2, "up --run-id ../x", "run id '../x': use up to 100 letters"),
         (2, "up --resume nobody", "no run 'nobody' in"),
-        (2, "up --policy typo.toml", "policy typo.toml: 'method': "),
+        (2, "up --policy typo.toml", "policy typo.toml: unknown option 'method'; did you mean 'methods'?"),
         (2, "up --policy absent.toml", "policy absent.toml: No such file"),
         (1, "up --data absent.csv", "absent.csv: no such file or folder"),
         (1, "up --data empty.csv", "empty.csv: the file is empty; it needs a header with the columns user_id"),
@@ -139,7 +139,7 @@ def test_a_finished_run_is_kept_from_a_second_start_and_knows_its_users(
     for words, text in {
         "simulate --run-id one": "run 'one' exists already: go on with --resume one, or pick another --run-id",
         "up --run-id one": "run 'one' exists already",
-        "simulate --resume one --data odd.csv": "run 'one' has done all its 1 rounds; ask for more with --rounds",
+        "simulate --resume one --data odd.csv": "run 'one' has done its one round; ask for more with --rounds",
         "up --resume one --rounds 2": "the clients of run 'one' are not in",
     }.items():
         got, said = answer(monkeypatch, capsys, *words.split())

@@ -33,6 +33,8 @@ def read_market(path: Path, name: str) -> dict[str, Records]:
     Raises:
         DataError: Columns are missing, a cell that names something is empty, or a rating is no number; with the line.
     """
+    if path.suffix == ".parquet":
+        raise DataError("Parquet is not read here; save it as CSV", path)
     titles = titles_of(path)
     columns = _known(titles or header_of(path))
     rated, paired = {"user", "item"} <= set(columns), {"item_a", "item_b"} <= set(columns)

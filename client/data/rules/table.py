@@ -51,9 +51,8 @@ def read_table(path: Path) -> list[Row]:
         places = _places([name.strip() for name in header], path)
         rows = [_row(cells, places, len(header), source, line) for line, cells in records if any(cells)]
     except (UnicodeDecodeError, csv.Error, pyarrow.ArrowException) as error:
-        raise DataError(
-            f"cannot be read as {path.suffix.removeprefix('.')} in UTF-8 ({type(error).__name__})", path
-        ) from None
+        form = "Parquet" if path.suffix == ".parquet" else "CSV in UTF-8"
+        raise DataError(f"cannot be read as {form} ({type(error).__name__})", path) from None
     if not rows:
         raise DataError("the file has a header but no rows", path)
     return rows

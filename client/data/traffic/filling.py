@@ -28,8 +28,8 @@ class Filled(NamedTuple):
 def fill(values: NDArray[np.float64], second: int, step: int) -> Filled:
     """Fill the gaps of each variable by itself.
 
-    They are filled linearly, at the ends with the nearest reading; a gap of more than a day with the mean of the readings
-    at the same time of the week, if there are any.
+    They are filled linearly, at the ends with the nearest reading; a gap of more than a day with the mean of the earlier
+    readings at the same time of the week, if there are any. So a history that ends with a reading holds nothing later.
 
     Args:
         values: T × D, not-a-number in gaps; every column has a reading.
@@ -37,8 +37,8 @@ def fill(values: NDArray[np.float64], second: int, step: int) -> Filled:
         step: Seconds between rows.
     """
     observed = ~np.isnan(values)
-    slots = (second + step * np.arange(len(values))) % WEEK // step
-    columns, weekly = zip(*(_filled(column, slots, DAY // step) for column in values.T), strict=True)
+    slot, day = second % WEEK // step, DAY // step
+    columns, weekly = zip(*(_filled(column, slot, day) for column in values.T), strict=True)
     return Filled(np.stack(columns, axis=1), observed, sum(weekly))
 
 
@@ -53,16 +53,22 @@ def in_runs(flags: NDArray[np.bool_], least: int) -> NDArray[np.bool_]:
     return np.asarray(np.cumsum(change[:-1]) > 0)
 
 
-def _filled(column: NDArray[np.float64], slots: NDArray[np.int64], day: int) -> tuple[NDArray[np.float64], int]:
+def _filled(column: NDArray[np.float64], slot: int, day: int) -> tuple[NDArray[np.float64], int]:
     missing = np.isnan(column)
     if not missing.any():
         return column, 0
     known = np.flatnonzero(~missing)
     straight = np.interp(np.arange(len(column)), known, column[known])
 
-    count = np.bincount(slots[known], minlength=slots.max() + 1)
-    mean = np.bincount(slots[known], column[known], minlength=len(count)) / np.maximum(count, 1)
-    by_week = in_runs(missing, day + 1) & (count[slots] > 0)
-
-    usual = np.where(by_week, mean[slots], straight)
+    count, total = (_so_far(each, slot, 7 * day) for each in (~missing, np.where(missing, 0.0, column)))
+    by_week = in_runs(missing, day + 1) & (count > 0)
+    usual = np.where(by_week, total / np.maximum(count, 1), straight)
     return np.where(missing, usual, column), int(by_week.sum())
+
+
+def _so_far(values: NDArray[np.float64] | NDArray[np.bool_], slot: int, week: int) -> NDArray[np.float64]:
+    """T, sums of the values up to each one at the same time of the week, the first being at `slot` of `week` readings."""
+    weeks = np.zeros((-(-(slot + len(values)) // week), week))
+    span = slice(slot, slot + len(values))
+    weeks.ravel()[span] = values
+    return np.cumsum(weeks, axis=0).ravel()[span]

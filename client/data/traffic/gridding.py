@@ -95,7 +95,7 @@ def _notes_on_steps(steps: Tidy, readings: Readings, filled: dict[str, Filled]) 
     gaps = sum(int((~one.observed).sum()) for one in filled.values())
     if gaps:
         weekly = sum(one.by_week for one in filled.values())
-        tail = f"; {weekly} of them, in gaps longer than a day, are the mean of the same time of the week"
+        tail = f"; {weekly} of them, in gaps longer than a day, are the mean of the same time of earlier weeks"
         yield f"{gaps} of {total} readings ({gaps / total:.1%}) were missing and interpolated{tail if weekly else ''}"
     if len(filled) < len(readings.sites):
         yield f"{len(readings.sites) - len(filled)} sites without a reading of every variable left out"

@@ -42,7 +42,8 @@ class SplitSeries:
     Args:
         series: Whole.
         scaler: Fitted on the readings of the training part.
-        train: Windows whose targets all lie in the training part; their history may not reach before the series.
+        train: Windows whose targets all lie in the training part; their history may not reach before the series, nor end
+            in a gap.
         validation: The same of the second part; history may reach back into training.
         test: The same of the last part.
         train_end: Step at which training ends.
@@ -74,7 +75,7 @@ def split_series(series: Series, options: TrafficOptions, step: int = HOUR) -> S
     length = len(series.values)
     scaler, notes = _fitted(series, train_end)
     bounds = ((0, train_end), (train_end, validation_end), (validation_end, length))
-    train, validation, test = (_starts(*part, options.history, options.horizon) for part in bounds)
+    train, validation, test = (_starts(*part, options, series.observed) for part in bounds)
     return SplitSeries(series, scaler, train, validation, test, train_end, validation_end, notes)
 
 
@@ -105,8 +106,10 @@ def _fitted(series: Series, end: int) -> tuple[Scaler, tuple[str, ...]]:
     return Scaler(mean, np.where(constant, 1.0, std)), notes
 
 
-def _starts(begin: int, end: int, history: int, horizon: int) -> Starts:
-    return np.arange(max(begin, history), end - horizon + 1, dtype=np.int64)
+def _starts(begin: int, end: int, options: TrafficOptions, observed: NDArray[np.bool_]) -> Starts:
+    """Windows with targets in [begin, end) whose history ends with a reading: a gap's filling may look at what ends it."""
+    first = np.arange(max(begin, options.history), end - options.horizon + 1, dtype=np.int64)
+    return first[observed[first - 1].all(axis=1)]
 
 
 def _floor_share(share: float, count: int) -> int:

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from benchmarks.memory import Memory
 from benchmarks.traffic.claims import verdicts
 from benchmarks.traffic.experiments import EXPERIMENTS, NETWORKS, ROLLING, STREETS, TABLE_2
 from benchmarks.traffic.faults import Fault
@@ -62,7 +63,8 @@ def test_newcomers_gain_from_members_like_them(tmp_path: Path) -> None:
     def read(folder: Path, cache: Path) -> Dataset:
         return Dataset(tuple(sensor(8 * k, 30) for k in range(8)), MEASURES)  # alike but for level and noise
 
-    rows = newcomers(Setting("toy", "", "", 1.0, 1, read), tmp_path, tmp_path)
+    memory = Memory(tmp_path, tmp_path / "traffic.json", compute=True)
+    rows = newcomers(Setting("toy", "", "", 1.0, 1, read), tmp_path, memory)
     assert [(row.title, row.days, row.count) for row in rows] == [
         (title, days, 8) for title in ("two-hour ranges", "hourly, calibrated at 90 %") for days in (5, 7)
     ]

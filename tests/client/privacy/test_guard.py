@@ -3,58 +3,22 @@
 import math
 from dataclasses import replace
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from client.policy import Policy
-from client.privacy.guard import Guard
-from client.privacy.simulated import in_memory
-from client.session import Session
-from client.state import MemoryStore
-from client.tasks.rules import RulesLearner
 from common.arrays import norm, sub
-from common.config import RunConfig, Scalar, parse
+from common.config import parse
 from common.errors import RefusedError
 from common.flat import to_json
-from common.models import build_model, parameters
 from common.privacy.accounts import build_account
 from common.privacy.zcdp import rho_of
-from common.tasks.rules import Catalogue
-from common.wire.messages import CountsRequest, EnrolRequest, EvaluateRequest, TrainReply, TrainRequest
-from tests.toys import CATALOGUE, toy_homes
+from common.wire.messages import CountsRequest, EnrolRequest, EvaluateRequest, TrainRequest
+from tests.asked import Asked, configured
+from tests.toys import CATALOGUE
 
 RHO = rho_of(10, 1e-5)
-
-
-def configured(method: str = "fedavg", **privacy: Scalar) -> RunConfig:
-    wished = {f"privacy.{key.replace('_', '-')}": value for key, value in {"unit": "client", **privacy}.items()}
-    return parse({"method": method, "task": "rules", "run-id": "toy", **wished})
-
-
-def learner(config: RunConfig, catalogue: Catalogue) -> RulesLearner:
-    return RulesLearner(config, catalogue, toy_homes(3))
-
-
-class Asked:
-    """A client under a server that asks what it likes."""
-
-    def __init__(self, config: RunConfig, policy: Policy | None = None, seed: int = 0) -> None:
-        draws = iter(range(10**9))
-        self.guard: Guard = in_memory(policy or Policy(), lambda: np.random.default_rng([seed, next(draws)]))
-        self.session = Session("ann", learner, MemoryStore(), self.guard)
-        self.model = parameters(build_model(config, CATALOGUE))
-        self.config = config
-        self.enrolled = self.session.enrol(EnrolRequest("toy", to_json(config), CATALOGUE.to_json()))
-
-    def train(self, number: int, cost: float, **request: float) -> TrainReply:
-        asked = TrainRequest(number, self.enrolled.enrolment, self.model, cost=cost, **request)  # type: ignore[arg-type]
-        return self.session.train(asked)
-
-    @property
-    def spent(self) -> float:
-        return self.guard.ledger(self.config.privacy).spent()
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from client.privacy.simulated import in_memory
 from client.session import Session
 from client.state import MemoryStore
 from client.tasks.markets import MarketsLearner
+from common.arrays import Arrays
 from common.config import RunConfig, Scalar, parse
 from common.errors import RefusedError
 from common.flat import to_json
@@ -100,3 +101,24 @@ def test_what_it_sent_is_no_news_to_itself() -> None:
     doubled = {**counts, VALUES: 2 * counts[VALUES]}
     told = client.session.evaluate(EvaluateRequest(1, client.request.enrolment, model, "test", doubled))
     assert told.metrics["shared_mrr20"] != asked[0].metrics["shared_mrr20"]
+
+
+def test_a_run_that_was_not_announced_as_one_that_takes_counts_gets_none() -> None:
+    """The owner's policy looks at what is announced."""
+    client = Asked(configured(count_offset=False))
+    with pytest.raises(RefusedError, match="not announced"):
+        client.session.counts(client.request)
+    assert not client.noises
+
+
+@pytest.mark.parametrize("markets", [1, 2])
+def test_a_user_may_be_in_all_of_a_clients_markets(markets: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[float] = []
+
+    def noted(counts: Arrays, items: int, noise: float, rng: np.random.Generator) -> Arrays:
+        told.append(noise)
+        return counts
+
+    monkeypatch.setattr("client.tasks.markets.noised", noted)
+    MarketsLearner(configured(), DEMO.goods, DEMO.markets[:markets]).noised_counts(1.5, np.random.default_rng(0))
+    assert told == [1.5 * markets]

@@ -63,14 +63,14 @@ def test_the_past_looks_no_more_predictable_than_the_future() -> None:
     assert past > 1.02
 
 
-def test_windows_with_a_gap_among_their_targets_teach_nothing() -> None:
+def test_windows_with_a_gap_among_their_targets_or_right_before_teach_nothing() -> None:
     values, known = drawn(200, 1), np.ones(200, bool)
     known[50] = known[150:] = False
     options = TrafficOptions(history=H, horizon=P)
     wild = values.copy()
     wild[50] = 0  # as history it counts, so it is the same in both
     line = line_of(wild, known, options)
-    learnt = np.array([t for t in range(H, 148) if not t <= 50 < t + P])
+    learnt = np.array([t for t in range(H, 148) if not t - 1 <= 50 < t + P])
     np.testing.assert_allclose(line, ridge_line(Windows(wild, H, P), learnt, PENALTIES))
 
 

@@ -84,7 +84,7 @@ def written_out(begin: Tensors, steps: int, lambda_w: float, lambda_s: float, lr
         p |= {n: p[n] - lr * g for n, g in zip(own, slopes, strict=True)}
         shared = {n: p[n].clone().requires_grad_() for n in ("phi.mean", "phi.log_variance", "kappa")}
         inner, xi = pieces({**p, **shared})
-        outer = inner + lambda_s * (xi - begin["xi"][0]).square().sum()
+        outer = inner + lambda_s * (xi - begin["xi"][0]).square().sum() / N**2
         for n, g in zip(shared, torch.autograd.grad(outer, list(shared.values())), strict=True):
             pull = lambda_w if n.startswith("phi") else 0.0
             p[n] = (p[n] - lr * g + 2 * lr * pull * begin[n][0]) / (1 + 2 * lr * pull)

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from common.config import RunConfig, Scalar
-from deploy.cli.options import resolve
+from common.errors import ConfigError
+from deploy.cli.options import DEFAULTS, resolve
 
 
 @pytest.fixture(autouse=True)
@@ -34,3 +35,24 @@ def test_counts_do_not_go_beside_noise_on_all_that_leaves() -> None:
 def test_a_method_that_is_named_comes_as_it_is() -> None:
     assert not resolved("pfgnn").tasks.markets.count_offset
     assert resolved("pfgnn").method == "pfgnn"
+
+
+@pytest.mark.parametrize(
+    ("sets", "delta", "name"),
+    [
+        (None, 1e-6, "--delta"),
+        (["privacy.epsilon=2"], None, "--set privacy.epsilon"),
+        (["privacy.clip=2"], None, "clip"),
+    ],
+)
+def test_who_speaks_of_noise_does_not_train_without_any(sets: list[str] | None, delta: float | None, name: str) -> None:
+    with pytest.raises(ConfigError, match=f"{name} is of noise, and this run adds none: say --epsilon too"):
+        resolved("fedavg", sets, privacy__delta=delta)
+    config = resolved("fedavg", [*(sets or []), "privacy.unit=client"], privacy__delta=delta)
+    assert config.privacy.unit == "client"
+    assert resolved("fedavg", privacy__epsilon=2.0, privacy__delta=delta).privacy.unit == "client"
+    assert resolved("fedavg", ["privacy.unit=none"]).privacy.unit == "none"
+
+
+def test_the_help_names_what_each_task_gets() -> None:
+    assert {task: resolve("", task, None, None, "", "", None).method for task in DEFAULTS} == DEFAULTS

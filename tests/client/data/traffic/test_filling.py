@@ -27,7 +27,7 @@ def test_short_gaps_are_linear_and_ends_stay() -> None:
 
 
 @pytest.mark.parametrize("step", [30, 60, 1440])
-def test_long_gaps_take_the_mean_of_the_same_time_of_the_week(step: int) -> None:
+def test_long_gaps_take_the_mean_of_the_same_time_of_earlier_weeks(step: int) -> None:
     """A gap of a day exactly is linear; a longer one is not, except at times of the week that no reading has."""
     day, week = 1440 // step, 7 * 1440 // step
     rng = np.random.default_rng(1)
@@ -39,9 +39,19 @@ def test_long_gaps_take_the_mean_of_the_same_time_of_the_week(step: int) -> None
     known = np.flatnonzero(~np.isnan(values[:, 0]))
     straight = np.interp(np.arange(len(values)), known, values[known, 0])
     for k in range(len(values)):
-        same = values[k % week :: week, 0]
+        same = values[k % week : k : week, 0]
         usual = not np.isnan(same).all() and 3 * week - 2 * day - 1 <= k
         expected = np.nanmean(same) if usual else straight[k]
         assert filled.values[k, 0] == pytest.approx(values[k, 0] if k in known else expected, rel=1e-12)
     assert filled.by_week == 2 * day - 1
     assert np.isnan(values).any(), "what is handed in stays as it is"
+
+
+@given(st.lists(st.booleans(), min_size=40, max_size=40), st.integers(1, 39))
+def test_nothing_before_a_reading_knows_what_comes_after_it(known: list[bool], last: int) -> None:
+    """A week of seven readings, so that gaps of two are filled with means of earlier weeks."""
+    known[0] = known[last] = True
+    values = np.where(known, np.random.default_rng(0).random(40), NAN)[:, None]
+    later = np.where(np.arange(40)[:, None] > last, values + 100, values)
+    before, after = (fill(each, 0, 86400).values[: last + 1] for each in (values, later))
+    np.testing.assert_array_equal(before, after)

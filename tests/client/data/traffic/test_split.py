@@ -1,5 +1,7 @@
 """Parts, scaler and windows."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -45,6 +47,16 @@ def test_a_short_series_is_cut_anywhere_and_has_no_windows() -> None:
     one = split_series(series(1), options())
     assert (one.train_end, one.validation_end, one.scaler.std.tolist()) == (1, 1, [1])
     assert one.notes == ("a variable is constant in training: it is not rescaled",)
+
+
+def test_no_window_begins_while_a_variable_is_silent() -> None:
+    """What a gap is filled with may depend on the reading that ends it."""
+    whole = series(2400, variables=2)
+    gap = whole.observed.copy()
+    gap[2300:2310, 1] = gap[900:902, 0] = False
+    split, sound = split_series(replace(whole, observed=gap), options()), split_series(whole, options())
+    assert sorted(set(sound.test) - set(split.test)) == list(range(2301, 2311))
+    assert sorted(set(sound.train) - set(split.train)) == [901, 902]
 
 
 def test_without_validation_that_part_is_training() -> None:

@@ -1,0 +1,46 @@
+"""Several runs' results side by side: a row a metric, the best marked."""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from deploy.report import words
+from deploy.report.history import History
+from deploy.report.measures import Measure, in_order, is_line, text
+from deploy.report.sections import ARROW
+from server.events import Result
+
+_TOTALS: tuple[tuple[str, Callable[[Result], str]], ...] = (
+    ("Rounds", lambda r: str(r.rounds_done)),
+    ("Clients", lambda r: str(len(r.clients))),
+    ("Time", lambda r: words.duration(r.seconds)),
+    ("To the clients", lambda r: words.size(r.bytes_down)),
+    ("From the clients", lambda r: words.size(r.bytes_up)),
+)
+
+
+def compared(histories: Sequence[History]) -> list[dict[str, Any]]:
+    """Every metric of the final models, then what the runs took."""
+    measures = in_order(key for history in histories for key in history.final)
+    return [_row(m, histories) for m in measures] + [_total(label, value, histories) for label, value in _TOTALS]
+
+
+def _row(m: Measure, histories: Sequence[History]) -> dict[str, Any]:
+    best = {task: _best(m, histories, task) for task in {history.task for history in histories}}
+    values = [(history.final.get(m.key), best[history.task]) for history in histories]
+    cells = [{"text": text(m, value), "best": value is not None and value == top} for value, top in values]
+    return {"label": m.label, "arrow": ARROW[m.better], "meaning": m.meaning, "cells": cells}
+
+
+def _best(m: Measure, histories: Sequence[History], task: str) -> float | None:
+    """The best value among a task's runs; None for lines, which no run trains, and where runs do not differ."""
+    values = {history.final.get(m.key, math.nan) for history in histories if history.task == task}
+    known = {value for value in values if not math.isnan(value)}
+    if len(known) < 2 or not m.better or is_line(m.key):
+        return None
+    return min(known) if m.better == "lower" else max(known)
+
+
+def _total(label: str, value: Callable[[Result], str], histories: Sequence[History]) -> dict[str, Any]:
+    cells = [{"text": value(h.result) if h.result else "–", "best": False} for h in histories]
+    return {"label": label, "arrow": "", "meaning": "", "cells": cells}

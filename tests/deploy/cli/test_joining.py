@@ -1,0 +1,100 @@
+"""`join --adapt` as a newcomer types it, and `keys`."""
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+from typer.testing import CliRunner
+
+from client.data.markets.market import Dataset
+from client.data.markets.reader import read_markets
+from client.data.markets.writer import write_markets
+from client.data.parts import read_all
+from common.config import parse
+from common.errors import ConfigError, DataError
+from deploy.cli import app
+from deploy.simulation import simulate
+
+LATE: Dataset = read_markets("demo:5-6")
+ITEM = LATE.goods.items[int(LATE.markets[0].ratings[0, 1])]
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder to work in."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("FEDLOOM_RUNS", str(tmp_path / "runs"))
+    return tmp_path
+
+
+@pytest.fixture
+def shops() -> None:
+    """A finished run of two markets whose clients keep a part of the model, and a third market's table."""
+    small = {"tasks.markets.width": 16, "tasks.markets.embedding": 8, "tasks.markets.batch": 64}
+    flat = {"method": "pfgnn", "task": "markets", "model": "paper", "rounds": 1, "run-id": "shops", **small}
+    simulate(parse({**flat, "federation.min-clients": 1}), read_all("markets", "demo:3-5"), Path("runs").resolve())
+    write_markets(Path("late.csv"), LATE.markets, LATE.goods)
+
+
+def command(*words: str) -> Result:
+    return CliRunner().invoke(app, words)
+
+
+def adapt(*words: str) -> Result:
+    return command("join", "--adapt", "shops", "--state-dir", "state", "--data", *words)
+
+
+@pytest.mark.usefixtures("shops")
+def test_without_key_name_and_task_the_market_finds_what_it_made_its_own() -> None:
+    joined = adapt("late.csv")
+    assert joined.exit_code == 0, joined.exception
+    found = command("recommend", "--data", "late.csv", "--item", ITEM, "--json", "--state-dir", "state")
+    assert found.exit_code == 0, found.exception
+    assert "by the model that client newcomer made its own of run shops" in found.stderr.replace("\n", " ")
+    assert json.loads(found.stdout)
+
+
+@pytest.mark.usefixtures("shops")
+def test_a_task_that_is_named_is_the_run_s() -> None:
+    assert adapt("late.csv", "--task", "markets").exit_code == 0
+    refused = adapt("late.csv", "--task", "rules").exception
+    assert isinstance(refused, ConfigError)
+    assert str(refused) == "run 'shops' is of task markets: leave --task rules out, or adapt another run"
+    assert isinstance(adapt("late.csv", "--task", "marktes").exception, ConfigError)
+
+
+@pytest.mark.usefixtures("shops")
+def test_the_owner_is_told_what_is_wrong_with_its_data(here: Path) -> None:
+    text = (here / "late.csv").read_text()
+    (here / "bad.csv").write_text(text.replace("P0", "Q0"))
+    refused = adapt("bad.csv").exception
+    assert isinstance(refused, DataError)
+    assert "bad.csv: none of its " in str(refused)
+
+
+def test_a_server_certificate_is_renewed_on_request() -> None:
+    keys = ("keys", "server", "--home", "home")
+    assert command(*keys).exit_code == 0
+    before = Path("home/server.pem").read_bytes()
+    refused = command(*keys).exception
+    assert isinstance(refused, ConfigError)
+    assert "server.pem exists already: say --renew for a new one under the same authority" in str(refused)
+    assert Path("home/server.pem").read_bytes() == before
+    assert command(*keys, "--renew").exit_code == 0
+    assert Path("home/server.pem").read_bytes() != before
+
+
+def test_a_node_keeps_its_key() -> None:
+    assert command("keys", "node", "node.key").exit_code == 0
+    refused = command("keys", "node", "node.key").exception
+    assert isinstance(refused, ConfigError)
+    assert "node.key exists already: this client is known by it; for another client, name another PATH" in str(refused)
+
+
+@pytest.mark.parametrize("words", ["up --port 70000", "serve --port 0", "serve --control-port 70000"])
+def test_a_port_is_a_port(words: str) -> None:
+    done = command(*words.split())
+    assert done.exit_code == 2
+    assert isinstance(done.exception, SystemExit)
+    assert f"'{words.split()[1]}'" in done.stderr

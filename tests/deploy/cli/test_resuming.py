@@ -1,0 +1,103 @@
+"""What may be said beside `--resume`, and what would make another run of it."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from common.config import RunConfig, Scalar, parse
+from common.errors import ConfigError
+from common.flat import flatten
+from common.tasks.rules_demo import demo_catalogue
+from deploy.cli import app
+from deploy.cli.options import resolve
+from server.artifacts import RunDirectory
+from tests.deploy.test_summary import RESULT
+
+
+@pytest.fixture(autouse=True)
+def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A run under noise and one without, both begun."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("FEDLOOM_RUNS", str(tmp_path / "runs"))
+    begin("exact", {"method": "fedrule", "rounds": 3, "seed": 1})
+    begin("noisy", {"method": "fedavg", "privacy.unit": "client", "privacy.epsilon": 4.0})
+    return tmp_path / "runs"
+
+
+def begin(run: str, options: dict[str, Scalar]) -> None:
+    RunDirectory(Path("runs"), run).create(
+        flatten(parse({**options, "run-id": run})), json.loads(demo_catalogue().to_json())
+    )
+
+
+def resumed(
+    run: str, sets: list[str] | None = None, method: str = "", seed: int | None = None, **own: Scalar | None
+) -> RunConfig:
+    return resolve(method, "", None, seed, "", run, sets, **own)
+
+
+@pytest.mark.parametrize(
+    ("command", "words", "name", "own"),
+    [
+        ("up", "--resume exact --method fedavg", "--method", "method=fedrule"),
+        ("up", "--resume exact --task traffic", "--task", "task=rules"),
+        ("simulate", "--resume exact --seed 2", "--seed", "seed=1"),
+        ("simulate", "--resume exact --epsilon 10", "--epsilon", "no noise"),
+        ("simulate", "--resume exact --delta 1e-5", "--delta", "no noise"),
+        ("simulate", "--resume noisy --epsilon 10", "--epsilon", "privacy.epsilon=4.0"),
+        ("simulate", "--resume noisy --delta 1e-6", "--delta", "privacy.delta=1e-05"),
+        ("simulate", "--resume exact --run-id other", "--run-id", "run-id=exact"),
+        ("simulate", "--resume exact --set model=paper", "--set model", "model=default"),
+        ("simulate", "--resume exact --set privacy.unit=client", "--set privacy.unit", "privacy.unit=none"),
+        (
+            "simulate",
+            "--resume exact --set tasks.rules.validation_share=0.1",
+            "--set tasks.rules.validation-share",
+            "validation-share=0.0",
+        ),
+        ("serve", "--resume exact --catalogue other.json", "--catalogue", "its own vocabulary"),
+        ("simulate", "--resume exact --catalogue other.json", "--catalogue", "its own vocabulary"),
+        ("up", "--resume exact --data other.csv", "--data", "its own 1 client and their data"),
+        ("up", "--resume exact --clients 2", "--clients", "its own 1 client and their data"),
+    ],
+)
+def test_what_makes_another_run_is_refused_by_its_name(
+    command: str, words: str, name: str, own: str, tmp_path: Path
+) -> None:
+    (tmp_path / "other.json").write_text(json.dumps({"entities": ["Light"], "relations": ["turns on → turn on"]}))
+    spec = {"name": "client-0", "task": "rules", "data": "demo:0-9", "home": "here"}
+    (tmp_path / ".fedloom" / "up" / "exact").mkdir(parents=True)
+    (tmp_path / ".fedloom" / "up" / "exact" / "clients.json").write_text(json.dumps([spec]))
+    error = CliRunner().invoke(app, [command, *words.split()]).exception
+    assert isinstance(error, ConfigError)
+    run = words.split()[1]
+    assert str(error).startswith(f"run '{run}' goes on with ")
+    assert own in str(error)
+    assert f": leave {name} out, or start a new run without --resume" in str(error)
+
+
+def test_what_the_run_says_itself_may_be_said_again() -> None:
+    config = resumed("exact", ["model=default", "privacy.unit=none"], method="fedrule", seed=1)
+    assert (config.run_id, config.resume, config.rounds) == ("exact", True, 3)
+    assert resumed("noisy", ["privacy.clip=1"], privacy__epsilon=4, privacy__delta=1e-5).privacy.epsilon == 4
+
+
+def test_how_it_waits_and_steps_may_change() -> None:
+    sets = ["federation.deadline=7", "algorithm.fedrule.lam=0.25", "evaluate-every=2"]
+    config = resumed("exact", sets, federation__min_clients=3)
+    assert (config.federation.deadline, config.federation.min_clients, config.evaluate_every) == (7, 3, 2)
+    assert config.algorithm.fedrule.lam == 0.25
+
+
+def test_a_run_that_is_done_asks_for_more_rounds(runs: Path) -> None:
+    RunDirectory(runs, "exact").write_result(replace(RESULT, rounds_done=3))
+    with pytest.raises(ConfigError, match="has done all its 3 rounds; ask for more with --rounds"):
+        resumed("exact")
+    assert resolve("", "", 4, None, "", "exact", None).rounds == 4
+    begin("short", {"rounds": 1})
+    RunDirectory(runs, "short").write_result(replace(RESULT, rounds_done=1))
+    with pytest.raises(ConfigError, match="has done its one round; ask for more"):
+        resumed("short")

@@ -1,0 +1,39 @@
+"""Runs side by side: what is best is marked where runs can be compared."""
+
+from typing import Any
+
+from deploy.report.comparison import compared
+from deploy.report.history import History
+from server.events import Round
+
+
+def run(task: str, **metrics: float) -> History:
+    one = Round(round=1, rounds=9, loss=0.5, metrics=metrics, seconds=1, answered=1, asked=1, bytes_down=0, bytes_up=0)
+    return History("r", {"task": task}, (one,), "unfinished", "", None, None)
+
+
+def best(rows: list[dict[str, Any]]) -> dict[str, list[int]]:
+    """Metric -> the runs that are marked as the best."""
+    return {row["label"]: [k for k, cell in enumerate(row["cells"]) if cell["best"]] for row in rows}
+
+
+def test_the_best_of_a_task_s_runs_is_marked() -> None:
+    found = best(compared([run("rules", auc=0.9, mr0=3.0), run("rules", auc=0.8, mr0=2.0)]))
+    assert (found["AUC"], found["Mean rank"]) == ([0], [1])
+
+
+def test_runs_of_different_tasks_are_not_compared() -> None:
+    found = best(compared([run("rules", hr20=0.9), run("sessions", hr20=0.5), run("sessions", hr20=0.4)]))
+    assert found["Hit rate @20"] == [1]
+    assert best(compared([run("rules", hr20=0.9), run("sessions", hr20=0.5)]))["Hit rate @20"] == []
+
+
+def test_one_value_is_not_the_best_of_any_nor_are_equal_ones() -> None:
+    found = best(compared([run("rules", auc=0.9, mr0=1.0), run("rules", mr0=1.0), run("rules", auc=float("nan"))]))
+    assert (found["AUC"], found["Mean rank"]) == ([], [])
+
+
+def test_lines_are_not_in_the_running() -> None:
+    lines = ("profile_mse", "rmse_half", "walk_mrr20", "truth_rho_trace")
+    found = best(compared([run("x", **dict.fromkeys(lines, 0.1)), run("x", **dict.fromkeys(lines, 0.2))]))
+    assert not any(found.values())

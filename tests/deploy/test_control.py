@@ -1,0 +1,47 @@
+"""What is told of a SuperLink that refuses, and the app that it is sent."""
+
+import json
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from common.config import RunConfig
+from common.errors import RunError
+from deploy import control
+from deploy.bundle import make_app
+from deploy.control import Control
+
+CHATTER = """Using SuperLink connection 'fedloom'
+Flower App configuration warnings in '/x/pyproject.toml':
+- Recommended property "license" missing in [project]
+"""
+AWAY = "Connection to the SuperLink is unavailable. Please check your network connection and 'address' in it."
+
+
+@pytest.mark.parametrize(
+    ("reason", "told"),
+    [
+        ("App is too large\n", "starting the run: App is too large"),
+        (AWAY, "starting the run: no SuperLink answers at nowhere:9; is that its --control address, and --ca"),
+    ],
+)
+def test_a_fault_is_told_without_what_flower_says_before_it(
+    reason: str, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "flwr"
+    program.write_text(f"#!/bin/sh\ncat {tmp_path}/answer.json\n")
+    program.chmod(0o755)
+    (tmp_path / "answer.json").write_text(json.dumps({"success": False, "error-message": CHATTER + reason}))
+    monkeypatch.setattr(control, "flower_program", lambda name: program)
+    app = make_app(tmp_path / "app", RunConfig())
+    with pytest.raises(RunError) as caught:
+        Control("nowhere:9", None, tmp_path / "home").submit(app, {})
+    assert str(caught.value).startswith(told)
+    assert "Recommended" not in str(caught.value)
+
+
+def test_the_app_has_all_that_flower_recommends(tmp_path: Path) -> None:
+    project = tomllib.loads((make_app(tmp_path / "app", RunConfig(run_id="one")) / "pyproject.toml").read_text())
+    assert project["project"]["description"] == "fedloom run one"
+    assert {"name", "version", "license"} <= project["project"].keys()

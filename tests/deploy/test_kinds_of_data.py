@@ -1,0 +1,37 @@
+"""A run says which data its metrics are of, and how it was started."""
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from deploy.cli import app
+from deploy.report.origin import Origin, origin_of
+from server.artifacts import RunDirectory
+from server.events import Round
+
+OF_TWO_KINDS = ("--set", "tasks.ratings.validation-share=0.2")
+
+
+def simulated(runs: Path, *words: str) -> RunDirectory:
+    command = ["simulate", "--task", "ratings", "--data", "demo:0-12", "--rounds", "3", "--run-id", "r1", *words]
+    done = CliRunner().invoke(app, command, env={"FEDLOOM_RUNS": str(runs)})
+    assert done.exit_code == 0, done.exception
+    return RunDirectory(runs, "r1")
+
+
+@pytest.mark.parametrize(
+    ("words", "splits"), [(OF_TWO_KINDS, ["validation", "validation", "test"]), ((), ["", "", ""])]
+)
+def test_every_round_and_the_best_say_what_they_are_of(
+    words: tuple[str, ...], splits: list[str], tmp_path: Path
+) -> None:
+    folder = simulated(tmp_path, *words)
+    assert [event.split for event in folder.events() if isinstance(event, Round)] == splits
+    result = folder.result()
+    assert result is not None
+    assert result.best is not None
+    assert result.best.split == splits[0]
+    assert origin_of(folder.path) == Origin("simulate", "demo:0-12", 0)
+    page = (folder.path / "report.html").read_text("utf-8")
+    assert "fedloom simulate --method fedavg --task ratings --rounds 3 --seed 0 --data demo:0-12" in page
