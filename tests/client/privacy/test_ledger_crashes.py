@@ -62,9 +62,10 @@ os.waitpid(child, 0)
 TOGETHER = (
     RELEASING
     + """
-while len(list(folder.glob("sent-*"))) < 2:  # each says by its file that it is there
+release(0, 1)
+while sum(file.stat().st_size > 0 for file in folder.glob("sent-*")) < 2:  # each has had its first: neither can come too late
     time.sleep(0.001)
-release(0, last)
+release(1, last)
 """
 )
 
