@@ -35,9 +35,12 @@ def inputs(propagated: Tensor, graphs: Sequence[Graph], options: MarketsOptions)
 
 
 def embedded(module: nn.Module, params: Tensors, told: Tensors, places: Tensor) -> Tensor:
-    """Z of the items in those places, … -> … × k."""
-    arguments = tuple(told[name][places] for name in INPUTS if name in told)
-    z: Tensor = functional_call(module, params, arguments)
+    """Z of the items in those places, … -> … × k; of each item once where there are no more items than places."""
+    known = tuple(told[name] for name in INPUTS if name in told)
+    if len(known[0]) <= places.numel():
+        every: Tensor = functional_call(module, params, known)
+        return every[places]
+    z: Tensor = functional_call(module, params, tuple(rows[places] for rows in known))
     return z
 
 

@@ -16,6 +16,7 @@ from client.privacy.simulated import in_memory
 from client.session import Session
 from client.state import MemoryStore, Store
 from client.tasks import TaskLearner, build_learner
+from client.tasks.market_networks import embedded
 from client.tasks.markets import MarketsLearner
 from common.arrays import Arrays
 from common.config import RunConfig, Scalar, parse
@@ -59,6 +60,15 @@ def test_the_tower_pulls_neighbours_together_and_pushes_others_apart() -> None:
         terms.append(near + max(0.0, 1.0 - np.sqrt(max(apart, 0))) ** 2)
     loss = of.loss(tensors(model), of.batch(TrainRequest(1, "toy:0", model)), noise)
     assert float(loss) == pytest.approx(0.5 * np.mean(terms), rel=1e-4)
+
+
+@pytest.mark.parametrize("network", ["sgc", *NETWORKS])
+def test_many_places_are_embedded_as_few_are(network: str) -> None:
+    of = learner(network)
+    params, told = tensors(parameters(of.module)), of.batch(TrainRequest(1, "toy:0", {}))
+    few = torch.randint(of.size, (of.size // 3,), generator=torch.Generator().manual_seed(0))
+    once, many = (embedded(of.module, params, told, places) for places in (few, few.repeat(4)))
+    torch.testing.assert_close(many, once.repeat(4, 1))
 
 
 def test_spe_is_told_which_items_these_are_and_learns_by_bpr() -> None:
