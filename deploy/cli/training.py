@@ -7,6 +7,7 @@ import typer
 
 from client.data.sources import with_test
 from client.policy import read_policy
+from common.config import RunConfig
 from deploy import federation
 from deploy.cli import options as o
 from deploy.cli.resuming import refusal
@@ -14,7 +15,7 @@ from deploy.cli.running import LOCAL, count, finish, naming, speaking, superlink
 from deploy.control import Control
 from deploy.federation import Order
 from deploy.processes import Processes
-from deploy.report.origin import remember
+from deploy.report.origin import Command, remember
 from deploy.sources import parts_of, read_catalogue, share_out, shared_out
 
 Clients = Annotated[
@@ -128,6 +129,7 @@ def serve(
     )
     home = home.resolve()
     order = Order(config, o.runs_folder(), nodes=home / "nodes")
+    _noted("serve", config)
     keys = len(list((home / "nodes").glob("*.pub")))
     superlink = superlink_of(home, federation.certificates(home, names or []), port, control_port, host)
     o.console.print(
@@ -176,6 +178,13 @@ def submit(
         ),
     )
     order = Order(config, o.runs_folder(), nodes=nodes)
+    _noted("submit", config)
     line = Control(control, ca, work.resolve() / "control")
     with Processes() as processes:
         finish(federation.submit(processes, work.resolve(), line, order, o.console), json)
+
+
+def _noted(command: Command, config: RunConfig) -> None:
+    """Note how a run began whose clients are elsewhere."""
+    if not config.resume:
+        remember(o.runs_folder() / config.run_id, command, "", config.federation.min_clients)

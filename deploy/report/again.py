@@ -11,8 +11,13 @@ from common.options import leaves
 from deploy.report.history import History
 from deploy.report.origin import Origin
 
-DATA = "DATA"
-"""Stands for data that were read: a run keeps no paths."""
+DATA, CATALOGUE = "DATA", "CATALOGUE"
+"""Stand for data, or a vocabulary alone, that were read: a run keeps no paths."""
+
+_BLANKS = {
+    DATA: "DATA, where your data lie, and --test, --catalogue or --policy if they were given",
+    CATALOGUE: "CATALOGUE, the file of the vocabulary",
+}
 
 _OPTIONS = ("method", "task", "rounds", "seed")
 _NOT_SETTINGS = {*_OPTIONS, "run-id", "resume", "catalogue"}
@@ -20,12 +25,12 @@ _MADE = "demo"
 
 
 def command(history: History) -> str:
-    """`fedloom up` or `fedloom simulate` with all that differs from the defaults."""
+    """What was typed, or does the same, with all that differs from the defaults."""
     config, origin = history.config, _origin(history)
     words = ["fedloom", origin.command]
     for key in _OPTIONS:
         words += [f"--{key}", str(config[key])] if key in config else []
-    words += [] if origin.data == _MADE else ["--data", origin.data or DATA]
+    words += _source(history, origin)
     words += ["--clients", str(origin.clients)] if origin.clients else []
     noisy = config.get("privacy.unit") == "client" and "privacy.epsilon" in config
     words += ["--epsilon", f"{config['privacy.epsilon']:g}"] if noisy else []
@@ -37,9 +42,21 @@ def command(history: History) -> str:
     return shlex.join(words)
 
 
-def lacks(history: History) -> bool:
-    """Whether the command has `DATA` to fill in."""
-    return not _origin(history).data
+def lacks(history: History) -> str:
+    """What the command leaves to fill in; empty if nothing."""
+    source = _source(history, _origin(history))
+    return _BLANKS[source[1]] if source and source[1] in _BLANKS else ""
+
+
+def _source(history: History, origin: Origin) -> list[str]:
+    """Of data or, where those are of clients that join, of the vocabulary."""
+    if origin.command in ("serve", "submit"):
+        return [] if _speaks_demo(history) else ["--catalogue", CATALOGUE]
+    return [] if origin.data == _MADE else ["--data", origin.data or DATA]
+
+
+def _speaks_demo(history: History) -> bool:
+    return bool(history.config.get("catalogue", _MADE) == _MADE)
 
 
 def _origin(history: History) -> Origin:
@@ -47,7 +64,7 @@ def _origin(history: History) -> Origin:
     if history.origin:
         return history.origin
     config = history.config
-    data = _MADE if config.get("catalogue", _MADE) == _MADE else ""
+    data = _MADE if _speaks_demo(history) else ""
     fewest = config.get("federation.min-clients", 0)
     if (fewest, config.get("federation.wait")) == (1, 1.0):
         return Origin("simulate", data, 0)

@@ -10,6 +10,8 @@ from deploy.files import write_file
 
 FILE = "origin.json"
 
+Command = Literal["up", "simulate", "serve", "submit"]
+
 
 @dataclass(frozen=True)
 class Origin:
@@ -17,16 +19,17 @@ class Origin:
 
     Args:
         command: Of the command line.
-        data: Made data as they are called; empty for read ones, whose place is their owner's affair.
+        data: Made data as they are called; empty for read ones, whose place is their owner's affair, and for those of clients
+            that join.
         clients: `--clients`; 0 in a simulation is one a home, one a visitor.
     """
 
-    command: Literal["up", "simulate"]
+    command: Command
     data: str
     clients: int
 
 
-def remember(run: Path, command: Literal["up", "simulate"], data: str, clients: int) -> None:
+def remember(run: Path, command: Command, data: str, clients: int) -> None:
     """Note the origin of the run in the folder runs/<id>, which may not exist yet."""
     origin = Origin(command, data if is_demo(data) else "", clients)
     write_file(run / FILE, json.dumps(asdict(origin)).encode(), overwrite=True)

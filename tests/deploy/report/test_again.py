@@ -50,9 +50,19 @@ def test_data_that_were_read_are_the_reader_s_to_fill_in_and_no_path_is_told() -
     of = resolved(catalogue="/home/me/.fedloom/simulate/r1/catalogue.json") | SIMULATED
     for origin in (None, Origin("simulate", "", 0)):
         assert command(history(origin, **of)).endswith("--seed 0 --data DATA")
-        assert lacks(history(origin, **of))
+        assert lacks(history(origin, **of)).startswith("DATA, ")
     assert "--data demo:0-20 " in command(history(Origin("up", "demo:0-20", 4), **resolved()))
     assert not lacks(history(UP, **resolved()))
+
+
+def test_a_run_whose_clients_join_is_started_again_as_it_was_and_asks_for_nobody_s_data() -> None:
+    origin = Origin("submit", "", 3)
+    assert command(history(origin, **resolved(federation__min_clients=3))).endswith("--seed 0 --clients 3")
+    assert command(history(origin, **resolved(federation__min_clients=3))).startswith("fedloom submit --method ")
+    assert not lacks(history(origin, **resolved()))
+    other = resolved(catalogue="/home/me/names.json", federation__min_clients=3)
+    assert command(history(origin, **other)).endswith("--catalogue CATALOGUE --clients 3")
+    assert lacks(history(origin, **other)).startswith("CATALOGUE, ")
 
 
 @pytest.mark.parametrize(
