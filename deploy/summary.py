@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from common.words import count
 from deploy.report.measures import Measure, brief, text
 from deploy.report.words import duration, measured_by, privacy, size
 from server.events import Result
@@ -56,7 +57,7 @@ def spread(result: Result, m: Measure) -> tuple[float, float, float] | None:
 
 def _title(result: Result) -> str:
     what = f"{result.method} on {result.task} · model {result.model} · {result.status}"
-    return f"{what} · {result.rounds_done}/{result.rounds} rounds · {len(result.clients)} clients"
+    return f"{what} · {result.rounds_done}/{result.rounds} rounds · {count(len(result.clients), 'client')}"
 
 
 def _grid(result: Result) -> list[Sequence[str]]:

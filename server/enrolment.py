@@ -10,6 +10,7 @@ from flwr.serverapp import Grid
 from common.errors import QuorumError, WireError
 from common.wire.codec import decode, encode
 from common.wire.messages import ENROL, EnrolReply, EnrolRequest
+from common.words import count
 from server.roster import Client, Roster
 
 log = logging.getLogger("fedloom.server")
@@ -86,7 +87,7 @@ class Enrolment:
         empty = sum(c.examples == 0 for c in self.roster.clients.values())
         reasons = "".join(f"; refused: {reason}" for reason in sorted(set(self.roster.refused.values())))
         return (
-            f"{able} clients can train, {at_least} needed after {waited:.0f} s "
+            f"{count(able, 'client')} can train, {at_least} needed after {waited:.0f} s "
             f"({online} online, {empty} without anything to train on){reasons}"
         )
 

@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 from common.errors import ConfigError
 from common.options import Options
 from common.tasks.vocabulary import Vocabulary
+from common.words import count
 
 WEEK = np.timedelta64(7, "D")
 HOUR, DAY = 3600, 24 * 3600
@@ -128,5 +129,4 @@ def compared(options: TrafficOptions, measures: Measures) -> tuple[int, int]:
 
 def duration(seconds: int) -> str:
     """In words: `60 minutes`, `1 second`."""
-    count, unit = (seconds, "second") if seconds % 60 else (seconds // 60, "minute")
-    return f"{count} {unit}{'' if count == 1 else 's'}"
+    return count(seconds, "second") if seconds % 60 else count(seconds // 60, "minute")

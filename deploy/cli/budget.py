@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from common.errors import ConfigError, DataError, LedgerError
+from common.words import count
 from deploy.cli import options as o
-from deploy.cli.running import LOCAL, STATE, count
+from deploy.cli.running import LOCAL, STATE
 
 if TYPE_CHECKING:
     from client.privacy.statement import Statement

@@ -63,11 +63,6 @@ def superlink_of(
     )
 
 
-def count(number: int, noun: str) -> str:
-    """`1 client`, `2 clients`."""
-    return f"{number} {noun}{'' if number == 1 else 's'}"
-
-
 def finish(result: Result, json: bool) -> None:
     """Print the result where it was asked for; a failed run fails the command."""
     if json:

@@ -5,9 +5,10 @@ from typing import Annotated
 import typer
 
 from client.data.sources import with_test
+from common.words import count
 from deploy.cli import options as o
 from deploy.cli.resuming import own_catalogue
-from deploy.cli.running import LOCAL, count, finish, speaking
+from deploy.cli.running import LOCAL, finish, speaking
 from deploy.report.origin import remember
 from deploy.sources import parts_of, read_catalogue
 from deploy.watch import watch_here

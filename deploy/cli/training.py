@@ -8,10 +8,11 @@ import typer
 from client.data.sources import with_test
 from client.policy import read_policy
 from common.config import RunConfig
+from common.words import count
 from deploy import federation
 from deploy.cli import options as o
 from deploy.cli.resuming import refusal
-from deploy.cli.running import LOCAL, count, finish, naming, speaking, superlink_of
+from deploy.cli.running import LOCAL, finish, naming, speaking, superlink_of
 from deploy.control import Control
 from deploy.federation import Order
 from deploy.processes import Processes

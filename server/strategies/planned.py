@@ -12,6 +12,7 @@ from common.algorithms.planners import BGTplanner
 from common.arrays import Array, Arrays, norm, sub
 from common.config import RunConfig
 from common.errors import BudgetSpentError, RunError
+from common.words import count
 from server.evaluation import Evaluation
 from server.planning import build_planner
 from server.planning.context import named_items, singular_values
@@ -84,7 +85,9 @@ class PlannedStrategy(Strategy):
         if isinstance(decision, Stop):
             raise BudgetSpentError(decision.reason)
         if len(decision.active) < needed:
-            raise BudgetSpentError(f"{len(decision.active)} clients can pay another round, {needed} are needed")
+            raise BudgetSpentError(
+                f"{count(len(decision.active), 'client')} can pay another round, the round needs {needed}"
+            )
         self.inner.cost, self.inner.clip = decision.cost / self.inner.releases, decision.clip
         messages = list(self.inner.configure_train(server_round, arrays, config, grid))
         asked = [message.metadata.dst_node_id for message in messages]

@@ -86,7 +86,7 @@ def test_waiting_ends_with_the_reasons_of_those_who_refused() -> None:
     with pytest.raises(QuorumError) as caught:
         world.gather(2)
     assert str(caught.value) == (
-        "1 clients can train, 2 needed after 5 s (3 online, 1 without anything to train on); "
+        "1 client can train, 2 needed after 5 s (3 online, 1 without anything to train on); "
         "refused: method 'fedrule' is not allowed by this client's policy"
     )
     assert 5 <= world.now < 6, "nobody else is waited for where enough have answered"
@@ -95,7 +95,7 @@ def test_waiting_ends_with_the_reasons_of_those_who_refused() -> None:
 
 def test_who_has_not_come_is_waited_for_to_the_end() -> None:
     world = World({11: yes("ann")})
-    with pytest.raises(QuorumError, match=r"1 clients can train, 2 needed after 1[01] s"):
+    with pytest.raises(QuorumError, match=r"1 client can train, 2 needed after 1[01] s"):
         world.gather(2)
     assert 10 <= world.now < 11.5
 

@@ -23,7 +23,7 @@ def test_variables_are_named_and_each_once(variables: list[str]) -> None:
 
 @pytest.mark.parametrize(
     ("step", "told"),
-    [(0, "0 minutes"), (-60, "-1 minutes"), (7, "7 seconds"), (3000, "50 minutes"), (2 * 86400, "2880 minutes")],
+    [(0, "0 minutes"), (-60, "-1 minutes"), (7, "7 seconds"), (3000, "50 minutes"), (2 * 86400, "2,880 minutes")],
 )
 def test_a_step_divides_a_day(step: int, told: str) -> None:
     with pytest.raises(ValidationError, match=f"a step of {told} does not divide a day"):
