@@ -4,16 +4,16 @@ import argparse
 from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
-from benchmarks.markets.experiments import EXPERIMENTS, Experiment
+from benchmarks.markets.experiments import EXPERIMENTS, RATES, Experiment
 from benchmarks.markets.joining import KINDS, cold, late
 from benchmarks.markets.lines import TITLES
 from benchmarks.markets.sets import MARKETS, PROTOCOLS, SMALL
 from benchmarks.markets.study import Bench, Metrics
 from benchmarks.markets.table import (
-    INTRODUCTION,
     NOT_RUN,
     Row,
     cold_section,
+    introduction,
     late_section,
     protocol_section,
     verdicts,
@@ -69,8 +69,7 @@ def _write(
 ) -> None:
     about, made_by = provenance("markets")
     rates = {one.title: rate for one in EXPERIMENTS if one.tuned and (rate := bench.rate(one))}
-    shown = ", ".join(f"{title} {rate:g}" for title, rate in rates.items()) or "none is chosen yet"
-    parts = [INTRODUCTION.format(made_by=made_by, seeds=options.seeds, rates=shown)]
+    parts = [introduction(made_by, options.seeds, RATES, rates)]
     parts += cold_section(joined)
     parts += late_section(joiners)
     for protocol, each in rows.items():

@@ -9,7 +9,7 @@ Settings = dict[str, Scalar]
 ROUNDS, STEPS = 10, 20
 """Of the networks: 200 local steps of 1,024 triples, for every method."""
 
-RATES = (0.005, 0.02, 0.08, 0.32)
+RATES = (0.00125, 0.005, 0.02, 0.08, 0.32)
 """Adam's rates that every network's method may choose from."""
 
 HELD_BACK = 0.1

@@ -18,7 +18,7 @@ broken at random; mean over {seeds} seeds of the split, ± their standard deviat
 200 queries, move by ±3 to ±5 points, so smaller differences there mean nothing. *mean*: of the five small markets.
 SLIM and EASE take the graph's rows for users, of whom pairs know nothing. FeatMLP, Siamese and SPE see no graph, but triples;
 the other networks are SGC of three hops on edges weighted by their users. All: 128 numbers an item, Adam, 200 local steps of
-1,024 triples, a rate from {{.005, .02, .08, .32}} by held-back pairs of seed 0: {rates}. PF-GNN and PF-GNN+ average plainly
+1,024 triples, a rate by held-back pairs of seed 0 from {grid}: {rates}. PF-GNN and PF-GNN+ average plainly
 (β = 1, by the same pairs); the pull of ξ is divided by n² where ξ is a sum."""
 
 NOT_RUN = """## Not run
@@ -56,6 +56,15 @@ class Row:
     def cell(self, market: str, prefix: str = "") -> str:
         """MRR@20 / NDCG@20."""
         return " / ".join(_spread(self.values(f"{prefix}{m}", market)) for m in ("mrr20", "ndcg20"))
+
+
+def introduction(made_by: str, seeds: int, grid: Sequence[float], chosen: Mapping[str, float]) -> str:
+    """What was done, and which rate of the grid each row, by its title, came to."""
+    of = {rate: [title.replace("*", "") for title, found in chosen.items() if found == rate] for rate in grid}
+    rates = (
+        "; ".join(f"{rate:g} for {', '.join(titles)}" for rate, titles in of.items() if titles) or "none is chosen yet"
+    )
+    return INTRODUCTION.format(made_by=made_by, seeds=seeds, grid=", ".join(f"{rate:g}" for rate in grid), rates=rates)
 
 
 def protocol_section(protocol: str, rows: Sequence[Row], names: Sequence[str]) -> Iterator[str]:

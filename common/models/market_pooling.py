@@ -12,11 +12,12 @@ from torch import Tensor
 Summary = Literal["sum", "centroid"]
 """ξ = CᵀZ, which grows with the number of items; or each cluster's mean, diag(Cᵀ1)⁻¹CᵀZ."""
 
-RIDGE = 1e-12
-"""ε of CᵀC + εI as a share of tr/c; this small, since the c × c system is solved in double precision."""
+RIDGE, WIDE_RIDGE = 1e-12, 1e-6
+"""ε of CᵀC + εI as a share of tr/c: so small where it can be, in double precision, and the text's where clusters coincide."""
 
 LARGEST_CONDITION = 1e8
-"""Of CᵀC; beyond it two clusters are as good as one, and the pseudo-inverse is taken."""
+"""Of CᵀC; beyond it two clusters are as good as one. A pseudo-inverse would cut them off, but its gradient takes what it cut
+for exact zeros, which it is not."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,7 @@ class Unpooled:
 
     @property
     def degenerate(self) -> bool:
-        """Whether clusters coincide, so that a pseudo-inverse stood in: CᵀZ̃ = ξ holds only for a ξ that Cᵀ can reach."""
+        """Whether clusters coincide, so that the wide ridge stood in: CᵀZ̃ = ξ holds but for what tells them apart."""
         return self.condition > LARGEST_CONDITION
 
 
@@ -53,17 +54,14 @@ def summarise(c: Tensor, z: Tensor, summary: Summary) -> Tensor:
 def unpool(c: Tensor, xi: Tensor, summary: Summary) -> Unpooled:
     """Z̃ = (Cᵀ)⁺ξ = C(CᵀC)⁻¹ξ, the orthogonal projection P_C Z where ξ = CᵀZ; `centroid` means are made sums first.
 
-    The text's (CCᵀ)⁻¹C inverts an n × n matrix of rank c; this equals (CCᵀ)⁺C. Where CᵀC is ill-conditioned, its
-    pseudo-inverse.
+    The text's (CCᵀ)⁻¹C inverts an n × n matrix of rank c; this equals (CCᵀ)⁺C.
     """
     c64, total = c.double(), xi.double() if summary == "sum" else _mass(c).double().unsqueeze(1) * xi.double()
     gram = c64.T @ c64
     condition = _condition(gram.detach())
-    if condition > LARGEST_CONDITION:
-        weights = torch.linalg.pinv(gram, rtol=1 / LARGEST_CONDITION, hermitian=True) @ total
-    else:
-        ridge = RIDGE * gram.detach().diagonal().mean() * torch.eye(len(gram), dtype=gram.dtype)
-        weights = torch.cholesky_solve(total, torch.linalg.cholesky(gram + ridge))
+    share = RIDGE if condition <= LARGEST_CONDITION else WIDE_RIDGE
+    ridge = share * gram.diagonal().mean() * torch.eye(len(gram), dtype=gram.dtype)
+    weights = torch.cholesky_solve(total, torch.linalg.cholesky(gram + ridge))
     return Unpooled(c @ weights.to(c.dtype), condition)
 
 

@@ -94,13 +94,17 @@ def test_clusters_that_coincide_are_told_and_survived() -> None:
     assert back.degenerate
     assert back.condition > 1e8
     projector = c.numpy() @ np.linalg.pinv(c.numpy(), rcond=1e-6)
-    np.testing.assert_allclose(back.embeddings.numpy(), projector @ z.numpy(), atol=1e-6)
-    torch.testing.assert_close(c.T @ back.embeddings, xi, rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(back.embeddings.numpy(), projector @ z.numpy(), atol=1e-4)
+    torch.testing.assert_close(c.T @ back.embeddings, xi, rtol=1e-4, atol=1e-4)
 
 
 @both
-def test_gradients_through_the_round_trip_are_right(summary: Summary) -> None:
+@pytest.mark.parametrize("apart", [1.0, 1e-5, 0.0])
+def test_gradients_through_the_round_trip_are_right(summary: Summary, apart: float) -> None:
     z, kappa, _ = drawn(5, n=12, c=3, k=4)
+    kappa[1] = kappa[0] + apart * (kappa[1] - kappa[0])
+    c = assignments(z, kappa, 1.0)
+    assert unpool(c, c.T @ z, "sum").degenerate == (apart < 1)
 
     def round_trip(z: Tensor, kappa: Tensor) -> Tensor:
         c = assignments(z, kappa, 1.0)
