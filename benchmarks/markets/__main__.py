@@ -4,6 +4,7 @@ import argparse
 from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
+from benchmarks.markets.claims import of_cold, of_joiners, of_pairs
 from benchmarks.markets.experiments import EXPERIMENTS, RATES, Experiment
 from benchmarks.markets.joining import KINDS, cold, late
 from benchmarks.markets.lines import TITLES
@@ -16,7 +17,6 @@ from benchmarks.markets.table import (
     introduction,
     late_section,
     protocol_section,
-    verdicts,
 )
 from benchmarks.memory import Memory
 from benchmarks.studies import parser, provenance, quietly, write
@@ -75,9 +75,10 @@ def _write(
     for protocol, each in rows.items():
         if each:
             parts += protocol_section(protocol, list(each.values()), MARKETS)
+    told = [line for kind, markets in joined.items() for line in of_cold(kind, markets)]
     parts += [
         "## What the tables say of the targets",
-        "\n".join(verdicts(rows["pairs"])),
+        "\n".join([*told, *of_joiners(joiners), *of_pairs(rows["pairs"])]),
         _short(rows, options.seeds),
         NOT_RUN,
     ]
