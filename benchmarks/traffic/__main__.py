@@ -73,7 +73,7 @@ def _sections(setting: Setting, options: argparse.Namespace, memory: Memory) -> 
         late = newcomers(setting, options.data, memory)
         broken = faults(setting, options.data, memory)
         yield section(setting, known, lines)
-        yield other_networks(others)
+        yield other_networks(others, lines["paper"])
         yield other_origins(setting, rolling, [one.lines("calibrated") for one in benches])
         yield new_sensors(late)
         yield broken_sensors(broken)
