@@ -1,28 +1,39 @@
 """The authors' own scheme, to stand beside Table II: every item row and every tensor clipped and noised apart, ids in clear.
 
 A harness, not the product: no client here would agree to it, since what it spends is `published.true_epsilon`. Built from
-what algorithms.md §4.7–4.8 recovered of their code: RDP of order 2, B/T a round as if a client sent one row, Adam made anew
-every round (so that each step is a sign), ratings that arrive, updates weighted by their number of rows. Pseudo items send
-noise alone.
+what algorithms.md §4.7–4.8 recovered of their code: RDP of order 2 or a sum of ε, B over the rounds as if a client sent one
+row, Adam made anew every round (so that each step is a sign), ratings that arrive, updates weighted by their number of rows,
+planners rewarded by the test ratings. Pseudo items send noise alone.
 """
 
 import math
 from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import leaky_relu
 
 from benchmarks.ratings.published import BUDGET, ORDER
 from client.data.ratings.split import Rated, SplitRater, arrived
+from common.algorithms.planners import BGTplanner, Uniform
 from common.models.ratings import NEGATIVE_SLOPE, StarAttention
 from common.tasks.ratings import RatingsOptions
 from common.tasks.ratings_metrics import rating_metrics
+from server.planning import PlannerOptions, build_planner
+from server.planning.context import named_items, singular_values
+from server.planning.planner import Budget, Decision, Stop
+
+Mechanism = Literal["gaussian", "laplace"]
 
 CLIP, RATE, DECAY, PSEUDO = 0.1, 0.05, 1e-4, 50
 EVERY = 10
 """Rounds between two measurements."""
+
+DPSGD = Uniform()
+"""B/T a round."""
 
 SHARED = ("weight", "left", "right", "bias")
 
@@ -34,41 +45,70 @@ class Authors:
         splits: Everybody's ratings.
         items: I.
         rounds: T.
+        planner: What spends B.
+        mechanism: Of every row.
     """
 
-    def __init__(self, splits: Sequence[SplitRater], items: int, rounds: int) -> None:
-        self._rounds, self._items = rounds, items
+    def __init__(
+        self,
+        splits: Sequence[SplitRater],
+        items: int,
+        rounds: int,
+        planner: PlannerOptions = DPSGD,
+        mechanism: Mechanism = "gaussian",
+    ) -> None:
+        self._rounds, self._items, self._mechanism = rounds, items, mechanism
+        self._planner = build_planner(planner, Budget(BUDGET, rounds, len(splits), 2 if mechanism == "gaussian" else 1))
+        self._context = planner.context if isinstance(planner, BGTplanner) else 0
         self._lengths = [len(split.train) for split in splits]
         self._index, self._ratings, self._order = padded([split.train for split in splits])
         self._asked, truth, place = padded([split.test for split in splits])
         self._tested = place < torch.inf
         self._truth = truth[self._tested].double().numpy()
-        self._sigma = noise_of(BUDGET / rounds)
+        self._named: list[NDArray[np.int64]] = []
 
     def run(self, rng: np.random.Generator) -> dict[str, dict[str, float]]:
-        """Metrics on the test ratings every so many rounds."""
+        """Metrics on the test ratings every so many rounds, and after the last that was paid."""
         torch.manual_seed(int(rng.integers(2**31)))
         shell = StarAttention(self._items, RatingsOptions())
         model = {name: value.detach().clone() for name, value in shell.named_parameters()}
         model["user"] = torch.randn(len(self._lengths), len(model["user"]))
-        curve = {}
+        curve, state, context, left = {}, self._planner.start(), np.zeros(self._context), BUDGET
+        now = self._measured(model)
         for number in range(1, self._rounds + 1):
-            model = self._round(model, number, rng)
-            if number % EVERY == 0 or number == self._rounds:
-                curve[str(number)] = self._measured(model)
-        return curve
+            remaining = {str(k): left for k in range(len(self._lengths))}  # a client without ratings pays all the same
+            decision = self._planner.decide(state, context, remaining, np.random.default_rng(number))
+            if isinstance(decision, Stop):
+                break
+            model, norm = self._round(model, number, decision, rng)
+            before, now, left = now, self._measured(model), left - decision.cost
+            state = self._planner.observe(state, decision, before["rmse"] - now["rmse"], None, norm)
+            context = singular_values(named_items(self._named, self._items), self._context)
+            if number % EVERY == 0:
+                curve[str(number)] = now
+        return {**curve, str(len(state.history)): now}
 
-    def _round(self, model: dict[str, Tensor], number: int, rng: np.random.Generator) -> dict[str, Tensor]:
+    def _round(
+        self, model: dict[str, Tensor], number: int, decision: Decision, rng: np.random.Generator
+    ) -> tuple[dict[str, Tensor], float]:
+        """The model after a round, and the norm of what moved it over the clip."""
+        clip = CLIP * decision.clip
+        noise = noise_of(decision.cost, clip, self._mechanism)
         there = torch.tensor([arrived(n, number, self._rounds) for n in self._lengths])
         mask = (self._order < there[:, None]).float()
         gradients = self._gradients(model, mask)
         weight = (there + PSEUDO) / (there + PSEUDO).sum()
         moves = {"user": gradients["user"]}
         for name in SHARED:
-            sent = clipped(gradients[name].flatten(1)) + self._sigma * torch.randn(len(weight), model[name].numel())
+            rows = self._clipped(gradients[name].flatten(1), clip)
+            sent = rows + noise * drawn(rows.shape, self._mechanism)
             moves[name] = (weight @ sent).view_as(model[name])
-        moves["items"] = self._rows(gradients["items"], mask, weight, rng)
-        return {name: stepped(model[name], moves[name]) for name in model}
+        moves["items"] = self._rows(self._clipped(gradients["items"].flatten(0, 1), clip), mask, weight, noise, rng)
+        shared = torch.cat([moves[name].flatten() for name in (*SHARED, "items")])
+        return {name: stepped(model[name], moves[name]) for name in model}, float(shared.norm()) / CLIP
+
+    def _clipped(self, rows: Tensor, clip: float) -> Tensor:
+        return clipped(rows, clip, 2 if self._mechanism == "gaussian" else 1)
 
     def _gradients(self, model: dict[str, Tensor], mask: Tensor) -> dict[str, Tensor]:
         """Of every client's own RMSE, by its own copy of everything: U × …; of the items U × M × d."""
@@ -81,16 +121,24 @@ class Authors:
         loss = (errors.sum(1) / mask.sum(1).clamp(min=1) + 1e-12).sqrt().sum()
         return dict(zip(copies, torch.autograd.grad(loss, list(copies.values())), strict=True))
 
-    def _rows(self, gradient: Tensor, mask: Tensor, weight: Tensor, rng: np.random.Generator) -> Tensor:
-        """The weighted sum of the noised rows, I × d; the noise of an item's rows is drawn as one, of their variance."""
-        d = gradient.shape[2]
-        rows = clipped(gradient.reshape(-1, d)) * (mask * weight[:, None]).reshape(-1, 1)
-        total = torch.zeros(self._items, d).index_add_(0, self._index.reshape(-1), rows)
+    def _rows(self, rows: Tensor, mask: Tensor, weight: Tensor, noise: float, rng: np.random.Generator) -> Tensor:
+        """The weighted sum of the noised rows, I × d, of clipped ones.
+
+        The noise of an item's rows is drawn as one, normal and of their variance: there are dozens.
+        """
+        d = rows.shape[1]
+        shares = (mask * weight[:, None]).reshape(-1, 1)
+        total = torch.zeros(self._items, d).index_add_(0, self._index.reshape(-1), rows * shares)
         squares = (mask * weight[:, None].square()).reshape(-1)
         variance = torch.zeros(self._items).index_add_(0, self._index.reshape(-1), squares)
         pseudo = torch.from_numpy(rng.integers(self._items, size=(len(weight), PSEUDO)))
         variance.index_add_(0, pseudo.reshape(-1), weight.square().repeat_interleave(PSEUDO))
-        return total + self._sigma * variance.sqrt()[:, None] * torch.randn(self._items, d)
+        own = zip(self._index.numpy(), mask.numpy() > 0, strict=True)
+        self._named = [
+            np.union1d(index[there], extra) for (index, there), extra in zip(own, pseudo.numpy(), strict=True)
+        ]
+        spread = noise if self._mechanism == "gaussian" else noise * math.sqrt(2)
+        return total + spread * variance.sqrt()[:, None] * torch.randn(self._items, d)
 
     def _measured(self, model: dict[str, Tensor]) -> dict[str, float]:
         count = len(self._lengths)
@@ -113,15 +161,22 @@ def predictions(copies: dict[str, Tensor], mask: Tensor, asked: Tensor) -> Tenso
     return torch.sigmoid((asked * h.unsqueeze(1)).sum(-1))
 
 
-def noise_of(epsilon: float) -> float:
-    """σ of a row clipped to C that is released at RDP(2) of ε: σ² = (2C)²α/(2ε)."""
-    return 2 * CLIP * math.sqrt(ORDER / (2 * epsilon))
+def noise_of(epsilon: float, clip: float = CLIP, mechanism: Mechanism = "gaussian") -> float:
+    """σ of a row clipped to C that is released at RDP(2) of ε, σ² = (2C)²α/(2ε); Laplace's scale at ε, b = 2C/ε."""
+    return 2 * clip * (math.sqrt(ORDER / (2 * epsilon)) if mechanism == "gaussian" else 1 / epsilon)
 
 
-def clipped(rows: Tensor) -> Tensor:
-    """Every row cut to norm C."""
-    lengths = torch.linalg.vector_norm(rows, dim=1, keepdim=True)
-    factor: Tensor = CLIP / lengths.clamp(min=CLIP)
+def drawn(shape: Sequence[int], mechanism: Mechanism) -> Tensor:
+    """Noise of scale 1."""
+    if mechanism == "gaussian":
+        return torch.randn(*shape)
+    return torch.distributions.Laplace(0.0, 1.0).sample(torch.Size(shape))
+
+
+def clipped(rows: Tensor, clip: float = CLIP, order: int = 2) -> Tensor:
+    """Every row cut to a norm of that order, at most `clip`."""
+    lengths = torch.linalg.vector_norm(rows, ord=order, dim=1, keepdim=True)
+    factor: Tensor = clip / lengths.clamp(min=clip)
     return rows * factor
 
 

@@ -46,10 +46,11 @@ All items are in every update, so no ids are sent. Rewards and *best* as above."
 
 ACCOUNTING = f"""### The paper's own accounting, and what it really costs
 
-The authors clip and noise every item row and every tensor apart, and charge a round as if one had been sent; B = {BUDGET:g} is
-a Rényi divergence of order 2, which for a single row is ε = {claimed_epsilon():.1f} at δ = {DELTA:g}, not {BUDGET:g}.
-A client of n rows spends ρ = {BUDGET / 2:g}·(n + 4). Here a client names {{mean:.0f}} rated films on average and {{most:.0f}}
-at most: **ε = {{epsilon:,.0f}} and {{worst:,.0f}}**, and the ids of the films are not covered even so. *The authors' own
-accounting* is a harness (`benchmarks/ratings/authors.py`, {AUTHORS_ROUNDS} rounds, ratings arriving, {AUTHORS_SPLITS} splits)
-and not the product, whose clients refuse such a run; *best* is over rounds on test ratings there, as their code does it for
-Table II. *Uniform, honest accounting* is the product with the paper's model at the ε of the mean client, {ROUNDS} rounds."""
+The authors clip and noise every item row and every tensor apart, and charge a round as if one had been sent; B = {BUDGET:g}
+is a Rényi divergence of order 2, which for a single row is ε = {claimed_epsilon():.1f} at δ = {DELTA:g}, not {BUDGET:g}. A
+client of n rows spends ρ = {BUDGET / 2:g}·(n + 4), under Laplace noise ε = {BUDGET:g}·(n + 4). Here a client names
+{{mean:.0f}} rated films on average and {{most:.0f}} at most: **ε = {{epsilon:,.0f}} and {{worst:,.0f}}**, and the ids of
+the films are not covered even so. *The authors' own accounting* is a harness (`benchmarks/ratings/authors.py`,
+{AUTHORS_ROUNDS} rounds, ratings arriving, {AUTHORS_SPLITS} splits) and not the product, whose clients refuse such a run;
+*best* is over rounds on test ratings there, as their code does it for Table II. *Uniform, honest accounting* is the product
+with the paper's model at the ε of the mean client, {ROUNDS} rounds."""

@@ -56,6 +56,11 @@ def true_epsilon(rows: float) -> float:
     return epsilon_of(true_rho(rows), DELTA)
 
 
+def pure_epsilon(rows: float) -> float:
+    """ε of a client of so many item rows under Laplace noise: the whole B for every row and every tensor."""
+    return BUDGET * (rows + TENSORS)
+
+
 def claimed_epsilon() -> float:
     """ε of B as one release: what the accounting would promise if a client sent a single row."""
     return epsilon_of(BUDGET / ORDER, DELTA)

@@ -7,14 +7,20 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.ratings.authors import DPSGD, Mechanism
+from benchmarks.ratings.experiments import PLANNERS as TITLES
 from benchmarks.ratings.experiments import Experiment
 from benchmarks.ratings.sets import Setting
 from benchmarks.ratings.training import Bench, Trial
+from common.algorithms.planners import ADAP, ADPML, BGTplanner
+from server.planning import PlannerOptions
 
 AUTHORS_ROUNDS = 100
 """T of the authors' own scheme, at ε = 10/T a round."""
 
 AUTHORS_SPLITS = 3
+PLANNERS: tuple[PlannerOptions, ...] = (DPSGD, ADPML(), ADAP(), BGTplanner())
+MECHANISMS: tuple[Mechanism, ...] = ("gaussian", "laplace")
 
 Metrics = dict[str, float]
 
@@ -71,7 +77,8 @@ class Study:
     """Keys of those with fewer splits than planned so far, and how many."""
     failed: list[str]
     """Which experiments failed on which split, and why."""
-    authors: Row
+    authors: list[Row]
+    """Their own scheme under each planner and mechanism."""
 
 
 def study(bench: Bench, experiments: Sequence[Experiment], most: int, *, authors: bool) -> Study:
@@ -82,10 +89,6 @@ def study(bench: Bench, experiments: Sequence[Experiment], most: int, *, authors
             trial = bench.trial(one, seed) if seed < one.seeds else None
             if trial is not None:
                 _keep(rows[one.key], seed, trial)
-    scheme = Row("authors", "the authors' own accounting")
-    for seed in range(AUTHORS_SPLITS if authors else 0):
-        if trial := bench.authors(AUTHORS_ROUNDS, seed):
-            _keep(scheme, seed, trial)
     sizes = bench.memory.recall(f"{bench.setting.key}-sizes", lambda: _sizes(bench))
     return Study(
         bench.setting,
@@ -95,8 +98,23 @@ def study(bench: Bench, experiments: Sequence[Experiment], most: int, *, authors
         absent=[key for key, row in rows.items() if not row.seeds and not row.failures],
         short=[f"{o.key} ({len(rows[o.key].seeds)} of {o.seeds})" for o in experiments if _short(o, rows[o.key])],
         failed=[f"{key}, split {seed}: {why}" for key, row in rows.items() for seed, why in row.failures.items()],
-        authors=scheme,
+        authors=_schemes(bench) if authors else [],
     )
+
+
+def _schemes(bench: Bench) -> list[Row]:
+    """The authors' scheme on some splits, breadth first; of what was run."""
+    rows = {
+        (planner.name, mechanism): Row(mechanism, f"{TITLES[planner.name]}, the authors' own accounting")
+        for planner in PLANNERS
+        for mechanism in MECHANISMS
+    }
+    for seed in range(AUTHORS_SPLITS):
+        for planner in PLANNERS:
+            for mechanism in MECHANISMS:
+                if trial := bench.authors(AUTHORS_ROUNDS, seed, planner, mechanism):
+                    _keep(rows[planner.name, mechanism], seed, trial)
+    return [row for row in rows.values() if row.seeds]
 
 
 def _sizes(bench: Bench) -> dict[str, Any]:

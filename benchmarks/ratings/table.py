@@ -14,7 +14,7 @@ from benchmarks.ratings.claims import (
 )
 from benchmarks.ratings.experiments import EXPERIMENTS, MECHANISMS, REWARD_SHARE, Experiment, Table
 from benchmarks.ratings.lines import OWN
-from benchmarks.ratings.published import TABLE_II, true_epsilon
+from benchmarks.ratings.published import TABLE_II, pure_epsilon, true_epsilon
 from benchmarks.ratings.study import Row, Study
 
 BY_KEY = {experiment.key: experiment for experiment in EXPERIMENTS}
@@ -84,8 +84,9 @@ def _accounting(study: Study) -> Iterable[str]:
     yield prose.ACCOUNTING.format(mean=mean, most=most, epsilon=true_epsilon(mean), worst=true_epsilon(most))
     lines = _lines_of(study, 0.0)
     rows = list(_table_ii(study.setting.key))
-    if study.authors.seeds:
-        rows.append(_cells(study.authors, lines[OWN], f"Gaussian, true ε = {true_epsilon(mean):,.0f}"))
+    for row in study.authors:
+        promised = pure_epsilon(mean) if row.key == "laplace" else true_epsilon(mean)
+        rows.append(_cells(row, lines[OWN], f"{MECHANISMS[row.key]}, true ε = {promised:,.0f}"))
     for one, row in _rows_of(study, "honest"):
         title = f"Gaussian, ε = {true_epsilon(mean):,.0f}"
         rows.append(_cells(row, _lines_of(study, one.held_out)[OWN], title))

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.memory import Json, Memory
-from benchmarks.ratings.authors import Authors
+from benchmarks.ratings.authors import DPSGD, Authors, Mechanism
 from benchmarks.ratings.experiments import Experiment, Settings
 from benchmarks.ratings.lines import lines_of
 from benchmarks.ratings.published import rows_of, true_epsilon
@@ -23,6 +23,7 @@ from common.tasks.ratings import RatingsOptions
 from deploy.simulation import simulate
 from server.artifacts import RunDirectory
 from server.events import Round
+from server.planning import PlannerOptions
 
 ERRORS = ("rmse", "mae", "f1")
 
@@ -76,10 +77,11 @@ class Bench:
         trial = self._recalled(f"{self.setting.key}-lines-{held_out:g}-seed{seed}", lambda: self._lines(seed, held_out))
         return trial.curve if trial else {}
 
-    def authors(self, rounds: int, seed: int) -> Trial | None:
+    def authors(self, rounds: int, seed: int, planner: PlannerOptions, mechanism: Mechanism) -> Trial | None:
         """The authors' own scheme."""
-        key = f"{self.setting.key}-authors-{rounds}-seed{seed}"
-        return self._recalled(key, lambda: self._authors(rounds, seed))
+        row = "authors" if (planner, mechanism) == (DPSGD, "gaussian") else f"authors-{planner.name}-{mechanism}"
+        key = f"{self.setting.key}-{row}-{rounds}-seed{seed}"
+        return self._recalled(key, lambda: self._authors(rounds, seed, planner, mechanism))
 
     def splits(self, seed: int, held_out: float = 0.0) -> tuple[list[SplitRater], RatingsOptions]:
         """Everybody's ratings as that seed splits them."""
@@ -123,11 +125,13 @@ class Bench:
         measured = lines_of(splits, len(self.dataset.products.items), options)
         return Trial({}, measured, time.perf_counter() - started)
 
-    def _authors(self, rounds: int, seed: int) -> Trial:
+    def _authors(self, rounds: int, seed: int, planner: PlannerOptions, mechanism: Mechanism) -> Trial:
         started = time.perf_counter()
         splits, _ = self.splits(seed)
-        curve = Authors(splits, len(self.dataset.products.items), rounds).run(np.random.default_rng([seed, rounds]))
-        return Trial(curve[str(rounds)], curve, time.perf_counter() - started, rounds)
+        scheme = Authors(splits, len(self.dataset.products.items), rounds, planner, mechanism)
+        curve = scheme.run(np.random.default_rng([seed, rounds]))
+        last = max(curve, key=int)
+        return Trial(curve[last], curve, time.perf_counter() - started, int(last))
 
 
 def _gist(trial: Json) -> str:

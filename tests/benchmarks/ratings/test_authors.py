@@ -4,11 +4,26 @@ import numpy as np
 import pytest
 import torch
 
-from benchmarks.ratings.authors import CLIP, SHARED, Authors, clipped, noise_of, padded, predictions, stepped
+from benchmarks.ratings.authors import (
+    CLIP,
+    SHARED,
+    Authors,
+    Mechanism,
+    clipped,
+    drawn,
+    noise_of,
+    padded,
+    predictions,
+    stepped,
+)
+from benchmarks.ratings.published import BUDGET
 from client.data.ratings.raters import Rater
 from client.data.ratings.split import Rated, SplitRater
+from common.algorithms.planners import ADAP, ADPML, BGTplanner
 from common.models.ratings import StarAttention
 from common.tasks.ratings import RatingsOptions
+from server.planning import PlannerOptions
+from server.planning.planner import Decision
 
 
 def _people(items: int) -> list[SplitRater]:
@@ -38,9 +53,36 @@ def test_noise_for_a_row() -> None:
     assert 2 * (2 * CLIP) ** 2 / (2 * sigma**2) == pytest.approx(0.1)
 
 
+def test_laplace_noise_for_a_row() -> None:
+    """ε of Laplace noise of scale b at L1 sensitivity 2C is 2C/b."""
+    assert 2 * CLIP / noise_of(0.5, mechanism="laplace") == pytest.approx(0.5)
+    assert noise_of(0.5, CLIP / 2, "laplace") == noise_of(0.5, mechanism="laplace") / 2
+    torch.manual_seed(0)
+    assert float(drawn((200_000,), "laplace").square().mean()) == pytest.approx(2, rel=0.02)
+
+
+@pytest.mark.parametrize("planner", [ADPML(), ADAP(), BGTplanner(t0=1, arms=2)])
+@pytest.mark.parametrize("mechanism", ["gaussian", "laplace"])
+def test_every_planner_spends_the_budget_and_no_more(planner: PlannerOptions, mechanism: Mechanism) -> None:
+    spent: list[float] = []
+
+    class Watched(Authors):
+        def _round(
+            self, model: dict[str, torch.Tensor], number: int, decision: Decision, rng: np.random.Generator
+        ) -> tuple[dict[str, torch.Tensor], float]:
+            spent.append(decision.cost)
+            return super()._round(model, number, decision, rng)
+
+    curve = Watched(_people(20), 20, 12, planner, mechanism).run(np.random.default_rng(1))
+    assert list(curve)[-1] == str(len(spent))
+    assert 5 < sum(spent) <= BUDGET * (1 + 1e-9)
+    assert len(set(spent)) > 1
+
+
 def test_rows_are_cut_apart() -> None:
     rows = clipped(torch.tensor([[0.3, 0.4], [0.03, 0.04], [0.0, 0.0]]))
     torch.testing.assert_close(rows, torch.tensor([[0.06, 0.08], [0.03, 0.04], [0.0, 0.0]]))
+    torch.testing.assert_close(clipped(torch.tensor([[0.3, -0.1]]), order=1), torch.tensor([[0.075, -0.025]]))
 
 
 def test_adam_made_anew_steps_by_the_sign() -> None:
