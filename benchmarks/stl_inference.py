@@ -2,9 +2,9 @@
 
 `python -m benchmarks.stl_inference` gives every client a series of 180 readings, cut into 14 traces of 24 steps overlapping by
 12. One formula is one window [i, i+1] (one span, for implications), as the paper's index runs; 5, 10 and 15 formulas are so
-many windows. All clients are inferred at once; the seconds are those of the batch divided by the clients, which is how the
-paper's "s a formula, 500 clients" reads if it means one client's formula. `batch` is not divided. Prints a table and writes
-JSON.
+many windows. All clients are inferred at once: `batch` is the seconds of all of them, `a_client` those divided by the clients.
+The paper's "s a formula, 500 clients" does not say whether it is one client's formula, to which `times` compares `a_client`,
+or all clients', to which `times_undivided` compares `batch`. Prints a table and writes JSON, each with a sentence on that.
 """
 
 import argparse
@@ -13,7 +13,7 @@ import os
 import platform
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,8 @@ from common.logic import inference
 from common.logic.templates import Window, windows
 
 LENGTH, STEPS = 180, 24
+ENOUGH = 50
+"""Times faster than published, at which we aimed."""
 PUBLISHED = {
     "1 operational range": {1: 0.0032, 5: 0.0166, 10: 0.0317, 15: 0.0469},
     "2 existence": {1: 0.0052, 5: 0.0253, 10: 0.0521, 15: 0.0769},
@@ -71,8 +73,21 @@ def run_of(name: str, way: Way, formulas: int, clients: int, repetitions: int) -
     published = PUBLISHED[name][formulas]
     mine = batch / clients
     return {"template": name, "formulas": formulas, "batch": batch, "a_client": mine, "published": published} | {
-        "times": published / mine
+        "times": published / mine,
+        "times_undivided": published / batch,
     }
+
+
+def about(runs: Sequence[Mapping[str, Any]], clients: int) -> str:
+    """What the two ratios compare, and their spans over all cells."""
+    divided, undivided = ([run[key] for run in runs] for key in ("times", "times_undivided"))
+    enough = sum(ratio >= ENOUGH for ratio in undivided)
+    return (
+        f"'times' takes the published seconds for one client's formula and divides ours, which are of the batch, by its"
+        f" {clients} clients: {min(divided):,.0f} to {max(divided):,.0f}. If the published seconds are of all clients, nothing"
+        f" may be divided and 'undivided' holds: {min(undivided):,.1f} to {max(undivided):,.1f},"
+        f" {ENOUGH} or more in {enough} of {len(undivided)} cells."
+    )
 
 
 def main() -> None:
@@ -87,7 +102,7 @@ def main() -> None:
     series = torch.randn(2, options.clients, LENGTH, generator=torch.Generator().manual_seed(0))
     x, y = series.unfold(-1, STEPS, STEPS // 2).contiguous()
     title = f"{options.clients} clients x {LENGTH} readings ({x.shape[1]} traces of {STEPS}), seconds"
-    table = Table("template", "formulas", "batch", "a client", "published", "times", title=title)
+    table = Table("template", "formulas", "batch", "a client", "published", "times", "undivided", title=title)
     runs = []
     for name, way in ways(x, y).items():
         for formulas in PUBLISHED[name]:
@@ -99,11 +114,19 @@ def main() -> None:
                 f"{run['a_client']:.1e}",
                 f"{run['published']}",
                 f"{run['times']:,.0f}",
+                f"{run['times_undivided']:,.1f}",
             )
             runs.append(run)
-    Console().print(table)
+    told = about(runs, options.clients)
+    Console().print(table, told)
     versions = {"python": platform.python_version(), "torch": torch.__version__}
-    result = {"clients": options.clients, "length": LENGTH, "threads": torch.get_num_threads(), "runs": runs}
+    result = {
+        "clients": options.clients,
+        "length": LENGTH,
+        "threads": torch.get_num_threads(),
+        "about": told,
+        "runs": runs,
+    }
     options.out.parent.mkdir(parents=True, exist_ok=True)
     options.out.write_text(json.dumps(result | {"versions": versions}, indent=2) + "\n")
 

@@ -8,6 +8,7 @@ from flwr.app import Context, Error, Message
 from flwr.clientapp import ClientApp
 
 from client.data.parts import read_part
+from client.data.remarks import remarks
 from client.data.sources import fingerprint, is_demo, located
 from client.policy import Policy, read_policy
 from client.privacy.guard import Guard
@@ -66,8 +67,9 @@ def respond(session: Session, message: Message) -> Message:
 
 
 def failure(message: Message, error: Exception) -> Message:
-    """The answer of a client that could not, or would not; the whole story goes to its own log only."""
-    log.error("%s: %s", message.metadata.message_type, error, exc_info=not isinstance(error, FedloomError))
+    """The answer of a client that could not, or would not; the whole story, causes included, goes to its own log only."""
+    story = f"{error}: {error.__cause__}" if error.__cause__ else str(error)
+    log.error("%s: %s", message.metadata.message_type, story, exc_info=not isinstance(error, FedloomError))
     return Message(Error(FAILED, public_reason(error)), reply_to=message)
 
 
@@ -125,7 +127,7 @@ def _learner(settings: ClientSettings, config: RunConfig, vocabulary: Names) -> 
         DataError: The data are missing, malformed or speak of what the vocabulary lacks.
     """
     part = read_part(config.task, settings.data, settings.part, settings.data_seed, vocabulary)
-    for note in part.notes:
+    for note in (*part.notes, *remarks(config, [part])):
         log.warning("%s: %s", settings.data, note)
     return build_learner(config, part)
 

@@ -6,14 +6,13 @@ from difflib import get_close_matches
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
 from client.data.markets.counting import graph_counts
 from client.data.markets.features import item_features
 from client.data.markets.graph import Graph, graph_of, propagated
 from client.data.markets.market import Market
 from client.tasks.market_line import MarketLine
-from client.tasks.market_networks import embedded, inputs
+from client.tasks.market_networks import embedded, inputs, likeness
 from common.arrays import Arrays
 from common.config import RunConfig
 from common.errors import DataError
@@ -47,7 +46,8 @@ def companions(
 ) -> list[Companion]:
     """The `top` items of a market that go best with one and are not known to go with it yet, best first.
 
-    The item need not be sold there so far: what other markets know of it then counts, where counts are shared.
+    Of all items that the market names, also those without a pair, and of an item that is not sold there so far: what other
+    markets know of them then counts, where counts are shared.
 
     Args:
         config: The run.
@@ -57,7 +57,8 @@ def companions(
         item: Number in the catalogue.
         top: How many.
     """
-    graph = _selling(graph_of(market, config.tasks.markets.co_rating), item)
+    named = np.unique(np.concatenate([market.ratings[:, 1], market.pairs.ravel(), [item]]))
+    graph = graph_of(market, config.tasks.markets.co_rating).among(named)
     place = int(np.searchsorted(graph.items, item))
     scores = _scores(config, goods, trained, graph, place)
     scores[np.append(graph.weights[[place]].indices, place)] = -np.inf
@@ -95,17 +96,6 @@ def _places(text: str, names: tuple[str, ...]) -> list[int]:
     return [k for k, name in enumerate(names) if name == text]
 
 
-def _selling(graph: Graph, item: int) -> Graph:
-    """The graph with that item in it, be it without a pair."""
-    if item in graph.items:
-        return graph
-    items = np.sort(np.append(graph.items, item))
-    places = np.searchsorted(items, graph.items)
-    edges = graph.weights.tocoo()
-    ends = places[edges.coords[0]], places[edges.coords[1]]
-    return Graph(items, csr_array((edges.data, ends), shape=(len(items), len(items))))
-
-
 def _scores(config: RunConfig, goods: Goods, trained: Arrays, graph: Graph, place: int) -> Vectors:
     """The model's scores of all the graph's items beside the one at `place`, n."""
     options = config.tasks.markets
@@ -116,8 +106,8 @@ def _scores(config: RunConfig, goods: Goods, trained: Arrays, graph: Graph, plac
         shown, every = inputs(x, [graph], options), torch.arange(len(x))
         with torch.no_grad():
             z = embedded(build_model(config, goods), tensors(trained), shown, every).numpy()
-        found: Vectors = z @ z[place]
-        return found
+        alike: Vectors = likeness(z, np.array([place]), trained)[0]
+        return alike
     told = options.features != "ids" and any(goods.text(k) for k in graph.items.tolist())
     line = MarketLine.of(graph, vectors if told else vectors[:, :0], _elsewhere(trained, graph, len(goods.items)))
     weighed: Vectors = line.weighed(np.array([place]), trained["scorer.weight"][0])[0]

@@ -141,13 +141,11 @@ def faulty(sensor: Sensor, options: TrafficOptions) -> str:
     return ""
 
 
-def held_later(sensor: Sensor, options: TrafficOptions) -> tuple[float, int]:
-    """Share of the whole days after those it learnt from that obey the property, and their number; NaN where there is none."""
-    learnt = int(np.flatnonzero(sensor.known).max(initial=-1)) + 1
-    end = max(split_series(sensor.series, options, sensor.step).train_end, learnt)
-    days = sensor.series.times(sensor.step)[end:].astype("datetime64[D]")
-    excess = sensor.ranges.excess(sensor.values[end:], sensor.clock[end:])
-    obeys = (excess * sensor.observed[end:]).max(axis=1) <= 0
+def held_later(sensor: Sensor) -> tuple[float, int]:
+    """Share that obeys of the days observed in full after its past, and their number; NaN where there is none."""
+    seen = sensor.past + np.flatnonzero(sensor.observed[sensor.past :].all(axis=1))
+    days = sensor.series.times(sensor.step)[seen].astype("datetime64[D]")
+    obeys = sensor.ranges.excess(sensor.values[seen], sensor.clock[seen]).max(axis=1) <= 0
     names, readings = np.unique(days, return_counts=True)
     whole = [bool(obeys[days == day].all()) for day in names[readings == DAY // sensor.step]]
     return (float(np.mean(whole)) if whole else float("nan")), len(whole)

@@ -3,11 +3,11 @@
 import math
 import tomllib
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Any, Literal, Self, get_args
 
 from pydantic import Field, ValidationError
 
-from common.algorithms import METHODS, Method
+from common.algorithms import METHODS, PLANNERS, Method
 from common.config import TASKS, RunConfig, Task, hands_over_windows
 from common.errors import ConfigError, RefusedError
 from common.item_ids import sends_item_ids
@@ -15,11 +15,16 @@ from common.options import Options, kebab, meant
 from common.privacy.options import PrivacyOptions, Unit
 
 
+def _limits_epsilon(told: dict[str, Any]) -> bool:
+    """Whether an ε is limited, of options as far as they were read without error."""
+    return any(math.isfinite(told.get(limit, math.inf)) for limit in ("max_epsilon", "max_epsilon_per_round"))
+
+
 class Policy(Options):
     """The owner's terms. A missing file means these defaults."""
 
     methods: tuple[Method, ...] = METHODS
-    """Methods this client takes part in."""
+    """Methods this client takes part in; of a planner also the one inside, unless only planners are listed."""
 
     tasks: tuple[Task, ...] = TASKS
     """Tasks this client takes part in."""
@@ -29,10 +34,6 @@ class Policy(Options):
 
     allow_shared_sample: bool = False
     """Whether windows of this client's training data may leave it in clear, as FedSTL's authors have it."""
-
-    require_noise: bool = False
-    """Whether this client sends nothing that noise does not cover: runs without noise are refused, and runs that show which
-    items were rated. Whether it answers at all, or refuses, is not covered."""
 
     units: tuple[Unit, ...] = ("client", "record")
     """What noise may hide: everything this client sends, or any one of its records."""
@@ -47,6 +48,11 @@ class Policy(Options):
     max_epsilon_per_round: float = Field(math.inf, gt=0)
     """ε of a single round, all that it asks for together, at `delta`; a request for more is refused."""
 
+    require_noise: bool = Field(default_factory=_limits_epsilon)
+    """Whether this client sends nothing that noise does not cover: runs without noise are refused, and runs that show which
+    items were rated. Whether it answers at all, or refuses, is not covered. Unless the owner says otherwise, this goes with
+    `max-epsilon` and `max-epsilon-per-round`: what leaves without noise has no ε."""
+
     share_metrics: Literal["without_noise", "always", "never"] = "without_noise"
     """When metrics of this client's own held-out data leave it, in clear. `always`, also in runs whose updates carry noise,
     is the owner's consent: no claim of such a run covers them."""
@@ -60,8 +66,10 @@ class Policy(Options):
         Raises:
             RefusedError: The reason, free of private data, for the server's log.
         """
-        if config.method not in self.methods:
-            raise RefusedError(f"method '{config.method}' is not allowed by this client's policy")
+        trains = {one for one in self.methods if one not in PLANNERS}
+        for method, allowed in ((config.method, self.methods), (config.chosen.name, trains or METHODS)):
+            if method not in allowed:
+                raise RefusedError(f"method '{method}' is not allowed by this client's policy")
         if config.task not in self.tasks:
             raise RefusedError(f"task '{config.task}' is not allowed by this client's policy")
         self._check_noise(config.privacy)
@@ -94,6 +102,10 @@ class Policy(Options):
     def shares_metrics(self, wished: PrivacyOptions) -> bool:
         """Whether metrics may leave in a run."""
         return self.share_metrics == "always" or (self.share_metrics == "without_noise" and wished.unit == "none")
+
+    def at_home(self) -> Self:
+        """The terms of work that nothing leaves of: no noise is needed, and the owner sees the metrics."""
+        return self.model_copy(update={"require_noise": False, "share_metrics": "always"})
 
     def local_steps(self, wished: int) -> int:
         """τ_k, the steps this client makes when the server wishes that many."""

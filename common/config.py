@@ -116,10 +116,7 @@ class RunConfig(Options):
         if unit == "record" and self.task != "rules" and (self.task, self.model) != ("sessions", "paper"):
             where = "in task rules, by home, and in task sessions under model=paper, by session"
             raise ValueError(f"privacy.unit=record tells records apart {where}; say privacy.unit=client")
-        if unit == "record" and self.method == "perfedavg":
-            raise ValueError(
-                "perfedavg takes several gradients a step, of which privacy.unit=record counts one; say privacy.unit=client"
-            )
+        self.privacy.check_records(self.chosen.name)
         if self.task == "ratings":
             self.tasks.ratings.check_items(self.model, self.chosen.name)
         if isinstance(planner, Planner) and planner.by_rewards:
@@ -130,7 +127,7 @@ class RunConfig(Options):
 
     @model_validator(mode="after")
     def _only_the_chosen_method_is_set_and_fits_the_task(self) -> Self:
-        if self.method == "fedstl" and self.task != "traffic":
+        if self.chosen.name == "fedstl" and self.task != "traffic":
             what = "fedstl clusters clients by what their time series obey"
             raise ValueError(f"{what}; task '{self.task}' has none, say task=traffic")
         if hands_over_windows(self):
@@ -140,9 +137,9 @@ class RunConfig(Options):
                 )
             if self.tasks.traffic.property == "difference":
                 raise ValueError("algorithm.fedstl.cluster-data=shared_sample judges ranges; choose another property")
-        if self.method == "pfgnn" and self.task != "markets":
+        if self.chosen.name == "pfgnn" and self.task != "markets":
             raise ValueError(f"pfgnn is made for markets of items; task '{self.task}' has none, say task=markets")
-        if self.method == "pfgnn" and self.model == "paper" and self.tasks.markets.network != "sgc":
+        if self.chosen.name == "pfgnn" and self.model == "paper" and self.tasks.markets.network != "sgc":
             raise ValueError("pfgnn shares encoders of SGC; say tasks.markets.network=sgc, or another method")
         for other in sorted(self.algorithm.model_fields_set - {self.method, self.chosen.name}):
             raise ValueError(f"algorithm.{other} is set, but the method is {self.method}; it would be ignored")
@@ -151,7 +148,7 @@ class RunConfig(Options):
 
 def hands_over_windows(config: RunConfig) -> bool:
     """Whether the run takes windows of training data from its clients, in clear."""
-    return config.method == "fedstl" and config.algorithm.fedstl.cluster_data == "shared_sample"
+    return config.chosen.name == "fedstl" and config.algorithm.fedstl.cluster_data == "shared_sample"
 
 
 def parse(flat: Mapping[str, Scalar]) -> RunConfig:

@@ -21,13 +21,25 @@ from server.events import Result
 
 @dataclass(frozen=True)
 class ClientSpec:
-    """A client process to start on this machine."""
+    """A client process to start on this machine.
+
+    Args:
+        name: Public.
+        task: What its data are of.
+        data: Their source.
+        home: Folder of its key and log.
+        shard: `k/K`, the k-th of K parts of the data.
+        state: Where its private state is kept; None for below `home`.
+        source: What its data were dealt from; empty for made data.
+    """
 
     name: str
     task: Task
     data: str
     home: Path
     shard: str = ""
+    state: Path | None = None
+    source: str = ""
 
 
 def certificates(folder: Path, hosts: Sequence[str] = ()) -> Certificates:
@@ -48,7 +60,7 @@ def start_client(processes: Processes, client: ClientSpec, server: str, ca: Path
     command: list[str | Path] = [sys.executable, "-m", "deploy.cli", "join"]
     command += ["--server", server, "--ca", ca, "--key", key]
     command += ["--name", client.name, "--task", client.task, "--data", client.data]
-    command += ["--state-dir", client.home / "state"]
+    command += ["--state-dir", client.state or client.home / "state"]
     command += ["--shard", client.shard] if client.shard else []
     command += ["--policy", policy] if policy else []
     log = client.home / "client.log"

@@ -7,13 +7,16 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from client.data.parts import Part, deal, demo_part, read_all, vocabulary
-from client.data.sources import is_demo
-from client.data.tables import TABLES, tables, write_part
-from common.config import Task
+from client.data.sources import is_demo, located
+from client.data.tables import tables
+from client.policy import Policy
+from common.config import RunConfig, Task
 from common.errors import ConfigError, DataError
 from common.tasks.vocabularies import Names, vocabulary_of
+from deploy.dealing import Dealing
 from deploy.federation import ClientSpec
 from deploy.files import write_file
 
@@ -58,23 +61,37 @@ def notes(parts: Sequence[Part]) -> list[str]:
     return list(dict.fromkeys(note for part in parts for note in part.notes))
 
 
-def share_out(task: Task, data: str, parts: Sequence[Part], home: Path) -> list[ClientSpec]:
-    """Give each client its part in its own folder below `home`; a client of the demo makes its data itself."""
-    count, own_tables = len(parts), tables(task, data)
-    specs = []
-    for k, part in enumerate(parts):
-        own = home / f"client-{k}"
-        if is_demo(data):
-            source = demo_part(task, data, (k, count))
-        elif len(own_tables) == count:
-            source = str(own_tables[k].resolve())
-        else:
-            source = str(own / TABLES[task])
-            write_part(Path(source), part)
-        specs.append(ClientSpec(own.name, task, source, own))
-    remembered = [{**asdict(spec), "home": str(spec.home)} for spec in specs]
-    write_file(home / "clients.json", json.dumps(remembered).encode(), overwrite=True)
+def share_out(task: Task, data: str, parts: Sequence[Part], home: Path, dealt: Path) -> list[ClientSpec]:
+    """Give each client its part and a folder of its own below `home`; a client of the demo makes its data itself.
+
+    Own data, and what must outlive a run beside them, lie below `dealt`.
+    """
+    homes = [home / f"client-{k}" for k in range(len(parts))]
+    if is_demo(data):
+        made = [demo_part(task, data, (k, len(parts))) for k in range(len(parts))]
+        specs = [ClientSpec(own.name, task, source, own) for own, source in zip(homes, made, strict=True)]
+    else:
+        dealing = Dealing(dealt, task, located(data), len(parts))
+        shares = [str(share) for share in dealing.deal(parts)]
+        specs = [
+            ClientSpec(own.name, task, share, own, state=dealing.state, source=dealing.data)
+            for own, share in zip(homes, shares, strict=True)
+        ]
+    remembered = json.dumps([asdict(spec) for spec in specs], default=str)
+    write_file(home / "clients.json", remembered.encode(), overwrite=True)
     return specs
+
+
+def require_one_budget(config: RunConfig, policy: Policy, data: str, clients: int, dealt: Path) -> None:
+    """Where noise is asked for or required, accept own data that have spent no privacy but as dealt to so many clients.
+
+    Raises:
+        ConfigError: They have.
+        LedgerError: A ledger is gone or damaged.
+    """
+    noisy = config.privacy.unit != "none" or (config.task_options.count_offset and config.count_privacy.unit != "none")
+    if data and not is_demo(data) and (noisy or policy.require_noise):
+        Dealing(dealt, config.task, located(data), clients).require_one_budget()
 
 
 def shared_out(home: Path) -> list[ClientSpec]:
@@ -89,4 +106,8 @@ def shared_out(home: Path) -> list[ClientSpec]:
         raise ConfigError(
             f"the clients of run '{home.name}' are not in {home.parent}: resume where, and with the command, it was started"
         ) from None
-    return [ClientSpec(**{**spec, "home": Path(spec["home"])}) for spec in remembered]
+    return [_remembered(**spec) for spec in remembered]
+
+
+def _remembered(home: str, state: str | None = None, **rest: Any) -> ClientSpec:
+    return ClientSpec(home=Path(home), state=Path(state) if state else None, **rest)

@@ -11,6 +11,7 @@ from common.tasks.counts import add_counts
 from common.tasks.vocabularies import Names
 from common.wire.codec import decode, encode
 from common.wire.messages import COUNTS, CountsReply, CountsRequest
+from common.words import count
 from server.grid import PollingGrid
 from server.roster import Roster
 from server.state import RunState
@@ -22,9 +23,11 @@ def sum_counts(grid: PollingGrid, roster: Roster, state: RunState, vocabulary: N
     """The state with the sum of all clients' counts among its statics; who joins later is not in it.
 
     Raises:
-        QuorumError: No client shared its counts.
+        QuorumError: No client shared its counts, or none has any.
     """
     clients = sorted(roster.able(grid.get_node_ids()).values(), key=lambda client: client.name)
+    if not clients:
+        raise QuorumError(f"{count(len(roster.clients), 'client')} enrolled, none with anything to train on")
     asked = [Message(encode(CountsRequest(c.enrolment)), c.node, COUNTS) for c in clients]
     total: Arrays = {}
     for reply in filter(Message.has_content, grid.send_and_receive(asked)):

@@ -6,18 +6,17 @@ same bytes, and a crash may waste budget but never hide it (architecture.md, cho
 
 import secrets
 from collections.abc import Callable
-from datetime import UTC, datetime
 from pathlib import Path
 from sqlite3 import Connection
 
 from client.privacy import queries
 from client.privacy.book import MEMORY, Book
 from client.privacy.kept import Kept, KeptInMemory, KeptOnDisk
-from client.privacy.limits import Limits, check_affordable, check_alone
-from client.privacy.rows import Row, link_of
+from client.privacy.limits import UNLIMITED, Limits, check_affordable, check_alone
+from client.privacy.rows import Row, reserved
 from client.privacy.rows import Slot as Slot
 from client.privacy.rows import Terms as Terms
-from client.privacy.sighted import compare, sighting
+from client.privacy.sighted import check, compare, sighting
 from client.privacy.statement import claim_of
 from client.privacy.witness import Sighting, Witness
 from common.errors import RefusedError
@@ -29,18 +28,15 @@ from common.privacy.options import Unit
 _RELEASED = "UPDATE releases SET status = 'released' WHERE sequence = ? AND status != 'released'"
 
 
-UNLIMITED = Limits()
-"""But for the ledger's own total."""
-
-
 class Ledger:
     """One unit's account in the ledger of one data set.
 
     Args:
         path: An existing ledger (see `places.open_ledger`), or `MEMORY`.
         unit: Whose data are hidden.
-        account: What to count in. It is fixed when the unit is opened for the first time, with ε and δ: later a smaller ε or
-            δ tightens, a larger one has no effect, unless the owner raised the ε here too (see `raising`).
+        account: What to count in. It is fixed by the first release under the unit. ε and δ are fixed when the unit is opened
+            for the first time: later a smaller ε or δ tightens, a larger one has no effect, unless the owner raised the ε
+            here too (see `raising`).
         epsilon: ε of everything ever released from these data under this unit.
         delta: δ that goes with it.
         witness: Where the owner remembers this ledger; None in memory.
@@ -63,23 +59,30 @@ class Ledger:
         alone: bool = False,
     ) -> None:
         positive(epsilon=epsilon, delta=delta)
-        self.unit, self._witness, self._alone = unit, witness, alone
+        self.unit, self._witness, self._alone, self._wished = unit, witness, alone, (epsilon, delta)
         self._book = Book(path, secrets.token_hex(16))
         self._kept: Kept = KeptInMemory() if path == MEMORY else KeptOnDisk(Path(f"{path}-kept"))
         try:
-            opened, seen = self._opened((account.name, epsilon, delta))
+            with self._book.writing() as db:
+                check(db, self._book, witness)
+                self._open(db, account)
+                seen = sighting(db, self._book)
         except BaseException:
             self._book.close()
             raise
-        kind, self.epsilon, self.delta = opened
-        self.account = account_named(kind)
-        self.total = self.account.total(self.epsilon, self.delta)
         self._testify(seen)
 
     @property
     def path(self) -> Path:
         """Where it is."""
         return Path(self._book.path)
+
+    def count_in(self, account: Account) -> None:
+        """Count in that account from now on, unless something was released under this unit: then its own stands."""
+        if account.name != self.account.name:
+            with self._book.writing() as db:
+                compare(db, self._book, self._witness)
+                self._open(db, account)
 
     def terms(self, mechanism: Charged) -> Terms:
         """What a mechanism would cost here.
@@ -124,20 +127,21 @@ class Ledger:
         A slot that was paid without its bytes being kept, or whose bytes were acknowledged, is paid anew.
 
         Raises:
-            RefusedError: As `release`.
-            LedgerError: As `release`.
+            RefusedError, LedgerError: As `release`.
         """
-        if (terms.unit, terms.account) != (self.unit, self.account.name):
-            raise RefusedError(f"privacy: this client counts in {self.account.name} for unit {self.unit}")
+        self._check_account(terms)
         with self._book.writing() as db:
             compare(db, self._book, self._witness)
             if (kept := self._bytes(db, slot, terms)) is not None:
                 return kept
             if self._alone:
                 check_alone(db, self.unit)
+            if queries.counts_in(db, self.unit) != terms.account:  # another client of these data exchanged it
+                self._open(db, self.account)
+                self._check_account(terms)
             check_affordable(db, self.unit, slot, terms.cost, self.total, limits)
             sequence, link = queries.newest(db)
-            row = _next(sequence + 1, link or self._book.lineage, slot, terms)
+            row = reserved(sequence + 1, link or self._book.lineage, slot, terms)
             queries.insert(db, row)
             seen = sighting(db, self._book)
         self._testify(seen)
@@ -171,11 +175,15 @@ class Ledger:
         """Let go of the file."""
         self._book.close()
 
-    def _opened(self, wished: queries.Opened) -> tuple[queries.Opened, Sighting]:
-        with self._book.writing() as db:
-            queries.verify(db, self._book.lineage)
-            compare(db, self._book, self._witness)
-            return queries.open_account(db, self._book.lineage, self.unit, wished), sighting(db, self._book)
+    def _open(self, db: Connection, account: Account) -> None:
+        wished = (account.name, *self._wished)
+        name, self.epsilon, self.delta = queries.open_account(db, self._book.lineage, self.unit, wished)
+        self.account = account_named(name)
+        self.total = self.account.total(self.epsilon, self.delta)
+
+    def _check_account(self, terms: Terms) -> None:
+        if (terms.unit, terms.account) != (self.unit, self.account.name):
+            raise RefusedError(f"privacy: this client counts in {self.account.name} for unit {self.unit}")
 
     def _bytes(self, db: Connection, slot: Slot, terms: Terms) -> bytes | None:
         earlier = queries.paid(db, slot)
@@ -190,8 +198,3 @@ class Ledger:
     def _testify(self, seen: Sighting) -> None:
         if self._witness is not None:
             self._witness.write(seen)
-
-
-def _next(sequence: int, before: str, slot: Slot, terms: Terms) -> Row:
-    time = datetime.now(UTC).isoformat(timespec="seconds")
-    return Row(sequence, time, slot, terms, "reserved", link_of(before, sequence, time, slot, terms))

@@ -23,6 +23,10 @@ class Limits:
     round: float = math.inf
 
 
+UNLIMITED = Limits()
+"""But for the ledger's own total."""
+
+
 def check_affordable(db: Connection, unit: Unit, slot: Slot, cost: float, total: float, limits: Limits) -> None:
     """Accept a cost.
 

@@ -7,12 +7,14 @@ under the data's fingerprint, so that a copy of the data elsewhere finds it too,
 import hashlib
 import os
 import secrets
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from client.data.sources import HELD_OUT, is_demo
 from client.privacy.book import Book, create
 from client.privacy.ledger import Ledger
-from client.privacy.witness import Sighting, Witness
+from client.privacy.witness import Sighting, Witness, sightings
 from common.errors import LedgerError
 from common.privacy.accounts import Account
 from common.privacy.options import Unit
@@ -70,7 +72,22 @@ def find_ledger(source: str, state_dir: Path, fingerprint: str, folder: Path | N
     for place in (path, Path(seen.ledger)):
         if place.exists() and _lineage(place) == seen.lineage:
             return place
-    raise _gone(seen, witness_path(state_dir, fingerprint), path)
+    raise _gone(seen, Witness(witness_path(state_dir, fingerprint)), path)
+
+
+def known_ledgers(folders: Iterable[Path]) -> Iterator[Path | LedgerError]:
+    """Where every ledger is that witnesses in these folders have seen, or what is wrong with it.
+
+    Raises:
+        LedgerError: A witness is damaged.
+    """
+    seen_at: dict[str, dict[str, tuple[Witness, Sighting]]] = defaultdict(dict)
+    for witness, seen in sightings(folders):
+        seen_at[seen.lineage][seen.ledger] = witness, seen
+    for lineage, places in seen_at.items():
+        found = [here for place in places if (here := _standing(Path(place), lineage))]
+        witness, seen = max(places.values(), key=lambda last: last[1].sequence)
+        yield from found or [_gone(seen, witness, Path(seen.ledger))]
 
 
 def ledger_path(source: str, state_dir: Path, fingerprint: str, folder: Path | None = None) -> Path:
@@ -97,15 +114,13 @@ def witness_path(state_dir: Path, fingerprint: str) -> Path:
 
 
 def _refuse_if_known(path: Path, state_dir: Path) -> None:
-    """Data that changed have a new fingerprint; their ledger may be gone all the same."""
-    if path.exists():
-        return
+    """Data that changed have a new fingerprint; their ledger may be gone, or another, all the same."""
+    here = _lineage(path) if path.exists() else ""
     for left in (Path(f"{path}{suffix}") for suffix in ("-wal", "-kept")):
-        if left.exists():
+        if not here and left.exists():
             raise LedgerError(f"{left} belongs to a privacy ledger that is gone; put {path} back. Nothing is released")
-    for other in sorted((state_dir / LINEAGES).glob("*.json")):
-        seen = Witness(other).read()
-        if seen and seen.ledger == str(path):
+    for other, seen in sightings([state_dir / LINEAGES]):
+        if seen.ledger == str(path) and seen.lineage != here:
             raise _gone(seen, other, path)
 
 
@@ -115,9 +130,17 @@ def _lineage(path: Path) -> str:
     return book.lineage
 
 
-def _gone(seen: Sighting, witness: Path, path: Path) -> LedgerError:
+def _standing(path: Path, lineage: str) -> Path | LedgerError | None:
+    """The path, if the ledger is there; after a move it is no longer at every place that it was seen at."""
+    try:
+        return path if path.exists() and _lineage(path) == lineage else None
+    except LedgerError as error:
+        return error
+
+
+def _gone(seen: Sighting, witness: Witness, path: Path) -> LedgerError:
     other = f"; the one at {path} is another" if path.exists() else ""
     return LedgerError(
         f"the privacy ledger {seen.ledger} of these data is gone{other}. Put it back; nothing is released without it. "
-        f"Whoever owns the data may move {witness} away, and what was released before is then no longer counted"
+        f"Whoever owns the data may move {witness.path} away, and what was released before is then no longer counted"
     )

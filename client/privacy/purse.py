@@ -1,5 +1,6 @@
 """What a client's answers may cost: the run's promise, the owner's policy and the ledger, asked together."""
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -10,7 +11,7 @@ from client.privacy.limits import Limits
 from client.privacy.rows import Slot
 from common.config import RunConfig
 from common.errors import RefusedError
-from common.privacy.accounts import Account, build_account
+from common.privacy.accounts import Account, Pure, Rdp, build_account
 from common.privacy.options import PrivacyOptions, Unit
 from common.wire.messages import AssignRequest, TrainRequest
 
@@ -39,9 +40,11 @@ class Purse:
         self._ledgers: dict[Unit, Ledger] = {}
 
     def ledger(self, options: PrivacyOptions) -> Ledger:
-        """The ledger that a run with these options is booked in: one a unit, whatever the options."""
+        """The ledger that a run with these options is booked in: one a unit, which counts as a run does until one released."""
+        account = build_account(options)
         if options.unit not in self._ledgers:
-            self._ledgers[options.unit] = self._open_ledger(options.unit, build_account(options))
+            self._ledgers[options.unit] = self._open_ledger(options.unit, account)
+        self._ledgers[options.unit].count_in(account)
         return self._ledgers[options.unit]
 
     def run(self, enrolment: str) -> str:
@@ -63,10 +66,17 @@ class Purse:
         return Limits(account.total(options.epsilon, options.delta), a_round)
 
     def left(self, options: PrivacyOptions, run: str) -> float:
-        """What this run may still spend: of its own promise, and of the ledger."""
+        """What this run may still spend: of its own promise, and of the ledger.
+
+        Raises:
+            RefusedError: The ledger counts otherwise.
+        """
         account, ledger = build_account(options), self.ledger(options)
         if ledger.account.name != account.name:
-            raise RefusedError(f"this client's ledger counts in {ledger.account.name}, the run in {account.name}")
+            raise RefusedError(
+                f"this client's ledger counts in {ledger.account.name} since its first release, the run in {account.name},"
+                f" and no ledger counts in both; run with {counting_so(ledger.account, options.delta)}"
+            )
         promised = account.total(options.epsilon, options.delta) - ledger.spent_in(run)
         return max(0.0, min(promised, ledger.remaining()))
 
@@ -100,3 +110,18 @@ class Purse:
         if cost > left and not self.ledger(options).keeps(slot):
             raise RefusedError(f"the server asks for {wished:.4g} {account.name}, of which {left:.4g} are left here")
         return cost
+
+
+def counting_so(account: Account, delta: float) -> str:
+    """What a run says to count in that account.
+
+    RDP of order α is cheapest where ε = L(2α − 1)/(α − 1)², L = ln 1/δ: there (ε − L/(α − 1))/α is largest (`fixed_order`).
+    """
+    match account:
+        case Rdp(order=order):
+            epsilon = math.log(1 / delta) * (2 * order - 1) / (order - 1) ** 2
+            return f"ε = {epsilon:.6g} at δ = {delta:g}"
+        case Pure():
+            return "privacy.mechanism=laplace, or privunit"
+        case _:
+            return "privacy.mechanism=gaussian"

@@ -44,13 +44,23 @@ def recorded(db: Connection, lineage: str) -> dict[Unit, Opened]:
 
 
 def open_account(db: Connection, lineage: str, unit: Unit, wished: Opened) -> Opened:
-    """The account of a unit, made as wished if it is new; ε and δ may be less than those it was made with, never more."""
+    """The account of a unit, made as wished if it is new; ε and δ may be less than those it was made with, never more.
+
+    Until something is released, what it counts in may be exchanged.
+    """
     seal = _seal(lineage, unit, wished)
     db.execute("INSERT OR IGNORE INTO accounts VALUES (?, ?, ?, ?, ?, ?, ?)", (unit, *wished, seal, *wished[1:]))
+    if recorded(db, lineage)[unit][0] != wished[0] and unit not in dict(spent_by_unit(db)):
+        _count_in(db, lineage, unit, wished[0])
     now = (*wished[1:], unit)
     if opened(db, lineage)[unit][1:] != wished[1:]:
         db.execute("UPDATE accounts SET epsilon_now = ?, delta_now = ? WHERE unit = ?", now)
     return opened(db, lineage)[unit]
+
+
+def counts_in(db: Connection, unit: Unit) -> str:
+    """Name of a unit's account."""
+    return str(db.execute("SELECT account FROM accounts WHERE unit = ?", (unit,)).fetchone()[0])
 
 
 def newest(db: Connection) -> tuple[int, str]:
@@ -143,6 +153,13 @@ def _readable(db: Connection) -> Iterator[Row]:
         yield from rows(db)
     except RefusedError as error:
         raise LedgerError(f"a row of the privacy ledger was altered ({error}); put it back from a backup") from None
+
+
+def _count_in(db: Connection, lineage: str, unit: Unit, name: str) -> None:
+    """Exchange what a unit counts in; ε and δ stay, and the seal is another."""
+    [amounts] = db.execute("SELECT epsilon, delta FROM accounts WHERE unit = ?", (unit,))
+    seal = _seal(lineage, unit, (name, *amounts))
+    db.execute("UPDATE accounts SET account = ?, link = ? WHERE unit = ?", (name, seal, unit))
 
 
 def _seal(lineage: str, unit: str, account: Opened) -> str:

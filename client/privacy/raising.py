@@ -12,7 +12,7 @@ from client.privacy import queries
 from client.privacy.book import Book
 from client.privacy.queries import Opened
 from client.privacy.rows import Raise, link_of_raise
-from client.privacy.sighted import compare, sighting
+from client.privacy.sighted import check, sighting
 from client.privacy.witness import Witness
 from common.errors import ConfigError
 from common.privacy.accounts import account_named
@@ -38,8 +38,7 @@ def raise_to(path: Path, epsilon: float, witness: Witness | None = None) -> tupl
     book = Book(path, alone=True)
     try:
         with book.writing() as db:
-            queries.verify(db, book.lineage)
-            compare(db, book, witness)
+            check(db, book, witness)
             written = tuple(_raised(db, book.lineage, epsilon))
             seen = sighting(db, book)
     finally:

@@ -2,6 +2,7 @@
 
 import hashlib
 from dataclasses import astuple, dataclass
+from datetime import UTC, datetime
 from typing import Literal, Self
 
 from common.errors import RefusedError
@@ -92,6 +93,12 @@ class Raise:
     def link_after(self, before: str) -> str:
         """What `link` must be."""
         return link_of_raise(before, self.sequence, self.unit, self.raised)
+
+
+def reserved(sequence: int, before: str, slot: Slot, terms: Terms) -> Row:
+    """A row for a release that is paid now; `before` is the link of the row before it."""
+    time = datetime.now(UTC).isoformat(timespec="seconds")
+    return Row(sequence, time, slot, terms, "reserved", link_of(before, sequence, time, slot, terms))
 
 
 def link_of(before: str, sequence: int, time: str, slot: Slot, terms: Terms) -> str:

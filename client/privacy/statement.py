@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,6 +10,7 @@ from client.privacy import queries
 from client.privacy.book import Book
 from client.privacy.queries import Opened
 from client.privacy.rows import Raise, Row
+from client.privacy.sighted import compare_all
 from common.privacy.accounts import account_named
 from common.privacy.claims import NEIGHBOURS, SAME_ITEMS, Claim
 from common.privacy.options import Unit
@@ -36,15 +37,20 @@ class Statement:
     """In the order of their first release."""
 
 
-def statements(path: Path) -> list[Statement]:
+def statements(path: Path, folders: Iterable[Path] = ()) -> list[Statement]:
     """Every account of a ledger; nothing is changed.
 
+    Args:
+        path: The ledger.
+        folders: Of witnesses.
+
     Raises:
-        LedgerError: The ledger is missing or damaged.
+        LedgerError: The ledger is missing, damaged, or behind a witness.
     """
     book = Book(path)
     try:
         with book.reading() as db:
+            compare_all(db, book, folders)
             queries.verify(db, book.lineage)
             accounts, rows, raises = queries.opened(db, book.lineage), list(queries.rows(db)), queries.raises(db)
     finally:

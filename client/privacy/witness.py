@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -51,7 +52,8 @@ class Witness:
             return None
         except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
             raise LedgerError(
-                f"{self.path} cannot be read ({error}); once `fedloom budget` shows all that was spent, move it away"
+                f"{self.path} cannot be read ({error}); once `fedloom budget --data DATA --state NEW-FOLDER` shows all that "
+                "was spent, move it away"
             ) from None
 
     def write(self, seen: Sighting) -> None:
@@ -75,3 +77,13 @@ class Witness:
             raise LedgerError(
                 f"{self.path}: {error.strerror}; let this user write there. Nothing was released"
             ) from None
+
+
+def sightings(folders: Iterable[Path]) -> list[tuple[Witness, Sighting]]:
+    """What every witness in these folders last saw, of whatever data.
+
+    Raises:
+        LedgerError: A witness is damaged.
+    """
+    found = [Witness(path) for folder in folders for path in sorted(folder.glob("*.json"))]
+    return [(witness, seen) for witness in found if (seen := witness.read())]

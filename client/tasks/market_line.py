@@ -14,6 +14,7 @@ from scipy.sparse import csr_array, diags_array
 
 from client.data.markets.graph import Graph, Sparse
 from client.data.markets.multiplying import passed, product, tiles
+from client.tasks.market_trust import SURE, reach, trust
 from common.models.market_scorer import FEATURES, KNOWN
 from common.tasks.markets_counts import SMALLEST, Elsewhere
 
@@ -41,6 +42,7 @@ class MarketLine:
         strength: Sum of each item's weights, n.
         texts: A vector of length 1 of each item, n × width; width 0 where there is no text.
         elsewhere: What other markets' counts say of these items.
+        reach: r, see `client.tasks.market_trust`.
     """
 
     weights: Sparse
@@ -52,6 +54,7 @@ class MarketLine:
     strength: Vectors
     texts: Vectors
     elsewhere: Elsewhere
+    reach: float
 
     @classmethod
     def of(cls, graph: Graph, texts: Vectors, elsewhere: Elsewhere) -> "MarketLine":
@@ -62,7 +65,8 @@ class MarketLine:
         strength = np.asarray(W.sum(axis=1), np.float32).ravel()
         rare = _scaled(1 / np.log(np.maximum(degree, 2)), links)  # who has one neighbour links no pair
         step = _scaled(_inverse(strength), W)
-        return cls(W, step, tiles(csr_array(step.T)), links, rare, degree, strength, texts, elsewhere)
+        back, r = tiles(csr_array(step.T)), reach(links, graph.edges)
+        return cls(W, step, back, links, rare, degree, strength, texts, elsewhere, r)
 
     def scores(self, queries: Places) -> Vectors:
         """The line's scores of all items, b × n."""
@@ -101,7 +105,7 @@ class MarketLine:
         pairs = self.elsewhere.pairs[queries]
         yield np.log1p(_dense(pairs))
         yield np.broadcast_to(np.log1p(self.elsewhere.degrees), pairs.shape)
-        yield np.log1p(UNIT * product(_per_row(pairs), self.step))
+        yield np.log1p(UNIT * product(_per_row(pairs), self.step)) if pairs.nnz else _dense(pairs)
 
     def _known(self, queries: Places) -> Iterator[Vectors]:
         walk = self.scores(queries)
@@ -118,13 +122,19 @@ class MarketLine:
         yield np.log1p(_dense(self.elsewhere.pairs[queries]))
 
     def weighed(self, queries: Places, weight: Vectors) -> Vectors:
-        """Σ_f w_f x_f, b × n, one feature in memory at a time."""
-        known, first_new = self.degree[queries] > 0, len(KNOWN)
+        """κ Σ_f w_f x_f over what is known of a query and 1 − κ times that of it as if it were new, b × n.
+
+        One feature is in memory at a time.
+        """
+        kappa, first_new = trust(self.degree[queries], self.reach), len(KNOWN)
+        known, doubted = kappa > 0, kappa < SURE
         total = np.zeros((len(queries), len(self.degree)), np.float32)
         if known.any():
             total[known] = _add(total[known], weight[:first_new], self._known(queries[known]))
-        if not known.all():
-            total[~known] = _add(total[~known], weight[first_new:], self.as_new(queries[~known]))
+            total *= kappa[:, None]
+        if doubted.any():
+            as_new = _add(np.zeros_like(total[doubted]), weight[first_new:], self.as_new(queries[doubted]))
+            total[doubted] += (1 - kappa[doubted])[:, None] * as_new
         return total
 
 

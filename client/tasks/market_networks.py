@@ -5,13 +5,18 @@ from typing import assert_never
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.func import functional_call
 
 from client.data.markets.graph import Graph
 from client.trainers.optimizers import Tensors
+from common.arrays import Arrays
 from common.models.market_losses import bpr, contrastive, logits
 from common.tasks.markets import MarketsOptions
+
+Vectors = NDArray[np.float32]
+Places = NDArray[np.int64]
 
 ITEMS, DEGREES = "items", "degrees"
 INPUTS = ("propagated", ITEMS, DEGREES)
@@ -42,6 +47,19 @@ def embedded(module: nn.Module, params: Tensors, told: Tensors, places: Tensor) 
         return every[places]
     z: Tensor = functional_call(module, params, tuple(rows[places] for rows in known))
     return z
+
+
+def likeness(z: Vectors, queries: Places, model: Arrays) -> Vectors:
+    """Scores of all items, b × n: inner products, turned round where θ₁ is negative, since Eq 1 may learn either.
+
+    Args:
+        z: Embeddings, n × k.
+        queries: b places among them.
+        model: May hold θ.
+    """
+    towards = -1.0 if "theta" in model and model["theta"][0] < 0 else 1.0
+    scores: Vectors = towards * (z[queries] @ z.T)
+    return scores
 
 
 def triple_loss(options: MarketsOptions, params: Tensors, z: Tensor) -> Tensor:

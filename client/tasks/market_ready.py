@@ -128,9 +128,10 @@ def prepare(market: Market, goods: Goods, options: MarketsOptions, seed: int) ->
 
 def _counts(split: SplitMarket, goods: Goods, options: MarketsOptions, seed: int) -> Arrays:
     """Of the training part only."""
-    size = len(goods.items)
+    size, ratings = len(goods.items), split.validation.ratings
     if not options.bounded:
         return graph_counts(split.graph, size)
-    if split.market.listed and options.count_epsilon:  # lists name no users whom noise could hide
+    unnamed = split.market.listed and options.count_epsilon  # lists name no users whom noise could hide
+    if unnamed or not (split.market.listed or len(ratings)):
         return no_counts(size)
-    return bounded_counts(split.validation.ratings, size, own_rng(seed, f"bounds of {split.market.name}"))
+    return bounded_counts(ratings, size, own_rng(seed, f"bounds of {split.market.name}"))

@@ -14,7 +14,7 @@ from torch.nn.functional import cross_entropy
 from client.data.markets.counting import bounded_counts, noised
 from client.data.markets.market import Market
 from client.tasks.learner import Merged, Unruled
-from client.tasks.market_networks import embedded, inputs, triple_loss
+from client.tasks.market_networks import embedded, inputs, likeness, triple_loss
 from client.tasks.market_ready import ReadyMarket, prepare
 from client.tasks.market_triples import TripleSource
 from client.trainers.optimizers import Tensors
@@ -107,8 +107,7 @@ class MarketsLearner(Unruled, Merged):
         with torch.no_grad():
             places = torch.arange(first, first + len(market.vectors))
             z = embedded(self.module, tensors(model), self._told, places).numpy()
-        towards = -1.0 if "theta" in model and model["theta"][0] < 0 else 1.0  # Eq 1 may learn either
-        return lambda queries: towards * (z[queries] @ z.T)
+        return partial(likeness, z, model=model)
 
     def counts(self) -> Arrays:
         """Users of pairs and of items, over the client's markets."""

@@ -95,16 +95,20 @@ class RatingsLearner(Unruled, Merged):
         return rating_metrics(_joined(guesses), self._truth(split))
 
     def about(self, split: str, statics: Arrays) -> tuple[Metrics, Metrics]:
-        """Errors of the lines: each person's own mean, "always one half", and F1 of "all liked"."""
+        """Errors of the lines: each person's own mean, the public prior mean, "always one half", and F1 of "all liked".
+
+        Nobody knows the mean of everybody's ratings; the prior, which the default model starts from, stands in for it.
+        """
         truth = self._truth(split)
         if not len(truth):
             return {}, {}
         means = [np.full(len(s.held_out(split)), own_mean(s.train, self.options)) for s in self.splits]
-        own, weights = rating_metrics(_joined(means), truth)
-        half, _ = rating_metrics(np.full(len(truth), LIKED), truth)
-        liked, weight = f1(np.full(len(truth), LIKED), truth)
-        metrics = {"rmse_local_mean": own["rmse"], "rmse_half": half["rmse"], "f1_all_liked": liked}
-        return metrics, {**dict.fromkeys(metrics, weights["rmse"]), "f1_all_liked": weight}
+        guesses = {"local_mean": _joined(means), "prior_mean": _always(self.options.prior, truth)}
+        guesses["half"] = _always(LIKED, truth)
+        metrics = {f"rmse_{line}": rating_metrics(guess, truth)[0]["rmse"] for line, guess in guesses.items()}
+        liked, weight = f1(guesses["half"], truth)
+        weights = {**dict.fromkeys(metrics, float(len(truth))), "f1_all_liked": weight}
+        return {**metrics, "f1_all_liked": liked}, weights
 
     def predictor(self, model: Arrays) -> "Predictor":
         """What the model says of a person, given all that person's training ratings."""
@@ -156,6 +160,10 @@ def _padded(people: Sequence[Rated]) -> Tensors:
     for u, train in enumerate(people):
         index[u, : len(train)], ratings[u, : len(train)], mask[u, : len(train)] = train.items, train.values, 1
     return {name: torch.from_numpy(a) for name, a in (("index", index), ("ratings", ratings), ("mask", mask))}
+
+
+def _always(share: float, truth: Floats) -> Floats:
+    return np.full(len(truth), share)
 
 
 def _joined(parts: Sequence[Floats]) -> Floats:

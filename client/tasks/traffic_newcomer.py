@@ -15,7 +15,7 @@ from common.tasks.traffic_ranges import POOLED, middle
 
 
 def is_new(sensor: Sensor, options: TrafficOptions) -> bool:
-    """Whether the sensor has too few days to say by itself what it obeys."""
+    """Whether the sensor has too few readings to say by itself what it obeys, told in days of them."""
     return sensor.days < options.newcomer_days
 
 

@@ -12,7 +12,7 @@ from client.tasks.traffic_line import profile
 from client.tasks.traffic_ridge import PENALTIES, Windows, ridge_line
 from common.tasks.traffic import DAY, Measures, TrafficOptions, compared
 from common.tasks.traffic_differences import apart
-from common.tasks.traffic_ranges import Ranges, calibrated, groups_of, infer, rows_a_week
+from common.tasks.traffic_ranges import Calibrated, Ranges, calibrated, groups_of, infer, rows_a_week
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.int64]
@@ -37,8 +37,10 @@ class Sensor:
         clock: Which row of the property's tables each is under, T.
         ranges: The property of the training part.
         held: Share of past days that the property held on, each judged without its week; NaN where that was not judged.
-        known: Which readings the sensor learns from: of the training part, and observed, T.
-        days: Number of days that they are of.
+        seen: Share of the readings of those days that were observed, below 1 where too few whole days were.
+        past: Readings up to the end of the training part, or of what else the sensor learns from.
+        known: Which readings the sensor learns from: of its past, and observed, T.
+        days: Days that they would make, rounded down.
         train: First targets of the training windows.
         validation: Of the validation windows.
         test: Of the test windows.
@@ -57,6 +59,8 @@ class Sensor:
     clock: Places
     ranges: Ranges
     held: float
+    seen: float
+    past: int
     known: NDArray[np.bool_]
     days: int
     train: Places
@@ -114,11 +118,11 @@ def prepare(
     values = split.scaler.scale(series.values)
     seconds = (series.times(step).astype("datetime64[s]") - MONDAY).astype(np.int64)
     slots, clock = seconds % (7 * DAY) // step, seconds % (7 * DAY) // (7 * DAY // rows_a_week(step))
-    past = whole | (np.arange(len(values)) < split.train_end)
-    known = past & series.observed.all(axis=1)
+    past = len(values) if whole else split.train_end
+    known = (np.arange(len(values)) < past) & series.observed.all(axis=1)
     usual = profile(values, slots, known, 7 * DAY // step)
     base = usual if residual else np.zeros_like(usual)
-    ranges, held = _property(values[known], clock[known], seconds[known] // DAY, measures, options)
+    ranges, held, seen = _property(values[known], clock[known], seconds[known] // DAY, measures, options)
     if (
         series.values[known].min(initial=0) >= 0 and options.property != "difference"
     ):  # what never was negative will not be
@@ -135,8 +139,10 @@ def prepare(
         clock,
         ranges,
         held,
+        seen,
+        past,
         known,
-        len(np.unique(seconds[known] // DAY)),
+        int(known.sum()) * step // DAY,
         split.train,
         split.validation,
         split.test,
@@ -156,25 +162,24 @@ def line_of(departures: Floats, known: NDArray[np.bool_], options: TrafficOption
     return ridge_line(Windows(departures, options.history, options.horizon), first[whole], PENALTIES)
 
 
-def _property(
-    values: Floats, clock: Places, days: Places, measures: Measures, options: TrafficOptions
-) -> tuple[Ranges, float]:
-    """The property of readings, T × D, and the share of their days that it held on."""
-    week = rows_a_week(measures.step_seconds)
+def _property(values: Floats, clock: Places, days: Places, measures: Measures, options: TrafficOptions) -> Calibrated:
+    """The property of readings, T × D, and how many of their days it held on."""
     if options.property != "difference":
-        return _ranges(values, clock, days, week, options)
+        return _ranges(values, clock, days, measures.step_seconds, options)
     first, second = compared(options, measures)
-    ranges, held = _ranges(values[:, [first]] - values[:, [second]], clock, days, week, options)
-    return apart(ranges, (first, second)), held
+    found = _ranges(values[:, [first]] - values[:, [second]], clock, days, measures.step_seconds, options)
+    return found._replace(ranges=apart(found.ranges, (first, second)))
 
 
-def _ranges(values: Floats, clock: Places, days: Places, week: int, options: TrafficOptions) -> tuple[Ranges, float]:
+def _ranges(values: Floats, clock: Places, days: Places, step: int, options: TrafficOptions) -> Calibrated:
+    week, unjudged = rows_a_week(step), float("nan")
     if not len(values):
         anything = np.zeros((week, values.shape[1]))
-        return Ranges(anything - np.inf, anything + np.inf), float("nan")
+        return Calibrated(Ranges(anything - np.inf, anything + np.inf), unjudged, unjudged)
     if options.property in ("calibrated", "difference"):
-        return calibrated(values, clock, days, groups_of("hourly", week), options.coverage)
-    return infer(values, clock, groups_of("paper" if options.property == "paper" else "hourly", week)), float("nan")
+        return calibrated(values, clock, days, groups_of("hourly", week), options.coverage, DAY // step)
+    groups = groups_of("paper" if options.property == "paper" else "hourly", week)
+    return Calibrated(infer(values, clock, groups), unjudged, unjudged)
 
 
 def warn_too_short(options: TrafficOptions) -> None:

@@ -19,6 +19,11 @@ from common.algorithms.pfgnn import PFGNN
 
 log = logging.getLogger("fedloom.client")
 
+COINCIDE = (
+    "clusters coincide (condition %.0e): a wide ridge stood in, which blurs what tells them apart; set"
+    " algorithm.pfgnn.clusters or algorithm.pfgnn.tau smaller"
+)
+
 OWN = ("theta", "alpha")
 """What step (a) of Algorithm 2 moves."""
 
@@ -100,8 +105,8 @@ class PFGNNTrainer(FedAvgTrainer):
         if "xi" in start:
             xi, unpooled = objective.summary(_row(params))
             params = {**params, "xi": xi.unsqueeze(0)}
-            if unpooled.degenerate:
-                log.warning("clusters coincide (condition %.0e): fewer, or a smaller tau, would do", unpooled.condition)
+            if unpooled.degenerate and (fresh or not objective.summary(_row(start))[1].degenerate):  # said once
+                log.warning(COINCIDE, unpooled.condition)
         return Descent(params, moments, {}, losses[0].reshape(1))
 
     def _fits(self, start: Tensors) -> bool:

@@ -95,3 +95,5 @@ Method = Literal[
     "fedsgd",
 ]
 METHODS: tuple[Method, ...] = get_args(Method)
+PLANNERS: tuple[str, ...] = tuple(kind.model_fields["name"].default for kind in get_args(Planner))
+"""Those of `METHODS` that go around another."""

@@ -9,7 +9,23 @@ from pydantic import Field
 
 from common.options import Options
 
-Inner = Literal["fedavg", "fedprox", "fedadam", "fedyogi", "fedadagrad", "fedrule", "fedga", "fedrep", "ditto", "local"]
+Inner = Literal[
+    "fedavg",
+    "fedprox",
+    "fedadam",
+    "fedyogi",
+    "fedadagrad",
+    "fedrule",
+    "fedga",
+    "fedrep",
+    "ditto",
+    "local",
+    "ifca",
+    "fedstl",
+    "pfedme",
+    "perfedavg",
+    "pfgnn",
+]
 
 
 class Planning(Options):
@@ -20,7 +36,7 @@ class Planning(Options):
 
     stop: Literal["never", "plateau"] = "never"
     """`plateau` ends the run when `patience` rounds brought no gain; what is left of the budget is then never spent.
-    Rewards are public or already noised, so to stop by them costs nothing."""
+    Rewards are metrics that owners share in clear, which no claim covers, or already noised: to stop by them spends nothing."""
 
     patience: int = Field(10, ge=1)
     """Rounds without a gain after which `plateau` stops."""

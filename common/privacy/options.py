@@ -1,13 +1,19 @@
 """`[privacy]`: the noise that clients are asked to add; a client's own policy and ledger have the last word."""
 
-from typing import Literal, Self
+from typing import Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from common.options import Options
 
 Unit = Literal["none", "client", "record"]
 Mechanism = Literal["gaussian", "laplace", "privunit"]
+
+BEYOND_RECORDS = {
+    "perfedavg": "takes several gradients a step, of which privacy.unit=record counts one",
+    "ifca": "asks which cluster's loss is least, which privacy.unit=record does not cover",
+}
+"""Methods that ask for more than DP-SGD hides, and what."""
 
 
 class PrivacyOptions(Options):
@@ -35,8 +41,15 @@ class PrivacyOptions(Options):
     sample: float = Field(0.5, gt=0, le=1)
     """Unit `record`: the probability q with which a record takes part in a local step (Poisson sampling)."""
 
-    @model_validator(mode="after")
-    def _records_are_hidden_by_gaussian_noise(self) -> Self:
-        if self.unit == "record" and self.mechanism != "gaussian":
+    def check_records(self, method: str) -> None:
+        """Accept unit `record` for the method, and the mechanism for unit `record`.
+
+        Raises:
+            ValueError: DP-SGD does not hide records there.
+        """
+        if self.unit != "record":
+            return
+        if method in BEYOND_RECORDS:
+            raise ValueError(f"{method} {BEYOND_RECORDS[method]}; say privacy.unit=client")
+        if self.mechanism != "gaussian":
             raise ValueError(f"DP-SGD adds Gaussian noise; mechanism={self.mechanism} is for unit=client")
-        return self

@@ -5,7 +5,7 @@ Monday midnight first, or a step where steps are longer than an hour.
 """
 
 from dataclasses import dataclass, replace
-from typing import Literal, Self
+from typing import Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,6 +63,20 @@ class Ranges:
         return {"low": self.low.astype(np.float32), "high": self.high.astype(np.float32)}
 
 
+class Calibrated(NamedTuple):
+    """Ranges, and on how much of the past they held.
+
+    Args:
+        ranges: Widened.
+        held: Share of the judged days that they held on, each without its own week; NaN where none was judged.
+        seen: Share of the readings of those days that there were: 1 where whole days were judged; NaN where none was.
+    """
+
+    ranges: Ranges
+    held: float
+    seen: float
+
+
 def rows_a_week(step: int) -> int:
     """W, for steps of that many seconds."""
     return 7 * DAY // max(step, HOUR)
@@ -94,9 +108,18 @@ def infer(values: Floats, rows: NDArray[np.int64], groups: NDArray[np.int64]) ->
 
 
 def calibrated(
-    values: Floats, rows: NDArray[np.int64], days: NDArray[np.int64], groups: NDArray[np.int64], coverage: float
-) -> tuple[Ranges, float]:
+    values: Floats,
+    rows: NDArray[np.int64],
+    days: NDArray[np.int64],
+    groups: NDArray[np.int64],
+    coverage: float,
+    whole: int,
+) -> Calibrated:
     """Ranges widened by one margin until `coverage` of the past days obey, each judged without its own week.
+
+    Whole days are judged where there are two weeks of them. A day that lacks readings breaks ranges less often, so where all
+    days have to be judged the margin is too small, and `seen` says by how much they fell short. Less than two weeks of
+    readings cannot be judged: plain ranges.
 
     Args:
         values: Readings, T × D.
@@ -104,22 +127,23 @@ def calibrated(
         days: Which day each belongs to, T; seven consecutive numbers, from a multiple of seven, are a week.
         groups: As in `infer`.
         coverage: Share of days.
-
-    Returns:
-        The ranges, and the share of past days they held on. Less than two weeks cannot be judged: plain ranges, share NaN.
+        whole: Readings of a whole day.
     """
     plain = infer(values, rows, groups)
-    if len(np.unique(days)) < TWO_WEEKS:  # two halves of weeks say nothing of each other, one may hold no weekend
-        return plain, float("nan")
+    if len(values) < TWO_WEEKS * whole:  # two halves of weeks say nothing of each other, one may hold no weekend
+        return Calibrated(plain, float("nan"), float("nan"))
+    judged, readings = np.unique(days, return_counts=True)
+    if (readings == whole).sum() >= TWO_WEEKS:
+        judged, readings = judged[readings == whole], readings[readings == whole]
     worst: list[float] = []
-    for week in np.unique(days // 7):
+    for week in np.unique(judged // 7):
         inside = days // 7 == week
         others = infer(values[~inside], rows[~inside], groups)
         excess = others.excess(values[inside], rows[inside]).max(axis=1)
-        worst += [float(excess[days[inside] == day].max()) for day in np.unique(days[inside])]
+        worst += [float(excess[days[inside] == day].max()) for day in judged[judged // 7 == week]]
     rank = min(len(worst), int(np.ceil(coverage * (len(worst) + 1))))
     margin = float(np.sort(worst)[rank - 1])
-    return plain.widened(margin), float(np.mean(np.array(worst) <= margin))
+    return Calibrated(plain.widened(margin), float(np.mean(np.array(worst) <= margin)), float(readings.mean() / whole))
 
 
 def middle(low: Floats, high: Floats) -> Floats:

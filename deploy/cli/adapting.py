@@ -1,5 +1,8 @@
 """`join --adapt`: a newcomer to a federation that is over."""
 
+import copy
+from typing import TYPE_CHECKING
+
 from rich.table import Table
 
 from client.settings import ClientSettings
@@ -10,6 +13,9 @@ from deploy.cli import options as o
 from deploy.cli.results import folder_of
 from deploy.report.measures import in_order, text
 from server.artifacts import RunDirectory
+
+if TYPE_CHECKING:
+    from client.session import Session
 
 NEWCOMER = "newcomer"
 """Name of a client that adapts a model and was given none: below it state is kept by data, so two of them do not meet."""
@@ -47,7 +53,7 @@ def adapt_to(run: str, settings: ClientSettings) -> None:
     config = _config(folder)
     model, _ = folder.load_model()
     try:
-        found = adapt(open_session(settings), config, vocabulary_of(config.task, folder.catalogue()), model)
+        found = adapt(_at_home(open_session(settings)), config, vocabulary_of(config.task, folder.catalogue()), model)
     except RefusedError as error:
         if isinstance(error.__cause__, DataError):  # which a server would not be told; here the owner asks
             raise error.__cause__ from None
@@ -59,6 +65,16 @@ def adapt_to(run: str, settings: ClientSettings) -> None:
         table.add_row(measure.label, text(measure, found[measure.key]))
     o.out.print(table)
     o.console.print(f"kept in {settings.state_dir}; nothing was sent", soft_wrap=True)
+
+
+def _at_home(session: "Session") -> "Session":
+    """The client under the terms of work that nothing leaves of."""
+    from client.privacy.simulated import in_memory
+
+    own = copy.copy(session)
+    own.policy = session.policy.at_home()
+    own.guard = in_memory(own.policy)
+    return own
 
 
 def _config(folder: RunDirectory) -> RunConfig:

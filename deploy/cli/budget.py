@@ -15,6 +15,7 @@ from deploy.cli.running import LOCAL, STATE
 
 if TYPE_CHECKING:
     from client.privacy.statement import Statement
+    from client.privacy.witness import Witness
 
 
 def budget(
@@ -39,17 +40,9 @@ def budget(
     The limit is the smaller of max-epsilon in the policy file and of what the ledger holds since the first release. To lower
     it, change the file; to raise it, say --raise-to EPS and change the file. The ledger keeps when it was raised, and says so.
     """
-    from client.privacy.statement import statements  # torch takes seconds; --help need not wait for it
-
     if raise_to is not None:
         _raise(raise_to, data, state_dir, ledgers)
-    found: list[Statement] = []
-    broken: list[LedgerError] = []
-    for path in sorted(set(_of_data(data, state_dir, ledgers) if data else _known(state_dir))):
-        try:
-            found += statements(path)
-        except LedgerError as error:
-            broken.append(error)
+    found, broken = _told(data, state_dir, ledgers)
     if json:
         o.print_json(jsonlib.dumps([as_json(one) for one in found]).encode())
     else:
@@ -91,17 +84,32 @@ def as_lines(one: "Statement") -> Iterator[str]:
         yield f"  does not cover {channel}"
 
 
+def _told(data: str, state_dir: Path, ledgers: Path | None) -> tuple[list["Statement"], list[LedgerError]]:
+    """Statements, and what is wrong with ledgers that make none."""
+    from client.privacy.places import known_ledgers  # torch takes seconds; --help need not wait for it
+    from client.privacy.statement import statements
+
+    folders = _folders(state_dir)
+    places = list(_of_data(data, state_dir, ledgers) if data else known_ledgers(folders))
+    broken = [error for error in places if isinstance(error, LedgerError)]
+    found: list[Statement] = []
+    for path in sorted({path for path in places if isinstance(path, Path)}):
+        try:
+            found += statements(path, folders)
+        except LedgerError as error:
+            broken.append(error)
+    return found, broken
+
+
 def _raise(epsilon: float, data: str, state_dir: Path, ledgers: Path | None) -> None:
-    """Write the owner's word into the ledger of these data.
+    """Write the owner's word into every ledger of these data.
 
     Raises:
         ConfigError: It is not said of which data, or nothing would be raised.
-        LedgerError: There is no such ledger, or a client at work holds it.
+        LedgerError: A ledger is gone or behind a witness, or a client at work holds it.
     """
-    from client.data.sources import fingerprint
-    from client.privacy.places import witness_path
     from client.privacy.raising import raise_to
-    from client.privacy.witness import Witness
+    from client.privacy.statement import statements
 
     if not data:
         raise ConfigError("say --data: the data file or folder whose budget is raised")
@@ -110,14 +118,34 @@ def _raise(epsilon: float, data: str, state_dir: Path, ledgers: Path | None) -> 
         raise ConfigError(
             "nothing was ever spent of these data, so nothing is fixed; say max-epsilon in the policy file"
         )
-    witness = Witness(witness_path(state_dir, fingerprint(data, (0, 1), 0)))
-    for row in raise_to(found[0], epsilon, witness):
-        what = f"unit {row.unit}: ε = {row.raised.epsilon:g} instead of {row.raised.before:g}"
-        o.console.print(f"{what}, once max-epsilon in the client's policy file says so too", soft_wrap=True)
+    for path in found:
+        statements(path, _folders(state_dir))  # else a raise of an older copy would stop the newest for good
+    unraised: list[ConfigError] = []
+    for path in found:
+        try:
+            for row in raise_to(path, epsilon, _witness(path, data, state_dir)):
+                what = f"unit {row.unit}: ε = {row.raised.epsilon:g} instead of {row.raised.before:g}"
+                o.console.print(f"{what}, once max-epsilon in the client's policy file says so too", soft_wrap=True)
+        except ConfigError as error:
+            unraised.append(error)
+    if len(unraised) == len(found):
+        raise unraised[0]
+    for reason in unraised:
+        o.console.print(str(reason), soft_wrap=True)
+
+
+def _witness(ledger: Path, data: str, state_dir: Path) -> "Witness":
+    """One that knows the ledger; of data that no state folder here knows, a new one."""
+    from client.data.sources import fingerprint
+    from client.privacy.places import witness_path
+    from client.privacy.witness import Witness, sightings
+
+    known = [witness for witness, seen in sightings(_folders(state_dir)) if seen.ledger == str(ledger)]
+    return known[0] if known else Witness(witness_path(state_dir, fingerprint(data, (0, 1), 0)))
 
 
 def _of_data(data: str, state_dir: Path, ledgers: Path | None) -> list[Path]:
-    """The ledger of these data, if they ever had one.
+    """The ledgers of these data, and of what `fedloom up` dealt of them.
 
     Raises:
         DataError: There are no such data.
@@ -125,19 +153,19 @@ def _of_data(data: str, state_dir: Path, ledgers: Path | None) -> list[Path]:
     """
     from client.data.sources import fingerprint, is_demo
     from client.privacy.places import data_path, find_ledger
+    from deploy import dealing
 
     if not is_demo(data) and not data_path(data).exists():
         raise DataError("no such file or folder", data)
     path = find_ledger(data, state_dir, fingerprint(data, (0, 1), 0), ledgers)
-    return [path] if path.exists() else []
+    dealt = [] if is_demo(data) else dealing.dealt_ledgers(dealing.DEALT, data)
+    return sorted({path, *dealt} if path.exists() else set(dealt))
 
 
-def _known(state_dir: Path) -> Iterator[Path]:
-    """Every ledger that a state folder remembers."""
+def _folders(state_dir: Path) -> list[Path]:
+    """Of witnesses: the owner's, and those of the federations that `fedloom up` ran here."""
     from client.privacy.places import LINEAGES
-    from client.privacy.witness import Witness
+    from deploy import dealing
 
-    for root in (state_dir, *(LOCAL / "up").glob("*/client-*/state")):
-        for path in sorted((root / LINEAGES).glob("*.json")):
-            if seen := Witness(path).read():
-                yield Path(seen.ledger)
+    roots = (state_dir, dealing.DEALT / dealing.STATE, *(LOCAL / "up").glob("*/client-*/state"))
+    return [root / LINEAGES for root in roots]

@@ -13,6 +13,8 @@ from deploy.certificates import Certificates, make_authority, make_server_certif
 from deploy.cli import options as o
 from deploy.cli.adapting import NEWCOMER, adapt_to, task_of
 from deploy.cli.running import LOCAL, STATE
+from deploy.cli.terms import keep_terms
+from deploy.dealing import DEALT, require_undealt
 from deploy.files import read_file, write_file
 from deploy.keys import fingerprint, load_private_key, load_public_key, make_node_key, public_path
 
@@ -34,6 +36,17 @@ def join(
     policy: Annotated[
         Path | None, typer.Option(help="What this client allows (TOML): methods, tasks, noise, counts, steps.")
     ] = None,
+    methods: Annotated[
+        list[str] | None,
+        typer.Option("--method", help="Take part in runs of this method only; repeatable; default: all."),
+    ] = None,
+    epsilon: Annotated[
+        float | None,
+        typer.Option(help="Let no more than this ε leave the data, over all runs; refuse runs without noise."),
+    ] = None,
+    delta: Annotated[
+        float | None, typer.Option(help="δ that goes with --epsilon; default: the policy's, or 1e-5.")
+    ] = None,
     ledgers: Annotated[
         Path | None, typer.Option(help="Folder of privacy ledgers, where they cannot lie beside the data.")
     ] = None,
@@ -52,8 +65,8 @@ def join(
 
     With --adapt nobody is asked: a newcomer takes the finished model, trains its own part of it and keeps it.
 
-    The data stay here. The server can ask for training and metrics only, within --policy. SIGTERM and Ctrl-C leave cleanly;
-    when the server goes away the client waits and comes back.
+    The data stay here. The server can ask for training and metrics only, within --policy, --method and --epsilon, whichever
+    is strictest. SIGTERM and Ctrl-C leave cleanly; when the server goes away the client waits and comes back.
     """
     if bool(server) == bool(adapt):
         raise ConfigError("say --server HOST:PORT to take part in training, or --adapt RUN to use what came of it")
@@ -79,7 +92,12 @@ def join(
     config |= {"policy": str(policy.resolve())} if policy else {}
     config |= {"ledgers": str(ledgers.resolve())} if ledgers else {}
     settings = ClientSettings.of_node(config, name)
-    open_session(settings)  # says at once what is wrong with policy or state, and the next line with data
+    if methods or epsilon is not None or delta is not None:
+        config["policy"] = str(keep_terms(settings, methods or [], epsilon, delta))
+        settings = ClientSettings.of_node(config, name)
+    session = open_session(settings)  # says at once what is wrong with policy or state, and the next lines with data
+    if server and session.policy.require_noise:
+        require_undealt(DEALT, settings.data)
     part = read_part(kind, settings.data, settings.part, settings.data_seed)
     for note in part.notes:
         o.console.print(f"{data}: {note}", soft_wrap=True, markup=False)

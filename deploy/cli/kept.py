@@ -19,6 +19,7 @@ from common.flat import from_json
 from common.tasks.traffic_lags import STATICS
 from common.tasks.vocabularies import Names, vocabulary_of
 from deploy.cli.running import LOCAL
+from deploy.dealing import DEALT, STATE
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ def kept_by(task: Task, data: str, run: str, state_dir: Path, client: str = "") 
     Raises:
         ConfigError: A client is named that keeps no such run.
     """
-    roots = [state_dir, *(LOCAL / "up").glob("*/client-*/state")]
+    roots = [state_dir, DEALT / STATE, *(LOCAL / "up").glob("*/client-*/state")]
     found = newest_kept(task, data, run, roots, client)
     if client and not found:
         of_run = f" of run '{run}'" if run else ""

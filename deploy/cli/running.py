@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from client.data.parts import Part, vocabulary
+from client.data.remarks import remarks
 from client.data.sources import is_demo
 from common.config import RunConfig
 from common.errors import RunError
@@ -25,7 +26,7 @@ STATE = Path.home() / ".fedloom" / "state"
 
 def speaking(config: RunConfig, data: str, parts: Sequence[Part], home: Path) -> RunConfig:
     """The run with the vocabulary of its clients' data, kept below `home`; says what there is to say of the data."""
-    for note in notes(parts):
+    for note in (*notes(parts), *remarks(config, parts)):
         o.console.print(f"{data}: {note}", soft_wrap=True)
     if is_demo(data):
         return config

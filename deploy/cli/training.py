@@ -14,10 +14,11 @@ from deploy.cli import options as o
 from deploy.cli.resuming import refusal
 from deploy.cli.running import LOCAL, finish, naming, speaking, superlink_of
 from deploy.control import Control
+from deploy.dealing import DEALT
 from deploy.federation import Order
 from deploy.processes import Processes
 from deploy.report.origin import Command, remember
-from deploy.sources import parts_of, read_catalogue, share_out, shared_out
+from deploy.sources import parts_of, read_catalogue, require_one_budget, share_out, shared_out
 
 Clients = Annotated[
     int | None, typer.Option(min=1, help="Clients to wait for before the first round; default: 2, or the run's own.")
@@ -47,7 +48,7 @@ def up(
 
     Makes certificates and keys, starts Flower's SuperLink and the clients, each with its own private part of the data, runs
     the training and ends with a result table and a report. Ctrl-C leaves nothing behind but the run's folder, from which
-    --resume goes on.
+    --resume goes on, and the parts of your own data: a later run here finds what was spent of their privacy.
     """
     config = o.resolve(
         method,
@@ -61,24 +62,27 @@ def up(
         privacy__delta=delta,
         federation__min_clients=clients or (None if resume else 4),
     )
-    read_policy(policy)  # says at once what is wrong with it
+    terms = read_policy(policy)  # says at once what is wrong with it
     data = with_test(config.task, data, test)
-    home = (LOCAL / "up" / config.run_id).resolve()
+    home, dealt = (LOCAL / "up" / config.run_id).resolve(), DEALT.resolve()
     if resume:
         specs = shared_out(home)
         other = {"--data": data != "demo", "--test": test, "--clients": clients not in (None, len(specs))}
         if given := [name for name, told in other.items() if told]:
             raise refusal(resume, given[0], f"its own {count(len(specs), 'client')} and their data")
+        require_one_budget(config, terms, specs[0].source, len(specs), dealt)
         naming(catalogue, config)
     else:
         clients = clients or 4
         parts = parts_of(config.task, data, read_catalogue(config.task, catalogue), clients)
-        specs, config = share_out(config.task, data, parts, home), speaking(config, data, parts, home)
+        require_one_budget(config, terms, data, clients, dealt)
+        specs, config = share_out(config.task, data, parts, home, dealt), speaking(config, data, parts, home)
         remember(o.runs_folder() / config.run_id, "up", data, clients)
 
     superlink = superlink_of(home / "server", federation.certificates(home / "server"), port, control_port)
     o.console.print(
-        f"run [bold]{config.run_id}[/]: {count(len(specs), 'client')}, server on {superlink.address}", soft_wrap=True
+        f"run [bold]{config.run_id}[/]: {count(len(specs), 'client')}, server on {superlink.address}; logs in {home}",
+        soft_wrap=True,
     )
     with Processes() as processes:
         ca = home / "server" / "ca.pem"

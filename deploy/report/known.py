@@ -135,6 +135,15 @@ KNOWN = (
     Measure(
         "rmse_local_mean", "rmse(own mean)", "RMSE of own mean", "lower", 4, "The line to beat: each user's own mean."
     ),
+    Measure(
+        "rmse_prior_mean",
+        "rmse(prior mean)",
+        "RMSE of the public prior mean",
+        "lower",
+        4,
+        "Always saying the prior of the options, in place of everybody's mean, which nobody knows.",
+        False,
+    ),
     Measure("rmse_half", "rmse(half)", "RMSE of one half", "lower", 4, "Always saying the middle of the scale.", False),
     Measure(
         "mae", "mae", "MAE", "lower", 3, "Mean absolute error of a predicted rating, as a share of the scale.", False

@@ -7,12 +7,9 @@ from matplotlib.axes import Axes
 
 from deploy.report.drawing import COLOURS, SERIES, svg
 from deploy.report.history import History, labels
+from deploy.report.market_sizes import FADED, LINES, sizes
 from deploy.report.measures import measure
 from deploy.report.sections import Section, figure_of, section
-
-LINES = {"walk_": "random walk", "shared_": "popularity and other markets", "degree_": "popularity"}
-FADED = 0.45
-"""Opacity of the lines' bars."""
 
 SHOWN = ("mrr20", "ndcg20", "seen_mrr20", "seen_ndcg20")
 """Metrics that have bars, where they were measured."""
@@ -33,7 +30,7 @@ def bars(histories: Sequence[History]) -> Section:
         if any(values.values()):
             m = measure(key)
             figures.append(figure_of(m, _drawn(values, len(ours), m.label), m.meaning))
-    return section("Markets", "The final models in each market, beside lines that need none.", figures)
+    return section("Markets", "The final models in each market, beside lines that need none.", [*figures, *sizes(ours)])
 
 
 def _values(histories: Sequence[History], key: str) -> Values:

@@ -23,7 +23,10 @@ _ORIGINS = {
     "seen_": "items that others know",
 }
 _UNTRAINED = ("truth_", "walk_", "degree_", "shared_")
-_LINES = ("profile_mse", "ridge_mse", "last_week_mse", "property_width", "rmse_local_mean", "rmse_half", "f1_all_liked")
+_LINES = (
+    *("profile_mse", "ridge_mse", "last_week_mse", "property_width"),
+    *("rmse_local_mean", "rmse_prior_mean", "rmse_half", "f1_all_liked"),
+)
 _CORRECTED = "teacher_mse"  # of the metrics of other origin, the one that stands in a line
 _FORECASTS = (
     *("mse", "cluster_mse", "global_mse", _CORRECTED, "profile_mse", "ridge_mse", "last_week_mse"),

@@ -26,7 +26,7 @@ def as_lines(sensor: Sensor, measures: Measures, options: TrafficOptions) -> lis
 
 def as_json(sensor: Sensor, measures: Measures, options: TrafficOptions) -> dict[str, Any]:
     """The same for programs; shares that were not judged, and bounds that there are not, are null."""
-    later, days = held_later(sensor, options)
+    later, days = held_later(sensor)
     ranges: list[dict[str, Any]] = []
     for c in by_clock(sensor, measures.variables):
         when = {"days": c.stretch.days, "from": c.stretch.clock[0], "to": c.stretch.clock[1], "variable": c.variable}
@@ -37,6 +37,7 @@ def as_json(sensor: Sensor, measures: Measures, options: TrafficOptions) -> dict
         "property": options.property,
         "pooled": sensor.pooled,
         "held": None if math.isnan(sensor.held) else sensor.held,
+        "held_seen": None if math.isnan(sensor.held) else sensor.seen,
         "held_later": None if math.isnan(later) else later,
         "later_days": days,
         "ranges": ranges,
@@ -45,15 +46,33 @@ def as_json(sensor: Sensor, measures: Measures, options: TrafficOptions) -> dict
 
 def held(sensor: Sensor, options: TrafficOptions) -> list[str]:
     """On how many days the property holds, as sentences without their full stops."""
-    later, days = held_later(sensor, options)
+    later, days = held_later(sensor)
     if sensor.pooled:
         lines = [
-            f"pooled from members of the federation alike in shape, for want of {options.newcomer_days} days of its own"
+            "pooled from members of the federation alike in shape,"
+            f" for want of {options.newcomer_days} days of readings of its own"
         ]
     elif not math.isnan(sensor.held):
-        lines = [f"held on {percent(sensor.held)} of past days, each judged without its own week"]
+        lines = _calibrated(sensor)
     elif options.property in ("calibrated", "difference") or is_new(sensor, options):
-        lines = ["not calibrated: less than two weeks of training; later days may well break it"]
+        lines = ["not calibrated: less than two weeks of readings in training; later days may well break it"]
     else:
         lines = ["all past days obey, since they made it; only tasks.traffic.property=calibrated judges how many will"]
-    return lines + ([f"of the {days} whole days after its training part, {percent(later)} obeyed"] if days else [])
+    if days:
+        whole = "1 day" if days == 1 else f"{days} days"
+        lines.append(f"of {whole} observed in full after its training part, {percent(later)} obeyed")
+    elif sensor.past < len(sensor.values):
+        lines.append("no day after its training part was observed in full, so none was judged")
+    return lines
+
+
+def _calibrated(sensor: Sensor) -> list[str]:
+    """Of days that lack readings fewer break a property than will of whole ones."""
+    if sensor.seen == 1:
+        return [f"held on {percent(sensor.held)} of past days observed in full, each judged without its own week"]
+    missing = "less than 1 %" if sensor.seen > 0.99 else percent(1 - sensor.seen)
+    return [
+        f"held on {percent(sensor.held)} of past days, each judged without its own week",
+        f"these days lacked {missing} of their readings, for want of two weeks observed in full:"
+        " of whole days fewer will obey",
+    ]

@@ -103,7 +103,7 @@ def by_clock(sensor: Sensor, variables: tuple[str, ...]) -> list[Clause]:
         DataError: Nothing was observed that one could be inferred from.
     """
     if not sensor.known.any():
-        raise DataError(f"'{sensor.series.name}' has no reading in its training part; give more of its past")
+        raise DataError(f"'{sensor.series.name}' {_lacking(sensor, variables)}, or give more of its past")
     if isinstance(sensor.ranges, Differences):
         return list(_differences(sensor, sensor.ranges, variables))
     low, high = (sensor.scaler.unscale(bound) for bound in (sensor.ranges.low, sensor.ranges.high))
@@ -112,6 +112,17 @@ def by_clock(sensor: Sensor, variables: tuple[str, ...]) -> list[Clause]:
         positive = bool((sensor.series.values[:, d] >= 0).all())
         found += _ranges(np.stack([low[:, d], high[:, d]]), variable, positive, sensor.step)
     return found
+
+
+def _lacking(sensor: Sensor, variables: tuple[str, ...]) -> str:
+    """Which variables its past says nothing of, where it has no moment at which all were read, and what to do."""
+    past = sensor.observed[: sensor.past]
+    missing = [f"'{name}'" for d, name in enumerate(variables) if not past[:, d].any()]
+    if len(missing) == len(variables):
+        return "has no reading in its training part; leave it out"
+    if missing:
+        return f"has no reading of {' and '.join(missing)} in its training part; leave that column out"
+    return "has no moment in its training part at which all its variables were read; leave a column out"
 
 
 def _ranges(table: Floats, variable: str, positive: bool, step: int) -> Iterator[Clause]:

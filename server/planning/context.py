@@ -6,11 +6,19 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse.linalg import svds
 
+from common.arrays import Array, Arrays
 from common.errors import RunError
 from server.planning.arms import FloatArray
 
 DENSE = 64
 """Matrices with a side up to this are decomposed whole."""
+
+
+def widest(update: Arrays) -> Array:
+    """The largest table of an update that moved, as a matrix: item embeddings, say; what clients keep never moves."""
+    moved = [array for array in update.values() if array.any()] or list(update.values())
+    largest = max(moved, key=lambda array: array.size)
+    return largest.reshape(len(largest), -1) if largest.ndim else largest.reshape(1, 1)
 
 
 def named_items(ids: Sequence[NDArray[np.integer]], items: int) -> FloatArray:

@@ -15,7 +15,7 @@ from common.errors import BudgetSpentError, RunError
 from common.words import count
 from server.evaluation import Evaluation
 from server.planning import build_planner
-from server.planning.context import named_items, singular_values
+from server.planning.context import named_items, singular_values, widest
 from server.planning.memory import State, from_groups, to_groups
 from server.planning.planner import Budget, Planner, Stop
 from server.planning.reward import REWARDS, improvement
@@ -158,7 +158,7 @@ class PlannedStrategy(Strategy):
         """What describes the round: M_t where clients name items, else the aggregated update, noise and all."""
         tables = {name for rows in self.inner.named for name in rows}
         if not tables:
-            return _widest(update)
+            return widest(update)
         [table] = tables
         return named_items([rows[table] for rows in self.inner.named], len(update[table]))
 
@@ -178,9 +178,3 @@ class PlannedStrategy(Strategy):
         now = length if by_norm else metrics[metric]
         before = self._seen().get("metric", np.array(now))
         return improvement(float(before), now, rises and not by_norm), {"metric": np.array(now)}
-
-
-def _widest(update: Arrays) -> Array:
-    """The largest table of an update as a matrix: the item embeddings."""
-    largest = max(update.values(), key=lambda array: array.size)
-    return largest.reshape(len(largest), -1) if largest.ndim else largest.reshape(1, 1)

@@ -12,6 +12,7 @@ from client.state import DiskStore
 from common.config import parse
 from common.errors import ConfigError, DataError, RefusedError, StateError, VocabularyError, WireError
 from common.flat import to_json
+from common.tasks.markets import Goods
 from common.tasks.rules_demo import demo_catalogue
 from common.wire.codec import decode, encode
 from common.wire.messages import COUNTS, ENROL, CountsRequest, EnrolReply, EnrolRequest
@@ -72,7 +73,21 @@ def test_a_broken_data_file_is_refused_without_its_story_which_goes_to_the_log(
         FAILED,
         "its data cannot be used in this run; the client's own log says why",
     )
-    assert caplog.records
+    [told] = [record.getMessage() for record in caplog.records]
+    assert told.startswith(f"query.enrol: {reply.error.reason}: {data}, line 1")
+
+
+def test_what_the_run_s_options_make_of_the_data_is_told_to_their_owner(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    data = tmp_path / "uk.csv"
+    data.write_text("item_a,item_b\nx,y\ny,z\n")
+    options = {"tasks.markets.count-offset": True, "tasks.markets.count-epsilon": 8.0, "tasks.markets.width": 8}
+    config = parse({"run-id": "toy", "task": "markets", "method": "fedavg", **options})
+    invitation = EnrolRequest("toy", to_json(config), Goods(items=("x", "y", "z")).to_json())
+    reply = handle(instruction(77, encode(invitation), ENROL), context(tmp_path, data=str(data)))
+    assert decode(EnrolReply, reply.content).examples == 2
+    assert f"{data}: lists in uk name no users" in caplog.text
 
 
 @pytest.mark.parametrize(

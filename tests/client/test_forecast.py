@@ -181,11 +181,28 @@ def test_how_many_later_days_obey() -> None:
     own = config()
     sensor = learner(own, changed(one_day_too_many)).sensors[0]
     days = len(sensor.values) // 24 - int(np.floor(len(sensor.values) * 0.8 / 24 + 0.5))
-    share, count = held_later(sensor, own.tasks.traffic)
+    share, count = held_later(sensor)
     assert (share, count) == (1 - 1 / days, days)
     unseen = replace(sensor.series, observed=sensor.series.observed.copy())
     unseen.observed[-40] = False
-    assert held_later(replace(sensor, series=unseen), own.tasks.traffic) == (1.0, days)
+    assert held_later(replace(sensor, series=unseen)) == (1.0, days - 1), "a day that lacks a reading is no whole day"
+
+
+def test_days_that_nobody_saw_did_not_obey() -> None:
+    """Of the eight days after training six are missing and two doubled, as in a week of outage."""
+
+    def doubled(values: Floats) -> None:
+        values[-48:] *= 2
+
+    sensor = learner(config(), changed(doubled)).sensors[0]
+    observed = sensor.series.observed.copy()
+    observed[sensor.past : -48] = False
+    silent = replace(sensor, series=replace(sensor.series, observed=observed))
+    assert held_later(silent) == (0.0, 2)
+    observed[-48::24] = False
+    share, count = held_later(silent)
+    assert np.isnan(share)
+    assert count == 0
 
 
 def test_profile_and_property_are_learnt_from_all_readings_and_the_units_stay() -> None:
@@ -205,8 +222,8 @@ def test_profile_and_property_are_learnt_from_all_readings_and_the_units_stay() 
     np.testing.assert_array_equal(found.basis.scaler.mean, sensor.scaler.mean)
     assert (found.high[6:, 0] >= next_day.max(0)[6:]).all()
     assert found.basis.held > 0
-    assert held_later(found.basis, own.tasks.traffic)[1] == 0
-    assert held_later(sensor, own.tasks.traffic)[1] > 0
+    assert held_later(found.basis)[1] == 0
+    assert held_later(sensor)[1] > 0
 
 
 def test_a_faulty_end_teaches_nothing() -> None:

@@ -30,7 +30,7 @@ def test_counts_with_noise_of_their_own_need_no_leave_to_go_in_clear() -> None:
     with pytest.raises(RefusedError, match=r"privacy\.unit=record is not allowed"):
         Policy(units=("client",)).check(parse(noised))
     with pytest.raises(RefusedError, match=r"privacy\.delta=0.001 is above"):
-        Policy(max_epsilon=10).check(parse({**noised, "tasks.markets.count-delta": 1e-3}))
+        Policy(max_epsilon=10, require_noise=False).check(parse({**noised, "tasks.markets.count-delta": 1e-3}))
 
 
 def test_windows_are_handed_over_where_the_owner_says_so_only() -> None:
@@ -50,12 +50,42 @@ def test_who_requires_noise_shows_no_item_ids() -> None:
         Policy(require_noise=True).check(parse({**paper, "tasks.ratings.items": "paper"}))
 
 
+@pytest.mark.parametrize("limit", ["max-epsilon = 10.0", "max-epsilon-per-round = 1.0"])
+def test_who_limits_epsilon_requires_noise_unless_told_otherwise(limit: str, tmp_path: Path) -> None:
+    (tmp_path / "policy.toml").write_text(limit)
+    policy = read_policy(tmp_path / "policy.toml")
+    with pytest.raises(RefusedError, match="requires noise"):
+        policy.check(parse({"method": "fedavg"}))
+    policy.check(noisy := parse({"method": "fedavg", "privacy.unit": "client"}))
+    assert not policy.shares_metrics(noisy.privacy)
+    (tmp_path / "policy.toml").write_text(f"{limit}\nrequire-noise = false\n")
+    read_policy(tmp_path / "policy.toml").check(parse({"method": "fedavg"}))
+
+
+def test_work_that_nothing_leaves_of_needs_no_noise() -> None:
+    home = Policy(max_epsilon=1.0, share_metrics="never", methods=("fedavg",)).at_home()
+    home.check(exact := parse({"method": "fedavg"}))
+    assert home.shares_metrics(exact.privacy)
+    with pytest.raises(RefusedError, match="method 'fedrule' is not allowed"):
+        home.check(parse({}))
+
+
 def test_methods_and_tasks_not_listed_are_refused_by_name() -> None:
     with pytest.raises(RefusedError, match="method 'fedrule' is not allowed by this client's policy"):
         Policy(methods=("fedavg",)).check(parse({}))
     with pytest.raises(RefusedError, match="task 'rules' is not allowed by this client's policy"):
         Policy(tasks=()).check(parse({}))
     Policy(methods=("fedavg",)).check(parse({"method": "fedavg"}))
+
+
+def test_the_method_inside_a_planner_counts_unless_only_planners_are_listed() -> None:
+    planned = parse({"method": "uniform", "algorithm.uniform.inner": "fedprox", "privacy.unit": "client"})
+    with pytest.raises(RefusedError, match="method 'fedprox' is not allowed by this client's policy"):
+        Policy(methods=("uniform", "fedavg")).check(planned)
+    with pytest.raises(RefusedError, match="method 'uniform' is not allowed by this client's policy"):
+        Policy(methods=("fedprox",)).check(planned)
+    Policy(methods=("uniform",)).check(planned)
+    Policy(methods=("uniform", "fedprox")).check(planned)
 
 
 @pytest.mark.parametrize(("most", "wished", "made"), [(0, 9, 9), (3, 9, 3), (3, 2, 2)])

@@ -29,7 +29,7 @@ def test_pooled_properties_reach_the_newcomer_and_nobody_else(tmp_path: Path) ->
     grid, kept = federation()
     run(grid, road_config("fedstl", clusters=2, rounds=2), tmp_path)
     told = {name: reply.property for name, reply in heard(grid, AssignReply)}
-    assert {name: int(p["days"][0]) for name, p in told.items() if int(p["days"][0]) < 14} == {f"client-{NEWCOMER}": 6}
+    assert {name: int(p["days"][0]) for name, p in told.items() if int(p["days"][0]) < 14} == {f"client-{NEWCOMER}": 5}
     others = {name: p for name, p in told.items() if name != f"client-{NEWCOMER}"}
     expected = neighbourhoods({n: p["low"] for n, p in others.items()}, {n: p["high"] for n, p in others.items()})
 

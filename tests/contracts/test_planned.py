@@ -82,7 +82,7 @@ def test_a_round_that_too_few_could_pay_is_not_begun(tmp_path: Path) -> None:
     result = clients.run(config, tmp_path)
     assert (result.status, result.reason) == (
         "completed",
-        "ended early: 2 clients can pay another round, 3 are needed",
+        "ended early: 2 clients can pay another round, the round needs 3",
     )
     assert len(set(clients.spent(config).values())) == 1
 

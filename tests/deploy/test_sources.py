@@ -26,6 +26,6 @@ def test_each_client_gets_its_share_of_the_sessions_held_out(tmp_path: Path) -> 
     assert sorted(dealt) == sorted(held_out(whole))
     assert sum(len(test) for _, test in dealt) == 5
 
-    specs = share_out("sessions", source, parts, tmp_path / "home")
+    specs = share_out("sessions", source, parts, tmp_path / "home", tmp_path / "dealt")
     theirs = [read_all("sessions", spec.data, known=vocabulary(whole)) for spec in specs]
     assert [held_out(part) for part in theirs] == [held_out(part) for part in parts]

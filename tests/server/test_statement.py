@@ -24,6 +24,8 @@ def test_without_noise_nothing_is_claimed() -> None:
 
 def test_properties_are_named_where_they_leave() -> None:
     assert PROPERTIES in statement(parse({"method": "fedstl", "task": "traffic"}), {}, 0).uncovered
+    inside = parse({"method": "fedsgd", "algorithm.fedsgd.inner": "fedstl", "task": "traffic"})
+    assert PROPERTIES in statement(inside, {}, 0).uncovered
     assert PROPERTIES not in UNPROTECTED.uncovered
 
 

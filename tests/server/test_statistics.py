@@ -38,10 +38,10 @@ class Counters:
         return replies
 
 
-def total(answers: dict[int, np.ndarray | str]) -> np.ndarray:
+def total(answers: dict[int, np.ndarray | str], examples: int = 1) -> np.ndarray:
     roster = Roster()
     for node in answers:
-        roster.enrol(Client(f"client-{node}", node, "toy:0", 1))
+        roster.enrol(Client(f"client-{node}", node, "toy:0", examples))
     return sum_counts(Counters(answers), roster, STATE, NAMES).statics["counts"]  # type: ignore[arg-type]
 
 
@@ -58,3 +58,8 @@ def test_no_counts_at_all_end_the_run_with_advice() -> None:
     with pytest.raises(QuorumError, match=r"no client shared its counts; set count-offset=false"):
         total({11: "no", 12: "no"})
     assert STATE.statics == {}
+
+
+def test_clients_without_anything_to_train_on_are_no_matter_of_counts() -> None:
+    with pytest.raises(QuorumError, match=r"^2 clients enrolled, none with anything to train on$"):
+        total({11: ONES, 12: ONES}, examples=0)

@@ -164,7 +164,7 @@ def test_as_many_tables_as_clients_is_a_table_a_client(folder: Path, homes: Path
     parts = parts_of("rules", str(tables), None, 2)
     assert [len(part.homes) for part in parts] == [5, 35]
     assert parts[0].catalogue == parts[1].catalogue
-    specs = share_out("rules", str(tables), parts, folder / "home")
+    specs = share_out("rules", str(tables), parts, folder / "home", folder / "dealt")
     assert [Path(spec.data).name for spec in specs] == ["a.csv", "b.csv"]
     assert [len(part.homes) for part in parts_of("rules", str(tables), None, 4)] == [10, 10, 10, 10]
 

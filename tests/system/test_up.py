@@ -52,8 +52,10 @@ def test_lost_clients_are_named_come_back_and_when_all_are_lost_the_run_stops(de
     up.says("client-2 ended with exit code -9; the run goes on without it")
     until(lambda: desk.rounds("lost")[-1]["answered"] == desk.rounds("lost")[-1]["asked"] == 2, up.error)
 
-    own = home / "client-2"
-    who = ("--key", own / "node.key", "--name", "client-2", "--data", own / "homes.csv", "--state-dir", own / "state")
+    dealt = desk.folder / ".fedloom" / "dealt"
+    [own] = dealt.glob("*-rules-3/client-2/homes.csv")
+    key = home / "client-2" / "node.key"
+    who = ("--key", key, "--name", "client-2", "--data", own, "--state-dir", dealt / "state")
     again = desk.start("join", "--server", f"127.0.0.1:{desk.port}", "--ca", home / "server" / "ca.pem", *who)
     until(lambda: desk.rounds("lost")[-1]["answered"] == 3, lambda: up.error() + again.error())
 

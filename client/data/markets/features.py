@@ -66,11 +66,15 @@ def hashed_ids(ids: Sequence[str], width: int) -> Vectors:
 def weighted_words(goods: Goods, width: int) -> Vectors:
     """§5.7 (b): TF-IDF of the whole public catalogue's texts, reduced by SVD; V × width, zeros beyond the catalogue's rank.
 
-    Every direction's sign is fixed: its largest entry is positive.
+    Every direction's sign is fixed: its largest entry is positive. A text without a word of two letters is its item's id.
     """
-    weights = TfidfVectorizer(sublinear_tf=True, dtype=np.float32).fit_transform(
-        [goods.text(k) for k in range(len(goods.items))]
+    words, texts = (
+        TfidfVectorizer(sublinear_tf=True, dtype=np.float32),
+        [goods.text(k) for k in range(len(goods.items))],
     )
+    if not any(map(words.build_analyzer(), texts)):
+        return hashed_ids(goods.items, width)
+    weights = words.fit_transform(texts)
     rank = min(width, *(size - 1 for size in weights.shape))
     if rank < 1:
         return hashed_ids(goods.items, width)
@@ -78,7 +82,9 @@ def weighted_words(goods: Goods, width: int) -> Vectors:
     reduced = svd.fit_transform(weights)
     largest = np.abs(svd.components_).argmax(axis=1)
     reduced *= np.sign(svd.components_[np.arange(rank), largest])
-    return _unit(np.pad(reduced, ((0, 0), (0, width - rank))))
+    vectors, wordless = np.pad(reduced, ((0, 0), (0, width - rank))), np.flatnonzero(np.diff(weights.indptr) == 0)
+    vectors[wordless] = hashed_ids([goods.items[k] for k in wordless.tolist()], width)
+    return _unit(vectors)
 
 
 @lru_cache(maxsize=2)

@@ -94,7 +94,10 @@ def _rated(markets: Sequence[Market]) -> Iterator[str]:
     """What an edge is where nobody lists any."""
     names = [market.name for market in markets if not market.listed]
     if names:
-        yield f"no lists of items that go together in {', '.join(names)}: an edge is a pair rated by the same users"
+        yield (
+            f"no lists of items that go together in {', '.join(names)}: an edge is a pair rated by the same users, as many as"
+            " tasks.markets.co-rating says"
+        )
 
 
 def _alone(markets: Sequence[Market]) -> Iterator[str]:

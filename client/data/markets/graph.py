@@ -39,6 +39,13 @@ class Graph:
         left.eliminate_zeros()
         return Graph(self.items, left)
 
+    def among(self, items: NDArray[np.int64]) -> "Graph":
+        """The same edges among more items, ascending, which include its own; the others have none."""
+        places = np.searchsorted(items, self.items)
+        edges = self.weights.tocoo()
+        ends = places[edges.coords[0]], places[edges.coords[1]]
+        return Graph(items, csr_array((edges.data, ends), shape=(len(items), len(items))))
+
 
 def graph_of(market: Market, least: int) -> Graph:
     """The market's lists or, without any, pairs rated by at least `least` of the same users; items without a pair left out."""

@@ -64,8 +64,7 @@ def split_market(market: Market, options: MarketsOptions, seed: int) -> SplitMar
     """
     if options.protocol == "users" and market.listed:
         raise DataError("pairs of items name no users to hold out; set tasks.markets.protocol to pairs or cold")
-    least = 1 if options.protocol == "users" else options.co_rating
-    whole = Held(graph_of(market, least), csr_array((0, 0)), market.ratings)
+    whole = Held(graph_of(market, least_users(options)), csr_array((0, 0)), market.ratings)
     shares = {"test": options.test_share, "validation": options.validation_share, "fit": options.fit_share}
     parts, left = [], whole
     for what, share in shares.items():
@@ -73,6 +72,11 @@ def split_market(market: Market, options: MarketsOptions, seed: int) -> SplitMar
         left = _held_out(left, protocol, share, own_rng(seed, f"{what} of {market.name}"))
         parts.append(left)
     return SplitMarket(market, *parts)
+
+
+def least_users(options: MarketsOptions) -> int:
+    """How many users make an edge where a market has ratings."""
+    return 1 if options.protocol == "users" else options.co_rating
 
 
 def _held_out(left: Held, protocol: str, share: float, rng: np.random.Generator) -> Held:

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from client.data.traffic.readings import Readings
+from common.tasks.traffic import DAY
 
 SUMMED = {
     *("volume", "volumes", "count", "counts", "flow", "vehicles", "cars", "trucks", "buses", "motorcycles", "bicycles"),
@@ -13,6 +14,11 @@ SUMMED = {
 }
 """A variable with one of these words in its name adds up when finer readings become a coarser one. Every other (speed,
 occupancy, temperature, noise, …) is averaged."""
+
+ALIKE, EXACT = 0.1, 0.01
+"""Shares by which spacings may differ to count as the same, and from a divisor of a day to be taken for it."""
+DIVISORS = np.flatnonzero(DAY % np.arange(1, DAY + 1) == 0) + 1
+"""Seconds."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +44,7 @@ class Tidy:
 
 @dataclass(frozen=True, eq=False)
 class Intervals:
-    """How far apart readings are, in seconds: the lower median, which gaps and clock changes leave alone; 0 if unknown.
+    """How far apart readings are, in seconds: the most frequent spacing (`_spacing`); 0 if unknown.
 
     Args:
         each: S, of every site.
@@ -63,12 +69,8 @@ def intervals(rows: Tidy, sites: int) -> Intervals:
     """How far apart the readings of `sites` sites are."""
     same = np.diff(rows.site) == 0
     site, apart = rows.site[1:][same], np.diff(rows.time)[same]
-    by_site = apart[np.lexsort((apart, site))]
-    counts = np.bincount(site, minlength=sites)
-    middle = np.cumsum(counts) - counts + (counts - 1) // 2
-    each = np.zeros(sites, np.int64)
-    each[counts > 0] = by_site[middle[counts > 0]]
-    return Intervals(each, int(np.sort(apart)[(len(apart) - 1) // 2]) if len(apart) else 0)
+    parts = np.split(apart, np.searchsorted(site, np.arange(1, sites)))
+    return Intervals(np.array([_spacing(part) for part in parts], np.int64), _spacing(apart))
 
 
 def coarser(rows: Tidy, each: NDArray[np.int64], step: int, summed: NDArray[np.bool_]) -> Tidy:
@@ -102,6 +104,35 @@ def adds_up(variables: tuple[str, ...]) -> NDArray[np.bool_]:
     """D, which variables `SUMMED` names."""
     words = [name.lower().replace("-", "_").replace(" ", "_").split("_") for name in variables]
     return np.array([not SUMMED.isdisjoint(parts) for parts in words])
+
+
+def _spacing(apart: NDArray[np.int64]) -> int:
+    """The most frequent of the seconds between readings, the smallest of several; 0 where there is none.
+
+    Where most rows of a regular series are missing, chance may put twice or thrice its interval first. Then the interval
+    itself is at least half as frequent, and the sum of both, which a mere change of interval does not leave, a quarter. Clocks
+    that drift or jitter mean the divisor of a day within `EXACT` of their median.
+    """
+    if not len(apart):
+        return 0
+    ordered = np.sort(apart)
+    found = np.unique(ordered)
+    often = _alike(ordered, found)
+    first = int(np.argmax(often))
+    part = (2 * found < (1 + ALIKE) * found[first]) & (2 * often >= often[first])
+    part &= 4 * _alike(ordered, found + found[first]) >= often[first]
+    near = found[int(np.argmax(part)) if part.any() else first]
+
+    alike = ordered[(ordered >= near * (1 - ALIKE)) & (ordered <= near * (1 + ALIKE))]
+    middle = int(alike[(len(alike) - 1) // 2])
+    meant = int(DIVISORS[np.argmin(np.abs(DIVISORS - middle))])
+    return meant if abs(meant - middle) <= EXACT * middle else middle
+
+
+def _alike(ordered: NDArray[np.int64], seconds: NDArray[np.int64]) -> NDArray[np.int64]:
+    """How many spacings, in ascending order, are like each of `seconds`."""
+    below = np.searchsorted(ordered, seconds * (1 - ALIKE))
+    return np.searchsorted(ordered, seconds * (1 + ALIKE), side="right") - below
 
 
 def _changes(site: NDArray[np.int64], time: NDArray[np.int64]) -> NDArray[np.int64]:

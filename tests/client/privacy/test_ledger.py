@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from client.privacy import ledger as module
+from client.privacy import rows as module
 from client.privacy.book import MEMORY, create
 from client.privacy.ledger import Ledger
 from client.privacy.rows import Slot, Terms
@@ -169,13 +169,47 @@ def test_each_unit_has_an_account_of_its_own(tmp_path: Path) -> None:
         client.release(Slot("run", 3), terms, Maker())
 
 
-def test_the_account_is_fixed_when_it_is_first_opened(tmp_path: Path) -> None:
-    opened(tmp_path, Pure()).close()
+def test_the_account_is_fixed_by_the_first_release(tmp_path: Path) -> None:
+    first = opened(tmp_path, Pure())
+    first.release(Slot("run", 1), first.terms(Laplace(0.5, 1.0)), Maker())
+    first.close()
     later = opened(tmp_path, Zcdp())
-    assert later.account == Pure()
+    later.count_in(Zcdp())
+    assert (later.account, later.total, later.spent()) == (Pure(), EPSILON, 0.5)
     with pytest.raises(RefusedError, match="no pure ε"):
         later.terms(Gaussian(0.1, 1.0))
     assert later.terms(Laplace(0.5, 1.0)).cost == 0.5
+
+
+def test_an_account_on_which_nothing_was_released_may_be_exchanged(tmp_path: Path) -> None:
+    opened(tmp_path, Pure(), delta=1e-8).close()
+    ledger = opened(tmp_path, Zcdp(), epsilon=20.0)
+    assert (ledger.account, ledger.total) == (Zcdp(), Zcdp().total(EPSILON, 1e-8)), "ε and δ stay what they were"
+    ledger.count_in(Rdp(8))
+    assert ledger.total == Rdp(8).total(EPSILON, 1e-8)
+    ledger.count_in(Pure())
+    ledger.release(Slot("run", 1), ledger.terms(Laplace(0.5, 1.0)), Maker())
+    ledger.close()
+    again = opened(tmp_path, Zcdp())
+    assert (again.account, again.total, again.spent()) == (Pure(), EPSILON, 0.5), "its seal holds"
+
+
+def test_what_was_paid_and_perhaps_never_sent_fixes_the_account_too(tmp_path: Path) -> None:
+    first = opened(tmp_path)
+    first.reserve(Slot("run", 1), priced(first))
+    first.count_in(Pure())
+    assert first.account == opened(tmp_path, Pure()).account == Zcdp()
+
+
+def test_of_two_who_opened_one_unit_in_two_accounts_only_the_first_to_release_counts(tmp_path: Path) -> None:
+    """Each booked in what it had opened, else: zCDP and pure ε in one unit, each with a whole budget."""
+    gaussian, laplace = opened(tmp_path, Zcdp()), opened(tmp_path, Pure())
+    asked = laplace.terms(Laplace(0.5, 1.0))
+    gaussian.release(Slot("one", 1), priced(gaussian), Maker())
+    with pytest.raises(RefusedError, match="counts in zcdp for unit client"):
+        laplace.release(Slot("two", 1), asked, Maker())
+    assert (laplace.account, laplace.total, laplace.remaining()) == (Zcdp(), gaussian.total, gaussian.remaining())
+    assert {row.terms.account for row in opened(tmp_path).rows()} == {"zcdp"}
 
 
 def test_a_pure_mechanism_in_a_zcdp_account_costs_half_its_square(ledger: Ledger) -> None:

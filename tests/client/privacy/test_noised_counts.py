@@ -81,7 +81,7 @@ def test_asked_again_the_same_bytes_leave_and_nothing_is_paid() -> None:
 
 
 def test_another_run_finds_the_budget_of_the_data_spent() -> None:
-    client = Asked(configured(), Policy(max_epsilon=EPSILON))
+    client = Asked(configured(), Policy(max_epsilon=EPSILON, require_noise=False))
     client.session.counts(client.request)
     other = client.session.enrol(EnrolRequest("other", to_json(configured()), DEMO.goods.to_json()))
     with pytest.raises(RefusedError, match="are left here"):

@@ -7,9 +7,10 @@ import pytest
 
 from client.data.sources import fingerprint
 from client.privacy.ledger import Ledger
-from client.privacy.places import ledger_path, open_ledger, witness_path
+from client.privacy.places import known_ledgers, ledger_path, open_ledger, witness_path
 from client.privacy.rows import Slot
 from client.privacy.statement import statements
+from client.privacy.witness import sightings
 from common.errors import LedgerError
 from common.privacy.accounts import Zcdp
 from common.privacy.mechanisms import Gaussian
@@ -62,6 +63,54 @@ def test_changed_data_keep_their_ledger(data: Path, tmp_path: Path) -> None:
     spend(data, tmp_path / "state")
     data.write_text(data.read_text() + "b,2\n")
     assert ledger_of(data, tmp_path / "state").spent() == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize("restored", [True, False])
+def test_an_older_copy_is_noticed_also_where_the_data_changed(restored: bool, data: Path, tmp_path: Path) -> None:
+    """Restored: data and ledger come from one backup, made before the data changed."""
+    path = spend(data, tmp_path / "state")
+    saved = {file: file.read_bytes() for file in (path, data)}
+    if restored:
+        data.write_text(data.read_text() + "b,2\n")
+    newest = spend(data, tmp_path / "state", 2).read_bytes()
+    path.write_bytes(saved[path])
+    data.write_bytes(saved[data] + (b"" if restored else b"b,2\n"))
+    with pytest.raises(LedgerError, match=r"older copy.*Put the newest back; nothing was released"):
+        ledger_of(data, tmp_path / "state")
+    path.write_bytes(newest)
+    assert ledger_of(data, tmp_path / "state").spent() == pytest.approx(0.2)
+
+
+def test_another_ledger_is_noticed_also_where_the_data_changed(data: Path, tmp_path: Path) -> None:
+    path = spend(data, tmp_path / "state")
+    path.unlink()
+    shutil.rmtree(f"{path}-kept")
+    spend(data, tmp_path / "other")
+    data.write_text(data.read_text() + "b,2\n")
+    with pytest.raises(LedgerError, match="is another"):
+        ledger_of(data, tmp_path / "state")
+
+
+def test_however_often_the_data_change_the_ledger_goes_on(data: Path, tmp_path: Path) -> None:
+    for number in range(1, 6):
+        data.write_text(data.read_text() + f"{number},1\n")
+        spend(data, tmp_path / "state", number)
+    assert len(list((tmp_path / "state" / "lineages").glob("*.json"))) == 5
+    data.write_text("home,rule\na,1\n1,1\n")
+    assert ledger_of(data, tmp_path / "state").spent() == pytest.approx(0.5), "data as they once were"
+
+
+def test_what_state_folders_know_is_where_it_is_now_or_told_to_be_gone(data: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "state" / "lineages"
+    path = spend(data, tmp_path / "state")
+    data.write_text(data.read_text() + "b,2\n")
+    data.parent.rename(tmp_path / "moved")
+    moved = spend(tmp_path / "moved" / "homes.csv", tmp_path / "state", 2)
+    assert {seen.ledger for _, seen in sightings([folder])} == {str(path), str(moved)}
+    assert list(known_ledgers([folder])) == [moved]
+    moved.unlink()
+    [gone] = known_ledgers([folder])
+    assert f"the privacy ledger {moved} of these data is gone. Put it back" in str(gone)
 
 
 @pytest.mark.parametrize("way", [shutil.copy, shutil.move])

@@ -1,10 +1,13 @@
 """Lines and features of a market's graph against dense formulas, and against graphs that really lack what they leave out."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from client.data.markets.graph import Graph, symmetric
 from client.tasks.market_line import MarketLine, scorer_features
+from client.tasks.market_trust import SURE, trust
 from common.models.market_scorer import FEATURES, KNOWN, NEW, START, PairScorer
 from common.tasks.markets_counts import Elsewhere, counts_of
 
@@ -80,23 +83,46 @@ def test_an_item_taken_as_new_looks_as_without_its_edges() -> None:
         np.testing.assert_allclose(taken[name][0][others], alone[name][query][others], rtol=1e-5, err_msg=name)
 
 
-def test_before_training_the_scorer_ranks_as_the_lines() -> None:
-    of = line()
+def test_before_training_the_scorer_is_the_walk_as_far_as_edges_are_believed_and_else_popularity() -> None:
+    of = line(graph(share=0.5))
     weight = PairScorer().scorer.weight.detach().numpy()[0]
     assert {name: w for name, w in zip(FEATURES, weight.tolist(), strict=True) if w} == START
-    scores = of.weighed(ALL, weight)
-    for query in ALL[1:]:
-        np.testing.assert_array_equal(np.argsort(-scores[query]), np.argsort(-np.log1p(100 * of.scores(ALL)[query])))
-    np.testing.assert_allclose(scores[0], np.log1p(of.popularity(ALL)[0]), rtol=1e-6)
+    kappa = trust(of.degree, of.reach)[:, None]
+    popular = np.log1p(of.degree - of.links.toarray())
+    by_hand = kappa * np.log1p(100 * of.scores(ALL)) + (1 - kappa) * popular
+    np.testing.assert_allclose(of.weighed(ALL, weight), by_hand, rtol=1e-5)
+    np.testing.assert_allclose(of.weighed(ALL, weight)[0], np.log1p(of.popularity(ALL)[0]), rtol=1e-6)
 
 
 def test_the_scorer_s_sum_is_that_of_all_features_for_known_and_new_queries() -> None:
-    of, weight = line(), np.random.default_rng(5).standard_normal(len(FEATURES)).astype(np.float32)
-    queries = np.array([4, 0, 9, 2])
-    found = of.weighed(queries, weight)
-    expected = np.einsum("f,fbn->bn", weight.astype(float), np.stack(list(of.features(queries))))
-    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
-    assert not np.allclose(found[1], found[0])
+    of, weight = line(graph(share=0.5)), np.random.default_rng(5).standard_normal(len(FEATURES)).astype(np.float32)
+    queries, known = np.array([4, 0, 9, 2]), weight[: len(KNOWN)]
+    kappa = trust(of.degree[queries], of.reach)[:, None]
+    assert 0 == kappa[1, 0] < kappa[0, 0] < SURE
+    edges = np.einsum("f,fbn->bn", known.astype(float), np.stack(list(of.features(queries))[: len(KNOWN)]))
+    as_new = np.einsum("f,fbn->bn", weight[len(KNOWN) :].astype(float), np.stack(list(of.as_new(queries))))
+    np.testing.assert_allclose(of.weighed(queries, weight), kappa * edges + (1 - kappa) * as_new, rtol=1e-4, atol=1e-5)
+
+
+def test_edges_are_believed_where_pairs_close_triangles_and_the_more_the_more_there_are() -> None:
+    def reached(edges: list[tuple[int, int]]) -> float:
+        return line(Graph(ALL, symmetric(np.array(edges), np.ones(len(edges), np.float32), SIZE))).reach
+
+    star, triangle = [(0, k) for k in range(1, 6)], [(1, 2), (1, 3), (2, 3)]
+    assert (reached(star), reached(triangle)) == (1 / 7, 4 / 5)
+    assert reached([*triangle, (3, 4)]) == 4 / 6
+    assert line(Graph(ALL, symmetric(np.zeros((0, 2), np.int64), np.zeros(0, np.float32), SIZE))).reach == 0.5
+    degree = np.arange(4, dtype=np.float32)
+    assert not trust(degree, 0.0).any()
+    assert trust(degree, 1.0).tolist() == [0, 1, 1, 1]
+    np.testing.assert_allclose(trust(degree, 0.5), degree / (degree + 4), rtol=1e-6)
+
+
+def test_a_grown_market_s_scores_are_those_of_its_edges_alone() -> None:
+    whole = replace(line(graph(share=1.0)), reach=1.0)
+    weight = np.random.default_rng(5).standard_normal(len(FEATURES)).astype(np.float32)
+    known = np.einsum("f,fbn->bn", weight.astype(float), np.stack(list(whole.features(ALL[1:]))))
+    np.testing.assert_allclose(whole.weighed(ALL[1:], weight), known, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("new", [False, True])

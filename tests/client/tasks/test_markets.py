@@ -7,6 +7,7 @@ import torch
 from client.data.markets.counting import bounded_counts
 from client.data.markets.market import Dataset, Market, no_rows
 from client.data.markets.reader import read_markets
+from client.tasks.market_trust import trust
 from client.tasks.markets import MarketsLearner
 from common.arrays import Arrays
 from common.config import RunConfig, Scalar, parse
@@ -55,13 +56,16 @@ def test_the_scorer_s_loss_is_the_mean_cross_entropy_of_the_right_candidate() ->
     torch.testing.assert_close(of.loss(params, batch, {}), by_hand)
 
 
-def test_before_training_the_default_is_the_walk_where_queries_have_neighbours() -> None:
+def test_before_training_the_default_follows_the_walk_where_queries_have_neighbours() -> None:
     of = learner()
     [market, *_] = of.markets
-    known = np.flatnonzero(np.diff(market.graph.weights.indptr))
+    line = market.line(market.graph, {})
+    known = np.flatnonzero(line.degree)
+    kappa = trust(line.degree[known], line.reach)[:, None]
+    assert kappa.mean() > 0.7
+    popular = np.log1p(line.degree - line.links[known].toarray())
     ours = of.scores(parameters(of.module), {}, 0)(known)
-    theirs = market.line(market.graph, {}).scores(known)
-    np.testing.assert_allclose(ours, np.log1p(100 * theirs), rtol=1e-5)
+    np.testing.assert_allclose(ours, kappa * np.log1p(100 * line.scores(known)) + (1 - kappa) * popular, rtol=1e-4)
 
 
 @pytest.mark.parametrize("protocol", ["pairs", "users", "cold"])
@@ -207,8 +211,10 @@ def test_the_paper_s_loss_is_bpr_on_inner_products() -> None:
 
 
 @pytest.mark.parametrize("model", ["default", "paper"])
-def test_a_market_without_pairs_takes_part_with_nothing(model: str) -> None:
-    of = learner(model, Dataset((Market("uk", no_rows(), no_rows()),), DEMO.goods))
+@pytest.mark.parametrize("options", [{}, {"bound_users": True}, {"count_epsilon": 8.0}])
+def test_a_market_without_pairs_takes_part_with_nothing(model: str, options: dict[str, Scalar]) -> None:
+    of = learner(model, Dataset((Market("uk", no_rows(), no_rows()),), DEMO.goods), **options)
+    assert not len(of.counts()[KEYS])
     noise = {n: t[0] for n, t in of.noise(1, torch.Generator()).items()}
     assert of.examples == 0
     assert of.evaluate(parameters(of.module), {}, "test") == ({}, {})

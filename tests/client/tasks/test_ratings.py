@@ -114,11 +114,14 @@ def test_the_lines() -> None:
     assert metrics == pytest.approx(
         {
             "rmse_local_mean": np.sqrt(np.mean((means - truth) ** 2)),
+            "rmse_prior_mean": np.sqrt(np.mean((0.7 - truth) ** 2)),
             "rmse_half": np.sqrt(np.mean((0.5 - truth) ** 2)),
             "f1_all_liked": 2 * liked / (1 + liked),
         }
     )
-    assert weights["rmse_half"] == len(truth)
+    assert [weights[name] for name in ("rmse_local_mean", "rmse_prior_mean", "rmse_half")] == [len(truth)] * 3
+    moved, _ = learner(ANN, BOB, tasks__ratings__prior=0.4).about("test", {})
+    assert moved["rmse_prior_mean"] == pytest.approx(np.sqrt(np.mean((0.4 - truth) ** 2)))
     assert of.evaluate(parameters(of.module), {}, "test")[0]["rmse"] == pytest.approx(metrics["rmse_local_mean"])
 
 

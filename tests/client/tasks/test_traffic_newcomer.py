@@ -1,5 +1,7 @@
 """A sensor with little past under a property of others like it."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -30,10 +32,19 @@ def two_groups(like: Sensor) -> Arrays:
 def test_less_than_two_weeks_of_training_make_a_newcomer() -> None:
     """The shares hold out a fifth."""
     assert {days: (one(days).days, is_new(one(days), OPTIONS)) for days in (7, 16, 18)} == {
-        7: (6, True),
+        7: (5, True),
         16: (13, True),
         18: (14, False),
     }
+
+
+def test_days_with_few_readings_do_not_make_up_two_weeks() -> None:
+    """Of 40 days 32 are trained on, each with 5 of 24 readings: 160 of them, six days' worth."""
+    full = sensor(0, 40)
+    seen = (np.arange(len(full.values)) % 24 < 5)[:, None]
+    sparse = prepare(replace(full, observed=seen), MEASURES, OPTIONS, residual=True)
+    assert (sparse.days, is_new(sparse, OPTIONS)) == (6, True)
+    assert np.isnan(sparse.held)
 
 
 def test_a_newcomer_takes_the_group_that_runs_like_its_readings_and_keeps_what_it_saw() -> None:
@@ -92,4 +103,4 @@ def test_the_learner_trains_and_measures_under_what_it_adopts() -> None:
         of.evaluate(world(config), told, "test")[0]["rho_trace"]
         >= of.evaluate(world(config), {}, "test")[0]["rho_trace"]
     )
-    assert int(of.property()["days"][0]) == 6
+    assert int(of.property()["days"][0]) == 5

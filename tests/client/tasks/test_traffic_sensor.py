@@ -70,7 +70,7 @@ def test_the_property_is_that_of_the_training_readings(kind: str) -> None:
     groups = groups_of("paper" if kind == "paper" else "hourly", 168)
     expected, held = infer(past, slots, groups), np.nan
     if kind == "calibrated":
-        expected, held = calibrated(past, slots, days, groups, 0.7)
+        expected, held, _ = calibrated(past, slots, days, groups, 0.7, 24)
     np.testing.assert_array_equal(one.ranges.low, expected.low)
     np.testing.assert_array_equal(one.ranges.high, expected.high)
     np.testing.assert_equal(one.held, held)
@@ -82,7 +82,7 @@ def test_weeks_begin_on_monday_whenever_the_series_does() -> None:
     series = sensor(0, DAYS, "2024-01-03T00:00")
     one = ready(series, coverage=0.5)
     days = 2 + np.arange(TRAIN) // 24
-    expected, held = calibrated(one.values[:TRAIN], one.slots[:TRAIN], days, groups_of("hourly", 168), 0.5)
+    expected, held, _ = calibrated(one.values[:TRAIN], one.slots[:TRAIN], days, groups_of("hourly", 168), 0.5, 24)
     np.testing.assert_array_equal(one.ranges.low, expected.low)
     assert one.held == held
 

@@ -215,11 +215,22 @@ def test_the_proximal_step_solves_its_quadratic() -> None:
     assert 2 * 1000.0 * (solution - -1.0) + (solution - 2.0) / 0.1 == pytest.approx(0, abs=1e-2)
 
 
-def test_clusters_that_coincide_are_told_to_the_market_s_owner(caplog: pytest.LogCaptureFixture) -> None:
+def test_clusters_that_coincide_are_told_to_the_market_s_owner_once(caplog: pytest.LogCaptureFixture) -> None:
     begin = start()
     run(begin, steps=1, lr=1e-9)
     assert "clusters coincide" not in caplog.text
     begin["kappa"][0, 1] = begin["kappa"][0, 0]
-    ours = run(begin, steps=1, lr=1e-9).params
+    first = run(begin, steps=1, lr=1e-9, fresh=True, centres="drawn").params
+    assert all(t.isfinite().all() for t in first.values())
+    [told] = [record.getMessage() for record in caplog.records]
+    assert all(word in told for word in ("wide ridge", "algorithm.pfgnn.clusters", "algorithm.pfgnn.tau"))
+    run(first, steps=1, lr=1e-9)
+    assert len(caplog.records) == 1, "they coincided before this round, so it was said"
+
+
+def test_clusters_that_begin_to_coincide_are_told_whenever_it_happens(caplog: pytest.LogCaptureFixture) -> None:
+    begin = start()
+    run(begin, steps=1, lr=1e-9)
+    assert not caplog.records
+    run(begin, steps=1, lr=1e8, lambda_w=1e9)  # throws the centres so far out that all items see them alike
     assert "clusters coincide" in caplog.text
-    assert all(t.isfinite().all() for t in ours.values())

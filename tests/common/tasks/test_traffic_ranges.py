@@ -86,11 +86,11 @@ def test_the_margin_by_hand() -> None:
     values = np.repeat([0.0, 1.0], 7)[:, None]
     values[12] = 3.0
     places, days = np.tile(np.arange(7), 2), np.arange(14)
-    usual, held = calibrated(values, places, days, DAILY, 0.8)  # the ⌈.8·15⌉ = 12th of 14
-    assert held == 13 / 14
+    usual, held, seen = calibrated(values, places, days, DAILY, 0.8, 1)  # the ⌈.8·15⌉ = 12th of 14
+    assert (held, seen) == (13 / 14, 1.0)
     assert usual.low[:, 0].tolist() == [-1.0] * 7
     assert usual.high[:, 0].tolist() == [2.0] * 5 + [4.0] * 2
-    widest, held = calibrated(values, places, days, DAILY, 0.99)
+    widest, held, _ = calibrated(values, places, days, DAILY, 0.99, 1)
     assert (held, widest.high[:, 0].tolist()) == (1.0, [4.0] * 5 + [6.0] * 2)
 
 
@@ -100,7 +100,7 @@ def test_calibrated_ranges_hold_on_new_days_of_the_same_law_as_often_as_stated()
         shares = []
         for seed in range(6):
             values, places, days = drawn(12, seed)
-            ranges, held = calibrated(values, places, days, HOURLY, coverage)
+            ranges, held, _ = calibrated(values, places, days, HOURLY, coverage, 24)
             later, at, _ = drawn(60, 100 + seed)
             shares.append(np.mean(~(ranges.excess(later, at) > 0).reshape(-1, 24).any(axis=1)))
             assert coverage <= held <= coverage + 2 / 84
@@ -111,19 +111,47 @@ def test_calibrated_ranges_hold_on_new_days_of_the_same_law_as_often_as_stated()
 def test_the_margin_is_never_negative_and_grows_with_the_coverage(values: np.ndarray, coverage: float) -> None:
     places, days = np.tile(np.arange(7), 3), np.arange(21)
     plain = infer(values, places, DAILY)
-    ranges, held = calibrated(values, places, days, DAILY, coverage)
-    wider, more = calibrated(values, places, days, DAILY, (1 + coverage) / 2)
+    ranges, held, _ = calibrated(values, places, days, DAILY, coverage, 1)
+    wider, more, _ = calibrated(values, places, days, DAILY, (1 + coverage) / 2, 1)
     assert np.all(ranges.low <= plain.low)
     assert np.all(ranges.high >= plain.high)
     assert wider.width >= ranges.width
     assert more >= held
 
 
-def test_one_week_cannot_be_judged() -> None:
-    values, places, days = drawn(1, 0)
-    ranges, held = calibrated(values, places, days, HOURLY, 0.9)
+def test_days_that_lack_readings_do_not_count_as_days_that_obeyed() -> None:
+    """Four weeks in full, then forty weeks with 5 of 24 readings a day, whose worst are far less than a whole day's."""
+    shares, seen = [], []
+    for seed in range(6):
+        values, places, days = drawn(44, seed)
+        known = (days < 28) | (
+            np.random.default_rng(seed).permuted(np.tile(np.arange(24), (308, 1)), axis=1).ravel() < 5
+        )
+        found = calibrated(values[known], places[known], days[known], HOURLY, 0.9, 24)
+        later, at, _ = drawn(60, 100 + seed)
+        shares.append(np.mean(~(found.ranges.excess(later, at) > 0).reshape(-1, 24).any(axis=1)))
+        seen.append(found.seen)
+    assert seen == [1.0] * 6
+    assert np.mean(shares) >= 0.9
+
+
+def test_only_whole_days_set_the_margin_where_there_are_two_weeks_of_them() -> None:
+    """Days of two readings: fourteen at 0, one at 1, and half a day at 9. Judged by the others, they are 0, 1 and 9 outside."""
+    values = np.repeat([0.0] * 14 + [1.0, 9.0], 2)[:-1, None]
+    days, rows, groups = np.repeat(np.arange(16), 2)[:-1], np.zeros(31, np.int64), np.zeros(7, np.int64)
+    found = calibrated(values, rows, days, groups, 0.99, 2)
+    assert (found.held, found.seen, found.ranges.high.max()) == (1.0, 1.0, 10.0)
+    few = calibrated(values[3:], rows[3:], days[3:], groups, 0.99, 2)
+    assert (few.held, few.seen, few.ranges.high.max()) == (1.0, 28 / 30, 18.0), "13 whole days and two halves"
+
+
+@pytest.mark.parametrize("kept", [np.arange(24 * 7), np.arange(24 * 20)[np.arange(24 * 20) % 24 < 16]])
+def test_less_than_two_weeks_of_readings_cannot_be_judged(kept: np.ndarray) -> None:
+    """A week; twenty days of 16 hours."""
+    values, places, days = (table[kept] for table in drawn(3, 0))
+    ranges, held, seen = calibrated(values, places, days, HOURLY, 0.9, 24)
     plain = infer(values, places, HOURLY)
-    assert np.isnan(held)
+    assert np.isnan([held, seen]).all()
     np.testing.assert_array_equal(ranges.low, plain.low)
     np.testing.assert_array_equal(ranges.high, plain.high)
 

@@ -15,6 +15,7 @@ from common.privacy.claims import UNBOUNDED, UNCOVERED
 from common.privacy.mechanisms import Gaussian, Laplace
 from common.privacy.subsampled import DpSgd
 from deploy.cli import app
+from deploy.dealing import DEALT, Dealing
 
 
 @pytest.fixture
@@ -104,6 +105,47 @@ def test_what_is_missing_or_damaged_is_told(data: Path, tmp_path: Path) -> None:
         said("--state", tmp_path / "state")
 
 
+def test_an_older_copy_is_told_in_the_clients_words_and_not_raised(data: Path, tmp_path: Path) -> None:
+    ledger, state = tmp_path / ".homes.csv.fedloom-ledger", tmp_path / "state"
+    older = ledger.read_bytes()
+    said("--data", data, "--state", state, "--raise-to", 12)
+    newest = ledger.read_bytes()
+    ledger.write_bytes(older)
+    for about in (("--data", data, "--state", state), ("--state", state)):
+        result = CliRunner().invoke(app, ["budget", *map(str, about)])
+        assert (result.exit_code, result.stdout) == (1, "")
+        assert isinstance(result.exception, LedgerError)
+        assert "it is an older copy, or another ledger. Put the newest back" in str(result.exception)
+    with pytest.raises(LedgerError, match="older copy"):
+        said("--data", data, "--state", state, "--raise-to", 14)
+    ledger.write_bytes(newest)
+    assert "guarantee: ε = 12" in said("--data", data, "--state", state)
+
+
+def test_an_older_copy_is_told_also_where_only_the_client_of_an_up_knows(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a raise of it would stop the newest for good."""
+    monkeypatch.chdir(tmp_path)
+    ledger, state = tmp_path / ".homes.csv.fedloom-ledger", tmp_path / ".fedloom" / "up" / "run" / "client-0" / "state"
+    older, mark = ledger.read_bytes(), fingerprint(str(data), (0, 1), 0)
+    client = open_ledger(str(data), state, mark, "client", Zcdp(), 10.0, 1e-5)
+    client.release(Slot("run", 1), client.terms(Gaussian(0.1, 1.0)), lambda: b"noise")
+    client.close()
+    ledger.write_bytes(older)
+    for more in ((), ("--raise-to", 12)):
+        with pytest.raises(LedgerError, match="older copy"):
+            said("--data", data, "--state", tmp_path / "new", *more)
+    assert ledger.read_bytes() == older
+
+
+def test_a_ledger_that_is_gone_is_told_with_and_without_its_data(data: Path, tmp_path: Path) -> None:
+    (tmp_path / ".homes.csv.fedloom-ledger").unlink()
+    for about in ((), ("--data", data)):
+        with pytest.raises(LedgerError, match=r"of these data is gone\. Put it back; nothing is released without it"):
+            said("--state", tmp_path / "state", *about)
+
+
 def test_an_owner_raises_the_limit_and_the_statement_says_so(data: Path, tmp_path: Path) -> None:
     text = said("--data", data, "--state", tmp_path / "state", "--raise-to", 12)
     assert "guarantee: ε = 12, δ = 1e-05, whatever is still asked" in text
@@ -115,6 +157,26 @@ def test_an_owner_raises_the_limit_and_the_statement_says_so(data: Path, tmp_pat
     assert client["total"] == pytest.approx(Zcdp().total(12.0, 1e-5))
     assert client["spent"] == 1.25
     assert "raised" not in said("--state", tmp_path / "nowhere")
+
+
+def test_what_an_up_dealt_of_the_data_is_told_and_raised_with_them(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    dealing = Dealing(DEALT.resolve(), "rules", str(data), 2)
+    for number, share in enumerate(dealing.shares()):
+        share.parent.mkdir(parents=True)
+        share.write_text(f"home,rule\n{number},1\n")
+        mark = fingerprint(str(share), (0, 1), 0)
+        client = open_ledger(str(share), dealing.state, mark, "client", Zcdp(), 10.0 + 5 * number, 1e-5)
+        client.release(Slot("up", 1), client.terms(Gaussian(0.1, 1.0)), lambda: b"noise")
+        client.close()
+    assert said("--data", data, "--state", tmp_path / "state").count("run up: 0.1 in 1 release\n") == 2
+    assert said("--state", tmp_path / "nowhere").count("run up: 0.1 in 1 release\n") == 2
+    text = said("--data", data, "--state", tmp_path / "state", "--raise-to", 12)
+    assert (text.count("guarantee: ε = 12"), text.count("guarantee: ε = 15")) == (3, 1)
+    with pytest.raises(ConfigError, match="already allows"):
+        said("--data", data, "--state", tmp_path / "state", "--raise-to", 12)
 
 
 def test_a_limit_is_raised_of_named_data_that_have_one(data: Path, tmp_path: Path) -> None:

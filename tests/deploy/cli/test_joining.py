@@ -1,18 +1,26 @@
-"""`join --adapt` as a newcomer types it, and `keys`."""
+"""`join` as an owner with terms, and `join --adapt` as a newcomer, type it, and `keys`."""
 
 import json
+import stat
 from pathlib import Path
 
 import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
+from client.app import open_session
 from client.data.markets.market import Dataset
 from client.data.markets.reader import read_markets
 from client.data.markets.writer import write_markets
 from client.data.parts import read_all
-from common.config import parse
-from common.errors import ConfigError, DataError
+from client.session import Session
+from client.settings import ClientSettings
+from common.config import Scalar, parse
+from common.errors import ConfigError, DataError, RefusedError
+from common.flat import to_json
+from common.privacy.zcdp import rho_of
+from common.tasks.rules_demo import demo_catalogue
+from common.wire.messages import EnrolRequest
 from deploy.cli import app
 from deploy.simulation import simulate
 
@@ -71,6 +79,53 @@ def test_the_owner_is_told_what_is_wrong_with_its_data(here: Path) -> None:
     refused = adapt("bad.csv").exception
     assert isinstance(refused, DataError)
     assert "bad.csv: none of its " in str(refused)
+
+
+@pytest.mark.usefixtures("shops")
+def test_what_does_not_leave_needs_no_noise(here: Path) -> None:
+    (here / "policy.toml").write_text('max-epsilon = 1.0\nshare-metrics = "never"\n')
+    joined = adapt("late.csv", "--policy", "policy.toml")
+    assert joined.exit_code == 0, joined.exception
+    assert "nothing was sent" in joined.stderr
+
+
+def joined(monkeypatch: pytest.MonkeyPatch, *words: str) -> Session:
+    """The client that takes part, without a server to serve."""
+    configs: list[dict[str, Scalar]] = []
+
+    def resident(app: object, server: object, *, node_config: dict[str, Scalar], **rest: object) -> None:
+        configs.append(node_config)
+
+    monkeypatch.setattr("client.node.resident.run_resident", resident)
+    monkeypatch.setattr("client.node.resident.leave_on_signals", lambda stop: None)
+    about = ("--server", "localhost:1", "--insecure", "--data", "demo:0-9", "--state-dir", "state", "--name", "ann")
+    done = command("join", *about, *words)
+    assert done.exit_code == 0, done.exception
+    return open_session(ClientSettings.of_node(configs[0], ""))
+
+
+def invitation(**options: Scalar) -> EnrolRequest:
+    config = parse({"run-id": "toy", **{key.replace("__", "."): value for key, value in options.items()}})
+    return EnrolRequest("toy", to_json(config), demo_catalogue().to_json())
+
+
+def test_who_joins_with_epsilon_answers_no_run_without_noise(monkeypatch: pytest.MonkeyPatch) -> None:
+    session = joined(monkeypatch, "--method", "fedavg", "--epsilon", "2", "--delta", "1e-6")
+    with pytest.raises(RefusedError, match="this client's policy requires noise"):
+        session.enrol(invitation(method="fedavg"))
+    with pytest.raises(RefusedError, match="method 'fedrule' is not allowed"):
+        session.enrol(invitation(privacy__unit="client"))
+    with pytest.raises(RefusedError, match=r"privacy\.delta=1e-05 is above the 1e-06"):
+        session.enrol(invitation(method="fedavg", privacy__unit="client"))
+    reply = session.enrol(invitation(method="fedavg", privacy__unit="client", privacy__delta=1e-6))
+    assert reply.budget == pytest.approx(rho_of(2.0, 1e-6)), "less than the run would spend"
+    assert reply.shares_metrics, "made data are nobody's"
+    assert stat.S_IMODE(Path("state/ann/policy.toml").stat().st_mode) == 0o600
+
+
+def test_without_terms_of_the_command_line_the_policy_is_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    joined(monkeypatch).enrol(invitation())
+    assert not Path("state/ann/policy.toml").exists()
 
 
 def test_a_server_certificate_is_renewed_on_request() -> None:

@@ -54,5 +54,11 @@ def test_who_speaks_of_noise_does_not_train_without_any(sets: list[str] | None, 
     assert resolved("fedavg", ["privacy.unit=none"]).privacy.unit == "none"
 
 
+def test_a_task_that_tells_no_records_apart_says_so_whatever_mechanism_it_gets_unasked() -> None:
+    with pytest.raises(ConfigError, match=r"tells records apart in task rules.*; say privacy\.unit=client") as caught:
+        resolve("", "ratings", None, None, "", "", ["privacy.unit=record"], privacy__epsilon=3.0)
+    assert "mechanism" not in str(caught.value)
+
+
 def test_the_help_names_what_each_task_gets() -> None:
     assert {task: resolve("", task, None, None, "", "", None).method for task in DEFAULTS} == DEFAULTS

@@ -34,6 +34,6 @@ def test_one_value_is_not_the_best_of_any_nor_are_equal_ones() -> None:
 
 
 def test_lines_are_not_in_the_running() -> None:
-    lines = ("profile_mse", "rmse_half", "walk_mrr20", "truth_rho_trace")
+    lines = ("profile_mse", "rmse_half", "rmse_prior_mean", "walk_mrr20", "truth_rho_trace")
     found = best(compared([run("x", **dict.fromkeys(lines, 0.1)), run("x", **dict.fromkeys(lines, 0.2))]))
     assert not any(found.values())

@@ -32,6 +32,7 @@ def test_headlines_stand_for_the_rest() -> None:
         ("profile_mse", "Mean squared error of the profile", "lower"),
         ("property_width", "Width of the property", ""),
         ("rmse_local_mean", "RMSE of own mean", "lower"),
+        ("rmse_prior_mean", "RMSE of the public prior mean", "lower"),
         ("lipschitz_bound", "Lipschitz bound", ""),
         ("depth3", "Depth3", ""),
     ],

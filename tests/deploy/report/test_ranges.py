@@ -1,5 +1,7 @@
 """A property by the clock: true where it is told, and told in words that a person would use."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -92,13 +94,39 @@ def test_the_lines_say_on_how_many_days_it_holds() -> None:
     assert lines[0] == "a: what its training part obeys (calibrated ranges, 60 minutes a step)"
     assert "on working days, volume" in lines
     assert lines[-2:] == [
-        "held on 100 % of past days, each judged without its own week",
-        "of the 7 whole days after its training part, 100 % obeyed",
+        "held on 100 % of past days observed in full, each judged without its own week",
+        "of 7 days observed in full after its training part, 100 % obeyed",
     ]
     plain = as_lines(sensor(two_levels(), WEEKDAY), measures, WEEKDAY)
     assert "all past days obey, since they made it" in plain[-2]
     young = as_lines(sensor(two_levels()[: 9 * 24], TrafficOptions()), measures, TrafficOptions())
-    assert "less than two weeks of training" in young[-2]
+    assert "less than two weeks of readings in training" in young[-2]
+
+
+def unseen(one: Sensor, missing: np.ndarray) -> Sensor:
+    """The same series, made ready without those of its readings, T × D."""
+    measures = Measures(variables=tuple(f"x{d}" for d in range(missing.shape[1])), step_seconds=one.step)
+    return prepare(replace(one.series, observed=~missing), measures, TrafficOptions(), residual=True)
+
+
+def test_days_that_lack_readings_are_told_as_such() -> None:
+    """Five weeks whose every fourth hour is missing: three quarters of 28 days are more than two weeks."""
+    full = sensor(two_levels(), TrafficOptions())
+    found = unseen(full, np.arange(len(full.values))[:, None] % 4 == 0)
+    lines = as_lines(found, Measures(variables=("x0",)), TrafficOptions())
+    assert lines[-3].startswith("held on ")
+    assert lines[-3].endswith("% of past days, each judged without its own week")
+    assert lines[-2].startswith("these days lacked 25 % of their readings, for want of two weeks observed in full")
+    assert lines[-1] == "no day after its training part was observed in full, so none was judged"
+    told = as_json(found, Measures(variables=("x0",)), TrafficOptions())
+    assert (told["held_seen"], told["held_later"], told["later_days"]) == (0.75, None, 0)
+
+
+def test_of_one_later_day() -> None:
+    full = sensor(two_levels(), TrafficOptions())
+    hours = np.arange(len(full.values))[:, None]
+    lines = as_lines(unseen(full, hours >= full.past + 24), Measures(variables=("x0",)), TrafficOptions())
+    assert lines[-1] == "of 1 day observed in full after its training part, 100 % obeyed"
 
 
 def test_the_same_for_programs() -> None:
@@ -121,6 +149,27 @@ def test_nothing_observed_nothing_inferred() -> None:
     measures = Measures(variables=("volume",))
     with pytest.raises(DataError, match="no reading in its training part"):
         by_clock(prepare(unseen, measures, TrafficOptions(), residual=True), ("volume",))
+
+
+@pytest.mark.parametrize(
+    ("missing", "told"),
+    [
+        ([False, True], "no reading of 'speed' in its training part; leave that column out, or give more of its past"),
+        ([True, True], "no reading in its training part; leave it out, or give more"),
+    ],
+)
+def test_a_variable_without_a_reading_in_training_is_named(missing: list[bool], told: str) -> None:
+    full = sensor(np.random.default_rng(0).random((28 * 24, 2)), TrafficOptions())
+    hours = np.arange(len(full.values))[:, None]
+    with pytest.raises(DataError, match=told):
+        by_clock(unseen(full, (hours < full.past) & missing), ("volume", "speed"))
+
+
+def test_variables_that_are_never_read_together_are_told() -> None:
+    full = sensor(np.random.default_rng(0).random((28 * 24, 2)), TrafficOptions())
+    odd = np.arange(len(full.values)) % 2 == 1
+    with pytest.raises(DataError, match="no moment in its training part at which all its variables were read"):
+        by_clock(unseen(full, np.stack([odd, ~odd], axis=1)), ("volume", "speed"))
 
 
 @pytest.mark.parametrize(

@@ -53,6 +53,16 @@ def test_weighted_words_find_the_sets_of_the_demo(width: int) -> None:
     np.testing.assert_array_equal(vectors(goods, np.array([5, 2]), features="tfidf", width=width), X[[5, 2]])
 
 
+def test_texts_without_a_word_are_their_ids() -> None:
+    letters = Goods(items=tuple("abc"), titles=("x", "y", "z"))
+    np.testing.assert_array_equal(weighted_words(letters, 8), hashed_ids(list("abc"), 8))
+    np.testing.assert_array_equal(vectors(letters, np.array([1]), features="tfidf", width=8), hashed_ids(["b"], 8))
+    some = Goods(items=tuple("abcd"), titles=("Steel cup", "steel pot", "z", "cup & pot"))
+    X = weighted_words(some, 8)
+    np.testing.assert_allclose(X[2], hashed_ids(["c"], 8)[0], rtol=1e-6)
+    assert X[0] @ X[3] > 0.3
+
+
 PINNED = [
     0.3644999861717224,
     0.0,

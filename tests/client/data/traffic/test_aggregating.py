@@ -57,6 +57,49 @@ def test_intervals_ignore_gaps_and_other_sites() -> None:
     assert intervals(tidy(readings([0], [5], [1.0])), 1).usual == 0
 
 
+def spaced(times: np.ndarray) -> int:
+    return intervals(tidy(readings([0] * len(times), times.tolist(), [1.0] * len(times))), 1).usual
+
+
+@pytest.mark.parametrize("interval", [1, 900, 3600, 86400])
+@pytest.mark.parametrize("missing", [0.0, 0.4, 0.6, 0.7])
+def test_the_interval_is_that_of_the_rows_that_there_are_however_many_are_missing(
+    interval: int, missing: float
+) -> None:
+    for seed in range(5):
+        kept = np.random.default_rng(seed).random(1500) >= missing
+        assert spaced(interval * np.flatnonzero(kept)) == interval
+
+
+def test_twice_the_interval_may_by_chance_be_more_frequent() -> None:
+    """An audit's sensor: 119 spacings of two hours, 108 of one."""
+    apart = np.repeat([2, 1, 3, 4, 5], [119, 108, 70, 47, 27])
+    assert spaced(3600 * np.concatenate([[0], np.cumsum(apart)])) == 3600
+
+
+@pytest.mark.parametrize(("interval", "jitter"), [(900, 10), (3600, 60), (86400, 1800)])
+@pytest.mark.parametrize("missing", [0.0, 0.6])
+def test_the_interval_of_a_clock_that_jitters(interval: int, jitter: int, missing: float) -> None:
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        times = interval * np.arange(2000) + rng.integers(-jitter, jitter + 1, 2000)
+        assert spaced(times[rng.random(2000) >= missing]) == interval
+
+
+def test_of_one_interval_and_later_another_the_more_frequent_counts() -> None:
+    for first, second in ((3600, 900), (900, 3600)):
+        times = np.cumsum(np.repeat([first, second], [300, 200]))
+        assert spaced(times) == first
+
+
+def test_quarters_of_which_most_are_missing_are_quarters() -> None:
+    """A step needs half of its four; by the median spacing they were halves of an hour and any two were taken for all."""
+    kept = np.flatnonzero(np.random.default_rng(0).random(4000) < 0.4)
+    found = hours(readings([0] * len(kept), (QUARTER * kept).tolist(), [5.0] * len(kept)), True)
+    assert {value for _, _, value in found if not np.isnan(value)} == {20.0}
+    assert [np.isnan(value) for *_, value in found] == (np.bincount(kept // 4)[np.unique(kept // 4)] < 2).tolist()
+
+
 def test_tidying_counts_by_site() -> None:
     rows = tidy(readings([0, 1, 0, 1, 0, 0], [20, 10, 10, 20, 20, 30], [1, 2, 3, 4, 5, np.nan]))
     assert (rows.unordered, rows.repeated) == (1, 1)

@@ -96,8 +96,29 @@ def test_coarser_data_have_their_own_step_or_none(text: Writer) -> None:
     path = text("date,volume", "2024-05-31,5", "2024-06-01,6", "2024-06-03,7")
     dataset = read_series(path)
     assert (dataset.measures.step_seconds, columns(dataset)) == (86400, {"road": [5, 6, 6.5, 7]})
-    with pytest.raises(DataError, match="1440 minutes apart, coarser than the step of 60 minutes"):
+    with pytest.raises(DataError, match=r"1,?440 minutes apart, coarser than the step of 60 minutes"):
         read_series(path, Measures(variables=("volume",)))
+
+
+def test_hours_of_which_most_are_missing_stay_hours(text: Writer) -> None:
+    """Sixty days, 70 % of their rows left out: nothing is averaged, and all gaps are counted."""
+    kept = np.flatnonzero(np.random.default_rng(0).random(1440) < 0.3)
+    times = np.datetime64("2025-01-06T00:00") + kept * np.timedelta64(60, "m")
+    dataset = read_series(text(HEADER, *(f"{t},a,{k}" for t, k in zip(times.astype(str), kept, strict=True))))
+    (one,) = dataset.series
+    assert dataset.measures.step_seconds == 3600
+    np.testing.assert_array_equal(one.values[one.observed], kept)
+    span = int(kept[-1] - kept[0]) + 1
+    assert dataset.notes[0].startswith(f"{span - len(kept)} of {span} readings")
+
+
+def test_hours_told_a_minute_early_or_late_are_not_refused(text: Writer) -> None:
+    rng = np.random.default_rng(1)
+    times = np.datetime64("2025-01-06T00:05:00") + 3600 * np.arange(500) + rng.integers(-60, 61, 500)
+    dataset = read_series(
+        text(HEADER, *(f"{t},a,{k}" for k, t in enumerate(times.astype(str)))), Measures(variables=("volume",))
+    )
+    assert columns(dataset) == {"a": list(range(500))}
 
 
 def test_order_and_repetition_are_put_right_and_counted(text: Writer) -> None:

@@ -1,0 +1,79 @@
+"""What a ledger counts in is fixed by the first release: a run that released nothing locks no other out."""
+
+import pytest
+
+from client.privacy.purse import counting_so
+from common.errors import RefusedError
+from common.flat import to_json
+from common.privacy.accounts import Account, Pure, Rdp, Zcdp, build_account, fixed_order
+from common.privacy.options import PrivacyOptions
+from common.privacy.zcdp import rho_of
+from common.wire.messages import EnrolReply, EnrolRequest, TrainRequest
+from tests.asked import Asked, configured
+from tests.toys import CATALOGUE
+
+RHO = rho_of(10, 1e-5)
+NOISE: dict[str, dict[str, str | float]] = {
+    "pure": {"mechanism": "privunit"},
+    "zcdp": {"mechanism": "gaussian"},
+    "rdp-2": {"unit": "record", "epsilon": 1000.0},
+    "rdp-4": {"unit": "record", "epsilon": 10.0},
+}
+
+
+def enrolled(client: Asked, run: str, **noise: str | float) -> EnrolReply:
+    return client.session.enrol(EnrolRequest(run, to_json(configured(**noise)), CATALOGUE.to_json()))
+
+
+@pytest.mark.parametrize(("first", "then"), [("pure", "zcdp"), ("zcdp", "pure"), ("rdp-2", "rdp-4")])
+def test_a_run_that_released_nothing_locks_no_other_out(first: str, then: str) -> None:
+    client = Asked(configured(**NOISE[first]))
+    with pytest.raises(RefusedError, match="of which"):
+        client.train(1, 1e9)
+    reply, options = enrolled(client, "other", **NOISE[then]), configured(**NOISE[then]).privacy
+    account = build_account(options)
+    assert (account.name, reply.budget) == (then, account.total(options.epsilon, options.delta))
+    client.session.train(TrainRequest(1, reply.enrolment, client.model, cost=reply.budget))
+    ledger = client.guard.ledger(options)
+    assert (ledger.account, ledger.spent()) == (account, pytest.approx(reply.budget))
+    with pytest.raises(
+        RefusedError, match=rf"counts in {then} since its first release, the run in {first}.*; run with"
+    ):
+        enrolled(client, "third", **NOISE[first])
+    assert ledger.account == account
+
+
+def test_who_enrolled_first_may_still_be_the_first_to_release() -> None:
+    client = Asked(configured())
+    enrolled(client, "other", mechanism="laplace")
+    client.train(1, RHO / 2)
+    assert client.spent == pytest.approx(RHO / 2)
+    with pytest.raises(RefusedError, match=r"run with privacy\.mechanism=gaussian"):
+        enrolled(client, "other", mechanism="laplace")
+
+
+@pytest.mark.parametrize(
+    ("account", "advice"),
+    [(Pure(), "privacy.mechanism=laplace, or privunit"), (Zcdp(), "privacy.mechanism=gaussian")],
+)
+def test_a_refusal_names_mechanisms_that_count_so(account: Account, advice: str) -> None:
+    assert counting_so(account, 1e-5) == advice
+    for mechanism in advice.removeprefix("privacy.mechanism=").split(", or "):
+        assert build_account(PrivacyOptions.model_validate({"unit": "client", "mechanism": mechanism})) == account
+
+
+@pytest.mark.parametrize("delta", [1e-2, 1e-5, 1e-9])
+@pytest.mark.parametrize("order", [2, 3, 4, 17, 100, 999])
+def test_a_refusal_names_an_epsilon_that_counts_in_that_order(order: int, delta: float) -> None:
+    advice = counting_so(Rdp(order), delta)
+    assert fixed_order(float(advice.split()[2]), delta) == order
+    assert advice.endswith(f"at δ = {delta:g}")
+
+
+def test_a_run_that_does_what_the_refusal_says_is_accepted() -> None:
+    client = Asked(configured(unit="record", epsilon=1000.0))
+    client.train(1, client.enrolled.budget / 100)
+    with pytest.raises(RefusedError, match="run with ε = ") as refusal:
+        enrolled(client, "other", unit="record", epsilon=10.0)
+    epsilon = float(str(refusal.value).partition("run with ε = ")[2].split()[0])
+    assert enrolled(client, "other", unit="record", epsilon=epsilon).budget > 0

@@ -1,0 +1,76 @@
+"""Planners around methods that keep several models, or private layers: each release is paid, and every round is judged."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from client.data.markets.reader import read_markets
+from client.data.parts import Part, deal
+from client.data.rules.homes import Dataset
+from client.data.traffic.series import Dataset as Sensors
+from client.privacy.simulated import in_memory
+from client.session import Session
+from client.state import MemoryStore
+from client.tasks import TaskLearner, build_learner
+from common.config import RunConfig, Scalar, parse
+from common.tasks.vocabularies import Names
+from deploy.simulation import InProcessGrid
+from server.run import run
+from tests.owners import PLANNERS, SHARING, costs_of, noisy, total_of
+from tests.sensors import MEASURES, QUICK, rounds_of, sensor
+from tests.toys import CATALOGUE, toy_homes
+
+INNER = {"ifca": 2, "pfedme": 1, "perfedavg": 1, "fedstl": 3, "pfgnn": 1}
+"""Method -> releases of a client in a round."""
+
+NOISE: dict[str, Scalar] = {
+    "privacy.unit": "client",
+    "privacy.epsilon": 5.0,
+    "run-id": "toy",
+    "federation.min-clients": 1,
+    "federation.wait": 0.1,
+}
+SMALL: dict[str, dict[str, Scalar]] = {
+    "fedstl": {**QUICK, "algorithm.fedstl.clusters": 2, "algorithm.fedstl.local-steps": 2},
+    "pfgnn": {"task": "markets", "tasks.markets.batch": 32, "algorithm.pfgnn.local-steps": 2},
+}
+
+
+def planned(inner: str, folder: Path) -> RunConfig:
+    own: dict[str, Scalar] = {**PLANNERS["bgtplanner"], "inner": inner}
+    if inner not in SMALL:
+        return noisy(folder, "bgtplanner", rounds=3, **own)
+    told = {f"algorithm.bgtplanner.{key.replace('_', '-')}": value for key, value in own.items()}
+    return parse({**SMALL[inner], **NOISE, "method": "bgtplanner", "rounds": 3, **told})
+
+
+def parts(inner: str) -> Sequence[Part]:
+    if inner == "pfgnn":
+        return deal(read_markets("demo:3-5"), 0)
+    if inner == "fedstl":
+        return [Sensors((sensor(k),), MEASURES) for k in range(2)]
+    return [Dataset((home,), CATALOGUE) for home in toy_homes(2)]
+
+
+def session(name: str, part: Part) -> Session:
+    def learner(config: RunConfig, vocabulary: Names) -> TaskLearner:
+        return build_learner(config, part)
+
+    return Session(name, learner, MemoryStore(), in_memory(SHARING))
+
+
+@pytest.mark.parametrize("inner", INNER)
+def test_every_release_of_the_method_inside_is_paid_and_every_round_judged(inner: str, tmp_path: Path) -> None:
+    config = planned(inner, tmp_path)
+    sessions = {k: session(f"client-{k}", part) for k, part in enumerate(parts(inner), start=1)}
+    result = run(InProcessGrid(sessions, 1), config, tmp_path)
+    rounds, total, costs = rounds_of(tmp_path), total_of(config), costs_of(tmp_path)
+    assert result.status == "completed"
+    assert all((r.asked, r.answered, r.refused) == (2, 2, {}) for r in rounds)
+    for one in sessions.values():
+        ledger = one.guard.ledger(config.privacy)
+        assert len(ledger.rows()) == INNER[inner] * len(rounds)
+        assert ledger.spent() == pytest.approx(sum(costs), rel=1e-6)
+        assert 0.5 * total < ledger.spent() <= total
+    assert any(r.server["reward"] for r in rounds[1:])
