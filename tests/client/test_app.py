@@ -85,7 +85,8 @@ def test_what_the_run_s_options_make_of_the_data_is_told_to_their_owner(
     options = {"tasks.markets.count-offset": True, "tasks.markets.count-epsilon": 8.0, "tasks.markets.width": 8}
     config = parse({"run-id": "toy", "task": "markets", "method": "fedavg", **options})
     invitation = EnrolRequest("toy", to_json(config), Goods(items=("x", "y", "z")).to_json())
-    reply = handle(instruction(77, encode(invitation), ENROL), context(tmp_path, data=str(data)))
+    with caplog.at_level(logging.WARNING, "fedloom.client"):
+        reply = handle(instruction(77, encode(invitation), ENROL), context(tmp_path, data=str(data)))
     assert decode(EnrolReply, reply.content).examples == 2
     assert f"{data}: lists in uk name no users" in caplog.text
 
