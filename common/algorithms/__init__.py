@@ -22,6 +22,7 @@ from common.algorithms.planners import ADAP as ADAP
 from common.algorithms.planners import ADPML as ADPML
 from common.algorithms.planners import BGTplanner as BGTplanner
 from common.algorithms.planners import FedSGD as FedSGD
+from common.algorithms.planners import Inner as Inner
 from common.algorithms.planners import Uniform as Uniform
 from common.options import Options
 
@@ -72,28 +73,7 @@ class AlgorithmOptions(Options):
     fedsgd: FedSGD = FedSGD()
 
 
-Method = Literal[
-    "fedavg",
-    "fedprox",
-    "fedadam",
-    "fedyogi",
-    "fedadagrad",
-    "fedrule",
-    "fedga",
-    "fedrep",
-    "ditto",
-    "local",
-    "ifca",
-    "fedstl",
-    "pfedme",
-    "perfedavg",
-    "pfgnn",
-    "bgtplanner",
-    "uniform",
-    "adpml",
-    "adap",
-    "fedsgd",
-]
+Method = Literal[Inner, "bgtplanner", "uniform", "adpml", "adap", "fedsgd"]
 METHODS: tuple[Method, ...] = get_args(Method)
 PLANNERS: tuple[str, ...] = tuple(kind.model_fields["name"].default for kind in get_args(Planner))
 """Those of `METHODS` that go around another."""
