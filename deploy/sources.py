@@ -9,6 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from client.data.markets.market import Dataset as Markets
 from client.data.parts import Part, deal, demo_part, read_all, vocabulary
 from client.data.sources import is_demo, located
 from client.data.tables import tables
@@ -19,6 +20,9 @@ from common.tasks.vocabularies import Names, vocabulary_of
 from deploy.dealing import Dealing
 from deploy.federation import ClientSpec
 from deploy.files import write_file
+
+USUAL, MOST = 4, 8
+"""Client processes where nobody says a number: as a rule, and at most."""
 
 
 def read_catalogue(task: Task, path: Path | None) -> Names | None:
@@ -37,8 +41,8 @@ def read_catalogue(task: Task, path: Path | None) -> Names | None:
         raise DataError(str(error), path) from None
 
 
-def parts_of(task: Task, data: str, known: Names | None, clients: int = 0) -> Sequence[Part]:
-    """Each client's part of a source, 0 clients meaning one a home or visitor.
+def parts_of(task: Task, data: str, known: Names | None, clients: int | None = 0) -> Sequence[Part]:
+    """Each client's part of a source, 0 clients meaning one a home or visitor, None a few processes (`_few`).
 
     As many tables in a folder as there are clients: one client a table. Embedded data are cut in order, as clients make their
     own; all other data are dealt out by a hash of their users.
@@ -46,14 +50,28 @@ def parts_of(task: Task, data: str, known: Names | None, clients: int = 0) -> Se
     Raises:
         DataError: The data cannot be read, or cannot be dealt to so many clients.
     """
-    whole = read_all(task, data, known=known)
-    if len(own := tables(task, data)) == clients > 0:
+    whole, own = read_all(task, data, known=known), tables(task, data)
+    clients = _few(whole, len(own)) if clients is None else clients
+    if len(own) == clients > 0:
         return [read_all(task, str(table), known=vocabulary(whole)) for table in own]
     dealt = deal(whole, clients)  # also refuses more clients than there is to deal
     if not is_demo(data):
         return dealt
     count = len(dealt)
     return [read_all(task, demo_part(task, data, (k, count)), known=vocabulary(whole)) for k in range(count)]
+
+
+def _few(whole: Part, own_tables: int) -> int:
+    """Clients where nobody says how many: one a market, since each is a shop of its own, or one a table, up to `MOST`."""
+    if isinstance(whole, Markets):
+        return min(len(whole.markets), MOST)
+    return own_tables if 1 < own_tables <= MOST else USUAL
+
+
+def markets_of(parts: Sequence[Part]) -> dict[str, str]:
+    """Client -> the names of its markets."""
+    told = {f"client-{k}": part.markets for k, part in enumerate(parts) if isinstance(part, Markets)}
+    return {client: " + ".join(market.name for market in markets) for client, markets in told.items()}
 
 
 def notes(parts: Sequence[Part]) -> list[str]:

@@ -5,6 +5,7 @@ from typing import assert_never
 
 from client.data.markets.market import Dataset as Markets
 from client.data.markets.published import is_published as is_published_markets
+from client.data.markets.reader import tables_of as market_tables
 from client.data.markets.writer import write_markets
 from client.data.parts import Part
 from client.data.ratings.published import is_published as is_published_ratings
@@ -36,6 +37,8 @@ def tables(task: Task, source: str) -> list[Path]:
     folder = Path(source)
     if not folder.is_dir() or _published(task, folder):
         return []
+    if task == "markets":
+        return market_tables(folder)
     return sorted(file for file in folder.iterdir() if file.suffix in SUFFIXES)
 
 

@@ -10,7 +10,7 @@ from deploy.cli import options as o
 from deploy.cli.resuming import own_catalogue
 from deploy.cli.running import LOCAL, finish, speaking
 from deploy.report.origin import remember
-from deploy.sources import parts_of, read_catalogue
+from deploy.sources import markets_of, parts_of, read_catalogue
 from deploy.watch import watch_here
 from server.artifacts import RunDirectory
 from server.events import Result
@@ -71,7 +71,7 @@ def simulate(
     o.console.print(f"run [bold]{config.run_id}[/]: {count(len(parts), 'client')} in this process", soft_wrap=True)
     runs = o.runs_folder()
     if not resume:
-        remember(runs / config.run_id, "simulate", data, clients)
+        remember(runs / config.run_id, "simulate", data, clients, markets_of(parts))
 
     def work() -> Result:
         return simulation.simulate_clients(config, parts, runs, together=together)

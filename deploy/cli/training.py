@@ -18,7 +18,7 @@ from deploy.dealing import DEALT
 from deploy.federation import Order
 from deploy.processes import Processes
 from deploy.report.origin import Command, remember
-from deploy.sources import parts_of, read_catalogue, require_one_budget, share_out, shared_out
+from deploy.sources import markets_of, parts_of, read_catalogue, require_one_budget, share_out, shared_out
 
 Clients = Annotated[
     int | None, typer.Option(min=1, help="Clients to wait for before the first round; default: 2, or the run's own.")
@@ -30,7 +30,10 @@ def up(
     task: o.Task = "",
     data: o.Data = "demo",
     test: o.Test = "",
-    clients: Annotated[int | None, typer.Option(min=1, help="Client processes to start; default: 4.")] = None,
+    clients: Annotated[
+        int | None,
+        typer.Option(min=1, help="Client processes to start; default: one a market, one a table of a folder, or 4."),
+    ] = None,
     rounds: o.Rounds = None,
     seed: o.Seed = None,
     epsilon: o.Epsilon = None,
@@ -50,18 +53,12 @@ def up(
     the training and ends with a result table and a report. Ctrl-C leaves nothing behind but the run's folder, from which
     --resume goes on, and the parts of your own data: a later run here finds what was spent of their privacy.
     """
-    config = o.resolve(
-        method,
-        task,
-        rounds,
-        seed,
-        run_id,
-        resume,
-        sets,
-        privacy__epsilon=epsilon,
-        privacy__delta=delta,
-        federation__min_clients=clients or (None if resume else 4),
-    )
+
+    def resolved(known: int | None) -> RunConfig:
+        noise = {"privacy__epsilon": epsilon, "privacy__delta": delta}
+        return o.resolve(method, task, rounds, seed, run_id, resume, sets, **noise, federation__min_clients=known)
+
+    config = resolved(clients)  # says at once what is mistyped
     terms = read_policy(policy)  # says at once what is wrong with it
     data = with_test(config.task, data, test)
     home, dealt = (LOCAL / "up" / config.run_id).resolve(), DEALT.resolve()
@@ -73,11 +70,11 @@ def up(
         require_one_budget(config, terms, specs[0].source, len(specs), dealt)
         naming(catalogue, config)
     else:
-        clients = clients or 4
         parts = parts_of(config.task, data, read_catalogue(config.task, catalogue), clients)
-        require_one_budget(config, terms, data, clients, dealt)
+        config = resolved(len(parts)).model_copy(update={"run_id": config.run_id})
+        require_one_budget(config, terms, data, len(parts), dealt)
         specs, config = share_out(config.task, data, parts, home, dealt), speaking(config, data, parts, home)
-        remember(o.runs_folder() / config.run_id, "up", data, clients)
+        remember(o.runs_folder() / config.run_id, "up", data, len(parts), markets_of(parts))
 
     superlink = superlink_of(home / "server", federation.certificates(home / "server"), port, control_port)
     o.console.print(

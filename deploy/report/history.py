@@ -52,6 +52,10 @@ class History:
         """What is learnt."""
         return str(self.config.get("task", "?"))
 
+    def called(self, client: str) -> str:
+        """The markets that a client has, where they were dealt on this machine; else its own name."""
+        return self.origin.markets.get(client, client) if self.origin else client
+
     def series(self, key: str) -> tuple[list[int], list[float]]:
         """Rounds and values of an evaluation metric; without the last round's, where it was measured on other data."""
         found = [(r.round, r.metrics[key]) for r in self.rounds if key in r.metrics]

@@ -57,7 +57,8 @@ def sizes(histories: Sequence[History]) -> list[dict[str, str]]:
 def _points(history: History, key: str) -> Points:
     """Of markets that trained on something: a logarithm has no place for others."""
     clients = history.result.clients if history.result else {}
-    return {name: (c.examples, c.metrics[key]) for name, c in clients.items() if c.examples and key in c.metrics}
+    told = {history.called(name): client for name, client in clients.items()}
+    return {name: (c.examples, c.metrics[key]) for name, c in told.items() if c.examples and key in c.metrics}
 
 
 def _drawn(models: Sequence[Dots], line: Dots) -> str:

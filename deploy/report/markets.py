@@ -46,7 +46,7 @@ def _values(histories: Sequence[History], key: str) -> Values:
 
 def _of(history: History, key: str) -> dict[str, float]:
     clients = history.result.clients if history.result else {}
-    return {name: client.metrics[key] for name, client in clients.items() if key in client.metrics}
+    return {history.called(name): client.metrics[key] for name, client in clients.items() if key in client.metrics}
 
 
 def _drawn(values: Values, runs: int, title: str) -> str:

@@ -1,7 +1,8 @@
 """How a run was started on this machine, where its configuration does not say: a file beside it."""
 
 import json
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Literal
 
@@ -22,16 +23,18 @@ class Origin:
         data: Made data as they are called; empty for read ones, whose place is their owner's affair, and for those of clients
             that join.
         clients: `--clients`; 0 in a simulation is one a home, one a visitor.
+        markets: Client -> the markets that it was dealt, to call it by; empty in other tasks, whose people are private.
     """
 
     command: Command
     data: str
     clients: int
+    markets: Mapping[str, str] = field(default_factory=dict)
 
 
-def remember(run: Path, command: Command, data: str, clients: int) -> None:
+def remember(run: Path, command: Command, data: str, clients: int, markets: Mapping[str, str] | None = None) -> None:
     """Note the origin of the run in the folder runs/<id>, which may not exist yet."""
-    origin = Origin(command, data if is_demo(data) else "", clients)
+    origin = Origin(command, data if is_demo(data) else "", clients, markets or {})
     write_file(run / FILE, json.dumps(asdict(origin)).encode(), overwrite=True)
 
 

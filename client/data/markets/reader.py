@@ -55,6 +55,11 @@ def read_markets(source: Path | str, goods: Goods | None = None, *, seed: int = 
     return to_dataset(markets, goods or (read_catalogue(own) if own else None), described, path)
 
 
+def tables_of(folder: Path) -> list[Path]:
+    """The plain tables of a folder, each of which is a market, in the order of their names; its catalogue is none."""
+    return [file for file in files_of(folder) if suffix_of(file).lower() in TABLES and not is_catalogue(file)]
+
+
 def _demo(start: int, stop: int, seed: int, goods: Goods | None) -> Dataset:
     if goods is not None and goods != demo_goods():
         raise VocabularyError("the demo markets sell the demo's items, the federation others; give your own data")
@@ -75,8 +80,7 @@ def _folder(path: Path) -> tuple[dict[str, Records], list[Product]]:
     """All markets of a folder, and what it says of the goods."""
     ratings, metadata = named(path, RATINGS), named(path, METADATA)
     if not ratings and not metadata:
-        tables = [file for file in files_of(path) if suffix_of(file).lower() in TABLES and not is_catalogue(file)]
-        ratings = {name_of(file): file for file in tables}
+        ratings = {name_of(file): file for file in tables_of(path)}
     if not ratings and not metadata:
         raise DataError(
             f"the folder holds no market ({', '.join(TABLES)}, or XMarket's files); name a file in it", path

@@ -9,6 +9,7 @@ import pytest
 
 from deploy.report.history import History, read
 from deploy.report.markets import bars
+from deploy.report.origin import Origin
 from server.events import Client
 
 MakeRun = Callable[..., Path]
@@ -58,6 +59,12 @@ def test_several_runs_stand_side_by_side(of: History) -> None:
     assert all(name in svg for name in ("fedavg", "pfgnn", "random walk"))
     assert "model" not in svg.replace("model<", "")
     assert len(heights(svg)) >= 6
+
+
+def test_bars_are_called_by_the_markets_that_clients_were_dealt(of: History) -> None:
+    dealt = replace(measured(of), origin=Origin("up", "demo", 2, {"uk": "hills", "jp": "coast + cape"}))
+    svgs = [figure["svg"] for figure in bars([dealt])["figures"]]
+    assert all(">hills<" in svg and ">coast + cape<" in svg and ">uk<" not in svg for svg in svgs)
 
 
 def test_other_tasks_have_none(of: History) -> None:
