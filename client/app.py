@@ -3,6 +3,7 @@
 import functools
 import logging
 import math
+from collections.abc import Callable
 
 from flwr.app import Context, Error, Message
 from flwr.clientapp import ClientApp
@@ -29,6 +30,8 @@ from common.wire.messages import (
     ASSIGN,
     COUNTS,
     ENROL,
+    EVALUATE,
+    TRAIN,
     AssignRequest,
     CountsRequest,
     EnrolRequest,
@@ -60,8 +63,13 @@ def handle(message: Message, context: Context) -> Message:
 
 def respond(session: Session, message: Message) -> Message:
     """What a client answers; a failure is an answer too."""
+    return answered(session, message, lambda: request_in(message))
+
+
+def answered(session: Session, message: Message, request: Callable[[], Payload]) -> Message:
+    """`respond` to a message whose request may have been read before."""
     try:
-        return Message(encode(_work(session, message)), reply_to=message)
+        return Message(encode(_work(session, request())), reply_to=message)
     except Exception as error:
         return failure(message, error)
 
@@ -73,20 +81,41 @@ def failure(message: Message, error: Exception) -> Message:
     return Message(Error(FAILED, public_reason(error)), reply_to=message)
 
 
-def _work(session: Session, message: Message) -> Payload:
-    match message.metadata.message_type:
-        case "query.enrol":
-            return session.enrol(decode(EnrolRequest, message.content))
-        case "query.counts":
-            return session.counts(decode(CountsRequest, message.content))
-        case "query.assign":
-            return session.assign(decode(AssignRequest, message.content))
-        case "train":
-            return session.train(decode(TrainRequest, message.content))
-        case "evaluate":
-            return session.evaluate(decode(EvaluateRequest, message.content))
-        case kind:
-            raise WireError(f"this client knows no message '{kind}'")
+def request_in(message: Message) -> Payload:
+    """What a message asks.
+
+    Raises:
+        WireError: It asks for nothing that clients do, or is garbled.
+    """
+    kind = message.metadata.message_type
+    if kind not in _REQUESTS:
+        raise WireError(f"this client knows no message '{kind}'")
+    return decode(_REQUESTS[kind], message.content)
+
+
+_REQUESTS: dict[str, type[Payload]] = {
+    ENROL: EnrolRequest,
+    COUNTS: CountsRequest,
+    ASSIGN: AssignRequest,
+    TRAIN: TrainRequest,
+    EVALUATE: EvaluateRequest,
+}
+
+
+def _work(session: Session, request: Payload) -> Payload:
+    match request:
+        case EnrolRequest():
+            return session.enrol(request)
+        case CountsRequest():
+            return session.counts(request)
+        case AssignRequest():
+            return session.assign(request)
+        case TrainRequest():
+            return session.train(request)
+        case EvaluateRequest():
+            return session.evaluate(request)
+        case _:
+            raise WireError(f"{type(request).__name__} is an answer, and no request")
 
 
 @functools.cache

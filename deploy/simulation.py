@@ -15,7 +15,7 @@ from flwr.serverapp import Grid
 from flwr.supercore.run import Run
 from flwr.supercore.task_identity import TaskIdentity
 
-from client.app import failure, respond
+from client.app import answered, failure, request_in
 from client.cohort import train
 from client.data.parts import Part, deal
 from client.member import Member
@@ -29,7 +29,7 @@ from common.errors import FedloomError
 from common.privacy.noise import fresh_generator
 from common.tasks.vocabularies import Names
 from common.wire.codec import decode, encode
-from common.wire.messages import TRAIN, TrainReply, TrainRequest
+from common.wire.messages import TRAIN, Payload, TrainReply, TrainRequest
 from server.events import Result
 from server.run import run
 
@@ -99,7 +99,7 @@ class InProcessGrid(Grid):
             message.metadata.__dict__["_message_id"] = str(next(self._ids))
         training = [message for message in messages if message.metadata.message_type == TRAIN]
         others = [message for message in messages if message.metadata.message_type != TRAIN]
-        self._keep([respond(self._sessions[message.metadata.dst_node_id], message) for message in others])
+        self._keep(self._answered(others))
         self._keep(self._train(training) if training else [])
         return [m.metadata.message_id for m in messages]
 
@@ -128,6 +128,17 @@ class InProcessGrid(Grid):
 
     def set_run(self, run: Run) -> None:
         """Nothing to set."""
+
+    def _answered(self, messages: list[Message]) -> list[Message]:
+        known: dict[int, Payload] = {}
+
+        def request(message: Message) -> Payload:
+            """Read once: clients share what the server encoded."""
+            if id(message.content) not in known:
+                known[id(message.content)] = request_in(message)
+            return known[id(message.content)]
+
+        return [answered(self._sessions[m.metadata.dst_node_id], m, partial(request, m)) for m in messages]
 
     def _train(self, messages: list[Message]) -> list[Message]:
         """Train in cohorts of clients of like size, so that little of what is stacked is padding."""

@@ -181,8 +181,8 @@ def _summary(messages: list[Message], answers: list[Message | None], seconds: fl
         missing=tuple(node for node, answer in pairs if answer is None),
         failed={node: answer.error.reason or "no reason" for node, answer in pairs if answer and answer.has_error()},
         seconds=seconds,
-        bytes_down=sum(map(_content_bytes, messages)),
-        bytes_up=sum(map(_content_bytes, replies)),
+        bytes_down=_content_bytes(messages),
+        bytes_up=_content_bytes(replies),
     )
 
 
@@ -192,9 +192,13 @@ def _signed(answer: Message, node: int) -> Message:
     return answer
 
 
-def _content_bytes(message: Message) -> int:
-    if not message.has_content():
-        return 0
-    content = message.content
+def _content_bytes(messages: Iterable[Message]) -> int:
+    """Of all of them; content that several share is measured once."""
+    contents = [message.content for message in messages if message.has_content()]
+    sizes = {identity: _size(content) for identity, content in {id(one): one for one in contents}.items()}
+    return sum(sizes[id(content)] for content in contents)
+
+
+def _size(content: RecordDict) -> int:
     groups = (content.array_records, content.metric_records, content.config_records)
     return sum(record.count_bytes() for records in groups for record in records.values())

@@ -30,7 +30,9 @@ def _pairless(markets: Sequence[Market], options: MarketsOptions) -> Iterator[st
     for market in markets:
         sold, paired = len(np.unique(market.ratings[:, 1])), len(graph_of(market, least).items)
         if not market.listed and sold - paired > MOST * sold:
-            told.append(f"{sold - paired} of {count(sold, 'item')} in {market.name} ({len(market.ratings)} ratings)")
+            told.append(
+                f"{sold - paired:,} of {count(sold, 'item')} in {market.name} ({count(len(market.ratings), 'rating')})"
+            )
     if told:
         needed = f"a pair of items needs {count(least, 'user')} of both (tasks.markets.co-rating)"
         yield f"{needed}: {', '.join(told)} have none, so nothing is trained on or measured of those"

@@ -50,6 +50,7 @@ class RatingsLearner(Unruled, Merged):
         self.expected = expecting(self.options, config.privacy, config.rounds, len(products.items))
         self._rounds, self._paper = config.rounds, config.model == "paper"
         self.module = _module(config, products)
+        self._lines: dict[str, tuple[Metrics, Metrics]] = {}
         self.splits = tuple(split_rater(rater, products, self.options, config.seed) for rater in raters)
         self.examples = len(self.splits)  # people, not ratings: how many those are is private
         longest = max((len(split.train) for split in self.splits), default=0)
@@ -99,6 +100,11 @@ class RatingsLearner(Unruled, Merged):
 
         Nobody knows the mean of everybody's ratings; the prior, which the default model starts from, stands in for it.
         """
+        if split not in self._lines:
+            self._lines[split] = self._measured_lines(split)
+        return self._lines[split]
+
+    def _measured_lines(self, split: str) -> tuple[Metrics, Metrics]:
         truth = self._truth(split)
         if not len(truth):
             return {}, {}

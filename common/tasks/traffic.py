@@ -83,8 +83,8 @@ class TrafficOptions(Options):
     """Share of past days, each left out with its week, that calibrated properties hold on."""
 
     newcomer_days: int = Field(14, ge=0)
-    """Days of training below which FedSTL pools a sensor's property from members that are alike in shape, groups of five at
-    least; 0 leaves every sensor to its own."""
+    """Days' worth of training readings below which FedSTL pools a sensor's property from members that are alike in shape,
+    groups of five at least; 0 leaves every sensor to its own."""
 
     property_weight: float = Field(1.0, ge=0)
     """λ of F = MSE + λ·L_p (Eq 2)."""
