@@ -1,14 +1,16 @@
 """A newcomer takes the model of a finished federation and makes its own part of it; on the client, nothing leaves it."""
 
+from collections.abc import Sequence
+
 from client.session import Session
 from client.trainers import build_trainer
-from common.arrays import Arrays
+from common.arrays import Arrays, group, prefixed
 from common.config import RunConfig
 from common.flat import to_json
 from common.models import build_model, parameters
 from common.models.heads import head_of, own_of
 from common.tasks.vocabularies import Names
-from common.wire.messages import EnrolRequest, EvaluateRequest, Metrics, TrainRequest
+from common.wire.messages import AssignRequest, EnrolRequest, EvaluateRequest, Metrics, TrainRequest
 
 
 def adapt(session: Session, config: RunConfig, names: Names, trained: Arrays) -> Metrics:
@@ -29,12 +31,31 @@ def adapt(session: Session, config: RunConfig, names: Names, trained: Arrays) ->
     Raises:
         RefusedError: The owner's policy forbids such a run, or its data do not fit.
     """
-    shared = {name: trained[name] for name in parameters(build_model(config, names))}
-    statics = {name: a for name, a in trained.items() if name not in shared}
+    own = parameters(build_model(config, names))
+    models = [{name: one[name] for name in own} for one in models_in(trained)]
+    statics = {name: a for name, a in trained.items() if name not in own and not _of_cluster(name)}
     enrolment = session.enrol(EnrolRequest(config.run_id, to_json(config), names.to_json())).enrolment
+    shared = models[0] if len(models) == 1 else _closest(session, enrolment, models, statics)
     for number in range(1, config.rounds + 1 if _keeps(config, shared) else 1):
         session.train(TrainRequest(number, enrolment, shared, statics=statics))
     return session.evaluate(EvaluateRequest(config.rounds, enrolment, shared, "test", statics, final=True)).metrics
+
+
+def models_in(trained: Arrays) -> list[Arrays]:
+    """The models of a finished run: of each of its clusters, or the one that it has."""
+    clusters = sorted({name.partition("/")[0] for name in trained if _of_cluster(name)}, key=int)
+    return [group(key, trained) for key in clusters] or [trained]
+
+
+def _of_cluster(name: str) -> bool:
+    return name.partition("/")[0].isdigit()
+
+
+def _closest(session: Session, enrolment: str, models: Sequence[Arrays], statics: Arrays) -> Arrays:
+    """The model of the cluster that suits the newcomer's own data best."""
+    told = {name: a for j, model in enumerate(models) for name, a in prefixed(str(j), model).items()}
+    losses = session.assign(AssignRequest(1, enrolment, told, "loss", statics=statics)).losses
+    return models[int(min(losses, key=lambda key: losses[key]))]
 
 
 def _keeps(config: RunConfig, model: Arrays) -> bool:

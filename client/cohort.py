@@ -53,7 +53,7 @@ def train(algorithm: Algorithm, members: Sequence[Member]) -> list[TrainReply | 
         update = row(updates, k)
         result = trainer.conclude(row(control, k), update, row(descent.gradient, k), steps)
         shared = some(trainer.upload(update), names - private)
-        reply = _reply(member, shared, result.gradient, float(descent.loss[k]), steps)
+        reply = _reply(member, shared, some(result.gradient, names - private), float(descent.loss[k]), steps)
         if usable and phase == LOCAL:
             groups = {**result.kept, **kept_moments(algorithm, k, before, descent.moments)}
             groups |= kept(HEAD, heads[k], some(row(descent.params, k), private))

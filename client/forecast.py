@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from client.adapting import models_in
 from client.cohort import Member, evaluated, train
 from client.data.traffic.split import split_series
 from client.measuring import personalised
@@ -18,7 +19,7 @@ from client.tasks.traffic_sensor import Sensor, line_of, prepare
 from client.tasks.traffic_together import both, taught
 from client.trainers import build_trainer
 from common.algorithms import PerFedAvg
-from common.arrays import Arrays, group
+from common.arrays import Arrays
 from common.config import RunConfig
 from common.errors import ConfigError, DataError
 from common.models.heads import head_of
@@ -72,11 +73,10 @@ def own_model(config: RunConfig, learner: TrafficLearner, trained: Arrays, poole
     `trained` is the run's model, or its K models as `0/name` and so on; `pooled` is what stands beside it. Where the
     method leaves layers with the client, one round of training on its own data follows, of which nothing is sent.
     """
-    clusters = sorted({name.partition("/")[0] for name in trained if name.partition("/")[0].isdigit()}, key=int)
-    models = [group(key, trained) for key in clusters] or [trained]
+    models = models_in(trained)
     if not learner.examples:
         return models[0]
-    model = min(models, key=lambda one: training_loss(learner, one))
+    model = min(models, key=lambda one: training_loss(learner, one, pooled))
     store, request = MemoryStore(), TrainRequest(1, "", model, statics=pooled)
     chosen, about = config.chosen, ("", config.run_id, config.seed, learner, store, request)
     if isinstance(chosen, PerFedAvg):

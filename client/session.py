@@ -15,13 +15,16 @@ from client.privacy.guard import Guard
 from client.privacy.pseudo import among_pseudo_items
 from client.state import Store
 from client.tasks.learner import Noised, Summed, TaskLearner, training_loss
+from client.trainers import build_trainer
 from common.arrays import Arrays, check_like, group
 from common.config import RunConfig, hands_over_windows
 from common.errors import DataError, FedloomError, RefusedError
 from common.flat import from_json
-from common.models import parameters
+from common.models import parameters, tensors
+from common.tasks.counts import add_counts
 from common.tasks.vocabularies import Names, vocabulary_of
 from common.wire.messages import (
+    LOCAL,
     AssignReply,
     AssignRequest,
     CountsReply,
@@ -50,6 +53,7 @@ class Enrolled:
 
     run: str
     config: RunConfig
+    names: Names
     learner: TaskLearner
 
 
@@ -87,7 +91,7 @@ class Session:
         if not noisy and not self.policy.allow_counts:
             raise RefusedError("counts in clear are not allowed by this client's policy")
         if enrolled.config.privacy.unit != "none":
-            raise RefusedError("counts come without it, and this run promises noise on all that leaves")
+            raise RefusedError("counts carry none of the noise that this run promises on all that leaves")
         if not enrolled.config.task_options.count_offset or (noisy and not isinstance(learner, Noised)):
             raise RefusedError("this run was not announced as one that takes such counts")
         if isinstance(learner, Noised) and noisy:
@@ -98,9 +102,16 @@ class Session:
         return CountsReply(counts)
 
     def _others(self, enrolled: Enrolled, statics: Arrays) -> Arrays:
-        """The sums over clients without this one's part, for learners that know how to do without."""
-        learner, sent = enrolled.learner, self.store.read(enrolled.run, COUNTS) if statics else None
-        return learner.others(statics, load(sent)) if sent and isinstance(learner, Summed) else statics
+        """The sums over clients without this one's part, for learners that know how to do without.
+
+        Others take their own counts off what they train with, so a client that came after the sums were made adds its own.
+        """
+        if not statics:
+            return statics
+        learner, sent = enrolled.learner, self.store.read(enrolled.run, COUNTS)
+        if isinstance(learner, Summed):
+            return learner.others(statics, load(sent)) if sent else statics
+        return statics if sent else add_counts(statics, learner.counts(), enrolled.names)
 
     def assign(self, request: AssignRequest) -> AssignReply:
         """How well each of several models suits this client's data, and its property's parameters."""
@@ -109,14 +120,14 @@ class Session:
 
     def _assess(self, enrolled: Enrolled, request: AssignRequest) -> AssignReply:
         learner, memory, template = enrolled.learner, self.store.load(enrolled.run), parameters(enrolled.learner.module)
-        obeys = request.criterion == "property"
+        obeys, statics = request.criterion == "property", self._others(enrolled, request.statics)
         upcoming = TrainRequest(request.round, request.enrolment, {})  # asked for again, a round starts where it did
         head = {n: t.numpy() for n, t in carried(memory, upcoming, HEAD).items()}
         losses = {}
         for key in sorted({name.partition("/")[0] for name in request.models}):
             model = group(key, request.models)
             check_like(model, template, f"model {key}")
-            loss = training_loss(learner, {**model, **head})
+            loss = training_loss(learner, {**model, **head}, statics)
             losses[key] = learner.violation({**model, **head}) + TIE * loss if obeys else loss
         if request.criterion == "sample":
             return AssignReply(request.round, {}, {**learner.property(), **self._sample(enrolled)})
@@ -147,8 +158,19 @@ class Session:
         work = work if config.privacy.unit == "none" else partial(trained_or_nothing, work)
         work = among_pseudo_items(work, learner, config, request.round, generator)
         reply = self.guard.trained(config, request, steps, work)
+        self._remember(config, request, reply, steps)
         sparse = config.federation.updates == "auto" and config.privacy.unit == "none"
         return compress_reply(reply) if sparse else reply
+
+    def _remember(self, config: RunConfig, request: TrainRequest, reply: TrainReply, steps: int) -> None:
+        """Keep what left, where a method needs that; without noise the training kept it."""
+        if config.privacy.unit == "none" or request.phase != LOCAL:
+            return
+        run, trainer = self._find(request.enrolment).run, build_trainer(config.chosen)
+        released, memory = trainer.released(tensors(reply.update), tensors(reply.gradient), steps), self.store.load(run)
+        if released and memory.round == request.round:
+            groups = {key: {**memory.groups.get(key, {}), **kept} for key, kept in released.items()}
+            self.store.save(run, replace(memory, groups={**memory.groups, **groups}))
 
     def member(self, request: TrainRequest) -> Member:
         """This client as one of a cohort that trains together."""
@@ -185,9 +207,10 @@ class Session:
         config = from_json(request.config)
         self.policy.check(config)
         check_same_run(self.store, request.run, config)
+        names = vocabulary_of(config.task, request.catalogue)
         try:
-            learner = self._build_learner(config, vocabulary_of(config.task, request.catalogue))
+            learner = self._build_learner(config, names)
         except DataError as error:
             raise RefusedError("its data cannot be used in this run; the client's own log says why") from error
-        self._enrolled = {enrolment: Enrolled(request.run, config, learner)}
+        self._enrolled = {enrolment: Enrolled(request.run, config, names, learner)}
         return self._enrolled[enrolment]

@@ -3,15 +3,15 @@
 FedloomError
 ├── ConfigError          an option is unknown, mistyped or contradicts another
 ├── DataError            a data file is missing, empty or malformed (names file, line and column)
-│   └── VocabularyError  the data speak of devices or actions that the federation's catalogue lacks
+│   └── VocabularyError  the data speak of what the federation's vocabulary lacks, or of another one
 ├── WireError            a message does not fit the schema (names payload and field)
 ├── RefusedError         this client's own policy forbids what the server asked
 ├── StateError           private state on disk is unreadable or belongs to other data
 │   └── LedgerError      the privacy ledger is missing, damaged, behind or cannot be written; nothing is released
 ├── ConnectError         the server cannot be reached, or does not let us in
 ├── QuorumError          too few clients answered for the round to count
-├── BudgetSpentError     no client can pay for another round; the model so far stands
-└── RunError             a process of the federation ended before its work was done
+├── BudgetSpentError     no further round can be paid, or is worth it; the model so far stands
+└── RunError             a run cannot go on: a process ended, training diverges, or nobody tells what its plan needs
 """
 
 from pathlib import Path

@@ -109,8 +109,8 @@ class Dealing:
                     f"privacy of {data_path(self.data)} was spent as dealt to {count(other.clients, 'client')}, {second}:"
                     f" say {told}"
                 )
-        whole = ledger_path(self.data, self.state, "")
-        if whole.exists() and _released([whole]):
+        joined = [Path(ledger_path(self.data, self.state, "")), *_of_folder(data_path(self.data))]
+        if _released([path for path in joined if path.exists()]):
             raise ConfigError(
                 f"privacy of {data_path(self.data)} was spent by a client that joined with it, {second}: join with it again"
                 f" (fedloom join), or train without noise"
@@ -170,15 +170,21 @@ def require_undealt(root: Path, data: str) -> None:
 
 
 def dealt_ledgers(root: Path, data: str) -> list[Path]:
-    """The ledgers of all that a source was dealt to, and of the tables of a folder.
+    """The ledgers of all that a source was dealt to, of the tables of a folder, and of the folder of a table.
 
     Raises:
         LedgerError: One is gone.
     """
     source = data_path(data).resolve()
-    beside = sorted(source.glob(".*.fedloom-ledger")) if source.is_dir() else []
+    beside = sorted(source.glob(".*.fedloom-ledger")) if source.is_dir() else _of_folder(source)
     dealings = [Dealing(root, task, data, clients) for task, clients in sorted(_dealt(root, data))]
     return beside + [path for dealing in dealings for path in dealing.ledgers()]
+
+
+def _of_folder(table: Path) -> list[Path]:
+    """The ledger of a client that joined with the whole folder of a table, if there is one."""
+    whole = table.resolve().parent / ".fedloom" / "ledger"
+    return [whole] if table.is_file() and whole.is_file() else []
 
 
 def _dealt(root: Path, data: str) -> set[tuple[Task, int]]:

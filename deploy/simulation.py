@@ -37,7 +37,7 @@ TOGETHER = 32
 """Clients that train stacked, alike in size; larger cohorts pad more and outgrow the processor's cache."""
 
 
-SIMULATED = Policy(allow_counts=True, share_metrics="always")
+SIMULATED = Policy(allow_counts=True, allow_shared_sample=True, share_metrics="always")
 """Whoever simulates a federation holds all of its data."""
 
 

@@ -31,10 +31,12 @@ class Journal:
         self._told: set[int] = set()
         self._best: Best | None = None
         self._last = Evaluation({}, {})
+        self._sharing: set[str] = set()
 
     def go_on(self, so_far: dict[str, Any]) -> None:
         """Take up the account that a checkpoint holds, and that of lines: a round's is written after its checkpoint."""
         self._enrolment.roster.spent = dict(so_far["spent"])
+        self._sharing = set(so_far["sharing"])
         self._started -= so_far["seconds"]
         self._best = Best(**so_far["best"]) if so_far["best"] else None
         for line in self._folder.events():
@@ -68,6 +70,7 @@ class Journal:
 
     def evaluated(self, number: int, evaluation: Evaluation) -> None:
         """Note an evaluation, empty in rounds without one, and write the round's line."""
+        self._sharing |= {name for name, metrics in evaluation.clients.items() if metrics}
         if evaluation.metrics:
             self._last = evaluation
             self._compare(number, evaluation.metrics, self._split(number))
@@ -140,7 +143,7 @@ class Journal:
             seconds=time.monotonic() - self._started,
             bytes_down=self._bytes[0],
             bytes_up=self._bytes[1],
-            privacy=statement(self._config, self._enrolment.roster.spent, sum(map(bool, self._last.clients.values()))),
+            privacy=statement(self._config, self._enrolment.roster.spent, len(self._sharing)),
             model_sha256=sha256(state.model),
             versions={**{p: version(p) for p in ("fedloom", "flwr", "torch")}, "python": python_version()},
         )
@@ -151,8 +154,8 @@ class Journal:
     def _checkpoint(self, state: RunState) -> None:
         groups: dict[str, Arrays] = {"model": state.model, "statics": state.statics, **state.memory, **state.plan}
         seconds = time.monotonic() - self._started
-        so_far = {"seconds": seconds, "best": self._best and asdict(self._best)}
-        so_far["spent"] = self._enrolment.roster.spent
+        so_far: dict[str, Any] = {"seconds": seconds, "best": self._best and asdict(self._best)}
+        so_far |= {"spent": self._enrolment.roster.spent, "sharing": sorted(self._sharing)}
         about = {"counted": state.counted, "journal": so_far}
         best = self._best.round if self._best else 0
         self._folder.save_checkpoint(Checkpoint(state.round, self._config.seed, groups, about), best)

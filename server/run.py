@@ -62,7 +62,13 @@ def run(grid: Grid, config: RunConfig, runs: Path) -> Result:
 
 
 def _train(strategy: RoundStrategy | PlannedStrategy, grid: Grid, rounds: int, deadline: float) -> str:
-    """All rounds, or as many as the clients can pay; why there were no more, if so."""
+    """All rounds, or as many as the clients can pay; why there were no more, if so.
+
+    Without any left, the run ended in its last evaluation: the model is measured and handed out now.
+    """
+    if rounds <= 0:
+        strategy.conclude(grid)
+        return ""
     try:
         strategy.start(grid, to_record(strategy.state.model), num_rounds=rounds, timeout=deadline)
     except BudgetSpentError as spent:

@@ -69,6 +69,7 @@ def statement(config: RunConfig, spent: Mapping[str, float], sharing: int) -> Pr
         in_clear = [SAMPLE] if hands_over_windows(config) else []
         in_clear += [PROPERTIES] if config.chosen.name == "fedstl" else []
         in_clear += [SUMMED] if config.task_options.count_offset and config.count_privacy.unit == "none" else []
+        in_clear += [HELD_OUT] if _of_counts(config) and config.tasks.markets.protocol == "users" else []
         return replace(UNPROTECTED, counts=_of_counts(config), uncovered=[*in_clear, *UNPROTECTED.uncovered])
     account = build_account(options)
     how = STEPS if options.unit == "record" else RELEASES[options.mechanism]

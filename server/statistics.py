@@ -15,6 +15,7 @@ from common.words import count
 from server.grid import PollingGrid
 from server.roster import Roster
 from server.state import RunState
+from server.strategies.replies import content_of
 
 log = logging.getLogger("fedloom.server")
 
@@ -30,11 +31,14 @@ def sum_counts(grid: PollingGrid, roster: Roster, state: RunState, vocabulary: N
         raise QuorumError(f"{count(len(roster.clients), 'client')} enrolled, none with anything to train on")
     asked = [Message(encode(CountsRequest(c.enrolment)), c.node, COUNTS) for c in clients]
     total: Arrays = {}
-    for reply in filter(Message.has_content, grid.send_and_receive(asked)):
+    reasons: set[str] = set()
+    for reply in grid.send_and_receive(asked):
         try:
-            total = add_counts(total, decode(CountsReply, reply.content).counts, vocabulary)
+            total = add_counts(total, decode(CountsReply, content_of(reply)).counts, vocabulary)
         except WireError as error:
+            reasons.add(str(error))
             log.warning("%s: its counts are left out: %s", roster.name(reply.metadata.src_node_id), error)
     if not total:
-        raise QuorumError("no client shared its counts; set count-offset=false of the task to do without them")
+        advice = "no client shared its counts; set count-offset=false of the task to do without them"
+        raise QuorumError("; ".join((advice, *sorted(reasons))))
     return replace(state, statics=total)

@@ -5,7 +5,7 @@ import numpy as np
 from common.arrays import Arrays, prefixed
 from common.errors import RefusedError
 from common.privacy.clipping import Vector
-from common.privacy.options import PrivacyOptions
+from common.privacy.options import LEAST_CLIP, PrivacyOptions
 from common.wire.messages import TrainReply
 from common.wire.rows import ROWS
 
@@ -14,10 +14,12 @@ def at_clip(options: PrivacyOptions, factor: float) -> PrivacyOptions:
     """The options with the clip that a round asks for.
 
     Raises:
-        RefusedError: It is no lower one.
+        RefusedError: It is no lower one, or so low that rounding would pass for a gradient.
     """
     if not 0 < factor <= 1:
         raise RefusedError(f"the server asks for a clip of {factor} times the run's; it may only be lowered")
+    if options.clip * factor < LEAST_CLIP:
+        raise RefusedError(f"the server asks for a clip of {options.clip * factor:.2g}; {LEAST_CLIP:g} is the least")
     return options.model_copy(update={"clip": options.clip * factor})
 
 

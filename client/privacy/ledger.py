@@ -168,8 +168,8 @@ class Ledger:
     def claim(self) -> Claim:
         """What may be said of this unit."""
         with self._book.reading() as db:
-            raises = queries.raises(db)
-        return claim_of(self.unit, (self.account.name, self.epsilon, self.delta), self.rows(), raises)
+            raises, made = queries.raises(db), queries.recorded(db, self._book.lineage)[self.unit]
+        return claim_of(self.unit, (self.account.name, self.epsilon, self.delta), made, self.rows(), raises)
 
     def close(self) -> None:
         """Let go of the file."""

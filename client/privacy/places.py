@@ -9,6 +9,7 @@ import os
 import secrets
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from client.data.sources import HELD_OUT, is_demo
@@ -51,7 +52,7 @@ def open_ledger(
     Raises:
         LedgerError: The data had a ledger which is gone, damaged or behind; nothing may be released.
     """
-    witness = Witness(witness_path(state_dir, fingerprint))
+    witness = Witness(witness_path(state_dir, fingerprint), named(source))
     path = find_ledger(source, state_dir, fingerprint, folder)
     if not path.exists():
         create(path, secrets.token_hex(16))
@@ -67,10 +68,12 @@ def find_ledger(source: str, state_dir: Path, fingerprint: str, folder: Path | N
     path = ledger_path(source, state_dir, fingerprint, folder)
     seen = Witness(witness_path(state_dir, fingerprint)).read()
     if seen is None:
+        if not path.exists() and (called := _called(source, state_dir)):
+            return called
         _refuse_if_known(path, state_dir)
         return path
     for place in (path, Path(seen.ledger)):
-        if place.exists() and _lineage(place) == seen.lineage:
+        if _stands(replace(seen, ledger=str(place))):
             return place
     raise _gone(seen, Witness(witness_path(state_dir, fingerprint)), path)
 
@@ -108,9 +111,34 @@ def data_path(source: str) -> Path:
     return Path(source if os.path.exists(source) else source.partition(HELD_OUT)[0])
 
 
+def named(source: str) -> str:
+    """What data are called, links as they are, so that what comes behind a link is known by it; nothing if they are made."""
+    return "" if is_demo(source) else os.path.abspath(data_path(source))
+
+
 def witness_path(state_dir: Path, fingerprint: str) -> Path:
     """Where the owner remembers the ledger of data with that fingerprint."""
     return state_dir / LINEAGES / f"{fingerprint}.json"
+
+
+def _called(source: str, state_dir: Path) -> Path | None:
+    """The ledger of data that were called so before they changed, wherever it lies.
+
+    Raises:
+        LedgerError: It is gone.
+    """
+    names = {named(source), str(data_path(source).resolve())}
+    known = [(w, seen) for w, seen in sightings([state_dir / LINEAGES]) if not is_demo(source) and seen.data in names]
+    standing = [Path(seen.ledger) for _, seen in known if _stands(seen)]
+    if known and not standing:
+        witness, seen = known[-1]
+        raise _gone(seen, witness, Path(seen.ledger))
+    return standing[-1] if standing else None
+
+
+def _stands(seen: Sighting) -> bool:
+    place = Path(seen.ledger)
+    return place.exists() and _lineage(place) == seen.lineage
 
 
 def _refuse_if_known(path: Path, state_dir: Path) -> None:

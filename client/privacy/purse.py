@@ -81,14 +81,15 @@ class Purse:
         return max(0.0, min(promised, ledger.remaining()))
 
     def enrolled(self, config: RunConfig, enrolment: str) -> float:
-        """What may be spent in a run that begins.
+        """What may be spent in a run that begins or goes on; 0 where that run has spent all, so that the client sees its end.
 
         Raises:
-            RefusedError: Nothing.
+            RefusedError: Nothing, and nothing was spent in this run.
         """
-        options = config.privacy
-        budget = self.left(options, self.run(enrolment))
-        if budget <= LEAST * build_account(options).total(options.epsilon, options.delta):
+        options, run = config.privacy, self.run(enrolment)
+        budget = self.left(options, run)
+        spent = budget <= LEAST * build_account(options).total(options.epsilon, options.delta)
+        if spent and not self.ledger(options).spent_in(run):
             raise RefusedError("its privacy budget is spent")
         return budget
 

@@ -52,21 +52,27 @@ def statements(path: Path, folders: Iterable[Path] = ()) -> list[Statement]:
         with book.reading() as db:
             compare_all(db, book, folders)
             queries.verify(db, book.lineage)
-            accounts, rows, raises = queries.opened(db, book.lineage), list(queries.rows(db)), queries.raises(db)
+            accounts, made = queries.opened(db, book.lineage), queries.recorded(db, book.lineage)
+            rows, raises = list(queries.rows(db)), queries.raises(db)
     finally:
         book.close()
     of_unit = {unit: [row for row in rows if row.terms.unit == unit] for unit in accounts}
-    claims = {unit: claim_of(unit, accounts[unit], of_unit[unit], raises) for unit in accounts}
+    claims = {unit: claim_of(unit, accounts[unit], made[unit], of_unit[unit], raises) for unit in accounts}
     return [Statement(str(path), claims[unit], by_run(of_unit[unit])) for unit in sorted(accounts)]
 
 
-def claim_of(unit: Unit, opened: Opened, rows: Sequence[Row], raises: Sequence[Raise]) -> Claim:
-    """The guarantee of an account with these releases, its budget raised by those of `raises` that are of its unit."""
+def claim_of(unit: Unit, opened: Opened, made: Opened, rows: Sequence[Row], raises: Sequence[Raise]) -> Claim:
+    """The guarantee of an account with these releases, its budget raised by those of `raises` that are of its unit.
+
+    Where more had left before the owner lowered what is `opened`, the guarantee is still that of the account as it was `made`.
+    """
     name, epsilon, delta = opened
     account, spent = account_named(name), math.fsum(row.terms.cost for row in rows)
     mechanisms = tuple(sorted({row.terms.mechanism for row in rows}))
     so_far = account.claim(spent, delta) if rows else 0.0
     total = account.total(epsilon, delta)
+    if spent > total:
+        _, epsilon, delta = made
     shown = any(row.terms.neighbours == SAME_ITEMS for row in rows)
     neighbours = SAME_ITEMS if shown else NEIGHBOURS[unit]
     told_delta = 0.0 if name == "pure" else delta

@@ -3,7 +3,7 @@
 import json
 import os
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from common.errors import LedgerError
@@ -26,6 +26,8 @@ class Sighting:
     """That row's link."""
     spent: tuple[tuple[str, float], ...] = ()
     """What was spent, by unit."""
+    data: str = ""
+    """What the data were called then."""
 
 
 @dataclass(frozen=True)
@@ -34,9 +36,14 @@ class Witness:
 
     It is written after each reservation without waiting for the disk: a witness may fall behind its ledger, which is in order,
     and never runs ahead of it.
+
+    Args:
+        path: Of the file.
+        data: What the data are called, for those who read the file and write none.
     """
 
     path: Path
+    data: str = ""
 
     def read(self) -> Sighting | None:
         """What was last seen; None if these data never had a ledger.
@@ -62,7 +69,7 @@ class Witness:
         Raises:
             LedgerError: It cannot be written.
         """
-        content = json.dumps(asdict(seen)).encode().ljust(SIZE)
+        content = json.dumps({**asdict(seen), "data": self.data}).encode().ljust(SIZE)
         try:
             if len(content) > SIZE or not self.path.exists():
                 self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -86,4 +93,4 @@ def sightings(folders: Iterable[Path]) -> list[tuple[Witness, Sighting]]:
         LedgerError: A witness is damaged.
     """
     found = [Witness(path) for folder in folders for path in sorted(folder.glob("*.json"))]
-    return [(witness, seen) for witness in found if (seen := witness.read())]
+    return [(replace(witness, data=seen.data), seen) for witness in found if (seen := witness.read())]

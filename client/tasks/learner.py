@@ -93,9 +93,9 @@ class Unruled:
         return {}
 
 
-def training_loss(learner: Learner, model: Arrays) -> float:
+def training_loss(learner: Learner, model: Arrays, statics: Arrays) -> float:
     """L_k of a model over the training data; where a step draws its records, the mean over some draws, always the same."""
-    draws, request = 8, TrainRequest(0, "", model)
+    draws, request = 8, TrainRequest(0, "", model, statics=statics)
     params, batch = tensors(model), learner.batch(request)
     noise = learner.noise(draws, torch.Generator().manual_seed(0))
     with torch.no_grad():

@@ -118,7 +118,7 @@ class MarketsLearner(Unruled, Merged):
         size = self.goods
         rated = [m.split.validation.ratings for m in self.markets if not m.split.market.listed]
         parts = [bounded_counts(ratings, size, rng) for ratings in rated if len(ratings)]
-        return noised(add_pairs([*parts, no_counts(size)]), size, noise * max(len(parts), 1), rng)
+        return noised(add_pairs([*parts, no_counts(size)]), size, noise * max(len(rated), 1), rng)
 
     def others(self, statics: Arrays, sent: Arrays) -> Arrays:
         """The sums without what it sent itself."""

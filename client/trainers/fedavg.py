@@ -24,7 +24,7 @@ class FedAvgTrainer:
 
     own: Literal["none", "trained", "beside", "adapted"] = "none"
     """Which model a client keeps for itself: none; the one it trained; one that descends beside the global one; or one made
-    of the shared model whenever it is measured (`client.personalised`)."""
+    of the shared model whenever it is measured (`client.measuring.personalised`)."""
 
     shared_as = "global_"
     """Prefix of the shared model's metrics, where a client has one of its own as well."""
@@ -54,6 +54,10 @@ class FedAvgTrainer:
     def upload(self, displacement: Tensors) -> Tensors:
         """What of Δ_k = θ^c − θ_k is sent."""
         return displacement
+
+    def released(self, update: Tensors, gradient: Tensors, steps: int) -> dict[str, Tensors]:
+        """Private memory by group, where it has to hold what left, clip and noise included, and not what they hide."""
+        return {}
 
     def settle(self, kept: dict[str, Tensors], counted: bool, shared: Tensors) -> Tensors:
         """Control variate to train with, brought up to date.

@@ -4,6 +4,8 @@
 does the increment d_k − d̄ cancel over the clients that took part, which keeps Σδ_k = 0.
 """
 
+import torch
+
 from client.trainers.fedavg import FedAvgTrainer, Result
 from client.trainers.optimizers import Tensors
 from common.algorithms import FedRule
@@ -21,7 +23,7 @@ class FedRuleTrainer(FedAvgTrainer):
         delta, pending = kept.get("delta", {}), kept.get("pending", {})
         if not (counted and pending and shared):
             return delta
-        increment = {n: pending[n] - shared[n] for n in pending}
+        increment = {n: d - shared[n] if n in shared else torch.zeros_like(d) for n, d in pending.items()}
         return {n: delta[n] + increment[n] for n in delta} if delta else increment
 
     def correct(self, gradient: Tensors, params: Tensors, start: Tensors, control: Tensors) -> Tensors:
@@ -30,6 +32,16 @@ class FedRuleTrainer(FedAvgTrainer):
 
     def conclude(self, control: Tensors, displacement: Tensors, gradient: Tensors, steps: int) -> Result:
         """d_k: Δ_k/(ητ_k) (Eq 3), or the mean corrected gradient s_k, which equals it under SGD."""
-        by_gradient = self.rule.control == "grad_mean"
-        d = gradient if by_gradient else {n: m / (self.rule.rate(n) * steps) for n, m in displacement.items()}
-        return Result(gradient if by_gradient else {}, {"delta": control, "pending": d})
+        d = self._d(displacement, gradient, steps)
+        return Result(gradient if self._by_gradient else {}, {"delta": control, "pending": d})
+
+    def released(self, update: Tensors, gradient: Tensors, steps: int) -> dict[str, Tensors]:
+        """d_k as the server averaged it: with another one Σδ_k would be what clip and noise make of Σd_k."""
+        return {"pending": self._d(update, gradient, steps)}
+
+    @property
+    def _by_gradient(self) -> bool:
+        return self.rule.control == "grad_mean"
+
+    def _d(self, displacement: Tensors, gradient: Tensors, steps: int) -> Tensors:
+        return gradient if self._by_gradient else {n: m / (self.rule.rate(n) * steps) for n, m in displacement.items()}

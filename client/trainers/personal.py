@@ -4,7 +4,7 @@ from collections.abc import Collection
 
 from client.trainers.fedavg import FedAvgTrainer
 from client.trainers.optimizers import Tensors
-from common.algorithms import Clustered, Ditto, FedRep
+from common.algorithms import Ditto, FedRep
 from common.wire.messages import CLUSTER
 
 
@@ -56,9 +56,6 @@ class ClusterTrainer(FedAvgTrainer):
 
 class FedSTLTrainer(ClusterTrainer):
     """Algorithm 2 at client i: φ_j's shared layers with the private head, then descent on F_i."""
-
-    def __init__(self, options: Clustered) -> None:
-        super().__init__(options)
 
     def private(self, names: Collection[str], head: Collection[str]) -> Collection[str]:
         """The head."""

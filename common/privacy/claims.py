@@ -7,7 +7,7 @@ from common.privacy.options import Unit
 UNCOVERED = (
     "participation: that a client took part or refused, and in which rounds",
     "release times: when an answer was sent and how long it took",
-    "floating point: noise is added in float64, the guarantee is that of real-valued noise",
+    "floating point: noise is added in float64, in local steps in float32; the guarantee is that of real-valued noise",
     "answers without noise: numbers that the owner's policy lets out in clear, and updates of runs that noise counts only",
 )
 """Channels that no mechanism here covers."""

@@ -9,6 +9,9 @@ from common.options import Options
 Unit = Literal["none", "client", "record"]
 Mechanism = Literal["gaussian", "laplace", "privunit"]
 
+LEAST_CLIP = 1e-6
+"""Far above the gradients whose squares float32 rounds to nothing, and which therefore pass a clip as they are."""
+
 BEYOND_RECORDS = {
     "perfedavg": "takes several gradients a step, of which privacy.unit=record counts one",
     "ifca": "asks which cluster's loss is least, which privacy.unit=record does not cover",
@@ -32,7 +35,7 @@ class PrivacyOptions(Options):
     delta: float = Field(1e-5, gt=0, lt=1)
     """δ that goes with ε; pure mechanisms need none."""
 
-    clip: float = Field(1.0, gt=0, allow_inf_nan=False)
+    clip: float = Field(1.0, ge=LEAST_CLIP, allow_inf_nan=False)
     """C, the largest norm of a client's whole upload (unit `client`) or of a record's gradient (unit `record`)."""
 
     normalise: bool = False

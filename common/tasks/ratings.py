@@ -101,7 +101,7 @@ class RatingsOptions(Options):
     pseudo_items: int = Field(50, ge=0)
     """Products that a client did not rate whose rows it uploads too, drawn anew each round (the paper: 50, ML-1M 400)."""
 
-    count_offset: bool = False
+    count_offset: Literal[False] = False
     """Sums over clients that the model starts from; this task has none."""
 
     def check_items(self, model: str, method: str) -> None:

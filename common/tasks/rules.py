@@ -115,6 +115,3 @@ class RulesOptions(Options):
 
     hit_self_pairs: bool = False
     """Whether the hit rate also ranks rules whose trigger and action are the same device."""
-
-    rule_filter: bool = False
-    """Whether the hit rate ranks only (type, relation, type) triples known to be valid."""

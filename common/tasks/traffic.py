@@ -2,7 +2,6 @@
 
 from typing import Any, Literal, Self
 
-import numpy as np
 from pydantic import Field, model_validator
 
 from common.errors import ConfigError
@@ -10,7 +9,6 @@ from common.options import Options
 from common.tasks.vocabulary import Vocabulary
 from common.words import count
 
-WEEK = np.timedelta64(7, "D")
 HOUR, DAY = 3600, 24 * 3600
 """Seconds."""
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from common.arrays import Arrays
 
-SCHEMA = 4
+SCHEMA = 5
 """Version of the schema, checked on decoding."""
 
 Metrics = dict[str, float]
@@ -50,14 +50,14 @@ class EnrolReply:
 
 @dataclass(frozen=True)
 class CountsRequest:
-    """Ask for the sums a model's offset is made of; refused unless the client's policy allows counts in clear."""
+    """Ask for the sums a model's offset is made of: with the run's noise on counts or, where the policy allows it, in clear."""
 
     enrolment: str
 
 
 @dataclass(frozen=True)
 class CountsReply:
-    """A client's own counts, in clear."""
+    """A client's own counts: with noise where the run promises it, else in clear."""
 
     counts: Arrays
 
@@ -71,14 +71,16 @@ class AssignRequest:
     models: Arrays
     """The K models, as `0/name`, `1/name` and so on."""
     criterion: str
-    """`loss`, or `property`: L_p of the client's own property (algorithms.md §3.6)."""
+    """`loss`; `property`: L_p of the client's own property (algorithms.md §3.6); `sample`: no models, hand windows over."""
     cost: float = 0.0
     """What the reply may spend: see `TrainRequest.cost`."""
+    statics: Arrays = field(default_factory=dict)
+    """Untrained inputs of the models, where losses depend on them: see `TrainRequest.statics`."""
 
 
 @dataclass(frozen=True)
 class AssignReply:
-    """K numbers; no reading, and no sample of one, leaves the client."""
+    """K numbers and the client's property; windows of training data only where its policy allows a `sample` to be asked for."""
 
     round: int
     losses: Metrics

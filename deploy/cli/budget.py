@@ -73,6 +73,8 @@ def as_lines(one: "Statement") -> Iterator[str]:
         yield "  to lower that, say a smaller max-epsilon in the policy; to raise it, fedloom budget --data DATA --raise-to EPS"
     else:
         yield f"  spent {claim.spent:.6g} ({claim.account}); no limit over all runs is set (max-epsilon in the policy)"
+    if claim.spent > claim.total:
+        yield "  more had left than the limit set since allows: nothing does any more, and the guarantee is that of before"
     yield f"  what was spent comes to ε = {claim.epsilon_so_far:.4g}{delta}: to plan with, no guarantee"
     for raised in claim.raises:
         yield f"  raised by the owner from ε = {raised.before:g} to ε = {raised.epsilon:g} at {raised.time}"
@@ -137,11 +139,11 @@ def _raise(epsilon: float, data: str, state_dir: Path, ledgers: Path | None) -> 
 def _witness(ledger: Path, data: str, state_dir: Path) -> "Witness":
     """One that knows the ledger; of data that no state folder here knows, a new one."""
     from client.data.sources import fingerprint
-    from client.privacy.places import witness_path
+    from client.privacy.places import named, witness_path
     from client.privacy.witness import Witness, sightings
 
     known = [witness for witness, seen in sightings(_folders(state_dir)) if seen.ledger == str(ledger)]
-    return known[0] if known else Witness(witness_path(state_dir, fingerprint(data, (0, 1), 0)))
+    return known[0] if known else Witness(witness_path(state_dir, fingerprint(data, (0, 1), 0)), named(data))
 
 
 def _of_data(data: str, state_dir: Path, ledgers: Path | None) -> list[Path]:

@@ -82,8 +82,8 @@ class ClusteredStrategy(RoundStrategy):
         number, made = self.state.round + 1, {}
         for client in clients:
             if client.enrolment not in made:
-                request = AssignRequest(number, client.enrolment, self.state.model, self.criterion, self.cost)
-                made[client.enrolment] = encode(request)
+                asked = AssignRequest(number, client.enrolment, self.state.model, self.criterion, self.cost, self._sums)
+                made[client.enrolment] = encode(asked)
         answers: dict[str, AssignReply] = {}
         for message in ask([self._message(c, ASSIGN, made[c.enrolment]) for c in clients]) if clients else []:
             name = self.enrolment.roster.name(message.metadata.src_node_id)
@@ -94,6 +94,11 @@ class ClusteredStrategy(RoundStrategy):
             except WireError as error:
                 log.warning("%s: not assigned to a cluster anew: %s", name, error)
         return dict(sorted(answers.items()))
+
+    @property
+    def _sums(self) -> Arrays:
+        """What models start from, where they are judged by their loss; obedience is judged without."""
+        return self.state.statics if self.criterion == "loss" else {}
 
     def _means(self, model: Arrays, replies: list[Reply]) -> Arrays:
         """The moved layers of every cluster that has a reply."""

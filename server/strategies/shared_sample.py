@@ -39,8 +39,6 @@ Bounded = tuple[Sample, Arrays]
 class SharedSampleStrategy(FedSTLStrategy):
     """Algorithms 1 and 2 on the pooled D_i^s."""
 
-    criterion = "property"
-
     def __init__(self, algorithm: FedSTL, **parts: Any) -> None:
         super().__init__(algorithm, **parts)
         self._handed: dict[str, Bounded] = {}

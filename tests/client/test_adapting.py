@@ -10,14 +10,22 @@ from client.policy import Policy
 from client.privacy.simulated import in_memory
 from client.session import COUNTS, MODEL, Session
 from client.state import MemoryStore
+from client.tasks.learner import training_loss
 from client.tasks.markets import MarketsLearner
-from common.arrays import Arrays
+from client.tasks.traffic import TrafficLearner
+from common.arrays import Arrays, add, group, sha256
 from common.config import RunConfig, Scalar, parse
 from common.errors import RefusedError
 from common.models import build_model, parameters
+from common.models.heads import HEADS
 from common.tasks.markets import Goods
 from common.tasks.markets_counts import no_counts
 from common.tasks.vocabularies import Names
+from common.wire.messages import CountsRequest, TrainRequest
+from server.aggregation.clusters import apart
+from tests.asked import Asked
+from tests.sensors import APART, MEASURES, road_config, sensor, world
+from tests.sensors import session as road_session
 
 DEMO = read_markets("demo:4-5")
 GOODS = DEMO.goods
@@ -80,3 +88,32 @@ def test_the_owner_s_policy_holds_here_too() -> None:
     late = Newcomer(configured("pfgnn"), Policy(methods=("fedavg",)))
     with pytest.raises(RefusedError, match="method 'pfgnn' is not allowed"):
         adapt(late.session, late.config, GOODS, late.model)
+
+
+@pytest.mark.parametrize("method", ["ifca", "fedstl"])
+def test_a_newcomer_takes_the_cluster_that_suits_it(method: str) -> None:
+    config = road_config(method, clusters=3, **APART)
+    road, start = road_session("late", (sensor(0),)), world(config)
+    models = apart(start, 3, 0.5, config.seed)
+    learner = TrafficLearner(config, MEASURES, (sensor(0),))
+    losses = [training_loss(learner, group(str(j), models), {}) for j in range(3)]
+    found = adapt(road, config, MEASURES, models)
+    assert np.isfinite(found["mse"])
+    kept = load(road.store.read("toy", MODEL))
+    shared = {n: a for n, a in group(str(int(np.argmin(losses))), models).items() if not n.startswith(HEADS["traffic"])}
+    assert shared
+    for name, array in shared.items():
+        np.testing.assert_array_equal(kept[name], array)
+
+
+def test_a_newcomer_s_own_rules_are_in_the_sums_that_it_starts_from() -> None:
+    """Whoever trains takes its own counts off the sums; who came after they were made is in none of them."""
+    config = parse({"method": "fedavg", "run-id": "toy", "tasks.rules.count-offset": True})
+    member, late = (Asked(config, Policy(allow_counts=True)) for _ in range(2))
+    own = member.session.counts(CountsRequest(member.enrolled.enrolment)).counts
+    others = {"counts": np.ones_like(own["counts"])}
+    updates = []
+    for client, statics in ((member, add(others, own)), (late, others)):
+        asked = TrainRequest(1, client.enrolled.enrolment, client.model, statics=statics)
+        updates.append(client.session.train(asked).update)
+    assert sha256(updates[0]) == sha256(updates[1])

@@ -5,11 +5,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from client.session import TIE
+from client.data.rules.homes import Dataset
+from client.policy import Policy
+from client.privacy.simulated import in_memory
+from client.session import TIE, Session
+from client.state import MemoryStore
 from client.tasks.learner import training_loss
+from client.tasks.rules import RulesLearner
 from common.arrays import Arrays, group, sha256
 from common.config import RunConfig, Scalar
 from common.models.heads import HEADS
+from common.tasks.vocabularies import Names
 from common.wire.messages import CLUSTER, AssignReply, AssignRequest, TrainReply, TrainRequest
 from deploy.simulation import InProcessGrid, simulate
 from server.aggregation.clusters import apart, assigned, weakest
@@ -82,7 +88,7 @@ def test_clients_join_by_what_they_say_of_the_models(method: str, rule: str, tmp
     learner = grid._sessions[2]._find(first.enrolment).learner
     if method == "fedstl":
         each = [group(str(j), models) for j in range(3)]
-        assert said["client-1"] == [learner.violation(m) + TIE * training_loss(learner, m) for m in each]
+        assert said["client-1"] == [learner.violation(m) + TIE * training_loss(learner, m, {}) for m in each]
     local = [asked for asked in heard(grid, TrainRequest) if asked[1].phase != CLUSTER]
     assert all(sha256(asked.model) == sha256(group(str(line.clusters[name]), models)) for name, asked in local)
 
@@ -136,3 +142,30 @@ def averaged(model: Arrays, replies: list[TrainReply]) -> Arrays:
     total = sum(reply.examples for reply in replies)
     names = model.keys() & replies[0].update.keys()
     return {n: model[n] - sum(r.examples / total * r.update[n] for r in replies) for n in names}
+
+
+def test_models_are_judged_with_the_sums_that_they_start_from(tmp_path: Path) -> None:
+    path = tmp_path / "catalogue.json"
+    path.write_text(CATALOGUE.to_json(), "utf-8")
+    options: dict[str, Scalar] = {"clusters": 2, "tasks__rules__count_offset": True, "federation__min_clients": 1}
+    config = configured("ifca", rounds=1, catalogue=str(path), **options)
+    parts = [toy_dataset(3), toy_dataset(4, seed=1)]
+    learners = [RulesLearner(config, CATALOGUE, part.homes) for part in parts]
+    grid = Listening({k: _simulated(k, part) for k, part in enumerate(parts, start=1)})
+    run(grid, config, tmp_path)
+    total = learners[0].counts()["counts"] + learners[1].counts()["counts"]
+    said = dict(heard(grid, AssignReply))
+    for name, asked in heard(grid, AssignRequest):
+        np.testing.assert_array_equal(asked.statics["counts"], total)
+        learner = learners[int(name[-1])]
+        for key in "01":
+            model = group(key, asked.models)
+            assert said[name].losses[key] == training_loss(learner, model, asked.statics)
+            assert said[name].losses[key] != training_loss(learner, model, {})
+
+
+def _simulated(node: int, part: Dataset) -> Session:
+    def learner(config: RunConfig, names: Names) -> RulesLearner:
+        return RulesLearner(config, CATALOGUE, part.homes)
+
+    return Session(f"client-{node - 1}", learner, MemoryStore(), in_memory(Policy(allow_counts=True)))

@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from common.config import Scalar
+from client.data.ratings.reader import read_raters
+from common.config import Scalar, parse
 from common.privacy.zcdp import rho_of
 from deploy.simulation import InProcessGrid, simulate
 from server.run import run
@@ -88,3 +89,23 @@ def test_noise_can_be_drawn_again_from_a_seed_and_only_so(tmp_path: Path) -> Non
     models = {n: simulate(config, data, tmp_path / n, noise_seed=s).model_sha256 for n, s in seeds.items()}
     assert models["first"] == models["again"]
     assert len(set(models.values())) == 4
+
+
+def test_control_variates_cancel_over_what_left_and_not_over_what_noise_hid(tmp_path: Path) -> None:
+    """Σδ_k = 0 (§1.4), though the mean that comes back is of clipped and noised gradients."""
+    clients = owners(3)
+    clients.run(noisy(tmp_path, "fedrule", rounds=4, weighting="uniform", privacy__clip=0.05), tmp_path)
+    deltas = [clients.stores[f"client-{k}"].load("toy").groups["delta"] for k in range(3)]
+    for name in deltas[0]:
+        each = np.stack([delta[name].numpy() for delta in deltas])
+        assert np.abs(each).max() > 0
+        np.testing.assert_allclose(each.sum(0), 0, atol=1e-5 * np.abs(each).max())
+
+
+@pytest.mark.parametrize("control", ["grad_mean", "eq3"])
+@pytest.mark.parametrize("unit", ["none", "client"])
+def test_what_no_method_may_share_stays_out_of_gradients_too(control: str, unit: str, tmp_path: Path) -> None:
+    flat: dict[str, Scalar] = {"method": "fedrule", "task": "ratings", "model": "paper", "rounds": 3, "run-id": "toy"}
+    flat |= {"algorithm.fedrule.control": control, "algorithm.fedrule.optimizer": "sgd", "federation.min-clients": 1}
+    simulate(parse({**flat, "privacy.unit": unit}), read_raters("demo:0-3"), tmp_path)
+    assert [(r.answered, r.refused) for r in rounds_of(tmp_path)] == [(3, {})] * 3

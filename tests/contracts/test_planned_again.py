@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 
+from client.policy import Policy
+from client.session import MODEL
 from common.config import RunConfig
 from server.journal import Journal
 from tests.owners import PLANNERS, Owners, costs_of, noisy, owners, total_of
@@ -66,3 +68,28 @@ def test_simulated_clients_that_forget_what_they_spent_are_asked_for_no_more(
     assert sum(costs_of(tmp_path)) <= total_of(config) * (1 + 1e-9)
     assert max(forgetful.spent(config).values()) <= 3 / 8 * total_of(config)
     assert resumed.reason == "ended early: no client can pay another round"
+
+
+@pytest.mark.parametrize("method", ["uniform", "fedavg"])
+def test_who_paid_for_all_rounds_sees_the_end_of_the_run(
+    method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config, clients = noisy(tmp_path, method), owners()
+    torn(clients, config, tmp_path, ("trained", 8), monkeypatch)
+    before = clients.spent(config)
+    resumed = clients.run(config.model_copy(update={"resume": True}), tmp_path)
+    assert (resumed.status, resumed.rounds_done, clients.spent(config)) == ("completed", 8, before)
+    assert resumed.metrics
+    assert all(store.read("toy", MODEL) for store in clients.stores.values())
+    late = noisy(tmp_path, method, run_id="another", privacy__epsilon=9.0)
+    assert before == pytest.approx(dict.fromkeys(before, total_of(config)), rel=1e-6)
+    assert total_of(late) > total_of(config)
+
+
+def test_whose_metrics_left_before_the_server_went_down_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = noisy(tmp_path)
+    torn(owners(), config, tmp_path, ("observed", 5), monkeypatch)
+    silent = owners(policy=Policy(share_metrics="never")).run(config.model_copy(update={"resume": True}), tmp_path)
+    assert "metrics: 3 clients' owners share theirs in clear" in silent.privacy.uncovered

@@ -13,14 +13,18 @@ from client.app import open_session
 from client.data.parts import Part
 from client.data.ratings.raters import Dataset
 from client.data.ratings.reader import read_raters
-from client.data.sources import with_test
+from client.data.sources import fingerprint, with_test
 from client.policy import Policy
+from client.privacy.places import open_ledger
+from client.privacy.rows import Slot
 from client.session import Session
 from client.settings import ClientSettings
 from common.config import RunConfig, Scalar, parse
 from common.errors import ConfigError, DataError, LedgerError, RefusedError
 from common.flat import to_json
 from common.models import build_model, parameters
+from common.privacy.accounts import Zcdp
+from common.privacy.mechanisms import Gaussian
 from common.tasks.vocabularies import vocabulary_of
 from common.wire.messages import EnrolRequest, TrainRequest
 from deploy.cli import app
@@ -245,3 +249,16 @@ def test_a_source_is_the_same_whatever_is_held_out_of_it() -> None:
         for data in ("clicks.txt", told)
     ]
     assert shares[0] == shares[1]
+
+
+def test_a_table_of_a_folder_that_was_joined_with_whole_has_no_budget_of_its_own() -> None:
+    Path("tables").mkdir()
+    table = Path("tables/a.csv")
+    table.write_text(Path("my.csv").read_text())
+    require_undealt(DEALT.resolve(), str(table))
+    mark = fingerprint("tables", (0, 1), 0)
+    ledger = open_ledger("tables", Path("state"), mark, "client", Zcdp(), ALL, 1e-5)
+    ledger.release(Slot("run", 1), ledger.terms(Gaussian(0.1, 1.0)), lambda: b"noise")
+    ledger.close()
+    with pytest.raises(ConfigError, match="would have a second budget"):
+        require_undealt(DEALT.resolve(), str(table))

@@ -62,6 +62,20 @@ def test_traffic_is_that_of_all_rounds_wherever_the_run_was_torn(
     assert result.bytes_up == sum(line.bytes_up for line in lines) > 0
 
 
+def test_a_run_torn_in_its_last_evaluation_is_measured_when_it_goes_on(
+    config: RunConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    through = trained(config.model_copy(update={"rounds": 2}), tmp_path / "through")
+    with monkeypatch.context() as patch:
+        crash_in(patch, "evaluated", before=True)
+        with pytest.raises(PullThePlugError):
+            trained(config, tmp_path, rounds=2)
+    result = trained(config, tmp_path, rounds=2, resume=True)
+    assert (result.status, result.rounds_done, result.model_sha256) == ("completed", 2, through.model_sha256)
+    assert result.metrics == through.metrics != {}
+    assert result.clients == through.clients
+
+
 def test_a_finished_run_that_is_given_more_rounds_is_one_of_more_rounds(config: RunConfig, tmp_path: Path) -> None:
     through = trained(config, tmp_path / "through", rounds=4)
     trained(config, tmp_path)

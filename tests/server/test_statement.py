@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from common.config import Scalar, parse
-from common.privacy.claims import UNCOVERED
+from common.privacy.claims import HELD_OUT, UNCOVERED
 from common.privacy.zcdp import rho_of
 from server.events import Privacy
 from server.statement import PROPERTIES, SUMMED, UNPROTECTED, statement
@@ -86,3 +86,14 @@ def test_counts_with_noise_of_their_own_are_told_apart_from_updates_without() ->
     assert statement(parse({**noised, "tasks.markets.count-offset": False}), {}, 0) == UNPROTECTED
     in_clear = statement(parse({**noised, "tasks.markets.count-epsilon": 0.0}), {}, 0)
     assert in_clear == replace(UNPROTECTED, uncovered=[SUMMED, *UNPROTECTED.uncovered])
+
+
+def test_who_is_held_out_is_named_where_counts_hide_users() -> None:
+    markets = {
+        "method": "fedavg",
+        "task": "markets",
+        "tasks.markets.count-offset": True,
+        "tasks.markets.count-epsilon": 8,
+    }
+    assert HELD_OUT not in statement(parse(markets), {}, 0).uncovered
+    assert HELD_OUT in statement(parse({**markets, "tasks.markets.protocol": "users"}), {}, 0).uncovered

@@ -63,3 +63,8 @@ def test_no_counts_at_all_end_the_run_with_advice() -> None:
 def test_clients_without_anything_to_train_on_are_no_matter_of_counts() -> None:
     with pytest.raises(QuorumError, match=r"^2 clients enrolled, none with anything to train on$"):
         total({11: ONES, 12: ONES}, examples=0)
+
+
+def test_why_nobody_shared_is_said() -> None:
+    with pytest.raises(QuorumError, match=r"to do without them; counts are mine; no$"):
+        total({11: "no", 12: "counts are mine", 13: "no"})

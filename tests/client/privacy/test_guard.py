@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from client.policy import Policy
 from common.arrays import norm, sub
 from common.config import parse
-from common.errors import RefusedError
+from common.errors import ConfigError, RefusedError
 from common.flat import to_json
 from common.privacy.accounts import build_account
 from common.privacy.zcdp import rho_of
@@ -61,7 +61,7 @@ def test_a_promise_of_noise_hides_numbers_of_records_losses_and_metrics() -> Non
 
 def test_counts_do_not_leave_beside_noise() -> None:
     client = Asked(configured(), Policy(allow_counts=True))
-    with pytest.raises(RefusedError, match="this run promises noise on all that leaves"):
+    with pytest.raises(RefusedError, match="noise that this run promises on all that leaves"):
         client.session.counts(CountsRequest(client.enrolled.enrolment))
 
 
@@ -128,6 +128,16 @@ def test_a_cost_that_is_none_is_refused(cost: float) -> None:
 def test_a_clip_may_only_be_lowered(factor: float) -> None:
     with pytest.raises(RefusedError, match="it may only be lowered"):
         Asked(configured()).train(1, 0.1, clip=factor)
+
+
+@pytest.mark.parametrize("unit", ["client", "record"])
+def test_a_clip_under_which_rounded_gradients_would_pass_is_refused(unit: str) -> None:
+    client = Asked(configured(unit=unit))
+    with pytest.raises(RefusedError, match="asks for a clip of 1e-34; 1e-06 is the least"):
+        client.train(1, 0.1, clip=1e-34)
+    assert client.spent == 0
+    with pytest.raises(ConfigError, match="clip"):
+        configured(unit=unit, clip=1e-34)
 
 
 ASKED = st.tuples(

@@ -15,9 +15,11 @@ from client.privacy import rows as module
 from client.privacy.book import MEMORY, create
 from client.privacy.ledger import Ledger
 from client.privacy.rows import Slot, Terms
+from client.privacy.statement import statements
 from client.privacy.witness import Witness
 from common.errors import RefusedError
 from common.privacy.accounts import Account, Pure, Rdp, Zcdp, portion
+from common.privacy.claims import UNBOUNDED
 from common.privacy.mechanisms import Gaussian, Laplace
 from common.privacy.subsampled import DpSgd
 
@@ -309,3 +311,16 @@ def test_no_caller_can_spend_more_than_the_budget(
         except InterruptedError:
             assert ledger.spent() >= before
         assert math.fsum(sent.values()) <= ledger.spent() <= ledger.total
+
+
+@pytest.mark.parametrize("first", [EPSILON, UNBOUNDED])
+def test_a_limit_below_what_had_left_is_no_guarantee(first: float, tmp_path: Path) -> None:
+    ledger = opened(tmp_path, Pure(), epsilon=first)
+    ledger.release(Slot("run", 1), ledger.terms(Laplace(8.0, 1.0)), lambda: b"noise")
+    ledger.close()
+    lowered = opened(tmp_path, Pure(), epsilon=2.0)
+    claim = lowered.claim()
+    lowered.close()
+    assert (claim.epsilon, claim.limited, claim.left) == (first, first == EPSILON, 0.0)
+    [told] = statements(tmp_path / "ledger")
+    assert told.claim == claim

@@ -245,8 +245,8 @@ def test_rows_are_drawn_from_the_generator_among_all_windows() -> None:
 def test_models_are_compared_on_the_same_draws_of_the_training_windows() -> None:
     of, model = learner(), restless(CONFIG)
     rows = of.noise(8, torch.Generator().manual_seed(0))["rows"]
-    assert training_loss(of, model) == pytest.approx(np.mean([step(of, model, draw.tolist()) for draw in rows]))
-    assert training_loss(of, model) == training_loss(of, model)
+    assert training_loss(of, model, {}) == pytest.approx(np.mean([step(of, model, draw.tolist()) for draw in rows]))
+    assert training_loss(of, model, {}) == training_loss(of, model, {})
 
 
 def test_nothing_of_the_series_is_changed() -> None:
