@@ -20,7 +20,7 @@ from client.settings import ClientSettings
 from client.state import DiskStore
 from client.tasks import TaskLearner, build_learner
 from common.config import RunConfig
-from common.errors import ConfigError, DataError, FedloomError, StateError, WireError
+from common.errors import FedloomError, WireError, public_reason
 from common.privacy.accounts import Account
 from common.privacy.claims import UNBOUNDED
 from common.privacy.options import Unit
@@ -159,12 +159,3 @@ def _learner(settings: ClientSettings, config: RunConfig, vocabulary: Names) -> 
     for note in (*part.notes, *remarks(config, [part])):
         log.warning("%s: %s", settings.data, note)
     return build_learner(config, part)
-
-
-def public_reason(error: Exception) -> str:
-    """What the server may be told: texts we wrote without private data in them, otherwise only the kind of error."""
-    if isinstance(error, DataError):
-        return "its data cannot be read; the client's own log says why"
-    if isinstance(error, (StateError, ConfigError)):
-        return "it is not set up right; the client's own log says why"
-    return str(error) if isinstance(error, FedloomError) else f"{type(error).__name__}; the client's own log says more"

@@ -44,7 +44,7 @@ class DataError(FedloomError):
 
 
 class VocabularyError(DataError):
-    """The data speak of devices or actions that the federation's catalogue lacks."""
+    """The data speak of what the federation's vocabulary lacks, or of another one."""
 
 
 class WireError(FedloomError):
@@ -72,8 +72,17 @@ class QuorumError(FedloomError):
 
 
 class BudgetSpentError(FedloomError):
-    """No client can pay for another round: the run ends early, with the model it has."""
+    """No further round can be paid, or is worth it: the run ends early, with the model it has."""
 
 
 class RunError(FedloomError):
-    """A process of the federation ended before its work was done."""
+    """A run cannot go on: a process ended, training diverges, or nobody tells what its plan needs."""
+
+
+def public_reason(error: Exception) -> str:
+    """What the server may be told: texts we wrote without private data in them, otherwise only the kind of error."""
+    if isinstance(error, DataError):
+        return "its data cannot be read; the client's own log says why"
+    if isinstance(error, (StateError, ConfigError)):
+        return "it is not set up right; the client's own log says why"
+    return str(error) if isinstance(error, FedloomError) else f"{type(error).__name__}; the client's own log says more"

@@ -17,8 +17,13 @@ def write_atomically(path: Path, content: bytes, *, mode: int = 0o644) -> None:
     finally:
         draft.unlink(missing_ok=True)
 
-    folder = os.open(path.parent, os.O_RDONLY)
+    sync_folder(path.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Bring the names in a folder to the disk."""
+    handle = os.open(folder, os.O_RDONLY)
     try:
-        os.fsync(folder)  # the new name itself
+        os.fsync(handle)
     finally:
-        os.close(folder)
+        os.close(handle)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 JUDGED = ("bgtplanner", "adap")
-"""Methods that go by what rounds gain."""
+"""Methods that always go by what rounds gain."""
 
 SHARE, OF_FEW = 0.1, 0.3
 """Of the training data, that is held out where nobody says how much; the latter of homes, which have few rules each."""
@@ -12,13 +12,20 @@ SHARE, OF_FEW = 0.1, 0.3
 
 def with_share(given: Any) -> Any:
     """A configuration before it is checked, with something held out if its method needs that and it says nothing of it."""
-    if not isinstance(given, Mapping) or given.get("method") not in JUDGED:
+    if not isinstance(given, Mapping) or not _judged(given):
         return given
     task, tasks = given.get("task", "rules"), given.get("tasks", {})
     own = tasks.get(task, {}) if isinstance(tasks, Mapping) else None
     if not isinstance(own, Mapping) or {"validation-share", "validation_share"} & own.keys():
         return given
     return {**given, "tasks": {**tasks, task: {**own, "validation-share": OF_FEW if task == "rules" else SHARE}}}
+
+
+def _judged(given: Mapping[str, Any]) -> bool:
+    """Whether the method goes by what rounds gain, to decide about it or to stop."""
+    method, algorithms = given.get("method"), given.get("algorithm", {})
+    own = algorithms.get(method, {}) if isinstance(algorithms, Mapping) else {}
+    return method in JUDGED or (isinstance(own, Mapping) and own.get("stop") == "plateau")
 
 
 def check_share(method: str, task: str, share: float) -> None:
@@ -29,5 +36,5 @@ def check_share(method: str, task: str, share: float) -> None:
     """
     if not share:
         raise ValueError(
-            f"{method} goes by what rounds gain, and not on test data; leave tasks.{task}.validation-share out, or above 0"
+            f"{method} goes by what rounds gain, which test data must not tell; set tasks.{task}.validation-share above 0"
         )

@@ -1,4 +1,4 @@
-"""The run's folder, runs/<id>/: the only place of the server that touches the disk."""
+"""The run's folder, runs/<id>/: the only place of the server that writes to the disk."""
 
 import json
 import logging

@@ -1,8 +1,8 @@
 """Waiting for a reply's content, which reaches the SuperLink some milliseconds after the reply is announced.
 
 Flower's HttpGrid then sleeps a full second before it looks again, and its public interface offers no way to say
-otherwise; a server that polls in milliseconds meets this in many rounds. So this file, and no other of the server,
-reaches into Flower: it gives the retry that HttpGrid makes other parameters. A contract test pins what it relies on.
+otherwise; a server that polls in milliseconds meets this in many rounds. So this file reaches into Flower, as only
+`server.grid` does besides: it gives the retry that HttpGrid makes other parameters. A contract test pins what it relies on.
 """
 
 from collections.abc import Iterator

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from client.data.sessions.split import SplitVisitor
-from client.tasks.session_line import FADING, History
-from common.tasks.session_rules import KEYS, VALUES, SharedRules, count_rules
+from client.tasks.session_line import History
+from common.tasks.session_rules import FADING, KEYS, VALUES, SharedRules, count_rules
 from common.tasks.sessions import Clicks
 
 Scores = NDArray[np.float64]

@@ -1,8 +1,8 @@
 """A client's part of the data, whatever the task: the one place that knows which task has which readers."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import assert_never, cast
+from typing import TypeVar, assert_never, cast
 
 from client.data.markets.market import Dataset as Markets
 from client.data.markets.reader import DEMO_MARKETS, read_markets
@@ -13,7 +13,7 @@ from client.data.rules.homes import Dataset as Homes
 from client.data.rules.reader import DEMO_HOMES, read_homes
 from client.data.sessions.reader import DEMO_VISITORS, read_visitors
 from client.data.sessions.visitors import Dataset as Visits
-from client.data.sources import and_test, is_demo
+from client.data.sources import and_test, demo_range, is_demo
 from client.data.traffic.reader import DEMO_SITES, read_series
 from client.data.traffic.series import Dataset as Sensors
 from common.config import Task
@@ -24,6 +24,8 @@ from common.tasks.sessions import Items
 from common.tasks.traffic import Measures
 from common.tasks.vocabularies import Names
 
+P = TypeVar("P")
+
 Part = Homes | Visits | Sensors | Ratings | Markets
 
 DEMO_SIZES: dict[Task, int] = {
@@ -33,7 +35,7 @@ DEMO_SIZES: dict[Task, int] = {
     "ratings": DEMO_RATERS,
     "markets": DEMO_MARKETS,
 }
-"""Homes, visitors and sites of the embedded data."""
+"""Homes, visitors, sites, raters and markets of the embedded data."""
 
 
 def read_part(task: Task, source: str, part: tuple[int, int], seed: int = 0, known: Names | None = None) -> Part:
@@ -73,41 +75,40 @@ def read_all(task: Task, source: str, seed: int = 0, known: Names | None = None)
 
 def demo_part(task: Task, source: str, part: tuple[int, int]) -> str:
     """`demo:0-200` cut into K runs of nearly equal length: the k-th, as a source."""
-    whole = DEMO_SIZES[task]
-    start, stop = map(int, source.partition(":")[2].split("-")) if ":" in source else (0, whole)
+    start, stop = demo_range(source, DEMO_SIZES[task]) or (0, 0)
     k, parts = part
     return f"demo:{start + k * (stop - start) // parts}-{start + (k + 1) * (stop - start) // parts}"
 
 
 def deal(whole: Part, parts: int, seed: int = 0) -> Sequence[Part]:
-    """Deal homes, visitors or sensors to `parts` clients, 0 meaning one each, in their order.
+    """Deal homes, visitors, sensors, raters or markets to `parts` clients, 0 meaning one each, in their order.
 
     Raises:
         DataError: More clients than there is to deal.
     """
     match whole:
         case Homes():
-            each = [(home,) for home in whole.homes]
-            shares = dealt(whole.homes, parts, seed, lambda home: home.user, "homes") if parts else each
-            return [replace(whole, homes=share) for share in shares]
+            homes = _shares(whole.homes, parts, seed, lambda one: one.user, "homes")
+            return [replace(whole, homes=own) for own in homes]
         case Visits():
-            alone = [(visitor,) for visitor in whole.visitors]
-            groups = dealt(whole.visitors, parts, seed, lambda visitor: visitor.name, "visitors") if parts else alone
-            return [replace(whole, visitors=group) for group in groups]
+            visitors = _shares(whole.visitors, parts, seed, lambda one: one.name, "visitors")
+            return [replace(whole, visitors=own) for own in visitors]
         case Sensors():
-            single = [(one,) for one in whole.series]
-            hands = dealt(whole.series, parts, seed, lambda one: one.name, "sensors") if parts else single
-            return [replace(whole, series=hand) for hand in hands]
+            series = _shares(whole.series, parts, seed, lambda one: one.name, "sensors")
+            return [replace(whole, series=own) for own in series]
         case Ratings():
-            lone = [(rater,) for rater in whole.raters]
-            crowds = dealt(whole.raters, parts, seed, lambda rater: rater.name, "raters") if parts else lone
-            return [replace(whole, raters=crowd) for crowd in crowds]
+            raters = _shares(whole.raters, parts, seed, lambda one: one.name, "raters")
+            return [replace(whole, raters=own) for own in raters]
         case Markets():
-            one_each = [(market,) for market in whole.markets]
-            lots = dealt(whole.markets, parts, seed, lambda market: market.name, "markets") if parts else one_each
-            return [replace(whole, markets=lot) for lot in lots]
+            markets = _shares(whole.markets, parts, seed, lambda one: one.name, "markets")
+            return [replace(whole, markets=own) for own in markets]
         case _:
             assert_never(whole)
+
+
+def _shares(people: Sequence[P], parts: int, seed: int, name: Callable[[P], str], what: str) -> list[tuple[P, ...]]:
+    """Dealt to so many clients, 0 meaning one each."""
+    return dealt(people, parts, seed, name, what) if parts else [(one,) for one in people]
 
 
 def vocabulary(part: Part) -> Names:

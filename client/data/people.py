@@ -1,6 +1,7 @@
 """Whoever data are about (homes, visitors): dealt to clients, each with randomness of its own."""
 
 import hashlib
+import math
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
@@ -34,3 +35,8 @@ def dealt(people: Sequence[P], parts: int, seed: int, name: Callable[[P], str], 
 def own_rng(seed: int, name: str) -> np.random.Generator:
     """A generator of somebody's own: the same wherever the data of that name live."""
     return np.random.default_rng([seed, int.from_bytes(hashlib.sha256(name.encode()).digest()[:8])])
+
+
+def floor_share(share: float, count: int) -> int:
+    """floor(share · count), safe against 0.29 · 100 = 28.999…96."""
+    return math.floor(share * count + 1e-9)

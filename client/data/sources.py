@@ -1,6 +1,7 @@
 """What a person calls data by: a file, a folder, two files, or data made on the spot."""
 
 import hashlib
+import re
 from pathlib import Path
 
 from common.config import Task
@@ -13,6 +14,21 @@ HELD_OUT = "::"
 def is_demo(source: str) -> bool:
     """Whether the data are made, not read; a file may well be called demo.csv."""
     return source == "demo" or source.startswith("demo:")
+
+
+def demo_range(source: Path | str, whole: int) -> tuple[int, int] | None:
+    """First, and one past the last, of made data of which there are so many; None of data that are read.
+
+    Raises:
+        DataError: The range is misspelt or empty.
+    """
+    if not is_demo(str(source)):
+        return None
+    found = re.fullmatch(r"demo(?::(\d+)-(\d+))?", str(source))
+    start, stop = (int(found[1] or 0), int(found[2] or whole)) if found else (0, 0)
+    if start >= stop:
+        raise DataError(f"{source} names nothing; write demo, or demo:START-STOP with START below STOP")
+    return start, stop
 
 
 def with_test(task: Task, source: str, test: str) -> str:

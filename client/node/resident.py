@@ -16,7 +16,7 @@ from flwr.clientapp import ClientApp
 from client.node.failures import NotAdmittedError, RunOverError, Server, ServerAwayError
 from client.node.fleet import Fleet
 from client.node.polling import Polling
-from common.errors import FedloomError, WireError
+from common.errors import WireError, public_reason
 
 Config = dict[str, bool | float | int | str]
 CLIENT_APP_RAISED = 2  # Flower's ErrorCode for an app that failed
@@ -167,10 +167,8 @@ class _Session:
         try:
             reply = self._app(message, context)
         except Exception as error:
-            # a text may quote private data unless it was written to be read: only ours travel
-            reason = str(error) if isinstance(error, FedloomError) else type(error).__name__
             _log.exception("the app failed")
-            return Message(Error(code=CLIENT_APP_RAISED, reason=reason), reply_to=message)
+            return Message(Error(code=CLIENT_APP_RAISED, reason=public_reason(error)), reply_to=message)
         self._runs[context.run_id] = context.state, self._runs[context.run_id][1]
         return reply
 

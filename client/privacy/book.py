@@ -13,6 +13,7 @@ from urllib.parse import quote
 
 from client.privacy.schema import MARK, SCHEMA, VERSIONS
 from common.errors import LedgerError
+from common.files import sync_folder
 
 MEMORY = ":memory:"
 """A ledger that ends with the process: for simulations."""
@@ -144,7 +145,7 @@ def create(path: Path, lineage: str) -> None:
         db.executescript(f"{SCHEMA} INSERT INTO ledger VALUES ('{lineage}'); COMMIT;")
         db.close()
         os.link(draft, path)
-        _sync(path.parent)
+        sync_folder(path.parent)
     except (OSError, sqlite3.Error) as error:
         if isinstance(error, FileExistsError) and path.exists():
             return
@@ -152,14 +153,6 @@ def create(path: Path, lineage: str) -> None:
     finally:
         with suppress(OSError):
             draft.unlink()
-
-
-def _sync(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def _connect(path: Path | str, *, alone: bool = False) -> sqlite3.Connection:

@@ -9,11 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.models.blend import FEATURES
-from common.tasks.session_rules import SharedRules
+from common.tasks.session_rules import FADING, SharedRules
 from common.tasks.sessions import Clicks
-
-FADING = 0.8
-"""Weight of a click by how many clicks ago it was: .8^age."""
 
 _NO_ITEMS, _NO_SCORES = np.zeros(0, np.int64), np.zeros(0)
 

@@ -1,6 +1,6 @@
 """The traffic task: what server and clients agree on about forecasting a sensor's next day."""
 
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -21,14 +21,6 @@ class Measures(Vocabulary):
 
     step_seconds: int = HOUR
     """Seconds between two readings; divides a day."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _minutes_of_earlier_releases(cls, given: Any) -> Any:
-        """Releases up to 0.1 wrote `step`, in minutes."""
-        if not isinstance(given, dict) or not isinstance(given.get("step"), int) or "step_seconds" in given:
-            return given
-        return {**{key: value for key, value in given.items() if key != "step"}, "step_seconds": 60 * given["step"]}
 
     @model_validator(mode="after")
     def _measures_are_usable(self) -> Self:

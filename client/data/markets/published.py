@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from client.data.columns import opened, suffix_of
 from client.data.markets.tables import delimiter_of, header_of
-from client.data.sessions.columns import opened, suffix_of
 from common.errors import DataError
 
 CATALOGUE = "catalogue"

@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+from client.data.columns import suffix_of
 from client.data.markets.gathering import to_dataset
 from client.data.markets.generator import SIZES, demo_markets
 from client.data.markets.market import Dataset
@@ -19,7 +20,7 @@ from client.data.markets.published import (
     plain_name,
     read_metadata,
 )
-from client.data.sessions.columns import suffix_of
+from client.data.sources import demo_range
 from common.errors import DataError, VocabularyError
 from common.tasks.markets import Goods
 from common.tasks.markets_demo import demo_goods
@@ -44,9 +45,8 @@ def read_markets(source: Path | str, goods: Goods | None = None, *, seed: int = 
         DataError: The data are missing, empty or malformed, or a market has nothing in common with the catalogue.
         VocabularyError: The demo, under another catalogue than its own.
     """
-    demo = re.fullmatch(r"demo(?::(\d+)-(\d+))?", str(source))
-    if demo:
-        return _demo(int(demo[1] or 0), int(demo[2] or DEMO_MARKETS), seed, goods)
+    if demo := demo_range(source, DEMO_MARKETS):
+        return _demo(*demo, seed, goods)
     path = Path(source)
     if not path.exists():
         raise DataError("no such file or folder; give a table, a folder of tables, or 'demo'", path)
@@ -63,9 +63,8 @@ def tables_of(folder: Path) -> list[Path]:
 def _demo(start: int, stop: int, seed: int, goods: Goods | None) -> Dataset:
     if goods is not None and goods != demo_goods():
         raise VocabularyError("the demo markets sell the demo's items, the federation others; give your own data")
-    if not start < stop <= DEMO_MARKETS:
-        message = f"demo:{start}-{stop} holds no markets; write demo:START-STOP with START below STOP, at most"
-        raise DataError(f"{message} {DEMO_MARKETS}")
+    if stop > DEMO_MARKETS:
+        raise DataError(f"demo:{start}-{stop}: there are {DEMO_MARKETS} made markets; name fewer")
     return Dataset(demo_markets(start, stop, seed), demo_goods())
 
 

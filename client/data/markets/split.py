@@ -1,6 +1,5 @@
 """What a market trains on and what it holds out; decided by (seed, name) alone, so the same wherever the market lives."""
 
-import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -8,7 +7,7 @@ from scipy.sparse import csr_array
 
 from client.data.markets.graph import Graph, Sparse, co_rated, graph_of, symmetric
 from client.data.markets.market import Market, Pairs
-from client.data.people import own_rng
+from client.data.people import floor_share, own_rng
 from common.errors import DataError
 from common.tasks.markets import MarketsOptions
 
@@ -92,7 +91,7 @@ def _held_out(left: Held, protocol: str, share: float, rng: np.random.Generator)
 def _pairs_out(left: Held, share: float, rng: np.random.Generator) -> Held:
     """Undirected pairs at random; either end is asked for the other."""
     edges = left.graph.edges
-    held = edges[rng.permutation(len(edges))[: _floor_share(share, len(edges))]]
+    held = edges[rng.permutation(len(edges))[: floor_share(share, len(edges))]]
     return replace(left, graph=left.graph.without(held), right=_both_ways(held, left))
 
 
@@ -100,7 +99,7 @@ def _items_out(left: Held, share: float, rng: np.random.Generator) -> Held:
     """Items at random lose all their edges, and they alone are asked; whoever has no edge is not drawn."""
     active = np.flatnonzero(np.diff(left.graph.weights.indptr))
     cold = np.zeros(len(left.graph.items), bool)
-    cold[rng.permutation(active)[: _floor_share(share, len(active))]] = True
+    cold[rng.permutation(active)[: floor_share(share, len(active))]] = True
     edges = left.graph.edges
     held = edges[cold[edges].any(axis=1)]
     right = _both_ways(held, left)
@@ -113,7 +112,7 @@ def _items_out(left: Held, share: float, rng: np.random.Generator) -> Held:
 def _users_out(left: Held, share: float, rng: np.random.Generator) -> Held:
     """Users at random; asked for are their pairs that nobody else has."""
     users = np.unique(left.ratings[:, 0])
-    gone = np.isin(left.ratings[:, 0], rng.permutation(users)[: _floor_share(share, len(users))])
+    gone = np.isin(left.ratings[:, 0], rng.permutation(users)[: floor_share(share, len(users))])
     graph = _over(left.graph, left.ratings[~gone])
     theirs = _over(left.graph, left.ratings[gone])
     new = theirs.without(graph.edges).edges
@@ -129,8 +128,3 @@ def _over(graph: Graph, ratings: Pairs) -> Graph:
 
 def _both_ways(edges: Pairs, left: Held) -> Sparse:
     return symmetric(edges, np.ones(len(edges), np.float32), len(left.graph.items))
-
-
-def _floor_share(share: float, count: int) -> int:
-    """floor(share · count), safe against 0.29 · 100 = 28.999…96."""
-    return math.floor(share * count + 1e-9)

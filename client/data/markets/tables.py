@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from client.data.sessions.columns import DELIMITERS, opened, suffix_of
+from client.data.columns import DELIMITERS, opened, suffix_of
 from common.errors import DataError
 
 csv.field_size_limit(2**24)  # descriptions may be long

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pyarrow
 
+from client.data.columns import Table, first_cells, opened, read_columns, suffix_of
 from client.data.ratings.rows import ITEM, RATING, TIME, USER
 from client.data.sessions.clicklog import plainly
-from client.data.sessions.columns import Table, first_cells, opened, read_columns, suffix_of
 from common.errors import DataError
 
 COLUMNS = {

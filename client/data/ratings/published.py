@@ -4,9 +4,9 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from client.data.columns import suffix_of
 from client.data.ratings.plain import JSON_LINES
 from client.data.ratings.rows import Scale
-from client.data.sessions.columns import suffix_of
 
 TABLES = (".csv", ".tsv", ".parquet", *JSON_LINES)
 

@@ -1,16 +1,16 @@
 """Every form of ratings behind one door."""
 
-import re
 from pathlib import Path
 
 import numpy as np
 
+from client.data.columns import first_cells, read_columns
 from client.data.ratings.generator import demo_raters
 from client.data.ratings.plain import read_table
 from client.data.ratings.published import TABLES, files_of, form_of
 from client.data.ratings.raters import Dataset, Rater
 from client.data.ratings.rows import Rows, Scale, joined, latest, people, rows_of, scale_of
-from client.data.sessions.columns import first_cells, read_columns
+from client.data.sources import demo_range
 from common.errors import DataError, VocabularyError
 from common.tasks.ratings import Products
 from common.tasks.ratings_demo import demo_products
@@ -36,9 +36,8 @@ def read_raters(source: Path | str, products: Products | None = None, *, seed: i
         DataError: The data are missing, empty or malformed, or a rating is off the scale; with file, line and column.
         VocabularyError: The demo, under another vocabulary than its own.
     """
-    demo = re.fullmatch(r"demo(?::(\d+)-(\d+))?", str(source))
-    if demo:
-        return _demo(int(demo[1] or 0), int(demo[2] or DEMO_RATERS), seed, products)
+    if demo := demo_range(source, DEMO_RATERS):
+        return _demo(*demo, seed, products)
     path = Path(source)
     if not path.exists():
         raise DataError("no such file or folder; give a table of ratings, a folder, or 'demo'", path)
@@ -51,8 +50,6 @@ def read_raters(source: Path | str, products: Products | None = None, *, seed: i
 def _demo(start: int, stop: int, seed: int, products: Products | None) -> Dataset:
     if products is not None and products != demo_products():
         raise VocabularyError("the demo raters rate the demo films, the federation other things; give your own data")
-    if start >= stop:
-        raise DataError(f"demo:{start}-{stop} holds no raters; write demo:START-STOP with START below STOP")
     return Dataset(demo_raters(start, stop, seed), demo_products())
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from client.data.sessions.columns import Table
+from client.data.columns import Table
 from client.data.sessions.cutting import times
 from client.data.traffic.cells import codes, numbers
 from common.errors import DataError

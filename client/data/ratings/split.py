@@ -1,12 +1,11 @@
 """What a person trains on, when it arrives, and what is held out; decided by (seed, name) alone."""
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from client.data.people import own_rng
+from client.data.people import floor_share, own_rng
 from client.data.ratings.raters import Rater
 from common.tasks.ratings import Products, RatingsOptions
 
@@ -52,8 +51,8 @@ def split_rater(rater: Rater, products: Products, options: RatingsOptions, seed:
     share. The order in which the others arrive is random too, as in the paper.
     """
     order = own_rng(seed, rater.name).permutation(len(rater.items))
-    test = _floor_share(options.test_share, len(order))
-    kept = test + _floor_share(options.validation_share, len(order) - test)
+    test = floor_share(options.test_share, len(order))
+    kept = test + floor_share(options.validation_share, len(order) - test)
     values = np.asarray(products.scaled(rater.ratings), np.float64)
     train, validation, held = (
         Rated(rater.items[places], values[places]) for places in (order[kept:], order[test:kept], order[:test])
@@ -65,8 +64,3 @@ def arrived(count: int, round_number: int, rounds: int) -> int:
     """How many of `count` training ratings are there in a round: half before the first, rounded up, all in the last."""
     half = -(-count // 2)
     return half + (count - half) * min(round_number, rounds) // rounds
-
-
-def _floor_share(share: float, count: int) -> int:
-    """floor(share · count), safe against 0.29 · 100 = 28.999…96."""
-    return math.floor(share * count + 1e-9)

@@ -1,21 +1,12 @@
 """Many small homes as one padded dense batch."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from client.data.rules.split import SplitHome
-
-
-class Pads(NamedTuple):
-    """Sizes a batch is padded to; batches of equal sizes can be stacked, one client each."""
-
-    homes: int
-    nodes: int
-    edges: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,8 +21,6 @@ class HomeBatch:
     """(H, N, F) float32, one-hot type of each node."""
     adj: Tensor
     """(H, N, N) float32, adj[h, v, u] = number of training rules u → v: row v counts v's in-neighbours."""
-    node_mask: Tensor
-    """(H, N) bool, False where padded."""
     edges: Tensor
     """(H, E, 3) int64, training rules and non-rules: trigger node, action node, relation."""
     labels: Tensor
@@ -42,33 +31,13 @@ class HomeBatch:
     """(H,) bool, homes that have a training rule."""
 
 
-def pads(clients: Iterable[Sequence[SplitHome]]) -> Pads:
-    """The least sizes that hold each client's homes."""
-    sizes = [
-        Pads(
-            len(splits),
-            max((len(split.home.devices) for split in splits), default=0),
-            max((len(split.train.positives) + len(split.train.negatives) for split in splits), default=0),
-        )
-        for splits in clients
-    ]
-    return Pads(*(max(size, default=0) for size in zip(*sizes, strict=True))) if sizes else Pads(0, 0, 0)
-
-
-def collate(splits: Sequence[SplitHome], entities: int, sizes: Pads | None = None) -> HomeBatch:
-    """One batch of all homes, `entities` = F; padded to `sizes`, or as little as possible.
-
-    Raises:
-        ValueError: The homes do not fit into `sizes`.
-    """
-    needed = pads([splits])
-    homes, nodes, edges = sizes = sizes or needed
-    if any(need > size for need, size in zip(needed, sizes, strict=True)):
-        raise ValueError(f"homes need {needed}, but the batch is padded to {sizes}")
+def collate(splits: Sequence[SplitHome], entities: int) -> HomeBatch:
+    """One batch of all homes, `entities` = F, padded as little as possible."""
+    homes, nodes = len(splits), max((len(split.home.devices) for split in splits), default=0)
+    edges = max((len(split.train.positives) + len(split.train.negatives) for split in splits), default=0)
     batch = HomeBatch(
         x=torch.zeros(homes, nodes, entities),
         adj=torch.zeros(homes, nodes, nodes),
-        node_mask=torch.zeros(homes, nodes, dtype=torch.bool),
         edges=torch.zeros(homes, edges, 3, dtype=torch.int64),
         labels=torch.zeros(homes, edges),
         weights=torch.zeros(homes, edges),
@@ -81,19 +50,11 @@ def collate(splits: Sequence[SplitHome], entities: int, sizes: Pads | None = Non
     return batch
 
 
-def stack(batches: Sequence[HomeBatch]) -> HomeBatch:
-    """Batches of equal sizes along a new first dimension, one client each."""
-    return HomeBatch(
-        **{name: torch.stack([getattr(b, name) for b in batches]) for name in HomeBatch.__dataclass_fields__}
-    )
-
-
 def _fill_graph_(batch: HomeBatch, h: int, split: SplitHome) -> None:
     entity = torch.tensor([device.entity for device in split.home.devices], dtype=torch.int64)
     trigger, action, _ = torch.from_numpy(split.train.positives).unbind(1)
     batch.x[h, torch.arange(len(entity)), entity] = 1
     batch.adj[h].index_put_((action, trigger), torch.ones(len(trigger)), accumulate=True)
-    batch.node_mask[h, : len(entity)] = True
 
 
 def _fill_examples_(batch: HomeBatch, h: int, split: SplitHome) -> None:

@@ -1,6 +1,5 @@
 """Every form of rules data behind one door."""
 
-import re
 from pathlib import Path
 
 from client.data.rules.generator import demo_homes
@@ -8,6 +7,7 @@ from client.data.rules.homes import Dataset
 from client.data.rules.ifttt import Setup, is_recrules, read_recrules
 from client.data.rules.rows import Row, to_dataset
 from client.data.rules.table import SUFFIXES, read_table
+from client.data.sources import demo_range
 from common.errors import DataError, VocabularyError
 from common.tasks.rules import Catalogue
 from common.tasks.rules_demo import demo_catalogue
@@ -30,17 +30,14 @@ def read_homes(source: Path | str, catalogue: Catalogue | None = None, *, seed: 
         DataError: The data are missing, empty or malformed.
         VocabularyError: The data use names that the catalogue lacks.
     """
-    demo = re.fullmatch(r"demo(?::(\d+)-(\d+))?", str(source))
-    if demo:
-        return _demo(int(demo[1] or 0), int(demo[2] or DEMO_HOMES), seed, catalogue)
+    if demo := demo_range(source, DEMO_HOMES):
+        return _demo(*demo, seed, catalogue)
     return to_dataset(_rows(Path(source), setup), catalogue)
 
 
 def _demo(start: int, stop: int, seed: int, catalogue: Catalogue | None) -> Dataset:
     if catalogue is not None and catalogue != demo_catalogue():
         raise VocabularyError("the demo homes speak the demo catalogue, the federation another; give your own data")
-    if start >= stop:
-        raise DataError(f"demo:{start}-{stop} holds no homes; write demo:START-STOP with START below STOP")
     return Dataset(demo_homes(start, stop, seed), demo_catalogue())
 
 

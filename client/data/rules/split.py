@@ -1,13 +1,12 @@
 """What a home trains on and what it holds out; decided by (seed, user) alone, so the same wherever the home lives."""
 
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from client.data.people import own_rng
+from client.data.people import floor_share, own_rng
 from client.data.rules.homes import Home
 from client.data.rules.negatives import sample_pool
 from common.tasks.rules import Edges, RulesOptions
@@ -66,8 +65,8 @@ def split_home(home: Home, relations: int, options: RulesOptions, seed: int) -> 
     """
     rng = own_rng(seed, home.user)
     rules, pool = rng.permutation(home.rules), sample_pool(home, relations, rng)[: len(home.rules)]
-    test = _floor_share(options.test_share, len(rules))
-    kept = test + _floor_share(options.validation_share, len(rules) - test)
+    test = floor_share(options.test_share, len(rules))
+    kept = test + floor_share(options.validation_share, len(rules) - test)
 
     more = [_another_pool(home, relations, pool[:kept], len(rules) - kept, rng) for _ in range(options.negatives - 1)]
     return SplitHome(
@@ -103,8 +102,3 @@ def _is_complete(split: SplitHome) -> bool:
     return bool(len(split.home.rules)) and not sum(
         len(p.negatives) for p in (split.train, split.validation, split.test)
     )
-
-
-def _floor_share(share: float, count: int) -> int:
-    """floor(share · count), safe against 0.29 · 100 = 28.999…96."""
-    return math.floor(share * count + 1e-9)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from client.data.sessions.columns import Table
+from client.data.columns import Table
 from client.data.sessions.cutting import Cut, Seconds, sessions_by_cut, sessions_by_name, times
 from client.data.sessions.log import CASE, NOBODY, TEST, TRAIN, Codes, Log, coded, log_of_sessions
 from common.errors import DataError

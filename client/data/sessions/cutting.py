@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from client.data.sessions.columns import Table
+from client.data.columns import Table
 from client.data.sessions.log import Codes
 
 MILLISECONDS_FROM = 1e11

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
+from client.data.columns import opened
 from client.data.sessions.clicklog import split_items
-from client.data.sessions.columns import opened
 from client.data.sessions.log import CASE, TRAIN, Log, log_of_sessions
 from common.errors import DataError
 

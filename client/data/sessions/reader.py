@@ -1,14 +1,13 @@
 """Every form of session data behind one door."""
 
-import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
 
+from client.data.columns import first_cells, read_columns, suffix_of
 from client.data.sessions.clicklog import NEEDED, is_click_log, log_of_clicks, log_of_rows, places
-from client.data.sessions.columns import first_cells, read_columns, suffix_of
 from client.data.sessions.cutting import DAY, GAP
 from client.data.sessions.gathering import to_dataset
 from client.data.sessions.generator import demo_visitors
@@ -17,6 +16,7 @@ from client.data.sessions.originals import layout_of, read_original
 from client.data.sessions.plain import read_lines, read_pairs
 from client.data.sessions.published import TABLES, parts_of
 from client.data.sessions.visitors import Dataset
+from client.data.sources import demo_range
 from common.errors import DataError, VocabularyError
 from common.tasks.sessions import Items
 from common.tasks.sessions_demo import demo_items
@@ -54,9 +54,8 @@ def read_visitors(
         DataError: The data are missing, empty or malformed, or hold no session of two clicks.
         VocabularyError: The demo, under another vocabulary than its own.
     """
-    demo = re.fullmatch(r"demo(?::(\d+)-(\d+))?", str(source))
-    if demo:
-        return _demo(int(demo[1] or 0), int(demo[2] or DEMO_VISITORS), seed, items)
+    if demo := demo_range(source, DEMO_VISITORS):
+        return _demo(*demo, seed, items)
     path = Path(source)
     parts = [*_parts(path), *([(test, TEST)] if test else [])]
     log = joined([_file(file, part, cut) for file, part in parts])
@@ -68,8 +67,6 @@ def _demo(start: int, stop: int, seed: int, items: Items | None) -> Dataset:
         raise VocabularyError(
             "the demo visitors click on the demo items, the federation has others; give your own data"
         )
-    if start >= stop:
-        raise DataError(f"demo:{start}-{stop} holds no visitors; write demo:START-STOP with START below STOP")
     return Dataset(demo_visitors(start, stop, seed), demo_items())
 
 

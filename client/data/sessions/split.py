@@ -1,12 +1,11 @@
 """What a visitor trains on and what it holds out; decided by (seed, name) alone, so the same wherever the visitor lives."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from client.data.people import own_rng
+from client.data.people import floor_share, own_rng
 from client.data.sessions.visitors import Case, Visitor
 from common.tasks.sessions import Clicks, SessionsOptions
 
@@ -28,8 +27,8 @@ def split_visitor(visitor: Visitor, options: SessionsOptions, seed: int) -> Spli
     left for training; the test sessions do not depend on the validation share.
     """
     order = own_rng(seed, visitor.name).permutation(len(visitor.sessions))
-    test = 0 if visitor.test else _floor_share(options.test_share, len(order))
-    kept = test + _floor_share(options.validation_share, len(order) - test)
+    test = 0 if visitor.test else floor_share(options.test_share, len(order))
+    kept = test + floor_share(options.validation_share, len(order) - test)
     return SplitVisitor(
         visitor,
         train=_chosen(visitor, order[kept:]),
@@ -49,8 +48,3 @@ def _chosen(visitor: Visitor, places: np.ndarray) -> tuple[Clicks, ...]:
 
 def _all_cases(sessions: Sequence[Clicks]) -> tuple[Case, ...]:
     return tuple(case for session in sessions for case in cases_of(session))
-
-
-def _floor_share(share: float, count: int) -> int:
-    """floor(share · count), safe against 0.29 · 100 = 28.999…96."""
-    return math.floor(share * count + 1e-9)

@@ -8,7 +8,7 @@ import pyarrow
 import pyarrow.compute
 from numpy.typing import NDArray
 
-from client.data.sessions.columns import Table
+from client.data.columns import Table
 
 EMPTY = ("", "nan", "na", "null", "none")
 """How tables write that a reading is missing, in lower case."""

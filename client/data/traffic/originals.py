@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow.compute
 from numpy.typing import NDArray
 
-from client.data.sessions.columns import Table, read_columns
+from client.data.columns import Table, read_columns
 from client.data.traffic.cells import codes, numbers, times
 from client.data.traffic.filling import in_runs
 from client.data.traffic.readings import Readings, last_of

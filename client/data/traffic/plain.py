@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from client.data.sessions.columns import Table
+from client.data.columns import Table
 from client.data.traffic.cells import codes, numbers, times
 from client.data.traffic.readings import Readings
 from common.errors import DataError

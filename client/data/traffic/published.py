@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from client.data.sessions.columns import suffix_of
+from client.data.columns import suffix_of
 
 TABLES = (".csv", ".tsv", ".parquet", ".vol")
 

@@ -1,9 +1,9 @@
 """Every form of traffic data behind one door."""
 
-import re
 from pathlib import Path
 
-from client.data.sessions.columns import first_cells, read_columns, reading, suffix_of
+from client.data.columns import first_cells, read_columns, reading, suffix_of
+from client.data.sources import demo_range
 from client.data.traffic.generator import demo_series
 from client.data.traffic.gridding import to_dataset
 from client.data.traffic.originals import read_original
@@ -35,9 +35,8 @@ def read_series(source: Path | str, measures: Measures | None = None, *, seed: i
         DataError: The data are missing, empty or malformed, lack a variable, or are coarser than the step.
         VocabularyError: They have variables that the federation lacks; or the demo, under other measures than its own.
     """
-    demo = re.fullmatch(r"demo(?::(\d+)-(\d+))?", str(source))
-    if demo:
-        return _demo(int(demo[1] or 0), int(demo[2] or DEMO_SITES), seed, measures)
+    if demo := demo_range(source, DEMO_SITES):
+        return _demo(*demo, seed, measures)
     path = Path(source)
     parts = [(file, _file(file)) for file in _files(path)]
     variables = measures.variables if measures else parts[0][1].variables
@@ -47,8 +46,6 @@ def read_series(source: Path | str, measures: Measures | None = None, *, seed: i
 def _demo(start: int, stop: int, seed: int, measures: Measures | None) -> Dataset:
     if measures is not None and measures != demo_measures():
         raise VocabularyError("the demo sites measure hourly volumes, the federation does not; give your own data")
-    if start >= stop:
-        raise DataError(f"demo:{start}-{stop} holds no sites; write demo:START-STOP with START below STOP")
     return Dataset(demo_series(start, stop, seed), demo_measures())
 
 

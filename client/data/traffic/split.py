@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from client.data.people import floor_share
 from client.data.traffic.series import Series
 from common.tasks.traffic import DAY, HOUR, TrafficOptions
 
@@ -87,8 +88,8 @@ def _ends(series: Series, options: TrafficOptions, step: int) -> tuple[int, int]
     train, validation = (_midnight(length * (1 - share), offset, DAY // step) for share in (sum(held), held[1]))
     if 0 < train <= validation < length and (train < validation or not held[0]):
         return train, validation
-    test = min(_floor_share(held[1], length), length - 1)
-    return length - test - min(_floor_share(held[0], length), length - test - 1), length - test
+    test = min(floor_share(held[1], length), length - 1)
+    return length - test - min(floor_share(held[0], length), length - test - 1), length - test
 
 
 def _midnight(exact: float, offset: int, day: int) -> int:
@@ -110,8 +111,3 @@ def _starts(begin: int, end: int, options: TrafficOptions, observed: NDArray[np.
     """Windows with targets in [begin, end) whose history ends with a reading: a gap's filling may look at what ends it."""
     first = np.arange(max(begin, options.history), end - options.horizon + 1, dtype=np.int64)
     return first[observed[first - 1].all(axis=1)]
-
-
-def _floor_share(share: float, count: int) -> int:
-    """floor(share · count), safe against 0.29 · 100 = 28.999…96."""
-    return math.floor(share * count + 1e-9)

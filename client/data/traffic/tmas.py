@@ -11,7 +11,7 @@ import pyarrow
 import pyarrow.compute
 from numpy.typing import NDArray
 
-from client.data.sessions.columns import Table, opened, read_columns
+from client.data.columns import Table, opened, read_columns
 from client.data.traffic.cells import codes, numbers, times
 from client.data.traffic.readings import Codes, Readings, last_of
 from common.errors import DataError

@@ -12,7 +12,7 @@ from client.node.failures import NotAdmittedError, Server
 from client.node.fleet import Fleet
 from client.node.polling import Polling
 from client.node.resident import run_resident
-from common.errors import RefusedError
+from common.errors import DataError, RefusedError
 from deploy.processes import free_port
 
 EAGER = Polling(first=0.001, cap=0.02)
@@ -94,7 +94,8 @@ def test_the_context_names_node_run_and_configuration(fake: Any) -> None:
     ("error", "reason"),
     [
         (RefusedError("noise is required here"), "noise is required here"),
-        (ValueError("user 17 owns a safe"), "ValueError"),
+        (ValueError("user 17 owns a safe"), "ValueError; the client's own log says more"),
+        (DataError("user 17 owns a safe"), "its data cannot be read; the client's own log says why"),
     ],
 )
 def test_a_failure_is_an_answer_and_tells_nothing_private(fake: Any, error: Exception, reason: str) -> None:

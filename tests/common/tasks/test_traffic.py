@@ -30,15 +30,6 @@ def test_a_step_divides_a_day(step: int, told: str) -> None:
         Measures(variables=("volume",), step_seconds=step)
 
 
-def test_a_step_in_minutes_of_earlier_releases_is_read() -> None:
-    """As 0.1 wrote it."""
-    assert Measures.from_json('{\n"step": 15,\n"variables": ["vehicles", "occupancy"]\n}') == SIX
-    with pytest.raises(DataError, match="not a catalogue of variables"):
-        Measures.from_json('{"step": 15, "step_seconds": 900, "variables": ["v"]}')
-    with pytest.raises(DataError, match="a step of 7 minutes does not divide a day"):
-        Measures.from_json('{"step": 7, "variables": ["v"]}')
-
-
 @pytest.mark.parametrize(
     ("seconds", "told"), [(1, "1 second"), (60, "1 minute"), (90, "90 seconds"), (3600, "60 minutes")]
 )

@@ -1,10 +1,9 @@
 """Padded batches: what stands where, and that the weighted loss is Eq 2."""
 
 import numpy as np
-import pytest
 import torch
 
-from client.data.rules.batches import Pads, collate, pads, stack
+from client.data.rules.batches import collate
 from client.data.rules.generator import demo_homes
 from client.data.rules.homes import Device, Home, as_edges
 from client.data.rules.split import Examples, SplitHome, split_homes
@@ -32,7 +31,6 @@ def test_a_graph_stands_where_it_should() -> None:
     assert batch.x.sum(-1).tolist() == [[1, 1, 1], [1, 0, 0]]
     assert batch.adj[0].tolist() == [[0, 0, 0], [2, 1, 1], [0, 0, 0]]  # node 1 hears 0 twice, itself and 2 once
     assert batch.adj[1].sum() == 0
-    assert batch.node_mask.tolist() == [[True, True, True], [True, False, False]]
     assert batch.home_mask.tolist() == [True, False]
     assert batch.edges[0].tolist() == [*train.positives.tolist(), [1, 0, 0]]
     assert batch.labels[0].tolist() == [1, 1, 1, 1, 0]
@@ -57,25 +55,5 @@ def test_more_pools_weigh_as_much_as_one() -> None:
     assert (batch.weights[~trained] == 0).all()
 
 
-def test_clients_padded_alike_can_be_stacked() -> None:
-    splits = demo_splits(pools=2)
-    clients = [splits[:30], splits[30:]]
-    sizes = pads(clients)
-    assert sizes == Pads(50, max(len(s.home.devices) for s in splits), pads([splits]).edges)
-    stacked = stack([collate(client, F, sizes) for client in clients])
-    assert stacked.x.shape == (2, 50, sizes.nodes, F)
-    small = collate(clients[0], F)
-    torch.testing.assert_close(stacked.adj[0, :30, : small.adj.shape[1], : small.adj.shape[2]], small.adj)
-    assert not stacked.node_mask[0, 30:].any()
-    assert not stacked.home_mask[0, 30:].any()
-    assert stacked.weights[0, 30:].sum() == 0
-
-
-def test_homes_that_do_not_fit_are_refused() -> None:
-    with pytest.raises(ValueError, match="homes need"):
-        collate(demo_splits(pools=1), F, Pads(1, 1, 1))
-
-
 def test_no_homes_make_an_empty_batch() -> None:
-    assert pads([]) == Pads(0, 0, 0)
     assert collate([], F).x.shape == (0, 0, F)
