@@ -27,8 +27,9 @@ from rich.table import Table
 from torch import Tensor
 
 from client.data.markets.graph import Graph, symmetric
+from client.stacking import Tensors
 from client.tasks.market_triples import TripleSource
-from client.trainers.optimizers import Tensors, fresh_moments
+from client.trainers.optimizers import fresh_moments
 from client.trainers.pfgnn import PFGNNTrainer
 from client.trainers.pfgnn_objective import Objective
 from common.algorithms.pfgnn import PFGNN

@@ -22,8 +22,8 @@ from torch.func import grad_and_value
 
 from client.data.rules.generator import demo_homes
 from client.privacy.gradients import draws, private_gradient
+from client.stacking import Tensors
 from client.tasks.rules import RulesLearner
-from client.trainers.optimizers import Tensors
 from common.config import parse
 from common.models import parameters, tensors
 from common.privacy.noise import fresh_generator

@@ -14,11 +14,10 @@ from client.keeping import HEAD, OWN, carried, carried_moments, kept, kept_momen
 from client.member import Learner as Learner
 from client.member import Member as Member
 from client.member import generator as generator
-from client.stacking import finite, row, some, stack
+from client.stacking import Tensors, finite, row, some, stack
 from client.state import Memory
 from client.trainers import build_trainer
 from client.trainers.fedavg import FedAvgTrainer
-from client.trainers.optimizers import Tensors
 from common.algorithms import Algorithm
 from common.arrays import Arrays
 from common.errors import FedloomError

@@ -1,7 +1,6 @@
 """From a finished model to the items that may go with one; on the client, from its own market."""
 
 from dataclasses import dataclass
-from difflib import get_close_matches
 
 import numpy as np
 import torch
@@ -17,6 +16,7 @@ from common.arrays import Arrays
 from common.config import RunConfig
 from common.errors import DataError
 from common.models import build_model, tensors
+from common.options import hint
 from common.tasks.markets import Goods
 from common.tasks.markets_counts import DEGREES, KEYS, VALUES, Elsewhere, add_pairs, includes
 
@@ -86,9 +86,7 @@ def item_named(text: str, goods: Goods) -> int:
     if len(fits) > 1:
         raise DataError(f"{len(fits)} items are called '{text}'; name one by its id: {goods.items[fits[0]]}, …")
     if not fits:
-        closest = get_close_matches(text, goods.items, n=1) or get_close_matches(text, goods.titles, n=1)
-        hint = f"; did you mean '{closest[0]}'?" if closest else ""
-        raise DataError(f"the catalogue has no item '{text}'{hint}")
+        raise DataError(f"the catalogue has no item '{text}'{hint(text, goods.items) or hint(text, goods.titles)}")
     return fits[0]
 
 

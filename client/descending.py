@@ -9,10 +9,10 @@ from torch.func import grad_and_value
 from client.member import Member, generator
 from client.privacy.gradients import draws, private_gradient
 from client.privacy.noise import secret
-from client.stacking import row, stack
+from client.stacking import Tensors, row, stack
 from client.trainers.fedavg import FedAvgTrainer
 from client.trainers.local import Descent, GradientAndLoss, descend
-from client.trainers.optimizers import Moments, Tensors, build_step, fresh_moments
+from client.trainers.optimizers import Moments, build_step, fresh_moments
 from client.trainers.pfgnn import PFGNNTrainer
 from client.trainers.pfgnn_objective import ENCODER, Market
 

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 import torch
 
-from client.stacking import row, stack
+from client.stacking import Tensors, row, stack
 from client.state import Memory
-from client.trainers.optimizers import Moments, Tensors, fresh_moments
+from client.trainers.optimizers import Moments, fresh_moments
 from common.algorithms import Algorithm
 from common.wire.messages import LOCAL, TrainRequest
 

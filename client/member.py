@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from client.privacy.noise import Noise
+from client.stacking import Tensors
 from client.state import Store
-from client.trainers.optimizers import Tensors
 from common.config import Task
 from common.wire.messages import LOCAL, TrainRequest
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 
 import numpy as np
 
@@ -10,6 +9,7 @@ from client.tasks.sessions import SessionsLearner
 from common.arrays import Arrays
 from common.config import RunConfig
 from common.errors import DataError
+from common.options import hint
 from common.tasks.session_rules import KEYS, VALUES
 from common.tasks.sessions import Clicks, Items
 
@@ -45,9 +45,7 @@ def clicks_of(text: str, items: Items) -> Clicks:
     names = [name.strip() for name in text.split(",") if name.strip()]
     for name in names:
         if name not in place:
-            closest = get_close_matches(name, items.items, n=1)
-            hint = f"; did you mean '{closest[0]}'?" if closest else ""
-            raise DataError(f"the model knows no item '{name}'{hint}")
+            raise DataError(f"the model knows no item '{name}'{hint(name, items.items)}")
     if not names:
         raise DataError("an empty session; give item names separated by commas")
     return np.array([place[name] for name in names], np.int64)

@@ -5,7 +5,8 @@ from collections.abc import Collection, Sequence
 import torch
 from torch import Tensor
 
-from client.trainers.optimizers import Tensors
+Tensors = dict[str, Tensor]
+"""By the names of parameters."""
 
 
 def stack(members: Sequence[Tensors]) -> Tensors:

@@ -13,12 +13,11 @@ from typing import Any, Protocol
 
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
-from torch import Tensor
 
+from client.stacking import Tensors
 from common.errors import StateError, WireError
 from common.files import write_atomically
 
-Tensors = dict[str, Tensor]
 ABOUT = "client.json"
 
 

@@ -1,6 +1,5 @@
 """The run's configuration: Flower's flat `run_config` or a person's `--set a.b=c`, parsed once, frozen afterwards."""
 
-import difflib
 from collections.abc import Mapping
 from typing import Any, Literal, Self
 
@@ -21,7 +20,7 @@ from common.algorithms import (
 from common.errors import ConfigError
 from common.federation import Federation as Federation
 from common.holding_out import check_share, with_share
-from common.options import Options, leaves, meant
+from common.options import Options, hint, leaves, meant
 from common.options import Scalar as Scalar
 from common.privacy.options import PrivacyOptions
 from common.tasks.markets import MarketsOptions
@@ -187,8 +186,7 @@ def _to_depth(depth: int) -> list[str]:
 def _explain(place: tuple[int | str, ...], kind: str, message: str, given: object) -> str:
     path = ".".join(str(part) for part in place)
     if kind == "extra_forbidden":
-        closest = difflib.get_close_matches(path, _to_depth(len(place)), n=1, cutoff=0.5)
-        return f"unknown option '{path}'" + (f"; did you mean '{closest[0]}'?" if closest else "")
+        return f"unknown option '{path}'{hint(path, _to_depth(len(place)), cutoff=0.5)}"
     if kind == "literal_error" and place in (("method",), ("task",)):
         choices = METHODS if place == ("method",) else TASKS
         return f"unknown {path} '{given}'{meant(str(given), choices)}"

@@ -33,5 +33,10 @@ def leaves(tree: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Scalar]]
 def meant(given: str, known: Iterable[str]) -> str:
     """The end of a message about something mistyped: what was probably meant, or what there is."""
     choices = list(known)
-    closest = difflib.get_close_matches(given, choices, n=1, cutoff=0.4)
-    return f"; did you mean '{closest[0]}'?" if closest else f"; choose one of {', '.join(choices)}"
+    return hint(given, choices, cutoff=0.4) or f"; choose one of {', '.join(choices)}"
+
+
+def hint(given: str, known: Iterable[str], cutoff: float = 0.6) -> str:
+    """The end of a message about something unknown: what was probably meant, if anything is like it; else nothing."""
+    closest = difflib.get_close_matches(given, list(known), n=1, cutoff=cutoff)
+    return f"; did you mean '{closest[0]}'?" if closest else ""

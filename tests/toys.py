@@ -10,10 +10,10 @@ from torch import Tensor
 
 from client.cohort import Member, train
 from client.data.rules.homes import Dataset, Device, Home, as_edges
+from client.stacking import Tensors
 from client.state import MemoryStore, Store
 from client.tasks.learner import Unruled
 from client.trainers import build_trainer
-from client.trainers.optimizers import Tensors
 from common.arrays import Arrays
 from common.config import RunConfig, Scalar, Task, parse
 from common.errors import FedloomError

@@ -11,7 +11,8 @@ import torch
 from torch import Tensor
 from torch.func import grad_and_value, vmap
 
-Tensors = dict[str, Tensor]
+from client.stacking import Tensors
+
 Loss = Callable[[Tensors, Tensors, Tensors], Tensor]
 """(parameters, batch, dropout masks of one step) -> the mean loss of the batch's records, a scalar."""
 

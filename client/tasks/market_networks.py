@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from client.data.markets.graph import Graph
-from client.trainers.optimizers import Tensors
+from client.stacking import Tensors
 from common.arrays import Arrays
 from common.models.market_losses import bpr, contrastive, logits
 from common.tasks.markets import MarketsOptions

@@ -13,11 +13,11 @@ from torch.nn.functional import cross_entropy
 
 from client.data.markets.counting import bounded_counts, noised
 from client.data.markets.market import Market
+from client.stacking import Tensors
 from client.tasks.learner import Merged, Unruled
 from client.tasks.market_networks import embedded, inputs, likeness, triple_loss
 from client.tasks.market_ready import ReadyMarket, prepare
 from client.tasks.market_triples import TripleSource
-from client.trainers.optimizers import Tensors
 from common.arrays import Arrays
 from common.config import RunConfig, Task
 from common.models import build_model, tensors

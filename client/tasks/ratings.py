@@ -11,9 +11,9 @@ from torch.func import functional_call
 
 from client.data.ratings.raters import Rater
 from client.data.ratings.split import Rated, SplitRater, arrived, split_rater
+from client.stacking import Tensors
 from client.tasks.learner import Merged, Unruled
 from client.tasks.ratings_line import expecting, own_mean, predicted, report, standing, unit
-from client.trainers.optimizers import Tensors
 from common.arrays import Arrays
 from common.config import RunConfig, Task
 from common.models import build_model, tensors

@@ -9,8 +9,8 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 from client.data.rules.batches import collate
 from client.data.rules.homes import Home
 from client.data.rules.split import SplitHome, split_homes
+from client.stacking import Tensors
 from client.tasks.learner import Unruled, means
-from client.trainers.optimizers import Tensors
 from common.arrays import Arrays
 from common.config import RunConfig, Task
 from common.models import build_model, tensors

@@ -14,10 +14,9 @@ from client.data.people import own_rng
 from client.data.sessions.graphs import GRAPH, collate
 from client.data.sessions.split import SplitVisitor, cases_of, split_visitor
 from client.data.sessions.visitors import Case, Visitor
-from client.stacking import stack
+from client.stacking import Tensors, stack
 from client.tasks.learner import Merged, Unruled
 from client.tasks.session_line import History, Known, features, pad
-from client.trainers.optimizers import Tensors
 from common.arrays import Arrays
 from common.config import RunConfig, Task
 from common.models import build_model, tensors

@@ -10,12 +10,12 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from client.data.traffic.series import Series
+from client.stacking import Tensors
 from client.tasks.learner import Merged, means_over_windows
 from client.tasks.traffic_newcomer import adopted
 from client.tasks.traffic_sensor import Sensor, prepare, warn_too_short
 from client.tasks.traffic_tensors import by_time, handed_over, joined, lines
 from client.tasks.traffic_together import own_sums, taught
-from client.trainers.optimizers import Tensors
 from common.arrays import Arrays, add, scale, sub
 from common.config import RunConfig, Task
 from common.models import build_model, tensors

@@ -7,8 +7,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from client.stacking import Tensors
 from client.tasks.traffic_sensor import Floats, Sensor
-from client.trainers.optimizers import Tensors
 from common.tasks.traffic import TrafficOptions
 from common.tasks.traffic_sample import Sample
 

@@ -4,8 +4,8 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Literal
 
+from client.stacking import Tensors
 from client.trainers.local import GradientAndLoss
-from client.trainers.optimizers import Tensors
 from common.algorithms.local import LocalTraining
 
 

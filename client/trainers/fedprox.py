@@ -1,7 +1,7 @@
 """The client side of FedProx."""
 
+from client.stacking import Tensors
 from client.trainers.fedavg import FedAvgTrainer
-from client.trainers.optimizers import Tensors
 from common.algorithms import FedProx
 
 

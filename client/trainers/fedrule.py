@@ -6,8 +6,8 @@ does the increment d_k − d̄ cancel over the clients that took part, which kee
 
 import torch
 
+from client.stacking import Tensors
 from client.trainers.fedavg import FedAvgTrainer, Result
-from client.trainers.optimizers import Tensors
 from common.algorithms import FedRule
 
 

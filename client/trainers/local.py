@@ -11,7 +11,8 @@ import torch
 from torch import Tensor
 from torch.func import vmap
 
-from client.trainers.optimizers import Moments, Step, Tensors, clip
+from client.stacking import Tensors, some
+from client.trainers.optimizers import Moments, Step, clip
 
 GradientAndLoss = Callable[[Tensors, Tensors, Tensors], tuple[Tensors, Tensor]]
 """(parameters, batch, dropout masks of one step) of one client -> ∇L_k and L_k, a scalar."""
@@ -80,11 +81,7 @@ def _stepped(step: Step, params: Tensors, direction: Tensors, moments: Moments) 
     """Step the parameters that have a direction; the others, and their moments, stay."""
     if direction.keys() == params.keys():
         return step(params, direction, moments)
-    known = Moments(moments.count, _some(moments.first, direction), _some(moments.second, direction))
-    moved, after = step(_some(params, direction), direction, known)
+    known = Moments(moments.count, some(moments.first, direction), some(moments.second, direction))
+    moved, after = step(some(params, direction), direction, known)
     first, second = {**moments.first, **after.first}, {**moments.second, **after.second}
     return {**params, **moved}, Moments(after.count, first, second)
-
-
-def _some(tensors: Tensors, wanted: Tensors) -> Tensors:
-    return {n: t for n, t in tensors.items() if n in wanted}

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
+from client.stacking import Tensors
 from common.algorithms.local import LocalTraining
 
-Tensors = dict[str, Tensor]
 _BETA1, _BETA2, _EPSILON = 0.9, 0.999, 1e-8  # Kingma & Ba 2015
 
 

@@ -2,9 +2,9 @@
 
 from torch import Tensor
 
+from client.stacking import Tensors
 from client.trainers.fedavg import FedAvgTrainer
 from client.trainers.local import GradientAndLoss
-from client.trainers.optimizers import Tensors
 from common.algorithms import PerFedAvg
 
 

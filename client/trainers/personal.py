@@ -2,8 +2,8 @@
 
 from collections.abc import Collection
 
+from client.stacking import Tensors
 from client.trainers.fedavg import FedAvgTrainer
-from client.trainers.optimizers import Tensors
 from common.algorithms import Ditto, FedRep
 from common.wire.messages import CLUSTER
 

@@ -1,7 +1,7 @@
 """The client side of pFedMe (Dinh et al. 2020, Algorithm 1); mirror of `server/strategies/pfedme.py`."""
 
+from client.stacking import Tensors
 from client.trainers.fedavg import FedAvgTrainer
-from client.trainers.optimizers import Tensors
 from common.algorithms import PFedMe
 
 

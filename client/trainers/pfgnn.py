@@ -10,9 +10,10 @@ from collections.abc import Collection, Sequence
 import torch
 from torch import Tensor
 
+from client.stacking import Tensors, some
 from client.trainers.fedavg import FedAvgTrainer
 from client.trainers.local import Descent
-from client.trainers.optimizers import Moments, Tensors, build_step, clip
+from client.trainers.optimizers import Moments, build_step, clip
 from client.trainers.pfgnn_centres import centres
 from client.trainers.pfgnn_objective import Draw, Market, Objective, proximal
 from common.algorithms.pfgnn import PFGNN
@@ -135,7 +136,7 @@ class PFGNNTrainer(FedAvgTrainer):
 
         params, own = self._moved(inner, leaves, OWN, params, moments)
         xi = start["xi"][0] if "xi" in start and not fitting else torch.zeros(0)
-        outer = objective.outer({**leaves, **_row(_some(params, OWN))}, encoded, draw, xi)
+        outer = objective.outer({**leaves, **_row(some(params, OWN))}, encoded, draw, xi)
         params, shared = self._moved(outer, leaves, SHARED, params, moments)
         if not fitting:
             params = self._pulled(params, start)
@@ -149,8 +150,8 @@ class PFGNNTrainer(FedAvgTrainer):
             loss, [leaves[n] for n in moving], retain_graph=True, allow_unused=True, materialize_grads=True
         )
         direction = clip({n: g.unsqueeze(0) for n, g in zip(moving, slopes, strict=True)}, self.pfgnn.clip_norm)
-        known = Moments(moments.count, _some(moments.first, moving), _some(moments.second, moving))
-        moved, after = self._step(_some(params, moving), direction, known)
+        known = Moments(moments.count, some(moments.first, moving), some(moments.second, moving))
+        moved, after = self._step(some(params, moving), direction, known)
         return {**params, **moved}, after
 
     def _pulled(self, params: Tensors, start: Tensors) -> Tensors:
@@ -169,10 +170,6 @@ def _row(params: Tensors) -> Tensors:
 
 def _part(stacked: Tensors, k: int) -> Tensors:
     return {n: t[k : k + 1] for n, t in stacked.items()}
-
-
-def _some(tensors: Tensors, names: Collection[str]) -> Tensors:
-    return {n: t for n, t in tensors.items() if n in names}
 
 
 def _joined(before: Moments, own: Moments, shared: Moments) -> Moments:

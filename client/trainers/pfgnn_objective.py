@@ -11,7 +11,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from client.trainers.optimizers import Tensors
+from client.stacking import Tensors
 from common.algorithms.pfgnn import PFGNN
 from common.models.market_losses import bpr, divergence, frobenius, frobenius_sampled
 from common.models.market_network import log_variances, prior_variances

@@ -1,9 +1,7 @@
 """A sensor's data made ready for a finished run: one that its client took part in, or one of this server's."""
 
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -12,6 +10,7 @@ from client.data.traffic.series import Dataset, Series
 from common.arrays import Arrays
 from common.config import RunConfig, parse
 from common.errors import ConfigError, DataError
+from common.options import hint
 from common.tasks.traffic import Measures
 from common.tasks.traffic_lags import STATICS
 from common.tasks.vocabularies import vocabulary_of
@@ -114,7 +113,7 @@ def series_of(site: str, dataset: Dataset, data: str) -> Series:
     """The sensor of that name, or the first; raises DataError if there is none of that name."""
     series = {one.name: one for one in dataset.series}
     if site and site not in series:
-        raise DataError(f"no sensor '{site}' among its {len(series)}{_hint(site, list(series))}", data)
+        raise DataError(f"no sensor '{site}' among its {len(series)}{hint(site, series)}", data)
     if not site and len(series) > 1:
         _note(f"{data}: the first of {len(series)} sensors; --site takes another")
     return series[site or next(iter(series))]
@@ -140,11 +139,6 @@ def _newest_traffic(*, or_none: bool = False) -> str:
     raise ConfigError(
         f"no completed traffic run in {o.runs_folder()}; train one first, for example with `fedloom up --task traffic`"
     )
-
-
-def _hint(site: str, names: Sequence[str]) -> str:
-    closest = get_close_matches(site, names, n=1)
-    return f"; did you mean '{closest[0]}'?" if closest else ""
 
 
 def _note(line: str) -> None:

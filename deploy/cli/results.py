@@ -2,7 +2,6 @@
 
 import json as jsonlib
 from collections.abc import Sequence
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
@@ -16,6 +15,7 @@ from client.data.sessions.visitors import Dataset as Visits
 from client.data.sessions.visitors import Visitor
 from common.config import parse
 from common.errors import ConfigError, DataError
+from common.options import hint
 from common.tasks.markets import Goods
 from common.tasks.ratings import Products
 from common.tasks.rules import Catalogue
@@ -132,9 +132,7 @@ def _person(user: str, people: dict[str, P], data: str) -> P:
 def _named(name: str, known: dict[str, P], data: str, what: str) -> P:
     """The one of that name, or the first."""
     if name and name not in known:
-        closest = get_close_matches(name, known, n=1)
-        hint = f"; did you mean '{closest[0]}'?" if closest else ""
-        raise DataError(f"no {what} '{name}' among its {len(known)} {what}s{hint}", data)
+        raise DataError(f"no {what} '{name}' among its {len(known)} {what}s{hint(name, known)}", data)
     return known[name or next(iter(known))]
 
 

@@ -7,9 +7,8 @@ from torch.func import grad
 
 from client.data.sessions.visitors import Case, Visitor, as_clicks
 from client.privacy.gradients import AT_ONCE, draws, private_gradient
-from client.stacking import row, stack
+from client.stacking import Tensors, row, stack
 from client.tasks.sessions import SessionsLearner
-from client.trainers.optimizers import Tensors
 from common.arrays import Arrays
 from common.config import RunConfig, Scalar, parse
 from common.models import parameters, tensors

@@ -8,10 +8,10 @@ import pytest
 import torch
 
 from client.data.traffic.series import Series
+from client.stacking import Tensors
 from client.tasks.learner import training_loss
 from client.tasks.traffic import TrafficLearner
 from client.tasks.traffic_sensor import Sensor
-from client.trainers.optimizers import Tensors
 from common.arrays import Arrays
 from common.config import RunConfig
 from common.models import tensors

@@ -5,7 +5,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from client.trainers.optimizers import Moments, Tensors, build_step, clip, fresh_moments
+from client.stacking import Tensors
+from client.trainers.optimizers import Moments, build_step, clip, fresh_moments
 from common.algorithms import FedAvg
 
 K = 3

@@ -8,8 +8,9 @@ import pytest
 import torch
 from torch import Tensor
 
+from client.stacking import Tensors
 from client.trainers.local import Descent
-from client.trainers.optimizers import Tensors, fresh_moments
+from client.trainers.optimizers import fresh_moments
 from client.trainers.pfgnn import PFGNNTrainer
 from client.trainers.pfgnn_objective import proximal
 from common.algorithms.pfgnn import PFGNN

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from client.trainers.optimizers import Tensors
+from client.stacking import Tensors
 from client.trainers.pfgnn_objective import Draw, Objective
 from common.algorithms.pfgnn import PFGNN
 
