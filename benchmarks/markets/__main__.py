@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
-from benchmarks.markets.claims import of_cold, of_joiners, of_pairs
+from benchmarks.markets.claims import of_cold, of_default, of_joiners, of_pairs
 from benchmarks.markets.experiments import EXPERIMENTS, RATES, Experiment
 from benchmarks.markets.joining import KINDS, cold, late
 from benchmarks.markets.lines import TITLES
@@ -76,9 +76,10 @@ def _write(
         if each:
             parts += protocol_section(protocol, list(each.values()), MARKETS)
     told = [line for kind, markets in joined.items() for line in of_cold(kind, markets)]
+    beside = [line for protocol, each in rows.items() for line in of_default(PROTOCOLS[protocol], each)]
     parts += [
         "## What the tables say of the targets",
-        "\n".join([*told, *of_joiners(joiners), *of_pairs(rows["pairs"])]),
+        "\n".join([*told, *of_joiners(joiners), *beside, *of_pairs(rows["pairs"])]),
         _short(rows, options.seeds),
         NOT_RUN,
     ]

@@ -39,6 +39,19 @@ def of_pairs(rows: Mapping[str, Row]) -> Iterator[str]:
         yield f"- {row.title}: the exploration's best local SGC is {f'**missed** in {short}' if short else 'reached'}."
 
 
+def of_default(protocol: str, rows: Mapping[str, Row]) -> Iterator[str]:
+    """Where the default is below popularity or the walk; of what was run."""
+    if "default" not in rows:
+        return
+    lines, lost = {"degree": rows["degree"], "wRA": rows["walk"]}, []
+    for market in (*SMALL, "mean"):
+        own, best = rows["default"].mean("mrr20", market), max(lines, key=lambda key: lines[key].mean("mrr20", market))
+        if own < (most := lines[best].mean("mrr20", market)) - NOISE:
+            lost.append(f"{market} ({own:.1f}, {best} {most:.1f})")
+    told = f"**loses** to a line in {', '.join(lost)}" if lost else "loses to no line in any small market"
+    yield f"- {protocol.partition(':')[0]}: the default {told} (MRR, beyond {NOISE:g} point)."
+
+
 def of_cold(kind: str, markets: Mapping[str, Sequence[Metrics]]) -> Iterator[str]:
     """Whether a new market's new items gain what was asked for; `kind` of counts, market -> each seed's metrics."""
     gains = {name: {m: _gain(seeds, m) for m in GAINS} for name, seeds in markets.items() if seeds}

@@ -1,6 +1,6 @@
 """What the page says of its targets follows from its figures."""
 
-from benchmarks.markets.claims import of_cold, of_joiners, of_pairs
+from benchmarks.markets.claims import of_cold, of_default, of_joiners, of_pairs
 from benchmarks.markets.sets import MARKETS, SMALL
 from benchmarks.markets.table import Row
 
@@ -38,3 +38,12 @@ def test_a_late_joiner_is_compared_with_the_better_line() -> None:
     other = {"0.1": {"scorer_mrr20": 0.3, "degree_mrr20": 0.2, "walk_mrr20": 0.305}}
     [told] = of_joiners({"fr": [seed], "de": [other]})
     assert told.endswith("the scorer **loses** to a line in fr (20.0, degree 30.0) (MRR, beyond 1 point).")
+
+
+def test_the_default_is_compared_with_the_better_line_in_every_protocol() -> None:
+    rows = {key: row(key, mrr) for key, mrr in (("degree", 0.4), ("walk", 0.2), ("default", 0.395))}
+    [level] = of_default("Held-out users: pairs", rows)
+    assert level == "- Held-out users: the default loses to no line in any small market (MRR, beyond 1 point)."
+    [told] = of_default("Held-out users: pairs", {**rows, "default": row("default", 0.38)})
+    assert told.startswith("- Held-out users: the default **loses** to a line in fr (38.0, degree 40.0), de (38.0,")
+    assert list(of_default("Held-out users", {})) == []
