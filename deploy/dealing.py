@@ -109,7 +109,7 @@ class Dealing:
                     f"privacy of {data_path(self.data)} was spent as dealt to {count(other.clients, 'client')}, {second}:"
                     f" say {told}"
                 )
-        joined = [Path(ledger_path(self.data, self.state, "")), *_of_folder(data_path(self.data))]
+        joined = [ledger_path(self.data, self.state, ""), *_of_folder(data_path(self.data))]
         if _released([path for path in joined if path.exists()]):
             raise ConfigError(
                 f"privacy of {data_path(self.data)} was spent by a client that joined with it, {second}: join with it again"

@@ -36,7 +36,7 @@ class Journal:
     def go_on(self, so_far: dict[str, Any]) -> None:
         """Take up the account that a checkpoint holds, and that of lines: a round's is written after its checkpoint."""
         self._enrolment.roster.spent = dict(so_far["spent"])
-        self._sharing = set(so_far["sharing"])
+        self._sharing = set(so_far.get("sharing", ()))
         self._started -= so_far["seconds"]
         self._best = Best(**so_far["best"]) if so_far["best"] else None
         for line in self._folder.events():

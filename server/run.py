@@ -9,7 +9,7 @@ from typing import Any
 from flwr.serverapp import Grid
 
 from common.config import RunConfig
-from common.errors import BudgetSpentError, ConfigError, FedloomError
+from common.errors import BudgetSpentError, ConfigError, DataError, FedloomError
 from common.flat import flatten, to_json
 from common.models import build_model, parameters
 from common.tasks.vocabularies import Names, demo_vocabulary, vocabulary_of
@@ -92,6 +92,7 @@ def read_catalogue(config: RunConfig) -> Names:
 
     Raises:
         ConfigError: The file is not there.
+        DataError: It is no vocabulary.
     """
     if config.catalogue == "demo":
         return demo_vocabulary(config.task)
@@ -99,6 +100,8 @@ def read_catalogue(config: RunConfig) -> Names:
         return vocabulary_of(config.task, Path(config.catalogue).read_text("utf-8"))
     except OSError as error:
         raise ConfigError(f"catalogue {config.catalogue}: {error.strerror}") from None
+    except DataError as error:
+        raise DataError(str(error), config.catalogue) from None
 
 
 def _open(config: RunConfig, catalogue: Names, runs: Path) -> tuple[RunDirectory, RunState, dict[str, Any]]:

@@ -129,6 +129,7 @@ def _called(source: str, state_dir: Path) -> Path | None:
     """
     names = {named(source), str(data_path(source).resolve())}
     known = [(w, seen) for w, seen in sightings([state_dir / LINEAGES]) if not is_demo(source) and seen.data in names]
+    known.sort(key=lambda one: one[1].sequence)
     standing = [Path(seen.ledger) for _, seen in known if _stands(seen)]
     if known and not standing:
         witness, seen = known[-1]
