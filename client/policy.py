@@ -121,9 +121,11 @@ def read_policy(path: Path | None, *, made: bool = False) -> Policy:
     if path is None:
         return Policy(share_metrics="always") if made else Policy()
     try:
-        return Policy.model_validate(tomllib.loads(path.read_text()))
+        return Policy.model_validate(tomllib.loads(path.read_text("utf-8-sig")))
     except OSError as error:
         raise ConfigError(f"policy {path}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"policy {path}: no UTF-8 text; save it as such") from None
     except (tomllib.TOMLDecodeError, ValidationError) as error:
         where = _explained(error) if isinstance(error, ValidationError) else str(error)
         raise ConfigError(f"policy {path}: {where}") from None

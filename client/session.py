@@ -110,7 +110,7 @@ class Session:
             return statics
         learner, sent = enrolled.learner, self.store.read(enrolled.run, COUNTS)
         if isinstance(learner, Summed):
-            return learner.others(statics, load(sent)) if sent else statics
+            return learner.others(statics, load(sent) if sent else {})
         return statics if sent else add_counts(statics, learner.counts(), enrolled.names)
 
     def assign(self, request: AssignRequest) -> AssignReply:

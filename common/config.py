@@ -120,8 +120,8 @@ class RunConfig(Options):
             self.tasks.ratings.check_items(self.model, self.chosen.name)
         if isinstance(planner, Planner) and planner.by_rewards:
             check_share(self.method, self.task, self.task_options.validation_share)
-        if isinstance(planner, BGTplanner) and self.evaluate_every != 1:
-            raise ValueError("bgtplanner learns from every round; leave evaluate-every at 1")
+        if isinstance(planner, Planner) and planner.by_rewards and self.evaluate_every != 1:
+            raise ValueError(f"{self.method} goes by what each round gains; leave evaluate-every at 1")
         return self
 
     @model_validator(mode="after")

@@ -74,15 +74,16 @@ def make_server_certificate(
         folder: Holds `ca.pem` and `ca.key`.
         hosts: Names and addresses by which clients reach the server, besides localhost, 127.0.0.1 and ::1.
         days: Validity from now on; negative makes a certificate that has expired.
-        overwrite: Replace an older one.
+        overwrite: Replace an older one, whose names stay where `hosts` names none.
 
     Raises:
-        ConfigError: There is no authority, or a server certificate exists and `overwrite` is not set.
+        ConfigError: There is no authority, a server certificate exists and `overwrite` is not set, or a host is no name.
     """
     files, key = Certificates(folder), ec.generate_private_key(ec.SECP256R1())
     authority, authority_key = _load_authority(files)
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "fedloom server")])
-    names = [_general_name(host) for host in dict.fromkeys((*LOCAL_HOSTS, *hosts))]
+    kept = names_of(files) if overwrite and not hosts and files.server.exists() else ()
+    names = [_general_name(host) for host in dict.fromkeys((*LOCAL_HOSTS, *kept, *hosts))]
     certificate = (
         _unsigned(name, authority.subject, key.public_key(), authority_key.public_key(), days)
         .add_extension(x509.SubjectAlternativeName(names), critical=False)
@@ -94,6 +95,18 @@ def make_server_certificate(
     write_file(files.server_key, _private(key), mode=0o600, overwrite=overwrite)
     write_file(files.server, certificate.public_bytes(serialization.Encoding.PEM), overwrite=overwrite)
     return files
+
+
+def names_of(files: Certificates) -> tuple[str, ...]:
+    """The names and addresses that the server's certificate is made for, the local ones first."""
+    certificate = x509.load_pem_x509_certificate(files.server.read_bytes())
+    names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    return tuple(str(name.value) for name in names)
+
+
+def as_told(host: str) -> str:
+    """A host as `names_of` has it."""
+    return str(_general_name(host).value)
 
 
 def _unsigned(
@@ -151,7 +164,11 @@ def _general_name(host: str) -> x509.GeneralName:
     try:
         return x509.IPAddress(ipaddress.ip_address(host))
     except ValueError:
+        pass
+    try:
         return x509.DNSName(host)
+    except ValueError:
+        raise ConfigError(f"'{host}' is no host name; say its ASCII form (xn--…), or an address") from None
 
 
 def _private(key: ec.EllipticCurvePrivateKey) -> bytes:

@@ -1,16 +1,19 @@
 """Starting the two halves of a federation: a SuperLink with a run on it, and clients that join."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
 
 from common.config import RunConfig, Task
+from common.errors import ConfigError, RunError
 from deploy.bundle import make_app
-from deploy.certificates import Certificates, make_authority, make_server_certificate
+from deploy.certificates import LOCAL_HOSTS, Certificates, as_told, make_authority, make_server_certificate, names_of
 from deploy.control import Control
+from deploy.files import write_file
 from deploy.keys import make_node_key, public_path
 from deploy.processes import Child, Processes
 from deploy.superlink import SuperLinkSettings, flower_environment, start_superlink
@@ -43,17 +46,30 @@ class ClientSpec:
 
 
 def certificates(folder: Path, hosts: Sequence[str] = ()) -> Certificates:
-    """The server's certificates in `folder`, made if missing."""
+    """The server's certificates in `folder`, made if missing.
+
+    Raises:
+        ConfigError: They are made for other hosts.
+    """
     files = Certificates(folder)
     if not files.ca.exists():
         make_authority(folder)
     if not files.server.exists():
-        make_server_certificate(folder, hosts)
+        return make_server_certificate(folder, hosts)
+    known = names_of(files)
+    if strangers := [host for host in hosts if as_told(host) not in known]:
+        names = " ".join(f"--name {name}" for name in (*known, *strangers) if name not in LOCAL_HOSTS)
+        raise ConfigError(f"{files.server} is not made for '{strangers[0]}': say fedloom keys server --renew {names}")
     return files
 
 
-def start_client(processes: Processes, client: ClientSpec, server: str, ca: Path, policy: Path | None) -> Path:
-    """Start a resident client with a key of its own, made in its own folder; returns the public key's file."""
+def start_client(
+    processes: Processes, client: ClientSpec, server: str, ca: Path, policy: Path | None, patience: float
+) -> Path:
+    """Start a resident client with a key of its own, made in its own folder; returns the public key's file.
+
+    `patience`: seconds that it waits to be admitted.
+    """
     key = client.home / "node.key"
     if not key.exists():
         make_node_key(key)
@@ -63,6 +79,7 @@ def start_client(processes: Processes, client: ClientSpec, server: str, ca: Path
     command += ["--state-dir", client.state or client.home / "state"]
     command += ["--shard", client.shard] if client.shard else []
     command += ["--policy", policy] if policy else []
+    command += ["--patience", f"{patience:g}"]
     log = client.home / "client.log"
     processes.start(client.name, command, log=log, environment=flower_environment({"OMP_NUM_THREADS": "1"}))
     return public_path(key)
@@ -106,14 +123,28 @@ def submit(
     run = RunDirectory(order.runs, order.config.run_id)
     metrics = run.path / "metrics.jsonl"
     start = metrics.stat().st_size if metrics.exists() else 0
-    if order.config.resume:
-        (run.path / "result.json").unlink(missing_ok=True)
-    run_id = control.submit(make_app(folder / "app", order.config), {})
+    with _set_aside(run.path / "result.json"):
+        run_id = control.submit(make_app(folder / "app", order.config), {})
     pulse = Pulse(control, run_id, processes, server, metrics, start, order.nodes, console, known)
     try:
         return watch(pulse, run, server.log if server else None, console)
-    except KeyboardInterrupt:
-        console.print(f"\nstopping; go on with --resume {order.config.run_id}", highlight=False, markup=False)
+    except BaseException as error:  # Ctrl-C, or SIGTERM and SIGHUP as `Processes` has them
+        if not isinstance(error, RunError):
+            console.print(f"\nstopping; go on with --resume {order.config.run_id}", highlight=False, markup=False)
         if server is None:  # else it ends with us
-            control.stop(run_id)
+            with suppress(RunError):
+                control.stop(run_id)
+        raise
+
+
+@contextmanager
+def _set_aside(result: Path) -> Iterator[None]:
+    """Without the result of a run that is to go on; it comes back if that fails."""
+    before = result.read_bytes() if result.exists() else b""
+    result.unlink(missing_ok=True)
+    try:
+        yield
+    except BaseException:
+        if before:
+            write_file(result, before, overwrite=True)
         raise

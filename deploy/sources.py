@@ -34,9 +34,11 @@ def read_catalogue(task: Task, path: Path | None) -> Names | None:
     if path is None:
         return None
     try:
-        return vocabulary_of(task, path.read_text("utf-8"))
+        return vocabulary_of(task, path.read_text("utf-8-sig"))
     except OSError as error:
         raise DataError(error.strerror or "cannot be read", path) from None
+    except UnicodeDecodeError:
+        raise DataError("no UTF-8 text; save it as such", path) from None
     except DataError as error:
         raise DataError(str(error), path) from None
 

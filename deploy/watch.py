@@ -47,6 +47,8 @@ class Pulse:
     nodes: Path | None
     console: Console
     admitted: set[Path] = field(default_factory=set)
+    size: int = -1
+    heard: float = 0.0
     asked: float = 0.0
     looked: float = 0.0
     told: str = ""
@@ -60,9 +62,10 @@ class Pulse:
         """
         self._look_after_processes()
         self._admit()
-        written = self.metrics.stat().st_mtime if self.metrics.exists() else 0.0
-        now = time.time()
-        if now - max(written, self.asked) < ASK_EVERY:
+        size, now = self.metrics.stat().st_size if self.metrics.exists() else 0, time.monotonic()
+        if size != self.size:
+            self.size, self.heard = size, now
+        if now - max(self.heard, self.asked) < ASK_EVERY:
             return True
         self.asked = now
         try:
@@ -144,6 +147,11 @@ def watch_here(work: Callable[[], Result], folder: RunDirectory, console: Consol
 
 def conclude(result: Result, folder: RunDirectory, console: Console) -> Result:
     """Write the report and print the result."""
-    report = render([folder.path], folder.path / "report.html")
+    report: Path | None = folder.path / "report.html"
+    try:
+        render([folder.path], folder.path / "report.html")
+    except OSError as error:  # the result is written, and is not lost with the page
+        console.print(f"no report: {error.strerror or error}", style="yellow", markup=False, soft_wrap=True)
+        report = None
     print_summary(result, report, console)
     return result

@@ -1,6 +1,7 @@
 """The run's diary: turns what happens in rounds into events, checkpoints and the final result."""
 
 import time
+from collections.abc import Iterable
 from dataclasses import asdict
 from importlib.metadata import version
 from platform import python_version
@@ -9,7 +10,7 @@ from typing import Any, Literal
 from common.arrays import Arrays, sha256
 from common.config import RunConfig
 from common.privacy.accounts import build_account
-from common.wire.messages import TRAIN
+from common.wire.messages import EVALUATE, TRAIN
 from server.artifacts import Checkpoint, RunDirectory
 from server.enrolment import Enrolment
 from server.evaluation import Evaluation
@@ -71,8 +72,9 @@ class Journal:
     def evaluated(self, number: int, evaluation: Evaluation) -> None:
         """Note an evaluation, empty in rounds without one, and write the round's line."""
         self._sharing |= {name for name, metrics in evaluation.clients.items() if metrics}
+        if evaluation.metrics or self._final(number):  # else metrics of another model would stand beside the last
+            self._last = evaluation if evaluation.metrics else Evaluation({}, {})
         if evaluation.metrics:
-            self._last = evaluation
             self._compare(number, evaluation.metrics, self._split(number))
         if self._trained is not None:
             self._folder.append(self._line(self._trained, evaluation))
@@ -91,8 +93,20 @@ class Journal:
         """What the metrics of this round are of."""
         if self._config.task_options.validation_share == 0:
             return ""
-        last = number == self._config.rounds or self._trained is None  # without a round: a run that ended early
-        return "test" if last else "validation"
+        return "test" if self._final(number) else "validation"
+
+    def _final(self, number: int) -> bool:
+        """Whether that evaluation is of the finished model; without a round it is that of a run that ended early."""
+        return number == self._config.rounds or self._trained is None
+
+    def _unmeasured(self, asked: Iterable[int]) -> dict[str, str]:
+        """Who trained and told no metrics, and why; `asked` are those who did not answer in training either."""
+        found: dict[int, str] = {}
+        for exchange in self._exchanges:
+            if exchange.kind == EVALUATE:
+                found |= dict.fromkeys(exchange.missing, "evaluation: no answer")
+                found |= {node: f"evaluation: {why}" for node, why in exchange.failed.items()}
+        return {self._enrolment.roster.name(node): why for node, why in found.items() if node not in set(asked)}
 
     def _line(self, trained: Trained, evaluation: Evaluation) -> Round:
         training = next(e for e in self._exchanges if e.kind == TRAIN)
@@ -109,7 +123,7 @@ class Journal:
             answered=len(training.replies) - len(trained.rejected),
             asked=len(training.asked),
             missing=sorted(name(node) for node in training.missing),
-            refused=self._new_refusals() | trained.rejected,
+            refused=self._unmeasured(training.missing) | self._new_refusals() | trained.rejected,
             bytes_down=down,
             bytes_up=up,
             server={**trained.server, **evaluation.notes},

@@ -97,7 +97,7 @@ def read_catalogue(config: RunConfig) -> Names:
     if config.catalogue == "demo":
         return demo_vocabulary(config.task)
     try:
-        return vocabulary_of(config.task, Path(config.catalogue).read_text("utf-8"))
+        return vocabulary_of(config.task, Path(config.catalogue).read_text("utf-8-sig"))
     except OSError as error:
         raise ConfigError(f"catalogue {config.catalogue}: {error.strerror}") from None
     except DataError as error:

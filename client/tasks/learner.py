@@ -52,7 +52,7 @@ class Summed(Protocol):
     """A learner that can do without its own part of the sums."""
 
     def others(self, statics: Arrays, sent: Arrays) -> Arrays:
-        """The sums without what it sent itself."""
+        """The sums without what it sent itself, which is empty if nothing did or is known of it."""
 
 
 @runtime_checkable

@@ -127,7 +127,7 @@ def prepare(market: Market, goods: Goods, options: MarketsOptions, seed: int) ->
 
 
 def _counts(split: SplitMarket, goods: Goods, options: MarketsOptions, seed: int) -> Arrays:
-    """Of the training part only."""
+    """Of the training pairs; where what a user adds is bounded, of all that was rated but by held-out users."""
     size, ratings = len(goods.items), split.validation.ratings
     if not options.bounded:
         return graph_counts(split.graph, size)

@@ -23,7 +23,7 @@ from common.config import RunConfig, Task
 from common.models import build_model, tensors
 from common.models.market_scorer import FEATURES
 from common.tasks.markets import Goods
-from common.tasks.markets_counts import KEYS, add_pairs, no_counts
+from common.tasks.markets_counts import KEYS, add_pairs, includes, no_counts
 from common.tasks.markets_metrics import ScoreBlock, ranking_metrics
 from common.wire.messages import Metrics, TrainRequest
 
@@ -121,8 +121,14 @@ class MarketsLearner(Unruled, Merged):
         return noised(add_pairs([*parts, no_counts(size)]), size, noise * max(len(rated), 1), rng)
 
     def others(self, statics: Arrays, sent: Arrays) -> Arrays:
-        """The sums without what it sent itself."""
-        return add_pairs([statics, sent], [1.0, -1.0]) if sent and KEYS in statics else statics
+        """The sums without its own part, if that is in them: an answer that came too late is not.
+
+        What was sent in clear and is no longer known is what would be sent again.
+        """
+        own = sent or ({} if self.options.count_epsilon else self.counts())
+        if KEYS not in statics or not own or not includes(statics, own):
+            return statics
+        return add_pairs([statics, own], [1.0, -1.0])
 
     @property
     def features(self) -> Tensor:

@@ -148,7 +148,7 @@ class TrafficLearner(Merged):
     def others(self, statics: Arrays, sent: Arrays) -> Arrays:
         """The sums without what it sent itself."""
         total = {name: a for name, a in statics.items() if name in SUMS}
-        return statics | sub(total, sent) if total else statics
+        return statics | sub(total, sent) if total and sent else statics
 
     def _forecast(self, params: Tensors, batch: Tensors, first: Tensor) -> Tensor:
         """B × P × D from first targets, B."""

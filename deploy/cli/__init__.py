@@ -41,3 +41,7 @@ def main() -> None:
     except FedloomError as error:
         options.console.print(f"[bold red]fedloom:[/] {escape(str(error))}", highlight=False, soft_wrap=True)
         sys.exit(2 if isinstance(error, ConfigError) else 1)
+    except OSError as error:  # a folder that may not be written, a full disk
+        told = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+        options.console.print(f"[bold red]fedloom:[/] {escape(told)}", highlight=False, soft_wrap=True)
+        sys.exit(1)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 from rich.table import Table
+from rich.text import Text
 
 from client.data.markets.market import Dataset as Markets
 from client.data.ratings.raters import Dataset as Ratings
@@ -121,7 +122,7 @@ def _shown(found: Sequence[object], what: str) -> Table:
     column, heading, number = SHOWN[what]
     table = Table("", heading, number)
     for place, r in enumerate(found, start=1):
-        table.add_row(str(place), getattr(r, column), f"{getattr(r, number):.2f}")
+        table.add_row(str(place), Text(str(getattr(r, column))), f"{getattr(r, number):.2f}")
     return table
 
 
@@ -161,7 +162,8 @@ def report(
     from deploy.report import render
 
     folders = [folder_of(name) for name in runs or [newest()]]
-    o.out.print(str(render(folders, out or folders[0] / "report.html")), soft_wrap=True)
+    page = render(folders, out or folders[0] / "report.html")
+    o.out.print(str(page), soft_wrap=True, markup=False, highlight=False)
 
 
 def folder_of(name: str) -> Path:

@@ -27,7 +27,7 @@ STATE = Path.home() / ".fedloom" / "state"
 def speaking(config: RunConfig, data: str, parts: Sequence[Part], home: Path) -> RunConfig:
     """The run with the vocabulary of its clients' data, kept below `home`; says what there is to say of the data."""
     for note in (*notes(parts), *remarks(config, parts)):
-        o.console.print(f"{data}: {note}", soft_wrap=True)
+        o.console.print(f"{data}: {note}", soft_wrap=True, markup=False)
     if is_demo(data):
         return config
     names = home / "catalogue.json"

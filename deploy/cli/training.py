@@ -16,9 +16,16 @@ from deploy.cli.running import LOCAL, finish, naming, speaking, superlink_of
 from deploy.control import Control
 from deploy.dealing import DEALT
 from deploy.federation import Order
+from deploy.files import write_file
 from deploy.processes import Processes
 from deploy.report.origin import Command, remember
 from deploy.sources import markets_of, parts_of, read_catalogue, require_one_budget, share_out, shared_out
+
+POLICY = "policy.toml"
+"""The policy that `up` was given, among the run's private files."""
+
+SECONDS_A_KEY = 3.0
+"""That a client waits for its own and each other key to be registered, one after the other in the worst case."""
 
 Clients = Annotated[
     int | None, typer.Option(min=1, help="Clients to wait for before the first round; default: 2, or the run's own.")
@@ -59,9 +66,11 @@ def up(
         return o.resolve(method, task, rounds, seed, run_id, resume, sets, **noise, federation__min_clients=known)
 
     config = resolved(clients)  # says at once what is mistyped
+    home, dealt = (LOCAL / "up" / config.run_id).resolve(), DEALT.resolve()
+    if resume and policy is None and (home / POLICY).exists():
+        policy = home / POLICY  # the owner's terms outlive a pause
     terms = read_policy(policy)  # says at once what is wrong with it
     data = with_test(config.task, data, test)
-    home, dealt = (LOCAL / "up" / config.run_id).resolve(), DEALT.resolve()
     if resume:
         specs = shared_out(home)
         other = {"--data": data != "demo", "--test": test, "--clients": clients not in (None, len(specs))}
@@ -75,6 +84,8 @@ def up(
         require_one_budget(config, terms, data, len(parts), dealt)
         specs, config = share_out(config.task, data, parts, home, dealt), speaking(config, data, parts, home)
         remember(o.runs_folder() / config.run_id, "up", data, len(parts), markets_of(parts))
+    if policy and policy != home / POLICY:
+        write_file(home / POLICY, policy.read_bytes(), mode=0o600, overwrite=True)
 
     superlink = superlink_of(home / "server", federation.certificates(home / "server"), port, control_port)
     o.console.print(
@@ -82,8 +93,8 @@ def up(
         soft_wrap=True,
     )
     with Processes() as processes:
-        ca = home / "server" / "ca.pem"
-        keys = [federation.start_client(processes, spec, superlink.address, ca, policy) for spec in specs]
+        ca, patience = home / "server" / "ca.pem", 30.0 + SECONDS_A_KEY * len(specs)
+        keys = [federation.start_client(processes, spec, superlink.address, ca, policy, patience) for spec in specs]
         finish(federation.train(processes, superlink, Order(config, o.runs_folder(), keys), o.console), json)
 
 

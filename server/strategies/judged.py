@@ -2,7 +2,6 @@
 
 from collections.abc import Collection
 
-from common.algorithms.planners import BGTplanner
 from common.config import RunConfig
 from common.errors import RunError
 from server.planning.reward import REWARDS
@@ -10,14 +9,14 @@ from server.roster import Client
 
 SHARE = (
     'under noise metrics leave a client only where its policy says share-metrics = "always": let some owners say so, '
-    "or set algorithm.bgtplanner.reward=norm"
+    "or take what needs none: algorithm.bgtplanner.reward=norm, method uniform, stop=never"
 )
 """What to do about it."""
 
 
 def goes_by_metrics(config: RunConfig) -> bool:
     """Whether the planner cannot do without metrics."""
-    return isinstance(config.planner, BGTplanner) and config.planner.reward == "metrics"
+    return config.planner.by_rewards
 
 
 def check_judged(config: RunConfig, clients: Collection[Client]) -> None:
@@ -34,6 +33,6 @@ def check_judged(config: RunConfig, clients: Collection[Client]) -> None:
         return
     metric, _ = REWARDS[config.task]
     raise RunError(
-        f"bgtplanner goes by '{metric}', which none of the {len(clients)} enrolled clients shares; "
+        f"{config.method} goes by '{metric}', which none of the {len(clients)} enrolled clients shares; "
         f"nobody was asked to spend anything. {SHARE[0].upper()}{SHARE[1:]}"
     )

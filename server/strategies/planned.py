@@ -21,7 +21,7 @@ from server.planning.planner import Budget, Planner, Stop
 from server.planning.reward import REWARDS, improvement
 from server.planning.spending import Waiting, charge, remaining
 from server.state import RunState, Trained
-from server.strategies.judged import SHARE, check_judged, goes_by_metrics
+from server.strategies.judged import SHARE, check_judged
 from server.strategies.round import RoundStrategy
 
 SEEN = "planner_seen"
@@ -145,8 +145,12 @@ class PlannedStrategy(Strategy):
             return
         update = sub({name: waiting.start[name] for name in self.state.model}, self.state.model)
         length = norm(update) / self.config.privacy.clip
-        reward, seen = self._gain(evaluation.metrics, length)
-        self._on_evaluated(number, replace(evaluation, notes={"reward": reward}))
+        if self._by_test(number):
+            reward, seen = 0.0, self._known()
+            self._on_evaluated(number, evaluation)
+        else:
+            reward, seen = self._gain(evaluation.metrics, length)
+            self._on_evaluated(number, replace(evaluation, notes={"reward": reward}))
 
         planner = self._planner(len(waiting.decision.active))
         after = planner.observe(self._memory(), waiting.decision, reward, waiting.spent, length)
@@ -162,6 +166,20 @@ class PlannedStrategy(Strategy):
         [table] = tables
         return named_items([rows[table] for rows in self.inner.named], len(update[table]))
 
+    def _by_test(self, number: int) -> bool:
+        """Whether that round's metrics are of test data, by which nothing is planned, and others are held out for that."""
+        held_out = self.config.task_options.validation_share > 0
+        return held_out and number == self.config.rounds and not self._by_norm
+
+    def _known(self) -> Arrays:
+        """What the next round is measured against, where this one told nothing."""
+        return {name: a for name, a in self._seen().items() if name == "metric"}
+
+    @property
+    def _by_norm(self) -> bool:
+        planner = self.config.planner
+        return isinstance(planner, BGTplanner) and planner.reward == "norm"
+
     def _gain(self, metrics: Mapping[str, float], length: float) -> tuple[float, Arrays]:
         """r_t, and what the next one is measured against; the first round gains nothing, having nothing before it.
 
@@ -169,12 +187,11 @@ class PlannedStrategy(Strategy):
             RunError: The planner goes by metrics that nobody shares, or training diverges.
         """
         metric, rises = REWARDS[self.config.task]
-        planner = self.config.planner
-        by_norm = isinstance(planner, BGTplanner) and planner.reward == "norm"
+        by_norm = self._by_norm
         if metric not in metrics and not by_norm:
-            if goes_by_metrics(self.config):
+            if isinstance(self.config.planner, BGTplanner):
                 raise RunError(f"bgtplanner goes by '{metric}', which no client told this round; {SHARE}")
-            return 0.0, {}
+            return 0.0, self._known()
         now = length if by_norm else metrics[metric]
         before = self._seen().get("metric", np.array(now))
         return improvement(float(before), now, rises and not by_norm), {"metric": np.array(now)}

@@ -136,3 +136,12 @@ def test_who_mistypes_is_told_what_was_meant(text: str, hint: str, tmp_path: Pat
     with pytest.raises(ConfigError) as caught:
         read_policy(path)
     assert str(caught.value) == f"policy {path}: {hint}"
+
+
+def test_a_policy_that_an_editor_of_windows_saved(tmp_path: Path) -> None:
+    path = tmp_path / "policy.toml"
+    path.write_bytes("\ufeff# größe\nmax-local-steps = 2\n".encode())
+    assert read_policy(path).max_local_steps == 2
+    path.write_bytes("# größe\n".encode("cp1252"))
+    with pytest.raises(ConfigError, match="no UTF-8 text"):
+        read_policy(path)

@@ -11,7 +11,7 @@ from client.policy import Policy
 from client.session import MODEL
 from common.arrays import sha256
 from common.config import Scalar
-from common.errors import RunError
+from common.errors import ConfigError, RunError
 from common.privacy.zcdp import rho_of
 from deploy.simulation import InProcessGrid
 from server.artifacts import RunDirectory
@@ -104,7 +104,7 @@ def test_noise_without_a_planner_is_spent_evenly(tmp_path: Path) -> None:
 def test_a_planner_that_needs_metrics_which_nobody_shares_says_what_to_do(tmp_path: Path) -> None:
     private, config = Policy(), noisy(tmp_path, "bgtplanner")
     clients = owners(policy=private)
-    advice = r'share-metrics = "always".* or set algorithm\.bgtplanner\.reward=norm'
+    advice = r'share-metrics = "always".* or take what needs none: algorithm\.bgtplanner\.reward=norm'
     with pytest.raises(RunError, match=rf"'loss', which none of the 3 enrolled clients shares; nobody .*{advice}"):
         clients.run(config, tmp_path / "metrics")
     assert clients.spent(config) == dict.fromkeys(("client-0", "client-1", "client-2"), 0.0)
@@ -150,3 +150,13 @@ def test_a_client_that_can_pay_a_part_of_a_round_only_is_not_asked_for_any(tmp_p
     run(InProcessGrid(sessions, 1), config, tmp_path)
     assert [(r.asked, r.answered, r.refused) for r in rounds_of(tmp_path)] == [(2, 2, {}), (2, 2, {}), (1, 1, {})]
     assert sessions[2].guard.ledger(config.privacy).spent() == pytest.approx(6.0)
+
+
+@pytest.mark.parametrize(("method", "stop"), [("adap", "never"), ("uniform", "plateau")])
+def test_who_goes_by_metrics_that_nobody_shares_asks_for_nothing(method: str, stop: str, tmp_path: Path) -> None:
+    clients = owners(policy=Policy(share_metrics="never"))
+    with pytest.raises(RunError, match=f"{method} goes by 'loss', which none of the 3 enrolled clients shares"):
+        clients.run(noisy(tmp_path, method, stop=stop), tmp_path)
+    with pytest.raises(ConfigError, match="leave evaluate-every at 1"):
+        noisy(tmp_path, method, stop=stop, evaluate_every=2)
+    assert set(clients.spent(noisy(tmp_path, method, stop=stop)).values()) == {0.0}

@@ -8,8 +8,10 @@ import pytest
 from client.policy import Policy
 from client.session import MODEL
 from common.config import RunConfig
+from server.artifacts import RunDirectory
 from server.journal import Journal
 from tests.owners import PLANNERS, Owners, costs_of, noisy, owners, total_of
+from tests.sensors import rounds_of
 
 
 class PullThePlugError(Exception):
@@ -93,3 +95,13 @@ def test_whose_metrics_left_before_the_server_went_down_is_told(
     torn(owners(), config, tmp_path, ("observed", 5), monkeypatch)
     silent = owners(policy=Policy(share_metrics="never")).run(config.model_copy(update={"resume": True}), tmp_path)
     assert "metrics: 3 clients' owners share theirs in clear" in silent.privacy.uncovered
+
+
+def test_test_data_move_no_plan_of_a_run_that_is_given_more_rounds(tmp_path: Path) -> None:
+    owners().run(noisy(tmp_path, stop="plateau", tasks__rules__validation_share=0.3), tmp_path)
+    lines = rounds_of(tmp_path)
+    assert [line.split for line in lines[-2:]] == ["validation", "test"]
+    assert ["reward" in line.server for line in lines[-2:]] == [True, False]
+    checkpoint = RunDirectory(tmp_path, "toy").load_latest()
+    assert checkpoint is not None
+    assert float(checkpoint.groups["planner_seen"]["metric"]) == pytest.approx(lines[-2].metrics["loss"])

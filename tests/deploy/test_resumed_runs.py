@@ -5,7 +5,10 @@ from typing import Any
 
 import pytest
 
+from client.session import Session
 from common.config import RunConfig
+from common.errors import RefusedError
+from common.wire.messages import EvaluateReply, EvaluateRequest
 from deploy.simulation import simulate
 from server.artifacts import RunDirectory
 from server.events import Result, Round
@@ -101,3 +104,22 @@ def test_the_best_round_is_not_forgotten(config: RunConfig, tmp_path: Path, monk
     result = trained(config, tmp_path, rounds=4, resume=True)
     assert result.best is not None
     assert (result.best.round, result.best.metrics) == (3, best["metrics"])
+
+
+def test_who_trained_and_told_no_metrics_is_named(
+    config: RunConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    measure = Session.evaluate
+
+    def busy(session: Session, request: EvaluateRequest) -> EvaluateReply:
+        if request.round == 3 or session.client == "client-1":
+            raise RefusedError("busy")
+        return measure(session, request)
+
+    monkeypatch.setattr(Session, "evaluate", busy)
+    result = trained(config, tmp_path)
+    lines = rounds(tmp_path)
+    assert [line.answered for line in lines] == [3, 3, 3]
+    assert [sorted(line.refused) for line in lines] == [["client-1"]] * 2 + [["client-0", "client-1", "client-2"]]
+    assert lines[0].refused == {"client-1": "evaluation: busy"}
+    assert (result.metrics, result.clients) == ({}, {}), "no metrics of an older model"

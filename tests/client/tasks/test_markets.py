@@ -220,3 +220,12 @@ def test_a_market_without_pairs_takes_part_with_nothing(model: str, options: dic
     assert of.evaluate(parameters(of.module), {}, "test") == ({}, {})
     loss = of.loss(tensors(parameters(of.module)), of.batch(request(of)), noise)
     assert torch.isfinite(loss)
+
+
+def test_counts_that_came_too_late_are_not_taken_off_the_sums() -> None:
+    alone, rest = (MarketsLearner(configured(), DEMO.goods, part) for part in (DEMO.markets[:1], DEMO.markets[1:]))
+    sums = rest.counts()
+    assert alone.others(sums, alone.counts()) is sums
+    both = add_pairs([alone.counts(), sums])
+    known, forgotten = alone.others(both, alone.counts()), alone.others(both, {})
+    np.testing.assert_array_equal(known[KEYS], forgotten[KEYS])

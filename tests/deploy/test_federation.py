@@ -1,0 +1,144 @@
+"""Starting a federation here: names on certificates, the owner's terms, and what an end from outside leaves behind."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+from typer.testing import CliRunner
+
+from common.config import parse
+from common.errors import ConfigError, RunError
+from common.flat import flatten
+from common.tasks.rules_demo import demo_catalogue
+from deploy import cli, federation
+from deploy.certificates import make_server_certificate, names_of
+from deploy.cli import training
+from deploy.federation import Order, certificates, submit
+from deploy.processes import Processes
+from server.artifacts import RunDirectory
+from server.events import Result
+
+
+def test_a_certificate_made_for_others_is_not_taken_for_all(tmp_path: Path) -> None:
+    files = certificates(tmp_path, ["a.example"])
+    assert certificates(tmp_path) == certificates(tmp_path, ["a.example", "0:0:0:0:0:0:0:1"]) == files
+    with pytest.raises(
+        ConfigError, match=r"not made for 'b.example': say .* --renew --name a.example --name b.example"
+    ):
+        certificates(tmp_path, ["b.example"])
+    before = files.server.read_bytes()
+    make_server_certificate(tmp_path, overwrite=True)
+    assert files.server.read_bytes() != before
+    assert names_of(files) == ("localhost", "127.0.0.1", "::1", "a.example")
+    make_server_certificate(tmp_path, ["b.example"], overwrite=True)
+    assert "a.example" not in names_of(files)
+
+
+def test_a_host_that_is_no_name_is_said_to_be_none(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"'müller\.local' is no host name"):
+        certificates(tmp_path, ["müller.local"])
+
+
+class Controls:
+    """A Control API that starts run 7, or answers nothing."""
+
+    def __init__(self, answers: bool = True) -> None:
+        self.answers, self.stopped = answers, list[int]()
+
+    def register_all(self, keys: Any) -> None:
+        """All are in."""
+
+    def submit(self, app: Path, config: Any) -> int:
+        if not self.answers:
+            raise RunError("no SuperLink answers")
+        return 7
+
+    def stop(self, run: int) -> None:
+        self.stopped.append(run)
+        raise RunError("it has ended")
+
+
+@pytest.fixture
+def order(tmp_path: Path) -> Order:
+    folder = tmp_path / "runs" / "r1"
+    folder.mkdir(parents=True)
+    (folder / "result.json").write_text("of before")
+    return Order(parse({"method": "fedavg", "run-id": "r1", "resume": True}), tmp_path / "runs")
+
+
+def submitted(order: Order, control: Controls) -> Result:
+    return submit(Processes(), order.runs.parent / "work", control, order, Console(quiet=True))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("end", [SystemExit(143), KeyboardInterrupt(), RunError("three questions unanswered")])
+def test_a_run_that_nobody_watches_any_more_is_stopped(
+    end: BaseException, order: Order, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def watch(*about: Any) -> Result:
+        raise end
+
+    monkeypatch.setattr(federation, "watch", watch)
+    control = Controls()
+    with pytest.raises(type(end)):
+        submitted(order, control)
+    assert control.stopped == [7]
+
+
+def test_the_result_of_a_run_that_cannot_go_on_stays(order: Order) -> None:
+    with pytest.raises(RunError, match="no SuperLink answers"):
+        submitted(order, Controls(answers=False))
+    assert (order.runs / "r1" / "result.json").read_text() == "of before"
+
+
+def test_the_owner_s_terms_outlive_a_pause(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("FEDLOOM_RUNS", str(tmp_path / "runs"))
+    Path("strict.toml").write_text('share-metrics = "never"\n')
+    given: list[tuple[str, float]] = []
+
+    def start(*about: Any) -> Path:
+        *_, policy, patience = about
+        given.append((policy.read_text() if policy else "", patience))
+        return tmp_path / "key.pub"
+
+    def train(processes: Any, superlink: Any, order: Order, console: Any) -> Result:
+        if not order.config.resume:
+            names = json.loads(demo_catalogue().to_json())
+            RunDirectory(order.runs, order.config.run_id).create(flatten(order.config), names)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(training.federation, "start_client", start)
+    monkeypatch.setattr(training.federation, "train", train)
+    first = [
+        "up",
+        "--method",
+        "fedavg",
+        "--data",
+        "demo:0-4",
+        "--clients",
+        "2",
+        "--run-id",
+        "r1",
+        "--policy",
+        "strict.toml",
+    ]
+    for words in (first, ["up", "--resume", "r1"]):
+        ended = CliRunner().invoke(cli.app, words)
+        assert isinstance(ended.exception, SystemExit | KeyboardInterrupt), ended.exception
+    assert given == [('share-metrics = "never"\n', 36.0)] * 4
+
+
+def test_what_the_disk_refuses_is_told_in_a_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setattr(sys, "argv", ["fedloom", "keys", "node", str(tmp_path / "file" / "node.key")])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    assert ended.value.code == 1
+    told = capsys.readouterr().err
+    assert "Traceback" not in told
+    assert told == f"fedloom: {tmp_path / 'file'}: File exists\n"
