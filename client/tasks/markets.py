@@ -121,14 +121,10 @@ class MarketsLearner(Unruled, Merged):
         return noised(add_pairs([*parts, no_counts(size)]), size, noise * max(len(rated), 1), rng)
 
     def others(self, statics: Arrays, sent: Arrays) -> Arrays:
-        """The sums without its own part, if that is in them: an answer that came too late is not.
-
-        What was sent in clear and is no longer known is what would be sent again.
-        """
-        own = sent or ({} if self.options.count_epsilon else self.counts())
-        if KEYS not in statics or not own or not includes(statics, own):
+        """The sums without its own part, if that is in them: an answer that came too late is not."""
+        if KEYS not in statics or not sent or not includes(statics, sent):
             return statics
-        return add_pairs([statics, own], [1.0, -1.0])
+        return add_pairs([statics, sent], [1.0, -1.0])
 
     @property
     def features(self) -> Tensor:
