@@ -2,9 +2,12 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from common.wire.messages import EvaluateReply, Metrics
+
+Told = tuple[float, float]
+"""A client's metric, and its weight."""
 
 
 @dataclass(frozen=True)
@@ -15,26 +18,32 @@ class Evaluation:
     clients: dict[str, Metrics]
     notes: Metrics = field(default_factory=dict)
     """What else is to be said of the round that was evaluated."""
+    weights: dict[str, Metrics] = field(default_factory=dict)
+    """Client -> the number of records that each of its metrics is the mean of."""
+
+    def told(self, name: str) -> dict[str, Told]:
+        """What each client told of a metric.
+
+        One that is not finite, or has no weight, is left out (a home whose test rules are of one class has no AUC).
+        """
+        found = {c: (m[name], self.weights.get(c, {}).get(name, 0.0)) for c, m in self.clients.items() if name in m}
+        return {c: (value, w) for c, (value, w) in found.items() if math.isfinite(value) and 0 < w < math.inf}
 
 
 def summarise(replies: Mapping[str, EvaluateReply]) -> Evaluation:
-    """Σ w_k m_k / Σ w_k of every metric, with w_k the number of records it is client k's mean of; of RMSEs, of their squares.
+    """Every metric over all clients, see `pooled`, and each client's own."""
+    replies = dict(sorted(replies.items()))
+    clients = {client: dict(reply.metrics) for client, reply in replies.items()}
+    found = Evaluation({}, clients, weights={client: dict(reply.weights) for client, reply in replies.items()})
+    names = dict.fromkeys(name for metrics in clients.values() for name in metrics)
+    return replace(found, metrics={name: pooled(name, told) for name in names if (told := found.told(name))})
 
-    A metric that is not finite, or has no weight, at a client is left out there (a home whose test rules are of one class
-    has no AUC).
-    """
-    sums: dict[str, float] = {}
-    totals: dict[str, float] = {}
-    for _, reply in sorted(replies.items()):
-        for name, value in reply.metrics.items():
-            weight = reply.weights.get(name, 0.0)
-            if math.isfinite(value) and 0 < weight < math.inf:
-                sums[name] = sums.get(name, 0.0) + weight * value ** _power(name)
-                totals[name] = totals.get(name, 0.0) + weight
-    return Evaluation(
-        metrics={name: (total / totals[name]) ** (1 / _power(name)) for name, total in sums.items()},
-        clients={name: dict(reply.metrics) for name, reply in sorted(replies.items())},
-    )
+
+def pooled(name: str, told: Mapping[str, Told]) -> float:
+    """Σ w_k m_k / Σ w_k of a metric over those clients, at least one; of RMSEs, of their squares."""
+    power, total = _power(name), sum(weight for _, weight in told.values())
+    mean = sum(weight * value**power for value, weight in told.values()) / total
+    return float(mean ** (1 / power))
 
 
 def _power(name: str) -> int:

@@ -1,5 +1,6 @@
 """Clients with privacy ledgers that outlive the server, one home each, and runs with noise on them."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
@@ -18,7 +19,9 @@ from common.privacy.accounts import build_account
 from common.tasks.vocabularies import Names
 from deploy.simulation import InProcessGrid
 from server.artifacts import RunDirectory
+from server.evaluation import Evaluation
 from server.events import Result
+from server.journal import Journal
 from server.run import run
 from tests.sensors import rounds_of
 from tests.toys import CATALOGUE, configured, toy_homes
@@ -92,3 +95,14 @@ def costs_of(folder: Path) -> list[float]:
 
 def model_of(folder: Path) -> Arrays:
     return RunDirectory(folder, "toy").load_model()[0]
+
+
+def listening(told: list[Evaluation]) -> Callable[[Journal, int, Evaluation], None]:
+    """In place of `Journal.evaluated`: keeps all evaluations."""
+    noted = Journal.evaluated
+
+    def note(journal: Journal, number: int, evaluation: Evaluation) -> None:
+        told.append(evaluation)
+        noted(journal, number, evaluation)
+
+    return note

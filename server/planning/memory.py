@@ -1,6 +1,7 @@
 """All that a planner remembers, as one frozen value that a checkpoint can hold."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -79,3 +80,16 @@ def from_groups(groups: dict[str, Arrays]) -> State:
     return replace(
         State(History(**groups[HISTORY])), dual=Dual(bound, names, arrays["weights"], slack, arrays["rates"])
     )
+
+
+def remembered(told: Mapping[str, float]) -> Arrays:
+    """Clients and a number of each as arrays, names as JSON bytes."""
+    names = np.frombuffer(json.dumps(sorted(told)).encode(), np.uint8)
+    return {"names": names, "values": np.array([told[name] for name in sorted(told)])}
+
+
+def recalled(arrays: Arrays) -> dict[str, float]:
+    """Inverse of `remembered`; empty where nothing was."""
+    if "names" not in arrays:
+        return {}
+    return dict(zip(json.loads(arrays["names"].tobytes()), arrays["values"].tolist(), strict=True))

@@ -1,6 +1,6 @@
 """A planner around any strategy: it decides what a round may spend, the strategy inside does the rest (algorithms.md §4.7)."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 import numpy as np
@@ -13,10 +13,10 @@ from common.arrays import Array, Arrays, norm, sub
 from common.config import RunConfig
 from common.errors import BudgetSpentError, RunError
 from common.words import count
-from server.evaluation import Evaluation
+from server.evaluation import Evaluation, pooled
 from server.planning import build_planner
 from server.planning.context import named_items, singular_values, widest
-from server.planning.memory import State, from_groups, to_groups
+from server.planning.memory import State, from_groups, recalled, remembered, to_groups
 from server.planning.planner import Budget, Planner, Stop
 from server.planning.reward import REWARDS, improvement
 from server.planning.spending import Waiting, charge, remaining
@@ -25,7 +25,8 @@ from server.strategies.judged import SHARE, check_judged
 from server.strategies.round import RoundStrategy
 
 SEEN = "planner_seen"
-"""What the planner last saw, beside its own groups: `metric`, and the singular values of the last update, `context`."""
+"""What the planner last saw, beside its own groups: what each client told of the metric that it goes by, or the last update's
+`norm`, and that update's singular values, `context`."""
 
 
 class PlannedStrategy(Strategy):
@@ -149,7 +150,7 @@ class PlannedStrategy(Strategy):
             reward, seen = 0.0, self._known()
             self._on_evaluated(number, evaluation)
         else:
-            reward, seen = self._gain(evaluation.metrics, length)
+            reward, seen = self._gain(evaluation, length)
             self._on_evaluated(number, replace(evaluation, notes={"reward": reward}))
 
         planner = self._planner(len(waiting.decision.active))
@@ -173,25 +174,29 @@ class PlannedStrategy(Strategy):
 
     def _known(self) -> Arrays:
         """What the next round is measured against, where this one told nothing."""
-        return {name: a for name, a in self._seen().items() if name == "metric"}
+        return {name: a for name, a in self._seen().items() if name != "context"}
 
     @property
     def _by_norm(self) -> bool:
         planner = self.config.planner
         return isinstance(planner, BGTplanner) and planner.reward == "norm"
 
-    def _gain(self, metrics: Mapping[str, float], length: float) -> tuple[float, Arrays]:
-        """r_t, and what the next one is measured against; the first round gains nothing, having nothing before it.
+    def _gain(self, evaluation: Evaluation, length: float) -> tuple[float, Arrays]:
+        """r_t over the clients that told of this round and of an earlier one, and what the next is measured against.
+
+        Over different clients, whoever comes or goes would look like a gain or a loss.
 
         Raises:
             RunError: The planner goes by metrics that nobody shares, or training diverges.
         """
+        if self._by_norm:
+            before = self._seen().get("norm", np.array(length))
+            return improvement(float(before), length), {"norm": np.array(length)}
         metric, rises = REWARDS[self.config.task]
-        by_norm = self._by_norm
-        if metric not in metrics and not by_norm:
-            if isinstance(self.config.planner, BGTplanner):
-                raise RunError(f"bgtplanner goes by '{metric}', which no client told this round; {SHARE}")
-            return 0.0, self._known()
-        now = length if by_norm else metrics[metric]
-        before = self._seen().get("metric", np.array(now))
-        return improvement(float(before), now, rises and not by_norm), {"metric": np.array(now)}
+        now, earlier = evaluation.told(metric), recalled(self._seen())
+        if not now and isinstance(self.config.planner, BGTplanner):
+            raise RunError(f"bgtplanner goes by '{metric}', which no client told this round; {SHARE}")
+        both = {name: now[name] for name in now if name in earlier}
+        then = {name: (earlier[name], weight) for name, (_, weight) in both.items()}
+        reward = improvement(pooled(metric, then), pooled(metric, both), rises) if both else 0.0
+        return reward, remembered({**earlier, **{name: value for name, (value, _) in now.items()}})

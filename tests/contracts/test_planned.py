@@ -8,15 +8,18 @@ import pytest
 from safetensors.numpy import load
 
 from client.policy import Policy
-from client.session import MODEL
+from client.session import MODEL, Session
 from common.arrays import sha256
 from common.config import Scalar
-from common.errors import ConfigError, RunError
+from common.errors import ConfigError, RefusedError, RunError
 from common.privacy.zcdp import rho_of
+from common.wire.messages import EvaluateReply, EvaluateRequest
 from deploy.simulation import InProcessGrid
 from server.artifacts import RunDirectory
+from server.evaluation import Evaluation, pooled
+from server.journal import Journal
 from server.run import run
-from tests.owners import PLANNERS, SHARING, Owners, costs_of, model_of, noisy, owners, total_of
+from tests.owners import PLANNERS, SHARING, Owners, costs_of, listening, model_of, noisy, owners, total_of
 from tests.sensors import road_config, rounds_of, sensor
 from tests.sensors import session as sensor_session
 
@@ -160,3 +163,25 @@ def test_who_goes_by_metrics_that_nobody_shares_asks_for_nothing(method: str, st
     with pytest.raises(ConfigError, match="leave evaluate-every at 1"):
         noisy(tmp_path, method, stop=stop, evaluate_every=2)
     assert set(clients.spent(noisy(tmp_path, method, stop=stop)).values()) == {0.0}
+
+
+def test_who_misses_an_evaluation_is_neither_a_gain_nor_a_loss(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rewards compare the same clients: client-0 is silent in round 3."""
+    measure = Session.evaluate
+
+    def silent(session: Session, request: EvaluateRequest) -> EvaluateReply:
+        if (session.client, request.round) == ("client-0", 3):
+            raise RefusedError("busy")
+        return measure(session, request)
+
+    told: list[Evaluation] = []
+    monkeypatch.setattr(Session, "evaluate", silent)
+    monkeypatch.setattr(Journal, "evaluated", listening(told))
+    owners().run(noisy(tmp_path, stop="plateau", rounds=5, tasks__rules__validation_share=0.3), tmp_path)
+    others = [{name: one.told("loss")[name] for name in ("client-1", "client-2")} for one in told[:4]]
+    assert "client-0" not in told[2].clients
+    assert told[2].notes["reward"] == pytest.approx(pooled("loss", others[1]) - pooled("loss", others[2]), abs=1e-12)
+    before = {**others[2], "client-0": told[1].told("loss")["client-0"]}
+    assert told[3].notes["reward"] == pytest.approx(
+        pooled("loss", before) - pooled("loss", told[3].told("loss")), abs=1e-12
+    )
