@@ -20,8 +20,8 @@ SLIM and EASE take the graph's rows for users, of whom pairs know nothing. FeatM
 the other networks are SGC of three hops on edges weighted by their users. All: 128 numbers an item, Adam, 200 local steps of
 1,024 triples, a rate by held-back pairs of seed 0 from {grid}: {rates}. PF-GNN and PF-GNN+ average plainly
 (β = 1, by the same pairs); the pull of ξ, λ_s = .01, is divided by n² where ξ is a sum, and is .001 of means. Per-FedAvg's α
-and pFedMe's λ are by held-back pairs of the smallest markets. Counts in clear are of the training pairs; noised ones, whose bound
-is on what a user adds, are of all ratings but those of held-out users: a market takes its own off again, exactly, so nothing of
+and pFedMe's λ are by held-back pairs of the smallest markets. Counts in clear are of the training pairs; noised ones, bounded
+by what a user adds, are of all ratings but those of held-out users: a market takes its own off again, exactly, so nothing of
 its test pairs comes back to it, but it sees a tenth more of the others' pairs than the row with clear counts does."""
 
 NOT_RUN = """## Not run
