@@ -83,6 +83,7 @@ def _drawn(models: Sequence[Dots], line: Dots) -> str:
 
 def _scale(axes: Axes, pairs: Sequence[int]) -> None:
     axes.set_xscale("log")
+    axes.margins(x=0.12)  # room for names above the outermost
     axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if max(pairs) < WIDE * min(pairs) else (1,)))
     axes.xaxis.set_major_formatter("{x:,.0f}")
     axes.minorticks_off()
