@@ -37,7 +37,7 @@ def measured(
         memory = personalised(algorithm, member)
         if final:
             member.store.save(member.run, memory)
-    metrics, weights = map(dict, learner.about(split, request.statics))
+    metrics, weights = map(dict, learner.about(split, request.statics))  # the learner may keep what it says
     for prefix, model in evaluated(algorithm, request.model, memory).items():
         values, counts = learner.evaluate(model, request.statics, split)
         metrics |= {f"{prefix}{name}": value for name, value in values.items()}

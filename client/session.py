@@ -20,7 +20,7 @@ from common.arrays import Arrays, check_like, group
 from common.config import RunConfig, hands_over_windows
 from common.errors import DataError, FedloomError, RefusedError
 from common.flat import from_json
-from common.models import parameters, tensors
+from common.models import parameters
 from common.tasks.counts import add_counts
 from common.tasks.vocabularies import Names, vocabulary_of
 from common.wire.messages import (
@@ -167,8 +167,8 @@ class Session:
         if config.privacy.unit == "none" or request.phase != LOCAL:
             return
         run, trainer = self._find(request.enrolment).run, build_trainer(config.chosen)
-        released, memory = trainer.released(tensors(reply.update), tensors(reply.gradient), steps), self.store.load(run)
-        if released and memory.round == request.round:
+        released = trainer.released(reply.update, reply.gradient, steps)
+        if released and (memory := self.store.load(run)).round == request.round:
             groups = {key: {**memory.groups.get(key, {}), **kept} for key, kept in released.items()}
             self.store.save(run, replace(memory, groups={**memory.groups, **groups}))
 

@@ -9,7 +9,6 @@ import os
 import secrets
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from pathlib import Path
 
 from client.data.sources import HELD_OUT, is_demo
@@ -73,7 +72,7 @@ def find_ledger(source: str, state_dir: Path, fingerprint: str, folder: Path | N
         _refuse_if_known(path, state_dir)
         return path
     for place in (path, Path(seen.ledger)):
-        if _stands(replace(seen, ledger=str(place))):
+        if _holds(place, seen.lineage):
             return place
     raise _gone(seen, Witness(witness_path(state_dir, fingerprint)), path)
 
@@ -130,16 +129,11 @@ def _called(source: str, state_dir: Path) -> Path | None:
     names = {named(source), str(data_path(source).resolve())}
     known = [(w, seen) for w, seen in sightings([state_dir / LINEAGES]) if not is_demo(source) and seen.data in names]
     known.sort(key=lambda one: one[1].sequence)
-    standing = [Path(seen.ledger) for _, seen in known if _stands(seen)]
+    standing = [Path(seen.ledger) for _, seen in known if _holds(Path(seen.ledger), seen.lineage)]
     if known and not standing:
         witness, seen = known[-1]
         raise _gone(seen, witness, Path(seen.ledger))
     return standing[-1] if standing else None
-
-
-def _stands(seen: Sighting) -> bool:
-    place = Path(seen.ledger)
-    return place.exists() and _lineage(place) == seen.lineage
 
 
 def _refuse_if_known(path: Path, state_dir: Path) -> None:
@@ -159,10 +153,14 @@ def _lineage(path: Path) -> str:
     return book.lineage
 
 
+def _holds(place: Path, lineage: str) -> bool:
+    return place.exists() and _lineage(place) == lineage
+
+
 def _standing(path: Path, lineage: str) -> Path | LedgerError | None:
     """The path, if the ledger is there; after a move it is no longer at every place that it was seen at."""
     try:
-        return path if path.exists() and _lineage(path) == lineage else None
+        return path if _holds(path, lineage) else None
     except LedgerError as error:
         return error
 

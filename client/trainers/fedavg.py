@@ -7,6 +7,7 @@ from typing import Literal
 from client.stacking import Tensors
 from client.trainers.local import GradientAndLoss
 from common.algorithms.local import LocalTraining
+from common.arrays import Arrays
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ class FedAvgTrainer:
         """What of Δ_k = θ^c − θ_k is sent."""
         return displacement
 
-    def released(self, update: Tensors, gradient: Tensors, steps: int) -> dict[str, Tensors]:
+    def released(self, update: Arrays, gradient: Arrays, steps: int) -> dict[str, Tensors]:
         """Private memory by group, where it has to hold what left, clip and noise included, and not what they hide."""
         return {}
 

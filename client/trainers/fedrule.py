@@ -9,6 +9,8 @@ import torch
 from client.stacking import Tensors
 from client.trainers.fedavg import FedAvgTrainer, Result
 from common.algorithms import FedRule
+from common.arrays import Arrays
+from common.models import tensors
 
 
 class FedRuleTrainer(FedAvgTrainer):
@@ -35,9 +37,9 @@ class FedRuleTrainer(FedAvgTrainer):
         d = self._d(displacement, gradient, steps)
         return Result(gradient if self._by_gradient else {}, {"delta": control, "pending": d})
 
-    def released(self, update: Tensors, gradient: Tensors, steps: int) -> dict[str, Tensors]:
+    def released(self, update: Arrays, gradient: Arrays, steps: int) -> dict[str, Tensors]:
         """d_k as the server averaged it: with another one Σδ_k would be what clip and noise make of Σd_k."""
-        return {"pending": self._d(update, gradient, steps)}
+        return {"pending": self._d(tensors(update), tensors(gradient), steps)}
 
     @property
     def _by_gradient(self) -> bool:

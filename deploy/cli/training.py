@@ -61,9 +61,9 @@ def up(
     --resume goes on, and the parts of your own data: a later run here finds what was spent of their privacy.
     """
 
-    def resolved(known: int | None) -> RunConfig:
+    def resolved(fewest: int | None) -> RunConfig:
         noise = {"privacy__epsilon": epsilon, "privacy__delta": delta}
-        return o.resolve(method, task, rounds, seed, run_id, resume, sets, **noise, federation__min_clients=known)
+        return o.resolve(method, task, rounds, seed, run_id, resume, sets, **noise, federation__min_clients=fewest)
 
     config = resolved(clients)  # says at once what is mistyped
     home, dealt = (LOCAL / "up" / config.run_id).resolve(), DEALT.resolve()

@@ -14,11 +14,6 @@ SHARE = (
 """What to do about it."""
 
 
-def goes_by_metrics(config: RunConfig) -> bool:
-    """Whether the planner cannot do without metrics."""
-    return config.planner.by_rewards
-
-
 def check_judged(config: RunConfig, clients: Collection[Client]) -> None:
     """Accept a round whose gain somebody will tell.
 
@@ -29,7 +24,7 @@ def check_judged(config: RunConfig, clients: Collection[Client]) -> None:
     Raises:
         RunError: None of them shares its metrics, and the planner goes by them.
     """
-    if not goes_by_metrics(config) or any(client.shares_metrics for client in clients):
+    if not config.planner.by_rewards or any(client.shares_metrics for client in clients):
         return
     metric, _ = REWARDS[config.task]
     raise RunError(

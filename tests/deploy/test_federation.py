@@ -16,6 +16,7 @@ from common.tasks.rules_demo import demo_catalogue
 from deploy import cli, federation
 from deploy.certificates import make_server_certificate, names_of
 from deploy.cli import training
+from deploy.control import Control
 from deploy.federation import Order, certificates, submit
 from deploy.processes import Processes
 from server.artifacts import RunDirectory
@@ -42,22 +43,20 @@ def test_a_host_that_is_no_name_is_said_to_be_none(tmp_path: Path) -> None:
         certificates(tmp_path, ["müller.local"])
 
 
-class Controls:
+class Controls(Control):
     """A Control API that starts run 7, or answers nothing."""
 
-    def __init__(self, answers: bool = True) -> None:
+    def __init__(self, home: Path, answers: bool = True) -> None:
+        super().__init__("nowhere:9", None, home)
         self.answers, self.stopped = answers, list[int]()
 
-    def register_all(self, keys: Any) -> None:
-        """All are in."""
-
-    def submit(self, app: Path, config: Any) -> int:
+    def submit(self, app: Path, run_config: Any) -> int:
         if not self.answers:
             raise RunError("no SuperLink answers")
         return 7
 
-    def stop(self, run: int) -> None:
-        self.stopped.append(run)
+    def stop(self, run_id: int) -> None:
+        self.stopped.append(run_id)
         raise RunError("it has ended")
 
 
@@ -70,7 +69,7 @@ def order(tmp_path: Path) -> Order:
 
 
 def submitted(order: Order, control: Controls) -> Result:
-    return submit(Processes(), order.runs.parent / "work", control, order, Console(quiet=True))  # type: ignore[arg-type]
+    return submit(Processes(), order.runs.parent / "work", control, order, Console(quiet=True))
 
 
 @pytest.mark.parametrize("end", [SystemExit(143), KeyboardInterrupt(), RunError("three questions unanswered")])
@@ -81,7 +80,7 @@ def test_a_run_that_nobody_watches_any_more_is_stopped(
         raise end
 
     monkeypatch.setattr(federation, "watch", watch)
-    control = Controls()
+    control = Controls(order.runs.parent / "control")
     with pytest.raises(type(end)):
         submitted(order, control)
     assert control.stopped == [7]
@@ -89,7 +88,7 @@ def test_a_run_that_nobody_watches_any_more_is_stopped(
 
 def test_the_result_of_a_run_that_cannot_go_on_stays(order: Order) -> None:
     with pytest.raises(RunError, match="no SuperLink answers"):
-        submitted(order, Controls(answers=False))
+        submitted(order, Controls(order.runs.parent / "control", answers=False))
     assert (order.runs / "r1" / "result.json").read_text() == "of before"
 
 
