@@ -66,7 +66,8 @@ def statement(config: RunConfig, spent: Mapping[str, float], sharing: int) -> Pr
     """
     options = config.privacy
     if options.unit == "none":
-        in_clear = [SAMPLE] if hands_over_windows(config) else []
+        in_clear = [ITEM_IDS] if sends_item_ids(config) else []
+        in_clear += [SAMPLE] if hands_over_windows(config) else []
         in_clear += [PROPERTIES] if config.chosen.name == "fedstl" else []
         in_clear += [SUMMED] if config.task_options.count_offset and config.count_privacy.unit == "none" else []
         in_clear += [HELD_OUT] if _of_counts(config) and config.tasks.markets.protocol == "users" else []

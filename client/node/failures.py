@@ -108,7 +108,10 @@ def _handshake(server: Server, line: socket.socket) -> ConnectError:
         return ConnectError(_certificate_fault(server, error))
     except ssl.SSLError as error:
         if error.reason == "WRONG_VERSION_NUMBER":
-            return ConnectError(f"{server.address} does not speak TLS: give it certificates, or join without --ca")
+            return ConnectError(
+                f"{server.address} does not speak TLS: give it certificates, or, for an experiment, join with --insecure and"
+                " neither --ca nor --key"
+            )
         return ServerAwayError(f"{server.address}: TLS handshake failed ({error.reason})")
 
 

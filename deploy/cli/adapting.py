@@ -10,7 +10,7 @@ from common.config import RunConfig, Task, parse
 from common.errors import ConfigError, DataError, RefusedError
 from common.tasks.vocabularies import vocabulary_of
 from deploy.cli import options as o
-from deploy.cli.results import folder_of
+from deploy.cli.runs import config_of, run_of
 from deploy.report.measures import in_order, text
 from server.artifacts import RunDirectory
 
@@ -30,10 +30,10 @@ def task_of(run: str, task: str) -> Task:
     Raises:
         ConfigError: There is no such run, or it is of another task than the one named.
     """
-    path = folder_of(run)
-    own = parse(o.flat(RunDirectory(path.parent, path.name).config())).task
+    folder = run_of(run)
+    own = config_of(folder).task
     if task and parse({"task": task}).task != own:
-        raise ConfigError(f"run '{path.name}' is of task {own}: leave --task {task} out, or adapt another run")
+        raise ConfigError(f"run '{folder.path.name}' is of task {own}: leave --task {task} out, or adapt another run")
     return own
 
 
@@ -48,8 +48,7 @@ def adapt_to(run: str, settings: ClientSettings) -> None:
     from client.adapting import adapt
     from client.app import open_session
 
-    path = folder_of(run)
-    folder = RunDirectory(path.parent, path.name)
+    folder = run_of(run)
     config = _config(folder)
     model, _ = folder.load_model()
     try:
@@ -59,8 +58,10 @@ def adapt_to(run: str, settings: ClientSettings) -> None:
             raise error.__cause__ from None
         raise
     if not found:
-        raise ConfigError(f"run '{path.name}' is adapted, but nothing in these data is held out to measure it on")
-    table = Table("metric", "here", title=f"{settings.name}, by run {path.name}, adapted")
+        raise ConfigError(
+            f"run '{folder.path.name}' is adapted, but nothing in these data is held out to measure it on"
+        )
+    table = Table("metric", "here", title=f"{settings.name}, by run {folder.path.name}, adapted")
     for measure in in_order(found):
         table.add_row(measure.label, text(measure, found[measure.key]))
     o.out.print(table)

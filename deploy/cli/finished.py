@@ -1,6 +1,5 @@
 """A sensor's data made ready for a finished run: one that its client took part in, or one of this server's."""
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -8,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 from client.data.parts import read_all
 from client.data.traffic.series import Dataset, Series
 from common.arrays import Arrays
-from common.config import RunConfig, parse
+from common.config import RunConfig
 from common.errors import ConfigError, DataError
 from common.options import hint
 from common.tasks.traffic import Measures
@@ -16,6 +15,7 @@ from common.tasks.traffic_lags import STATICS
 from common.tasks.vocabularies import vocabulary_of
 from deploy.cli import options as o
 from deploy.cli.kept import SINCE, Kept, kept_by
+from deploy.cli.runs import config_of, newest, newest_or_none, run_of
 from server.artifacts import RunDirectory
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class Wanted:
     Args:
         data: Source of readings.
         site: Which sensor; empty for the first.
-        run: Name of the run; empty for the newest.
+        run: The run, by name or folder; empty for the newest.
         client: Name of the client that took part in it; empty for who trained on these data.
         state_dir: Where clients keep their state.
     """
@@ -44,7 +44,7 @@ class Wanted:
 
     def kept(self) -> Kept | None:
         """What the client of these data keeps of the run."""
-        return kept_by("traffic", self.data, self.run, self.state_dir, self.client)
+        return kept_by("traffic", self.data, Path(self.run).name, self.state_dir, self.client)
 
 
 @dataclass(frozen=True)
@@ -74,14 +74,14 @@ def ready(wanted: Wanted) -> Ready:
         series_of(wanted.site, dataset, wanted.data)
         learner = TrafficLearner(kept.config, dataset.measures, dataset.series)
         who = f"client {kept.client}{SINCE if kept.grown else ''}" if wanted.client or kept.grown else "their client"
-        _note(f"{wanted.data}: by the model that {who} kept of run {kept.run}")
+        o.note(f"{wanted.data}: by the model that {who} kept of run {kept.run}")
         return Ready(kept.run, kept.config, dataset.measures, learner, kept.model, kept.pooled)
-    folder = RunDirectory(o.runs_folder(), wanted.run or _newest_traffic())
+    folder = run_of(wanted.run) if wanted.run else newest(["traffic"])
     config, trained, pooled = _of_server(folder)
     dataset = read(wanted.data, cast(Measures, vocabulary_of("traffic", folder.catalogue())))
     learner = TrafficLearner(config, dataset.measures, [series_of(wanted.site, dataset, wanted.data)])
     if personal(config, trained):
-        _note(f"run {folder.path.name}: {HEADS_ANEW}")
+        o.note(f"run {folder.path.name}: {HEADS_ANEW}")
     model = own_model(config, learner, trained, pooled)
     return Ready(folder.path.name, config, dataset.measures, learner, model, pooled)
 
@@ -90,10 +90,9 @@ def pooled_for(wanted: Wanted, measures: Measures, kind: str) -> tuple[str, Arra
     """The run whose members' pooled properties of that kind a newcomer may take, and these; empty where there is none."""
     if kept := wanted.kept():
         told = kept.run, kept.config, kept.names, kept.pooled
-    elif run := wanted.run or _newest_traffic(or_none=True):
-        folder = RunDirectory(o.runs_folder(), run)
+    elif folder := run_of(wanted.run) if wanted.run else newest_or_none(["traffic"]):
         config, _, pooled = _of_server(folder)
-        told = run, config, vocabulary_of("traffic", folder.catalogue()), pooled
+        told = folder.path.name, config, vocabulary_of("traffic", folder.catalogue()), pooled
     else:
         return "", {}
     run, config, names, pooled = told
@@ -105,7 +104,7 @@ def read(data: str, measures: Measures | None) -> Dataset:
     """The data under a run's vocabulary, what there is to say of them being said."""
     dataset = cast(Dataset, read_all("traffic", data, known=measures))
     for note in dataset.notes:
-        _note(f"{data}: {note}")
+        o.note(f"{data}: {note}")
     return dataset
 
 
@@ -115,31 +114,15 @@ def series_of(site: str, dataset: Dataset, data: str) -> Series:
     if site and site not in series:
         raise DataError(f"no sensor '{site}' among its {len(series)}{hint(site, series)}", data)
     if not site and len(series) > 1:
-        _note(f"{data}: the first of {len(series)} sensors; --site takes another")
+        o.note(f"{data}: the first of {len(series)} sensors; --site takes another")
     return series[site or next(iter(series))]
 
 
 def _of_server(folder: RunDirectory) -> tuple[RunConfig, Arrays, Arrays]:
     """A run's configuration, its trained model, and what stands beside it: pooled properties, everybody's sums."""
-    config = parse(o.flat(folder.config()))
+    config = config_of(folder)
     if config.task != "traffic":
         raise ConfigError(f"run '{folder.path.name}' is of task {config.task}; name one of task traffic with --run")
     trained, _ = folder.load_model()
     pooled = {name: trained.pop(name) for name in STATICS if name in trained}
     return config, trained, pooled
-
-
-def _newest_traffic(*, or_none: bool = False) -> str:
-    for path in sorted(o.runs_folder().glob("*/result.json"), key=lambda path: path.stat().st_mtime, reverse=True):
-        result = json.loads(path.read_text("utf-8"))
-        if (result["task"], result["status"]) == ("traffic", "completed"):
-            return path.parent.name
-    if or_none:
-        return ""
-    raise ConfigError(
-        f"no completed traffic run in {o.runs_folder()}; train one first, for example with `fedloom up --task traffic`"
-    )
-
-
-def _note(line: str) -> None:
-    o.console.print(line, soft_wrap=True, markup=False)

@@ -18,7 +18,10 @@ from deploy.dealing import DEALT, require_undealt
 from deploy.files import read_file, write_file
 from deploy.keys import fingerprint, load_private_key, load_public_key, make_node_key, public_path
 
-keys = typer.Typer(help="Certificates and node keys. A private key is made where it is used and never travels.")
+keys = typer.Typer(
+    no_args_is_help=True,
+    help="Certificates and node keys. A private key is made where it is used and never travels.",
+)
 
 
 def join(
@@ -52,7 +55,7 @@ def join(
     ] = None,
     patience: Annotated[
         float, typer.Option(min=0, help="Seconds to keep asking while the server does not know this node's key.")
-    ] = 30.0,
+    ] = 600.0,
     insecure: Annotated[bool, typer.Option(help="Join without TLS; for experiments on one machine.")] = False,
     adapt: Annotated[
         str,

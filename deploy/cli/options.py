@@ -32,7 +32,7 @@ UNASKED: dict[str, dict[str, Scalar]] = {
         "tasks.markets.count-epsilon": 8.0,
     },
 }
-"""What serves a task best where nobody names a method. One report a person says all that its default model learns from, and
+"""What serves a task best where nobody names a method. One report a client says all that its default model learns from, and
 said once it gets the whole budget (docs/results/ratings.md). Markets gain by what others know of items that are new to them,
 told with noise that hides each of their users (docs/results/markets.md)."""
 
@@ -51,8 +51,14 @@ Data = Annotated[str, typer.Option(help="A data file, a folder of them, or 'demo
 Test = Annotated[
     str, typer.Option(metavar="FILE", help="Sessions to hold out (task sessions); default: a share of everybody's own.")
 ]
-Rounds = Annotated[int | None, typer.Option(help="Rounds of training.")]
-Seed = Annotated[int | None, typer.Option(help="Root of every random choice: one seed, one result.")]
+Rounds = Annotated[
+    int | None,
+    typer.Option(
+        help=f"Rounds of training; default: {RunConfig().rounds}, without --method "
+        f"{', '.join('{rounds} ({task})'.format(task=task, **own) for task, own in UNASKED.items())}."
+    ),
+]
+Seed = Annotated[int | None, typer.Option(help="Root of every random choice, default 0: one seed, one result.")]
 Epsilon = Annotated[
     float | None,
     typer.Option(help="Noise on everything a client sends: ε of the whole run; also privacy.* with --set."),
@@ -67,6 +73,12 @@ Resume = Annotated[str, typer.Option(metavar="ID", help="Go on with this run fro
 Catalogue = Annotated[
     Path | None, typer.Option(help="The federation's public vocabulary (JSON); default: what the data use.")
 ]
+SharedCatalogue = Annotated[
+    Path | None,
+    typer.Option(
+        "--catalogue", help="The public vocabulary (JSON) that all clients' data must speak; default: the demo's."
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print result.json as the last line of stdout; all else on stderr.")]
 Port = Annotated[int, typer.Option(min=1, max=65535, help="Port that clients join.")]
 ControlPort = Annotated[int, typer.Option(min=1, max=65535, help="Port of Flower's Control API, on this machine only.")]
@@ -76,6 +88,11 @@ SPENDING = ("bgtplanner", "uniform", "adpml", "adap")
 
 console, out = Console(stderr=True), Console()
 """stderr for what goes on, stdout for what was asked for."""
+
+
+def note(line: str) -> None:
+    """A line on stderr, as it is."""
+    console.print(line, soft_wrap=True, markup=False)
 
 
 def runs_folder() -> Path:

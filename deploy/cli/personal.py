@@ -51,7 +51,7 @@ def with_own_part(run: str, goods: Goods, trained: Arrays, holder: Holder) -> Ar
                 f" adapt it to this one with fedloom join --adapt {run}, or leave --client out"
             )
         kept = None
-    _note(f"{holder.data}: by {_described(kept, trained)} run {run}")
+    o.note(f"{holder.data}: by {_described(kept, trained)} run {run}")
     return kept.model if kept else trained
 
 
@@ -71,7 +71,3 @@ def _described(kept: Kept | None, trained: Arrays) -> str:
     if _alike(kept.model, trained):
         return f"the shared model, of which client {kept.client} has no part of its own, of"
     return f"the model that client {kept.client}{f'{SINCE},' if kept.grown else ''} made its own of"
-
-
-def _note(line: str) -> None:
-    o.console.print(line, soft_wrap=True, markup=False)

@@ -1,7 +1,7 @@
 """`recommend` and `report`: what to do with a finished run."""
 
 import json as jsonlib
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
@@ -14,7 +14,7 @@ from client.data.ratings.raters import Dataset as Ratings
 from client.data.rules.homes import Dataset as Homes
 from client.data.sessions.visitors import Dataset as Visits
 from client.data.sessions.visitors import Visitor
-from common.config import parse
+from common.config import Task
 from common.errors import ConfigError, DataError
 from common.options import hint
 from common.tasks.markets import Goods
@@ -26,6 +26,7 @@ from common.tasks.vocabularies import vocabulary_of
 from deploy.cli import options as o
 from deploy.cli.personal import Holder, with_own_part
 from deploy.cli.running import STATE
+from deploy.cli.runs import config_of, newest, run_of
 from server.artifacts import RunDirectory
 
 if TYPE_CHECKING:
@@ -44,6 +45,14 @@ SHOWN = {
 }
 """Of each kind of recommendation: what is shown of it, under which heading, and its number."""
 
+ASKED: dict[Task, tuple[str, ...]] = {
+    "rules": ("user",),
+    "sessions": ("user", "session"),
+    "ratings": ("user",),
+    "markets": ("market", "item", "client"),
+}
+"""What may be asked of a run, by its task."""
+
 SEEN = 3
 """Clicks that a title names, the last ones."""
 
@@ -56,7 +65,9 @@ def recommend(
     market: Annotated[str, typer.Option(help="Task markets: which one; default: the first in the data.")] = "",
     item: Annotated[str, typer.Option(help="Task markets: what they are to go with, by id or title.")] = "",
     top: Annotated[int, typer.Option(min=1, help="How many.")] = 10,
-    run: Annotated[str, typer.Option(help="The finished run, by name or folder; default: the newest completed.")] = "",
+    run: Annotated[
+        str, typer.Option(help="The finished run, by name or folder; default: the newest that can be asked so.")
+    ] = "",
     client: Annotated[
         str, typer.Option(help="Task markets: whose own part of the model to use; default: who trained on these data.")
     ] = "",
@@ -78,9 +89,9 @@ def recommend(
     from client.recommend import recommend as rules_to_add
     from client.unrated import suggestions
 
-    path = folder_of(run or newest())
-    folder = RunDirectory(path.parent, path.name)
-    config = parse(o.flat(folder.config()))
+    asked = {"user": user, "session": session, "market": market, "item": item, "client": client}
+    folder = _run_for(run, {name for name, value in asked.items() if value})
+    config, name = config_of(folder), folder.path.name
     names = vocabulary_of(config.task, folder.catalogue())
     model, _ = folder.load_model()
     match read_all(config.task, with_test(config.task, data, test), known=names), names:
@@ -103,19 +114,37 @@ def recommend(
             title, what = f"{rater.name}, whose own mean is {found[0].own_mean:.2f}" if found else rater.name, "product"
         case Markets() as markets, Goods():
             shop = _named(market, {m.name: m for m in markets.markets}, data, "market")
-            asked = item_named(_given(item), names)
-            model = with_own_part(path.name, names, model, Holder(data, client, state_dir))
-            found = companions(config, names, model, shop, asked, top)
-            title, what = f"{labelled(names, asked)} in {shop.name}", "companion"
+            other = item_named(_given(item), names)
+            model = with_own_part(name, names, model, Holder(data, client, state_dir))
+            found = companions(config, names, model, shop, other, top)
+            title, what = f"{labelled(names, other)} in {shop.name}", "companion"
         case _, Measures():
-            raise ConfigError(f"run '{folder.path.name}' forecasts readings; ask it with fedloom forecast")
+            raise ConfigError(f"run '{name}' forecasts readings; ask it with fedloom forecast")
         case _:
-            raise ConfigError(f"run '{folder.path.name}' and its vocabulary are of different tasks")
+            raise ConfigError(f"run '{name}' and its vocabulary are of different tasks")
     if json:
         print(jsonlib.dumps([vars(r) for r in found], ensure_ascii=False))
         return
-    o.out.print(f"{title}, by run {folder.path.name}", soft_wrap=True, markup=False, highlight=False)
+    o.out.print(f"{title}, by run {name}", soft_wrap=True, markup=False, highlight=False)
     o.out.print(_shown(found, what) if found else f"no {what} is left to recommend")
+
+
+def _run_for(run: str, asked: Set[str]) -> RunDirectory:
+    """The run that is named, or the newest that can use all that is asked: no option goes unheard.
+
+    Raises:
+        ConfigError: There is none, or it cannot.
+    """
+    able = [task for task, told in ASKED.items() if asked <= set(told)]
+    if not run:
+        return newest(able or list(ASKED))
+    folder = run_of(run)
+    task = config_of(folder).task
+    if task in ASKED and task not in able:
+        no_use = sorted(asked - set(ASKED[task]))[0]
+        takes = " and ".join(f"--{one}" for one in ASKED[task])
+        raise ConfigError(f"--{no_use} is nothing to run '{run}', which is of task {task} and takes {takes}")
+    return folder
 
 
 def _shown(found: Sequence[object], what: str) -> Table:
@@ -161,35 +190,6 @@ def report(
     """Write report.html: curves, per-client spread, timings, configuration; several runs are overlaid."""
     from deploy.report import render
 
-    folders = [folder_of(name) for name in runs or [newest()]]
+    folders = [run_of(name).path for name in runs] if runs else [newest().path]
     page = render(folders, out or folders[0] / "report.html")
     o.out.print(str(page), soft_wrap=True, markup=False, highlight=False)
-
-
-def folder_of(name: str) -> Path:
-    """A run's folder, by name or path.
-
-    Raises:
-        ConfigError: There is no such run.
-    """
-    given = Path(name)
-    folder = (
-        RunDirectory(given.parent, given.name)
-        if (given / "config.toml").exists()
-        else RunDirectory(o.runs_folder(), name)
-    )
-    folder.config()
-    return folder.path
-
-
-def newest() -> str:
-    """The newest completed run.
-
-    Raises:
-        ConfigError: There is none.
-    """
-    done = sorted(o.runs_folder().glob("*/result.json"), key=lambda path: path.stat().st_mtime, reverse=True)
-    for path in done:
-        if jsonlib.loads(path.read_text())["status"] == "completed":
-            return path.parent.name
-    raise ConfigError(f"no completed run in {o.runs_folder()}; train one first, for example with `fedloom up`")

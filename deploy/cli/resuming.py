@@ -2,15 +2,20 @@
 
 from collections.abc import Mapping
 
+from client.data.sources import is_demo
 from common.config import RunConfig, Scalar, Task, parse
 from common.errors import ConfigError
 from common.flat import flatten
 from common.tasks.vocabularies import Names, vocabulary_of
+from deploy.report.origin import origin_of
 from server.artifacts import RunDirectory
 from server.events import ENDED_EARLY
 
 FREE = ("rounds", "evaluate-every", "federation.", "algorithm.")
 """What may change while a run goes on: how long, how it waits, and how it steps. All else makes it another run."""
+
+UNNAMED = "demo"
+"""`--data` where nobody names any."""
 
 OPTIONS = {"privacy.epsilon": "--epsilon", "privacy.delta": "--delta"}
 """Options whose keys are called otherwise."""
@@ -55,6 +60,33 @@ def own_catalogue(folder: RunDirectory, task: Task, given: Names | None) -> Name
     if given is not None and given != own:
         raise refusal(folder.path.name, "--catalogue", "its own vocabulary")
     return own
+
+
+def own_dealing(folder: RunDirectory, data: str, clients: int | None) -> tuple[str, int | None]:
+    """The data of a simulation that goes on, and how many clients they were dealt to.
+
+    Args:
+        folder: The run's.
+        data: As they are named now; "demo" where nobody says.
+        clients: As many as they are dealt to now; None where nobody says.
+
+    Raises:
+        ConfigError: The run is of other clients or other data.
+    """
+    run, origin = folder.path.name, origin_of(folder.path)
+    if origin is None:
+        return data, clients
+    if origin.command != "simulate":
+        raise ConfigError(
+            f"run '{run}' was started by fedloom {origin.command}, and its clients are elsewhere: resume it with that"
+        )
+    if clients not in (None, origin.clients):
+        raise refusal(run, "--clients", f"its own --clients {origin.clients}")
+    if origin.data and data not in (UNNAMED, origin.data):
+        raise refusal(run, "--data", f"its own {origin.data}")
+    if not origin.data and is_demo(data):
+        raise ConfigError(f"run '{run}' goes on with its own data, which no run writes down: name them with --data")
+    return origin.data or data, origin.clients
 
 
 def option(key: str) -> str:

@@ -7,7 +7,7 @@ import typer
 from client.data.sources import with_test
 from common.words import count
 from deploy.cli import options as o
-from deploy.cli.resuming import own_catalogue
+from deploy.cli.resuming import own_catalogue, own_dealing
 from deploy.cli.running import LOCAL, finish, speaking
 from deploy.report.origin import remember
 from deploy.sources import markets_of, parts_of, read_catalogue
@@ -22,8 +22,11 @@ def simulate(
     data: o.Data = "demo",
     test: o.Test = "",
     clients: Annotated[
-        int, typer.Option(min=0, help="Clients to deal the data to; 0 is one a home, one a visitor.")
-    ] = 0,
+        int | None,
+        typer.Option(
+            min=0, help="Clients to deal the data to; default: 0, one a home, one a visitor, or the run's own."
+        ),
+    ] = None,
     rounds: o.Rounds = None,
     seed: o.Seed = None,
     epsilon: o.Epsilon = None,
@@ -61,7 +64,8 @@ def simulate(
     known = read_catalogue(config.task, catalogue)
     if resume:
         known = own_catalogue(RunDirectory(o.runs_folder(), resume), config.task, known)
-    parts = parts_of(config.task, data, known, clients)
+        data, clients = own_dealing(RunDirectory(o.runs_folder(), resume), data, clients)
+    parts = parts_of(config.task, data, known, clients or 0)
     if resume:
         o.console.print(
             "clients' private state ended with the earlier process: control variates and moments start anew"
@@ -71,7 +75,7 @@ def simulate(
     o.console.print(f"run [bold]{config.run_id}[/]: {count(len(parts), 'client')} in this process", soft_wrap=True)
     runs = o.runs_folder()
     if not resume:
-        remember(runs / config.run_id, "simulate", data, clients, markets_of(parts))
+        remember(runs / config.run_id, "simulate", data, clients or 0, markets_of(parts))
 
     def work() -> Result:
         return simulation.simulate_clients(config, parts, runs, together=together)

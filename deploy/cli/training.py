@@ -19,13 +19,16 @@ from deploy.federation import Order
 from deploy.files import write_file
 from deploy.processes import Processes
 from deploy.report.origin import Command, remember
-from deploy.sources import markets_of, parts_of, read_catalogue, require_one_budget, share_out, shared_out
+from deploy.sources import MOST, USUAL, markets_of, parts_of, read_catalogue, require_one_budget, share_out, shared_out
 
 POLICY = "policy.toml"
 """The policy that `up` was given, among the run's private files."""
 
 SECONDS_A_KEY = 3.0
 """That a client waits for its own and each other key to be registered, one after the other in the worst case."""
+
+SERVED = 86_400.0
+"""Seconds that `serve` waits for its clients, whose owners have keys to send and commands to type."""
 
 Clients = Annotated[
     int | None, typer.Option(min=1, help="Clients to wait for before the first round; default: 2, or the run's own.")
@@ -39,7 +42,11 @@ def up(
     test: o.Test = "",
     clients: Annotated[
         int | None,
-        typer.Option(min=1, help="Client processes to start; default: one a market, one a table of a folder, or 4."),
+        typer.Option(
+            min=1,
+            help=f"Client processes to start; default: one a market (at most {MOST}), one a table of a folder of up to {MOST},"
+            f" or {USUAL}.",
+        ),
     ] = None,
     rounds: o.Rounds = None,
     seed: o.Seed = None,
@@ -107,7 +114,7 @@ def serve(
     epsilon: o.Epsilon = None,
     delta: o.Delta = None,
     sets: o.Sets = None,
-    catalogue: o.Catalogue = None,
+    catalogue: o.SharedCatalogue = None,
     run_id: o.RunId = "",
     resume: o.Resume = "",
     host: Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 for all.")] = "0.0.0.0",
@@ -123,7 +130,8 @@ def serve(
 ) -> None:
     """The server's half: wait for clients on other machines, train with them, write the result.
 
-    Clients need ca.pem from --home (public; hand it out), and their public key in nodes/ there: see `fedloom keys`.
+    Clients need ca.pem from --home (public; hand it out), and their public key in nodes/ there: see `fedloom keys`. They have a
+    day to come before the first round, or as many seconds as --set federation.wait says.
     """
     config = naming(
         catalogue,
@@ -138,6 +146,7 @@ def serve(
             privacy__epsilon=epsilon,
             privacy__delta=delta,
             federation__min_clients=clients or (None if resume else 2),
+            federation__wait=None if resume else SERVED,
         ),
     )
     home = home.resolve()
@@ -146,7 +155,8 @@ def serve(
     keys = len(list((home / "nodes").glob("*.pub")))
     superlink = superlink_of(home, federation.certificates(home, names or []), port, control_port, host)
     o.console.print(
-        f"run [bold]{config.run_id}[/]: serving on {host}:{port}, {count(keys, 'registered key')}, CA {home / 'ca.pem'}",
+        f"run [bold]{config.run_id}[/]: serving on {host}:{port}, {count(keys, 'registered key')}, CA {home / 'ca.pem'};"
+        f" waits for {count(config.federation.min_clients, 'client')}",
         soft_wrap=True,
     )
     with Processes() as processes:
@@ -162,7 +172,7 @@ def submit(
     epsilon: o.Epsilon = None,
     delta: o.Delta = None,
     sets: o.Sets = None,
-    catalogue: o.Catalogue = None,
+    catalogue: o.SharedCatalogue = None,
     run_id: o.RunId = "",
     resume: o.Resume = "",
     control: Annotated[str, typer.Option(help="host:port of the SuperLink's Control API.")] = "127.0.0.1:8000",

@@ -92,7 +92,7 @@ def _sumo() -> tuple[Path, ModuleType]:
     try:
         package, library = import_module("sumo"), import_module("libsumo")
     except ImportError:
-        raise ConfigError("SUMO is not installed; install it with: pip install 'fedloom[sumo]'") from None
+        raise ConfigError("SUMO is not installed; install it with: pip install eclipse-sumo libsumo") from None
     return Path(str(package.__file__)).parent, library
 
 
