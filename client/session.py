@@ -20,6 +20,7 @@ from common.arrays import Arrays, check_like, group
 from common.config import RunConfig, hands_over_windows
 from common.errors import DataError, FedloomError, RefusedError
 from common.flat import from_json
+from common.item_ids import sends_item_ids
 from common.models import parameters
 from common.tasks.counts import add_counts
 from common.tasks.vocabularies import Names, vocabulary_of
@@ -159,7 +160,7 @@ class Session:
         work = among_pseudo_items(work, learner, config, request.round, generator)
         reply = self.guard.trained(config, request, steps, work)
         self._remember(config, request, reply, steps)
-        sparse = config.federation.updates == "auto" and config.privacy.unit == "none"
+        sparse = config.federation.updates == "auto" and config.privacy.unit == "none" and not sends_item_ids(config)
         return compress_reply(reply) if sparse else reply
 
     def _remember(self, config: RunConfig, request: TrainRequest, reply: TrainReply, steps: int) -> None:

@@ -3,7 +3,8 @@
 FedloomError
 ├── ConfigError          an option is unknown, mistyped or contradicts another
 ├── DataError            a data file is missing, empty or malformed (names file, line and column)
-│   └── VocabularyError  the data speak of what the federation's vocabulary lacks, or of another one
+│   ├── VocabularyError  the data speak of what the federation's vocabulary lacks, or of another one
+│   └── NothingYetError  there are people in the data, and nothing of theirs to learn from
 ├── WireError            a message does not fit the schema (names payload and field)
 ├── RefusedError         this client's own policy forbids what the server asked
 ├── StateError           private state on disk is unreadable or belongs to other data
@@ -45,6 +46,10 @@ class DataError(FedloomError):
 
 class VocabularyError(DataError):
     """The data speak of what the federation's vocabulary lacks, or of another one."""
+
+
+class NothingYetError(DataError):
+    """There are people in the data, and nothing of theirs to learn from: they may join others, and alone make no federation."""
 
 
 class WireError(FedloomError):

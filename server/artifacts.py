@@ -179,6 +179,18 @@ class RunDirectory:
             )
         return None
 
+    def write_decision(self, number: int, decision: str) -> None:
+        """Write decision.json: what that round costs, as JSON."""
+        write_atomically(self.path / "decision.json", f'{{"round": {number}, "decision": {decision}}}'.encode())
+
+    def decision(self) -> tuple[int, str] | None:
+        """The newest decision and its round; None where none was ever made."""
+        path = self.path / "decision.json"
+        if not path.exists():
+            return None
+        found = json.loads(path.read_text("utf-8"))
+        return found["round"], json.dumps(found["decision"])
+
     def write_result(self, result: Result) -> None:
         """Write result.json."""
         write_atomically(self.path / "result.json", result_to_json(result))

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from common.config import parse
-from common.errors import ConfigError
+from common.errors import ConfigError, NothingYetError
 from deploy.certificates import Certificates, make_authority, make_server_certificate
 from deploy.cli import options as o
 from deploy.cli.adapting import NEWCOMER, adapt_to, task_of
@@ -101,9 +101,11 @@ def join(
     session = open_session(settings)  # says at once what is wrong with policy or state, and the next lines with data
     if server and session.policy.require_noise:
         require_undealt(DEALT, settings.data)
-    part = read_part(kind, settings.data, settings.part, settings.data_seed)
-    for note in part.notes:
-        o.console.print(f"{data}: {note}", soft_wrap=True, markup=False)
+    try:
+        for note in read_part(kind, settings.data, settings.part, settings.data_seed).notes:
+            o.note(f"{data}: {note}")
+    except NothingYetError as error:  # who has rated nothing yet takes part as everybody does
+        o.note(str(error))
     if adapt:
         adapt_to(adapt, settings)
         return

@@ -14,6 +14,9 @@ from server.events import ENDED_EARLY
 FREE = ("rounds", "evaluate-every", "federation.", "algorithm.")
 """What may change while a run goes on: how long, how it waits, and how it steps. All else makes it another run."""
 
+STOPPING = (".stop", ".patience", ".min-gain")
+"""Options of a planner that say when it stops."""
+
 UNNAMED = "demo"
 """`--data` where nobody names any."""
 
@@ -38,11 +41,13 @@ def resumed(
     run, own = folder.path.name, flatten(parse(stored))
     sets = {key.replace("_", "-"): value for key, value in sets.items()}
     for options, by_set in ((told, False), (sets, True)):
-        for key in [key for key in options if key in own and not key.startswith(FREE)]:
+        for key in [key for key in options if key in own and not _free(key, own)]:
             _require_own(run, own, key, options[key], f"--set {key}" if by_set else option(key))
     config = parse({**own, **told, **sets, "resume": True, "run-id": run})
     result = folder.result()
     if result is not None and result.rounds_done >= config.rounds:
+        if config.method == "bgtplanner":
+            raise ConfigError(f"run '{run}' has done all the rounds that its budget was planned for")
         done = "its one round" if result.rounds_done == 1 else f"all its {result.rounds_done} rounds"
         raise ConfigError(f"run '{run}' has done {done}; ask for more with --rounds")
     if result is not None and result.reason.startswith(ENDED_EARLY):
@@ -97,6 +102,12 @@ def option(key: str) -> str:
 def refusal(run: str, name: str, own: str) -> ConfigError:
     """What to say of an option that a run which goes on has settled."""
     return ConfigError(f"run '{run}' goes on with {own}: leave {name} out, or start a new run without --resume")
+
+
+def _free(key: str, own: Mapping[str, Scalar]) -> bool:
+    """Whether it may change; BGTplanner remembers rounds in terms of its arms, its context and its T."""
+    planned = own["method"] == "bgtplanner" and (key == "rounds" or key.startswith("algorithm.bgtplanner."))
+    return key.startswith(FREE) and (not planned or key.endswith(STOPPING))
 
 
 def _require_own(run: str, own: Mapping[str, Scalar], key: str, value: Scalar, name: str) -> None:

@@ -1,8 +1,9 @@
 """What every planner answers: which arm this round, or that the run is over."""
 
+import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Literal, Protocol
 
 import numpy as np
@@ -67,6 +68,10 @@ class Decision:
     clip: float = 1.0
     dual: Dual = CLOSED
 
+    def to_json(self) -> str:
+        """For `decision_of`."""
+        return json.dumps(asdict(self), default=np.ndarray.tolist)
+
     def numbers(self) -> dict[str, float]:
         """What a journal may keep of it; predictions and λ (in shares of B/T) of stage 2 only."""
         said = {"arm": float(self.arm), "cost": self.cost, "p_arm": float(self.probabilities[self.arm])}
@@ -75,6 +80,18 @@ class Decision:
             said |= {"predicted": float(self.mean[self.arm]), "predicted_sd": float(self.sd[self.arm])}
             said |= {"lambda": self.dual.total, "lambda_max": self.dual.bound}
         return said
+
+
+def decision_of(text: str) -> Decision:
+    """Inverse of `Decision.to_json`."""
+    told = json.loads(text)
+    dual, lists = told.pop("dual"), ("probabilities", "mean", "sd", "context")
+    arrays = {name: np.array(told.pop(name), np.float64) for name in lists}
+    weights, rates = (np.array(dual[name], np.float64) for name in ("weights", "rates"))
+    names = {name: tuple(told.pop(name)) for name in ("active", "retired")}
+    return Decision(
+        **told, **arrays, **names, dual=Dual(dual["bound"], tuple(dual["names"]), weights, dual["slack"], rates)
+    )
 
 
 @dataclass(frozen=True)

@@ -56,6 +56,13 @@ def remaining(roster: Roster, clients: Mapping[str, Client], total: float) -> di
     return {name: roster.clients[client.node].budget for name, client in clients.items()}
 
 
+def credit(roster: Roster, decision: Decision) -> None:
+    """Give back what a round cost that is asked for again: who paid for it then is sent the same bytes, and pays no more."""
+    for node, client in roster.clients.items():
+        if client.name in decision.active:
+            roster.clients[node] = replace(client, budget=client.budget + decision.cost)
+
+
 def charge(roster: Roster, decision: Decision, nodes: Iterable[int], total: float, start: Arrays) -> Waiting:
     """Note what the clients that are asked will spend."""
     spent: dict[str, float] = {}

@@ -1,6 +1,6 @@
 """A planner around any strategy: it decides what a round may spend, the strategy inside does the rest (algorithms.md §4.7)."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -17,9 +17,10 @@ from server.evaluation import Evaluation, pooled
 from server.planning import build_planner
 from server.planning.context import named_items, singular_values, widest
 from server.planning.memory import State, from_groups, recalled, remembered, to_groups
-from server.planning.planner import Budget, Planner, Stop
+from server.planning.planner import Budget, Decision, Planner, Stop
 from server.planning.reward import REWARDS, improvement
-from server.planning.spending import Waiting, charge, remaining
+from server.planning.spending import Waiting, charge, credit, remaining
+from server.roster import Client
 from server.state import RunState, Trained
 from server.strategies.judged import SHARE, check_judged
 from server.strategies.round import RoundStrategy
@@ -38,6 +39,8 @@ class PlannedStrategy(Strategy):
         on_trained: Told of each training step, with the plan's numbers.
         on_evaluated: Told of each evaluation, with the round's reward.
         on_observed: Told of the state once the planner has learnt from a round.
+        on_decided: Told what a round will cost, before anybody is asked.
+        agreed: A round that was decided before a crash, and its decision, which stands.
     """
 
     def __init__(
@@ -47,10 +50,13 @@ class PlannedStrategy(Strategy):
         on_trained: Callable[[Trained], None],
         on_evaluated: Callable[[int, Evaluation], None],
         on_observed: Callable[[RunState], None],
+        on_decided: Callable[[int, Decision], None] = lambda number, decision: None,
+        agreed: tuple[int, Decision] | None = None,
     ) -> None:
         self.inner = build(on_trained=self._trained, on_evaluated=self._evaluated)
         self._budget = budget
         self._on_trained, self._on_evaluated, self._on_observed = on_trained, on_evaluated, on_observed
+        self._on_decided, self._agreed = on_decided, agreed
         self._waiting: Waiting | None = None
 
     @property
@@ -76,23 +82,21 @@ class PlannedStrategy(Strategy):
             BudgetSpentError: Nobody can, or the planner sees no use in another round.
             RunError: The planner could not learn what the round gained; nobody is asked to spend anything.
         """
-        needed, roster, total = self.config.federation.min_replies, self.inner.enrolment.roster, self._budget.total
+        needed, roster, number = self.config.federation.min_replies, self.inner.enrolment.roster, self.state.round + 1
         able = self.inner.enrolment.gather(grid, needed)
         check_judged(self.config, able.values())
-        left = remaining(roster, able, total)
-        number = self.state.round + 1
-        rng = np.random.default_rng([self.config.seed, number])
-        decision = self._planner(len(able)).decide(self._memory(), self._seen()["context"], left, rng)
+        decision = self._decided(number, able)
         if isinstance(decision, Stop):
             raise BudgetSpentError(decision.reason)
         if len(decision.active) < needed:
             raise BudgetSpentError(
                 f"{count(len(decision.active), 'client')} can pay another round, the round needs {needed}"
             )
+        self._on_decided(number, decision)
         self.inner.cost, self.inner.clip = decision.cost / self.inner.releases, decision.clip
         messages = list(self.inner.configure_train(server_round, arrays, config, grid))
         asked = [message.metadata.dst_node_id for message in messages]
-        self._waiting = charge(roster, decision, asked, total, self.state.model)
+        self._waiting = charge(roster, decision, asked, self._budget.total, self.state.model)
         return messages
 
     def aggregate_train(
@@ -118,6 +122,16 @@ class PlannedStrategy(Strategy):
     def conclude(self, grid: Grid) -> None:
         """As the strategy inside."""
         self.inner.conclude(grid)
+
+    def _decided(self, number: int, able: Mapping[str, Client]) -> Decision | Stop:
+        """What the round costs: what clients were told before a crash, or else what the planner says now."""
+        roster, agreed = self.inner.enrolment.roster, self._agreed
+        left = remaining(roster, able, self._budget.total)
+        if agreed is not None and agreed[0] == number:
+            credit(roster, agreed[1])
+            return agreed[1]
+        rng = np.random.default_rng([self.config.seed, number])
+        return self._planner(len(able)).decide(self._memory(), self._seen()["context"], left, rng)
 
     def _planner(self, clients: int) -> Planner:
         return build_planner(self.config.planner, replace(self._budget, clients=max(clients, 1)))

@@ -11,11 +11,11 @@ from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord, RecordDic
 from flwr.serverapp import Grid
 
 from common.errors import QuorumError, WireError
-from common.item_ids import sends_item_ids
+from common.item_ids import named_rows, sends_item_ids
 from common.models.heads import own_of
 from common.wire.codec import decode, encode, to_record
 from common.wire.messages import EVALUATE, LOCAL, TRAIN, EvaluateReply, EvaluateRequest, TrainReply, TrainRequest
-from common.wire.rows import expand_reply, rows_of
+from common.wire.rows import expand_reply
 from server.evaluation import summarise
 from server.planning.arms import SLACK
 from server.roster import Client
@@ -147,7 +147,7 @@ class RoundStrategy(Hooks):
     def _checked(self, name: str, reply: TrainReply, phase: str) -> Reply:
         chosen, wanted = self.config.chosen, self.wanted(self.model_for(name))
         terms = Terms(self.state.round + 1, chosen.steps(phase), wanted, self.needs_gradient)
-        rows = rows_of(reply.update) if sends_item_ids(self.config) else {}
+        rows = named_rows(reply.update) if sends_item_ids(self.config) else {}
         reply = expand_reply(reply, wanted)
         check(reply, terms)
         return Reply(name, 1.0 if chosen.weighting == "uniform" else float(reply.examples), reply, rows)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from client.data.columns import Table
 from client.data.sessions.cutting import times
 from client.data.traffic.cells import codes, numbers
-from common.errors import DataError
+from common.errors import DataError, NothingYetError
 
 Codes = NDArray[np.int64]
 Scale = tuple[float, float]
@@ -98,10 +98,11 @@ def scale_of(rows: Rows, published: Scale | None, path: Path) -> Scale:
     """The published set's scale if the ratings lie on it; else from 0, or the lowest below, to the highest rating.
 
     Raises:
-        DataError: There is no rating, or none but zeros.
+        NothingYetError: There is no rating.
+        DataError: There is none but zeros.
     """
     if not len(rows.rating):
-        raise DataError("no rating; there is nothing to learn from", path)
+        raise NothingYetError("no rating; there is nothing to learn from", path)
     lowest, highest = float(rows.rating.min()), float(rows.rating.max())
     if published and published[0] <= lowest and highest <= published[1]:
         return published
