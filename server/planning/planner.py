@@ -4,7 +4,7 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 
@@ -84,14 +84,12 @@ class Decision:
 
 def decision_of(text: str) -> Decision:
     """Inverse of `Decision.to_json`."""
-    told = json.loads(text)
-    dual, lists = told.pop("dual"), ("probabilities", "mean", "sd", "context")
-    arrays = {name: np.array(told.pop(name), np.float64) for name in lists}
-    weights, rates = (np.array(dual[name], np.float64) for name in ("weights", "rates"))
-    names = {name: tuple(told.pop(name)) for name in ("active", "retired")}
-    return Decision(
-        **told, **arrays, **names, dual=Dual(dual["bound"], tuple(dual["names"]), weights, dual["slack"], rates)
-    )
+    told: dict[str, Any] = json.loads(text)
+    told |= {name: np.array(told[name], np.float64) for name in ("probabilities", "mean", "sd", "context")}
+    told |= {name: tuple(told[name]) for name in ("active", "retired")}
+    dual = told["dual"]
+    dual |= {name: np.array(dual[name], np.float64) for name in ("weights", "rates")} | {"names": tuple(dual["names"])}
+    return Decision(**{**told, "dual": Dual(**dual)})
 
 
 @dataclass(frozen=True)
