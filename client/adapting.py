@@ -17,7 +17,7 @@ def adapt(session: Session, config: RunConfig, names: Names, trained: Arrays) ->
     """Train what a client of that run keeps to itself, with what it shares as it was left, and keep the model here.
 
     Where clients keep nothing to themselves, as under FedAvg, the finished model serves as it is; under Per-FedAvg it takes the
-    few steps that it is made for.
+    few steps that it is made for. Who has nothing to train on takes the first model as it is.
 
     Args:
         session: The newcomer.
@@ -34,9 +34,10 @@ def adapt(session: Session, config: RunConfig, names: Names, trained: Arrays) ->
     own = parameters(build_model(config, names))
     models = [{name: one[name] for name in own} for one in models_in(trained)]
     statics = {name: a for name, a in trained.items() if name not in own and not _of_cluster(name)}
-    enrolment = session.enrol(EnrolRequest(config.run_id, to_json(config), names.to_json())).enrolment
-    shared = models[0] if len(models) == 1 else _closest(session, enrolment, models, statics)
-    for number in range(1, config.rounds + 1 if _keeps(config, shared) else 1):
+    enrolled = session.enrol(EnrolRequest(config.run_id, to_json(config), names.to_json()))
+    enrolment, trains = enrolled.enrolment, enrolled.examples > 0
+    shared = _closest(session, enrolment, models, statics) if trains and len(models) > 1 else models[0]
+    for number in range(1, config.rounds + 1 if trains and _keeps(config, shared) else 1):
         session.train(TrainRequest(number, enrolment, shared, statics=statics))
     return session.evaluate(EvaluateRequest(config.rounds, enrolment, shared, "test", statics, final=True)).metrics
 

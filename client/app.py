@@ -10,7 +10,7 @@ from flwr.clientapp import ClientApp
 
 from client.data.parts import read_part
 from client.data.remarks import remarks
-from client.data.sources import fingerprint, is_demo, located
+from client.data.sources import fingerprint, fingerprint_of_all, is_demo, located
 from client.policy import Policy, read_policy
 from client.privacy.guard import Guard
 from client.privacy.ledger import Ledger
@@ -125,7 +125,8 @@ def open_session(settings: ClientSettings) -> Session:
     store = DiskStore(settings.state_dir / settings.name / data[:16])
     store.describe({"data": located(settings.data), "part": list(settings.part), "seed": settings.data_seed})
     learner, policy = functools.partial(_learner, settings), read_policy(settings.policy, made=is_demo(settings.data))
-    guard = Guard(policy, functools.partial(_ledger, settings, policy, data), part=_named(settings.part))
+    whole = data if is_demo(settings.data) else fingerprint_of_all(settings.data)
+    guard = Guard(policy, functools.partial(_ledger, settings, policy, whole), part=_named(settings.part))
     return Session(settings.name, learner, store, guard)
 
 

@@ -46,20 +46,33 @@ def train(algorithm: Algorithm, members: Sequence[Member]) -> list[TrainReply | 
     )
 
     updates = {n: start[n] - p for n, p in descent.params.items()}
-    moved = updates | {f"{OWN}.{n}": t for n, t in own_after.items()}
+    moved, sound = finite(updates), finite(own_after) if own_after else [True] * len(members)
     replies: list[TrainReply | FedloomError] = []
-    for k, (member, usable) in enumerate(zip(members, finite(moved), strict=True)):
+    for k, member in enumerate(members):
+        # under noise on records the update is paid for, and what becomes of the own model is not
+        usable = moved[k] and (sound[k] or member.noise is not None)
         update = row(updates, k)
         result = trainer.conclude(row(control, k), update, row(descent.gradient, k), steps)
         shared = some(trainer.upload(update), names - private)
-        reply = _reply(member, shared, some(result.gradient, names - private), float(descent.loss[k]), steps)
+        gradient, loss = some(result.gradient, names - private), float(descent.loss[k])
+        reply = _reply(member.request, shared, gradient, loss, member.learner.examples, steps)
         if usable and phase == LOCAL:
             groups = {**result.kept, **kept_moments(algorithm, k, before, descent.moments)}
             groups |= kept(HEAD, heads[k], some(row(descent.params, k), private))
-            groups |= kept(OWN, own_before[k], row(own_after, k))
+            groups |= kept(OWN, own_before[k], row(own_after, k) if sound[k] else own_before[k])
             member.store.save(member.run, Memory(member.request.round, {g: t for g, t in groups.items() if t}))
-        replies.append(reply if usable else DivergedError(reply))
+        replies.append(reply if usable else DivergedError())
     return replies
+
+
+def nothing(algorithm: Algorithm, learner: Learner, request: TrainRequest, steps: int) -> TrainReply:
+    """A reply of the shape that is due, all of whose numbers are zero."""
+    trainer, names = build_trainer(algorithm), set(request.model)
+    private = set(trainer.private(names, head_of(learner.task, names))) | own_of(learner.task, names)
+    zeros = {n: torch.zeros_like(t) for n, t in tensors(request.model).items()}
+    gradient = trainer.conclude({}, zeros, zeros, steps).gradient
+    update = some(trainer.upload(zeros), names - private)
+    return _reply(request, update, some(gradient, names - private), 0.0, learner.examples, steps)
 
 
 def evaluated(algorithm: Algorithm, model: Arrays, memory: Memory) -> dict[str, Arrays]:
@@ -86,12 +99,14 @@ def _stack_or_zeros(controls: Sequence[Tensors], start: Tensors) -> Tensors:
     return stack([c or zeros for c in controls])
 
 
-def _reply(member: Member, update: Tensors, gradient: Tensors, loss: float, steps: int) -> TrainReply:
+def _reply(
+    request: TrainRequest, update: Tensors, gradient: Tensors, loss: float, examples: int, steps: int
+) -> TrainReply:
     return TrainReply(
-        round=member.request.round,
+        round=request.round,
         update={n: t.numpy() for n, t in update.items()},
         gradient={n: t.numpy() for n, t in gradient.items()},
         loss=loss,
-        examples=member.learner.examples,
+        examples=examples,
         steps=steps,
     )

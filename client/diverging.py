@@ -1,40 +1,37 @@
-"""Training that came to nothing, and what a client answers then in a run with noise."""
+"""Work that came to nothing, and what a client answers then in a run with noise.
+
+Whether work fails may depend on the data, and a server chooses the model, the sums and the options that it is done with. So a
+failure would tell something of the data for free, as often as it asks.
+"""
 
 import logging
 from collections.abc import Callable
+from typing import TypeVar
 
-import numpy as np
-
-from common.arrays import Arrays
-from common.errors import FedloomError
-from common.wire.messages import TrainReply
+from common.errors import FedloomError, StateError
 
 log = logging.getLogger("fedloom.client")
 
+T = TypeVar("T")
+
 
 class DivergedError(FedloomError):
-    """The parameters are no longer finite.
+    """The parameters are no longer finite."""
 
-    Args:
-        reply: An answer of the shape that was due; all its numbers count as zero.
-    """
-
-    def __init__(self, reply: TrainReply) -> None:
+    def __init__(self) -> None:
         super().__init__("training diverged (NaN or infinite parameters); lower lr, or set clip-norm")
-        self.nothing = TrainReply(reply.round, _zeros(reply.update), _zeros(reply.gradient), 0.0, 1, reply.steps)
 
 
-def trained_or_nothing(work: Callable[[], TrainReply]) -> TrainReply:
-    """What training came to, and nothing if it diverged, for noise to be put on.
+def done_or_nothing(work: Callable[[], T], nothing: Callable[[], T]) -> T:
+    """What work came to, and `nothing`, of the same shape, if it failed: for noise to be put on, or to tell nothing.
 
-    Whether it diverges may depend on the data, so a refusal would tell something of them for free, as often as a server asks.
+    Raises:
+        StateError: This machine cannot keep what it must, whatever the data are.
     """
     try:
         return work()
-    except DivergedError as error:
-        log.warning("%s; what leaves is noise alone", error)
-        return error.nothing
-
-
-def _zeros(arrays: Arrays) -> Arrays:
-    return {name: np.zeros_like(a) for name, a in arrays.items()}
+    except StateError:
+        raise
+    except Exception as error:
+        log.warning("%s: %s; it counts as nothing", type(error).__name__, error)
+        return nothing()

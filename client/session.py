@@ -6,8 +6,8 @@ from functools import partial
 
 from safetensors.numpy import load, save
 
-from client.cohort import Member, train
-from client.diverging import trained_or_nothing
+from client.cohort import Member, nothing, train
+from client.diverging import done_or_nothing
 from client.enrolling import accepted, check_same_run, fingerprint, remember
 from client.keeping import HEAD, carried
 from client.measuring import ADAPT, measured
@@ -23,6 +23,7 @@ from common.flat import from_json
 from common.item_ids import sends_item_ids
 from common.models import parameters
 from common.tasks.counts import add_counts
+from common.tasks.traffic_ranges import POOLED
 from common.tasks.vocabularies import Names, vocabulary_of
 from common.wire.messages import (
     LOCAL,
@@ -80,7 +81,7 @@ class Session:
             RefusedError: The policy forbids the run, or the data do not fit its catalogue.
         """
         enrolment = fingerprint(request)
-        enrolled = self._open(enrolment, request)
+        enrolled = self._enrolled.get(enrolment) or self._open(enrolment, request)
         reply = self.guard.enrolled(enrolled.config, EnrolReply(self.client, enrolment, enrolled.learner.examples))
         remember(self.store, request)
         return reply
@@ -109,6 +110,8 @@ class Session:
         """
         if not statics:
             return statics
+        if enrolled.config.privacy.unit != "none" and not statics.keys() <= set(POOLED):
+            raise RefusedError("the server adds sums over clients, which no client of a run with noise gives")
         learner, sent = enrolled.learner, self.store.read(enrolled.run, COUNTS)
         if isinstance(learner, Summed):
             return learner.others(statics, load(sent) if sent else {})
@@ -128,8 +131,8 @@ class Session:
         for key in sorted({name.partition("/")[0] for name in request.models}):
             model = group(key, request.models)
             check_like(model, template, f"model {key}")
-            loss = training_loss(learner, {**model, **head}, statics)
-            losses[key] = learner.violation({**model, **head}) + TIE * loss if obeys else loss
+            suits = partial(_suits, learner, {**model, **head}, statics, obeys=obeys)
+            losses[key] = done_or_nothing(suits, float) if enrolled.config.privacy.unit != "none" else suits()
         if request.criterion == "sample":
             return AssignReply(request.round, {}, {**learner.property(), **self._sample(enrolled)})
         return AssignReply(request.round, losses, learner.property() if obeys else {})
@@ -156,7 +159,8 @@ class Session:
         """What `work` came to, as the run's configuration, the policy and the ledger let it travel."""
         config = self.config(request.enrolment)
         learner, generator = self._find(request.enrolment).learner, self.guard.generator
-        work = work if config.privacy.unit == "none" else partial(trained_or_nothing, work)
+        if config.privacy.unit != "none":
+            work = partial(done_or_nothing, work, partial(nothing, config.chosen, learner, request, steps))
         work = among_pseudo_items(work, learner, config, request.round, generator)
         reply = self.guard.trained(config, request, steps, work)
         self._remember(config, request, reply, steps)
@@ -184,17 +188,26 @@ class Session:
         return Member(*about, request, steps, noise)
 
     def evaluate(self, request: EvaluateRequest) -> EvaluateReply:
-        """Metrics of the global model here; the finished model is kept for this client's own recommendations."""
+        """Metrics of the global model here, if they may leave; the finished model is kept for the client's own use."""
         enrolled = self._find(request.enrolment)
+        check_like(request.model, parameters(enrolled.learner.module), "the server's model")
         if request.final:
             self.store.write(enrolled.run, MODEL, save({**request.model, **request.statics}))
+        if self.policy.shares_metrics(enrolled.config.privacy):
+            return self._measured(enrolled, request)
+        untold = EvaluateReply(request.round, {}, {})
+        if request.final:  # what the client makes its own of the finished model is made all the same
+            done_or_nothing(partial(self._measured, enrolled, request), lambda: untold)
+        return untold
+
+    def _measured(self, enrolled: Enrolled, request: EvaluateRequest) -> EvaluateReply:
         statics = self._others(enrolled, request.statics)
         learner, chosen = enrolled.learner, enrolled.config.chosen
         asked = TrainRequest(request.round, request.enrolment, request.model, statics=statics, phase=ADAPT)
         about = (self.client, enrolled.run, enrolled.config.seed, learner, self.store)
         member = Member(*about, asked, self.policy.local_steps(chosen.steps(ADAPT)))
         metrics, weights = measured(chosen, learner, member, request.split, final=request.final)
-        return self.guard.measured(enrolled.config, EvaluateReply(request.round, metrics, weights))
+        return EvaluateReply(request.round, metrics, weights)
 
     def config(self, enrolment: str) -> RunConfig:
         """Configuration of a run this client enrolled in."""
@@ -215,3 +228,9 @@ class Session:
             raise RefusedError("its data cannot be used in this run; the client's own log says why") from error
         self._enrolled = {enrolment: Enrolled(request.run, config, names, learner)}
         return self._enrolled[enrolment]
+
+
+def _suits(learner: TaskLearner, model: Arrays, statics: Arrays, *, obeys: bool) -> float:
+    """How little a model suits the client: its training loss, or how far it is from obeying the client's property."""
+    loss = training_loss(learner, model, statics)
+    return learner.violation(model) + TIE * loss if obeys else loss

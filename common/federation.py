@@ -22,6 +22,10 @@ class Federation(Options):
     deadline: float = Field(120.0, gt=0)
     """Seconds after which a round goes on without those who have not answered."""
 
+    upload: float = Field(20.0, gt=0)
+    """Seconds, of the deadline's, that an answer may take to arrive once it is announced: a client that dies in the middle of
+    an upload holds its round up no longer than this."""
+
     patience: float = Field(10.0, ge=0)
     """Once the quorum has answered after t seconds, the rest have patience·t + 1 s more."""
 

@@ -7,7 +7,7 @@ from common.config import RunConfig, parse
 from common.flat import flatten
 from server.run import run
 from server.settings import ServerSettings
-from server.uploads import LONGEST_UPLOAD, quick_uploads
+from server.uploads import quick_uploads
 
 app = ServerApp()
 
@@ -17,5 +17,5 @@ def main(grid: Grid, context: Context) -> None:
     """Train as the run's configuration says; what comes of it lies in the run's folder."""
     declared = flatten(RunConfig())  # Flower hands on all that pyproject.toml declares, also of methods not chosen
     config = parse({key: value for key, value in context.run_config.items() if value != declared.get(key)})
-    with quick_uploads(min(config.federation.deadline, LONGEST_UPLOAD)):
+    with quick_uploads(min(config.federation.deadline, config.federation.upload)):
         run(grid, config, ServerSettings().runs)

@@ -31,7 +31,6 @@ SAMPLE = "windows of training data, handed to the server in clear (shared_sample
 SUMMED = "counts that models start from: each client's own, handed to the server in clear (count-offset)"
 
 IN_A_RUN = (
-    "failures: that a client could not answer, and the reason it gave",
     "vocabulary: the names that clients' data use are taken as public",
     "tuning: that options were chosen by what earlier runs on these data came to",
 )

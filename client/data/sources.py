@@ -64,6 +64,15 @@ def fingerprint(source: str, part: tuple[int, int], seed: int) -> str:
     return digest.hexdigest()
 
 
+def fingerprint_of_all(source: str) -> str:
+    """What a ledger is bound to: the data, whichever part of them a client takes and whatever it holds out.
+
+    Raises:
+        DataError: A file may not be read.
+    """
+    return fingerprint(source if is_demo(source) else str(and_test(source)[0]), (0, 1), 0)
+
+
 def located(source: str) -> str:
     """The source by its whole path, whichever folder a command was started in; embedded data as they are called."""
     if is_demo(source):

@@ -23,7 +23,7 @@ from common.privacy.noise import fresh_generator
 from common.privacy.options import PrivacyOptions
 from common.privacy.subsampled import DpSgd, multiplier_for
 from common.privacy.vectors import from_vector, to_vector
-from common.wire.messages import AssignReply, AssignRequest, EnrolReply, EvaluateReply, TrainReply, TrainRequest
+from common.wire.messages import AssignReply, AssignRequest, EnrolReply, TrainReply, TrainRequest
 
 ONE = 0.5
 """Clip of noise on counts: it hides any move by 2C = 1, which is what one record adds or takes away."""
@@ -129,11 +129,6 @@ class Guard:
         mechanism = Gaussian(cost / account.charge(Gaussian(1.0, ONE)), ONE)
         terms, limits = ledger.terms(mechanism), self._purse.limits(options)
         return load(ledger.release(slot, terms, lambda: save(draw(mechanism.noise, self.generator())), limits))
-
-    def measured(self, config: RunConfig, reply: EvaluateReply) -> EvaluateReply:
-        """Metrics, where the owner shares them in such a run."""
-        shared = self.policy.shares_metrics(config.privacy)
-        return reply if shared else EvaluateReply(reply.round, {}, {})
 
     def admit(self, config: RunConfig, request: TrainRequest, steps: int) -> Noise | None:
         """Check before any work whether a reply could be paid; the noise of local steps where they carry it.

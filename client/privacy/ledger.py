@@ -169,7 +169,8 @@ class Ledger:
         """What may be said of this unit."""
         with self._book.reading() as db:
             raises, made = queries.raises(db), queries.recorded(db, self._book.lineage)[self.unit]
-        return claim_of(self.unit, (self.account.name, self.epsilon, self.delta), made, self.rows(), raises)
+            rows = list(queries.rows(db))
+        return claim_of(self.unit, (self.account.name, self.epsilon, self.delta), made, rows, raises)
 
     def close(self) -> None:
         """Let go of the file."""

@@ -3,13 +3,15 @@
 import hashlib
 import math
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from heapq import merge
 from sqlite3 import Connection
 
-from client.privacy.rows import Raise, Row, Slot, Terms
+from client.privacy.rows import Raise, Row, Slot, Terms, link_of_raise
 from client.privacy.schema import RAISES, VERSIONS
 from common.errors import LedgerError, RefusedError
-from common.privacy.claims import Raised
+from common.privacy.accounts import account_named
+from common.privacy.claims import UNBOUNDED, Raised
 from common.privacy.options import Unit
 
 Opened = tuple[str, float, float]
@@ -46,12 +48,17 @@ def recorded(db: Connection, lineage: str) -> dict[Unit, Opened]:
 def open_account(db: Connection, lineage: str, unit: Unit, wished: Opened) -> Opened:
     """The account of a unit, made as wished if it is new; ε and δ may be less than those it was made with, never more.
 
-    Until something is released, what it counts in may be exchanged.
+    Until something is released, what it counts in may be exchanged. The first limit of an account that had none is for good,
+    if what was released keeps to it.
     """
     seal = _seal(lineage, unit, wished)
     db.execute("INSERT OR IGNORE INTO accounts VALUES (?, ?, ?, ?, ?, ?, ?)", (unit, *wished, seal, *wished[1:]))
-    if recorded(db, lineage)[unit][0] != wished[0] and unit not in dict(spent_by_unit(db)):
-        _count_in(db, lineage, unit, wished[0])
+    name, epsilon, delta = recorded(db, lineage)[unit]
+    unlimited, released = wished[1] < UNBOUNDED <= epsilon, unit in dict(spent_by_unit(db))
+    if not released and (name != wished[0] or unlimited):
+        _make_anew(db, lineage, unit, (wished[0], wished[1] if unlimited else epsilon, delta))
+    elif unlimited and spent(db, unit) <= account_named(name).total(*wished[1:]):  # a limit, once it limits something
+        insert_raise(db, next_raise(db, lineage, unit, (epsilon, wished[1])))
     now = (*wished[1:], unit)
     if opened(db, lineage)[unit][1:] != wished[1:]:
         db.execute("UPDATE accounts SET epsilon_now = ?, delta_now = ? WHERE unit = ?", now)
@@ -103,6 +110,13 @@ def insert(db: Connection, row: Row) -> None:
     db.execute(f"INSERT INTO releases ({_COLUMNS}, status, link) VALUES ({','.join('?' * len(values))})", values)
 
 
+def next_raise(db: Connection, lineage: str, unit: Unit, epsilon: tuple[float, float]) -> Raise:
+    """The row that says that a unit's ε is the second of these from now on, and was the first."""
+    sequence, before = newest(db)
+    raised = Raised(datetime.now(UTC).isoformat(timespec="seconds"), *epsilon)
+    return Raise(sequence + 1, unit, raised, link_of_raise(before or lineage, sequence + 1, unit, raised))
+
+
 def insert_raise(db: Connection, row: Raise) -> None:
     """Write down that a unit's ε is another from now on."""
     for part in RAISES:
@@ -113,7 +127,7 @@ def insert_raise(db: Connection, row: Raise) -> None:
 
 
 def raises(db: Connection) -> list[Raise]:
-    """Every time that a budget was raised, oldest first."""
+    """Every time that a budget was raised, or first limited after releases; oldest first."""
     if "raises" not in _chained(db):
         return []
     found = db.execute("SELECT sequence, unit, time, epsilon_before, epsilon, link FROM raises ORDER BY sequence")
@@ -155,11 +169,12 @@ def _readable(db: Connection) -> Iterator[Row]:
         raise LedgerError(f"a row of the privacy ledger was altered ({error}); put it back from a backup") from None
 
 
-def _count_in(db: Connection, lineage: str, unit: Unit, name: str) -> None:
-    """Exchange what a unit counts in; ε and δ stay, and the seal is another."""
-    [amounts] = db.execute("SELECT epsilon, delta FROM accounts WHERE unit = ?", (unit,))
-    seal = _seal(lineage, unit, (name, *amounts))
-    db.execute("UPDATE accounts SET account = ?, link = ? WHERE unit = ?", (name, seal, unit))
+def _make_anew(db: Connection, lineage: str, unit: Unit, account: Opened) -> None:
+    """Exchange a unit's account, of which nothing was released yet; the seal is another."""
+    seal = _seal(lineage, unit, account)
+    db.execute(
+        "UPDATE accounts SET account = ?, epsilon = ?, delta = ?, link = ? WHERE unit = ?", (*account, seal, unit)
+    )
 
 
 def _seal(lineage: str, unit: str, account: Opened) -> str:

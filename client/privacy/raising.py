@@ -4,19 +4,18 @@ A row in the ledger's chain says when, and from what to what. The client obeys t
 """
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 from sqlite3 import Connection
 
 from client.privacy import queries
 from client.privacy.book import Book
 from client.privacy.queries import Opened
-from client.privacy.rows import Raise, link_of_raise
+from client.privacy.rows import Raise
 from client.privacy.sighted import check, sighting
 from client.privacy.witness import Witness
 from common.errors import ConfigError
 from common.privacy.accounts import account_named
-from common.privacy.claims import UNBOUNDED, Raised
+from common.privacy.claims import UNBOUNDED
 from common.privacy.options import Unit
 
 
@@ -50,17 +49,14 @@ def raise_to(path: Path, epsilon: float, witness: Witness | None = None) -> tupl
 
 def _raised(db: Connection, lineage: str, epsilon: float) -> Iterator[Raise]:
     """Write a row for each account that allows less."""
-    limits, now = queries.recorded(db, lineage), datetime.now(UTC).isoformat(timespec="seconds")
+    limits = queries.recorded(db, lineage)
     for unit, (name, _, delta) in queries.opened(db, lineage).items():
         _check(db, unit, (name, epsilon, delta))
     smaller = {unit: limit for unit, (_, limit, _) in sorted(limits.items()) if limit < epsilon}
     if not smaller:
         raise ConfigError(_unraised(epsilon, [limit for _, limit, _ in limits.values()]))
     for unit, limit in smaller.items():
-        sequence, before = queries.newest(db)
-        raised = Raised(now, limit, epsilon)
-        link = link_of_raise(before or lineage, sequence + 1, unit, raised)
-        row = Raise(sequence + 1, unit, raised, link)
+        row = queries.next_raise(db, lineage, unit, (limit, epsilon))
         queries.insert_raise(db, row)
         yield row
 

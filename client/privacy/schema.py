@@ -4,7 +4,8 @@ MARK = 0x6C6F6F6D
 """SQLite's application id of a ledger."""
 
 VERSIONS = (1, 2)
-"""As `user_version` says. A ledger becomes of version 2 when its budget is first raised: who cannot read that, refuses it."""
+"""As `user_version` says. A ledger becomes of version 2 when its budget is first raised, or limited after releases: who
+cannot read that, refuses it."""
 
 SCHEMA = f"""
 BEGIN;
@@ -27,7 +28,7 @@ CREATE INDEX slots ON releases (run, round, phase, kind);
 
 RAISES = (
     "CREATE TABLE IF NOT EXISTS raises (sequence INTEGER PRIMARY KEY, time TEXT NOT NULL, unit TEXT NOT NULL,"
-    " epsilon_before REAL NOT NULL, epsilon REAL NOT NULL CHECK (epsilon > epsilon_before), link TEXT NOT NULL) STRICT",
+    " epsilon_before REAL NOT NULL, epsilon REAL NOT NULL CHECK (epsilon != epsilon_before), link TEXT NOT NULL) STRICT",
     f"PRAGMA user_version = {VERSIONS[1]}",
 )
-"""What a ledger gets when its budget is raised; rows are numbered and chained together with those of `releases`."""
+"""What a ledger gets when its ε becomes another for good; rows are numbered and chained together with those of `releases`."""

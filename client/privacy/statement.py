@@ -12,7 +12,7 @@ from client.privacy.queries import Opened
 from client.privacy.rows import Raise, Row
 from client.privacy.sighted import compare_all
 from common.privacy.accounts import account_named
-from common.privacy.claims import NEIGHBOURS, SAME_ITEMS, Claim
+from common.privacy.claims import NEIGHBOURS, SAME_ITEMS, UNBOUNDED, Claim
 from common.privacy.options import Unit
 
 
@@ -57,16 +57,18 @@ def statements(path: Path, folders: Iterable[Path] = ()) -> list[Statement]:
     finally:
         book.close()
     of_unit = {unit: [row for row in rows if row.terms.unit == unit] for unit in accounts}
-    claims = {unit: claim_of(unit, accounts[unit], made[unit], of_unit[unit], raises) for unit in accounts}
+    claims = {unit: claim_of(unit, accounts[unit], made[unit], rows, raises) for unit in accounts}
     return [Statement(str(path), claims[unit], by_run(of_unit[unit])) for unit in sorted(accounts)]
 
 
-def claim_of(unit: Unit, opened: Opened, made: Opened, rows: Sequence[Row], raises: Sequence[Raise]) -> Claim:
-    """The guarantee of an account with these releases, its budget raised by those of `raises` that are of its unit.
+def claim_of(unit: Unit, opened: Opened, made: Opened, every: Sequence[Row], raises: Sequence[Raise]) -> Claim:
+    """The guarantee of an account, with those releases of a ledger, and those of `raises`, that are its own.
 
     Where more had left before the owner lowered what is `opened`, the guarantee is still that of the account as it was `made`.
     """
     name, epsilon, delta = opened
+    rows = [row for row in every if row.terms.unit == unit]
+    beside = tuple(sorted({row.terms.unit for row in every} - {unit}))
     account, spent = account_named(name), math.fsum(row.terms.cost for row in rows)
     mechanisms = tuple(sorted({row.terms.mechanism for row in rows}))
     so_far = account.claim(spent, delta) if rows else 0.0
@@ -77,7 +79,9 @@ def claim_of(unit: Unit, opened: Opened, made: Opened, rows: Sequence[Row], rais
     neighbours = SAME_ITEMS if shown else NEIGHBOURS[unit]
     told_delta = 0.0 if name == "pure" else delta
     raised = tuple(one.raised for one in raises if one.unit == unit)
-    return Claim(unit, neighbours, mechanisms, name, epsilon, told_delta, total, spent, so_far, raised)
+    lowered = made[1] if rows and name != "pure" and epsilon < made[1] < UNBOUNDED else 0.0
+    about = (unit, neighbours, mechanisms, name, epsilon, told_delta, total, spent, so_far)
+    return Claim(*about, raised, lowered, beside)
 
 
 def by_run(rows: Sequence[Row]) -> tuple[RunSpent, ...]:

@@ -117,8 +117,8 @@ class MarketsLearner(Unruled, Merged):
         """Its counts with noise on each; a user may be in all its markets and adds a vector of L2 norm 1 at most to each."""
         size = self.goods
         rated = [m.split.validation.ratings for m in self.markets if not m.split.market.listed]
-        parts = [bounded_counts(ratings, size, rng) for ratings in rated if len(ratings)]
-        return noised(add_pairs([*parts, no_counts(size)]), size, noise * max(len(rated), 1), rng)
+        parts = [bounded_counts(ratings, size, rng, np.float64) for ratings in rated if len(ratings)]
+        return noised(add_pairs([*parts, no_counts(size)], exact=np.float64), size, noise * max(len(rated), 1), rng)
 
     def others(self, statics: Arrays, sent: Arrays) -> Arrays:
         """The sums without its own part, if that is in them: an answer that came too late is not."""

@@ -11,13 +11,16 @@ from client.data.rules.homes import Home
 from client.data.rules.split import SplitHome, split_homes
 from client.stacking import Tensors
 from client.tasks.learner import Unruled, means
-from common.arrays import Arrays
+from common.arrays import Array, Arrays
 from common.config import RunConfig, Task
 from common.models import build_model, tensors
 from common.tasks.rules import Catalogue
 from common.tasks.rules_metrics import home_metrics
 from common.tasks.rules_offset import COUNTS, offset_of
 from common.wire.messages import Metrics, TrainRequest
+
+SMALLEST = 0.5
+"""What is less is rounding: rules are counted whole."""
 
 
 class RulesLearner(Unruled):
@@ -42,9 +45,8 @@ class RulesLearner(Unruled):
 
     def batch(self, request: TrainRequest) -> Tensors:
         """All homes, zero-padded: see `HomeBatch`; `offset`: 2 × F × R from everybody's counts but one's own."""
-        counts = request.statics.get(COUNTS)
-        others = None if counts is None else counts - self.counts()[COUNTS]
-        return {**vars(self._batch), "offset": torch.from_numpy(offset_of(others, self._catalogue))}
+        offset = offset_of(self._others(request.statics.get(COUNTS)), self._catalogue)
+        return {**vars(self._batch), "offset": torch.from_numpy(offset)}
 
     def noise(self, steps: int, generator: torch.Generator) -> Tensors:
         """Dropout masks, steps × H × N × hidden, divided by the probability of keeping."""
@@ -86,6 +88,13 @@ class RulesLearner(Unruled):
             for side in (0, 1):
                 np.add.at(counts[side], (types[rules[:, side]], rules[:, 2]), 1)
         return {COUNTS: counts}
+
+    def _others(self, counts: Array | None) -> Array | None:
+        """The sums without its own part, if that is in them: an answer that came too late is not."""
+        if counts is None:
+            return None
+        own = self.counts()[COUNTS]
+        return counts if (counts < own - SMALLEST).any() else counts - own
 
     def _logits(self, params: Tensors, batch: Tensors, keep: Tensor, triples: Tensor | None) -> Tensor:
         logits: Tensor = functional_call(

@@ -139,10 +139,16 @@ class SessionsLearner(Unruled, Merged):
         """Features of every case of a split; the same in all rounds, since neither history nor sums change in a run."""
         if what not in self._lines:
             if what == "train" and KEYS in statics:
-                statics = add_rules([statics, self.counts()], [1.0, -1.0])  # everybody's counts but one's own
+                statics = self._others(statics)
             shared = self._shared(statics)
             self._lines[what] = [row for split in self.splits for row in _rows(split, what, shared)]
         return self._lines[what]
+
+    def _others(self, statics: Arrays) -> Arrays:
+        """The sums without its own part, if that is in them: an answer that came too late is not."""
+        own = self.counts()
+        lacking = add_rules([own, statics], [1.0, -1.0])[KEYS].size
+        return statics if lacking else add_rules([statics, own], [1.0, -1.0])
 
     def _shared(self, statics: Arrays) -> SharedRules | None:
         return SharedRules(statics[KEYS], statics[VALUES], len(self._items.items)) if KEYS in statics else None

@@ -15,7 +15,7 @@ from client.tasks.learner import Merged, means_over_windows
 from client.tasks.traffic_newcomer import adopted
 from client.tasks.traffic_sensor import Sensor, prepare, warn_too_short
 from client.tasks.traffic_tensors import by_time, handed_over, joined, lines
-from client.tasks.traffic_together import own_sums, taught
+from client.tasks.traffic_together import includes, own_sums, taught
 from common.arrays import Arrays, add, scale, sub
 from common.config import RunConfig, Task
 from common.models import build_model, tensors
@@ -95,11 +95,13 @@ class TrafficLearner(Merged):
     def property(self) -> Arrays:
         """The weakest of the client's sensors' properties: the bounds that hold for all of them, and from how many `days`.
 
-        The number of days would drown the bounds in a vector that is clipped, so under noise it is left out.
+        A sensor without a reading to learn from bounds nothing, and is left out where there are others. The number of days
+        would drown the bounds in a vector that is clipped, so under noise it is left out.
         """
-        first, *others = (sensor.ranges for sensor in self.sensors)
+        read = [sensor for sensor in self.sensors if sensor.known.any()] or self.sensors
+        first, *others = (sensor.ranges for sensor in read)
         weakest = reduce(lambda ranges, other: ranges.weaker(other.low, other.high), others, first)
-        days = {} if self._hidden else {"days": np.array([min(sensor.days for sensor in self.sensors)])}
+        days = {} if self._hidden else {"days": np.array([min(sensor.days for sensor in read)])}
         return {**weakest.arrays(), **days}
 
     def sample(self, windows: int) -> Arrays:
@@ -146,9 +148,9 @@ class TrafficLearner(Merged):
         return sums if self.residual else scale(sums, 0.0)
 
     def others(self, statics: Arrays, sent: Arrays) -> Arrays:
-        """The sums without what it sent itself."""
+        """The sums without its own part, if that is in them: an answer that came too late is not."""
         total = {name: a for name, a in statics.items() if name in SUMS}
-        return statics | sub(total, sent) if total and sent else statics
+        return statics | sub(total, sent) if total and sent and includes(total, sent) else statics
 
     def _forecast(self, params: Tensors, batch: Tensors, first: Tensor) -> Tensor:
         """B × P × D from first targets, B."""

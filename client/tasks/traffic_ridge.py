@@ -56,14 +56,14 @@ def ridge_line(windows: Windows, train: Places, penalties: Sequence[float]) -> F
     Args:
         windows: T readings.
         train: First targets of the windows to learn from, N, ascending.
-        penalties: λ of ‖Y − XW‖² + λ‖W‖² to choose from; ∞ is W = 0, the profile alone.
+        penalties: λ of ‖Y − XW‖² + λ‖W‖² to choose from, of equals the largest; ∞ is W = 0, the profile alone.
     """
     length, variables = windows.departures.shape
     line = np.zeros((length, windows.horizon * variables))
     if len(train) and length >= windows.history:
         past = _Past.of(windows, train)
         left_out = {penalty: past.left_out(penalty) for penalty in penalties}
-        penalty = min(left_out, key=lambda one: float(np.square(past.y - left_out[one]).sum()))
+        penalty = min(left_out, key=lambda one: (float(np.square(past.y - left_out[one]).sum()), -one))
         everywhere = np.arange(windows.history, length)
         line[everywhere] = windows.past(everywhere) @ past.weights(penalty)
         line[train] = left_out[penalty]

@@ -123,9 +123,8 @@ def prepare(
     usual = profile(values, slots, known, 7 * DAY // step)
     base = usual if residual else np.zeros_like(usual)
     ranges, held, seen = _property(values[known], clock[known], seconds[known] // DAY, measures, options)
-    if (
-        series.values[known].min(initial=0) >= 0 and options.property != "difference"
-    ):  # what never was negative will not be
+    bounded = known.any() and options.property != "difference"
+    if bounded and series.values[known].min() >= 0:  # what never was negative will not be
         ranges = Ranges(np.maximum(ranges.low, split.scaler.scale(np.zeros((1, values.shape[1])))), ranges.high)
     return Sensor(
         series,

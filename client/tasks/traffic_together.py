@@ -12,12 +12,21 @@ from client.tasks.traffic_ridge import Windows
 from client.tasks.traffic_sensor import Floats, Sensor
 from common.arrays import Arrays
 from common.tasks.traffic import TrafficOptions
-from common.tasks.traffic_lags import SUMS, check_lags, lag_sums, linear_forecast
+from common.tasks.traffic_lags import LAGS, PAIRS, SUMS, check_lags, lag_sums, linear_forecast
+
+ROUNDING = 1e-9
+"""Share of a sum of squares that may be lost where it is added to others."""
 
 
 def own_sums(sensor: Sensor, options: TrafficOptions) -> Arrays:
     """What the sensor adds to the sums over all: of what its profile leaves over, in its training part."""
     return lag_sums(sensor.values - sensor.profile, sensor.known, options.history + options.horizon)
+
+
+def includes(total: Arrays, part: Arrays) -> bool:
+    """Whether `part` may be one of the sums that a total is of: that has as many pairs at each lag, and as large squares."""
+    squares, own = (np.diagonal(sums[LAGS][0]) for sums in (total, part))
+    return bool((total[PAIRS] >= part[PAIRS]).all() and (squares >= own * (1 - ROUNDING)).all())
 
 
 def taught(sensor: Sensor, statics: Arrays, options: TrafficOptions) -> Sensor:
@@ -35,9 +44,9 @@ def taught(sensor: Sensor, statics: Arrays, options: TrafficOptions) -> Sensor:
 
 
 def both(line: Floats, departures: Floats, weights: Floats, options: TrafficOptions) -> Floats:
-    """The mean of a sensor's own line, T × P × D, and everybody's; the own one where there is no other."""
+    """The mean of a sensor's own line, T × P × D, and everybody's; the own one where there is no other, or no window."""
     length, variables = departures.shape
-    if len(weights) != options.history * variables:
+    if len(weights) != options.history * variables or length <= options.history:
         return line
     windows, everywhere = Windows(departures, options.history, options.horizon), np.arange(options.history, length)
     shared = (windows.past(everywhere) @ weights).reshape(-1, variables, options.horizon).swapaxes(1, 2)

@@ -21,7 +21,9 @@ SMALLEST = 1e-3
 """What is less is rounding: a pair counts 1 at least, or .16 where what users add is bounded."""
 
 
-def counts_of(pairs: NDArray[np.int64], values: NDArray[Any], degrees: NDArray[Any], items: int) -> Arrays:
+def counts_of(
+    pairs: NDArray[np.int64], values: NDArray[Any], degrees: NDArray[Any], items: int, exact: type = np.float32
+) -> Arrays:
     """One client's counts.
 
     Args:
@@ -29,9 +31,10 @@ def counts_of(pairs: NDArray[np.int64], values: NDArray[Any], degrees: NDArray[A
         values: P.
         degrees: V.
         items: V.
+        exact: Type of the numbers; float64 where noise is still to come, which hides no rounding of large counts.
     """
     keys = pairs[:, 0] * items + pairs[:, 1]
-    return {KEYS: keys, VALUES: values.astype(np.float32), DEGREES: degrees.astype(np.float32)}
+    return {KEYS: keys, VALUES: values.astype(exact), DEGREES: degrees.astype(exact)}
 
 
 def no_counts(items: int) -> Arrays:
@@ -48,8 +51,8 @@ def includes(total: Arrays, part: Arrays) -> bool:
     return bool((total[VALUES][place] >= part[VALUES] - SMALLEST).all())
 
 
-def add_pairs(parts: Sequence[Arrays], weights: Sequence[float] | None = None) -> Arrays:
-    """Σ wᵢ countsᵢ, wᵢ = 1 unless given; what sums to nothing is gone."""
+def add_pairs(parts: Sequence[Arrays], weights: Sequence[float] | None = None, exact: type = np.float32) -> Arrays:
+    """Σ wᵢ countsᵢ, wᵢ = 1 unless given; what sums to nothing is gone. `exact` is as in `counts_of`."""
     factors = list(weights or [1.0] * len(parts))
     keys, place = np.unique(np.concatenate([p[KEYS] for p in parts]), return_inverse=True)
     scaled = np.concatenate([w * p[VALUES].astype(np.float64) for p, w in zip(parts, factors, strict=True)])
@@ -58,8 +61,8 @@ def add_pairs(parts: Sequence[Arrays], weights: Sequence[float] | None = None) -
     left = values > SMALLEST
     return {
         KEYS: keys[left],
-        VALUES: values[left].astype(np.float32),
-        DEGREES: np.where(degrees > SMALLEST, degrees, 0).astype(np.float32),
+        VALUES: values[left].astype(exact),
+        DEGREES: np.where(degrees > SMALLEST, degrees, 0).astype(exact),
     }
 
 

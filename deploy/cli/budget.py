@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from common.errors import ConfigError, DataError, LedgerError
+from common.privacy.claims import UNBOUNDED
 from common.words import count
 from deploy.cli import options as o
 from deploy.cli.running import LOCAL, STATE
@@ -70,6 +71,8 @@ def as_lines(one: "Statement") -> Iterator[str]:
     if claim.limited:
         yield f"  guarantee: ε = {claim.epsilon:g}{delta}, whatever is still asked"
         yield f"  spent {claim.spent:.6g} of {claim.total:.6g} ({claim.account}), left {claim.left:.6g}"
+        if claim.beside:
+            yield f"  nothing more leaves under unit {claim.unit}: a limit over all runs is of one unit, and there are two"
         yield "  to lower that, say a smaller max-epsilon in the policy; to raise it, fedloom budget --data DATA --raise-to EPS"
     else:
         yield f"  spent {claim.spent:.6g} ({claim.account}); no limit over all runs is set (max-epsilon in the policy)"
@@ -77,7 +80,9 @@ def as_lines(one: "Statement") -> Iterator[str]:
         yield "  more had left than the limit set since allows: nothing does any more, and the guarantee is that of before"
     yield f"  what was spent comes to ε = {claim.epsilon_so_far:.4g}{delta}: to plan with, no guarantee"
     for raised in claim.raises:
-        yield f"  raised by the owner from ε = {raised.before:g} to ε = {raised.epsilon:g} at {raised.time}"
+        first = raised.before >= UNBOUNDED
+        done = "limited by the owner" if first else f"raised by the owner from ε = {raised.before:g}"
+        yield f"  {done} to ε = {raised.epsilon:g} at {raised.time}"
     for run in one.runs:
         wasted = f", {run.wasted} of them perhaps never sent" if run.wasted else ""
         yield f"    run {run.run}: {run.spent:.6g} in {count(run.releases, 'release')}{wasted}"
@@ -138,12 +143,12 @@ def _raise(epsilon: float, data: str, state_dir: Path, ledgers: Path | None) -> 
 
 def _witness(ledger: Path, data: str, state_dir: Path) -> "Witness":
     """One that knows the ledger; of data that no state folder here knows, a new one."""
-    from client.data.sources import fingerprint
+    from client.data.sources import fingerprint_of_all
     from client.privacy.places import named, witness_path
     from client.privacy.witness import Witness, sightings
 
     known = [witness for witness, seen in sightings(_folders(state_dir)) if seen.ledger == str(ledger)]
-    return known[0] if known else Witness(witness_path(state_dir, fingerprint(data, (0, 1), 0)), named(data))
+    return known[0] if known else Witness(witness_path(state_dir, fingerprint_of_all(data)), named(data))
 
 
 def _of_data(data: str, state_dir: Path, ledgers: Path | None) -> list[Path]:
@@ -153,13 +158,13 @@ def _of_data(data: str, state_dir: Path, ledgers: Path | None) -> list[Path]:
         DataError: There are no such data.
         LedgerError: They had one which is gone.
     """
-    from client.data.sources import fingerprint, is_demo
+    from client.data.sources import fingerprint_of_all, is_demo
     from client.privacy.places import data_path, find_ledger
     from deploy import dealing
 
     if not is_demo(data) and not data_path(data).exists():
         raise DataError("no such file or folder", data)
-    path = find_ledger(data, state_dir, fingerprint(data, (0, 1), 0), ledgers)
+    path = find_ledger(data, state_dir, fingerprint_of_all(data), ledgers)
     dealt = [] if is_demo(data) else dealing.dealt_ledgers(dealing.DEALT, data)
     return sorted({path, *dealt} if path.exists() else set(dealt))
 

@@ -1,6 +1,7 @@
 """`join` and `keys`: the client's half, and what the two halves need to trust each other."""
 
 import logging
+import math
 import threading
 from pathlib import Path
 from typing import Annotated
@@ -99,7 +100,7 @@ def join(
         config["policy"] = str(keep_terms(settings, methods or [], epsilon, delta))
         settings = ClientSettings.of_node(config, name)
     session = open_session(settings)  # says at once what is wrong with policy or state, and the next lines with data
-    if server and session.policy.require_noise:
+    if server and (session.policy.require_noise or math.isfinite(session.policy.max_epsilon)):
         require_undealt(DEALT, settings.data)
     try:
         for note in read_part(kind, settings.data, settings.part, settings.data_seed).notes:

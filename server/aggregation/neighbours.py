@@ -1,7 +1,7 @@
 """What newcomers may know of the others: properties of groups of members that are alike in shape. Pure, NumPy."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,12 +20,13 @@ def neighbourhoods(low: Mapping[str, Array], high: Mapping[str, Array]) -> Array
     Groups share no member, so that no two of them, taken together, tell more of one.
 
     Args:
-        low: Client -> lower bounds, W × D; those of another shape than most, or without an end, are left out.
+        low: Client -> lower bounds, W × D; those of another shape than most, without an end, or open on a side
+            that `LEAST` members close, are left out.
         high: Client -> upper bounds.
     """
     both = {name: np.stack([low[name], high[name]]) for name in sorted(low.keys() & high.keys())}
     shape = Counter(bounds.shape for bounds in both.values()).most_common(1)[0][0] if both else ()
-    members = [bounds for bounds in both.values() if bounds.shape == shape and np.isfinite(bounds).any()]
+    members = _closed([bounds for bounds in both.values() if bounds.shape == shape and np.isfinite(bounds).any()])
     if len(members) < LEAST:
         return {}
     middles = np.stack([middle(*bounds).ravel() for bounds in members])
@@ -46,3 +47,9 @@ def alike(points: NDArray[np.float64]) -> list[list[int]]:
         groups.append(left[order[:LEAST]].tolist())
         left = np.sort(left[order[LEAST:]])
     return [*groups, left.tolist()]
+
+
+def _closed(members: Sequence[Array]) -> list[Array]:
+    """Those with every bound that `LEAST` of them have: one without it would take it from its whole group."""
+    common = np.sum([np.isfinite(bounds) for bounds in members], axis=0) >= LEAST
+    return [bounds for bounds in members if np.isfinite(bounds)[common].all()]

@@ -3,9 +3,9 @@
 from typing import Any
 
 from common.algorithms import PFedMe
-from common.arrays import Arrays, scale, sub
+from common.arrays import Arrays, mean, scale, sub
 from server.aggregation.moments import Memory
-from server.strategies.replies import Reply, mean_update
+from server.strategies.replies import Reply
 from server.strategies.round import RoundStrategy
 
 
@@ -17,5 +17,6 @@ class PFedMeStrategy(RoundStrategy):
         self.beta = algorithm.beta
 
     def update(self, memory: Memory, model: Arrays, replies: list[Reply]) -> tuple[Arrays, Memory]:
-        """One server step."""
-        return sub(model, scale(mean_update(replies), self.beta)), memory
+        """One server step; the mean is not taken per local step, since each reply is a solution of its own."""
+        step = mean([reply.train.update for reply in replies], [reply.weight for reply in replies])
+        return sub(model, scale(step, self.beta)), memory

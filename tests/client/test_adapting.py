@@ -1,5 +1,7 @@
 """A market that comes after training: what it makes its own, what it leaves as it was, and that it adds to no sum."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from safetensors.numpy import load
@@ -104,6 +106,22 @@ def test_a_newcomer_takes_the_cluster_that_suits_it(method: str) -> None:
     assert shared
     for name, array in shared.items():
         np.testing.assert_array_equal(kept[name], array)
+
+
+@pytest.mark.parametrize("method", ["ifca", "fedstl", "ditto"])
+def test_a_newcomer_with_nothing_to_train_on_is_measured_and_takes_the_first_model(method: str) -> None:
+    """Its training part is one gap."""
+    config = road_config(method, **({"clusters": 3, **APART} if method != "ditto" else {}))
+    start = world(config)
+    models = apart(start, 3, 0.5, config.seed) if method != "ditto" else start
+    series = sensor(0)
+    observed = series.observed & (np.arange(len(series.values)) >= 20 * 24)[:, None]
+    road = road_session("late", (replace(series, observed=observed),))
+    found = adapt(road, config, MEASURES, models)
+    assert np.isfinite(found["mse"])
+    kept = load(road.store.read("toy", MODEL))
+    assert sha256(kept) == sha256(group("0", models) if method != "ditto" else models)
+    assert not road.store.load("toy").groups
 
 
 def test_a_newcomer_s_own_rules_are_in_the_sums_that_it_starts_from() -> None:

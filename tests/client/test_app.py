@@ -8,11 +8,19 @@ import pytest
 from flwr.app import Context, Message, RecordDict
 
 from client.app import FAILED, handle, open_session, public_reason
+from client.data.ratings.generator import demo_raters
+from client.data.ratings.writer import write_raters
+from client.privacy.ledger import Ledger
+from client.privacy.rows import Slot
+from client.settings import ClientSettings
 from client.state import DiskStore
 from common.config import parse
 from common.errors import ConfigError, DataError, RefusedError, StateError, VocabularyError, WireError
 from common.flat import to_json
+from common.privacy.mechanisms import Gaussian
+from common.privacy.options import PrivacyOptions
 from common.tasks.markets import Goods
+from common.tasks.ratings_demo import demo_products
 from common.tasks.rules_demo import demo_catalogue
 from common.wire.codec import decode, encode
 from common.wire.messages import COUNTS, ENROL, CountsRequest, EnrolReply, EnrolRequest
@@ -129,3 +137,24 @@ def test_the_client_notes_where_its_data_lie_beside_its_state(tmp_path: Path, mo
         handle(instruction(77, encode(INVITATION), ENROL), context(tmp_path / "state", data=data, name=name))
         [folder] = (tmp_path / "state" / name).iterdir()
         assert DiskStore(folder).about() == {"data": located, "part": [0, 1], "seed": 0}
+
+
+@pytest.mark.parametrize("later", [{}, {"shard": "1/2"}])
+def test_data_renamed_and_taken_in_other_parts_have_one_budget(later: dict[str, str], tmp_path: Path) -> None:
+    """A ledger is of the data; what part of them a client takes, and which state it keeps, is another matter."""
+    write_raters(tmp_path / "r.csv", demo_raters(0, 8, 0), demo_products())
+
+    def ledger(name: str, **options: str) -> Ledger:
+        open_session.cache_clear()
+        settings = ClientSettings.of_node(
+            {"data": str(tmp_path / name), "state-dir": str(tmp_path / "s"), **options}, "ann"
+        )
+        return open_session(settings).guard.ledger(PrivacyOptions(unit="client"))
+
+    first = ledger("r.csv", shard="0/2")
+    first.release(Slot("run", 1), first.terms(Gaussian(0.1, 1.0)), lambda: b"noise")
+    first.close()
+    (tmp_path / "r.csv").rename(tmp_path / "s.csv")
+    again = ledger("s.csv", **later)
+    assert again.spent() == pytest.approx(0.1)
+    again.close()

@@ -1,22 +1,35 @@
 """Runs whose clients name items: the server's step is, row by row, the mean over who sent the row."""
 
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from client.data.ratings.generator import demo_raters
-from client.data.ratings.raters import Dataset
+from client.data.ratings.raters import Dataset, Rater
+from client.policy import Policy
+from client.privacy.simulated import in_memory
+from client.session import Session
+from client.state import MemoryStore
+from client.tasks import TaskLearner, build_learner
 from common.arrays import Arrays, sha256
 from common.config import RunConfig, Scalar, parse
 from common.models import build_model, parameters
 from common.tasks.ratings_demo import demo_products
-from deploy.simulation import simulate
+from common.tasks.vocabularies import Names
+from common.wire.messages import TrainReply, TrainRequest
+from common.wire.rows import ROWS, VALUES, compress, expand_reply
+from deploy.simulation import InProcessGrid, simulate
 from server.artifacts import RunDirectory
 from server.events import Result
+from server.run import run
 from tests.sensors import rounds_of
 
 PRODUCTS = demo_products()
-RATERS = demo_raters(0, 3, seed=0)
+RATERS = (*demo_raters(0, 3, seed=0), Rater("rater-without", np.zeros(0, np.int64), np.zeros(0)))
 
 
 def config(**options: Scalar) -> RunConfig:
@@ -76,3 +89,67 @@ def test_the_planner_sees_which_items_were_named(tmp_path: Path) -> None:
     assert latest is not None
     context = latest.groups["planner_seen"]["context"]
     np.testing.assert_allclose(context, [np.sqrt(3 * number), 0, 0, 0, 0], atol=1e-6)
+
+
+SGD: dict[str, Scalar] = {"method": "fedsgd", "rounds": 3, "tasks__ratings__items": "paper"}
+"""A planned run without noise, in which updates are otherwise sent as the rows that are not zero."""
+
+
+def test_who_rated_nothing_names_items_too_and_no_other_rows(tmp_path: Path) -> None:
+    """Its weights do not move: a table of zeros, which goes whole beside rows that are named."""
+    result, start, end = trained(tmp_path, 0, 1, 3, **SGD)
+    assert result.status == "completed"
+    assert [(r.answered, r.refused) for r in rounds_of(tmp_path)] == [(3, {})] * 3
+    assert np.abs(end["weight"] - start["weight"]).max() > 0
+    latest = RunDirectory(tmp_path, "toy").load_latest()
+    assert latest is not None
+    assert latest.groups["planner_seen"].keys() >= {"context"}
+
+
+Update = Callable[[TrainReply], TrainReply]
+
+
+def whole(reply: TrainReply) -> TrainReply:
+    """Names no rows."""
+    return expand_reply(reply, parameters(build_model(config(), PRODUCTS)))
+
+
+def beside(reply: TrainReply) -> TrainReply:
+    """Names rows of the weights too."""
+    weight = compress({"weight": np.zeros_like(reply.update["weight"])})
+    return replace(reply, update={**{n: a for n, a in reply.update.items() if n != "weight"}, **weight})
+
+
+def elsewhere(reply: TrainReply) -> TrainReply:
+    """Names rows of no table of the model."""
+    renamed = {n.replace("items", "people"): a for n, a in reply.update.items()}
+    assert {"people" + ROWS, "people" + VALUES} < renamed.keys()
+    return replace(reply, update=renamed)
+
+
+@pytest.mark.parametrize(
+    ("sends", "why"),
+    [
+        (whole, "rows of 0 tables, expected those of the table of items alone"),
+        (beside, "rows of 2 tables, expected those of the table of items alone"),
+        (elsewhere, "update: array 'people': rows of what is no table of the model"),
+    ],
+)
+def test_rows_of_anything_but_the_items_are_that_client_s_failure(sends: Update, why: str, tmp_path: Path) -> None:
+    class Strange(Session):
+        def as_sent(self, request: TrainRequest, steps: int, work: Callable[[], TrainReply]) -> TrainReply:
+            return sends(super().as_sent(request, steps, work))
+
+    def learner(config: RunConfig, vocabulary: Names, k: int) -> TaskLearner:
+        return build_learner(config, Dataset((RATERS[k],), PRODUCTS))
+
+    sessions: dict[int, Session] = {}
+    for k, kind in enumerate((Session, Strange, Session)):
+        own = partial(learner, k=k)
+        sessions[k + 1] = kind(f"client-{k}", own, MemoryStore(), in_memory(Policy()))
+    asked = config(federation__min_clients=1, federation__wait=0.1, **SGD)
+    result = run(InProcessGrid(sessions, 1), asked, tmp_path)
+    rounds = rounds_of(tmp_path)
+    assert (result.status, result.rounds_done) == ("completed", 3)
+    assert [(r.asked, r.answered, sorted(r.refused)) for r in rounds] == [(3, 2, ["client-1"])] * 3
+    assert all(why in r.refused["client-1"] for r in rounds)

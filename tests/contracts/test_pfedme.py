@@ -32,6 +32,15 @@ def test_the_server_moves_by_beta_towards_the_mean(beta: float) -> None:
     np.testing.assert_allclose(federation.model, before - beta * np.mean(sent, axis=0))
 
 
+def test_clients_that_take_unequal_steps_count_alike() -> None:
+    """Each answers with the solution of its own problem, as close as its steps bring it."""
+    federation = toy()
+    federation.steps = {"client-0": 5, "client-1": 14, "client-2": 40}
+    before, sent = federation.model, [flat(federation.ask(name).update) for name in federation.clients]
+    federation.round()
+    np.testing.assert_allclose(federation.model, before - np.mean(sent, axis=0))
+
+
 def test_it_ends_at_the_optimum_of_the_envelopes() -> None:
     federation = toy()
     for _ in range(70):

@@ -12,6 +12,8 @@ from server.artifacts import RunDirectory
 from server.evaluation import Evaluation
 from server.journal import Journal
 from server.planning.memory import recalled
+from server.planning.planner import Decision, decision_of
+from server.strategies.planned import PlannedStrategy
 from tests.owners import PLANNERS, Owners, costs_of, listening, noisy, owners, total_of
 from tests.sensors import rounds_of
 
@@ -60,6 +62,50 @@ def test_a_crash_between_paying_and_learning_costs_no_more_than_promised(
     resumed = clients.run(config.model_copy(update={"resume": True}), tmp_path)
     assert resumed.status == "completed"
     assert all(before[name] < spent <= total_of(config) for name, spent in clients.spent(config).items())
+
+
+@pytest.mark.parametrize("paid", [True, False])
+def test_a_round_that_was_decided_before_a_crash_is_asked_for_again_as_it_was(
+    paid: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Clients have 2.4 even shares and pay 1.3: what is left buys a round of 1 only, which is not what they answered."""
+    config = noisy(tmp_path, "bgtplanner", seed=2, arms=2, t0=1, t_min=0.77)
+    steady, clients, last = owners(), owners(), 6
+    through = steady.run(config, tmp_path / "through")
+    costs, even = costs_of(tmp_path / "through"), total_of(config) / 8
+    assert costs[last - 1] == pytest.approx(even / 0.77)
+    assert even < total_of(config) - sum(costs[:last]) < even / 0.77
+
+    decided, aggregated = Journal.decided, PlannedStrategy.aggregate_train
+
+    def note(journal: Journal, number: int, decision: Decision) -> None:
+        decided(journal, number, decision)
+        if number == last and not paid:
+            raise PullThePlugError
+
+    def take(strategy: PlannedStrategy, server_round: int, replies: Any) -> Any:
+        if strategy.state.round + 1 == last:
+            raise PullThePlugError
+        return aggregated(strategy, server_round, replies)
+
+    with monkeypatch.context() as during:
+        during.setattr(Journal, "decided", note)
+        during.setattr(PlannedStrategy, "aggregate_train", take)
+        with pytest.raises(PullThePlugError):
+            clients.run(config, tmp_path / "torn")
+    before = sum(costs[: last if paid else last - 1])
+    assert clients.spent(config) == pytest.approx(dict.fromkeys(steady.spent(config), before), rel=1e-6)
+    kept = RunDirectory(tmp_path / "torn", "toy").decision()
+    assert kept is not None
+    assert (kept[0], decision_of(kept[1]).cost) == (last, pytest.approx(costs[last - 1], rel=1e-12))
+
+    resumed = clients.run(config.model_copy(update={"resume": True}), tmp_path / "torn")
+    assert resumed.status == "completed"
+    assert resumed.reason == through.reason == "ended early: no client can pay another round"
+    assert costs_of(tmp_path / "torn") == pytest.approx(costs, rel=1e-12)
+    assert clients.spent(config) == pytest.approx(steady.spent(config), rel=1e-9)
+    assert resumed.model_sha256 == through.model_sha256
+    assert [line.answered for line in rounds_of(tmp_path / "torn")] == [3] * len(costs)
 
 
 def test_simulated_clients_that_forget_what_they_spent_are_asked_for_no_more(

@@ -26,7 +26,7 @@ def graph_counts(graph: Graph, items: int) -> Arrays:
     return counts_of(graph.items[graph.edges], values, degrees, items)
 
 
-def bounded_counts(ratings: Pairs, items: int, rng: np.random.Generator) -> Arrays:
+def bounded_counts(ratings: Pairs, items: int, rng: np.random.Generator, exact: type = np.float32) -> Arrays:
     """Counts to which any one user adds a vector of L2 norm 1 at most, so that noise can hide them.
 
     At most `MOST` of a user's items count, drawn at random. All that they add, to each pair and to each item, is
@@ -36,6 +36,7 @@ def bounded_counts(ratings: Pairs, items: int, rng: np.random.Generator) -> Arra
         ratings: Each (user, item) once.
         items: V.
         rng: Draws the items.
+        exact: Type of the counts; float64 where noise is to hide a user.
 
     Raises:
         DataError: The market has no users.
@@ -46,7 +47,7 @@ def bounded_counts(ratings: Pairs, items: int, rng: np.random.Generator) -> Arra
     counts = np.bincount(kept[:, 0])[kept[:, 0]]
     shares = 1 / np.sqrt(counts * (counts + 1) / 2)  # k items and k(k−1)/2 pairs
     pairs, values = _pairs(kept, shares, items)
-    return counts_of(pairs, values, np.bincount(kept[:, 1], shares, items), items)
+    return counts_of(pairs, values, np.bincount(kept[:, 1], shares, items), items, exact)
 
 
 def noised(counts: Arrays, items: int, noise: float, rng: np.random.Generator) -> Arrays:
@@ -56,7 +57,7 @@ def noised(counts: Arrays, items: int, noise: float, rng: np.random.Generator) -
     drawn are how many of them pass, which, and how high, which is the same in distribution.
 
     Args:
-        counts: As `bounded_counts` makes them.
+        counts: As `bounded_counts` makes them, in float64: a rounded large count moves by more than its user's share.
         items: V.
         noise: Standard deviation.
         rng: Draws the noise.

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any, NoReturn
 
 import numpy as np
 import pytest
@@ -17,7 +18,10 @@ from client.privacy.limits import Limits
 from client.privacy.noise import Noise
 from client.privacy.places import open_ledger
 from client.privacy.rows import Slot
+from client.session import MODEL
 from client.state import MemoryStore
+from client.tasks.rules import RulesLearner
+from client.trainers.personal import DittoTrainer
 from common.errors import RefusedError, WireError
 from common.flat import to_json
 from common.models import tensors
@@ -26,7 +30,7 @@ from common.privacy.mechanisms import Gaussian
 from common.privacy.options import Unit
 from common.privacy.zcdp import epsilon_of, rho_of
 from common.tasks.rules_offset import COUNTS
-from common.wire.messages import EnrolRequest, TrainRequest
+from common.wire.messages import AssignRequest, EnrolRequest, EvaluateRequest, TrainRequest
 from tests.asked import Asked, configured, learner
 from tests.toys import CATALOGUE
 
@@ -145,3 +149,73 @@ def test_what_a_run_promises_is_checked_where_it_is_paid() -> None:
         one.release(Slot("run", 2), one.terms(Gaussian(0.1, 1.0)), lambda: b"noise", limits)
     one.release(Slot("another", 1), one.terms(Gaussian(0.1, 1.0)), lambda: b"noise", limits)
     assert isinstance(Guard(Policy(), lambda unit, account: one).ledger(configured().privacy), Ledger)
+
+
+def failing(*about: object, **more: object) -> NoReturn:
+    """As where one item of a person lies beyond the end of what the server sent."""
+    raise IndexError("index 7 is out of bounds: Grandma's lamp")
+
+
+@pytest.mark.parametrize(("method", "unit"), [("fedavg", "client"), ("fedrule", "client"), ("fedavg", "record")])
+def test_work_that_fails_is_answered_and_paid_as_if_it_had_not(
+    method: str, unit: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a server that chooses what to fail on asks what it likes, for nothing."""
+    as_ever, client = Asked(configured(method, unit=unit)), Asked(configured(method, unit=unit))
+    monkeypatch.setattr(RulesLearner, "loss", failing)
+    reply = client.train(1, 0.1)
+    monkeypatch.undo()
+    usual = as_ever.train(1, 0.1)
+    assert client.spent == as_ever.spent > 0
+    for mine, theirs in ((reply.update, usual.update), (reply.gradient, usual.gradient)):
+        assert {n: (a.shape, a.dtype) for n, a in mine.items()} == {n: (a.shape, a.dtype) for n, a in theirs.items()}
+    assert (reply.loss, reply.examples, reply.steps) == (usual.loss, usual.examples, usual.steps)
+
+
+def test_how_models_suit_is_answered_also_where_measuring_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    client = Asked(configured("ifca"))
+    models = {f"{key}/{name}": a for key in "01" for name, a in client.model.items()}
+    monkeypatch.setattr(RulesLearner, "loss", failing)
+    reply = client.session.assign(AssignRequest(1, client.enrolled.enrolment, models, "loss", cost=0.1))
+    assert set(reply.losses) == {"0", "1"}
+    assert client.spent == pytest.approx(0.1)
+
+
+def test_an_evaluation_says_nothing_by_failing(monkeypatch: pytest.MonkeyPatch) -> None:
+    client = Asked(configured("fedavg"))
+    short = {name: a[:1] for name, a in client.model.items()}
+    with pytest.raises(WireError, match="the server's model"):
+        client.session.evaluate(EvaluateRequest(1, client.enrolled.enrolment, short, "test"))
+    monkeypatch.setattr(RulesLearner, "evaluate", failing)
+    for final in (False, True):
+        reply = client.session.evaluate(
+            EvaluateRequest(1, client.enrolled.enrolment, client.model, "test", {}, final=final)
+        )
+        assert (reply.metrics, reply.weights) == ({}, {})
+    assert client.session.store.read("toy", MODEL), "and the finished model is kept"
+    assert client.spent == 0
+
+
+def test_sums_that_nobody_gave_are_not_taken_beside_noise() -> None:
+    client = Asked(configured("fedavg"))
+    sums, asked = {COUNTS: np.zeros((2, 3, 4), np.float32)}, client.enrolled.enrolment
+    with pytest.raises(RefusedError, match="which no client of a run with noise gives"):
+        client.session.train(TrainRequest(1, asked, client.model, cost=0.1, statics=sums))
+    told = client.session.evaluate(EvaluateRequest(1, asked, client.model, "test", sums, final=True))
+    assert (told.metrics, client.spent) == ({}, 0)
+
+
+def test_an_own_model_that_diverges_says_nothing_beside_noise_on_records(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is trained on the same records and paid by nobody, so an answer must not depend on it."""
+    config = configured("ditto", unit="record", sample=0.5)
+    usual, client = Asked(config), Asked(config)
+    pull = DittoTrainer.pull
+
+    def overflow(*about: Any) -> Any:
+        return {name: g * float("inf") for name, g in pull(*about).items()}
+
+    expected = usual.train(1, 0.1)
+    monkeypatch.setattr(DittoTrainer, "pull", overflow)
+    reply = client.train(1, 0.1)
+    assert all((reply.update[name] == expected.update[name]).all() for name in expected.update)
+    assert any(a.any() for a in reply.update.values())

@@ -20,6 +20,7 @@ from client.privacy.statement import statements
 from client.privacy.witness import Witness
 from common.errors import ConfigError, LedgerError, RefusedError
 from common.privacy.accounts import Account, Pure, Rdp, Zcdp
+from common.privacy.claims import LIMITED, LOWERED, RAISED, UNBOUNDED
 from common.privacy.mechanisms import Gaussian, Laplace
 from common.privacy.options import Unit
 
@@ -212,3 +213,39 @@ def test_a_budget_never_falls_and_what_was_spent_stays_within_it(
         [statement] = statements(folder / "ledger")
         assert statement.claim.epsilon == highest
         assert 0 < statement.claim.spent <= highest
+
+
+def test_a_first_limit_is_for_good_and_said_to_have_come_late(tmp_path: Path) -> None:
+    unlimited = opened(tmp_path, UNBOUNDED)
+    spend(unlimited, 0, 3.0)
+    unlimited.close()
+    for wished in (10.0, 50.0, UNBOUNDED):
+        limited = opened(tmp_path, wished)
+        assert (limited.epsilon, limited.claim().limited) == (10.0, True)
+        limited.close()
+    [told] = statements(tmp_path / "ledger")
+    [first] = told.claim.raises
+    assert (first.before, first.epsilon) == (UNBOUNDED, 10.0)
+    assert LIMITED.format(**vars(first)) in told.claim.uncovered
+    assert [row.sequence for row in raise_to(tmp_path / "ledger", 12.0, witness(tmp_path))] == [3]
+    [again] = statements(tmp_path / "ledger")
+    assert RAISED.format(**vars(again.claim.raises[1])) in again.claim.uncovered
+
+
+def test_a_limit_before_the_first_release_was_always_there(tmp_path: Path) -> None:
+    opened(tmp_path, UNBOUNDED).close()
+    opened(tmp_path, 10.0).close()
+    late = opened(tmp_path, 50.0)
+    assert (late.epsilon, late.claim().raises) == (10.0, ())
+
+
+@pytest.mark.parametrize(("account", "said"), [(Zcdp(), True), (Pure(), False)])
+def test_a_limit_that_was_lowered_after_a_look_is_said_to_be(account: Account, said: bool, tmp_path: Path) -> None:
+    """What was spent may be read off: a limit just above it is no filter, except where ε themselves add up."""
+    first = opened(tmp_path, 10.0, account)
+    first.release(Slot("run", 1), first.terms(Laplace(0.5, 1.0)), lambda: b"noise")
+    first.close()
+    opened(tmp_path, 4.0, account).close()
+    [told] = statements(tmp_path / "ledger")
+    assert told.claim.epsilon == 4.0
+    assert (LOWERED.format(before=10.0, epsilon=4.0) in told.claim.uncovered) == said

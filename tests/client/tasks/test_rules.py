@@ -54,6 +54,14 @@ def test_training_adds_the_counts_of_others_only() -> None:
     assert not learner.batch(REQUEST)["offset"].any()
 
 
+def test_counts_that_came_too_late_are_not_taken_off_the_sums() -> None:
+    learner = RulesLearner(CONFIG, CATALOGUE, HOMES)
+    others = learner.counts()["counts"] + 1
+    others.flat[others.argmax()] = 0  # less than this client alone sent
+    batch = learner.batch(TrainRequest(1, "toy:0", WORLD, statics={"counts": others}))
+    np.testing.assert_array_equal(batch["offset"].numpy(), offset_of(others, CATALOGUE))
+
+
 def test_a_client_without_homes_has_nothing_to_train_or_measure() -> None:
     learner = RulesLearner(CONFIG, CATALOGUE, ())
     assert (learner.examples, learner.evaluate(WORLD, {}, "test"), learner.counts()["counts"].sum()) == (0, ({}, {}), 0)

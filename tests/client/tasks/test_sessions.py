@@ -8,7 +8,7 @@ from torch.func import grad
 from client.data.sessions.visitors import Case, Visitor, as_clicks
 from client.privacy.gradients import AT_ONCE, draws, private_gradient
 from client.stacking import Tensors, row, stack
-from client.tasks.sessions import SessionsLearner
+from client.tasks.sessions import SessionsLearner, _padded, _rows
 from common.arrays import Arrays
 from common.config import RunConfig, Scalar, parse
 from common.models import parameters, tensors
@@ -112,6 +112,18 @@ def test_in_training_the_shared_rules_are_everybody_else_s() -> None:
     fresh = learner()
     assert fresh.batch(request(fresh, both))["value"][..., -1].any()
     assert others[KEYS].tolist() == [6]
+
+
+@pytest.mark.parametrize("often", [0, 1], ids=["missing", "counted less"])
+def test_counts_that_came_too_late_are_not_taken_off_the_sums(often: int) -> None:
+    """Of others who have all its rules as often, but for 0 → 1, which two of its sessions have."""
+    others = [[0, 2], [1, 2], [1, 3, 1], [0, 3], *[[0, 1]] * often]
+    rest = count_rules([*SESSIONS[2:], *map(as_clicks, others)], len(ITEMS.items))
+    late, alone = learner(), learner()
+    found = late.batch(request(late, rest))["value"]
+    shared = alone._shared(rest)
+    expected = _padded([row for split in alone.splits for row in _rows(split, "train", shared)])["value"]
+    torch.testing.assert_close(found, expected)
 
 
 def apart(visitors: tuple[Visitor, ...] = VISITORS) -> SessionsLearner:

@@ -195,6 +195,18 @@ def test_of_several_sensors_the_property_is_the_weakest_and_metrics_weigh_their_
     assert set(weights.values()) == {sum(windows)}
 
 
+def test_a_sensor_without_a_reading_to_learn_from_opens_no_bound_of_the_others() -> None:
+    unread = sensor(1, 30)
+    unread = replace(unread, observed=unread.observed & (np.arange(len(unread.values)) >= 24 * 24)[:, None])
+    for several in ([unread, sensor(0, DAYS)], [sensor(0, DAYS), unread]):
+        found, expected = learner(*several).property(), learner(sensor(0, DAYS)).property()
+        assert found.keys() == expected.keys()
+        for name, told in expected.items():
+            np.testing.assert_array_equal(found[name], told)
+    alone = learner(unread).property()
+    assert (np.isneginf(alone["low"]).all(), np.isposinf(alone["high"]).all(), int(alone["days"][0])) == (True, True, 0)
+
+
 def test_a_sensor_too_short_to_test_on_leaves_the_others_metrics() -> None:
     both, one = learner(sensor(0, DAYS), sensor(1, 1)), learner(sensor(0, DAYS))
     model = restless(CONFIG)

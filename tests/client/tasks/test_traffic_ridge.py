@@ -88,6 +88,14 @@ def test_the_paper_s_model_has_none_and_the_default_may_go_without() -> None:
     assert prepare(sensor(0, 20), MEASURES, options, residual=True).line.shape == (480, HORIZON, 1)
 
 
+def test_where_the_past_tells_no_penalty_from_another_there_is_no_line() -> None:
+    """Windows that all share targets leave none to forecast them from, so every penalty forecasts nothing."""
+    windows, train = Windows(drawn(60, 1), H, P), np.arange(H, H + P)
+    for penalties in ([PENALTY, np.inf], [np.inf, PENALTY]):
+        assert not ridge_line(windows, train, penalties).any()
+    assert ridge_line(windows, train, [PENALTY])[30:].any()
+
+
 def test_the_penalty_is_the_one_that_forecasts_the_past_from_the_rest_of_it_best() -> None:
     """scikit-learn's error over the same folds is least at the same λ; of pure noise, without a line."""
     values, train = drawn(160, 1), np.arange(H, 130)

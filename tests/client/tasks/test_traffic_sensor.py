@@ -158,7 +158,8 @@ def test_where_no_reading_of_the_past_was_observed_anything_obeys() -> None:
     series = sensor(0, DAYS)
     observed = np.arange(len(series.values))[:, None] >= TRAIN
     one = ready(with_values(series, series.values, observed))
-    assert not one.ranges.excess(np.full((1, 3, 1), 1e9), np.array([[0, 1, 2]])).any()
+    for reading in (1e9, -1e9):
+        assert not one.ranges.excess(np.full((1, 3, 1), reading), np.array([[0, 1, 2]])).any()
     assert not one.profile.any()
 
 

@@ -1,5 +1,6 @@
 """The local line and everybody's: what each client adds, and what it starts from."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -55,6 +56,32 @@ def test_a_learner_adds_its_sensors_and_takes_itself_out() -> None:
     np.testing.assert_allclose(left[LAGS], THEIRS[LAGS])
     assert left["else"] == 1
     assert learner.others({"else": np.ones(1)}, sent) == {"else": np.ones(1)}
+
+
+@pytest.mark.parametrize("name", SUMS)
+def test_counts_that_came_too_late_are_not_taken_off_the_sums(name: str) -> None:
+    """Of as many pairs as one's own or more, with less energy than it; or the other way round."""
+    learner = TrafficLearner(CONFIG, MEASURES, [sensor(0)])
+    sent = learner.counts()
+    sums = {each: a * (0.9 if each == name else 2) for each, a in sent.items()}
+    assert learner.others(sums, sent) is sums
+
+
+def test_what_rounding_takes_off_the_sums_is_not_missed() -> None:
+    learner = TrafficLearner(CONFIG, MEASURES, [sensor(0)])
+    sent = learner.counts()
+    rounded = {LAGS: sent[LAGS] * (1 - 1e-15), PAIRS: sent[PAIRS]}
+    assert not learner.others(rounded, sent)[PAIRS].any()
+
+
+@pytest.mark.parametrize("hours", [1, HISTORY - 1, HISTORY, HISTORY + 1])
+def test_a_short_series_does_not_keep_the_others_from_everybodys_line(hours: int) -> None:
+    long, short = sensor(0), sensor(1)
+    short = replace(short, values=short.values[:hours], observed=short.observed[:hours])
+    learner, alone = (TrafficLearner(CONFIG, MEASURES, series) for series in ([long, short], [long]))
+    request = TrainRequest(1, "", world(CONFIG), statics=THEIRS)
+    np.testing.assert_array_equal(learner.batch(request)["line"][: len(long.values)], alone.batch(request)["line"])
+    assert learner.about("test", THEIRS) == alone.about("test", THEIRS)
 
 
 def test_training_and_measuring_start_from_the_joint_line() -> None:

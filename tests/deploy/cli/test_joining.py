@@ -19,6 +19,7 @@ from common.config import Scalar, parse
 from common.errors import ConfigError, DataError, RefusedError
 from common.flat import to_json
 from common.privacy.zcdp import rho_of
+from common.tasks.ratings import Products
 from common.tasks.rules_demo import demo_catalogue
 from common.wire.messages import EnrolRequest
 from deploy.cli import app
@@ -89,8 +90,8 @@ def test_what_does_not_leave_needs_no_noise(here: Path) -> None:
     assert "nothing was sent" in joined.stderr
 
 
-def joined(monkeypatch: pytest.MonkeyPatch, *words: str) -> Session:
-    """The client that takes part, without a server to serve."""
+def joined(monkeypatch: pytest.MonkeyPatch, *words: str, said: str = "") -> Session:
+    """The client that takes part, without a server to serve, having said that on stderr."""
     configs: list[dict[str, Scalar]] = []
 
     def resident(app: object, server: object, *, node_config: dict[str, Scalar], **rest: object) -> None:
@@ -101,6 +102,7 @@ def joined(monkeypatch: pytest.MonkeyPatch, *words: str) -> Session:
     about = ("--server", "localhost:1", "--insecure", "--data", "demo:0-9", "--state-dir", "state", "--name", "ann")
     done = command("join", *about, *words)
     assert done.exit_code == 0, done.exception
+    assert said in done.stderr
     return open_session(ClientSettings.of_node(configs[0], ""))
 
 
@@ -126,6 +128,22 @@ def test_who_joins_with_epsilon_answers_no_run_without_noise(monkeypatch: pytest
 def test_without_terms_of_the_command_line_the_policy_is_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
     joined(monkeypatch).enrol(invitation())
     assert not Path("state/ann/policy.toml").exists()
+
+
+def test_who_has_rated_nothing_yet_takes_part_and_is_told_so(monkeypatch: pytest.MonkeyPatch, here: Path) -> None:
+    (here / "mine.csv").write_text("user,item,rating\nzoe,,\n")
+    session = joined(monkeypatch, "--task", "ratings", "--data", "mine.csv", said="no rating")
+    config = parse({"run-id": "films", "task": "ratings", "method": "fedavg", "privacy.unit": "client"})
+    reply = session.enrol(EnrolRequest("films", to_json(config), Products(items=("tea", "milk")).to_json()))
+    assert reply.examples == 1
+
+
+def test_a_table_of_nobody_is_refused_at_once(here: Path) -> None:
+    (here / "empty.csv").write_text("user,item,rating\n")
+    about = ("--server", "localhost:1", "--insecure", "--state-dir", "state", "--name", "ann")
+    refused = command("join", *about, "--task", "ratings", "--data", "empty.csv").exception
+    assert isinstance(refused, DataError)
+    assert "empty.csv" in str(refused)
 
 
 def test_a_server_certificate_is_renewed_on_request() -> None:

@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from click.testing import Result
 from typer.testing import CliRunner
 
 from common.config import RunConfig, Scalar, parse
@@ -13,17 +14,21 @@ from common.flat import flatten
 from common.tasks.rules_demo import demo_catalogue
 from deploy.cli import app
 from deploy.cli.options import resolve
+from deploy.cli.resuming import own_dealing
+from deploy.report.origin import Command, remember
 from server.artifacts import RunDirectory
+from server.events import Round
 from tests.deploy.test_summary import RESULT
 
 
 @pytest.fixture(autouse=True)
 def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A run under noise and one without, both begun."""
+    """A run under noise, one without, and one whose noise is planned, all begun."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("FEDLOOM_RUNS", str(tmp_path / "runs"))
     begin("exact", {"method": "fedrule", "rounds": 3, "seed": 1})
     begin("noisy", {"method": "fedavg", "privacy.unit": "client", "privacy.epsilon": 4.0})
+    begin("planned", {"method": "bgtplanner", "rounds": 8, "privacy.unit": "client"})
     return tmp_path / "runs"
 
 
@@ -57,6 +62,19 @@ def resumed(
             "--resume exact --set tasks.rules.validation_share=0.1",
             "--set tasks.rules.validation-share",
             "validation-share=0.0",
+        ),
+        ("simulate", "--resume planned --rounds 9", "--rounds", "rounds=8"),
+        (
+            "simulate",
+            "--resume planned --set algorithm.bgtplanner.arms=3",
+            "--set algorithm.bgtplanner.arms",
+            "algorithm.bgtplanner.arms=5",
+        ),
+        (
+            "simulate",
+            "--resume planned --set algorithm.bgtplanner.t_min=0.5",
+            "--set algorithm.bgtplanner.t-min",
+            "algorithm.bgtplanner.t-min=0.8",
         ),
         ("serve", "--resume exact --catalogue other.json", "--catalogue", "its own vocabulary"),
         ("simulate", "--resume exact --catalogue other.json", "--catalogue", "its own vocabulary"),
@@ -101,3 +119,66 @@ def test_a_run_that_is_done_asks_for_more_rounds(runs: Path) -> None:
     RunDirectory(runs, "short").write_result(replace(RESULT, rounds_done=1))
     with pytest.raises(ConfigError, match="has done its one round; ask for more"):
         resumed("short")
+
+
+def test_when_a_planner_stops_may_change_and_what_it_counts_in_not(runs: Path) -> None:
+    """It remembers rounds in terms of its arms and its T."""
+    sets = [f"algorithm.bgtplanner.{told}" for told in ("stop=plateau", "patience=3", "min-gain=0.01", "arms=5")]
+    config = resumed("planned", [*sets, "federation.deadline=7", "algorithm.fedavg.lr=0.5", "rounds=8"])
+    planner = config.algorithm.bgtplanner
+    assert (planner.stop, planner.patience, planner.min_gain, planner.arms) == ("plateau", 3, 0.01, 5)
+    assert (config.rounds, config.federation.deadline, config.algorithm.fedavg.lr) == (8, 7, 0.5)
+    assert resolve("", "", 9, None, "", "noisy", None).rounds == 9, "other planners can go on"
+    RunDirectory(runs, "planned").write_result(replace(RESULT, rounds_done=8))
+    with pytest.raises(ConfigError, match="has done all the rounds that its budget was planned for"):
+        resumed("planned")
+
+
+def dealt(run: str, command: Command, data: str, clients: int) -> RunDirectory:
+    folder = RunDirectory(Path("runs"), run)
+    remember(folder.path, command, data, clients)
+    return folder
+
+
+def test_a_simulation_goes_on_with_its_own_clients_and_made_data() -> None:
+    folder = dealt("exact", "simulate", "demo:0-9", 3)
+    assert own_dealing(folder, "demo", None) == own_dealing(folder, "demo:0-9", 3) == ("demo:0-9", 3)
+    with pytest.raises(ConfigError, match="goes on with its own --clients 3: leave --clients out"):
+        own_dealing(folder, "demo", 2)
+    for other in ("demo:0-8", "mine.csv"):
+        with pytest.raises(ConfigError, match="goes on with its own demo:0-9: leave --data out"):
+            own_dealing(folder, other, None)
+
+
+def test_a_simulation_of_read_data_has_to_be_told_them_again() -> None:
+    """No run writes down where somebody's data lie."""
+    folder = dealt("exact", "simulate", "mine.csv", 0)
+    assert own_dealing(folder, "mine.csv", None) == ("mine.csv", 0)
+    with pytest.raises(ConfigError, match="goes on with its own data, which no run writes down: name them with --data"):
+        own_dealing(folder, "demo", None)
+    with pytest.raises(ConfigError, match="its own --clients 0"):
+        own_dealing(folder, "mine.csv", 4)
+
+
+def test_a_run_of_other_processes_is_no_simulation() -> None:
+    with pytest.raises(ConfigError, match="was started by fedloom up, and its clients are elsewhere"):
+        own_dealing(dealt("exact", "up", "demo", 4), "demo", None)
+
+
+def test_a_run_whose_start_nobody_noted_is_dealt_as_told() -> None:
+    assert own_dealing(RunDirectory(Path("runs"), "exact"), "demo:0-9", 3) == ("demo:0-9", 3)
+
+
+def simulated(words: str) -> Result:
+    return CliRunner().invoke(app, ["simulate", *words.split()])
+
+
+def test_simulate_takes_them_without_being_told(runs: Path) -> None:
+    begun = simulated("--run-id short --data demo:0-6 --clients 2 --rounds 1 --method fedavg")
+    assert begun.exit_code == 0, begun.exception
+    on = simulated("--resume short --rounds 2")
+    assert on.exit_code == 0, on.exception
+    assert "run short: 2 clients in this process" in on.stderr
+    lines = [line for line in RunDirectory(runs, "short").events() if isinstance(line, Round)]
+    assert [(line.round, line.answered) for line in lines] == [(1, 2), (2, 2)]
+    assert isinstance(simulated("--resume short --rounds 3 --clients 3").exception, ConfigError)

@@ -64,6 +64,23 @@ def test_one_sided_bounds_are_pooled_by_the_side_they_have() -> None:
     assert sorted(found[POOLED[0]].mean((1, 2)) > 4) == [False, False, True, True]
 
 
+def test_who_is_open_on_a_side_that_enough_others_close_opens_it_for_nobody() -> None:
+    low, high = members(11)
+    expected = neighbourhoods(low, high)
+    low["c00x"], high["c00x"] = low["c000"], np.full((WEEK, 2), np.inf)
+    for name, table in neighbourhoods(low, high).items():
+        np.testing.assert_array_equal(table, expected[name])
+
+
+def test_a_bound_that_fewer_have_than_a_group_takes_is_not_told() -> None:
+    low, high = members(LEAST + 3)
+    for name in list(high)[LEAST - 1 :]:
+        high[name] = np.full((WEEK, 2), np.inf)
+    found = neighbourhoods(low, high)
+    assert np.isposinf(found[POOLED[1]]).all()
+    np.testing.assert_array_equal(found[POOLED[0]], [np.min(list(low.values()), axis=0)])
+
+
 def test_the_order_of_members_does_not_matter() -> None:
     low, high = members(23)
     turned = neighbourhoods(dict(reversed(low.items())), high)

@@ -13,7 +13,7 @@ from common.arrays import sha256
 from common.errors import ConfigError, RunError
 from server.planning import PlannerOptions, build_planner
 from server.planning.memory import State, from_groups, to_groups
-from server.planning.planner import Budget, Decision, Planner, Stop
+from server.planning.planner import Budget, Decision, Planner, Stop, decision_of
 
 EVERY: list[PlannerOptions] = [
     BGTplanner(context=2),
@@ -82,6 +82,29 @@ def test_a_resumed_run_goes_on_as_it_would_have(
         left = {name: left[name] - paid.get(name, 0.0) for name in NAMES}
         state, again = planner.observe(state, decision, reward, paid), planner.observe(again, other, reward, paid)
         assert fingerprints(state) == fingerprints(again)
+
+
+@pytest.mark.parametrize("options", EVERY, ids=lambda o: o.name)
+def test_a_decision_comes_back_from_the_disk_and_teaches_the_same(options: PlannerOptions) -> None:
+    budget = math.inf if isinstance(options, FedSGD) else 2.0
+    planner = build_planner(options, Budget(budget, 14, len(NAMES)))
+    state, opened = planner.start(), []
+    left = {**dict.fromkeys(NAMES, budget), 'Zoë, "2"\n/x': budget, "poor": 1e-3}
+    for t in range(14):
+        decision = ask(planner, state, [3.0 + t, 1 / 3], left, t)
+        if isinstance(decision, Stop):
+            break
+        again = decision_of(decision.to_json())
+        assert again.to_json() == decision.to_json()
+        assert [type(value) for value in vars(again).values()] == [type(value) for value in vars(decision).values()]
+        assert (again.active, again.retired, again.numbers()) == (decision.active, decision.retired, decision.numbers())
+        assert again.dual.names == decision.dual.names
+        told = planner.observe(state, again, 0.1 * t, dict.fromkeys(decision.active, decision.cost), 1.5)
+        state = planner.observe(state, decision, 0.1 * t, dict.fromkeys(decision.active, decision.cost), 1.5)
+        assert fingerprints(told) == fingerprints(state)
+        opened.append(again.dual.opened)
+    assert not opened[0]
+    assert opened[-1] == isinstance(options, BGTplanner), "a λ of stage 2 too"
 
 
 def fingerprints(state: State) -> dict[str, str]:

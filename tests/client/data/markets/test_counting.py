@@ -10,7 +10,7 @@ from client.data.markets.counting import MOST, PASSING, bounded_counts, graph_co
 from client.data.markets.graph import graph_of
 from client.data.markets.market import Market, as_ratings, no_rows
 from common.errors import DataError
-from common.tasks.markets_counts import DEGREES, KEYS, VALUES, check_pairs
+from common.tasks.markets_counts import DEGREES, KEYS, VALUES, add_pairs, check_pairs
 
 ITEMS = 20
 BASKETS = st.lists(st.sets(st.integers(0, ITEMS - 1), min_size=1, max_size=14), min_size=1, max_size=6)
@@ -84,3 +84,15 @@ def test_with_next_to_no_noise_counts_stay_and_nothing_joins_them() -> None:
     for name in (VALUES, DEGREES):
         np.testing.assert_allclose(found[name], counts[name], rtol=1e-5)
     assert norm.sf(PASSING) * 8304**2 / 2 == pytest.approx(117, abs=1), "pairs that pass by noise alone, of XMarket's"
+
+
+def test_a_user_moves_large_counts_by_no_more_than_its_share() -> None:
+    """In float32 a count of 262,145 moves by steps of 1/32, which one user's share would be rounded to."""
+    crowd, size = np.stack([np.arange(262_145), np.zeros(262_145, np.int64)], axis=1), 4
+    one = np.array([[300_000, item] for item in range(3)])
+    counts = [
+        bounded_counts(rows, size, np.random.default_rng(0), np.float64) for rows in (crowd, np.vstack([crowd, one]))
+    ]
+    with_one, without = add_pairs(counts[1:], exact=np.float64), add_pairs(counts[:1], exact=np.float64)
+    moved = with_one[DEGREES] - without[DEGREES]
+    assert np.square(moved).sum() + np.square(with_one[VALUES]).sum() == pytest.approx(1, abs=1e-9)

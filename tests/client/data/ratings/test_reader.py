@@ -10,7 +10,7 @@ import pytest
 
 from client.data.ratings.raters import Dataset
 from client.data.ratings.reader import DEMO_RATERS, read_raters
-from common.errors import DataError, VocabularyError
+from common.errors import DataError, NothingYetError, VocabularyError
 from common.tasks.ratings import Products
 from common.tasks.ratings_demo import demo_products
 
@@ -139,6 +139,21 @@ def test_a_bad_cell_is_named_by_file_line_and_column(
     with pytest.raises(DataError, match=message) as caught:
         read_raters(path, Products(items=("tea",), low=0, high=5))
     assert (caught.value.path, caught.value.line, caught.value.column) == (str(path), line, column)
+
+
+def test_people_who_rated_nothing_make_no_vocabulary_and_have_a_place_in_one(text: Writer) -> None:
+    path = text("user,item,rating", "zoe,,", "ann,,")
+    with pytest.raises(NothingYetError, match="no rating") as caught:
+        read_raters(path)
+    assert caught.value.path == str(path)
+    assert ratings(read_raters(path, Products(items=("tea",)))) == {"ann": {}, "zoe": {}}
+
+
+@pytest.mark.parametrize("lines", [("user,item,rating",), ("user,item,rating", "ann,tea,0")])
+def test_nobody_and_nothing_but_zeros_are_more_than_nothing_yet(text: Writer, lines: tuple[str, ...]) -> None:
+    with pytest.raises(DataError) as caught:
+        read_raters(text(*lines))
+    assert not isinstance(caught.value, NothingYetError)
 
 
 @pytest.mark.parametrize(
