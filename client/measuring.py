@@ -33,7 +33,7 @@ def measured(
         final: Whether this is the finished model; what the client makes its own is then kept for recommendations.
     """
     request, memory = member.request, member.store.load(member.run)
-    if isinstance(algorithm, PerFedAvg):
+    if isinstance(algorithm, PerFedAvg) and learner.examples:
         memory = personalised(algorithm, member)
         if final:
             member.store.save(member.run, memory)

@@ -30,7 +30,8 @@ class Federation(Options):
     """Once the quorum has answered after t seconds, the rest have patience·t + 1 s more."""
 
     wait: float = Field(120.0, gt=0)
-    """Seconds to wait for `min-clients` before the first round."""
+    """Seconds to wait for `min-clients` before the first round. Up to 120 the run gives up at once where as many have answered
+    as are needed and some refused; above that, others may come. Later rounds wait for `min-replies` clients, 120 s at most."""
 
     updates: Literal["auto", "dense"] = "auto"
     """How clients send tables of which a round touched few rows: as those rows where that is smaller, or always whole, so

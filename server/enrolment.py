@@ -1,8 +1,9 @@
 """Inviting nodes to a run and waiting until enough have accepted."""
 
 import logging
+import math
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Set
 
 from flwr.app import Message
 from flwr.serverapp import Grid
@@ -16,7 +17,18 @@ from server.roster import Client, Roster
 log = logging.getLogger("fedloom.server")
 
 FIRST_PAUSE, PAUSE_GROWTH, LONGEST_PAUSE = 0.05, 1.5, 1.0  # seconds between looks at who is online
-SETTLED = 5.0  # seconds after which nobody else is waited for where enough came, but too few of them can train
+SETTLED = 5.0  # seconds without news after which nobody else is waited for where enough answered, but too few can train
+SOON = (
+    120.0  # seconds; who waits longer for clients expects more of them than have answered; a run under way never does
+)
+HURRY, SLOW = (
+    5.0,
+    30.0,
+)  # seconds that newcomers have to answer where enough clients are there, and until they are asked anew
+
+
+Suits = Callable[[Client], bool]
+"""Whether a client is of those that are waited for."""
 
 
 class Enrolment:
@@ -25,20 +37,21 @@ class Enrolment:
     Args:
         invitation: What every node is asked.
         wait: Seconds to wait for enough clients.
-        ask: Sends messages and returns their replies.
+        ask: Sends messages and returns the replies of so many seconds.
     """
 
     def __init__(
         self,
         invitation: EnrolRequest,
         wait: float,
-        ask: Callable[[list[Message]], Iterable[Message]],
+        ask: Callable[[list[Message], float], Iterable[Message]],
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        self.roster = Roster()
+        self.roster = Roster(clock)
         self._invitation, self._wait, self._ask = invitation, wait, ask
         self._clock, self._sleep = clock, sleep
+        self._slow: dict[int, float] = {}
 
     def assemble(self, grid: Grid, at_least: int) -> None:
         """Wait until so many clients have enrolled, be it without anything to train on.
@@ -46,42 +59,73 @@ class Enrolment:
         Raises:
             QuorumError: Too few in time, with what those that refused said.
         """
-        self._wait_for(grid, at_least, lambda client: True)
+        self._wait_for(grid, at_least, self._wait, lambda client: True)
 
     def gather(self, grid: Grid, at_least: int) -> dict[str, Client]:
         """Enrolled clients online now that can train, by name, once there are `at_least` of them.
 
+        A run under way waits `SOON` at most, whatever it waited for its first clients.
+
         Raises:
             QuorumError: Too few in time, with what those that refused said.
         """
-        return self._wait_for(grid, at_least, lambda client: client.examples > 0)
+        return self._wait_for(grid, at_least, min(self._wait, SOON), lambda client: client.examples > 0)
 
-    def _wait_for(self, grid: Grid, at_least: int, suits: Callable[[Client], bool]) -> dict[str, Client]:
-        start, pause = self._clock(), FIRST_PAUSE
+    def _wait_for(self, grid: Grid, at_least: int, wait: float, suits: Suits) -> dict[str, Client]:
+        start = news = self._clock()
+        pause = FIRST_PAUSE
         while True:
-            online = list(grid.get_node_ids())
-            self._invite(self.roster.strangers(online))
-            found = {c.name: c for n, c in self.roster.clients.items() if n in online and suits(c)}
+            online = frozenset(grid.get_node_ids())
+            strangers = self.roster.strangers(online)
+            if self._invite(strangers, hurry=len(self._here(online, suits)) >= at_least):
+                news = self._clock()
+            found = self._here(online, suits)
             if len(found) >= at_least:
                 return found
-            answered = len(self.roster.clients.keys() & set(online)) + len(self.roster.refused)
-            waited = self._clock() - start
-            if waited >= (self._wait if answered < at_least else min(SETTLED, self._wait)):
-                raise QuorumError(self._too_few(len(self.roster.able(online)), at_least, waited, len(online)))
+            now = self._clock()
+            if now - start >= wait or (now - news >= SETTLED and self._all_came(online, at_least, suits)):
+                raise QuorumError(self._too_few(len(self.roster.able(online)), at_least, now - start, len(online)))
+            if pause == FIRST_PAUSE:
+                log.warning("%s here, %d needed: waiting for up to %.0f s", count(len(found), "client"), at_least, wait)
             self._sleep(pause)
             pause = min(pause * PAUSE_GROWTH, LONGEST_PAUSE)
 
-    def _invite(self, nodes: list[int]) -> None:
+    def _here(self, online: Set[int], suits: Suits) -> dict[str, Client]:
+        return {c.name: c for n, c in self.roster.clients.items() if n in online and suits(c)}
+
+    def _all_came(self, online: Set[int], at_least: int, suits: Suits) -> bool:
+        """Whether as many answered as were waited for, and nobody is away who could help by coming back."""
+        answered = len(self.roster.clients.keys() & online) + len(self.roster.refused)
+        away = any(suits(c) for n, c in self.roster.clients.items() if n not in online)
+        return self._wait <= SOON and answered >= at_least and not away
+
+    def _invite(self, nodes: list[int], *, hurry: bool) -> bool:
+        """Ask nodes to enrol; whether any answered. In a hurry, who is slow holds nobody up, and is asked again in a while.
+
+        A client remembers what it has made ready for the run, so its next answer is quick.
+        """
+        now = self._clock()
+        self._slow = {node: when for node, when in self._slow.items() if node in nodes}
+        nodes = [node for node in nodes if not hurry or now >= self._slow.get(node, -math.inf) + SLOW]
         if not nodes:
-            return
-        for reply in self._ask([Message(encode(self._invitation), node, ENROL) for node in nodes]):
-            node = reply.metadata.src_node_id
-            try:
-                self.roster.enrol(_accepted(node, reply))
-            except WireError as refusal:
-                self.roster.refused[node] = str(refusal)
-            if node in self.roster.refused:
-                log.warning("node %d refused: %s", node, self.roster.refused[node])
+            return False
+        messages = [Message(encode(self._invitation), node, ENROL) for node in nodes]
+        answered = [self._take(reply) for reply in self._ask(messages, HURRY if hurry else math.inf)]
+        self._slow |= dict.fromkeys(set(nodes) - set(answered), self._clock())
+        return bool(answered)
+
+    def _take(self, reply: Message) -> int:
+        """Enrol who sent the reply, or note why not; its node."""
+        node = reply.metadata.src_node_id
+        before = self.roster.refused.get(node)
+        try:
+            self.roster.enrol(_accepted(node, reply))
+        except WireError as refusal:
+            self.roster.refuse(node, str(refusal))
+        reason = self.roster.refused.get(node, before)
+        if reason != before:
+            log.warning("node %d refused: %s", node, reason)
+        return node
 
     def _too_few(self, able: int, at_least: int, waited: float, online: int) -> str:
         empty = sum(c.examples == 0 for c in self.roster.clients.values())

@@ -1,7 +1,10 @@
 """Who takes part: nodes that enrolled under a stable name, and those that refused, with their reasons."""
 
-from collections.abc import Iterable
+import time
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
+
+REFUSED = 60.0  # seconds after which a node that refused is invited again: its owner may have changed its mind
 
 
 @dataclass(frozen=True)
@@ -22,8 +25,12 @@ class Client:
 class Roster:
     """Nodes by what they answered to the invitation."""
 
+    clock: Callable[[], float] = time.monotonic
     clients: dict[int, Client] = field(default_factory=dict)
     refused: dict[int, str] = field(default_factory=dict)
+    later: dict[int, tuple[float, int]] = field(default_factory=dict)
+    """Node that refused -> when it is invited again, and the node after whose leaving it is invited at once."""
+
     present: frozenset[int] = frozenset()
     """Nodes that were online when strangers were last looked for."""
 
@@ -31,22 +38,29 @@ class Roster:
     """Client -> what it was asked to spend of its privacy budget in this run."""
 
     def strangers(self, online: Iterable[int]) -> list[int]:
-        """Nodes to invite: online, neither enrolled nor known to refuse; who left may be asked again when back."""
-        self.present = frozenset(online)
-        self.refused = {node: reason for node, reason in self.refused.items() if node in self.present}
-        return sorted(self.present - self.clients.keys() - self.refused.keys())
+        """Nodes to invite: online and not enrolled; who refused, only later, or at once if it left and came back."""
+        self.present, now = frozenset(online), self.clock()
+        for node in self.refused.keys() - self.present:
+            self._pardon(node)
+        waiting = {node for node, (until, holder) in self.later.items() if now < until and holder in self.present}
+        return sorted(self.present - self.clients.keys() - waiting)
 
     def enrol(self, client: Client) -> None:
         """Take a client in; a name belongs to the node that came first, and to its successor once that node left."""
         holder = next((c for c in self.clients.values() if c.name == client.name and c.node != client.node), None)
         if holder is not None and holder.node in self.present:
-            self.refused[client.node] = (
-                f"another node is already enrolled as '{client.name}'; give this one its own --name"
-            )
+            taken = f"another node is already enrolled as '{client.name}'; give this one its own --name"
+            self.refuse(client.node, taken, holder.node)
             return
         if holder is not None:
             self.forget(holder.node)
+        self._pardon(client.node)
         self.clients[client.node] = client
+
+    def refuse(self, node: int, reason: str, holder: int | None = None) -> None:
+        """Note that a node does not take part, and why; the `holder` of its name, if that is the reason."""
+        self.refused[node] = reason
+        self.later[node] = self.clock() + REFUSED, node if holder is None else holder
 
     def charge(self, node: int, cost: float) -> None:
         """Note that a client was asked to spend that; what it says when it enrols anew is the truth."""
@@ -72,3 +86,7 @@ class Roster:
     def name(self, node: int) -> str:
         """A node's name for people."""
         return self.clients[node].name if node in self.clients else f"node {node}"
+
+    def _pardon(self, node: int) -> None:
+        self.refused.pop(node, None)
+        self.later.pop(node, None)

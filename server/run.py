@@ -44,7 +44,9 @@ def run(grid: Grid, config: RunConfig, runs: Path) -> Result:
     limits = RoundLimits(federation.min_replies, federation.deadline, federation.patience)
     invitation = EnrolRequest(config.run_id, to_json(config), catalogue.to_json())
     quiet = PollingGrid(grid, limits)
-    enrolment = Enrolment(invitation, federation.wait, lambda messages: quiet.send_and_receive(messages))
+    enrolment = Enrolment(
+        invitation, federation.wait, lambda messages, seconds: quiet.send_and_receive(messages, timeout=seconds)
+    )
     journal = Journal(folder, config, enrolment)
     if so_far:
         journal.go_on(so_far)

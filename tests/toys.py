@@ -169,4 +169,4 @@ def instruction(node: int, content: RecordDict | None = None, kind: str = "train
 
 
 def _nobody() -> Enrolment:
-    return Enrolment(EnrolRequest("toy", "{}", "{}"), 0.0, lambda messages: [])
+    return Enrolment(EnrolRequest("toy", "{}", "{}"), 0.0, lambda messages, seconds: [])

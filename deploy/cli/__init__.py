@@ -7,7 +7,7 @@ import typer
 from rich.markup import escape
 
 from common.errors import ConfigError, FedloomError
-from deploy.cli import budget, forecasting, joining, making, options, results, simulating, training
+from deploy.cli import budget, exporting, forecasting, joining, making, options, results, simulating, training
 
 app = typer.Typer(
     help="Federated learning for private graphs and time series, on Flower.",
@@ -26,6 +26,7 @@ COMMANDS: tuple[Callable[..., None], ...] = (
     forecasting.forecast,
     forecasting.properties,
     results.report,
+    exporting.export,
     budget.budget,
 )
 for command in COMMANDS:

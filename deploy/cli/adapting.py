@@ -37,7 +37,7 @@ def task_of(run: str, task: str) -> Task:
     return own
 
 
-def adapt_to(run: str, settings: ClientSettings) -> None:
+def adapt_to(run: str, settings: ClientSettings, *, json: bool = False) -> None:
     """Adapt the finished run's model to the client's data, keep it in its state, and show what it is worth on them.
 
     Raises:
@@ -64,7 +64,10 @@ def adapt_to(run: str, settings: ClientSettings) -> None:
     table = Table("metric", "here", title=f"{settings.name}, by run {folder.path.name}, adapted")
     for measure in in_order(found):
         table.add_row(measure.label, text(measure, found[measure.key]))
-    o.out.print(table)
+    if json:
+        o.print_object({"run": folder.path.name, "client": settings.name, "metrics": found})
+    else:
+        o.out.print(table)
     o.console.print(f"kept in {settings.state_dir}; nothing was sent", soft_wrap=True)
 
 

@@ -1,6 +1,5 @@
 """`budget`: what the privacy ledgers on this machine say, and the owner's word that more may be spent."""
 
-import json as jsonlib
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
@@ -33,7 +32,7 @@ def budget(
         float | None,
         typer.Option(metavar="EPS", help="Let that much be spent of --data, over all runs; stop their client before."),
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print a JSON list on stdout.")] = False,
+    json: o.AsJson = False,
 ) -> None:
     """What was spent of the privacy of these data, by which runs, what is left, and what may be claimed.
 
@@ -45,7 +44,7 @@ def budget(
         _raise(raise_to, data, state_dir, ledgers)
     found, broken = _told(data, state_dir, ledgers)
     if json:
-        o.print_json(jsonlib.dumps([as_json(one) for one in found]).encode())
+        o.print_object([as_json(one) for one in found])
     else:
         for line in [line for one in found for line in as_lines(one)] or ["no privacy was ever spent here"][
             len(broken) :

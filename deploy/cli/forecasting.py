@@ -1,6 +1,5 @@
 """`properties` and `forecast`: what a sensor's past obeys, and what it will read next."""
 
-import json as jsonlib
 import re
 from pathlib import Path
 from typing import Annotated
@@ -19,7 +18,6 @@ Client = Annotated[
     str, typer.Option(help="The client that took part, by its name; default: who trained on these data.")
 ]
 StateDir = Annotated[Path, typer.Option(help="Where clients keep their private state, as `join` was told.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON on stdout; all else on stderr.")]
 
 
 def properties(
@@ -29,7 +27,7 @@ def properties(
     run: Annotated[str, typer.Option(help="The finished run that a sensor with little past learns from.")] = "",
     client: Client = "",
     state_dir: StateDir = STATE,
-    json: AsJson = False,
+    json: o.AsJson = False,
 ) -> None:
     """What a sensor's past obeys by the clock: in signal temporal logic and in words. Needs no run.
 
@@ -49,7 +47,7 @@ def properties(
         if sensor.pooled:
             o.console.print(f"{data}: with what members of run {name} obey", soft_wrap=True, markup=False)
     if json:
-        _print_json(as_json(sensor, dataset.measures, options))
+        o.print_object(as_json(sensor, dataset.measures, options))
         return
     for line in as_lines(sensor, dataset.measures, options):
         _say(line)
@@ -67,7 +65,7 @@ def forecast(
         Path | None, typer.Option(help="Where the figure goes (.svg, .png or .pdf); default: forecast-SITE.svg here.")
     ] = None,
     state_dir: StateDir = STATE,
-    json: AsJson = False,
+    json: o.AsJson = False,
 ) -> None:
     """What a sensor will read after its last reading: the model's forecast, and the closest that its past's rules allow.
 
@@ -95,7 +93,7 @@ def forecast(
     except OSError as error:
         raise ConfigError(f"--plot {path}: {error.strerror}; name a file that may be written") from None
     if json:
-        _print_json({**outlook.as_json(), "plot": str(path or "")})
+        o.print_object({**outlook.as_json(), "plot": str(path or "")})
         return
     for line in outlook.as_lines():
         _say(line)
@@ -104,7 +102,3 @@ def forecast(
 
 def _say(line: str) -> None:
     o.out.print(line, soft_wrap=True, markup=False, highlight=False)
-
-
-def _print_json(value: object) -> None:
-    o.print_json(jsonlib.dumps(value, ensure_ascii=False).encode())

@@ -64,6 +64,7 @@ def join(
             metavar="RUN", help="Adapt the model of a finished run, by name or folder, to these data; needs no server."
         ),
     ] = "",
+    json: Annotated[bool, typer.Option("--json", help="With --adapt: print its metrics as JSON on stdout.")] = False,
 ) -> None:
     """The client's half: train on this machine's private data with a server elsewhere, until stopped.
 
@@ -74,6 +75,8 @@ def join(
     """
     if bool(server) == bool(adapt):
         raise ConfigError("say --server HOST:PORT to take part in training, or --adapt RUN to use what came of it")
+    if json and not adapt:
+        raise ConfigError("--json goes with --adapt: a client that trains with others has no result of its own")
     if server and not insecure and ca is None:
         raise ConfigError(
             "--ca is needed: the ca.pem of the server's owner (or --insecure for an experiment without TLS)"
@@ -108,7 +111,7 @@ def join(
     except NothingYetError as error:  # who has rated nothing yet takes part as everybody does
         o.note(str(error))
     if adapt:
-        adapt_to(adapt, settings)
+        adapt_to(adapt, settings, json=json)
         return
     line = Server(server, read_file(ca) if ca else b"", private)
     stop = threading.Event()
@@ -129,6 +132,7 @@ def keys_server(
         typer.Option("--name", help="Host name or address by which clients reach the server; repeatable."),
     ] = None,
     renew: Annotated[bool, typer.Option(help="Make a new server certificate under the same authority.")] = False,
+    json: o.AsJson = False,
 ) -> None:
     """Make the certificate authority (once) and the server's certificate. Hand ca.pem to every client."""
     there = Certificates(home)
@@ -138,10 +142,14 @@ def keys_server(
         raise ConfigError(f"{there.server} exists already: say --renew for a new one under the same authority")
     files = make_server_certificate(home, names or [], overwrite=renew)
     o.console.print(f"server certificate {files.server}; hand {files.ca} to every client")
+    if json:
+        o.print_object({"certificate": str(files.server), "ca": str(files.ca)})
 
 
 @keys.command("node")
-def keys_node(path: Annotated[Path, typer.Argument(help="Where the private key goes, e.g. node.key.")]) -> None:
+def keys_node(
+    path: Annotated[Path, typer.Argument(help="Where the private key goes, e.g. node.key.")], json: o.AsJson = False
+) -> None:
     """Make this client's key, on the client's machine. Send PATH.pub (public) to the server's owner."""
     if path.exists():
         raise ConfigError(f"{path} exists already: this client is known by it; for another client, name another PATH")
@@ -149,16 +157,23 @@ def keys_node(path: Annotated[Path, typer.Argument(help="Where the private key g
     o.console.print(
         f"private key {path} stays here; send {public_path(path)} to the server's owner\n{fingerprint(public)}"
     )
+    if json:
+        o.print_object({"private": str(path), "public": str(public_path(path)), "fingerprint": fingerprint(public)})
 
 
 @keys.command("register")
 def keys_register(
     public_keys: Annotated[list[Path], typer.Argument(help="Clients' public keys (*.pub).")],
     home: Annotated[Path, typer.Option(help="The server's folder.")] = LOCAL / "server",
+    json: o.AsJson = False,
 ) -> None:
     """Admit clients: copy their public keys to where `fedloom serve` looks for them."""
+    registered = []
     for path in public_keys:
         name = fingerprint(load_public_key(path))
         target = home / "nodes" / f"{name[7:].translate(PLAIN)}.pub"
         write_file(target, path.read_bytes(), overwrite=True)
         o.console.print(f"registered {name} from {path}")
+        registered.append({"fingerprint": name, "file": str(target)})
+    if json:
+        o.print_object(registered)

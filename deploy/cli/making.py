@@ -16,6 +16,7 @@ def sumo(
     edges: Annotated[int, typer.Option(min=1, help="Edges to record: the busiest.")] = 100,
     seconds: Annotated[int, typer.Option(min=1, help="Seconds to record, after a warm-up.")] = 3600,
     seed: Annotated[int, typer.Option(min=0, help="Same seed, same table.")] = 0,
+    json: o.AsJson = False,
 ) -> None:
     """Simulate cars, trucks and motorcycles with SUMO on a grid of streets; record six measures of each edge every second.
 
@@ -27,3 +28,5 @@ def sumo(
 
     record_sumo(out, edges=edges, seconds=seconds, seed=seed)
     o.console.print(f"{edges} edges, {seconds} seconds, six measures: {out}; catalogue: {out.with_suffix('.json')}")
+    if json:
+        o.print_object({"table": str(out), "catalogue": str(out.with_suffix(".json"))})

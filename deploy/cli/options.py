@@ -79,6 +79,7 @@ SharedCatalogue = Annotated[
         "--catalogue", help="The public vocabulary (JSON) that all clients' data must speak; default: the demo's."
     ),
 ]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON on stdout; all else on stderr.")]
 Json = Annotated[bool, typer.Option("--json", help="Print result.json as the last line of stdout; all else on stderr.")]
 Port = Annotated[int, typer.Option(min=1, max=65535, help="Port that clients join.")]
 ControlPort = Annotated[int, typer.Option(min=1, max=65535, help="Port of Flower's Control API, on this machine only.")]
@@ -158,4 +159,9 @@ def flat(stored: dict[str, object]) -> dict[str, Scalar]:
 
 def print_json(text: bytes) -> None:
     """One line, the last of stdout."""
-    sys.stdout.write(json.dumps(json.loads(text), ensure_ascii=False) + "\n")
+    print_object(json.loads(text))
+
+
+def print_object(found: object) -> None:
+    """The same, of what JSON can hold."""
+    sys.stdout.write(json.dumps(found, ensure_ascii=False) + "\n")

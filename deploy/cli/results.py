@@ -1,6 +1,5 @@
 """`recommend` and `report`: what to do with a finished run."""
 
-import json as jsonlib
 from collections.abc import Sequence, Set
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
@@ -74,7 +73,7 @@ def recommend(
     state_dir: Annotated[
         Path, typer.Option(help="Where clients keep their private state, as `join` was told.")
     ] = STATE,
-    json: Annotated[bool, typer.Option("--json", help="Print a JSON list on stdout.")] = False,
+    json: o.AsJson = False,
 ) -> None:
     """What a finished run's model recommends, best first.
 
@@ -123,7 +122,7 @@ def recommend(
         case _:
             raise ConfigError(f"run '{name}' and its vocabulary are of different tasks")
     if json:
-        print(jsonlib.dumps([vars(r) for r in found], ensure_ascii=False))
+        o.print_object([vars(r) for r in found])
         return
     o.out.print(f"{title}, by run {name}", soft_wrap=True, markup=False, highlight=False)
     o.out.print(_shown(found, what) if found else f"no {what} is left to recommend")
@@ -136,14 +135,12 @@ def _run_for(run: str, asked: Set[str]) -> RunDirectory:
         ConfigError: There is none, or it cannot.
     """
     able = [task for task, told in ASKED.items() if asked <= set(told)]
-    if not run:
-        return newest(able or list(ASKED))
-    folder = run_of(run)
-    task = config_of(folder).task
+    folder = run_of(run) if run else newest(able or list(ASKED))
+    name, task = folder.path.name, config_of(folder).task
     if task in ASKED and task not in able:
         no_use = sorted(asked - set(ASKED[task]))[0]
         takes = " and ".join(f"--{one}" for one in ASKED[task])
-        raise ConfigError(f"--{no_use} is nothing to run '{run}', which is of task {task} and takes {takes}")
+        raise ConfigError(f"--{no_use} is nothing to run '{name}', which is of task {task} and takes {takes}")
     return folder
 
 
@@ -186,10 +183,14 @@ def _session(session: str, visitor: Visitor, items: Items) -> tuple[tuple[Clicks
 def report(
     runs: Annotated[list[str] | None, typer.Argument(help="Runs, by name or folder; default: the newest.")] = None,
     out: Annotated[Path | None, typer.Option(help="Where the page goes; default: into the first run's folder.")] = None,
+    json: o.AsJson = False,
 ) -> None:
     """Write report.html: curves, per-client spread, timings, configuration; several runs are overlaid."""
     from deploy.report import render
 
     folders = [run_of(name).path for name in runs] if runs else [newest().path]
     page = render(folders, out or folders[0] / "report.html")
+    if json:
+        o.print_object({"report": str(page)})
+        return
     o.out.print(str(page), soft_wrap=True, markup=False, highlight=False)

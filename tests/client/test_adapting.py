@@ -108,19 +108,20 @@ def test_a_newcomer_takes_the_cluster_that_suits_it(method: str) -> None:
         np.testing.assert_array_equal(kept[name], array)
 
 
-@pytest.mark.parametrize("method", ["ifca", "fedstl", "ditto"])
+@pytest.mark.parametrize("method", ["ifca", "fedstl", "ditto", "perfedavg"])
 def test_a_newcomer_with_nothing_to_train_on_is_measured_and_takes_the_first_model(method: str) -> None:
     """Its training part is one gap."""
-    config = road_config(method, **({"clusters": 3, **APART} if method != "ditto" else {}))
+    clustered = method in ("ifca", "fedstl")
+    config = road_config(method, **({"clusters": 3, **APART} if clustered else {}))
     start = world(config)
-    models = apart(start, 3, 0.5, config.seed) if method != "ditto" else start
+    models = apart(start, 3, 0.5, config.seed) if clustered else start
     series = sensor(0)
     observed = series.observed & (np.arange(len(series.values)) >= 20 * 24)[:, None]
     road = road_session("late", (replace(series, observed=observed),))
     found = adapt(road, config, MEASURES, models)
     assert np.isfinite(found["mse"])
     kept = load(road.store.read("toy", MODEL))
-    assert sha256(kept) == sha256(group("0", models) if method != "ditto" else models)
+    assert sha256(kept) == sha256(group("0", models) if clustered else models)
     assert not road.store.load("toy").groups
 
 

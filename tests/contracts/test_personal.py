@@ -187,7 +187,7 @@ def test_heads_are_in_no_reply_and_the_server_s_never_change(
     assert sent == [start.keys() - private] * (4 if method == "fedstl" else 2)
     assert all(reply.property.keys() == {"low", "high", "days"} for _, reply in heard(grid, AssignReply))
 
-    enrolment = Enrolment(EnrolRequest("toy", "{}", "{}"), 0.0, lambda messages: [])
+    enrolment = Enrolment(EnrolRequest("toy", "{}", "{}"), 0.0, lambda messages, seconds: [])
     fresh = build_strategy(config.chosen, config=config, state=RunState(0, start), enrolment=enrolment).state.model
     changed = {name for name in end if not np.array_equal(end[name], fresh[name])}
     assert fresh.keys() == end.keys()

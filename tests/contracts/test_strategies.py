@@ -49,7 +49,7 @@ class Server:
     def __init__(self, variant: str, min_replies: int = 1) -> None:
         federation = VARIANTS[variant].federation.model_copy(update={"min_replies": min_replies})
         self.config = VARIANTS[variant].model_copy(update={"federation": federation})
-        self.enrolment = Enrolment(EnrolRequest("toy", "{}", "{}"), 0.0, lambda messages: [])
+        self.enrolment = Enrolment(EnrolRequest("toy", "{}", "{}"), 0.0, lambda messages, seconds: [])
         for name, node in NODES.items():
             self.enrolment.roster.enrol(Client(name, node, "toy:0", 3))
         self.trained: list[Trained] = []

@@ -11,22 +11,32 @@ from common.wire.messages import ENROL, EnrolReply, EnrolRequest
 from server.enrolment import Enrolment
 
 INVITATION = EnrolRequest("toy", '{"seed": 0}', "{}")
+DEADLINE = 120.0
 Answer = EnrolReply | str | RecordDict
 
 
 class World:
     """Nodes that come online at a second and answer an invitation as written; the clock runs while somebody sleeps."""
 
-    def __init__(self, answers: dict[int, Answer], online: Callable[[float], Iterable[int]] | None = None) -> None:
+    def __init__(
+        self, answers: dict[int, Answer], online: Callable[[float], Iterable[int]] | None = None, wait: float = 10.0
+    ) -> None:
         self.answers, self.now, self.invited, self.naps = answers, 0.0, list[int](), list[float]()
         self.online = online or (lambda now: answers)
-        self.enrolment = Enrolment(INVITATION, 10.0, self.ask, clock=lambda: self.now, sleep=self.sleep)
+        self.slow: dict[int, float] = {}
+        """Node -> the second at which it is ready to answer."""
+        self.enrolment = Enrolment(INVITATION, wait, self.ask, clock=lambda: self.now, sleep=self.sleep)
 
-    def ask(self, messages: list[Message]) -> Iterable[Message]:
+    def ask(self, messages: list[Message], seconds: float) -> Iterable[Message]:
+        nodes = [message.metadata.dst_node_id for message in messages]
+        last = max(self.slow.get(node, 0.0) for node in nodes)
+        self.now = max(self.now, min(last, self.now + min(seconds, DEADLINE)))
         for message in messages:
             node = message.metadata.dst_node_id
             assert (decode(EnrolRequest, message.content), message.metadata.message_type) == (INVITATION, ENROL)
             self.invited.append(node)
+            if self.slow.get(node, 0.0) > self.now:
+                continue
             answer = self.answers[node]
             message.metadata.__dict__["_message_id"] = f"m{len(self.invited)}"
             if isinstance(answer, str):
@@ -123,3 +133,70 @@ def test_an_answer_that_makes_no_sense_is_a_refusal(answer: Answer) -> None:
     world = World({11: yes("ann"), 12: answer})
     assert world.gather(1) == ["ann"]
     assert world.enrolment.roster.refused[12]
+
+
+def test_who_answers_late_starts_the_waiting_anew() -> None:
+    """A refusal at once and an enrolment after 6 s; a third node may be on its way, and comes 3 s later."""
+    world = World(
+        {11: "no", 12: yes("bob"), 13: yes("cyd")}, lambda now: [n for n in (11, 12, 13) if now >= 6 + 3 * (n - 12)]
+    )
+    assert world.gather(2) == ["bob", "cyd"]
+    assert 9 <= world.now < 10
+
+
+@pytest.mark.parametrize(("wait", "given_up"), [(120.0, 5.0), (86_400.0, 86_400.0)])
+def test_who_waits_for_long_expects_more_than_those_that_answered(wait: float, given_up: float) -> None:
+    world = World({11: yes("ann"), 12: "no"}, wait=wait)
+    with pytest.raises(QuorumError, match="1 client can train, 2 needed"):
+        world.enrolment.assemble(world, 2)  # type: ignore[arg-type]
+    assert given_up <= world.now < given_up + 1
+
+
+def test_who_is_away_in_the_middle_of_a_run_may_come_back() -> None:
+    world = World({11: yes("ann"), 12: yes("empty", 0)}, lambda now: [12] if 1 <= now < 8 else [11, 12])
+    assert world.gather(1) == ["ann"]
+    world.now = 1.0
+    assert world.gather(1) == ["ann"]
+    assert 8 <= world.now < 9
+
+
+def test_a_run_under_way_waits_two_minutes_at_most_and_says_so(caplog: pytest.LogCaptureFixture) -> None:
+    world = World({11: yes("ann")}, lambda now: [11] if now < 1 else [], wait=86_400.0)
+    world.enrolment.assemble(world, 1)  # type: ignore[arg-type]
+    assert caplog.messages == []
+    world.now = 1.0
+    with pytest.raises(QuorumError, match="0 clients can train, 1 needed after 120 s"):
+        world.gather(1)
+    assert caplog.messages == ["0 clients here, 1 needed: waiting for up to 120 s"]
+
+
+def test_a_slow_newcomer_holds_nobody_up_and_is_asked_again() -> None:
+    """It is ready after 100 s: it is given 5 s of each 35, and enrols at 110 s, when it is asked for the fourth time."""
+    world = World({11: yes("ann"), 12: yes("bob")}, lambda now: [11] if now < 5 else [11, 12])
+    world.slow = {12: 100.0}
+    assert world.gather(1) == ["ann"]
+    world.now = 5.0
+    while "bob" not in world.enrolment.gather(world, 1):  # type: ignore[arg-type]
+        world.sleep(1.0)
+    assert (world.invited, world.now) == ([11, 12, 12, 12, 12], 110.0)
+
+
+def test_a_slow_newcomer_without_whom_there_are_too_few_is_waited_for() -> None:
+    world = World({11: yes("ann"), 12: yes("bob")})
+    world.slow = {12: 9.0}
+    assert world.gather(2) == ["ann", "bob"]
+    assert (world.invited, world.now) == ([11, 12], 9.0)
+
+
+def test_who_refused_is_asked_again_after_a_minute_and_the_same_reason_is_logged_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    world = World({11: yes("ann"), 12: "no"})
+    for second in range(130):
+        world.now = float(second)
+        world.gather(1)
+    assert world.invited == [11, 12, 12, 12]
+    assert caplog.messages == ["node 12 refused: no"]
+    world.answers[12], world.now = yes("bob"), 180.0
+    assert world.gather(1) == ["ann", "bob"]
+    assert world.enrolment.roster.refused == {}

@@ -11,15 +11,39 @@ def test_strangers_are_those_online_who_have_neither_enrolled_nor_refused() -> N
     roster = Roster()
     assert roster.strangers([12, 11, 13]) == [11, 12, 13]
     roster.enrol(client("ann", 11))
-    roster.refused[12] = "no"
+    roster.refuse(12, "no")
     assert roster.strangers([11, 12, 13]) == [13]
 
 
 def test_who_refused_and_left_is_asked_again_when_back() -> None:
-    roster = Roster(refused={12: "no"})
+    roster = Roster()
+    roster.refuse(12, "no")
     assert roster.strangers([12]) == []
     assert roster.strangers([]) == []
     assert roster.strangers([12]) == [12]
+
+
+def test_who_refused_and_stays_is_asked_again_after_a_minute() -> None:
+    now = 0.0
+    roster = Roster(lambda: now)
+    roster.refuse(12, "no")
+    now = 59.0
+    assert roster.strangers([12]) == []
+    now = 60.0
+    assert (roster.strangers([12]), roster.refused) == ([12], {12: "no"})
+    roster.enrol(client("ann", 12))
+    assert (roster.strangers([12]), roster.refused) == ([], {})
+
+
+def test_whose_name_was_taken_is_asked_again_once_the_holder_has_left() -> None:
+    roster = Roster(lambda: 0.0)
+    roster.strangers([11, 12])
+    roster.enrol(client("ann", 11))
+    roster.enrol(client("ann", 12))
+    assert roster.strangers([11, 12]) == []
+    assert roster.strangers([12]) == [12]
+    roster.refuse(12, "another reason")
+    assert roster.strangers([12]) == [], "which has nothing to do with the holder"
 
 
 def test_a_client_that_was_away_is_able_again_without_a_new_invitation() -> None:

@@ -121,6 +121,13 @@ def test_what_a_named_run_cannot_use_is_refused_by_its_name(run: str, option: st
     assert _run_for(run, {"user"}).path.name == run
 
 
+@pytest.mark.usefixtures("several")
+def test_what_no_run_can_use_together_goes_unheard_in_none() -> None:
+    refused = recommend("--session", "sea waders", "--item", "P0001").exception
+    assert isinstance(refused, ConfigError)
+    assert str(refused) == "--item is nothing to run 'homes', which is of task rules and takes --user"
+
+
 def test_a_run_is_found_by_name_and_by_folder_wherever_that_lies(
     several: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,0 +1,126 @@
+"""A run's rounds, read back from what TensorBoard and Prometheus read."""
+
+import json
+import math
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+from tensorboardX.proto.event_pb2 import Event
+from tensorboardX.record_writer import masked_crc32c
+from typer.testing import CliRunner
+
+from common.errors import ConfigError
+from deploy.cli import app
+from deploy.report import exporters
+from server.artifacts import RunDirectory
+from server.events import Finish, Round
+
+
+def round_(number: int) -> Round:
+    return Round(
+        round=number,
+        rounds=9,
+        loss=math.nan,
+        metrics={"auc": 0.5 + number / 100},
+        split="validation",
+        seconds=1.5,
+        answered=2,
+        asked=3,
+        missing=["ann"],
+        bytes_down=10,
+        bytes_up=20,
+        server={"arm": 4.0},
+    )
+
+
+def scalars(folder: Path) -> dict[tuple[str, int], float]:
+    """What event files hold: records of a length, a checksum, a message and a checksum."""
+    found = {}
+    for path in folder.glob("events.*"):
+        content, place = path.read_bytes(), 0
+        while place < len(content):
+            length = int.from_bytes(content[place : place + 8], "little")
+            body = content[place + 12 : place + 12 + length]
+            assert masked_crc32c(body) == int.from_bytes(content[place + 12 + length : place + 16 + length], "little")
+            event = Event.FromString(body)
+            found |= {(value.tag, event.step): value.simple_value for value in event.summary.value}
+            place += 16 + length
+    return found
+
+
+def gauges(path: Path) -> dict[tuple[str, str, str], float]:
+    families = text_string_to_metric_families(path.read_text())
+    return {
+        (one.name, one.labels["run"], one.labels.get("name", "")): one.value
+        for each in families
+        for one in each.samples
+    }
+
+
+def test_every_number_of_a_round_has_a_path() -> None:
+    told = exporters.numbers(round_(3))
+    assert math.isnan(told.pop("train/loss"))
+    assert told == {
+        "validation/auc": 0.53,
+        "server/arm": 4.0,
+        "clients/answered": 2.0,
+        "clients/asked": 3.0,
+        "clients/missing": 1.0,
+        "clients/refused": 0.0,
+        "bytes/down": 10.0,
+        "bytes/up": 20.0,
+        "seconds": 1.5,
+    }
+
+
+def test_both_tools_read_what_the_run_wrote(fake_run: Callable[..., Path], tmp_path: Path) -> None:
+    board, text = tmp_path / "board", tmp_path / "fedloom.prom"
+    folders = [RunDirectory(path.parent, path.name) for path in (fake_run("r1", rounds=4), fake_run("r2", rounds=6))]
+    assert exporters.export(folders, board, text, follow=False) == 10
+    told = {line.round: line.metrics["auc"] for line in folders[0].events() if isinstance(line, Round)}
+    read = scalars(board / "r1")
+    assert {step: value for (tag, step), value in read.items() if tag == "test/auc"} == pytest.approx(told)
+    newest = gauges(text)
+    assert (newest["fedloom_round", "r1", ""], newest["fedloom_round", "r2", ""]) == (4.0, 6.0)
+    assert newest["fedloom_round_number", "r1", "test/auc"] == pytest.approx(told[4])
+
+
+def test_a_run_that_goes_on_is_followed_to_its_end(fake_run: Callable[..., Path], tmp_path: Path) -> None:
+    path = fake_run("r1", rounds=2, status="running")
+    folder, seen = RunDirectory(path.parent, "r1"), []
+
+    def watch() -> None:
+        seen.extend(line.round for line in exporters.rounds(folder, follow=True))
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    folder.append(round_(3))
+    folder.append(Finish(status="completed"))
+    watcher.join(timeout=30)
+    assert seen == [1, 2, 3]
+
+
+def test_the_command_says_what_it_wrote(
+    fake_run: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FEDLOOM_RUNS", str(fake_run("r1", rounds=3).parent))
+    done = CliRunner().invoke(app, ["export", "r1", "--prometheus", str(tmp_path / "p.prom"), "--json"])
+    assert done.exit_code == 0, done.exception
+    assert json.loads(done.stdout) == {"rounds": 3, "written": [str(tmp_path / "p.prom")]}
+    for words, reason in (
+        ([], "say where to"),
+        (["--prometheus", "p", "--follow"], "--follow needs the name of a run"),
+    ):
+        error = CliRunner().invoke(app, ["export", *words]).exception
+        assert isinstance(error, ConfigError)
+        assert reason in str(error)
+
+
+@pytest.mark.parametrize("module", ["tensorboardX", "prometheus_client"])
+def test_what_is_not_installed_is_named(module: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, module, None)
+    with pytest.raises(ConfigError, match="install it with: pip install tensorboardX prometheus-client"):
+        exporters.TensorBoard(tmp_path, "r1") if module == "tensorboardX" else exporters.Prometheus(tmp_path / "p")
