@@ -6,8 +6,10 @@ import logging
 import os
 import platform
 import shlex
+import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -16,6 +18,7 @@ from typing import Any
 import torch
 
 from benchmarks.memory import RUNS, Memory
+from server.artifacts import RunDirectory
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA = Path(os.environ.get("FEDLOOM_SHARED_DATA", ROOT.parent / "shared" / "data"))
@@ -49,6 +52,22 @@ def parser(study: str, about: str | None, rows: Sequence[str], seeds: int) -> ar
     options.add_argument("--only", nargs="*", choices=list(rows), help="fill the cache with these rows; write nothing")
     options.add_argument("--table-only", action="store_true", help="compute nothing, write what is known")
     return options
+
+
+def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table."""
+    return "\n".join(f"| {' | '.join(line)} |" for line in [header, ["---"] * len(header), *rows])
+
+
+@contextmanager
+def passing(root: Path, run: str) -> Iterator[RunDirectory]:
+    """A run's folder for as long as the run is looked at: nothing is there before, and nothing after, however it ended."""
+    folder = RunDirectory(root, run)
+    shutil.rmtree(folder.path, ignore_errors=True)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder.path, ignore_errors=True)
 
 
 def provenance(study: str) -> tuple[dict[str, Any], str]:

@@ -62,7 +62,6 @@ def personalised(algorithm: PerFedAvg, member: Member) -> Memory:
         steps=member.steps,
         step=build_step(options),
         moments=fresh_moments(options, start),
-        correct=lambda gradient, params: gradient,
         clip_norm=algorithm.clip_norm,
     )
     others = {name: group for name, group in memory.groups.items() if not name.startswith(OWN)}

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
 
 from safetensors.numpy import load, save
 
@@ -45,6 +45,9 @@ MODEL, COUNTS = "model.safetensors", "counts.safetensors"
 
 TIE = 1e-6
 """Weight of the training loss where models are judged by L_p: it decides between models that obey alike."""
+
+_names = lru_cache(maxsize=4)(vocabulary_of)
+"""Clients of one process share a vocabulary that they were all told."""
 
 BuildLearner = Callable[[RunConfig, Names], TaskLearner]
 
@@ -221,7 +224,7 @@ class Session:
         config = from_json(request.config)
         self.policy.check(config)
         check_same_run(self.store, request.run, config)
-        names = vocabulary_of(config.task, request.catalogue)
+        names = _names(config.task, request.catalogue)
         try:
             learner = self._build_learner(config, names)
         except DataError as error:

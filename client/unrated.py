@@ -59,7 +59,6 @@ def own_model(config: RunConfig, learner: RatingsLearner, trained: Arrays) -> Ar
         steps=config.rounds * config.chosen.local_steps,
         step=build_step(config.chosen),
         moments=fresh_moments(config.chosen, start),
-        correct=lambda gradient, params: gradient,
         clip_norm=config.chosen.clip_norm,
         frozen=lambda t: rest,
     )

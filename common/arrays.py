@@ -5,8 +5,8 @@ the same names on both sides and keep the left side's order.
 """
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from common.errors import WireError
 
 Array = NDArray[Any]
 Arrays = dict[str, Array]
+T = TypeVar("T")
 
 
 def zeros_like(arrays: Mapping[str, Array]) -> Arrays:
@@ -64,10 +65,10 @@ def prefixed(prefix: str, arrays: Mapping[str, Array]) -> Arrays:
     return {f"{prefix}/{name}": a for name, a in arrays.items()}
 
 
-def group(prefix: str, arrays: Mapping[str, Array]) -> Arrays:
-    """The arrays whose name starts with `prefix/`, without it; inverse of `prefixed`."""
+def group(prefix: str, named: Mapping[str, T]) -> dict[str, T]:
+    """The arrays, or numbers, whose name starts with `prefix/`, without it; inverse of `prefixed`."""
     start = f"{prefix}/"
-    return {name.removeprefix(start): a for name, a in arrays.items() if name.startswith(start)}
+    return {name.removeprefix(start): value for name, value in named.items() if name.startswith(start)}
 
 
 def all_finite(arrays: Mapping[str, Array]) -> bool:
@@ -90,11 +91,6 @@ def check_like(arrays: Mapping[str, Array], template: Mapping[str, Array], what:
             raise WireError(f"{what}: array '{name}' is {a.dtype}{list(a.shape)}, expected {expected}")
     if not all_finite(arrays):
         raise WireError(f"{what}: NaN or infinite numbers")
-
-
-def nbytes(arrays: Iterable[Array]) -> int:
-    """Sum of the arrays' sizes in bytes."""
-    return sum(a.nbytes for a in arrays)
 
 
 def sha256(arrays: Mapping[str, Array]) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 JUDGED = ("bgtplanner", "adap")
-"""Methods that always go by what rounds gain."""
+"""Methods that go by what rounds gain, unless told to go by the norm of updates."""
 
 SHARE, OF_FEW = 0.1, 0.3
 """Of the training data, that is held out where nobody says how much; the latter of homes, which have few rules each."""
@@ -25,7 +25,8 @@ def _judged(given: Mapping[str, Any]) -> bool:
     """Whether the method goes by what rounds gain, to decide about it or to stop."""
     method, algorithms = given.get("method"), given.get("algorithm", {})
     own = algorithms.get(method, {}) if isinstance(algorithms, Mapping) else {}
-    return method in JUDGED or (isinstance(own, Mapping) and own.get("stop") == "plateau")
+    own = own if isinstance(own, Mapping) else {}
+    return own.get("reward") != "norm" and (method in JUDGED or own.get("stop") == "plateau")
 
 
 def check_share(method: str, task: str, share: float) -> None:

@@ -3,7 +3,7 @@
 import json
 import subprocess
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 import tomli_w
 
 from common.errors import ConfigError, RunError
+from common.options import leaves
 from deploy.files import write_file
 from deploy.superlink import flower_environment, flower_program
 
@@ -122,12 +123,4 @@ class Control:
 
 def _declared(app: Path) -> set[str]:
     config = tomllib.loads((app / "pyproject.toml").read_text())["tool"]["flwr"]["app"].get("config", {})
-    return set(_flat(config))
-
-
-def _flat(table: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
-    for key, value in table.items():
-        if isinstance(value, Mapping):
-            yield from _flat(value, f"{prefix}{key}.")
-        else:
-            yield f"{prefix}{key}"
+    return {key for key, _ in leaves(config, "")}

@@ -21,7 +21,7 @@ from client.data.parts import Part, deal
 from client.member import Member
 from client.policy import Policy
 from client.privacy.simulated import in_memory
-from client.session import Session
+from client.session import MODEL, Session
 from client.state import MemoryStore
 from client.tasks import TaskLearner, build_learner
 from common.config import RunConfig
@@ -60,18 +60,36 @@ def simulate_clients(
         together: Clients that train stacked; 0 chooses: one at a time for up to 16 clients, else `TOGETHER`.
         noise_seed: Root of privacy noise that can be drawn again, which protects nobody: for studies. None draws fresh noise.
     """
-    sessions = {node: _session(node, part, noise_seed) for node, part in enumerate(parts, start=1)}
+    alike: dict[bytes, bytes] = {}
+    sessions = {node: _session(node, part, noise_seed, alike) for node, part in enumerate(parts, start=1)}
     stacked = together or (1 if len(sessions) <= 16 else TOGETHER)
     return run(InProcessGrid(sessions, stacked), config, runs)
 
 
-def _session(node: int, part: Part, noise_seed: int | None) -> Session:
+class _SimulatedStore(MemoryStore):
+    """State of a client that nobody asks once the run is over: it keeps no finished model, and what all are told alike once.
+
+    Args:
+        alike: Documents by their content, of all clients together.
+    """
+
+    def __init__(self, alike: dict[bytes, bytes]) -> None:
+        super().__init__()
+        self._alike = alike
+
+    def write(self, run: str, name: str, content: bytes) -> None:
+        """See `Store`."""
+        if name != MODEL:
+            super().write(run, name, self._alike.setdefault(content, content))
+
+
+def _session(node: int, part: Part, noise_seed: int | None, alike: dict[bytes, bytes]) -> Session:
     def learner(config: RunConfig, vocabulary: Names) -> TaskLearner:
         return build_learner(config, part)
 
     draws = count()
     seeded = partial(_seeded, noise_seed, node, draws) if noise_seed is not None else fresh_generator
-    return Session(f"client-{node - 1}", learner, MemoryStore(), in_memory(SIMULATED, seeded))
+    return Session(f"client-{node - 1}", learner, _SimulatedStore(alike), in_memory(SIMULATED, seeded))
 
 
 def _seeded(noise_seed: int, node: int, draws: Iterator[int]) -> np.random.Generator:

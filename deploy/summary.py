@@ -12,6 +12,7 @@ from rich.text import Text
 
 from common.words import count
 from deploy.report.measures import Measure, brief, text
+from deploy.report.sections import ARROW
 from deploy.report.words import duration, measured_by, privacy, size
 from server.events import Result
 
@@ -73,10 +74,10 @@ def _header(result: Result) -> Sequence[str]:
 
 
 def _row(result: Result, m: Measure) -> Sequence[str]:
-    arrow = {"lower": " ↓", "higher": " ↑", "": ""}[m.better]
+    label = f"{m.label} {ARROW[m.better]}" if m.better else m.label
     best = result.best.metrics.get(m.key) if result.best else None
     over_clients = spread(result, m) or (None, None, None)
-    return (m.label + arrow, text(m, result.metrics[m.key]), text(m, best), *(text(m, value) for value in over_clients))
+    return (label, text(m, result.metrics[m.key]), text(m, best), *(text(m, value) for value in over_clients))
 
 
 def _facts(result: Result, report: Path | None) -> list[tuple[str, str]]:

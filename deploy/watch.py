@@ -47,6 +47,7 @@ class Pulse:
     nodes: Path | None
     console: Console
     admitted: set[Path] = field(default_factory=set)
+    refused: dict[Path, str] = field(default_factory=dict)
     size: int = -1
     heard: float = 0.0
     asked: float = 0.0
@@ -103,12 +104,15 @@ class Pulse:
         if self.nodes is None or time.monotonic() < self.looked + ADMIT_EVERY:
             return
         for key in sorted(set(self.nodes.glob("*.pub")) - self.admitted):
-            self.admitted.add(key)
             try:
                 self.control.register(key)
+            except RunError as error:  # the file may be half written, or the machine busy: it is tried again
+                if self.refused.get(key) != str(error):
+                    self.console.print(str(error), style="yellow", markup=False, soft_wrap=True)
+                self.refused[key] = str(error)
+            else:
+                self.admitted.add(key)
                 self.console.print(f"admitted {key.name}", highlight=False, markup=False)
-            except RunError as error:
-                self.console.print(str(error), style="yellow", markup=False, soft_wrap=True)
         self.looked = time.monotonic()
 
 

@@ -18,14 +18,9 @@ log = logging.getLogger("fedloom.server")
 
 FIRST_PAUSE, PAUSE_GROWTH, LONGEST_PAUSE = 0.05, 1.5, 1.0  # seconds between looks at who is online
 SETTLED = 5.0  # seconds without news after which nobody else is waited for where enough answered, but too few can train
-SOON = (
-    120.0  # seconds; who waits longer for clients expects more of them than have answered; a run under way never does
-)
-HURRY, SLOW = (
-    5.0,
-    30.0,
-)  # seconds that newcomers have to answer where enough clients are there, and until they are asked anew
-
+SOON = 120.0  # seconds; who waits longer expects more clients than have answered, and a run under way waits no longer
+HURRY = 5.0  # seconds that newcomers have to answer where enough clients are there without them
+SLOW = 30.0  # seconds after which they are asked again if they did not
 
 Suits = Callable[[Client], bool]
 """Whether a client is of those that are waited for."""

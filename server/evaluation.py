@@ -1,6 +1,5 @@
 """Weighing what clients measured; pure."""
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
@@ -8,6 +7,9 @@ from common.wire.messages import EvaluateReply, Metrics
 
 Told = tuple[float, float]
 """A client's metric, and its weight."""
+
+PLAUSIBLE = 1e100
+"""Largest metric and weight that are believed: sums of their squares and products are numbers still."""
 
 
 @dataclass(frozen=True)
@@ -24,10 +26,10 @@ class Evaluation:
     def told(self, name: str) -> dict[str, Told]:
         """What each client told of a metric.
 
-        One that is not finite, or has no weight, is left out (a home whose test rules are of one class has no AUC).
+        One that is not plausible, or has no weight, is left out (a home whose test rules are of one class has no AUC).
         """
         found = {c: (m[name], self.weights.get(c, {}).get(name, 0.0)) for c, m in self.clients.items() if name in m}
-        return {c: (value, w) for c, (value, w) in found.items() if math.isfinite(value) and 0 < w < math.inf}
+        return {c: (value, w) for c, (value, w) in found.items() if abs(value) <= PLAUSIBLE and 0 < w <= PLAUSIBLE}
 
 
 def summarise(replies: Mapping[str, EvaluateReply]) -> Evaluation:

@@ -1,7 +1,10 @@
 """One run on the server, from configuration to result; the same over TLS gRPC, in Flower's simulation and in process."""
 
+import fcntl
 import json
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -28,17 +31,51 @@ from server.strategies import build_strategy
 from server.strategies.planned import PlannedStrategy
 from server.strategies.round import RoundStrategy
 
+log = logging.getLogger("fedloom.server")
+
+LOCK = ".lock"
+"""In a run's folder: held by the process that is at work on the run."""
+
 
 def run(grid: Grid, config: RunConfig, runs: Path) -> Result:
     """Train to the end and leave everything in `runs/<id>/`.
 
     Raises:
+        ConfigError: Another process is at work on the run.
         FedloomError: The run could not go on; its last good model and a result saying why are in its folder.
     """
     logging.getLogger("flwr").setLevel(logging.WARNING)  # Flower tells of every step; our lines are one a round
     config = config if config.run_id else config.model_copy(update={"run_id": fresh_run_id(config.method, config.task)})
-    catalogue = read_catalogue(config)
-    folder, state, so_far = _open(config, catalogue, runs)
+    catalogue, folder = read_catalogue(config), RunDirectory(runs, config.run_id)
+    if config.resume:
+        folder.config()  # says at once if there is no such run, and leaves no folder behind
+    with _alone(folder):
+        return _run(grid, config, catalogue, folder)
+
+
+@contextmanager
+def _alone(folder: RunDirectory) -> Iterator[None]:
+    """Hold the run's folder, so that no other process writes to it; let go when this one ends, however it does.
+
+    Raises:
+        ConfigError: Another process holds it.
+    """
+    folder.path.mkdir(parents=True, exist_ok=True)
+    with (folder.path / LOCK).open("a") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            run = folder.path.name
+            raise ConfigError(
+                f"run '{run}' is still going on in another process; wait for its end, or stop it, and then --resume {run}"
+            ) from None
+        except OSError as error:  # some shared file systems have no locks
+            log.warning("%s cannot be locked: %s", folder.path, error.strerror)
+        yield
+
+
+def _run(grid: Grid, config: RunConfig, catalogue: Names, folder: RunDirectory) -> Result:
+    state, so_far = _begun(folder, config, catalogue)
 
     federation = config.federation
     limits = RoundLimits(federation.min_replies, federation.deadline, federation.patience)
@@ -109,13 +146,12 @@ def read_catalogue(config: RunConfig) -> Names:
         raise DataError(str(error), config.catalogue) from None
 
 
-def _open(config: RunConfig, catalogue: Names, runs: Path) -> tuple[RunDirectory, RunState, dict[str, Any]]:
-    """The run's folder, new or resumed, where the run stands, and the journal's account so far."""
-    folder = RunDirectory(runs, config.run_id)
+def _begun(folder: RunDirectory, config: RunConfig, catalogue: Names) -> tuple[RunState, dict[str, Any]]:
+    """Where a run stands, new or resumed, and the journal's account so far."""
     fresh = RunState(0, parameters(build_model(config, catalogue)))
     if not config.resume:
         folder.create(flatten(config), json.loads(catalogue.to_json()))
-        return folder, fresh, {}
+        return fresh, {}
     folder.go_on(flatten(config.model_copy(update={"resume": False})))
     checkpoint = folder.load_latest()
-    return (folder, restore(checkpoint), checkpoint.state["journal"]) if checkpoint else (folder, fresh, {})
+    return (restore(checkpoint), checkpoint.state["journal"]) if checkpoint else (fresh, {})

@@ -1,6 +1,5 @@
 """A market that joins a finished federation: nothing was fitted on it, and its items are new here but sold elsewhere."""
 
-import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -10,6 +9,7 @@ from scipy.sparse import csr_array
 
 from benchmarks.markets.experiments import SCORER, SCORER_NOISED, SCORER_RATE, Experiment
 from benchmarks.markets.study import Bench, Metrics
+from benchmarks.studies import passing
 from client.data.markets.counting import graph_counts
 from client.data.markets.graph import Graph, graph_of
 from client.data.markets.split import Held
@@ -20,7 +20,6 @@ from common.config import RunConfig, parse
 from common.tasks.markets_counts import DEGREES, KEYS, VALUES, Elsewhere, add_pairs
 from common.tasks.markets_metrics import ScoreBlock, ranking_metrics
 from deploy.simulation import simulate_clients
-from server.artifacts import RunDirectory
 
 COLD_SHARE = 0.2
 """Of the items that other markets know, as in the exploration."""
@@ -51,11 +50,10 @@ def finished(bench: Bench, name: str, experiment: Experiment, seed: int) -> tupl
     """Model and sums of a federation of all other markets."""
     run = f"without-{name}-{experiment.key}-{seed}"
     flat = experiment.config(seed, "pairs", SCORER_RATE, test_share=ALL_DATA)
-    shutil.rmtree(bench.memory.folder / run, ignore_errors=True)
     config = parse({**flat, "run-id": run, "catalogue": str(bench.markets.catalogue)})
-    simulate_clients(config, bench.markets.without(name), bench.memory.folder, noise_seed=seed)
-    arrays, _ = RunDirectory(bench.memory.folder, run).load_model()
-    shutil.rmtree(bench.memory.folder / run)
+    with passing(bench.memory.folder, run) as folder:
+        simulate_clients(config, bench.markets.without(name), bench.memory.folder, noise_seed=seed)
+        arrays, _ = folder.load_model()
     sums = {n: arrays.pop(n) for n in (KEYS, VALUES, DEGREES)}
     return arrays, sums
 

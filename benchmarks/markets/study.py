@@ -1,6 +1,5 @@
 """Runs of the real thing (`deploy.simulation`), each remembered in a cache folder so that a killed study goes on."""
 
-import shutil
 from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
@@ -10,9 +9,9 @@ from benchmarks.markets.experiments import HELD_BACK, RATES, SCORER_RATE, Experi
 from benchmarks.markets.lines import TITLES, line_metrics
 from benchmarks.markets.sets import Markets
 from benchmarks.memory import Json, Memory
+from benchmarks.studies import passing
 from common.config import parse
 from deploy.simulation import simulate
-from server.artifacts import RunDirectory
 from server.events import Round
 
 Metrics = dict[str, float]
@@ -71,9 +70,8 @@ class Bench:
         """Metrics over all markets before the last round, on what is held back, and in each after it, on the test part."""
         flat = experiment.config(seed, protocol, rate, validation_share=held_back)
         config = parse({**flat, "run-id": key, "catalogue": str(self.markets.catalogue)})
-        shutil.rmtree(self.memory.folder / key, ignore_errors=True)
-        result = simulate(config, self.markets.whole, self.memory.folder, noise_seed=seed)
-        rounds = [e for e in RunDirectory(self.memory.folder, key).events() if isinstance(e, Round) and e.metrics]
-        shutil.rmtree(self.memory.folder / key)
+        with passing(self.memory.folder, key) as folder:
+            result = simulate(config, self.markets.whole, self.memory.folder, noise_seed=seed)
+            rounds = [event for event in folder.events() if isinstance(event, Round) and event.metrics]
         names = {f"client-{k}": name for k, name in enumerate(self.markets.names)}
         return rounds[0].metrics, {names[c]: client.metrics for c, client in result.clients.items()}

@@ -6,6 +6,7 @@ from statistics import fmean, stdev
 
 from benchmarks.markets.sets import PROTOCOLS, SMALL
 from benchmarks.markets.study import Metrics, PerMarket
+from benchmarks.studies import markdown
 
 INTRODUCTION = """# Markets: what goes with an item
 
@@ -70,12 +71,12 @@ def protocol_section(protocol: str, rows: Sequence[Row], names: Sequence[str]) -
     """One protocol's table."""
     yield f"## {PROTOCOLS[protocol]}"
     order = [*SMALL, "mean", *(name for name in names if name not in SMALL)]
-    yield _markdown(["", *order], [[row.title, *(row.cell(market) for market in order)] for row in rows])
+    yield markdown(["", *order], [[row.title, *(row.cell(market) for market in order)] for row in rows])
     if protocol == "cold":
         known = [row for row in rows if all("seen_mrr20" in seed[SMALL[0]] for seed in row.seeds.values())]
         lines = [Row("degree", "*line:* degree, same queries", _renamed(known[0])), *known] if known else []
         yield "Of these, only the queries that the others' counts know; of noised counts, those are fewer and easier:"
-        yield _markdown(["", *order], [[row.title, *(row.cell(m, "seen_") for m in order)] for row in lines])
+        yield markdown(["", *order], [[row.title, *(row.cell(m, "seen_") for m in order)] for row in lines])
 
 
 def cold_section(found: Mapping[str, Mapping[str, Sequence[Metrics]]]) -> Iterator[str]:
@@ -95,7 +96,7 @@ def cold_section(found: Mapping[str, Mapping[str, Sequence[Metrics]]]) -> Iterat
             continue
         rows = [_cold_row(name, seeds) for name, seeds in markets.items() if seeds]
         yield f"### {title}"
-        yield _markdown(["", "queries", "degree", "wRA", "degree + counts", "scorer", "scorer − degree"], rows)
+        yield markdown(["", "queries", "degree", "wRA", "degree + counts", "scorer", "scorer − degree"], rows)
 
 
 def late_section(found: Mapping[str, Sequence[Mapping[str, Metrics]]]) -> Iterator[str]:
@@ -110,7 +111,7 @@ def late_section(found: Mapping[str, Sequence[Mapping[str, Metrics]]]) -> Iterat
             told = [seed[share] for seed in seeds]
             cells = [_pair(told, f"{key}_") for key in ("degree", "walk", "alone_scorer", "scorer")]
             rows.append([name, f"{100 * float(share):.0f} %", f"{fmean(t['pairs'] for t in told):.0f}", *cells])
-    yield _markdown(["", "share", "pairs", "degree", "wRA", "scorer, alone", "scorer"], rows)
+    yield markdown(["", "share", "pairs", "degree", "wRA", "scorer, alone", "scorer"], rows)
 
 
 def _cold_row(name: str, seeds: Sequence[Metrics]) -> list[str]:
@@ -135,8 +136,3 @@ def _renamed(row: Row) -> dict[int, PerMarket]:
 def _spread(values: Sequence[float]) -> str:
     spread = f" ±{stdev(values):.1f}" if len(values) > 1 else ""
     return f"{fmean(values):.1f}{spread}"
-
-
-def _markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [header, ["---"] * len(header), *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)

@@ -67,8 +67,13 @@ class Authors:
         self._truth = truth[self._tested].double().numpy()
         self._named: list[NDArray[np.int64]] = []
 
-    def run(self, rng: np.random.Generator) -> dict[str, dict[str, float]]:
-        """Metrics on the test ratings every so many rounds, and after the last that was paid."""
+    def run(self, seed: int) -> dict[str, dict[str, float]]:
+        """Metrics on the test ratings every so many rounds, and after the last that was paid.
+
+        Args:
+            seed: Of first model, noise, and what the planner draws.
+        """
+        rng = np.random.default_rng([seed, self._rounds])
         torch.manual_seed(int(rng.integers(2**31)))
         shell = StarAttention(self._items, RatingsOptions())
         model = {name: value.detach().clone() for name, value in shell.named_parameters()}
@@ -77,7 +82,7 @@ class Authors:
         now = self._measured(model)
         for number in range(1, self._rounds + 1):
             remaining = {str(k): left for k in range(len(self._lengths))}  # a client without ratings pays all the same
-            decision = self._planner.decide(state, context, remaining, np.random.default_rng(number))
+            decision = self._planner.decide(state, context, remaining, np.random.default_rng([seed, number]))
             if isinstance(decision, Stop):
                 break
             model, norm = self._round(model, number, decision, rng)

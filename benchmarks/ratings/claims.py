@@ -102,15 +102,39 @@ def _after_the_same_rounds(planner: Row, uniform: Row) -> list[str]:
     last = min(max(map(int, row.curves[seed])) for seed in seeds for row in (planner, uniform))
     first, second = ([row.curves[seed][str(last)]["rmse"] for seed in seeds] for row in (planner, uniform))
     found = Duel(tuple(a - b for a, b in zip(first, second, strict=True)))
-    return [f"It stopped earlier; after {last} rounds of each, on the held-out ratings: {found.text}."]
+    said = [f"It stopped earlier; after {last} rounds of each, on the held-out ratings: {found.text}."]
+    if set(seeds) <= planner.shares.keys() & uniform.shares.keys():
+        own = fmean(planner.shares[seed] for seed in seeds)
+        even = fmean(uniform.shares[seed] * planner.rounds[seed] / uniform.rounds[seed] for seed in seeds)
+        said.append(
+            f"It had then spent more: {own:.0%} of the budget in its {planner.span} rounds, uniform {even:.0%} in as many."
+        )
+    return said
+
+
+def unmoved(rows: Mapping[str, tuple[Row, Row]]) -> str:
+    """Under which noise ADAP did what uniform does, from pairs of the two; empty where under none."""
+    told = []
+    for how, (adap, uniform) in rows.items():
+        both = adap.seeds.keys() & uniform.seeds.keys()
+        same = sum(adap.seeds[seed] == uniform.seeds[seed] for seed in both)
+        told += [f"{how} ({same} of {len(both)})"] if same else []
+    if not told:
+        return ""
+    return (
+        f"**ADAP** equals uniform to the last digit on some splits, or all: {'; '.join(told)}. Its clip, one for all clients"
+        " and never above the run's, stayed at 1 there under the local noise, and its losses never fell often enough in a row"
+        " for less noise."
+    )
 
 
 def gain_of(found: Duel) -> str:
-    """A gain is a mean difference below 0 by two standard errors, on three splits at least."""
+    """A gain is a mean difference below 0 by two standard errors, that shows in four digits, on three splits at least."""
     count = len(found.differences)
     if count < 3:
         return f"{signed(found.mean)} on average; too few splits to claim a gain."
     error = stdev(found.differences) / count**0.5
-    if found.mean < -2 * error and found.won == count:
+    shows = number(abs(found.mean)) != number(0.0)
+    if shows and found.mean < -2 * error and found.won == count:
         return f"It gains: {found.text}."
     return f"No gain can be claimed: {found.text}."

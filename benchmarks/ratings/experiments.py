@@ -3,7 +3,9 @@
 from dataclasses import dataclass, field
 from typing import Literal
 
+from benchmarks.ratings.published import DELTA
 from common.config import Scalar
+from common.privacy.zcdp import rho_of
 
 Settings = dict[str, Scalar]
 Table = Literal["once", "planned", "paper", "long", "honest"]
@@ -69,6 +71,12 @@ class Experiment:
     def held_out(self) -> float:
         """Share of the training ratings that planners are rewarded on."""
         return float(self.settings.get("tasks.ratings.validation-share", 0.0))
+
+    def share(self, spent: float) -> float:
+        """What that ε is of the run's budget, in the unit of its account."""
+        if self.mechanism == "gaussian":
+            return rho_of(spent, DELTA) / rho_of(self.epsilon, DELTA)
+        return spent / self.epsilon
 
     def config(self, seed: int, tuned: Settings, true_epsilon: float) -> Settings:
         """The run's flat configuration, without its vocabulary and run id.

@@ -47,7 +47,10 @@ TABLE_II: dict[str, tuple[Entry, ...]] = {
 
 
 def true_rho(rows: float) -> float:
-    """ρ of a client of so many item rows: every row and every tensor spends the whole B as its own, ρ = B/α each."""
+    """ρ of a client of so many item rows: every row and every tensor spends the whole B as its own, ρ = B/α each.
+
+    With all ratings there from the first round, as in the spec; else of what `arriving` makes of them.
+    """
     return BUDGET / ORDER * (rows + TENSORS)
 
 
@@ -59,6 +62,14 @@ def true_epsilon(rows: float) -> float:
 def pure_epsilon(rows: float) -> float:
     """ε of a client of so many item rows under Laplace noise: the whole B for every row and every tensor."""
     return BUDGET * (rows + TENSORS)
+
+
+def arriving(rows: float, rounds: int) -> float:
+    """Mean over the rounds of how many rows are there where ratings arrive (`client.data.ratings.split.arrived`).
+
+    A row is noised once it is there, so this is what a client spends on that spends B evenly.
+    """
+    return rows * (3 * rounds + 1) / (4 * rounds)
 
 
 def claimed_epsilon() -> float:

@@ -19,6 +19,8 @@ AUTHORS_ROUNDS = 100
 """T of the authors' own scheme, at ε = 10/T a round."""
 
 AUTHORS_SPLITS = 3
+"""Splits of these rows, none of which is an `Experiment`."""
+
 PLANNERS: tuple[PlannerOptions, ...] = (DPSGD, ADPML(), ADAP(), BGTplanner())
 MECHANISMS: tuple[Mechanism, ...] = ("gaussian", "laplace")
 
@@ -36,9 +38,10 @@ class Row:
     failures: dict[int, str] = field(default_factory=dict)
     rounds: dict[int, int] = field(default_factory=dict)
     """Split -> rounds done."""
+    shares: dict[int, float] = field(default_factory=dict)
+    """Split -> share of the budget that was spent; none of it where nothing was planned."""
     seconds: float = 0.0
     megabytes: float = 0.0
-    spent: float | None = None
 
     def mean(self, metric: str) -> float:
         """Over the splits."""
@@ -54,6 +57,12 @@ class Row:
         """Mean over splits of the least RMSE of any round; NaN without curves."""
         lows = [min(metrics["rmse"] for metrics in curve.values()) for curve in self.curves.values() if curve]
         return fmean(lows) if lows else float("nan")
+
+    @property
+    def span(self) -> str:
+        """Rounds done: `20`, or `17–20` where splits differ."""
+        done = sorted(set(self.rounds.values()))
+        return "–".join(str(count) for count in (done if len(done) < 2 else (done[0], done[-1])))
 
 
 @dataclass
@@ -72,13 +81,13 @@ class Study:
     """Share held out for planners -> the lines."""
     rows: dict[str, Row]
     absent: list[str]
-    """Keys of experiments without a result."""
+    """Keys of rows without a result."""
     short: list[str]
     """Keys of those with fewer splits than planned so far, and how many."""
     failed: list[str]
     """Which experiments failed on which split, and why."""
-    authors: list[Row]
-    """Their own scheme under each planner and mechanism."""
+    authors: dict[tuple[str, Mechanism], Row]
+    """Planner and mechanism -> their own scheme under these."""
 
 
 def study(bench: Bench, experiments: Sequence[Experiment], most: int, *, authors: bool) -> Study:
@@ -89,32 +98,37 @@ def study(bench: Bench, experiments: Sequence[Experiment], most: int, *, authors
             trial = bench.trial(one, seed) if seed < one.seeds else None
             if trial is not None:
                 _keep(rows[one.key], seed, trial)
+                if trial.spent is not None and not one.at_true_cost:
+                    rows[one.key].shares[seed] = one.share(trial.spent)
     sizes = bench.memory.recall(f"{bench.setting.key}-sizes", lambda: _sizes(bench))
+    schemes = _schemes(bench) if authors else {}
+    planned = [(rows[one.key], one.seeds) for one in experiments]
+    planned += [(row, AUTHORS_SPLITS) for row in schemes.values()]
     return Study(
         bench.setting,
         **(sizes or _sizes(bench)),
         lines={share: _lines(bench, share, min(most, splits)) for share, splits in _held_out(experiments).items()},
         rows={key: row for key, row in rows.items() if row.seeds},
-        absent=[key for key, row in rows.items() if not row.seeds and not row.failures],
-        short=[f"{o.key} ({len(rows[o.key].seeds)} of {o.seeds})" for o in experiments if _short(o, rows[o.key])],
-        failed=[f"{key}, split {seed}: {why}" for key, row in rows.items() for seed, why in row.failures.items()],
-        authors=_schemes(bench) if authors else [],
+        absent=[row.key for row, _ in planned if not row.seeds and not row.failures],
+        short=[f"{row.key} ({len(row.seeds)} of {splits})" for row, splits in planned if 0 < len(row.seeds) < splits],
+        failed=[f"{row.key}, split {seed}: {why}" for row, _ in planned for seed, why in row.failures.items()],
+        authors={about: row for about, row in schemes.items() if row.seeds},
     )
 
 
-def _schemes(bench: Bench) -> list[Row]:
-    """The authors' scheme on some splits, breadth first; of what was run."""
-    rows = {
-        (planner.name, mechanism): Row(mechanism, f"{TITLES[planner.name]}, the authors' own accounting")
-        for planner in PLANNERS
-        for mechanism in MECHANISMS
-    }
+def _schemes(bench: Bench) -> dict[tuple[str, Mechanism], Row]:
+    """The authors' scheme on some splits, breadth first."""
+    rows: dict[tuple[str, Mechanism], Row] = {}
+    for planner in PLANNERS:
+        for mechanism in MECHANISMS:
+            about = f"authors-{planner.name}-{mechanism}", f"{TITLES[planner.name]}, the authors' own accounting"
+            rows[planner.name, mechanism] = Row(*about)
     for seed in range(AUTHORS_SPLITS):
         for planner in PLANNERS:
             for mechanism in MECHANISMS:
                 if trial := bench.authors(AUTHORS_ROUNDS, seed, planner, mechanism):
                     _keep(rows[planner.name, mechanism], seed, trial)
-    return [row for row in rows.values() if row.seeds]
+    return rows
 
 
 def _sizes(bench: Bench) -> dict[str, Any]:
@@ -134,10 +148,6 @@ def _held_out(experiments: Sequence[Experiment]) -> dict[float, int]:
     return {share: max(one.seeds for one in experiments if one.held_out == share) for share in shares}
 
 
-def _short(one: Experiment, row: Row) -> bool:
-    return 0 < len(row.seeds) < one.seeds
-
-
 def _keep(row: Row, seed: int, trial: Trial) -> None:
     if trial.failure:
         row.failures[seed] = trial.failure
@@ -147,7 +157,6 @@ def _keep(row: Row, seed: int, trial: Trial) -> None:
     row.rounds[seed] = trial.rounds
     row.seconds = (row.seconds * done + trial.seconds) / (done + 1)
     row.megabytes = (row.megabytes * done + trial.megabytes) / (done + 1)
-    row.spent = trial.spent
 
 
 def _lines(bench: Bench, held_out: float, most: int) -> list[Row]:

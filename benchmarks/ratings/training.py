@@ -27,6 +27,9 @@ from server.planning import PlannerOptions
 
 ERRORS = ("rmse", "mae", "f1")
 
+DRAWING = "-own-draws"
+"""Of keys of the authors' scheme under a planner that draws: each split draws anew, which in older results it did not."""
+
 
 @dataclass(frozen=True)
 class Trial:
@@ -80,6 +83,7 @@ class Bench:
     def authors(self, rounds: int, seed: int, planner: PlannerOptions, mechanism: Mechanism) -> Trial | None:
         """The authors' own scheme."""
         row = "authors" if (planner, mechanism) == (DPSGD, "gaussian") else f"authors-{planner.name}-{mechanism}"
+        row += DRAWING if planner.name == "bgtplanner" else ""
         key = f"{self.setting.key}-{row}-{rounds}-seed{seed}"
         return self._recalled(key, lambda: self._authors(rounds, seed, planner, mechanism))
 
@@ -104,9 +108,8 @@ class Bench:
             result = simulate(config, self.dataset, self.memory.folder, noise_seed=seed)
         except FedloomError as error:
             return Trial({}, {}, time.perf_counter() - started, failure=str(error), config=flat)
-        rounds = [event for event in folder.events() if isinstance(event, Round) and "rmse" in event.metrics]
-        if experiment.held_out:
-            rounds = rounds[:-1]  # the last round is measured on the test ratings
+        measured = [event for event in folder.events() if isinstance(event, Round) and "rmse" in event.metrics]
+        rounds = [event for event in measured if event.split != "test"]
         curve = {str(event.round): {name: event.metrics[name] for name in ERRORS} for event in rounds}
         shutil.rmtree(folder.path)
         return Trial(
@@ -129,7 +132,7 @@ class Bench:
         started = time.perf_counter()
         splits, _ = self.splits(seed)
         scheme = Authors(splits, len(self.dataset.products.items), rounds, planner, mechanism)
-        curve = scheme.run(np.random.default_rng([seed, rounds]))
+        curve = scheme.run(seed)
         last = max(curve, key=int)
         return Trial(curve[last], curve, time.perf_counter() - started, int(last))
 

@@ -6,6 +6,7 @@ from statistics import fmean, stdev
 from benchmarks.rules import prose
 from benchmarks.rules.claims import FLOOR_PAIRS, METHODS_PAIRS, NAMES, check, duels, mean_of
 from benchmarks.rules.study import Row, Study
+from benchmarks.studies import markdown
 
 SETUPS = {
     "A": "whole names, trigger-action pairs used at least 8 times",
@@ -51,7 +52,7 @@ def _setup(study: Study) -> Iterable[str]:
         seeds=max(len(row.seeds) for row in rows.values()),
         **vars(study),
     )
-    yield _markdown(
+    yield markdown(
         ["method", "chosen", "rounds", "seeds", *COLUMNS, "s a run"],
         [*(_measured(row, COLUMNS) for row in rows.values()), *(_published(*row) for row in PAPER)],
     )
@@ -60,19 +61,19 @@ def _setup(study: Study) -> Iterable[str]:
         yield "### In short"
         yield prose.in_short(rows)
         yield "### Targets"
-        yield _markdown(["method", "target (mean over seeds)", "measured", "verdict"], check(rows))
+        yield markdown(["method", "target (mean over seeds)", "measured", "verdict"], check(rows))
     yield "### Method against method, paired by seed"
     yield prose.PAIRED
-    yield _markdown(["first", "second", *NAMES.values()], duels(rows, METHODS_PAIRS))
+    yield markdown(["first", "second", *NAMES.values()], duels(rows, METHODS_PAIRS))
     yield "### Against the count floors"
     yield prose.against_floors(rows)
-    yield _markdown(["first", "second", *NAMES.values()], duels(rows, FLOOR_PAIRS))
+    yield markdown(["first", "second", *NAMES.values()], duels(rows, FLOOR_PAIRS))
     yield "### Without the rules that leak"
     yield prose.LEAK.format(leak=f"{study.leaking_share:.0%}")
-    yield _markdown(["method", *CONNECTED], [[row.title, *_cells(row, CONNECTED)] for row in rows.values()])
+    yield markdown(["method", *CONNECTED], [[row.title, *_cells(row, CONNECTED)] for row in rows.values()])
     yield "### What was tuned"
     yield prose.TUNED.format(**prose.CONSTANTS)
-    yield _markdown(
+    yield markdown(
         ["method", "validation loss by point"],
         [[r.title, "; ".join(f"{p}: {loss}" for p, loss in r.grid.items())] for r in rows.values() if r.grid],
     )
@@ -106,8 +107,3 @@ def _rates(row: Row, metrics: Sequence[str]) -> str:
 
 def _published(title: str, *figures: float) -> list[str]:
     return [title, "", "", "", *(f"{figure:.3f}" for figure in figures), "", "", ""]
-
-
-def _markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [header, ["---"] * len(header), *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)

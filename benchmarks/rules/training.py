@@ -1,7 +1,6 @@
 """Runs of the real thing (`deploy.simulation.simulate`), each remembered in a cache folder so that a killed run goes on."""
 
 import math
-import shutil
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
@@ -11,6 +10,7 @@ from pathlib import Path
 from benchmarks.memory import Memory
 from benchmarks.rules.experiments import ROUNDS, TUNING_SEED, Experiment, Point
 from benchmarks.rules.measure import Metrics, Score, catalogue_of, measure, validation_loss
+from benchmarks.studies import passing
 from client.data.rules.homes import Dataset, larger_than
 from client.data.rules.ifttt import Setup
 from client.data.rules.reader import read_homes
@@ -131,16 +131,14 @@ class Bench:
         names = self.memory.folder / f"catalogue-{self.setup}.json"
         names.write_text(self.dataset.catalogue.to_json(), "utf-8")
         config = parse({**flat, "run-id": run_id, "catalogue": str(names)})
-        folder = RunDirectory(self.memory.folder, run_id)
-        shutil.rmtree(folder.path, ignore_errors=True)
         started = time.perf_counter()
-        try:
-            simulate(config, self.dataset, self.memory.folder, clients=int(experiment.central), together=TOGETHER)
-        except FedloomError as error:
-            return Trial({}, {}, time.perf_counter() - started, str(error).partition(";")[0], flat)
-        seconds = time.perf_counter() - started
-        trial = result(config, folder)
-        shutil.rmtree(folder.path)
+        with passing(self.memory.folder, run_id) as folder:
+            try:
+                simulate(config, self.dataset, self.memory.folder, clients=int(experiment.central), together=TOGETHER)
+            except FedloomError as error:
+                return Trial({}, {}, time.perf_counter() - started, str(error).partition(";")[0], flat)
+            seconds = time.perf_counter() - started
+            trial = result(config, folder)
         return Trial(trial.curve, trial.metrics, seconds, config=flat)
 
     def _tuning_result(self, config: RunConfig, folder: RunDirectory) -> Trial:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from statistics import stdev
 
 from benchmarks.sessions.study import Row, Study
+from benchmarks.studies import markdown
 
 INTRODUCTION = """# Session recommendation: what the methods do on real clicks
 
@@ -49,7 +50,7 @@ def _set(study: Study) -> Iterable[str]:
         "rounds to 95 %",
         "MB to 95 %",
     ]
-    yield _markdown([*header, "s a run"], [_measured(row) for row in study.rows])
+    yield markdown([*header, "s a run"], [_measured(row) for row in study.rows])
     if study.absent:
         yield f"Not run yet: {', '.join(study.absent)}."
     yield from _shares(study)
@@ -57,7 +58,7 @@ def _set(study: Study) -> Iterable[str]:
     yield "### What was tuned"
     tuned = [row for row in study.rows if row.grid]
     points = [[r.title, "; ".join(f"{p}: {_percent(hr)}" for p, hr in r.grid.items())] for r in tuned]
-    yield _markdown(["method", "validation HR@20 by point"], points)
+    yield markdown(["method", "validation HR@20 by point"], points)
     yield "What has no line here takes FedGA's point."
 
 
@@ -79,9 +80,7 @@ def _duels(study: Study) -> Iterable[str]:
     ours = rows["fedga"]
     others = [rows[key] for key in ("fedavg", "fedavgm", "fedprox", "fedadam", "fedyogi", "csme") if key in rows]
     yield "### FedGA (`saturated`) against the others, paired by seed"
-    yield _markdown(
-        ["against", "HR@20, points", "seeds better", "rounds to 95 %"], [_duel(ours, row) for row in others]
-    )
+    yield markdown(["against", "HR@20, points", "seeds better", "rounds to 95 %"], [_duel(ours, row) for row in others])
 
 
 def _duel(ours: Row, other: Row) -> list[str]:
@@ -108,8 +107,3 @@ def _spread(row: Row, metric: str) -> str:
 
 def _percent(share: float) -> str:
     return f"{100 * share:.1f}" if share >= 0 else "does not train"
-
-
-def _markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [header, ["---"] * len(header), *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)

@@ -1,6 +1,5 @@
 """Runs of the real thing (`deploy.simulation.simulate`), each remembered in a cache folder so that a killed study goes on."""
 
-import shutil
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
@@ -14,6 +13,7 @@ from benchmarks.sessions.central import Central
 from benchmarks.sessions.experiments import CENTRAL_EPOCHS, TUNING_SEED, VALIDATION_SHARE, Experiment, Settings
 from benchmarks.sessions.lines import lines_of
 from benchmarks.sessions.sets import Setting
+from benchmarks.studies import passing
 from client.data.sessions.split import split_visitor
 from client.data.sessions.visitors import Dataset
 from common.config import parse
@@ -21,7 +21,6 @@ from common.errors import FedloomError
 from common.tasks.sessions import SessionsOptions
 from common.tasks.sessions_metrics import ranks, session_metrics
 from deploy.simulation import simulate
-from server.artifacts import RunDirectory
 from server.events import Round
 
 TOGETHER = 20
@@ -105,17 +104,15 @@ class Bench:
         names = self.memory.folder / f"{setting.key}-items.json"
         names.write_text(self.dataset.items.to_json(), "utf-8")
         config = parse({**flat, "run-id": key, "catalogue": str(names)})
-        folder = RunDirectory(self.memory.folder, key)
-        shutil.rmtree(folder.path, ignore_errors=True)
         started = time.perf_counter()
-        try:
-            result = simulate(config, self.dataset, self.memory.folder, together=TOGETHER)
-        except FedloomError as error:
-            return Trial({}, 0.0, time.perf_counter() - started, str(error).partition(";")[0], flat)
-        rounds = [event for event in folder.events() if isinstance(event, Round) and event.metrics]
+        with passing(self.memory.folder, key) as folder:
+            try:
+                result = simulate(config, self.dataset, self.memory.folder, together=TOGETHER)
+            except FedloomError as error:
+                return Trial({}, 0.0, time.perf_counter() - started, str(error).partition(";")[0], flat)
+            rounds = [event for event in folder.events() if isinstance(event, Round) and event.metrics]
         last = -1 if validation else len(rounds)  # the last round is evaluated on the test cases
         curve = {str(event.round): dict(event.metrics) for event in rounds[:last]}
-        shutil.rmtree(folder.path)
         traffic = (result.bytes_down + result.bytes_up) / setting.rounds / 1e6
         return Trial(curve, traffic, time.perf_counter() - started, config=flat)
 

@@ -1,6 +1,5 @@
 """Runs of the real thing (`deploy.simulation.simulate`), each remembered in a cache folder so that a killed study goes on."""
 
-import shutil
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -9,6 +8,7 @@ from pathlib import Path
 from statistics import fmean, stdev
 
 from benchmarks.memory import Memory
+from benchmarks.studies import passing
 from benchmarks.traffic.experiments import Experiment
 from benchmarks.traffic.lines import last_reading, ridge_row
 from benchmarks.traffic.sets import Setting
@@ -95,9 +95,8 @@ class Bench:
         names.write_text(self.dataset.measures.to_json(), "utf-8")
         flat = experiment.config(seed, self._uploads, self.setting.cohort, self.setting.task)
         config = parse({**flat, "run-id": key, "catalogue": str(names)})
-        shutil.rmtree(folder / key, ignore_errors=True)
         together = 1 if config.tasks.traffic.network == "transformer" else TOGETHER
-        result = simulate(config, self.dataset, folder, together=together)
-        shutil.rmtree(folder / key)
+        with passing(folder, key):
+            result = simulate(config, self.dataset, folder, together=together)
         sent = {"megabytes": (result.bytes_down + result.bytes_up) / 1e6}
         return {**result.metrics, "seconds": time.perf_counter() - started, **sent}

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
 
+from benchmarks.studies import markdown
 from benchmarks.traffic.faults import Fault
 from benchmarks.traffic.newcomers import Newcomers
 from benchmarks.traffic.published import published
@@ -137,7 +138,7 @@ def other_origins(setting: Setting, found: Sequence[Sequence[Row]], lines: Seque
         for key, title in titles.items()
     ]
     about = f"The data end {setting.back} days earlier from one column to the next; MSE of the student, first seed."
-    return f"### Other origins\n\n{about}\n\n{_markdown([header, *body])}"
+    return f"### Other origins\n\n{about}\n\n{markdown(header, body)}"
 
 
 def new_sensors(rows: Sequence[Newcomers]) -> str:
@@ -153,7 +154,7 @@ def new_sensors(rows: Sequence[Newcomers]) -> str:
         + [f"{width:.2f}" for width in (one.own_width, one.pooled_width)]
         for one in rows
     ]
-    return f"### Newcomers\n\n{about}\n\n{_markdown([header, *body])}"
+    return f"### Newcomers\n\n{about}\n\n{markdown(header, body)}"
 
 
 def broken_sensors(rows: Sequence[Fault]) -> str:
@@ -171,7 +172,7 @@ def broken_sensors(rows: Sequence[Fault]) -> str:
         ]
         for one in rows
     ]
-    return f"### Broken sensors\n\n{about}\n\n{_markdown([header, *body])}"
+    return f"### Broken sensors\n\n{about}\n\n{markdown(header, body)}"
 
 
 def targets(said: Iterable[str]) -> str:
@@ -189,10 +190,5 @@ def _table(rows: Iterable[Sequence[str]]) -> str:
     """Without the columns that are empty."""
     errors, obeys = ["MSE student", "cluster", "teacher"], ["ρ point", "ρ window", "ρ trace", "ρ cluster"]
     columns = zip(["method", "seeds", *errors, *obeys, "MB", "s a run", "paper"], *rows, strict=True)
-    return _markdown(list(zip(*(column for column in columns if any(column[1:])), strict=True)))
-
-
-def _markdown(rows: Sequence[Sequence[str]]) -> str:
-    """The first row is the header."""
-    lines = [rows[0], ["---"] * len(rows[0]), *rows[1:]]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+    header, *body = zip(*(column for column in columns if any(column[1:])), strict=True)
+    return markdown(header, body)

@@ -64,9 +64,19 @@ class Table:
         return DataError(message, self.path, line_of(self.path, place, self.headed), title)
 
 
+def plain_name(path: Path) -> str:
+    """Name in lower case and without `.gz`."""
+    return path.name.lower().removesuffix(".gz")
+
+
 def suffix_of(path: Path) -> str:
-    """The suffix that tells the form: `.csv` of both `a.csv` and `a.csv.gz`."""
-    return Path(path.stem).suffix if path.suffix == ".gz" else path.suffix
+    """The suffix that tells the form, in lower case: `.csv` of both `a.CSV` and `a.csv.gz`."""
+    return (Path(path.stem).suffix if path.suffix == ".gz" else path.suffix).lower()
+
+
+def tables_in(folder: Path, suffixes: Sequence[str]) -> list[Path]:
+    """The files of a folder that are of one of these forms, by name."""
+    return [path for path in sorted(folder.iterdir()) if path.is_file() and suffix_of(path) in suffixes]
 
 
 @contextmanager
@@ -83,13 +93,13 @@ def reading(path: Path) -> Iterator[None]:
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[TextIO]:
-    """A text file, plain or gzipped."""
+def opened(path: Path, newline: str | None = None) -> Iterator[TextIO]:
+    """A text file, plain or gzipped; `newline` as of `open`."""
     with (
         reading(path),
-        gzip.open(path, "rt", encoding="utf-8-sig")
+        gzip.open(path, "rt", encoding="utf-8-sig", newline=newline)
         if path.suffix == ".gz"
-        else path.open(encoding="utf-8-sig") as file,
+        else path.open(encoding="utf-8-sig", newline=newline) as file,
     ):
         yield file
 
@@ -103,13 +113,28 @@ def first_cells(path: Path) -> tuple[list[str], str]:
     if suffix_of(path) == ".parquet":
         with reading(path):
             return list(pyarrow.parquet.read_schema(path).names), ","
+    line = first_line(path)
+    delimiter = delimiter_in(line)
+    cells = line.split(delimiter) if delimiter == "\t" else next(csv.reader([line], delimiter=delimiter or ","))
+    return [cell.strip() for cell in cells], delimiter
+
+
+def first_line(path: Path) -> str:
+    """The first line that is not blank.
+
+    Raises:
+        DataError: The file is empty or cannot be read.
+    """
     with opened(path) as file:
         line = next((text for text in file if text.strip()), "").strip("\r\n")
     if not line:
         raise DataError("the file is empty", path)
-    delimiter = next((mark for mark in DELIMITERS if mark in line), "")
-    cells = line.split(delimiter) if delimiter == "\t" else next(csv.reader([line], delimiter=delimiter or ","))
-    return [cell.strip() for cell in cells], delimiter
+    return line
+
+
+def delimiter_in(line: str) -> str:
+    """What stands between the cells of a line: a tab, a semicolon or a comma; empty if none of them."""
+    return next((mark for mark in DELIMITERS if mark in line), "")
 
 
 def read_columns(path: Path, delimiter: str, titles: Sequence[str] = ()) -> Table:

@@ -1,23 +1,24 @@
 """A client's part of the data as a table of its own, and folders of such tables."""
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import assert_never
 
+from client.data.columns import tables_in
+from client.data.markets import published as markets
 from client.data.markets.market import Dataset as Markets
-from client.data.markets.published import is_published as is_published_markets
-from client.data.markets.reader import tables_of as market_tables
 from client.data.markets.writer import write_markets
 from client.data.parts import Part
-from client.data.ratings.published import is_published as is_published_ratings
+from client.data.ratings import published as ratings
 from client.data.ratings.raters import Dataset as Ratings
 from client.data.ratings.writer import write_raters
+from client.data.rules import table as rules
 from client.data.rules.homes import Dataset as Homes
 from client.data.rules.ifttt import is_recrules
-from client.data.rules.table import SUFFIXES, write_table
-from client.data.sessions.published import is_published
+from client.data.sessions import published as sessions
 from client.data.sessions.visitors import Dataset as Visits
 from client.data.sessions.writer import write_visitors
-from client.data.traffic.published import is_published as is_published_traffic
+from client.data.traffic import published as traffic
 from client.data.traffic.series import Dataset as Sensors
 from client.data.traffic.writer import write_series
 from common.config import Task
@@ -35,20 +36,16 @@ TABLES: dict[Task, str] = {
 def tables(task: Task, source: str) -> list[Path]:
     """The tables of a folder of tables, each of which may be a client's own."""
     folder = Path(source)
-    if not folder.is_dir() or _published(task, folder):
-        return []
-    if task == "markets":
-        return market_tables(folder)
-    return sorted(file for file in folder.iterdir() if file.suffix in SUFFIXES)
+    published, suffixes = _forms(task)
+    return tables_in(folder, suffixes) if folder.is_dir() and not published(folder) else []
 
 
 def write_part(path: Path, part: Part) -> None:
     """Write a client's part as a table of its own, readable by its owner only."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.touch(mode=0o600)
     match part:
         case Homes():
-            write_table(path, part.homes, part.catalogue)
+            rules.write_table(path, part.homes, part.catalogue)
         case Visits():
             write_visitors(path, part.visitors, part.items)
         case Sensors():
@@ -61,18 +58,18 @@ def write_part(path: Path, part: Part) -> None:
             assert_never(part)
 
 
-def _published(task: Task, folder: Path) -> bool:
-    """Whether the folder is a public set in its published form."""
+def _forms(task: Task) -> tuple[Callable[[Path], bool], Sequence[str]]:
+    """Whether a folder is a public set in its published form, and the suffixes of tables."""
     match task:
         case "rules":
-            return is_recrules(folder)
+            return is_recrules, rules.TABLES
         case "sessions":
-            return is_published(folder)
+            return sessions.is_published, sessions.TABLES
         case "traffic":
-            return is_published_traffic(folder)
+            return traffic.is_published, traffic.TABLES
         case "ratings":
-            return is_published_ratings(folder)
+            return ratings.is_published, ratings.TABLES
         case "markets":
-            return is_published_markets(folder)
+            return markets.is_published, markets.TABLES
         case _:
             assert_never(task)

@@ -5,6 +5,7 @@ speaks the generated gRPC stub rather than Flower's own connection wrapper, whic
 failure and swallows exceptions. No code ever comes down this line: the stub's GetFab is not called.
 """
 
+import math
 import threading
 import time
 from types import TracebackType
@@ -45,6 +46,7 @@ from common.errors import FedloomError, WireError
 HEARTBEAT_PROMISE = 10.0  # seconds, the least Flower takes; a silent node counts as gone after twice that
 HEARTBEAT_EVERY = 5.0  # seconds
 LAST_SEND = 5.0  # seconds to get a finished reply out once the client was asked to stop: it cost privacy budget
+FETCHED = 1.0  # seconds from the last reply to leaving, for the server, which asks ten times a second, to fetch it
 PULL_FIRST_RETRY, PULL_LONGEST_RETRY = 0.01, 0.2  # seconds, for content that is announced but not there yet
 
 
@@ -71,6 +73,7 @@ class Fleet:
         self._node = Node()
         self._confirmation: object = None
         self._announced: tuple[int, ObjectTree] | None = None
+        self._sent = -math.inf
         self._heart = threading.Thread(target=self._beat, name="heartbeat", daemon=True)
 
     def __enter__(self) -> Self:
@@ -87,8 +90,9 @@ class Fleet:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
-        """Tell the server that this node leaves, if it still listens."""
+        """Tell the server that this node leaves, if it still listens, once it has had time to fetch the last reply."""
         self._left.set()
+        time.sleep(max(0.0, self._sent + FETCHED - time.monotonic()))
         calls = [(self._stub.DeactivateNode, DeactivateNodeRequest(node_id=self.node_id))]
         calls += [(self._stub.UnregisterNode, UnregisterNodeFleetRequest(node_id=self.node_id))] if self._guest else []
         try:
@@ -147,6 +151,7 @@ class Fleet:
             if identity in wanted
         ]
         self._line.call_all(self._stub.PushObject, objects, last_call=LAST_SEND)
+        self._sent = time.monotonic()
 
     def run_config(self, run_id: int) -> dict[str, bool | float | int | str]:
         """What the run's owner has overridden in its configuration; nothing of the run's code is fetched."""

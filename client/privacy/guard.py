@@ -7,7 +7,7 @@ import numpy as np
 from safetensors.numpy import load, save
 
 from client.policy import Policy
-from client.privacy.leaving import at_clip, finite, in_order, leaving, parted
+from client.privacy.leaving import at_clip, finite_or_zeros, in_order, leaving, parted
 from client.privacy.ledger import Ledger
 from client.privacy.noise import Noise
 from client.privacy.purse import OpenLedger, Purse
@@ -152,7 +152,7 @@ class Guard:
         self, options: PrivacyOptions, ledger: Ledger, slot: Slot, cost: float, leaving: Arrays, ids: Arrays
     ) -> bytes:
         """One clip and one noise over all that leaves but ids of rows."""
-        vector = finite(to_vector(leaving))
+        vector = finite_or_zeros(to_vector(leaving))
         if not vector.size:  # as of method local: nothing leaves, and nothing is paid
             return save(leaving)
         mechanism = build_mechanism(options, cost, vector.size)

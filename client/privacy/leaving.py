@@ -34,7 +34,7 @@ def parted(leaving: Arrays, named: bool) -> tuple[Arrays, Arrays]:
     return {name: a for name, a in leaving.items() if name not in ids}, ids
 
 
-def finite(vector: Vector) -> Vector:
+def finite_or_zeros(vector: Vector) -> Vector:
     """The vector, or zeros for one that is not finite: to refuse it would tell that much without noise."""
     return vector if np.isfinite(vector).all() else np.zeros_like(vector)
 

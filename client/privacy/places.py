@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from client.data.sources import HELD_OUT, is_demo
+from client.data.sources import and_test, is_demo
 from client.privacy.book import Book, create
 from client.privacy.ledger import Ledger
 from client.privacy.witness import Sighting, Witness, sightings
@@ -107,7 +107,7 @@ def ledger_path(source: str, state_dir: Path, fingerprint: str, folder: Path | N
 
 def data_path(source: str) -> Path:
     """The file or folder of a source, without what is held out of it."""
-    return Path(source if os.path.exists(source) else source.partition(HELD_OUT)[0])
+    return and_test(source)[0]
 
 
 def named(source: str) -> str:

@@ -1,6 +1,7 @@
 """What a task gives a client: its data as tensors, the objective on them, and what they say of a model."""
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -10,7 +11,9 @@ from torch import nn
 
 from client.cohort import Learner
 from common.arrays import Arrays
-from common.models import tensors
+from common.config import RunConfig
+from common.models import build_model, tensors
+from common.tasks.vocabularies import Names
 from common.wire.messages import Metrics, TrainRequest
 
 
@@ -91,6 +94,12 @@ class Unruled:
     def sample(self, windows: int) -> Arrays:
         """None."""
         return {}
+
+
+@lru_cache(maxsize=2)
+def shell(config: RunConfig, names: Names) -> nn.Module:
+    """One module for all clients of a process: parameters are arguments. Of names that hash, which a `Catalogue` does not."""
+    return build_model(config, names)
 
 
 def training_loss(learner: Learner, model: Arrays, statics: Arrays) -> float:

@@ -1,26 +1,26 @@
 """The markets task on a client: questions for the scorer or triples for the paper's networks, full ranking (§5.1, §5.5)."""
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache, partial
+from functools import partial
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
-from torch import Tensor, nn
+from torch import Tensor
 from torch.func import functional_call
 from torch.nn.functional import cross_entropy
 
 from client.data.markets.counting import bounded_counts, noised
 from client.data.markets.market import Market
 from client.stacking import Tensors
-from client.tasks.learner import Merged, Unruled
+from client.tasks.learner import Merged, Unruled, shell
 from client.tasks.market_networks import embedded, inputs, likeness, triple_loss
 from client.tasks.market_ready import ReadyMarket, prepare
 from client.tasks.market_triples import TripleSource
 from common.arrays import Arrays
 from common.config import RunConfig, Task
-from common.models import build_model, tensors
+from common.models import tensors
 from common.models.market_scorer import FEATURES
 from common.tasks.markets import Goods
 from common.tasks.markets_counts import KEYS, add_pairs, includes, no_counts
@@ -53,7 +53,7 @@ class MarketsLearner(Unruled, Merged):
 
     def __init__(self, config: RunConfig, goods: Goods, markets: Sequence[Market]) -> None:
         self.options = config.tasks.markets
-        self.module, self.goods = _module(config, goods), len(goods.items)
+        self.module, self.goods = shell(config, goods), len(goods.items)
         self.markets = [prepare(market, goods, self.options, config.seed) for market in markets]
         self._paper = config.model == "paper"
         graphs = [market.graph for market in self.markets]
@@ -149,12 +149,6 @@ class MarketsLearner(Unruled, Merged):
     def _triples(self) -> TripleSource:
         assert self._source is not None, "only the paper's networks train on triples"
         return self._source
-
-
-@lru_cache(maxsize=2)
-def _module(config: RunConfig, goods: Goods) -> nn.Module:
-    """One shell for all clients of a process: parameters are arguments."""
-    return build_model(config, goods)
 
 
 def _ranked(scores: Callable[[Places], Vectors], market: ReadyMarket, split: str, statics: Arrays) -> list[Counted]:

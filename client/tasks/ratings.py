@@ -1,7 +1,6 @@
 """The ratings task on a client: its people's ratings as tensors, the two models' objectives, errors of predictions."""
 
 from collections.abc import Sequence
-from functools import lru_cache
 
 import numpy as np
 import torch
@@ -12,11 +11,11 @@ from torch.func import functional_call
 from client.data.ratings.raters import Rater
 from client.data.ratings.split import Rated, SplitRater, arrived, split_rater
 from client.stacking import Tensors
-from client.tasks.learner import Merged, Unruled
+from client.tasks.learner import Merged, Unruled, shell
 from client.tasks.ratings_line import expecting, own_mean, predicted, report, standing, unit
 from common.arrays import Arrays
 from common.config import RunConfig, Task
-from common.models import build_model, tensors
+from common.models import tensors
 from common.tasks.ratings import Products
 from common.tasks.ratings_metrics import LIKED, f1, rating_metrics
 from common.wire.messages import Metrics, TrainRequest
@@ -49,7 +48,7 @@ class RatingsLearner(Unruled, Merged):
         self.options, self.products = config.tasks.ratings, products
         self.expected = expecting(self.options, config.privacy, config.rounds, len(products.items))
         self._rounds, self._paper = config.rounds, config.model == "paper"
-        self.module = _module(config, products)
+        self.module = shell(config, products)
         self._lines: dict[str, tuple[Metrics, Metrics]] = {}
         self.splits = tuple(split_rater(rater, products, self.options, config.seed) for rater in raters)
         self.examples = len(self.splits)  # people, not ratings: how many those are is private
@@ -150,12 +149,6 @@ class Predictor:
             asked = torch.from_numpy(items).unsqueeze(0)
             ratings = functional_call(self._module, self._params, (batch["index"], batch["mask"], asked))
         return np.asarray(ratings[0].double().numpy())
-
-
-@lru_cache(maxsize=2)
-def _module(config: RunConfig, products: Products) -> nn.Module:
-    """One shell for all clients of a process: parameters are arguments."""
-    return build_model(config, products)
 
 
 def _padded(people: Sequence[Rated]) -> Tensors:

@@ -1,12 +1,11 @@
 """The sessions task on a client: its sessions as graphs, the cross-entropy of the next item, ranking metrics (§2.6, §2.8)."""
 
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.func import functional_call, vmap
 from torch.nn.functional import cross_entropy
 
@@ -15,11 +14,11 @@ from client.data.sessions.graphs import GRAPH, collate
 from client.data.sessions.split import SplitVisitor, cases_of, split_visitor
 from client.data.sessions.visitors import Case, Visitor
 from client.stacking import Tensors, stack
-from client.tasks.learner import Merged, Unruled
+from client.tasks.learner import Merged, Unruled, shell
 from client.tasks.session_line import History, Known, features, pad
 from common.arrays import Arrays
 from common.config import RunConfig, Task
-from common.models import build_model, tensors
+from common.models import tensors
 from common.tasks.session_rules import KEYS, VALUES, SharedRules, add_rules, count_rules
 from common.tasks.sessions import Clicks, Items
 from common.tasks.sessions_metrics import ranks, session_metrics
@@ -44,7 +43,7 @@ class SessionsLearner(Unruled, Merged):
         self._options, self._items = config.tasks.sessions, items
         self._blended = config.model == "default"
         self.splits = tuple(split_visitor(visitor, self._options, config.seed) for visitor in visitors)
-        self.module = _module(config, items)
+        self.module = shell(config, items)
         sessions = [cases_of(session) for split in self.splits for session in split.train]
         self._apart = config.privacy.unit == "record"
         self.size = sum(map(len, sessions))
@@ -152,12 +151,6 @@ class SessionsLearner(Unruled, Merged):
 
     def _shared(self, statics: Arrays) -> SharedRules | None:
         return SharedRules(statics[KEYS], statics[VALUES], len(self._items.items)) if KEYS in statics else None
-
-
-@lru_cache(maxsize=2)
-def _module(config: RunConfig, items: Items) -> nn.Module:
-    """One shell for all clients of a process: parameters are arguments."""
-    return build_model(config, items)
 
 
 def _rows(split: SplitVisitor, what: str, shared: SharedRules | None) -> Iterator[Known]:

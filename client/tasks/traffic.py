@@ -1,24 +1,24 @@
 """The traffic task on a client: windows of its series, F = MSE + λ·L_p (Eq 2), the property its past obeys."""
 
 from collections.abc import Sequence
-from functools import lru_cache, reduce
+from functools import reduce
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Tensor
 from torch.func import functional_call
 
 from client.data.traffic.series import Series
 from client.stacking import Tensors
-from client.tasks.learner import Merged, means_over_windows
+from client.tasks.learner import Merged, means_over_windows, shell
 from client.tasks.traffic_newcomer import adopted
 from client.tasks.traffic_sensor import Sensor, prepare, warn_too_short
 from client.tasks.traffic_tensors import by_time, handed_over, joined, lines
 from client.tasks.traffic_together import includes, own_sums, taught
 from common.arrays import Arrays, add, scale, sub
 from common.config import RunConfig, Task
-from common.models import build_model, tensors
+from common.models import tensors
 from common.tasks.traffic import Measures, compared
 from common.tasks.traffic_lags import SUMS
 from common.tasks.traffic_logic import violation
@@ -48,7 +48,7 @@ class TrafficLearner(Merged):
     def __init__(self, config: RunConfig, measures: Measures, series: Sequence[Series]) -> None:
         self.options = config.tasks.traffic
         self.measures, self.residual, self._hidden = measures, config.model == "default", config.privacy.unit != "none"
-        self.module = _module(config, measures)
+        self.module = shell(config, measures)
         self._pair = compared(self.options, measures) if self.options.property == "difference" else None
         self.sensors = [prepare(one, measures, self.options, residual=self.residual) for one in series]
         self._whole = joined(self.sensors)
@@ -187,9 +187,3 @@ class TrafficLearner(Merged):
             **teacher,
             "windows": float(len(first)),
         }
-
-
-@lru_cache(maxsize=2)
-def _module(config: RunConfig, measures: Measures) -> nn.Module:
-    """One shell for all clients of a process: parameters are arguments."""
-    return build_model(config, measures)

@@ -2,6 +2,7 @@
 
 from client.stacking import Tensors
 from client.trainers.fedavg import FedAvgTrainer
+from client.trainers.proximal import pulled
 from common.algorithms import FedProx
 
 
@@ -14,4 +15,4 @@ class FedProxTrainer(FedAvgTrainer):
 
     def correct(self, gradient: Tensors, params: Tensors, start: Tensors, control: Tensors) -> Tensors:
         """∇L_k + μ(θ − θ^c)."""
-        return {n: g + self.mu * (params[n] - start[n]) for n, g in gradient.items()}
+        return pulled(gradient, params, start, self.mu)

@@ -45,8 +45,8 @@ def descend(
     steps: int,
     step: Step,
     moments: Moments,
-    correct: Correct,
     clip_norm: float,
+    correct: Correct = lambda gradient, params: gradient,
     frozen: Frozen = lambda t: (),
 ) -> Descent:
     """Make `steps` full-batch steps from `start`.
@@ -59,8 +59,8 @@ def descend(
         steps: τ.
         step: Optimiser step.
         moments: Optimiser memory before the first step.
-        correct: What the method makes of a gradient (identity, proximal pull, control variate).
         clip_norm: Largest norm of a client's raw gradient, 0 for no clipping.
+        correct: What the method makes of a gradient (proximal pull, control variate); nothing, unless given.
         frozen: Layers that rest in a step; they count neither in the gradient's norm nor in its mean.
     """
     of_all = vmap(gradient_and_loss)

@@ -4,20 +4,25 @@ from collections.abc import Collection
 
 from client.stacking import Tensors
 from client.trainers.fedavg import FedAvgTrainer
+from client.trainers.proximal import pulled
 from common.algorithms import Ditto, FedRep
 from common.wire.messages import CLUSTER
 
 
-class FedRepTrainer(FedAvgTrainer):
+class PrivateHead(FedAvgTrainer):
+    """The head stays with the client."""
+
+    def private(self, names: Collection[str], head: Collection[str]) -> Collection[str]:
+        """The head."""
+        return head
+
+
+class FedRepTrainer(PrivateHead):
     """A private head, trained before the shared layers or together with them."""
 
     def __init__(self, options: FedRep) -> None:
         super().__init__(options)
         self.head_steps = options.head_steps
-
-    def private(self, names: Collection[str], head: Collection[str]) -> Collection[str]:
-        """The head."""
-        return head
 
     def frozen(self, step: int, phase: str, private: Collection[str], names: Collection[str]) -> Collection[str]:
         """First the shared layers rest, then the head."""
@@ -45,7 +50,7 @@ class DittoTrainer(FedAvgTrainer):
 
     def pull(self, gradient: Tensors, params: Tensors, start: Tensors) -> Tensors:
         """∇L_k(v) + λ(v − θ)."""
-        return {n: g + self.strength * (params[n] - start[n]) for n, g in gradient.items()}
+        return pulled(gradient, params, start, self.strength)
 
 
 class ClusterTrainer(FedAvgTrainer):
@@ -54,12 +59,8 @@ class ClusterTrainer(FedAvgTrainer):
     own, shared_as = "trained", "cluster_"
 
 
-class FedSTLTrainer(ClusterTrainer):
+class FedSTLTrainer(PrivateHead, ClusterTrainer):
     """Algorithm 2 at client i: φ_j's shared layers with the private head, then descent on F_i."""
-
-    def private(self, names: Collection[str], head: Collection[str]) -> Collection[str]:
-        """The head."""
-        return head
 
     def frozen(self, step: int, phase: str, private: Collection[str], names: Collection[str]) -> Collection[str]:
         """Cluster epochs move shared layers only."""

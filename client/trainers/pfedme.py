@@ -2,6 +2,7 @@
 
 from client.stacking import Tensors
 from client.trainers.fedavg import FedAvgTrainer
+from client.trainers.proximal import pulled
 from common.algorithms import PFedMe
 
 
@@ -16,7 +17,7 @@ class PFedMeTrainer(FedAvgTrainer):
 
     def correct(self, gradient: Tensors, params: Tensors, start: Tensors, control: Tensors) -> Tensors:
         """∇L_i(θ) + λ(θ − w)."""
-        return {n: g + self.lam * (params[n] - start[n]) for n, g in gradient.items()}
+        return pulled(gradient, params, start, self.lam)
 
     def upload(self, displacement: Tensors) -> Tensors:
         """ηλ(w − θ_i), the gradient step on the envelope."""

@@ -15,7 +15,8 @@ from client.trainers.fedavg import FedAvgTrainer
 from client.trainers.local import Descent
 from client.trainers.optimizers import Moments, build_step, clip
 from client.trainers.pfgnn_centres import centres
-from client.trainers.pfgnn_objective import Draw, Market, Objective, proximal
+from client.trainers.pfgnn_objective import Draw, Market, Objective
+from client.trainers.proximal import proximal, pulled
 from common.algorithms.pfgnn import PFGNN
 
 log = logging.getLogger("fedloom.client")
@@ -47,7 +48,7 @@ class PFGNNTrainer(FedAvgTrainer):
 
     def correct(self, gradient: Tensors, params: Tensors, start: Tensors, control: Tensors) -> Tensors:
         """∇L_i + 2λ_w(φ_i − φ): Eq 13 for the default scorer, which is all shared and descends like other models."""
-        return {n: g + 2 * self.pfgnn.lambda_w * (params[n] - start[n]) for n, g in gradient.items()}
+        return pulled(gradient, params, start, 2 * self.pfgnn.lambda_w)
 
     def train(
         self,

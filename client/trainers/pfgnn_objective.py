@@ -1,4 +1,4 @@
-"""Eq 15 and 16 of PF-GNN+ on one market (algorithms.md §5.3), and the proximal step that solves the pull of φ.
+"""Eq 15 and 16 of PF-GNN+ on one market (algorithms.md §5.3).
 
 Shapes: n items, width d, embedding k, c clusters, B triples. Every term is a mean over what it sums over, so that markets of
 any size take the same rates. ‖A − E[A]‖² and, where ξ is a sum over items, ‖ξ − ξ_i‖² grow with n²: both are divided by it,
@@ -164,11 +164,3 @@ class Objective:
             return loss
         size = self.items if self.options.summary == "sum" else 1
         return loss + self.options.lambda_s * ((encoded.xi - xi) / size).square().sum()
-
-
-def proximal(stepped: Tensor, anchor: Tensor, lr: float, strength: float) -> Tensor:
-    """(p − lr·g + 2·lr·λ·w)/(1 + 2·lr·λ) of p − lr·g: λ‖p − w‖² in closed form, stable at any λ (§5.4).
-
-    An explicit step on it needs lr < 1/λ, which the paper's lr .1 with λ 1000 is not.
-    """
-    return (stepped + 2 * lr * strength * anchor) / (1 + 2 * lr * strength)

@@ -1,4 +1,4 @@
-"""Closest points, as pure tensor functions that also run under torch.func.vmap and grad (FedSTL, algorithms.md §3.4)."""
+"""Closest points and the loss of missing them, as pure tensor functions that also run under torch.func.vmap and grad (§3.4)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,17 +19,9 @@ Policy = Literal["split", "second"]
 def clamped(traces: Tensor, lower: Tensor, upper: Tensor) -> Tensor:
     """The closest trace with lower ≤ Y ≤ upper (template 1); traces and bounds of shapes that broadcast.
 
-    So a trace or a client may have a box of its own. A vmapped function cannot ask whether a box is empty: `check_bounds` can.
+    So a trace or a client may have a box of its own. No box may be empty, which a vmapped function cannot ask.
     """
     return traces.maximum(lower).minimum(upper)
-
-
-def check_bounds(lower: Tensor, upper: Tensor) -> None:
-    """Raise ConfigError if a lower bound lies above its upper bound, or if one is no number."""
-    if not bool((lower <= upper).all()):
-        raise ConfigError(
-            "some lower bounds lie above their upper bounds: no trace fits between; infer or widen them again"
-        )
 
 
 def parted(x1: Tensor, x2: Tensor, bound: Tensor, policy: Policy = "split") -> tuple[Tensor, Tensor]:
@@ -38,6 +30,14 @@ def parted(x1: Tensor, x2: Tensor, bound: Tensor, policy: Policy = "split") -> t
     lifted = torch.where(gap > bound, gap, bound + strict_margin(bound, gap.dtype).to(gap.dtype))
     step = rounded_away(lifted - gap, x1.abs() + x2.abs() + lifted.abs())
     return (x1 + step / 2, x2 - step / 2) if policy == "split" else (x1, x2 - step)
+
+
+def property_loss(forecast: Tensor, corrected: Tensor) -> Tensor:
+    """L_p = mean |Ŷ − Ŷ*|, the teacher's answer a constant (Eq 2).
+
+    Zero exactly where the forecast obeys; the gradient is sign(Ŷ − Ŷ*)/n on violated readings and 0 elsewhere.
+    """
+    return (forecast - corrected.detach()).abs().mean()
 
 
 def rounded_away(step: Tensor, size: Tensor) -> Tensor:

@@ -4,7 +4,7 @@ Traces are tensors B x T x D; `names` are the D variables. Robustness is differe
 to the readings that decide.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import assert_never
@@ -123,23 +123,20 @@ def _scaled(values: Tensor, factor: float) -> Tensor:
 
 def sliding_minimum(values: Tensor, width: int) -> Tensor:
     """Minimum over [t, t + width) for every t: … x T -> … x (T − width + 1), in O(T log width) by doubling."""
-    if values.shape[-1] == width:
-        return values.amin(-1, keepdim=True)
-    reach = 1
-    while 2 * reach <= width:
-        values = torch.minimum(values[..., : values.shape[-1] - reach], values[..., reach:])
-        reach *= 2
-    rest = width - reach
-    return torch.minimum(values[..., : values.shape[-1] - rest], values[..., rest:]) if rest else values
+    return _sliding(values, width, torch.amin, torch.minimum)
 
 
 def sliding_maximum(values: Tensor, width: int) -> Tensor:
     """Maximum over [t, t + width) for every t, as `sliding_minimum`."""
+    return _sliding(values, width, torch.amax, torch.maximum)
+
+
+def _sliding(values: Tensor, width: int, of_all: Callable[..., Tensor], of_two: Callable[..., Tensor]) -> Tensor:
     if values.shape[-1] == width:
-        return values.amax(-1, keepdim=True)
+        return of_all(values, -1, keepdim=True)
     reach = 1
     while 2 * reach <= width:
-        values = torch.maximum(values[..., : values.shape[-1] - reach], values[..., reach:])
+        values = of_two(values[..., : values.shape[-1] - reach], values[..., reach:])
         reach *= 2
     rest = width - reach
-    return torch.maximum(values[..., : values.shape[-1] - rest], values[..., rest:]) if rest else values
+    return of_two(values[..., : values.shape[-1] - rest], values[..., rest:]) if rest else values

@@ -1,4 +1,4 @@
-"""The teacher: the closest trace that satisfies a formula, and the student's loss (FedSTL Eq 2, algorithms.md §3.4).
+"""The teacher: the closest trace that satisfies a formula (FedSTL Eq 2, algorithms.md §3.4).
 
 Closest in L1, exactly; a strict bound is kept by 1e-6. The answer satisfies the formula by construction, and a trace that
 satisfies it already is returned as it is.
@@ -78,15 +78,6 @@ def closest(phi: Formula, traces: Tensor, names: Sequence[str], policy: Policy =
     if bool(traces.isnan().any()):
         raise DataError("a forecast holds values that are not numbers; correct the forecaster, not its output")
     return Teacher.of(phi, names, traces.shape[-2], policy, cap)(traces)
-
-
-def property_loss(forecast: Tensor, corrected: Tensor, squared: bool = False) -> Tensor:
-    """L_p = mean |Ŷ − Ŷ*|, the teacher's answer a constant (Eq 2); optionally the mean square.
-
-    Zero exactly where the forecast obeys; the gradient is sign(Ŷ − Ŷ*)/n on violated readings and 0 elsewhere.
-    """
-    distance = forecast - corrected.detach()
-    return distance.square().mean() if squared else distance.abs().mean()
 
 
 def _boxed(box: Clause, axis: int, value: Tensor) -> Tensor:

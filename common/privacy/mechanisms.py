@@ -23,7 +23,6 @@ class Gaussian:
     clip: float
 
     name: ClassVar[Literal["gaussian"]] = "gaussian"
-    account: ClassVar[Literal["zcdp"]] = "zcdp"
 
     def __post_init__(self) -> None:
         positive(rho=self.rho, clip=self.clip)
@@ -63,7 +62,6 @@ class Laplace:
     clip: float
 
     name: ClassVar[Literal["laplace"]] = "laplace"
-    account: ClassVar[Literal["pure"]] = "pure"
 
     def __post_init__(self) -> None:
         positive(epsilon=self.epsilon, clip=self.clip)

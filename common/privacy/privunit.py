@@ -27,7 +27,6 @@ class PrivUnit:
     dimension: int
 
     name: ClassVar[Literal["privunit"]] = "privunit"
-    account: ClassVar[Literal["pure"]] = "pure"
 
     def __post_init__(self) -> None:
         positive(epsilon=self.epsilon, clip=self.clip, dimension=self.dimension)

@@ -3,19 +3,12 @@
 Opacus is imported where it is used: it takes seconds, and most of the federation does without.
 """
 
-import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal
 
-import numpy as np
 from scipy.optimize import brentq
 
 from common.errors import RefusedError
 from common.privacy.amounts import positive
-
-ORDERS = (*range(2, 64), *range(64, 256, 8), *range(256, 1000, 32))
-"""Integer orders, at which the Rényi divergence is a finite sum."""
 
 _WIDEST = 1e6
 """Largest noise multiplier that is looked for."""
@@ -34,8 +27,6 @@ class DpSgd:
     """q."""
     steps: int
     clip: float
-
-    account: ClassVar[Literal["rdp"]] = "rdp"
 
     def __post_init__(self) -> None:
         positive(multiplier=self.multiplier, sample=self.sample, steps=self.steps, clip=self.clip)
@@ -88,22 +79,3 @@ def multiplier_for(cost: float, sample: float, steps: int, order: int) -> float:
 
 _LEAST = 0.05
 """Smallest noise multiplier that is looked for; below it the finite sums overflow and nothing is hidden."""
-
-
-def epsilon_rdp(multiplier: float, sample: float, steps: int, delta: float, orders: Sequence[int] = ORDERS) -> float:
-    """ε at δ of steps fixed beforehand: the best of many orders, for reports."""
-    from opacus.accountants.analysis.rdp import compute_rdp, get_privacy_spent
-
-    divergences = compute_rdp(q=sample, noise_multiplier=multiplier, steps=steps, orders=list(orders))
-    with warnings.catch_warnings(action="ignore"):  # that the best order is the first or the last
-        return float(get_privacy_spent(orders=list(orders), rdp=divergences, delta=delta)[0])
-
-
-def epsilon_prv(multiplier: float, sample: float, steps: int, delta: float) -> float:
-    """ε at δ of steps fixed beforehand, nearly exact (Gopi, Lee and Wutschitz 2021); for reports, a ledger never uses it."""
-    from opacus.accountants import PRVAccountant
-
-    accountant = PRVAccountant()
-    accountant.history = [(multiplier, sample, steps)]
-    with np.errstate(divide="ignore"), warnings.catch_warnings(action="ignore"):
-        return float(accountant.get_epsilon(delta))

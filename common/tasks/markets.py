@@ -5,7 +5,7 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from common.options import Options
-from common.tasks.vocabulary import Vocabulary
+from common.tasks.vocabulary import Vocabulary, check_names
 
 
 class Goods(Vocabulary):
@@ -22,10 +22,7 @@ class Goods(Vocabulary):
 
     @model_validator(mode="after")
     def _every_item_is_one(self) -> Self:
-        if len(set(self.items)) < len(self.items):
-            raise ValueError("an item is listed twice")
-        if "" in self.items:
-            raise ValueError("an item has no name")
+        check_names("an item", self.items)
         for name, texts in (("titles", self.titles), ("descriptions", self.descriptions)):
             if texts and len(texts) != len(self.items):
                 raise ValueError(

@@ -21,11 +21,6 @@ def demo_goods() -> Goods:
     return Goods(items=ids, titles=tuple(titles), descriptions=tuple(descriptions))
 
 
-def set_of(item: int) -> int:
-    """Number of the set, things of one kind on one shelf, that an item belongs to; all sets are of the same size."""
-    return item // set_size()
-
-
 def set_size() -> int:
-    """Items of a set."""
+    """Items of a set, things of one kind on one shelf; all sets are of the same size, one after the other."""
     return len(next(iter(SHELVES.values()))[1].split(", "))

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from common.options import Options
-from common.tasks.vocabulary import Vocabulary
+from common.tasks.vocabulary import Vocabulary, check_names
 
 Edges = NDArray[np.int64]
 """Rules of one home, shape (E, 3): trigger node, action node, relation."""
@@ -58,11 +58,8 @@ class Catalogue(Vocabulary):
 
     @model_validator(mode="after")
     def _names_are_usable(self) -> Self:
-        for what, names in (("device type", self.entities), ("relation", self.relations)):
-            if len(set(names)) < len(names):
-                raise ValueError(f"a {what} is listed twice")
-            if "" in names:
-                raise ValueError(f"a {what} has no name")
+        check_names("a device type", self.entities)
+        check_names("a relation", self.relations)
         for relation in self.relations:
             relation_parts(relation)
         if unknown := sorted({*self.notices, *self.does} - set(self.entities)):

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from common.options import Options
-from common.tasks.vocabulary import Vocabulary
+from common.tasks.vocabulary import Vocabulary, check_names
 
 Clicks = NDArray[np.int64]
 """Items of one session in order, indices into `Items.items`, shape (L,)."""
@@ -21,10 +21,7 @@ class Items(Vocabulary):
 
     @model_validator(mode="after")
     def _names_are_usable(self) -> Self:
-        if len(set(self.items)) < len(self.items):
-            raise ValueError("an item is listed twice")
-        if "" in self.items:
-            raise ValueError("an item has no name")
+        check_names("an item", self.items)
         return self
 
 

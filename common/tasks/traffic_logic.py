@@ -3,8 +3,7 @@
 import torch
 from torch import Tensor
 
-from common.logic.projections import clamped, parted
-from common.logic.teacher import property_loss
+from common.logic.projections import clamped, parted, property_loss
 
 
 def violation(forecast: Tensor, low: Tensor, high: Tensor, pair: tuple[int, int] | None) -> Tensor:

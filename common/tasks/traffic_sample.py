@@ -42,9 +42,9 @@ class Sample:
         names = [f"{PREFIX}{name}" for name in cls.__dataclass_fields__]
         if not {"low", *names} <= told.keys():
             raise WireError("it hands over no sample of its windows")
-        one, rows = cls(*(told[name] for name in names)), len(told["low"])
-        count, steps = one.clock.shape if one.clock.ndim == 2 else (0, 0)
-        shapes = [(count, length, one.base.shape[-1]) for length in (options.history, steps, steps)]
+        one, rows = cls(*(told[name] for name in names)), len(np.atleast_1d(told["low"]))
+        count, steps = one.clock.shape if one.clock.ndim == 2 and one.clock.dtype.kind in "iu" else (0, 0)
+        shapes = [(count, length, *one.base.shape[-1:]) for length in (options.history, steps, steps)]
         fits = [one.history.shape, one.base.shape, one.target.shape] == shapes and steps == options.horizon
         if not fits or not all(np.isfinite(a).all() for a in vars(one).values()) or not count:
             raise WireError("its sample does not fit the run, or is not finite")

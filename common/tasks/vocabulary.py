@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections.abc import Sequence
 from typing import Self
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -40,3 +41,15 @@ class Vocabulary(BaseModel):
     def what(cls) -> str:
         """What the names name, for error texts."""
         return " and ".join(name.replace("_", " ") for name in cls.model_fields)
+
+
+def check_names(what: str, names: Sequence[str]) -> None:
+    """Accept the names of what is called so, `an item`.
+
+    Raises:
+        ValueError: One is listed twice, or empty.
+    """
+    if len(set(names)) < len(names):
+        raise ValueError(f"{what} is listed twice")
+    if "" in names:
+        raise ValueError(f"{what} has no name")

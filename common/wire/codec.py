@@ -12,7 +12,7 @@ from flwr.app import Array as FlowerArray
 from flwr.app import ArrayRecord, ConfigRecord, RecordDict
 from safetensors.numpy import load, save
 
-from common.arrays import Arrays
+from common.arrays import Arrays, group
 from common.errors import WireError
 from common.wire.messages import SCHEMA, Metrics, Payload
 
@@ -60,9 +60,9 @@ def decode(payload_type: type[P], record: RecordDict) -> P:
     values: dict[str, Any] = {}
     for field, kind in _SCHEMAS[payload_type]:
         if kind == Arrays:
-            values[field] = _group(field, arrays)
+            values[field] = group(field, arrays)
         elif kind == Metrics:
-            values[field] = _group(field, config)
+            values[field] = group(field, config)
             if not all(isinstance(number, float) for number in values[field].values()):
                 raise WireError(f"{name}.{field}: a metric that is no number")
         elif field not in config or not isinstance(config[field], kind if isinstance(kind, type) else list):
@@ -77,11 +77,6 @@ def to_record(arrays: Arrays) -> ArrayRecord:
     return ArrayRecord({name: FlowerArray(np.asarray(a, order="C")) for name, a in arrays.items()})
 
 
-def from_record(record: ArrayRecord) -> Arrays:
-    """Inverse of `to_record`."""
-    return {name: array.numpy() for name, array in record.items()}
-
-
 def _fields(payload_type: type[Any]) -> tuple[tuple[str, Any], ...]:
     """Field names and types, in order."""
     hints = get_type_hints(payload_type)
@@ -89,11 +84,6 @@ def _fields(payload_type: type[Any]) -> tuple[tuple[str, Any], ...]:
 
 
 _SCHEMAS: dict[type[Any], tuple[tuple[str, Any], ...]] = {payload: _fields(payload) for payload in get_args(Payload)}
-
-
-def _group(field: str, named: Any) -> dict[str, Any]:
-    start = f"{field}/"
-    return {key.removeprefix(start): value for key, value in named.items() if key.startswith(start)}
 
 
 def _plain(place: str, key: str, array: Any) -> np.ndarray[Any, Any]:

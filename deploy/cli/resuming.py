@@ -14,6 +14,9 @@ from server.events import ENDED_EARLY
 FREE = ("rounds", "evaluate-every", "federation.", "algorithm.")
 """What may change while a run goes on: how long, how it waits, and how it steps. All else makes it another run."""
 
+LASTING = (".clusters", ".cluster-data", ".inner")
+"""Options of a method that say what its stored state is of."""
+
 STOPPING = (".stop", ".patience", ".min-gain")
 """Options of a planner that say when it stops."""
 
@@ -105,9 +108,14 @@ def refusal(run: str, name: str, own: str) -> ConfigError:
 
 
 def _free(key: str, own: Mapping[str, Scalar]) -> bool:
-    """Whether it may change; BGTplanner remembers rounds in terms of its arms, its context and its T."""
+    """Whether it may change.
+
+    BGTplanner remembers rounds in terms of its arms, its context and its T; under DP-SGD a round costs what its steps do.
+    """
     planned = own["method"] == "bgtplanner" and (key == "rounds" or key.startswith("algorithm.bgtplanner."))
-    return key.startswith(FREE) and (not planned or key.endswith(STOPPING))
+    lasting = (*LASTING, ".local-steps") if own["privacy.unit"] == "record" else LASTING
+    settled = key.startswith("algorithm.") and key.endswith(lasting)
+    return key.startswith(FREE) and not settled and (not planned or key.endswith(STOPPING))
 
 
 def _require_own(run: str, own: Mapping[str, Scalar], key: str, value: Scalar, name: str) -> None:

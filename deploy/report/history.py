@@ -1,11 +1,12 @@
 """A run as the report sees it: its folder, read."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from common.options import leaves
 from deploy.report.measures import EXAMPLES, Measure, is_error
 from deploy.report.origin import Origin, origin_of
 from server.artifacts import RunDirectory
@@ -105,7 +106,7 @@ def read(path: Path) -> History:
         DataError: Its result.json is not readable.
     """
     folder = RunDirectory(path.parent, path.name)
-    config, result = dict(_dotted(folder.config())), folder.result()
+    config, result = dict(leaves(folder.config(), "")), folder.result()
     events = list(folder.events())
     rounds = {event.round: event for event in events if isinstance(event, Round)}
     starts = [event.time for event in events if isinstance(event, Start)]
@@ -158,10 +159,3 @@ def _ranges(numbers: list[int]) -> str:
         else:
             runs.append([n, n])
     return ", ".join(str(a) if a == b else f"{a}–{b}" for a, b in runs)
-
-
-def _dotted(tree: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
-    leaves: list[tuple[str, Any]] = []
-    for key, value in tree.items():
-        leaves += _dotted(value, f"{prefix}{key}.") if isinstance(value, Mapping) else [(f"{prefix}{key}", value)]
-    return leaves

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from common.algorithms import FedSTL
-from common.arrays import Arrays, group, prefixed
+from common.arrays import Array, Arrays, group, prefixed
 from common.errors import WireError
 from common.models import tensors
 from common.models.traffic import build_forecaster
@@ -76,26 +76,47 @@ class SharedSampleStrategy(FedSTLStrategy):
         return dict(sorted(answers.items()))
 
     def _judged(self, name: str, reply: AssignReply, number: int) -> AssignReply:
-        """The reply with L_p(φ_i, S_j(D_i^s)) of every j."""
+        """The reply with L_p(φ_i, S_j(D_i^s)) of every j.
+
+        Raises:
+            WireError: It hands over no sample, or one that does not fit the run.
+        """
         sample = Sample.of(reply.property, self.config.tasks.traffic)
         parameters = {key: a for key, a in reply.property.items() if not key.startswith(PREFIX)}
         keys = [str(j) for j in range(self.options.clusters)]
         unjudged = replace(reply, losses=dict.fromkeys(keys, 0.0), property=parameters)
         one = sample, check_assignment(unjudged, number, self.options.clusters).property
+        self._require_fit(sample, parameters["low"])
         with torch.no_grad():
             losses = {key: float(self._parts(tensors(group(key, self.state.model)), [one])[1]) for key in keys}
+        judged = check_assignment(replace(unjudged, losses=losses), number, self.options.clusters)
         self._handed[name] = one
-        return check_assignment(replace(unjudged, losses=losses), number, self.options.clusters)
+        return judged
+
+    def _require_fit(self, sample: Sample, low: Array) -> None:
+        """Check that a sample is of as many variables as the run, and its property too.
+
+        Raises:
+            WireError: It is not.
+        """
+        variables = sample.base.shape[-1]
+        with torch.device("meta"):  # shapes alone: nobody knows yet how many variables are claimed
+            module = build_forecaster(variables, self.config.tasks.traffic, paper=self.config.model == "paper")
+        shapes = {name: tuple(p.shape) for name, p in module.named_parameters()}
+        own = {name: a.shape for name, a in group("0", self.state.model).items()}
+        if shapes != own or low.shape[1:] != (variables,):
+            raise WireError(f"its sample, or its property, is not of the run's variables but of {variables}")
 
     def _trained(self, model: Arrays, members: Sequence[Bounded]) -> Arrays:
         """θ_j after κ steps over all windows at once, under φ_j, the weakest of the members' properties."""
         phi = weakest([told["low"] for _, told in members], [told["high"] for _, told in members])
+        fitting = [(sample, phi) for sample, told in members if told["low"].shape == phi["low"].shape]
         params = {name: p.requires_grad_() for name, p in tensors(model).items()}
         rule = torch.optim.Adam if self.options.optimizer == "adam" else torch.optim.SGD
         optimizer = rule(params.values(), lr=self.options.lr)
         for _ in range(self.kappa):
             optimizer.zero_grad()
-            error, distance = self._parts(params, [(sample, phi) for sample, _ in members])
+            error, distance = self._parts(params, fitting)
             torch.autograd.backward(error + self.config.tasks.traffic.property_weight * distance)
             if self.options.clip_norm:
                 nn.utils.clip_grad_norm_(params.values(), self.options.clip_norm)

@@ -32,6 +32,14 @@ def test_planners_are_not_judged_by_test_data(method: str) -> None:
         parse({**stopping, "tasks.ratings.validation-share": 0.0})
 
 
+@pytest.mark.parametrize("stop", ["never", "plateau"])
+def test_a_planner_that_goes_by_the_norm_of_updates_holds_nothing_out(stop: str) -> None:
+    by_norm = {"method": "bgtplanner", "privacy.unit": "client", "algorithm.bgtplanner.reward": "norm"}
+    config = parse({**by_norm, "algorithm.bgtplanner.stop": stop, "evaluate-every": 5})
+    assert (config.planner.by_rewards, config.tasks.rules.validation_share) == (False, 0)
+    assert parse({**by_norm, "tasks.rules.validation-share": 0.2}).tasks.rules.validation_share == 0.2
+
+
 def test_fedrep_leaves_steps_to_the_shared_layers() -> None:
     reason = "head-steps 3 leaves no step to the shared layers; local-steps is 3"
     assert reason in refusal({"method": "fedrep", "algorithm.fedrep.head-steps": 3})

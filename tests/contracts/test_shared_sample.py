@@ -1,10 +1,13 @@
 """FedSTL on windows that clients hand over: only where allowed, and what the server makes of them."""
 
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from flwr.app import Message
 from torch.func import functional_call
 
 from client.policy import Policy
@@ -14,11 +17,15 @@ from common.config import RunConfig, Scalar
 from common.errors import ConfigError, QuorumError, RefusedError, WireError
 from common.models import build_model, tensors
 from common.tasks.traffic_sample import PREFIX, Sample
-from common.wire.messages import CLUSTER, AssignReply, AssignRequest, TrainReply, TrainRequest
+from common.wire.codec import decode, encode
+from common.wire.messages import CLUSTER, AssignReply, AssignRequest, EnrolRequest, TrainReply, TrainRequest
 from server.aggregation.clusters import apart, weakest
 from server.artifacts import RunDirectory
+from server.enrolment import Enrolment
 from server.run import run
+from server.state import RunState
 from server.statement import SAMPLE, statement
+from server.strategies.shared_sample import SharedSampleStrategy
 from tests.sensors import HISTORY, HORIZON, MEASURES, Listening, heard, road_config, rounds_of, sensor, session, world
 
 OPEN = Policy(allow_shared_sample=True, share_metrics="always")
@@ -143,6 +150,9 @@ def test_it_is_told_as_not_covered_and_cannot_go_with_noise() -> None:
         ({"clock": np.zeros(3, int)}, "does not fit"),
         ({"target": np.full((2, HORIZON, 1), np.nan)}, "not finite"),
         ({"history": np.zeros((2, 4, 1))}, "does not fit"),
+        ({"clock": np.zeros((2, HORIZON))}, "does not fit"),
+        ({"clock": np.zeros((2, HORIZON), bool)}, "does not fit"),
+        ({"base": np.zeros(())}, "does not fit"),
     ],
 )
 def test_a_sample_that_does_not_fit_is_refused(changed: dict[str, np.ndarray | None], told: str) -> None:
@@ -158,3 +168,65 @@ def test_a_sample_that_does_not_fit_is_refused(changed: dict[str, np.ndarray | N
     }
     with pytest.raises(WireError, match=told):
         Sample.of({"low": np.zeros((168, 1)), **sent}, road_config("fedstl").tasks.traffic)
+
+
+def two_variables(reply: AssignReply) -> Arrays:
+    """Sample and property of twice as many variables."""
+    return {
+        n: np.concatenate([a, a], axis=-1) if a.ndim > 1 and "clock" not in n else a for n, a in reply.property.items()
+    }
+
+
+def other_property(reply: AssignReply) -> Arrays:
+    return {n: np.concatenate([a, a], axis=-1) if n in ("low", "high") else a for n, a in reply.property.items()}
+
+
+def real_clock(reply: AssignReply) -> Arrays:
+    return {n: a.astype(np.float64) if n == f"{PREFIX}clock" else a for n, a in reply.property.items()}
+
+
+def flat_property(reply: AssignReply) -> Arrays:
+    return {n: np.zeros((), np.float32) if n in ("low", "high") else a for n, a in reply.property.items()}
+
+
+def test_tables_of_a_longer_week_are_left_out_of_the_cluster_s_steps(tmp_path: Path) -> None:
+    """Of clusters that have one property, every window must find its hour in it."""
+    config = road_config("fedstl", clusters=1, **SHARED)
+    grid = federation(config, tmp_path)
+    honest = list(handed(grid, config).values())
+    sample, told = honest[0]
+    longer = {n: np.concatenate([a, a]) for n, a in told.items() if n in ("low", "high")}
+    odd = replace(sample, clock=sample.clock + len(told["low"])), longer
+    strategy = SharedSampleStrategy(
+        config.algorithm.fedstl,
+        config=config,
+        state=RunState(0, world(config)),
+        enrolment=Enrolment(EnrolRequest("toy", "{}", "{}"), 0.0, lambda messages, seconds: []),
+    )
+    model = world(config)
+    moved = [strategy._trained(model, [*honest, *more]) for more in ([], [odd])]
+    assert sha256(moved[0]) == sha256(moved[1])
+
+
+@pytest.mark.parametrize("change", [two_variables, other_property, real_clock, flat_property])
+def test_a_sample_of_another_world_is_left_out_and_the_run_goes_on(
+    change: Callable[[AssignReply], Arrays], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Odd(Listening):
+        """Its second client hands over something else."""
+
+        def _keep(self, replies: Iterable[Message]) -> None:
+            super()._keep(self._changed(reply) for reply in replies)
+
+        def _changed(self, message: Message) -> Message:
+            if message.metadata.src_node_id == 2 and "AssignReply" in str(message.content):
+                reply = decode(AssignReply, message.content)
+                message.content = encode(replace(reply, property=change(reply)))
+            return message
+
+    config = road_config("fedstl", clusters=2, **{**SHARED, "rounds": 2})
+    grid = Odd({k + 1: session(f"client-{k}", (sensor(k),), policy=OPEN) for k in range(3)})
+    assert run(grid, config, tmp_path).status == "completed"
+    left_out = sum("client-1: not assigned to a cluster anew" in line for line in caplog.messages)
+    assert left_out == 4, "it is asked for its training and its evaluation"
+    assert all({"client-0", "client-2"} <= line.clusters.keys() for line in rounds_of(tmp_path))

@@ -10,9 +10,10 @@ import pytest
 
 from client.app import failure
 from client.data.rules.homes import Dataset, Device, Home, as_edges
+from client.enrolling import ENROLMENT
 from client.policy import Policy
 from client.privacy.simulated import in_memory
-from client.session import Session
+from client.session import MODEL, Session
 from client.state import DiskStore, MemoryStore, Store
 from client.tasks.rules import RulesLearner
 from common.arrays import sha256
@@ -240,3 +241,20 @@ def test_rounds_between_evaluations_have_no_metrics_but_the_last_has(settings: S
     simulate(settings(evaluate_every=2, rounds=5), toy_dataset(2), tmp_path)
     rounds = [e for e in RunDirectory(tmp_path, "toy").events() if e.event == "round"]
     assert [bool(e.metrics) for e in rounds] == [False, True, False, True, True]
+
+
+def test_what_all_clients_are_told_is_kept_once_and_the_finished_model_not_at_all(
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else thousands of clients would keep thousands of models in one process that nobody asks any more."""
+    kept: dict[str, list[bytes]] = {}
+    write = MemoryStore.write
+
+    def note(store: MemoryStore, run: str, name: str, content: bytes) -> None:
+        kept.setdefault(name, []).append(content)
+        write(store, run, name, content)
+
+    monkeypatch.setattr(MemoryStore, "write", note)
+    simulate(settings("fedavg", rounds=1), toy_dataset(3), tmp_path)
+    assert MODEL not in kept
+    assert len({id(content) for content in kept[ENROLMENT]}) == 1 < len(kept[ENROLMENT])

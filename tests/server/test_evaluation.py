@@ -5,7 +5,7 @@ import math
 import pytest
 
 from common.wire.messages import EvaluateReply
-from server.evaluation import summarise
+from server.evaluation import PLAUSIBLE, summarise
 
 
 def reply(weight: float, **metrics: float) -> EvaluateReply:
@@ -31,11 +31,29 @@ def test_root_mean_squares_pool_as_their_squares_whatever_stands_before_them() -
 
 
 @pytest.mark.parametrize(
-    ("value", "weight"), [(math.nan, 5), (math.inf, 5), (0.1, 0), (0.1, -1), (0.1, math.nan), (0.1, math.inf)]
+    ("value", "weight"),
+    [
+        (math.nan, 5),
+        (math.inf, 5),
+        (0.1, 0),
+        (0.1, -1),
+        (0.1, math.nan),
+        (0.1, math.inf),
+        (1e200, 5),
+        (-1e101, 5),
+        (0.1, 1e101),
+    ],
 )
 def test_a_metric_that_is_no_number_or_weighs_nothing_is_left_out_there_only(value: float, weight: float) -> None:
     odd = EvaluateReply(1, {"auc": value, "loss": 1.0}, {"auc": weight, "loss": 1.0})
     assert summarise({"ann": odd, "bob": reply(1, auc=0.8, loss=0.0)}).metrics == {"auc": 0.8, "loss": 0.5}
+
+
+def test_one_client_s_nonsense_cannot_end_a_run() -> None:
+    """Squares of 1e200 are no numbers; sums over clients that are just believed still are."""
+    assert summarise({"ann": reply(1, rmse=1e200), "bob": reply(1, rmse=0.5)}).metrics == {"rmse": 0.5}
+    crowd = {f"client-{k}": reply(PLAUSIBLE, rmse=PLAUSIBLE) for k in range(1000)}
+    assert summarise(crowd).metrics == {"rmse": pytest.approx(PLAUSIBLE)}
 
 
 def test_a_metric_without_a_weight_is_left_out() -> None:

@@ -4,7 +4,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from client.data.markets.published import plain_name, titles_of
+from client.data.columns import plain_name
+from client.data.markets.published import titles_of
 from client.data.markets.tables import Row, header_of, read_rows
 from common.errors import DataError
 from common.tasks.markets import Goods

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from client.data.columns import opened, suffix_of
+from client.data.columns import opened, plain_name, suffix_of
 from client.data.markets.tables import delimiter_of, header_of
 from common.errors import DataError
 
@@ -73,11 +73,6 @@ def is_catalogue(path: Path) -> bool:
 def files_of(folder: Path) -> list[Path]:
     """The files of a folder, by name."""
     return [path for path in sorted(folder.iterdir()) if path.is_file()]
-
-
-def plain_name(path: Path) -> str:
-    """Name in lower case and without `.gz`."""
-    return path.name.lower().removesuffix(".gz")
 
 
 def titles_of(path: Path) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from client.data.columns import suffix_of
+from client.data.columns import plain_name, suffix_of, tables_in
 from client.data.markets.gathering import to_dataset
 from client.data.markets.generator import SIZES, demo_markets
 from client.data.markets.market import Dataset
@@ -14,10 +14,8 @@ from client.data.markets.published import (
     TABLES,
     Product,
     catalogue_of,
-    files_of,
     is_catalogue,
     named,
-    plain_name,
     read_metadata,
 )
 from client.data.sources import demo_range
@@ -57,7 +55,7 @@ def read_markets(source: Path | str, goods: Goods | None = None, *, seed: int = 
 
 def tables_of(folder: Path) -> list[Path]:
     """The plain tables of a folder, each of which is a market, in the order of their names; its catalogue is none."""
-    return [file for file in files_of(folder) if suffix_of(file).lower() in TABLES and not is_catalogue(file)]
+    return [file for file in tables_in(folder, TABLES) if not is_catalogue(file)]
 
 
 def _demo(start: int, stop: int, seed: int, goods: Goods | None) -> Dataset:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from client.data.columns import DELIMITERS, opened, suffix_of
+from client.data.columns import delimiter_in, first_line, opened, suffix_of
 from common.errors import DataError
 
 csv.field_size_limit(2**24)  # descriptions may be long
@@ -66,22 +66,12 @@ def header_of(path: Path) -> list[str]:
         DataError: The file is empty or not in UTF-8.
     """
     _check_encoding(path)
-    line = _first_line(path)
-    return [cell.strip() for cell in next(csv.reader([line], delimiter=delimiter_of(path)))]
+    return [cell.strip() for cell in next(csv.reader([first_line(path)], delimiter=delimiter_of(path)))]
 
 
 def delimiter_of(path: Path) -> str:
     """What stands between the cells of the first line: a tab, a semicolon, a comma, or blanks in a text file."""
-    line = _first_line(path)
-    return next((mark for mark in DELIMITERS if mark in line), " " if suffix_of(path) == ".txt" else ",")
-
-
-def _first_line(path: Path) -> str:
-    with opened(path) as file:
-        line = next((text for text in file if text.strip()), "").strip("\r\n")
-    if not line:
-        raise DataError("the file is empty", path)
-    return line
+    return delimiter_in(first_line(path)) or (" " if suffix_of(path) == ".txt" else ",")
 
 
 def _check_encoding(path: Path) -> None:

@@ -1,10 +1,9 @@
 """Markets as a table."""
 
-import csv
-import os
 from collections.abc import Iterable
 from pathlib import Path
 
+from client.data.cells import private_csv
 from client.data.markets.market import Market
 from common.tasks.markets import Goods
 
@@ -14,10 +13,7 @@ def write_markets(path: Path, markets: Iterable[Market], goods: Goods) -> None:
 
     A row is a rating or a pair of items; the cells of the other are empty. A market with neither is a row with its name.
     """
-    path.touch(mode=0o600)
-    os.chmod(path, 0o600)
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file, lineterminator="\n")
+    with private_csv(path) as writer:
         writer.writerow(("market", "user", "item", "item_a", "item_b"))
         for market in markets:
             if not len(market.ratings) and not len(market.pairs):

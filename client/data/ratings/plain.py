@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pyarrow
 
+from client.data.cells import places
 from client.data.columns import Table, first_cells, opened, read_columns, suffix_of
 from client.data.ratings.rows import ITEM, RATING, TIME, USER
-from client.data.sessions.clicklog import plainly
 from common.errors import DataError
 
 COLUMNS = {
@@ -37,7 +37,7 @@ def read_table(path: Path) -> tuple[Table, dict[str, str]]:
     Raises:
         DataError: It cannot be read, a column is missing, or a row has more or fewer cells; with file and line.
     """
-    if suffix_of(path).lower() in JSON_LINES:
+    if suffix_of(path) in JSON_LINES:
         table = _json_lines(path)
         return table, _places(table.titles, path)
     cells, delimiter = first_cells(path)
@@ -61,13 +61,12 @@ def _headless(cells: Sequence[str]) -> bool:
 
 
 def _places(titles: Sequence[str], path: Path) -> dict[str, str]:
-    """Our name of a column -> the file's; of two spellings the first in the file."""
-    plain = {plainly(title): title for title in reversed(titles)}
-    found = {name: next((plain[s] for s in spellings if s in plain), "") for name, spellings in COLUMNS.items()}
-    missing = [name for name in (USER, ITEM, RATING) if not found[name]]
+    """Our name of a column -> the file's."""
+    found = places(titles, COLUMNS)
+    missing = [name for name in (USER, ITEM, RATING) if name not in found]
     if missing:
         raise DataError(f"no column {', '.join(missing)}; {NEEDED}", path, 1)
-    return {name: title for name, title in found.items() if title}
+    return found
 
 
 def _two_colons(path: Path, titles: Sequence[str]) -> Table:

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from client.data.columns import suffix_of
+from client.data.columns import plain_name, tables_in
 from client.data.ratings.plain import JSON_LINES
 from client.data.ratings.rows import Scale
 
@@ -38,8 +38,8 @@ rating is a client too: 134 of 874."""
 
 def form_of(path: Path) -> Form | None:
     """The set that a file, or a folder's files, belong to."""
-    names = [file.name for file in sorted(path.iterdir())] if path.is_dir() else [path.name]
-    return next((form for form in FORMS for name in names if _is(name, form.ratings)), None)
+    files = sorted(path.iterdir()) if path.is_dir() else [path]
+    return next((form for form in FORMS for file in files if _is(file, form.ratings)), None)
 
 
 def is_published(folder: Path) -> bool:
@@ -49,11 +49,11 @@ def is_published(folder: Path) -> bool:
 
 def files_of(folder: Path, form: Form | None) -> tuple[list[Path], list[Path]]:
     """The folder's files of ratings, and those of people: the set's, or every table."""
-    files = [file for file in sorted(folder.iterdir()) if file.is_file()]
     if form is None:
-        return [file for file in files if suffix_of(file).lower() in TABLES], []
-    return [f for f in files if _is(f.name, form.ratings)], [f for f in files if _is(f.name, form.people)]
+        return tables_in(folder, TABLES), []
+    files = [file for file in sorted(folder.iterdir()) if file.is_file()]
+    return [file for file in files if _is(file, form.ratings)], [file for file in files if _is(file, form.people)]
 
 
-def _is(name: str, pattern: str) -> bool:
-    return bool(pattern) and bool(re.fullmatch(pattern, name.lower().removesuffix(".gz")))
+def _is(path: Path, pattern: str) -> bool:
+    return bool(pattern) and bool(re.fullmatch(pattern, plain_name(path)))

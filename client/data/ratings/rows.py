@@ -7,12 +7,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from client.data.cells import Codes, codes, numbers, recoded, times, union
 from client.data.columns import Table
-from client.data.sessions.cutting import times
-from client.data.traffic.cells import codes, numbers
 from common.errors import DataError, NothingYetError
 
-Codes = NDArray[np.int64]
 Scale = tuple[float, float]
 """Ratings that count as 0 and as 1."""
 
@@ -75,10 +73,10 @@ def people(table: Table) -> Rows:
 
 def joined(parts: Sequence[Rows]) -> Rows:
     """Several files' rows as one; equal names are the same user, and the same product."""
-    users, items = _union([part.users for part in parts]), _union([part.items for part in parts])
+    users, items = union([part.users for part in parts]), union([part.items for part in parts])
     return Rows(
-        np.concatenate([_recoded(part.user, part.users, users) for part in parts]),
-        np.concatenate([_recoded(part.item, part.items, items) for part in parts]),
+        np.concatenate([recoded(part.user, part.users, users) for part in parts]),
+        np.concatenate([recoded(part.item, part.items, items) for part in parts]),
         np.concatenate([part.rating for part in parts]),
         np.concatenate([part.time for part in parts]),
         list(users),
@@ -124,11 +122,3 @@ def _on_scale(table: Table, title: str, scale: Scale | None) -> NDArray[np.float
             message = f"off the federation's scale, which goes from {scale[0]:g} to {scale[1]:g}"
             raise table.error(row, title, message)
     return ratings
-
-
-def _union(lists: Sequence[Sequence[str]]) -> dict[str, int]:
-    return {name: k for k, name in enumerate(dict.fromkeys(name for names in lists for name in names))}
-
-
-def _recoded(code: Codes, names: Sequence[str], index: dict[str, int]) -> Codes:
-    return np.array([index[name] for name in names], np.int64)[code] if len(names) else code

@@ -1,10 +1,9 @@
 """Raters as a table."""
 
-import csv
-import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from client.data.cells import private_csv
 from client.data.ratings.raters import Rater
 from client.data.ratings.rows import ITEM, RATING, USER
 from common.tasks.ratings import Products
@@ -15,10 +14,7 @@ def write_raters(path: Path, raters: Iterable[Rater], products: Products) -> Non
 
     A rater without a rating is a row with a user and nothing else.
     """
-    path.touch(mode=0o600)
-    os.chmod(path, 0o600)
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file, lineterminator="\n")
+    with private_csv(path) as writer:
         writer.writerow((USER, ITEM, RATING))
         for rater in raters:
             writer.writerows(_lines(rater, products))

@@ -4,7 +4,6 @@ A rule type is `trigger_<channel>_<name>;action_<channel>_<name>`. A channel is 
 The data know no devices: a user has one node per channel. The three set files are read as one.
 """
 
-import gzip
 import json
 from collections import Counter
 from collections.abc import Iterator
@@ -13,6 +12,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Literal
 
+from client.data.columns import opened
 from client.data.rules.rows import Row
 from common.errors import DataError
 
@@ -88,7 +88,7 @@ def _records(folder: Path, name: str, width: int) -> Iterator[tuple[Path, int, l
     path = _file(folder, name)
     if path is None:
         raise DataError(f"the file '{name}' or '{name}.gz' is missing from the folder", folder)
-    with gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8") as file:
+    with opened(path) as file:
         for line, text in enumerate(file, start=1):
             cells = text.rstrip("\n").split("\t")
             if len(cells) != width:

@@ -2,11 +2,12 @@
 
 from pathlib import Path
 
+from client.data.columns import suffix_of, tables_in
 from client.data.rules.generator import demo_homes
 from client.data.rules.homes import Dataset
 from client.data.rules.ifttt import Setup, is_recrules, read_recrules
 from client.data.rules.rows import Row, to_dataset
-from client.data.rules.table import SUFFIXES, read_table
+from client.data.rules.table import TABLES, read_table
 from client.data.sources import demo_range
 from common.errors import DataError, VocabularyError
 from common.tasks.rules import Catalogue
@@ -20,8 +21,8 @@ def read_homes(source: Path | str, catalogue: Catalogue | None = None, *, seed: 
     """Read the homes of one source.
 
     Args:
-        source: A table (CSV or Parquet), a folder of tables, a folder in the RecRules form, or the embedded `demo`;
-            `demo:50-100` is its homes 50 to 99.
+        source: A table (CSV, TSV or Parquet), a folder of tables, a folder in the RecRules form, or the embedded `demo`,
+            `demo:50-100` being its homes 50 to 99. All but Parquet may be gzipped.
         catalogue: The federation's vocabulary; without one it is what the data use.
         seed: Of the demo homes.
         setup: Of the RecRules form.
@@ -43,14 +44,15 @@ def _demo(start: int, stop: int, seed: int, catalogue: Catalogue | None) -> Data
 
 def _rows(path: Path, setup: Setup) -> list[Row]:
     if not path.exists():
-        raise DataError("no such file or folder; give a CSV or Parquet table, a folder of them, or 'demo'", path)
+        raise DataError("no such file or folder; give a table, a folder of them, or 'demo'", path)
     if path.is_file():
-        if path.suffix not in SUFFIXES:
-            raise DataError(f"'{path.suffix}' is no known form of table; give one of {', '.join(SUFFIXES)}", path)
+        form = suffix_of(path) or path.suffix
+        if form not in TABLES:
+            raise DataError(f"'{form}' is no known form of table; give one of {', '.join(TABLES)}", path)
         return read_table(path)
     if is_recrules(path):
         return read_recrules(path, setup)
-    tables = sorted(file for file in path.iterdir() if file.suffix in SUFFIXES)
+    tables = tables_in(path, TABLES)
     if not tables:
-        raise DataError(f"the folder holds no table ({', '.join(SUFFIXES)}) and is not in the RecRules form", path)
+        raise DataError(f"the folder holds no table ({', '.join(TABLES)}) and is not in the RecRules form", path)
     return [row for table in tables for row in read_table(table)]

@@ -1,4 +1,4 @@
-"""The plain table of rules, which is also the published form of the Wyze data set: CSV or Parquet, one rule a row.
+"""The plain table of rules, which is also the published form of the Wyze data set: CSV, TSV or Parquet, one rule a row.
 
 Other columns are ignored; blanks around names and cells are cut. A row whose `trigger_state` and `action` are both
 empty holds no rule: it declares one or two devices of the user (`action_device` may be empty), so that a home's devices
@@ -10,9 +10,10 @@ import difflib
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-import pyarrow
 import pyarrow.parquet
 
+from client.data.cells import private_csv
+from client.data.columns import delimiter_in, opened, reading, suffix_of
 from client.data.rules.homes import Home
 from client.data.rules.rows import Row
 from common.errors import DataError
@@ -28,7 +29,7 @@ COLUMNS = (
     "action_device_id",
 )
 ALIASES = {"trigger_state": "trigger_state_id", "action": "action_id"}
-SUFFIXES = (".csv", ".parquet")
+TABLES = (".csv", ".tsv", ".parquet")
 
 Record = tuple[int, Sequence[str]]
 """Line number and cells."""
@@ -43,25 +44,21 @@ def read_table(path: Path) -> list[Row]:
     if not path.is_file():
         raise DataError("no such file", path)
     source = str(path)
-    records = _parquet_records(path) if path.suffix == ".parquet" else _csv_records(path)
-    try:
-        _, header = next(records, (0, ()))
-        if not header:
-            raise DataError(f"the file is empty; it needs a header with the columns {', '.join(COLUMNS)}", path)
-        places = _places([name.strip() for name in header], path)
-        rows = [_row(cells, places, len(header), source, line) for line, cells in records if any(cells)]
-    except (UnicodeDecodeError, csv.Error, pyarrow.ArrowException) as error:
-        form = "Parquet" if path.suffix == ".parquet" else "CSV in UTF-8"
-        raise DataError(f"cannot be read as {form} ({type(error).__name__})", path) from None
+    read = _parquet_records if suffix_of(path) == ".parquet" else _delimited_records
+    records = (record for record in read(path) if any(record[1]))
+    line, header = next(records, (0, ()))
+    if not header:
+        raise DataError(f"the file is empty; it needs a header with the columns {', '.join(COLUMNS)}", path)
+    places = _places([name.strip() for name in header], path, line)
+    rows = [_row(cells, places, len(header), source, line) for line, cells in records]
     if not rows:
         raise DataError("the file has a header but no rows", path)
     return rows
 
 
 def write_table(path: Path, homes: Iterable[Home], catalogue: Catalogue) -> None:
-    """Write homes as CSV; `read_table` gives the same homes back, rules or no rules."""
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file, lineterminator="\n")
+    """Write homes as CSV, readable by the owner only; `read_table` gives the same homes back, rules or no rules."""
+    with private_csv(path) as writer:
         writer.writerow(COLUMNS)
         for home in homes:
             writer.writerows(_lines(home, catalogue))
@@ -75,17 +72,22 @@ def _lines(home: Home, catalogue: Catalogue) -> Iterator[tuple[str, ...]]:
         yield (home.user, *names[idle], "", "", "", "")
 
 
-def _csv_records(path: Path) -> Iterator[Record]:
-    with path.open(newline="", encoding="utf-8-sig") as file:
-        reader = csv.reader(file, strict=True)
+def _delimited_records(path: Path) -> Iterator[Record]:
+    """Separated by what the first line that is not blank holds of tabs, semicolons and commas; tabs know no quotes."""
+    with opened(path, newline="") as file:
+        delimiter = delimiter_in(next((text for text in file if text.strip()), "")) or ","
+        file.seek(0)
+        quoting = csv.QUOTE_NONE if delimiter == "\t" else csv.QUOTE_MINIMAL
+        reader = csv.reader(file, delimiter=delimiter, quoting=quoting, strict=True)
         yield from ((reader.line_num, cells) for cells in reader)
 
 
 def _parquet_records(path: Path) -> Iterator[Record]:
-    table = pyarrow.parquet.read_table(path)
-    yield 0, table.column_names
-    for index, row in enumerate(zip(*(column.to_pylist() for column in table.columns), strict=True), start=1):
-        yield index, [_text(value) for value in row]
+    with reading(path):
+        table = pyarrow.parquet.read_table(path)
+        rows = zip(*(column.to_pylist() for column in table.columns), strict=True)
+    yield 1, table.column_names
+    yield from ((index, [_text(value) for value in row]) for index, row in enumerate(rows, start=1))
 
 
 def _text(value: object) -> str:
@@ -95,18 +97,18 @@ def _text(value: object) -> str:
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
-def _places(header: list[str], path: Path) -> list[int]:
+def _places(header: list[str], path: Path, line: int) -> list[int]:
     """Where each of `COLUMNS` stands."""
-    return [header.index(_find(column, header, path)) for column in COLUMNS]
+    return [header.index(_find(column, header, path, line)) for column in COLUMNS]
 
 
-def _find(column: str, header: list[str], path: Path) -> str:
+def _find(column: str, header: list[str], path: Path, line: int) -> str:
     for name in (column, ALIASES.get(column, column)):
         if name in header:
             return name
     closest = difflib.get_close_matches(column, [name for name in header if name not in COLUMNS], n=1)
     hint = f"; did you mean it by '{closest[0]}'?" if closest else "."
-    raise DataError(f"this column is missing{hint} A table needs the columns {', '.join(COLUMNS)}", path, 1, column)
+    raise DataError(f"this column is missing{hint} A table needs the columns {', '.join(COLUMNS)}", path, line, column)
 
 
 def _row(cells: Sequence[str], places: list[int], width: int, path: str, line: int) -> Row:

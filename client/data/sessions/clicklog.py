@@ -5,9 +5,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from client.data.cells import Codes, codes, places, times
 from client.data.columns import Table
-from client.data.sessions.cutting import Cut, Seconds, sessions_by_cut, sessions_by_name, times
-from client.data.sessions.log import CASE, NOBODY, TEST, TRAIN, Codes, Log, coded, log_of_sessions
+from client.data.sessions.cutting import Cut, Seconds, sessions_by_cut, sessions_by_name
+from client.data.sessions.log import CASE, NOBODY, TEST, TRAIN, Log, log_of_sessions
 from common.errors import DataError
 
 COLUMNS = {
@@ -27,21 +28,9 @@ NEEDED = (
 )
 
 
-def places(titles: Sequence[str]) -> dict[str, str]:
-    """Our name of a column -> the file's, for those it has; of two spellings the first in the file."""
-    plain = {plainly(title): title for title in reversed(titles)}
-    found = {name: next((plain[s] for s in spellings if s in plain), "") for name, spellings in COLUMNS.items()}
-    return {name: title for name, title in found.items() if title}
-
-
-def plainly(title: str) -> str:
-    """A column's name without what does not count."""
-    return title.lower().translate(str.maketrans("", "", " _-"))
-
-
 def is_click_log(titles: Sequence[str]) -> bool:
     """Whether a first line is the header of a click log or of a table of sessions."""
-    found = places(titles)
+    found = places(titles, COLUMNS)
     return bool({"item", "items"} & found.keys()) and len(found) > 1
 
 
@@ -58,10 +47,10 @@ def log_of_clicks(table: Table, cut: Cut, time: Seconds | None = None) -> Log:
     Raises:
         DataError: A column is missing, a cell empty, a time or a part does not parse; with file, line and column.
     """
-    title_of = places(table.titles)
+    title_of = places(table.titles, COLUMNS)
     if not ("item" in title_of and ("session" in title_of or {"user", "timestamp"} <= title_of.keys())):
         raise DataError(f"columns are missing: {NEEDED}", table.path, 1)
-    users = coded(table.column(title_of["user"]).to_pylist())[1] if "user" in title_of else []
+    users = codes(table.column(title_of["user"]))[1] if "user" in title_of else []
     clicks = table.where(~_declarations(table, title_of))
     _check_filled(clicks, title_of)
     if time is None:
@@ -75,9 +64,9 @@ def _log(clicks: Table, title_of: dict[str, str], cut: Cut, time: Seconds, users
         index = {name: k for k, name in enumerate(users)}
         user = np.fromiter((index[name] for name in clicks.column(title_of["user"]).to_pylist()), np.int64)
     part = _parts(clicks, title_of)
-    item, names = coded(clicks.column(title_of["item"]).to_pylist())
+    item, names = codes(clicks.column(title_of["item"]))
     if "session" in title_of:
-        order, session = sessions_by_name(user, coded(clicks.column(title_of["session"]).to_pylist())[0], part, time)
+        order, session = sessions_by_name(user, codes(clicks.column(title_of["session"]))[0], part, time)
     else:
         order, session = sessions_by_cut(user, part, time, cut)
     return Log(session, item[order], part[order], user[order], time[order], names, users)
@@ -113,7 +102,7 @@ def log_of_rows(table: Table) -> Log:
     Raises:
         DataError: There is no column of users.
     """
-    title_of = places(table.titles)
+    title_of = places(table.titles, COLUMNS)
     if "user" not in title_of:
         message = "a table of whole sessions needs a column userId; without users write one session a line"
         raise DataError(message, table.path, 1)

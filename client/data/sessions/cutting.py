@@ -1,18 +1,12 @@
 """From clicks in any order to sessions."""
 
-import math
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from client.data.columns import Table
-from client.data.sessions.log import Codes
-
-MILLISECONDS_FROM = 1e11
-"""Numbers beyond this are milliseconds: as seconds they would lie in the year 5138."""
+from client.data.cells import Codes
 
 Seconds = NDArray[np.float64]
 
@@ -30,38 +24,6 @@ DAY = Cut("window", 24 * 60 * 60)
 """Gowalla's user-day (§2.5)."""
 EIGHT_HOURS = Cut("window", 8 * 60 * 60)
 """LastFM's (§2.5)."""
-
-
-def unix_seconds(text: str) -> float:
-    """A time written as Unix seconds, Unix milliseconds or ISO 8601, the latter in UTC unless it says otherwise.
-
-    Raises:
-        ValueError: None of these.
-    """
-    try:
-        number = float(text)
-    except ValueError:
-        moment = datetime.fromisoformat(text)
-        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
-    if not math.isfinite(number):
-        raise ValueError("not a finite number")
-    return number / 1000 if abs(number) > MILLISECONDS_FROM else number
-
-
-def times(table: Table, title: str) -> Seconds:
-    """A column of times, R.
-
-    Raises:
-        DataError: A cell holds no time, with file, line and column.
-    """
-    seconds = np.empty(len(table.column(title)))
-    for row, text in enumerate(table.column(title).to_pylist()):
-        try:
-            seconds[row] = unix_seconds(text)
-        except ValueError:
-            message = "not a time; write Unix seconds, milliseconds, or ISO 8601 such as 2014-04-07T10:51:09Z"
-            raise table.error(row, title, message) from None
-    return seconds
 
 
 def sessions_by_name(owner: Codes, name: Codes, part: Codes, time: Seconds) -> tuple[Codes, Codes]:

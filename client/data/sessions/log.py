@@ -1,12 +1,13 @@
 """Clicks as columns: what every form of session data is read into before it has a vocabulary."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import pyarrow
 from numpy.typing import NDArray
 
-Codes = NDArray[np.int64]
+from client.data.cells import Codes, codes, recoded, union
 
 NOBODY = -1
 """Code of the user where the source knows none."""
@@ -64,18 +65,11 @@ class Log:
         return self.where(self.lengths >= SHORTEST)
 
 
-def coded(texts: Iterable[str]) -> tuple[Codes, list[str]]:
-    """Codes by first appearance, and what they stand for."""
-    index: dict[str, int] = {}
-    codes = np.fromiter((index.setdefault(text, len(index)) for text in texts), np.int64)
-    return codes, list(index)
-
-
 def log_of_sessions(sessions: Sequence[Sequence[str]], part: int, users: Sequence[str] = ()) -> Log:
     """Sessions that come whole, in the order given; `users`, if any, one per session."""
     lengths = [len(session) for session in sessions]
-    item, names = coded(name for session in sessions for name in session)
-    user, owners = coded(users)
+    item, names = codes(pyarrow.array([name for session in sessions for name in session], pyarrow.string()))
+    user, owners = codes(pyarrow.array(users, pyarrow.string()))
     return Log(
         session=np.repeat(np.arange(len(sessions)), lengths),
         item=item,
@@ -89,24 +83,15 @@ def log_of_sessions(sessions: Sequence[Sequence[str]], part: int, users: Sequenc
 
 def joined(logs: Sequence[Log]) -> Log:
     """Several logs as one; the same user's sessions come in the order of the logs, and sessions stay apart."""
-    names, users = _union([log.names for log in logs]), _union([log.users for log in logs])
+    names, users = union([log.names for log in logs]), union([log.users for log in logs])
     firsts = np.cumsum([0, *(int(log.session.max(initial=-1)) + 1 for log in logs)])
     return Log(
         session=np.concatenate([log.session + first for log, first in zip(logs, firsts, strict=False)]),
-        item=np.concatenate([_recoded(log.item, log.names, names) for log in logs]),
+        item=np.concatenate([recoded(log.item, log.names, names) for log in logs]),
         part=np.concatenate([log.part for log in logs]),
-        user=np.concatenate([_recoded(log.user, log.users, users) for log in logs]),
+        user=np.concatenate([recoded(log.user, log.users, users) for log in logs]),
         time=np.concatenate([log.time for log in logs]),
         names=list(names),
         users=list(users),
         notes=tuple(note for log in logs for note in log.notes),
     )
-
-
-def _union(lists: Sequence[Sequence[str]]) -> dict[str, int]:
-    return {name: k for k, name in enumerate(dict.fromkeys(name for names in lists for name in names))}
-
-
-def _recoded(codes: Codes, names: Sequence[str], index: dict[str, int]) -> Codes:
-    """`NOBODY` stays −1: it picks the last entry."""
-    return np.array([*(index[name] for name in names), NOBODY], np.int64)[codes]

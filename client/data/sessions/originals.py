@@ -10,9 +10,10 @@ from pathlib import Path
 
 import numpy as np
 
+from client.data.cells import plainly, times
 from client.data.columns import Table, read_columns
-from client.data.sessions.clicklog import log_of_clicks, plainly
-from client.data.sessions.cutting import DAY, EIGHT_HOURS, GAP, Cut, Seconds, times
+from client.data.sessions.clicklog import log_of_clicks
+from client.data.sessions.cutting import DAY, EIGHT_HOURS, GAP, Cut, Seconds
 from client.data.sessions.log import Log
 from client.data.sessions.prepare import Recipe, active_users, prepare
 

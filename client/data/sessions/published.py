@@ -4,6 +4,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from client.data.columns import plain_name
 from client.data.sessions.log import CASE, TEST, TRAIN
 from client.data.sessions.originals import FILES
 
@@ -51,8 +52,4 @@ def parts_of(folder: Path) -> list[tuple[Path, int]]:
 
 
 def _files(folder: Path, pattern: str) -> list[Path]:
-    return [
-        path
-        for path in sorted(folder.iterdir())
-        if path.is_file() and re.fullmatch(pattern, path.name.lower().removesuffix(".gz"))
-    ]
+    return [path for path in sorted(folder.iterdir()) if path.is_file() and re.fullmatch(pattern, plain_name(path))]

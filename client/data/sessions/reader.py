@@ -6,8 +6,9 @@ from typing import Literal
 
 import numpy as np
 
-from client.data.columns import first_cells, read_columns, suffix_of
-from client.data.sessions.clicklog import NEEDED, is_click_log, log_of_clicks, log_of_rows, places
+from client.data.cells import places
+from client.data.columns import first_cells, read_columns, suffix_of, tables_in
+from client.data.sessions.clicklog import COLUMNS, NEEDED, is_click_log, log_of_clicks, log_of_rows
 from client.data.sessions.cutting import DAY, GAP
 from client.data.sessions.gathering import to_dataset
 from client.data.sessions.generator import demo_visitors
@@ -76,8 +77,7 @@ def _parts(path: Path) -> list[tuple[Path, int]]:
         raise DataError("no such file or folder; give a file of sessions, a click log, a folder, or 'demo'", path)
     if path.is_file():
         return [(path, TRAIN)]
-    tables = [(file, TRAIN) for file in sorted(path.iterdir()) if file.is_file() and suffix_of(file) in TABLES]
-    parts = parts_of(path) or tables
+    parts = parts_of(path) or [(file, TRAIN) for file in tables_in(path, TABLES)]
     if not parts:
         message = (
             f"the folder holds no table ({', '.join(TABLES)}), no train.txt and no published set; name a file in it"
@@ -106,4 +106,4 @@ def _sessions(path: Path, cut: Literal["gap", "day"]) -> Log:
             raise DataError(message, path, 1)
         return read_lines(path)
     table = read_columns(path, delimiter)
-    return log_of_rows(table) if "items" in places(cells) else log_of_clicks(table, CUTS[cut])
+    return log_of_rows(table) if "items" in places(cells, COLUMNS) else log_of_clicks(table, CUTS[cut])

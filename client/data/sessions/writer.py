@@ -1,13 +1,12 @@
 """Visitors as a click log."""
 
-import csv
-import os
 from collections.abc import Iterable, Iterator
 from itertools import count
 from pathlib import Path
 
 import numpy as np
 
+from client.data.cells import private_csv
 from client.data.sessions.visitors import Visitor
 from common.tasks.sessions import Clicks, Items
 
@@ -20,10 +19,7 @@ def write_visitors(path: Path, visitors: Iterable[Visitor], items: Items) -> Non
     Times are running numbers. The column `split` is `train`, or `case` for a test case, which is a session of its own
     whose last click is asked for. A visitor with neither is a row with a user and nothing else.
     """
-    path.touch(mode=0o600)
-    os.chmod(path, 0o600)
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file, lineterminator="\n")
+    with private_csv(path) as writer:
         writer.writerow(HEADER)
         for visitor in visitors:
             writer.writerows(_lines(visitor, items))

@@ -7,8 +7,9 @@ import numpy as np
 import pyarrow.compute
 from numpy.typing import NDArray
 
+from client.data.cells import codes, numbers
 from client.data.columns import Table, read_columns
-from client.data.traffic.cells import codes, numbers, times
+from client.data.traffic.clock import times
 from client.data.traffic.filling import in_runs
 from client.data.traffic.readings import Readings, last_of
 

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import numpy as np
 
+from client.data.cells import codes, numbers
 from client.data.columns import Table
-from client.data.traffic.cells import codes, numbers, times
+from client.data.traffic.clock import times
 from client.data.traffic.readings import Readings
 from common.errors import DataError
 

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from client.data.columns import suffix_of
+from client.data.columns import plain_name, tables_in
 
 TABLES = (".csv", ".tsv", ".parquet", ".vol")
 
@@ -20,10 +20,5 @@ I-94, FHWA by state and day, FHWA's hourly station volumes."""
 
 def is_published(folder: Path) -> bool:
     """Whether a folder's files are parts of one data set, not several clients' tables."""
-    names = [path.name.lower().removesuffix(".gz") for path in tables_of(folder)]
+    names = [plain_name(path) for path in tables_in(folder, TABLES)]
     return any(re.fullmatch(pattern, name) for pattern in FILES for name in names)
-
-
-def tables_of(folder: Path) -> list[Path]:
-    """The files of a folder that can be read, by name."""
-    return [path for path in sorted(folder.iterdir()) if path.is_file() and suffix_of(path).lower() in TABLES]

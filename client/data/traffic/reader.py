@@ -2,13 +2,13 @@
 
 from pathlib import Path
 
-from client.data.columns import first_cells, read_columns, reading, suffix_of
+from client.data.columns import first_cells, read_columns, reading, suffix_of, tables_in
 from client.data.sources import demo_range
 from client.data.traffic.generator import demo_series
 from client.data.traffic.gridding import to_dataset
 from client.data.traffic.originals import read_original
 from client.data.traffic.plain import read_plain
-from client.data.traffic.published import TABLES, tables_of
+from client.data.traffic.published import TABLES
 from client.data.traffic.readings import Readings, joined, ordered_as
 from client.data.traffic.series import Dataset
 from client.data.traffic.tmas import read_volumes
@@ -54,7 +54,7 @@ def _files(path: Path) -> list[Path]:
         raise DataError("no such file or folder; give a table, a folder of tables, or 'demo'", path)
     if path.is_file():
         return [path]
-    files = tables_of(path)
+    files = tables_in(path, TABLES)
     if not files:
         raise DataError(f"the folder holds no table ({', '.join(TABLES)}); name a file in it", path)
     return files
@@ -62,7 +62,7 @@ def _files(path: Path) -> list[Path]:
 
 def _file(path: Path) -> Readings:
     """One file, whose form shows in its first line."""
-    if suffix_of(path).lower() == ".vol":
+    if suffix_of(path) == ".vol":
         return read_volumes(path)
     cells, delimiter = first_cells(path)
     with reading(path):

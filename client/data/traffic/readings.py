@@ -7,9 +7,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from client.data.cells import Codes, recoded, union
 from common.errors import DataError, VocabularyError
-
-Codes = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,14 +34,12 @@ class Readings:
 
 def joined(parts: Sequence[Readings]) -> Readings:
     """Readings of the same variables as one; sites of the same name are the same site."""
-    names = list(dict.fromkeys(name for part in parts for name in part.sites))
-    places = {name: k for k, name in enumerate(names)}
-    codes = [np.array([places[name] for name in part.sites], np.int64)[part.site] for part in parts]
+    sites = union([part.sites for part in parts])
     return Readings(
-        np.concatenate(codes),
+        np.concatenate([recoded(part.site, part.sites, sites) for part in parts]),
         np.concatenate([part.time for part in parts]),
         np.concatenate([part.values for part in parts]),
-        names,
+        list(sites),
         parts[0].variables,
         tuple(dict.fromkeys(note for part in parts for note in part.notes)),
     )

@@ -11,9 +11,10 @@ import pyarrow
 import pyarrow.compute
 from numpy.typing import NDArray
 
+from client.data.cells import Codes, codes, numbers
 from client.data.columns import Table, opened, read_columns
-from client.data.traffic.cells import codes, numbers, times
-from client.data.traffic.readings import Codes, Readings, last_of
+from client.data.traffic.clock import times
+from client.data.traffic.readings import Readings, last_of
 from common.errors import DataError
 
 HOURS = tuple(f"hour_{hour:02d}" for hour in range(24))

@@ -1,10 +1,9 @@
 """Series as a table in long form."""
 
-import csv
-import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from client.data.cells import private_csv
 from client.data.traffic.series import Series
 from common.tasks.traffic import Measures
 
@@ -14,10 +13,7 @@ def write_series(path: Path, series: Iterable[Series], measures: Measures) -> No
 
     Filled gaps are written as empty cells, which the reader fills again.
     """
-    path.touch(mode=0o600)
-    os.chmod(path, 0o600)
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file, lineterminator="\n")
+    with private_csv(path) as writer:
         writer.writerow(("timestamp", "site", *measures.variables))
         for one in series:
             writer.writerows(_lines(one, measures.step_seconds))

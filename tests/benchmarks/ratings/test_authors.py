@@ -73,10 +73,28 @@ def test_every_planner_spends_the_budget_and_no_more(planner: PlannerOptions, me
             spent.append(decision.cost)
             return super()._round(model, number, decision, rng)
 
-    curve = Watched(_people(20), 20, 12, planner, mechanism).run(np.random.default_rng(1))
+    curve = Watched(_people(20), 20, 12, planner, mechanism).run(1)
     assert list(curve)[-1] == str(len(spent))
     assert 5 < sum(spent) <= BUDGET * (1 + 1e-9)
     assert len(set(spent)) > 1
+
+
+def test_a_planner_that_draws_draws_anew_on_each_split() -> None:
+    def arms(seed: int) -> list[int]:
+        drawn: list[int] = []
+
+        class Watched(Authors):
+            def _round(
+                self, model: dict[str, torch.Tensor], number: int, decision: Decision, rng: np.random.Generator
+            ) -> tuple[dict[str, torch.Tensor], float]:
+                drawn.append(decision.arm)
+                return super()._round(model, number, decision, rng)
+
+        Watched(_people(20), 20, 24, BGTplanner(t0=2, arms=4)).run(seed)
+        return drawn
+
+    assert arms(1) == arms(1)
+    assert len({tuple(arms(seed)[:8]) for seed in range(4)}) > 1, "stage 1a goes by the draws alone"
 
 
 def test_rows_are_cut_apart() -> None:
@@ -92,7 +110,7 @@ def test_adam_made_anew_steps_by_the_sign() -> None:
 
 
 def test_a_run_is_measured_and_can_be_made_again() -> None:
-    first = Authors(_people(20), 20, 12).run(np.random.default_rng(1))
+    first = Authors(_people(20), 20, 12).run(1)
     assert list(first) == ["10", "12"]
-    assert first == Authors(_people(20), 20, 12).run(np.random.default_rng(1))
+    assert first == Authors(_people(20), 20, 12).run(1)
     assert 0 < first["12"]["rmse"] < 1

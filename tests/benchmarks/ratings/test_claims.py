@@ -1,6 +1,6 @@
 import pytest
 
-from benchmarks.ratings.claims import Duel, below_own_mean, default_verdict, duel, planner_verdict
+from benchmarks.ratings.claims import Duel, below_own_mean, default_verdict, duel, planner_verdict, unmoved
 from benchmarks.ratings.study import Row
 
 
@@ -51,11 +51,31 @@ def test_a_gain_needs_three_splits_and_two_standard_errors() -> None:
     assert planner_verdict(_row("bgt"), uniform) == "not compared with uniform yet."
 
 
+def test_a_gain_shows_in_four_digits() -> None:
+    uniform = _row("uniform", 0.3, 0.3, 0.3)
+    below = planner_verdict(_row("bgt", 0.29996, 0.29996, 0.29996), uniform)
+    assert below.endswith("No gain can be claimed: −.0000 ± .0000, 3/3.")
+    assert planner_verdict(_row("bgt", 0.29994, 0.29994, 0.29994), uniform).endswith("It gains: −.0001 ± .0000, 3/3.")
+
+
 def test_a_planner_that_stops_earlier_is_also_compared_at_its_last_round() -> None:
     uniform, planner = _row("uniform", 0.32), _row("bgt", 0.30)
     uniform.curves = {0: {"1": {"rmse": 0.4}, "2": {"rmse": 0.29}, "3": {"rmse": 0.31}}}
     planner.curves = {0: {"1": {"rmse": 0.4}, "2": {"rmse": 0.295}}}
     uniform.rounds, planner.rounds = {0: 4}, {0: 3}
     assert planner_verdict(planner, uniform).endswith("after 2 rounds of each, on the held-out ratings: +.0050, 0/1.")
+    uniform.shares, planner.shares = {0: 1.0}, {0: 0.97}
+    assert planner_verdict(planner, uniform).endswith(
+        " +.0050, 0/1. It had then spent more: 97% of the budget in its 3 rounds, uniform 75% in as many."
+    )
     planner.rounds = {0: 4}
     assert "stopped earlier" not in planner_verdict(planner, uniform)
+
+
+def test_where_a_clip_never_moved_is_told_from_the_figures() -> None:
+    uniform, same, other = _row("uniform", 0.3, 0.31), _row("adap", 0.3, 0.31, 0.4), _row("adap", 0.3, 0.3100001)
+    told = unmoved({"Laplace": (same, uniform), "Gaussian": (other, uniform), "none": (_row("adap", 0.2), uniform)})
+    assert (
+        "to the last digit on some splits, or all: Laplace (2 of 2); Gaussian (1 of 2). Its clip, one for all" in told
+    )
+    assert unmoved({"none": (_row("adap", 0.2), uniform)}) == unmoved({}) == ""

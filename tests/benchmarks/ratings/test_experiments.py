@@ -5,6 +5,7 @@ import pytest
 from benchmarks.ratings.experiments import EXPERIMENTS, REWARD_SHARE, Experiment
 from benchmarks.ratings.sets import SETTINGS
 from common.config import parse
+from common.privacy.zcdp import epsilon_of, rho_of
 
 BY_KEY = {one.key: one for one in EXPERIMENTS}
 
@@ -31,3 +32,9 @@ def test_the_row_that_users_get_leaves_the_models_options_alone() -> None:
     keys = BY_KEY["once-privunit-10"].config(0, SETTINGS[0].tuned, 600.0)
     assert not any(key.startswith("tasks.") for key in keys)
     assert "tasks.ratings.slope" in BY_KEY["once-privunit-10-tuned"].config(0, SETTINGS[0].tuned, 600.0)
+
+
+def test_a_share_of_the_budget_is_one_of_its_account() -> None:
+    half = epsilon_of(rho_of(10.0, 1e-5) / 2, 1e-5)
+    assert BY_KEY["planned-uniform-gaussian"].share(half) == pytest.approx(0.5)
+    assert BY_KEY["planned-uniform-laplace"].share(5.0) == 0.5

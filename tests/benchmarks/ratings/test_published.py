@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from benchmarks.ratings.published import TABLE_II, claimed_epsilon, rows_of, true_epsilon
+from benchmarks.ratings.published import TABLE_II, arriving, claimed_epsilon, rows_of, true_epsilon
+from client.data.ratings.split import arrived
 
 
 def test_the_true_cost_of_the_papers_accounting() -> None:
@@ -9,6 +10,13 @@ def test_the_true_cost_of_the_papers_accounting() -> None:
     assert true_epsilon(85) == pytest.approx(590, abs=3)
     assert true_epsilon(590) == pytest.approx(3340, abs=5)
     assert claimed_epsilon() == pytest.approx(20.2, abs=0.05)
+
+
+@pytest.mark.parametrize("rounds", [1, 7, 100])
+def test_rows_that_arrive(rounds: int) -> None:
+    there = [arrived(1_000_000, t, rounds) for t in range(1, rounds + 1)]
+    assert arriving(1_000_000, rounds) == pytest.approx(np.mean(there), rel=1e-5)
+    assert arriving(80, 100) == pytest.approx(80 * 0.7525)
 
 
 def test_rows_of_clients_that_have_any() -> None:

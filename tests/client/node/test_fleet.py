@@ -8,7 +8,7 @@ import pytest
 from flwr.app import ArrayRecord, ConfigRecord, Message, RecordDict
 
 from client.node.failures import NotAdmittedError, RunOverError, Server, ServerAwayError
-from client.node.fleet import Fleet
+from client.node.fleet import FETCHED, Fleet
 from common.errors import WireError
 from deploy.processes import free_port
 
@@ -138,3 +138,21 @@ def test_leaving_does_not_wait_for_a_server_that_hangs(fake: Any) -> None:
         with pytest.raises(ServerAwayError, match="in time to leave"):
             fleet.receive()
         assert 0.5 < time.monotonic() - start < 1.5
+
+
+def test_leaving_gives_the_server_time_to_fetch_the_last_reply(fake: Any) -> None:
+    """Flower answers for a node that has left in its own name, and drops the reply."""
+    fake.post(_content())
+    with _join(fake) as fleet:
+        message = fleet.receive()
+        assert message is not None
+        fleet.send(Message(_content(), reply_to=message))
+        sent = time.monotonic()
+    assert FETCHED <= time.monotonic() - sent < FETCHED + 1
+    assert fake.calls[-2:] == ["DeactivateNode", "UnregisterNode"]
+
+
+def test_who_has_sent_nothing_lately_leaves_at_once(fake: Any) -> None:
+    with _join(fake):
+        start = time.monotonic()
+    assert time.monotonic() - start < FETCHED / 2

@@ -16,8 +16,8 @@ from torch.func import grad_and_value, vmap
 from client.privacy.gradients import JOINS, Tensors, draws, private_gradient
 from client.tasks.rules import RulesLearner
 from common.models import parameters, tensors
-from common.privacy.subsampled import epsilon_rdp
 from common.wire.messages import TrainRequest
+from tests.accountants import epsilon_rdp
 from tests.toys import CATALOGUE, configured, toy_homes
 
 

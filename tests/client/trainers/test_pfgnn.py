@@ -12,7 +12,7 @@ from client.stacking import Tensors
 from client.trainers.local import Descent
 from client.trainers.optimizers import fresh_moments
 from client.trainers.pfgnn import PFGNNTrainer
-from client.trainers.pfgnn_objective import proximal
+from client.trainers.proximal import proximal
 from common.algorithms.pfgnn import PFGNN
 
 N, D, K, C = 11, 6, 4, 3

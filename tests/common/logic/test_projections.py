@@ -5,7 +5,7 @@ import torch
 
 from common.errors import ConfigError
 from common.logic.clauses import Interval
-from common.logic.projections import Bounds, check_bounds, clamped, parted
+from common.logic.projections import Bounds, clamped, parted
 
 
 def test_a_box_of_its_own_for_every_client_under_vmap() -> None:
@@ -36,14 +36,6 @@ def test_pairs_are_apart_in_single_precision_at_any_scale(scale: float, policy: 
     again = parted(a, b, bound)
     assert torch.equal(again[0], a)
     assert torch.equal(again[1], b)
-
-
-def test_empty_boxes_are_found() -> None:
-    check_bounds(torch.zeros(3), torch.zeros(3))
-    with pytest.raises(ConfigError, match="no trace fits"):
-        check_bounds(torch.tensor([0.0, 2]), torch.tensor([1.0, 1]))
-    with pytest.raises(ConfigError, match="no trace fits"):
-        check_bounds(torch.tensor([torch.nan]), torch.tensor([1.0]))
 
 
 def test_an_open_end_keeps_a_margin_but_moves_nothing_inside() -> None:

@@ -11,7 +11,8 @@ from scipy.stats import norm
 
 from common.errors import RefusedError
 from common.privacy.accounts import Rdp, fixed_order
-from common.privacy.subsampled import DpSgd, epsilon_prv, epsilon_rdp, multiplier_for, rdp
+from common.privacy.subsampled import DpSgd, multiplier_for, rdp
+from tests.accountants import epsilon_prv, epsilon_rdp
 
 # dp-accounting 0.6.0: event = PoissonSampledDpEvent(q, GaussianDpEvent(z))
 #   rdp.RdpAccountant([order]).compose(event)._rdp[0]

@@ -182,3 +182,37 @@ def test_simulate_takes_them_without_being_told(runs: Path) -> None:
     lines = [line for line in RunDirectory(runs, "short").events() if isinstance(line, Round)]
     assert [(line.round, line.answered) for line in lines] == [(1, 2), (2, 2)]
     assert isinstance(simulated("--resume short --rounds 3 --clients 3").exception, ConfigError)
+
+
+@pytest.mark.parametrize(
+    ("options", "settled", "free"),
+    [
+        ({"method": "ifca"}, "algorithm.ifca.clusters=3", "algorithm.ifca.recluster-every=2"),
+        ({"method": "ditto"}, "", "algorithm.ditto.local-steps=7"),
+        (
+            {"method": "fedstl", "task": "traffic"},
+            "algorithm.fedstl.cluster_data=shared_sample",
+            "algorithm.fedstl.cluster-steps=1",
+        ),
+        (
+            {"method": "uniform", "privacy.unit": "client", "algorithm.uniform.inner": "fedrep"},
+            "algorithm.uniform.inner=fedavg",
+            "algorithm.fedrep.local-steps=7",
+        ),
+        (
+            {"method": "fedavg", "privacy.unit": "record"},
+            "algorithm.fedavg.local-steps=7",
+            "algorithm.fedavg.lr=0.25",
+        ),
+    ],
+)
+def test_what_a_run_s_memory_and_its_costs_are_of_does_not_change(
+    options: dict[str, Scalar], settled: str, free: str
+) -> None:
+    begin("settled", options)
+    key, _, value = free.partition("=")
+    assert str(flatten(resumed("settled", [free]))[key]) == value
+    if settled:
+        name = settled.partition("=")[0].replace("_", "-")
+        with pytest.raises(ConfigError, match=f"goes on with its own {name}=.*: leave --set {name} out"):
+            resumed("settled", [settled])

@@ -1,4 +1,4 @@
-"""What is written is read back the same, and only the owner may read it."""
+"""What is written is read back the same."""
 
 from pathlib import Path
 
@@ -18,7 +18,6 @@ def test_markets_survive_the_file(source: str, tmp_path: Path) -> None:
     path = tmp_path / "own" / "market.csv"
     path.parent.mkdir()
     write_markets(path, given.markets, given.goods)
-    assert path.stat().st_mode & 0o077 == 0
     same(read_markets(path, given.goods), given)
 
 

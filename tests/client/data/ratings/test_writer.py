@@ -42,13 +42,6 @@ def test_somebody_without_a_rating_alone_takes_part(tmp_path: Path) -> None:
     assert plain(read_all("ratings", str(path), known=PRODUCTS)) == [("bob", [], [])]
 
 
-def test_only_the_owner_may_read(tmp_path: Path) -> None:
-    path = tmp_path / "client.csv"
-    path.touch(mode=0o644)
-    write_raters(path, (), PRODUCTS)
-    assert path.stat().st_mode & 0o777 == 0o600
-
-
 def test_a_folder_of_written_parts_is_the_whole(tmp_path: Path) -> None:
     raters = demo_raters(0, 30, seed=1)
     for number in range(3):

@@ -1,5 +1,6 @@
 """Small homes to try things on, and the folder of real data."""
 
+import gzip
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +12,7 @@ from client.data.rules.table import COLUMNS
 ROOT = Path(__file__).parents[4]
 
 TableWriter = Callable[..., Path]
-"""(rows…, header=…, name=…) -> path of a CSV of these lines."""
+"""(rows…, header=…, name=…) -> path of a CSV of these lines, gzipped if its name says so."""
 
 
 @pytest.fixture
@@ -20,7 +21,8 @@ def table(tmp_path: Path) -> TableWriter:
 
     def write(*rows: str, header: str = ",".join(COLUMNS), name: str = "homes.csv") -> Path:
         path = tmp_path / name
-        path.write_text("\n".join((header, *rows)) + "\n", encoding="utf-8")
+        content = ("\n".join((header, *rows)) + "\n").encode()
+        path.write_bytes(gzip.compress(content) if path.suffix == ".gz" else content)
         return path
 
     return write

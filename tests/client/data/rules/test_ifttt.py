@@ -89,6 +89,12 @@ def test_a_missing_set_is_named(folder: Path) -> None:
         read_recrules(folder)
 
 
+def test_a_set_that_is_no_text_is_named(folder: Path) -> None:
+    (folder / "trainset").write_bytes(b"\xff\xfe\n")
+    with pytest.raises(DataError, match="trainset: not text in UTF-8"):
+        read_recrules(folder)
+
+
 @pytest.mark.parametrize(
     ("name", "text", "complaint"),
     [

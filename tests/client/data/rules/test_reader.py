@@ -44,7 +44,7 @@ def test_a_table_with_or_without_a_catalogue(table: TableWriter) -> None:
 
 def test_a_folder_of_tables_is_one_data_set(table: TableWriter) -> None:
     table(RULE, name="a.csv")
-    folder = table(RULE, RULE.replace("ann", "bob"), name="b.csv").parent
+    folder = table(RULE, RULE.replace("ann", "bob"), name="b.csv.gz").parent
     dataset = read_homes(folder)
     assert [home.user for home in dataset.homes] == ["ann", "bob"]
     assert dataset.notes == ("1 duplicate rule dropped",)

@@ -36,6 +36,27 @@ def test_columns_stand_in_any_order_others_are_ignored_and_ids_may_replace_names
     assert rows[0][:7] == ("ann", "Light", "lamp", "9", "38", "Plug", "plug")
 
 
+@pytest.mark.parametrize("name", ["homes.csv", "homes.csv.gz", "homes.tsv", "homes.tsv.gz"])
+@pytest.mark.parametrize("mark", ["\t", ";", ","])
+def test_tabs_semicolons_or_commas_gzipped_or_not(table: TableWriter, name: str, mark: str) -> None:
+    path = table(RULE.replace(",", mark), "", RULE.replace(",", mark), header="\ufeff" + mark.join(COLUMNS), name=name)
+    rule = ("ann", "Light", "lamp 1", "turns on", "turn off", "Plug", "plug 1", str(path))
+    assert read_table(path) == [Row(*rule, 2), Row(*rule, 4)]
+
+
+def test_quotes_hold_a_delimiter_and_count_for_nothing_between_tabs(table: TableWriter) -> None:
+    quoted = table('ann,Light,"lamp, ""big""",turns on,turn off,Plug,plug 1')
+    plain = table(
+        'ann\tLight\t"lamp, big"\tturns on\tturn off\tPlug\tplug 1', header="\t".join(COLUMNS), name="homes.tsv"
+    )
+    assert [read_table(path)[0].trigger_id for path in (quoted, plain)] == ['lamp, "big"', '"lamp, big"']
+
+
+def test_blank_lines_before_the_header_are_skipped(tmp_path: Path) -> None:
+    (tmp_path / "homes.csv").write_text(f"\n\n{','.join(COLUMNS)}\n{RULE}\n")
+    assert [row.line for row in read_table(tmp_path / "homes.csv")] == [4]
+
+
 def test_parquet_holds_the_same_rows_numbers_or_texts(tmp_path: Path) -> None:
     columns: dict[str, list[object]] = dict(
         zip(COLUMNS, [["ann"], ["Light"], [7], [9.0], ["on"], ["Plug"], [8]], strict=True)
@@ -98,8 +119,16 @@ def test_a_line_of_another_width_is_named(table: TableWriter) -> None:
         read_table(table(RULE, RULE + ",extra"))
 
 
-@pytest.mark.parametrize("name", ["homes.csv", "homes.parquet"])
-def test_what_is_no_table_is_refused(tmp_path: Path, name: str) -> None:
-    (tmp_path / name).write_bytes(b"user_id,\xff\xfe\n")
-    with pytest.raises(DataError, match="cannot be read as"):
+@pytest.mark.parametrize(
+    ("name", "content", "complaint"),
+    [
+        ("homes.csv", b"user_id,\xff\xfe\n", "not text in UTF-8"),
+        ("homes.csv", b'user_id,"a" b\n', r"cannot be read as \.csv"),
+        ("homes.csv.gz", b"user_id\n", "cannot be read; is it complete"),
+        ("homes.parquet", b"user_id,\xff\xfe\n", r"cannot be read as \.parquet"),
+    ],
+)
+def test_what_is_no_table_is_refused(tmp_path: Path, name: str, content: bytes, complaint: str) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(DataError, match=complaint):
         read_table(tmp_path / name)

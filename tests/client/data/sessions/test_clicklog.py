@@ -6,7 +6,6 @@ from typing import Literal
 
 import pytest
 
-from client.data.sessions.cutting import unix_seconds
 from client.data.sessions.reader import read_visitors
 
 Writer = Callable[..., Path]
@@ -69,26 +68,3 @@ def test_test_sessions_of_a_split_column_belong_to_their_user(text: Writer) -> N
     ann, bob = read_visitors(text("user,item,time,split", *rows, name="a.csv")).visitors
     assert [(case.prefix.tolist(), case.target) for case in ann.test] == [([1], 0), ([1, 0], 1)]
     assert (len(ann.sessions), len(bob.sessions), len(bob.test)) == (1, 0, 1)
-
-
-@pytest.mark.parametrize(
-    ("text", "seconds"),
-    [
-        ("1396437466.94", 1396437466.94),
-        ("1396437466940", 1396437466.94),
-        ("7", 7.0),
-        ("2014-04-02T11:17:46.940Z", 1396437466.94),
-        ("2014-04-02 11:17:46", 1396437466.0),
-        ("2014-04-02T13:17:46+02:00", 1396437466.0),
-        ("2014-04-02", 1396396800.0),
-    ],
-)
-def test_times(text: str, seconds: float) -> None:
-    """Expected by `date -u -d @1396437466`."""
-    assert unix_seconds(text) == pytest.approx(seconds)
-
-
-@pytest.mark.parametrize("text", ["", "noon", "nan", "inf", "2014-13-01"])
-def test_what_is_no_time(text: str) -> None:
-    with pytest.raises(ValueError, match=r".*"):
-        unix_seconds(text)

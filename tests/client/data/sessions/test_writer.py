@@ -35,13 +35,6 @@ def test_sessions_test_cases_and_visitors_with_nothing_survive(tmp_path: Path) -
     assert again.notes == ()
 
 
-def test_only_the_owner_may_read(tmp_path: Path) -> None:
-    path = tmp_path / "client.csv"
-    path.touch(mode=0o644)
-    write_visitors(path, (), ITEMS)
-    assert path.stat().st_mode & 0o777 == 0o600
-
-
 def test_a_visitor_with_nothing_alone_takes_part(tmp_path: Path) -> None:
     write_visitors(tmp_path / "bob.csv", (Visitor("bob", ()),), ITEMS)
     assert [plain(visitor) for visitor in read_visitors(tmp_path / "bob.csv", ITEMS).visitors] == [("bob", [], [])]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from client.data.traffic.published import is_published, tables_of
+from client.data.traffic.published import is_published
 
 Writer = Callable[..., Path]
 
@@ -19,10 +19,8 @@ def test_a_published_file_makes_the_folder_one_set(text: Writer, name: str) -> N
 
 
 def test_clients_tables_are_not_one_set(text: Writer) -> None:
-    text("x", name="set/notes.txt")
     folder = text("x", name="set/client-1.csv").parent
     assert not is_published(folder)
-    assert [path.name for path in tables_of(folder)] == ["client-1.csv"]
 
 
 @pytest.mark.parametrize(

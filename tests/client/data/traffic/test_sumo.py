@@ -14,14 +14,14 @@ from common.errors import ConfigError, DataError
 from common.tasks.traffic import Measures
 
 
-def test_without_sumo_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_sumo_its_packages_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "sumo", None)
-    with pytest.raises(ConfigError, match=r"fedloom\[sumo\]"):
+    with pytest.raises(ConfigError, match="pip install eclipse-sumo libsumo"):
         record_sumo(tmp_path / "a.csv")
 
 
 def test_a_short_recording(tmp_path: Path) -> None:
-    pytest.importorskip("libsumo", reason="needs SUMO: pip install 'fedloom[sumo]'")
+    pytest.importorskip("libsumo", reason="needs SUMO: pip install eclipse-sumo libsumo")
     first, again, other = (tmp_path / f"{name}.csv" for name in "abc")
     for path, seed in ((first, 1), (again, 1), (other, 2)):
         record_sumo(path, edges=5, seconds=4, seed=seed)

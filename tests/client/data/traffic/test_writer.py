@@ -56,10 +56,3 @@ def test_one_reading_and_no_series(tmp_path: Path) -> None:
     one = Series("a", np.datetime64("2024-03-01T05:00", "m"), np.array([[0.1]]), np.array([[True]]))
     write_series(tmp_path / "a.csv", (one,), demo_measures())
     assert same(read_series(tmp_path / "a.csv", demo_measures()).series[0], one)
-
-
-def test_only_the_owner_may_read(tmp_path: Path) -> None:
-    path = tmp_path / "a.csv"
-    path.touch(mode=0o644)
-    write_series(path, (), demo_measures())
-    assert path.stat().st_mode & 0o777 == 0o600
