@@ -11,9 +11,7 @@ import torch
 from client.descending import trained
 from client.diverging import DivergedError
 from client.keeping import HEAD, OWN, carried, carried_moments, kept, kept_moments
-from client.member import Learner as Learner
-from client.member import Member as Member
-from client.member import generator as generator
+from client.member import Learner, Member
 from client.stacking import Tensors, finite, row, some, stack
 from client.state import Memory
 from client.trainers import build_trainer

@@ -7,9 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from client.adapting import models_in
-from client.cohort import Member, evaluated, train
+from client.cohort import evaluated, train
 from client.data.traffic.split import split_series
 from client.measuring import personalised
+from client.member import Member
 from client.state import MemoryStore
 from client.tasks.learner import training_loss
 from client.tasks.traffic import TrafficLearner

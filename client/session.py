@@ -6,11 +6,12 @@ from functools import lru_cache, partial
 
 from safetensors.numpy import load, save
 
-from client.cohort import Member, nothing, train
+from client.cohort import nothing, train
 from client.diverging import done_or_nothing
 from client.enrolling import accepted, check_same_run, fingerprint, remember
 from client.keeping import HEAD, carried
 from client.measuring import ADAPT, measured
+from client.member import Member
 from client.privacy.guard import Guard
 from client.privacy.pseudo import among_pseudo_items
 from client.state import Store

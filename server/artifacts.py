@@ -1,11 +1,13 @@
 """The run's folder, runs/<id>/: the only place of the server that writes to the disk."""
 
+import fcntl
 import json
 import logging
 import re
 import secrets
 import tomllib
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -20,6 +22,7 @@ from server import tensorfile
 from server.events import Event, Result, event_from_line, event_to_line, result_from_json, result_to_json
 
 KEEP = 2  # newest checkpoints that stay: one may be torn, the other is then whole
+LOCK = ".lock"  # held by the process that is at work on the run
 LOG = logging.getLogger(__name__)
 
 
@@ -94,6 +97,26 @@ class RunDirectory:
             raise ConfigError(
                 f"run '{self.path.name}' exists already: go on with --resume {self.path.name}, or pick another --run-id"
             )
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Hold the folder, so that no other process works on the run; let go when this one ends, however it does.
+
+        Raises:
+            ConfigError: Another process holds it.
+        """
+        self.path.mkdir(parents=True, exist_ok=True)
+        with (self.path / LOCK).open("a") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                run = self.path.name
+                raise ConfigError(
+                    f"run '{run}' is still going on in another process; wait for its end, or stop it, and then --resume {run}"
+                ) from None
+            except OSError as error:  # some shared file systems have no locks
+                LOG.warning("%s cannot be locked: %s", self.path, error.strerror)
+            yield
 
     def config(self) -> dict[str, Any]:
         """The resolved configuration.

@@ -1,10 +1,7 @@
 """One run on the server, from configuration to result; the same over TLS gRPC, in Flower's simulation and in process."""
 
-import fcntl
 import json
 import logging
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -31,11 +28,6 @@ from server.strategies import build_strategy
 from server.strategies.planned import PlannedStrategy
 from server.strategies.round import RoundStrategy
 
-log = logging.getLogger("fedloom.server")
-
-LOCK = ".lock"
-"""In a run's folder: held by the process that is at work on the run."""
-
 
 def run(grid: Grid, config: RunConfig, runs: Path) -> Result:
     """Train to the end and leave everything in `runs/<id>/`.
@@ -49,29 +41,8 @@ def run(grid: Grid, config: RunConfig, runs: Path) -> Result:
     catalogue, folder = read_catalogue(config), RunDirectory(runs, config.run_id)
     if config.resume:
         folder.config()  # says at once if there is no such run, and leaves no folder behind
-    with _alone(folder):
+    with folder.held():
         return _run(grid, config, catalogue, folder)
-
-
-@contextmanager
-def _alone(folder: RunDirectory) -> Iterator[None]:
-    """Hold the run's folder, so that no other process writes to it; let go when this one ends, however it does.
-
-    Raises:
-        ConfigError: Another process holds it.
-    """
-    folder.path.mkdir(parents=True, exist_ok=True)
-    with (folder.path / LOCK).open("a") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            run = folder.path.name
-            raise ConfigError(
-                f"run '{run}' is still going on in another process; wait for its end, or stop it, and then --resume {run}"
-            ) from None
-        except OSError as error:  # some shared file systems have no locks
-            log.warning("%s cannot be locked: %s", folder.path, error.strerror)
-        yield
 
 
 def _run(grid: Grid, config: RunConfig, catalogue: Names, folder: RunDirectory) -> Result:

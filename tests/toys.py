@@ -8,8 +8,9 @@ import torch
 from flwr.app import Message, Metadata, RecordDict
 from torch import Tensor
 
-from client.cohort import Member, train
+from client.cohort import train
 from client.data.rules.homes import Dataset, Device, Home, as_edges
+from client.member import Member
 from client.stacking import Tensors
 from client.state import MemoryStore, Store
 from client.tasks.learner import Unruled

@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from client.cohort import Learner
+from client.member import Learner
 from common.arrays import Arrays
 from common.config import RunConfig
 from common.models import build_model, tensors

@@ -16,7 +16,8 @@ from client.data.markets.graph import Graph, Sparse
 from client.data.markets.multiplying import passed, product, tiles
 from client.tasks.market_trust import SURE, reach, trust
 from common.models.market_scorer import FEATURES, KNOWN
-from common.tasks.markets_counts import SMALLEST, Elsewhere
+from common.tasks.markets_counts import Elsewhere
+from common.tasks.sparse_counts import SMALLEST
 
 Vectors = NDArray[np.float32]
 Places = NDArray[np.int64]

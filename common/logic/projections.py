@@ -1,4 +1,4 @@
-"""Closest points and the loss of missing them, as pure tensor functions that also run under torch.func.vmap and grad (§3.4)."""
+"""Closest points and L_p: pure tensor functions that also run under torch.func.vmap and grad (FedSTL, algorithms.md §3.4)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

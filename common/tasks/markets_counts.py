@@ -14,11 +14,9 @@ from scipy.sparse import csr_array
 
 from common.arrays import Array, Arrays
 from common.errors import WireError
+from common.tasks.sparse_counts import SMALLEST, added, check_sparse
 
 KEYS, VALUES, DEGREES = "pairs.keys", "pairs.values", "pairs.degrees"
-
-SMALLEST = 1e-3
-"""What is less is rounding: a pair counts 1 at least, or .16 where what users add is bounded."""
 
 
 def counts_of(
@@ -54,16 +52,11 @@ def includes(total: Arrays, part: Arrays) -> bool:
 def add_pairs(parts: Sequence[Arrays], weights: Sequence[float] | None = None, exact: type = np.float32) -> Arrays:
     """Σ wᵢ countsᵢ, wᵢ = 1 unless given; what sums to nothing is gone. `exact` is as in `counts_of`."""
     factors = list(weights or [1.0] * len(parts))
-    keys, place = np.unique(np.concatenate([p[KEYS] for p in parts]), return_inverse=True)
-    scaled = np.concatenate([w * p[VALUES].astype(np.float64) for p, w in zip(parts, factors, strict=True)])
-    values = np.bincount(place, scaled, minlength=len(keys))
+    scaled = [w * p[VALUES].astype(np.float64) for p, w in zip(parts, factors, strict=True)]
+    keys, values = added([p[KEYS] for p in parts], scaled)
     degrees = np.sum([w * p[DEGREES].astype(np.float64) for p, w in zip(parts, factors, strict=True)], axis=0)
-    left = values > SMALLEST
-    return {
-        KEYS: keys[left],
-        VALUES: values[left].astype(exact),
-        DEGREES: np.where(degrees > SMALLEST, degrees, 0).astype(exact),
-    }
+    degrees = np.where(degrees > SMALLEST, degrees, 0)
+    return {KEYS: keys, VALUES: values.astype(exact), DEGREES: degrees.astype(exact)}
 
 
 def check_pairs(counts: Arrays, items: int) -> None:
@@ -74,12 +67,8 @@ def check_pairs(counts: Arrays, items: int) -> None:
     """
     if set(counts) != {KEYS, VALUES, DEGREES} or counts[KEYS].shape != counts[VALUES].shape or counts[KEYS].ndim != 1:
         raise WireError("counts: not a list of pairs with as many values, and a number an item")
-    keys, values, degrees = counts[KEYS], counts[VALUES], counts[DEGREES]
-    ordered = keys.dtype == np.int64 and bool((np.diff(keys) > 0).all())
-    if not ordered or (len(keys) and not 0 <= keys[0] <= keys[-1] < items**2) or (keys // items >= keys % items).any():
-        raise WireError("counts: pairs of items that the vocabulary lacks, or not in order")
-    if values.dtype != np.float32 or not (np.isfinite(values) & (values > 0)).all():
-        raise WireError("counts: values that are no positive numbers")
+    check_sparse(counts[KEYS], counts[VALUES], items, "pairs", below=True)
+    degrees = counts[DEGREES]
     if degrees.dtype != np.float32 or degrees.shape != (items,) or not (np.isfinite(degrees) & (degrees >= 0)).all():
         raise WireError("counts: not a number for every item, 0 or more")
 

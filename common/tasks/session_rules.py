@@ -12,6 +12,7 @@ import numpy as np
 from common.arrays import Array, Arrays
 from common.errors import WireError
 from common.tasks.sessions import Clicks
+from common.tasks.sparse_counts import added, check_sparse
 
 KEYS, VALUES = "rules.keys", "rules.values"
 FADING = 0.8
@@ -35,10 +36,8 @@ def count_rules(sessions: Iterable[Clicks], items: int) -> Arrays:
 def add_rules(parts: Sequence[Arrays], weights: Sequence[float] | None = None) -> Arrays:
     """Σ wᵢ countsᵢ, wᵢ = 1 unless given; rules whose sum is zero are gone."""
     scaled = [p[VALUES] * w for p, w in zip(parts, weights or [1.0] * len(parts), strict=True)]
-    keys, place = np.unique(np.concatenate([p[KEYS] for p in parts]), return_inverse=True)
-    values = np.bincount(place, np.concatenate(scaled), minlength=len(keys))
-    left = values > 1e-3  # a rule counts 1/20 at least; what is less is rounding
-    return {KEYS: keys[left], VALUES: values[left].astype(np.float32)}
+    keys, values = added([p[KEYS] for p in parts], scaled)
+    return {KEYS: keys, VALUES: values.astype(np.float32)}
 
 
 def check_rules(counts: Arrays, items: int) -> None:
@@ -49,12 +48,7 @@ def check_rules(counts: Arrays, items: int) -> None:
     """
     if set(counts) != {KEYS, VALUES} or counts[KEYS].shape != counts[VALUES].shape or counts[KEYS].ndim != 1:
         raise WireError("counts: not a list of rules with as many values")
-    keys, values = counts[KEYS], counts[VALUES]
-    ordered = keys.dtype == np.int64 and bool((np.diff(keys) > 0).all())
-    if not ordered or (len(keys) and not 0 <= keys[0] <= keys[-1] < items**2):
-        raise WireError("counts: rules of items that the vocabulary lacks, or not in order")
-    if values.dtype != np.float32 or not (np.isfinite(values) & (values > 0)).all():
-        raise WireError("counts: values that are no positive numbers")
+    check_sparse(counts[KEYS], counts[VALUES], items, "rules")
 
 
 @dataclass(frozen=True)

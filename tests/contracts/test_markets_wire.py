@@ -8,9 +8,10 @@ import pytest
 import torch
 from flwr.common.serde import message_to_proto
 
-from client.cohort import Member, evaluated, train
+from client.cohort import evaluated, train
 from client.data.markets.market import Dataset
 from client.data.markets.reader import read_markets
+from client.member import Member
 from client.policy import Policy
 from client.privacy.simulated import in_memory
 from client.session import Session

@@ -7,12 +7,12 @@ import pytest
 import torch
 
 from client.adapting import adapt
-from client.cohort import Member, evaluated, train
+from client.cohort import evaluated, train
 from client.data.markets.market import Dataset
 from client.data.markets.reader import read_markets
 from client.forecast import own_model
 from client.measuring import ADAPT, personalised
-from client.member import generator
+from client.member import Member, generator
 from client.policy import Policy
 from client.privacy.simulated import in_memory
 from client.session import Session

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 import torch
 
-from client.cohort import Member, evaluated, train
+from client.cohort import evaluated, train
+from client.member import Member
 from client.state import MemoryStore
 from client.tasks.traffic import TrafficLearner
 from common.algorithms import Algorithm, Ditto, FedAvg, FedRep, FedSTL, Local

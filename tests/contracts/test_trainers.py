@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 import torch
 
-from client.cohort import Member, generator, stack, train
+from client.cohort import train
 from client.data.rules.homes import Home
+from client.member import Member, generator
+from client.stacking import stack
 from client.state import MemoryStore
 from client.tasks.rules import RulesLearner
 from common.arrays import sha256

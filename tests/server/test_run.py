@@ -10,9 +10,8 @@ import pytest
 from common.config import RunConfig
 from common.errors import ConfigError
 from deploy.simulation import simulate
-from server.artifacts import RunDirectory
+from server.artifacts import LOCK, RunDirectory
 from server.journal import Journal
-from server.run import LOCK
 from tests.toys import CATALOGUE, configured, toy_dataset
 
 

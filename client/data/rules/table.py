@@ -13,7 +13,7 @@ from pathlib import Path
 import pyarrow.parquet
 
 from client.data.cells import private_csv
-from client.data.columns import delimiter_in, opened, reading, suffix_of
+from client.data.columns import DELIMITERS, opened, reading, suffix_of
 from client.data.rules.homes import Home
 from client.data.rules.rows import Row
 from common.errors import DataError
@@ -73,12 +73,14 @@ def _lines(home: Home, catalogue: Catalogue) -> Iterator[tuple[str, ...]]:
 
 
 def _delimited_records(path: Path) -> Iterator[Record]:
-    """Separated by what the first line that is not blank holds of tabs, semicolons and commas; tabs know no quotes."""
+    """Separated by tabs, semicolons or commas, whichever sets the users' column apart; between tabs quotes are text."""
     with opened(path, newline="") as file:
-        delimiter = delimiter_in(next((text for text in file if text.strip()), "")) or ","
+        header = next((text for text in file if text.strip()), "")
+        named = (mark for mark in DELIMITERS if COLUMNS[0] in [cell.strip('" \r\n') for cell in header.split(mark)])
+        delimiter = next(named, ",")
         file.seek(0)
-        quoting = csv.QUOTE_NONE if delimiter == "\t" else csv.QUOTE_MINIMAL
-        reader = csv.reader(file, delimiter=delimiter, quoting=quoting, strict=True)
+        quotes = '"' if delimiter != "\t" else None
+        reader = csv.reader(file, delimiter=delimiter, quotechar=quotes, strict=True)
         yield from ((reader.line_num, cells) for cells in reader)
 
 

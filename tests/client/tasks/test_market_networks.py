@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 import torch
 
-from client.cohort import Member, train
+from client.cohort import train
 from client.companions import companions
 from client.data.markets.market import Dataset, Market, no_rows
 from client.data.markets.reader import read_markets
+from client.member import Member
 from client.policy import Policy
 from client.privacy.simulated import in_memory
 from client.session import Session

@@ -52,6 +52,16 @@ def test_quotes_hold_a_delimiter_and_count_for_nothing_between_tabs(table: Table
     assert [read_table(path)[0].trigger_id for path in (quoted, plain)] == ['lamp, "big"', '"lamp, big"']
 
 
+@pytest.mark.parametrize("mark", ["\t", ";", ","])
+def test_a_title_may_hold_another_delimiter(table: TableWriter, mark: str) -> None:
+    others = [other for other in "\t;," if other != mark]
+    header = mark.join(
+        ["note", f'"{"".join(others)}"', *COLUMNS[1:], f'"{COLUMNS[0]}"' if mark != "\t" else COLUMNS[0]]
+    )
+    _, *rule = RULE.split(",")
+    assert read_table(table(mark.join(["x", "y", *rule, "ann"]), header=header))[0][:7] == ("ann", *rule)
+
+
 def test_blank_lines_before_the_header_are_skipped(tmp_path: Path) -> None:
     (tmp_path / "homes.csv").write_text(f"\n\n{','.join(COLUMNS)}\n{RULE}\n")
     assert [row.line for row in read_table(tmp_path / "homes.csv")] == [4]
