@@ -7,7 +7,7 @@ ledgers that lie beside the shares, also after a row was added.
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
@@ -69,8 +69,7 @@ class Dealing:
 
     def shares(self) -> list[Path]:
         """Each client's table."""
-        at = [self.folder / f"client-{k}" / TABLES[self.task] for k in range(self.clients)]
-        return [table.resolve() for table in self._own_tables()] or at
+        return [table.resolve() for table in self._own_tables()] or self._written()
 
     def deal(self, parts: Sequence[Part]) -> list[Path]:
         """Write each client's part as its table, in place of an earlier one; returns `shares`.
@@ -87,12 +86,12 @@ class Dealing:
         return self.shares()
 
     def ledgers(self) -> list[Path]:
-        """Those that there are, one a share at most.
+        """Those that there are, one a share at most; also of shares that were written before the folder had a table a client.
 
         Raises:
             LedgerError: A share had one which is gone.
         """
-        return [path for share in self.shares() if (path := self._ledger(str(share))).exists()]
+        return self._beside(dict.fromkeys([*self.shares(), *self._written()]))
 
     def require_one_budget(self) -> None:
         """Accept data of which nothing was released with noise but by these very clients.
@@ -109,6 +108,12 @@ class Dealing:
                     f"privacy of {data_path(self.data)} was spent as dealt to {count(other.clients, 'client')}, {second}:"
                     f" say {told}"
                 )
+        if self._own_tables() and _released(self._beside(self._written())):
+            raise ConfigError(
+                f"privacy of {data_path(self.data)} was spent as dealt to {count(self.clients, 'client')} before it had a table"
+                " for each, and by tables the same people would have a second budget: bring the folder back as it was, or"
+                " train without noise"
+            )
         joined = [ledger_path(self.data, self.state, ""), *_of_folder(data_path(self.data))]
         if _released([path for path in joined if path.exists()]):
             raise ConfigError(
@@ -120,6 +125,13 @@ class Dealing:
         for task, clients in sorted({*_dealt(self.root, self.data), (self.task, len(tables(self.task, self.data)))}):
             if (task, clients) != (self.task, self.clients):
                 yield replace(self, task=task, clients=clients)
+
+    def _written(self) -> list[Path]:
+        """Where shares go that are no tables of the folder's own."""
+        return [self.folder / f"client-{k}" / TABLES[self.task] for k in range(self.clients)]
+
+    def _beside(self, shares: Iterable[Path]) -> list[Path]:
+        return [path for share in shares if (path := self._ledger(str(share))).exists()]
 
     def _ledger(self, share: str) -> Path:
         if not os.path.exists(share):

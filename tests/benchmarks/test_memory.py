@@ -2,7 +2,9 @@
 
 import importlib
 import json
+import logging
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -44,6 +46,17 @@ def test_a_run_that_fails_is_not_remembered(tmp_path: Path) -> None:
     assert memory.recall("a", lambda: 3) == 3
 
 
+@pytest.fixture
+def _loggers_as_they_were() -> Iterator[None]:
+    """A study silences them for good, and other tests of this process listen."""
+    loggers = [logging.getLogger(name) for name in ("flwr", "fedloom")]
+    levels = [logger.level for logger in loggers]
+    yield
+    for logger, level in zip(loggers, levels, strict=True):
+        logger.setLevel(level)
+
+
+@pytest.mark.usefixtures("_loggers_as_they_were")
 @pytest.mark.parametrize("name", PAGES)
 def test_a_page_is_what_its_results_say(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     published = (RESULTS / f"{name}.json").read_text("utf-8")

@@ -233,6 +233,18 @@ def test_tables_of_clients_stay_where_they_are() -> None:
     assert dealt_ledgers(DEALT.resolve(), "tables") == [folder.resolve() / ".a.csv.fedloom-ledger"]
 
 
+def test_a_folder_that_gets_a_table_for_each_client_brings_no_second_budget() -> None:
+    folder, table = Path("tables"), Path("my.csv").read_text().splitlines()[1:]
+    folder.mkdir()
+    for name, users in {"a.csv": "0123", "b.csv": "4567"}.items():
+        (folder / name).write_text("\n".join([*HEADER, *(row for row in table if row[1] in users)]) + "\n")
+    spend(dealt("one", "tables", clients=3)[0], "one")
+    (folder / "c.csv").write_text("\n".join([*HEADER, *rows(["u8"])]) + "\n")
+    with pytest.raises(ConfigError, match="was spent as dealt to 3 clients before it had a table for each"):
+        dealt("two", "tables", clients=3)
+    assert len(dealt_ledgers(DEALT.resolve(), "tables")) == 1
+
+
 def test_a_run_that_goes_on_finds_its_clients() -> None:
     specs = dealt("one")
     assert shared_out(Path("up", "one").resolve()) == specs

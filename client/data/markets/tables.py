@@ -66,7 +66,9 @@ def header_of(path: Path) -> list[str]:
         DataError: The file is empty or not in UTF-8.
     """
     _check_encoding(path)
-    return [cell.strip() for cell in next(csv.reader([first_line(path)], delimiter=delimiter_of(path)))]
+    delimiter = delimiter_of(path)
+    reader = csv.reader([first_line(path)], delimiter=delimiter, skipinitialspace=delimiter == " ")
+    return [cell.strip() for cell in next(reader)]
 
 
 def delimiter_of(path: Path) -> str:

@@ -41,6 +41,12 @@ def test_ratings_keep_who_rated_what(text: Writer) -> None:
     assert "an edge is a pair rated by the same users" in found.notes[1]
 
 
+def test_names_in_a_text_file_may_stand_further_apart(text: Writer) -> None:
+    """As in lists that people line up by hand."""
+    dataset = read_markets(text("item_a   item_b", "cup  saucer", "cup spoon", name="north.txt"))
+    assert pairs(dataset.markets[0], dataset.goods) == [("cup", "saucer"), ("cup", "spoon")]
+
+
 def test_a_folder_is_a_market_a_table_and_a_catalogue(text: Writer, tmp_path: Path) -> None:
     text("item,title,description", 'x,"Lamp, small","warm', 'light"', "y,,", "z,Cup,", name="catalogue.csv")
     text("item_a,item_b", "x,y", "x,q")
