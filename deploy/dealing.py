@@ -114,7 +114,14 @@ class Dealing:
                 " for each, and by tables the same people would have a second budget: bring the folder back as it was, or"
                 " train without noise"
             )
-        joined = [ledger_path(self.data, self.state, ""), *_of_folder(data_path(self.data))]
+        source = data_path(self.data).resolve()
+        beside = [] if self._own_tables() or not source.is_dir() else sorted(source.glob(".*.fedloom-ledger"))
+        if _released(beside):
+            raise ConfigError(
+                f"privacy of {source} was spent by clients with a table each, {second}: bring the folder back as it was, or"
+                " train without noise"
+            )
+        joined = [ledger_path(self.data, self.state, ""), *_of_folder(source)]
         if _released([path for path in joined if path.exists()]):
             raise ConfigError(
                 f"privacy of {data_path(self.data)} was spent by a client that joined with it, {second}: join with it again"

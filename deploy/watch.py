@@ -21,6 +21,7 @@ from server.events import Result
 ASK_EVERY = 10.0  # seconds of silence after which Flower is asked whether the run still goes on
 MOST_UNANSWERED = 3  # questions in a row; a busy machine may fail to answer one
 ADMIT_EVERY = 2.0  # seconds between two looks for keys that were registered meanwhile
+SELDOM = 60.0  # seconds, at most, until a key that could not be registered is tried again
 
 
 @dataclass
@@ -48,6 +49,8 @@ class Pulse:
     console: Console
     admitted: set[Path] = field(default_factory=set)
     refused: dict[Path, str] = field(default_factory=dict)
+    again: dict[Path, tuple[float, float]] = field(default_factory=dict)
+    """Key that failed -> when it is tried again, and after which pause."""
     size: int = -1
     heard: float = 0.0
     asked: float = 0.0
@@ -104,12 +107,18 @@ class Pulse:
         if self.nodes is None or time.monotonic() < self.looked + ADMIT_EVERY:
             return
         for key in sorted(set(self.nodes.glob("*.pub")) - self.admitted):
+            if time.monotonic() < self.again.get(key, (0.0, 0.0))[0]:
+                continue
             try:
                 self.control.register(key)
-            except RunError as error:  # the file may be half written, or the machine busy: it is tried again
+            except (
+                RunError
+            ) as error:  # the file may be half written, or the machine busy: it is tried again, ever less often
                 if self.refused.get(key) != str(error):
                     self.console.print(str(error), style="yellow", markup=False, soft_wrap=True)
                 self.refused[key] = str(error)
+                pause = min(2 * self.again.get(key, (0.0, ADMIT_EVERY / 2))[1], SELDOM)
+                self.again[key] = time.monotonic() + pause, pause
             else:
                 self.admitted.add(key)
                 self.console.print(f"admitted {key.name}", highlight=False, markup=False)

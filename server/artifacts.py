@@ -118,6 +118,14 @@ class RunDirectory:
                 LOG.warning("%s cannot be locked: %s", self.path, error.strerror)
             yield
 
+    def idle(self) -> bool:
+        """Whether no process works on the run at the moment."""
+        try:
+            with self.held():
+                return True
+        except ConfigError:
+            return False
+
     def config(self) -> dict[str, Any]:
         """The resolved configuration.
 

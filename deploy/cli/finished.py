@@ -44,7 +44,9 @@ class Wanted:
 
     def kept(self) -> Kept | None:
         """What the client of these data keeps of the run."""
-        return kept_by("traffic", self.data, Path(self.run).name, self.state_dir, self.client)
+        return kept_by(
+            "traffic", self.data, Path(self.run).resolve().name if self.run else "", self.state_dir, self.client
+        )
 
 
 @dataclass(frozen=True)

@@ -46,7 +46,7 @@ SHOWN = {
 
 ASKED: dict[Task, tuple[str, ...]] = {
     "rules": ("user",),
-    "sessions": ("user", "session"),
+    "sessions": ("user", "session", "test"),
     "ratings": ("user",),
     "markets": ("market", "item", "client"),
 }
@@ -88,7 +88,7 @@ def recommend(
     from client.recommend import recommend as rules_to_add
     from client.unrated import suggestions
 
-    asked = {"user": user, "session": session, "market": market, "item": item, "client": client}
+    asked = {"user": user, "session": session, "test": test, "market": market, "item": item, "client": client}
     folder = _run_for(run, {name for name, value in asked.items() if value})
     config, name = config_of(folder), folder.path.name
     names = vocabulary_of(config.task, folder.catalogue())

@@ -156,7 +156,7 @@ def serve(
     superlink = superlink_of(home, federation.certificates(home, names or []), port, control_port, host)
     o.console.print(
         f"run [bold]{config.run_id}[/]: serving on {host}:{port}, {count(keys, 'registered key')}, CA {home / 'ca.pem'};"
-        f" waits for {count(config.federation.min_clients, 'client')}",
+        f" waits for {count(config.federation.min_clients, 'client')}; who comes or refuses: {superlink.log}",
         soft_wrap=True,
     )
     with Processes() as processes:

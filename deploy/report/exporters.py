@@ -14,6 +14,9 @@ from server.events import Finish, Round, Start
 LOOK_EVERY = 1.0
 """Seconds between two looks at a run that goes on."""
 
+SILENCE = 10.0
+"""Seconds without a line after which a run is looked at: whoever was interrupted writes none any more."""
+
 EXTRA = "install it with: pip install tensorboardX prometheus-client"
 
 
@@ -38,13 +41,15 @@ def numbers(line: Round) -> dict[str, float]:
 
 
 def rounds(folder: RunDirectory, *, follow: bool = False) -> Iterator[Round]:
-    """A run's rounds, each once; with `follow`, those to come too, until the run is over."""
-    told = 0
+    """A run's rounds, each once; with `follow`, those to come too, until the run is over or nobody works on it any more."""
+    told, heard = 0, time.monotonic()
     while True:
         events = list(folder.events())
         yield from (event for event in events[told:] if isinstance(event, Round))
+        heard = heard if told == len(events) else time.monotonic()
         told = len(events)
-        if not follow or (events and isinstance(events[-1], Finish)):
+        over = bool(events) and isinstance(events[-1], Finish) and folder.result() is not None
+        if not follow or over or (time.monotonic() - heard > SILENCE and folder.idle()):
             return
         time.sleep(LOOK_EVERY)
 
@@ -61,7 +66,7 @@ class TensorBoard:
             from tensorboardX import SummaryWriter
         except ImportError:
             raise ConfigError(f"TensorBoard's format needs tensorboardX; {EXTRA}") from None
-        self._writer = SummaryWriter(str(folder / run))
+        self._writer = SummaryWriter(str(folder / run), purge_step=0)  # what was handed on before is replaced
 
     def add(self, line: Round) -> None:
         """Write a round."""
@@ -87,6 +92,7 @@ class Prometheus:
         except ImportError:
             raise ConfigError(f"Prometheus' format needs prometheus-client; {EXTRA}") from None
         self._path, self._registry, labels = path, CollectorRegistry(), ("run", "method", "task")
+        self._told: dict[str, set[str]] = {}
         self._round = Gauge("fedloom_round", "Rounds that are done.", labels, registry=self._registry)
         self._number = Gauge(
             "fedloom_round_number", "A number of the newest round.", (*labels, "name"), registry=self._registry
@@ -97,8 +103,12 @@ class Prometheus:
         from prometheus_client import write_to_textfile
 
         self._round.labels(**about).set(line.round)
-        for name, value in numbers(line).items():
+        found = numbers(line)
+        for name in self._told.get(about["run"], set()) - found.keys():  # of a round before
+            self._number.remove(*about.values(), name)
+        for name, value in found.items():
             self._number.labels(**about, name=name).set(value)
+        self._told[about["run"]] = set(found)
         write_to_textfile(str(self._path), self._registry)
 
 

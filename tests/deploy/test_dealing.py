@@ -245,6 +245,20 @@ def test_a_folder_that_gets_a_table_for_each_client_brings_no_second_budget() ->
     assert len(dealt_ledgers(DEALT.resolve(), "tables")) == 1
 
 
+def test_a_folder_that_is_dealt_otherwise_than_by_its_tables_brings_no_second_budget() -> None:
+    """As one of markets does that gets a catalogue, which makes one published set of them."""
+    folder, table = Path("tables"), Path("my.csv").read_text().splitlines()[1:]
+    folder.mkdir()
+    for name, users in {"a.csv": "0123", "b.csv": "4567"}.items():
+        (folder / name).write_text("\n".join([*HEADER, *(row for row in table if row[1] in users)]) + "\n")
+    spend(dealt("one", "tables")[0], "one")
+    (folder / "all.csv").write_text("\n".join([*HEADER, *table]) + "\n")
+    for name in ("a.csv", "b.csv"):
+        (folder / name).unlink()
+    with pytest.raises(ConfigError, match="spent by clients with a table each"):
+        dealt("two", "tables", clients=2)
+
+
 def test_a_run_that_goes_on_finds_its_clients() -> None:
     specs = dealt("one")
     assert shared_out(Path("up", "one").resolve()) == specs

@@ -4,6 +4,7 @@ import json
 import math
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,8 @@ from common.errors import ConfigError
 from deploy.cli import app
 from deploy.report import exporters
 from server.artifacts import RunDirectory
-from server.events import Finish, Round
+from server.events import Finish, Round, result_to_json
+from tests.deploy.test_summary import RESULT
 
 
 def round_(number: int) -> Round:
@@ -98,6 +100,7 @@ def test_a_run_that_goes_on_is_followed_to_its_end(fake_run: Callable[..., Path]
     watcher = threading.Thread(target=watch)
     watcher.start()
     folder.append(round_(3))
+    (path / "result.json").write_bytes(result_to_json(RESULT))
     folder.append(Finish(status="completed"))
     watcher.join(timeout=30)
     assert seen == [1, 2, 3]
@@ -124,3 +127,22 @@ def test_what_is_not_installed_is_named(module: str, tmp_path: Path, monkeypatch
     monkeypatch.setitem(__import__("sys").modules, module, None)
     with pytest.raises(ConfigError, match="install it with: pip install tensorboardX prometheus-client"):
         exporters.TensorBoard(tmp_path, "r1") if module == "tensorboardX" else exporters.Prometheus(tmp_path / "p")
+
+
+def test_an_interrupted_run_is_followed_no_further(
+    fake_run: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = fake_run("r1", rounds=2, status="running")
+    monkeypatch.setattr(exporters, "SILENCE", 0.0)
+    monkeypatch.setattr(exporters, "LOOK_EVERY", 0.01)
+    assert [line.round for line in exporters.rounds(RunDirectory(path.parent, "r1"), follow=True)] == [1, 2]
+
+
+def test_what_the_newest_round_lacks_is_not_shown_of_an_older_one(tmp_path: Path) -> None:
+    text, about = exporters.Prometheus(tmp_path / "p"), {"run": "r1", "method": "fedavg", "task": "rules"}
+    text.add(about, round_(5))
+    text.add(about, replace(round_(6), metrics={}, split=""))
+    newest = gauges(tmp_path / "p")
+    assert newest["fedloom_round", "r1", ""] == 6.0
+    assert ("fedloom_round_number", "r1", "validation/auc") not in newest
+    assert newest["fedloom_round_number", "r1", "server/arm"] == 4.0
