@@ -2,6 +2,9 @@
 
 Whether work fails may depend on the data, and a server chooses the model, the sums and the options that it is done with. So a
 failure would tell something of the data for free, as often as it asks.
+
+Under noise on records nothing can stand in: the noise is that of the local steps. There only training that diverged, which
+follows from steps with noise in them, counts as nothing, and other failures are told, as every statement says (`failures`).
 """
 
 import logging
@@ -22,16 +25,16 @@ class DivergedError(FedloomError):
         super().__init__("training diverged (NaN or infinite parameters); lower lr, or set clip-norm")
 
 
-def done_or_nothing(work: Callable[[], T], nothing: Callable[[], T]) -> T:
-    """What work came to, and `nothing`, of the same shape, if it failed: for noise to be put on, or to tell nothing.
+def done_or_nothing(work: Callable[[], T], nothing: Callable[[], T], failures: type[Exception] = Exception) -> T:
+    """What work came to, and `nothing`, of the same shape, if it failed so: for noise to be put on, or to tell nothing.
 
     Raises:
-        StateError: This machine cannot keep what it must, whatever the data are.
+        StateError, OSError: This machine cannot keep what it must, whatever the data are.
     """
     try:
         return work()
-    except StateError:
+    except (StateError, OSError):
         raise
-    except Exception as error:
+    except failures as error:
         log.warning("%s: %s; it counts as nothing", type(error).__name__, error)
         return nothing()

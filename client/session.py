@@ -1,5 +1,6 @@
 """One client at work: its data, its policy, its private state, and what it answers to each request."""
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
@@ -7,7 +8,7 @@ from functools import lru_cache, partial
 from safetensors.numpy import load, save
 
 from client.cohort import nothing, train
-from client.diverging import done_or_nothing
+from client.diverging import DivergedError, done_or_nothing
 from client.enrolling import accepted, check_same_run, fingerprint, remember
 from client.keeping import HEAD, carried
 from client.measuring import ADAPT, measured
@@ -47,6 +48,11 @@ MODEL, COUNTS = "model.safetensors", "counts.safetensors"
 TIE = 1e-6
 """Weight of the training loss where models are judged by L_p: it decides between models that obey alike."""
 
+UNFIT = "its data cannot be used in this run; the client's own log says why"
+
+LOOK_AGAIN = 300.0
+"""Seconds after which data that did not fit are read again for the same run: an owner may have mended them."""
+
 _names = lru_cache(maxsize=4)(vocabulary_of)
 """Clients of one process share a vocabulary that they were all told."""
 
@@ -77,6 +83,7 @@ class Session:
         self.client, self.store, self.policy, self.guard = client, store, guard.policy, guard
         self._build_learner = build_learner
         self._enrolled: dict[str, Enrolled] = {}
+        self._unfit: dict[str, float] = {}
 
     def enrol(self, request: EnrolRequest) -> EnrolReply:
         """Accept an invitation.
@@ -85,6 +92,8 @@ class Session:
             RefusedError: The policy forbids the run, or the data do not fit its catalogue.
         """
         enrolment = fingerprint(request)
+        if enrolment in self._unfit and time.monotonic() < self._unfit[enrolment]:
+            raise RefusedError(UNFIT)
         enrolled = self._enrolled.get(enrolment) or self._open(enrolment, request)
         reply = self.guard.enrolled(enrolled.config, EnrolReply(self.client, enrolment, enrolled.learner.examples))
         remember(self.store, request)
@@ -164,7 +173,8 @@ class Session:
         config = self.config(request.enrolment)
         learner, generator = self._find(request.enrolment).learner, self.guard.generator
         if config.privacy.unit != "none":
-            work = partial(done_or_nothing, work, partial(nothing, config.chosen, learner, request, steps))
+            failures = DivergedError if config.privacy.unit == "record" else Exception
+            work = partial(done_or_nothing, work, partial(nothing, config.chosen, learner, request, steps), failures)
         work = among_pseudo_items(work, learner, config, request.round, generator)
         reply = self.guard.trained(config, request, steps, work)
         self._remember(config, request, reply, steps)
@@ -193,15 +203,18 @@ class Session:
 
     def evaluate(self, request: EvaluateRequest) -> EvaluateReply:
         """Metrics of the global model here, if they may leave; the finished model is kept for the client's own use."""
-        enrolled = self._find(request.enrolment)
+        enrolled, untold = self._find(request.enrolment), EvaluateReply(request.round, {}, {})
+        shares = self.policy.shares_metrics(enrolled.config.privacy)
+        if not shares and not request.final:
+            return untold
         check_like(request.model, parameters(enrolled.learner.module), "the server's model")
         if request.final:
             self.store.write(enrolled.run, MODEL, save({**request.model, **request.statics}))
-        if self.policy.shares_metrics(enrolled.config.privacy):
+        if shares:
             return self._measured(enrolled, request)
-        untold = EvaluateReply(request.round, {}, {})
-        if request.final:  # what the client makes its own of the finished model is made all the same
-            done_or_nothing(partial(self._measured, enrolled, request), lambda: untold)
+        done_or_nothing(
+            partial(self._measured, enrolled, request), lambda: untold
+        )  # makes the model its own all the same
         return untold
 
     def _measured(self, enrolled: Enrolled, request: EvaluateRequest) -> EvaluateReply:
@@ -229,7 +242,8 @@ class Session:
         try:
             learner = self._build_learner(config, names)
         except DataError as error:
-            raise RefusedError("its data cannot be used in this run; the client's own log says why") from error
+            self._unfit = {enrolment: time.monotonic() + LOOK_AGAIN}
+            raise RefusedError(UNFIT) from error
         self._enrolled = {enrolment: Enrolled(request.run, config, names, learner)}
         return self._enrolled[enrolment]
 

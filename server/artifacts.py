@@ -210,17 +210,14 @@ class RunDirectory:
             )
         return None
 
-    def write_decision(self, number: int, decision: str) -> None:
-        """Write decision.json: what that round costs, as JSON."""
-        write_atomically(self.path / "decision.json", f'{{"round": {number}, "decision": {decision}}}'.encode())
+    def write_decision(self, decision: str) -> None:
+        """Write decision.json: what the round under way costs."""
+        write_atomically(self.path / "decision.json", decision.encode())
 
-    def decision(self) -> tuple[int, str] | None:
-        """The newest decision and its round; None where none was ever made."""
+    def decision(self) -> str:
+        """The newest decision; empty where none was ever made."""
         path = self.path / "decision.json"
-        if not path.exists():
-            return None
-        found = json.loads(path.read_text("utf-8"))
-        return found["round"], json.dumps(found["decision"])
+        return path.read_text("utf-8") if path.exists() else ""
 
     def write_result(self, result: Result) -> None:
         """Write result.json."""

@@ -20,7 +20,7 @@ FIRST_PAUSE, PAUSE_GROWTH, LONGEST_PAUSE = 0.05, 1.5, 1.0  # seconds between loo
 SETTLED = 5.0  # seconds without news after which nobody else is waited for where enough answered, but too few can train
 SOON = 120.0  # seconds; who waits longer expects more clients than have answered, and a run under way waits no longer
 HURRY = 5.0  # seconds that newcomers have to answer where enough clients are there without them
-SLOW = 30.0  # seconds after which they are asked again if they did not
+SLOW, SLOWEST = 30.0, 600.0  # seconds that others have, and after which who was slow is asked again: first, and at most
 
 Suits = Callable[[Client], bool]
 """Whether a client is of those that are waited for."""
@@ -46,7 +46,8 @@ class Enrolment:
         self.roster = Roster(clock)
         self._invitation, self._wait, self._ask = invitation, wait, ask
         self._clock, self._sleep = clock, sleep
-        self._slow: dict[int, float] = {}
+        self._slow: dict[int, tuple[float, float]] = {}
+        """Node that did not answer in time -> when it is asked again where nobody waits for it, and after which pause."""
 
     def assemble(self, grid: Grid, at_least: int) -> None:
         """Wait until so many clients have enrolled, be it without anything to train on.
@@ -74,6 +75,7 @@ class Enrolment:
             strangers = self.roster.strangers(online)
             if self._invite(strangers, hurry=len(self._here(online, suits)) >= at_least):
                 news = self._clock()
+            online = frozenset(grid.get_node_ids())  # who came back while others were asked
             found = self._here(online, suits)
             if len(found) >= at_least:
                 return found
@@ -95,18 +97,20 @@ class Enrolment:
         return self._wait <= SOON and answered >= at_least and not away
 
     def _invite(self, nodes: list[int], *, hurry: bool) -> bool:
-        """Ask nodes to enrol; whether any answered. In a hurry, who is slow holds nobody up, and is asked again in a while.
+        """Ask nodes to enrol; whether any answered. In a hurry, who is slow holds nobody up, and is asked ever less often.
 
-        A client remembers what it has made ready for the run, so its next answer is quick.
+        A client remembers what it has made ready for the run, and that it refused, so its next answer is quick.
         """
         now = self._clock()
-        self._slow = {node: when for node, when in self._slow.items() if node in nodes}
-        nodes = [node for node in nodes if not hurry or now >= self._slow.get(node, -math.inf) + SLOW]
+        self._slow = {node: again for node, again in self._slow.items() if node in nodes}
+        nodes = [node for node in nodes if not hurry or now >= self._slow.get(node, (-math.inf, 0.0))[0]]
         if not nodes:
             return False
         messages = [Message(encode(self._invitation), node, ENROL) for node in nodes]
-        answered = [self._take(reply) for reply in self._ask(messages, HURRY if hurry else math.inf)]
-        self._slow |= dict.fromkeys(set(nodes) - set(answered), self._clock())
+        answered = [self._take(reply) for reply in self._ask(messages, HURRY if hurry else SLOW)]
+        for node in set(nodes) - set(answered):
+            pause = min(2 * self._slow.get(node, (0.0, SLOW / 2))[1], SLOWEST)
+            self._slow[node] = self._clock() + pause, pause
         return bool(answered)
 
     def _take(self, reply: Message) -> int:

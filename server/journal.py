@@ -16,7 +16,7 @@ from server.enrolment import Enrolment
 from server.evaluation import Evaluation
 from server.events import Best, Client, Finish, Metrics, Result, Round, Split, Start
 from server.grid import Exchange
-from server.planning.planner import Decision
+from server.planning.planner import Agreed
 from server.state import PLAN, RunState, Trained
 from server.statement import statement
 
@@ -61,9 +61,9 @@ class Journal:
         """Note a round trip to the clients; called for every one, before what it brought is worked on."""
         self._exchanges.append(exchange)
 
-    def decided(self, number: int, decision: Decision) -> None:
-        """Note what a round will cost, which clients may pay before the next checkpoint."""
-        self._folder.write_decision(number, decision.to_json())
+    def decided(self, agreed: Agreed) -> None:
+        """Note what a round costs, which clients may pay before the next checkpoint."""
+        self._folder.write_decision(agreed.to_json())
 
     def trained(self, trained: Trained) -> None:
         """Note a training step and checkpoint it."""

@@ -20,7 +20,7 @@ from server.enrolment import Enrolment
 from server.events import ENDED_EARLY, Result
 from server.grid import PollingGrid, RoundLimits
 from server.journal import Journal, restore
-from server.planning.planner import decision_of
+from server.planning.planner import agreed_in
 from server.planning.spending import budget_of
 from server.state import RunState
 from server.statistics import sum_counts
@@ -58,7 +58,7 @@ def _run(grid: Grid, config: RunConfig, catalogue: Names, folder: RunDirectory) 
     journal = Journal(folder, config, enrolment)
     if so_far:
         journal.go_on(so_far)
-    strategy = _strategy(config, state, enrolment, journal, folder.decision() if config.resume else None)
+    strategy = _strategy(config, state, enrolment, journal, folder.decision() if config.resume else "")
     journal.start(strategy.state)
     noted = PollingGrid(grid, limits, on_exchange=journal.exchanged)
     try:
@@ -89,15 +89,14 @@ def _train(strategy: RoundStrategy | PlannedStrategy, grid: Grid, rounds: int, d
 
 
 def _strategy(
-    config: RunConfig, state: RunState, enrolment: Enrolment, journal: Journal, decided: tuple[int, str] | None
+    config: RunConfig, state: RunState, enrolment: Enrolment, journal: Journal, decided: str
 ) -> RoundStrategy | PlannedStrategy:
     """The method, inside a planner where a budget is to be spent."""
     build = partial(build_strategy, config.chosen, config=config, state=state, enrolment=enrolment)
     if not config.planned:
         return build(on_trained=journal.trained, on_evaluated=journal.evaluated)
-    agreed = (decided[0], decision_of(decided[1])) if decided else None
     told = journal.trained, journal.evaluated, journal.observed, journal.decided
-    return PlannedStrategy(build, budget_of(config), *told, agreed)
+    return PlannedStrategy(build, budget_of(config), *told, agreed_in(decided) if decided else None)
 
 
 def read_catalogue(config: RunConfig) -> Names:

@@ -68,10 +68,6 @@ class Decision:
     clip: float = 1.0
     dual: Dual = CLOSED
 
-    def to_json(self) -> str:
-        """For `decision_of`."""
-        return json.dumps(asdict(self), default=np.ndarray.tolist)
-
     def numbers(self) -> dict[str, float]:
         """What a journal may keep of it; predictions and λ (in shares of B/T) of stage 2 only."""
         said = {"arm": float(self.arm), "cost": self.cost, "p_arm": float(self.probabilities[self.arm])}
@@ -82,14 +78,36 @@ class Decision:
         return said
 
 
-def decision_of(text: str) -> Decision:
-    """Inverse of `Decision.to_json`."""
+@dataclass(frozen=True)
+class Agreed:
+    """A round's decision as it was told to clients, which may have paid for it before the server went down.
+
+    Args:
+        number: The round.
+        decision: What it costs.
+        left: Client -> what it had left then.
+        failed: Whether too few answered.
+    """
+
+    number: int
+    decision: Decision
+    left: Mapping[str, float]
+    failed: bool = False
+
+    def to_json(self) -> str:
+        """For `agreed_in`."""
+        return json.dumps(asdict(self), default=np.ndarray.tolist)
+
+
+def agreed_in(text: str) -> Agreed:
+    """Inverse of `Agreed.to_json`."""
     told: dict[str, Any] = json.loads(text)
-    told |= {name: np.array(told[name], np.float64) for name in ("probabilities", "mean", "sd", "context")}
-    told |= {name: tuple(told[name]) for name in ("active", "retired")}
-    dual = told["dual"]
+    plan = told["decision"]
+    plan |= {name: np.array(plan[name], np.float64) for name in ("probabilities", "mean", "sd", "context")}
+    plan |= {name: tuple(plan[name]) for name in ("active", "retired")}
+    dual = plan["dual"]
     dual |= {name: np.array(dual[name], np.float64) for name in ("weights", "rates")} | {"names": tuple(dual["names"])}
-    return Decision(**{**told, "dual": Dual(**dual)})
+    return Agreed(**{**told, "decision": Decision(**{**plan, "dual": Dual(**dual)})})
 
 
 @dataclass(frozen=True)

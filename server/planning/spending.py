@@ -8,7 +8,7 @@ import numpy as np
 from common.arrays import Arrays
 from common.config import RunConfig
 from common.privacy.accounts import build_account
-from server.planning.planner import Budget, Decision
+from server.planning.planner import Agreed, Budget, Decision
 from server.roster import Client, Roster
 
 
@@ -56,11 +56,12 @@ def remaining(roster: Roster, clients: Mapping[str, Client], total: float) -> di
     return {name: roster.clients[client.node].budget for name, client in clients.items()}
 
 
-def credit(roster: Roster, decision: Decision) -> None:
-    """Give back what a round cost that is asked for again: who paid for it then is sent the same bytes, and pays no more."""
+def credit(roster: Roster, agreed: Agreed) -> None:
+    """Give back what a round cost that is asked for again: who paid for it then sends the same bytes, and pays no more."""
     for node, client in roster.clients.items():
-        if client.name in decision.active:
-            roster.clients[node] = replace(client, budget=client.budget + decision.cost)
+        if client.name in agreed.left:
+            most = agreed.left[client.name]
+            roster.clients[node] = replace(client, budget=min(client.budget + agreed.decision.cost, most))
 
 
 def charge(roster: Roster, decision: Decision, nodes: Iterable[int], total: float, start: Arrays) -> Waiting:

@@ -11,13 +11,13 @@ from flwr.serverapp.strategy import Strategy
 from common.algorithms.planners import BGTplanner
 from common.arrays import Array, Arrays, norm, sub
 from common.config import RunConfig
-from common.errors import BudgetSpentError, RunError
+from common.errors import BudgetSpentError, QuorumError, RunError
 from common.words import count
 from server.evaluation import Evaluation, pooled
 from server.planning import build_planner
 from server.planning.context import named_items, singular_values, widest
 from server.planning.memory import State, from_groups, recalled, remembered, to_groups
-from server.planning.planner import Budget, Decision, Planner, Stop
+from server.planning.planner import Agreed, Budget, Planner, Stop
 from server.planning.reward import REWARDS, improvement
 from server.planning.spending import Waiting, charge, credit, remaining
 from server.roster import Client
@@ -39,8 +39,8 @@ class PlannedStrategy(Strategy):
         on_trained: Told of each training step, with the plan's numbers.
         on_evaluated: Told of each evaluation, with the round's reward.
         on_observed: Told of the state once the planner has learnt from a round.
-        on_decided: Told what a round will cost, before anybody is asked.
-        agreed: A round that was decided before a crash, and its decision, which stands.
+        on_decided: Told what a round will cost before anybody is asked, and if too few answered.
+        agreed: What was decided before the server went down; of the round that comes now it stands.
     """
 
     def __init__(
@@ -50,8 +50,8 @@ class PlannedStrategy(Strategy):
         on_trained: Callable[[Trained], None],
         on_evaluated: Callable[[int, Evaluation], None],
         on_observed: Callable[[RunState], None],
-        on_decided: Callable[[int, Decision], None] = lambda number, decision: None,
-        agreed: tuple[int, Decision] | None = None,
+        on_decided: Callable[[Agreed], None] = lambda agreed: None,
+        agreed: Agreed | None = None,
     ) -> None:
         self.inner = build(on_trained=self._trained, on_evaluated=self._evaluated)
         self._budget = budget
@@ -82,17 +82,12 @@ class PlannedStrategy(Strategy):
             BudgetSpentError: Nobody can, or the planner sees no use in another round.
             RunError: The planner could not learn what the round gained; nobody is asked to spend anything.
         """
-        needed, roster, number = self.config.federation.min_replies, self.inner.enrolment.roster, self.state.round + 1
-        able = self.inner.enrolment.gather(grid, needed)
+        roster, number = self.inner.enrolment.roster, self.state.round + 1
+        able = self.inner.enrolment.gather(grid, self.config.federation.min_replies)
         check_judged(self.config, able.values())
-        decision = self._decided(number, able)
-        if isinstance(decision, Stop):
-            raise BudgetSpentError(decision.reason)
-        if len(decision.active) < needed:
-            raise BudgetSpentError(
-                f"{count(len(decision.active), 'client')} can pay another round, the round needs {needed}"
-            )
-        self._on_decided(number, decision)
+        self._agreed = self._decided(number, able)
+        decision = self._agreed.decision
+        self._on_decided(self._agreed)
         self.inner.cost, self.inner.clip = decision.cost / self.inner.releases, decision.clip
         messages = list(self.inner.configure_train(server_round, arrays, config, grid))
         asked = [message.metadata.dst_node_id for message in messages]
@@ -102,8 +97,17 @@ class PlannedStrategy(Strategy):
     def aggregate_train(
         self, server_round: int, replies: Iterable[Message]
     ) -> tuple[ArrayRecord | None, MetricRecord | None]:
-        """The step of the strategy inside."""
-        return self.inner.aggregate_train(server_round, replies)
+        """The step of the strategy inside.
+
+        Raises:
+            QuorumError: Too few answered.
+        """
+        try:
+            return self.inner.aggregate_train(server_round, replies)
+        except QuorumError:
+            if self._agreed is not None:
+                self._on_decided(replace(self._agreed, failed=True))
+            raise
 
     def configure_evaluate(
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
@@ -123,15 +127,29 @@ class PlannedStrategy(Strategy):
         """As the strategy inside."""
         self.inner.conclude(grid)
 
-    def _decided(self, number: int, able: Mapping[str, Client]) -> Decision | Stop:
-        """What the round costs: what clients were told before a crash, or else what the planner says now."""
-        roster, agreed = self.inner.enrolment.roster, self._agreed
-        left = remaining(roster, able, self._budget.total)
-        if agreed is not None and agreed[0] == number:
-            credit(roster, agreed[1])
-            return agreed[1]
+    def _decided(self, number: int, able: Mapping[str, Client]) -> Agreed:
+        """What the round costs: as clients were told before the server went down, or as the planner says now.
+
+        Raises:
+            BudgetSpentError: As `configure_train`; of a round that failed before, if the planner sees no other.
+        """
+        left, agreed = remaining(self.inner.enrolment.roster, able, self._budget.total), self._agreed
+        stands = agreed is not None and agreed.number == number
+        if agreed is not None and stands and not agreed.failed:
+            credit(self.inner.enrolment.roster, agreed)
+            return agreed
         rng = np.random.default_rng([self.config.seed, number])
-        return self._planner(len(able)).decide(self._memory(), self._seen()["context"], left, rng)
+        decision = self._planner(len(able)).decide(self._memory(), self._seen()["context"], left, rng)
+        if isinstance(decision, Stop):
+            raise BudgetSpentError(decision.reason)
+        needed = self.config.federation.min_replies
+        if len(decision.active) < needed:
+            paying = count(len(decision.active), "client")
+            raise BudgetSpentError(f"{paying} can pay another round, the round needs {needed}")
+        if agreed is not None and stands:  # those who answered it answer it on no other terms
+            credit(self.inner.enrolment.roster, agreed)
+            return agreed
+        return Agreed(number, decision, left)
 
     def _planner(self, clients: int) -> Planner:
         return build_planner(self.config.planner, replace(self._budget, clients=max(clients, 1)))

@@ -6,13 +6,16 @@ from typing import Any
 import pytest
 
 from client.policy import Policy
-from client.session import MODEL
+from client.privacy.rows import Slot
+from client.session import MODEL, Session
 from common.config import RunConfig
+from common.errors import QuorumError, RefusedError
+from common.privacy.mechanisms import Gaussian
 from server.artifacts import RunDirectory
 from server.evaluation import Evaluation
 from server.journal import Journal
 from server.planning.memory import recalled
-from server.planning.planner import Decision, decision_of
+from server.planning.planner import Agreed, agreed_in
 from server.strategies.planned import PlannedStrategy
 from tests.owners import PLANNERS, Owners, costs_of, listening, noisy, owners, total_of
 from tests.sensors import rounds_of
@@ -78,9 +81,9 @@ def test_a_round_that_was_decided_before_a_crash_is_asked_for_again_as_it_was(
 
     decided, aggregated = Journal.decided, PlannedStrategy.aggregate_train
 
-    def note(journal: Journal, number: int, decision: Decision) -> None:
-        decided(journal, number, decision)
-        if number == last and not paid:
+    def note(journal: Journal, agreed: Agreed) -> None:
+        decided(journal, agreed)
+        if agreed.number == last and not paid:
             raise PullThePlugError
 
     def take(strategy: PlannedStrategy, server_round: int, replies: Any) -> Any:
@@ -95,10 +98,10 @@ def test_a_round_that_was_decided_before_a_crash_is_asked_for_again_as_it_was(
             clients.run(config, tmp_path / "torn")
     before = sum(costs[: last if paid else last - 1])
     assert clients.spent(config) == pytest.approx(dict.fromkeys(steady.spent(config), before), rel=1e-6)
-    kept = RunDirectory(tmp_path / "torn", "toy").decision()
-    assert kept is not None
-    assert kept[0] == last
-    assert decision_of(kept[1]).cost == pytest.approx(costs[last - 1], rel=1e-12)
+    kept = agreed_in(RunDirectory(tmp_path / "torn", "toy").decision())
+    assert (kept.number, kept.failed) == (last, False)
+    assert kept.decision.cost == pytest.approx(costs[last - 1], rel=1e-12)
+    assert kept.left == pytest.approx(dict.fromkeys(kept.left, total_of(config) - sum(costs[: last - 1])))
 
     resumed = clients.run(config.model_copy(update={"resume": True}), tmp_path / "torn")
     assert resumed.status == "completed"
@@ -107,6 +110,33 @@ def test_a_round_that_was_decided_before_a_crash_is_asked_for_again_as_it_was(
     assert clients.spent(config) == pytest.approx(steady.spent(config), rel=1e-9)
     assert resumed.model_sha256 == through.model_sha256
     assert [line.answered for line in rounds_of(tmp_path / "torn")] == [3] * len(costs)
+
+
+@pytest.mark.parametrize("drained", [False, True])
+def test_a_round_that_failed_is_asked_for_again_unless_too_few_can_pay(
+    drained: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of three whose answers are needed one refuses: for a while, or because another run spent what it had."""
+    config = noisy(tmp_path, "bgtplanner", federation__min_replies=3, **PLANNERS["bgtplanner"])
+    clients, answered = owners(), Session.as_sent
+    folder, again = RunDirectory(tmp_path, "toy"), config.model_copy(update={"resume": True})
+
+    def refuse(session: Session, request: Any, *about: Any) -> Any:
+        if session.client == "client-1" and request.round == 4:
+            raise RefusedError("not now")
+        return answered(session, request, *about)
+
+    with monkeypatch.context() as during:
+        during.setattr(Session, "as_sent", refuse)
+        with pytest.raises(QuorumError, match="not now"):
+            clients.run(config, tmp_path)
+    assert agreed_in(folder.decision()).failed
+    if drained:
+        ledger = next(one for one in clients.sessions.values() if one.client == "client-1").guard.ledger(config.privacy)
+        ledger.release(Slot("another", 1), ledger.terms(Gaussian(ledger.remaining(), 1.0)), lambda: b"noise")
+    resumed = clients.run(again, tmp_path)
+    assert resumed.status == "completed"
+    assert (resumed.rounds_done == 3, "2 clients can pay another round" in resumed.reason) == (drained, drained)
 
 
 def test_simulated_clients_that_forget_what_they_spent_are_asked_for_no_more(

@@ -156,7 +156,7 @@ def failing(*about: object, **more: object) -> NoReturn:
     raise IndexError("index 7 is out of bounds: Grandma's lamp")
 
 
-@pytest.mark.parametrize(("method", "unit"), [("fedavg", "client"), ("fedrule", "client"), ("fedavg", "record")])
+@pytest.mark.parametrize(("method", "unit"), [("fedavg", "client"), ("fedrule", "client")])
 def test_work_that_fails_is_answered_and_paid_as_if_it_had_not(
     method: str, unit: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -172,6 +172,25 @@ def test_work_that_fails_is_answered_and_paid_as_if_it_had_not(
     assert (reply.loss, reply.examples, reply.steps) == (usual.loss, usual.examples, usual.steps)
 
 
+def test_work_that_fails_under_noise_on_records_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Zeros without noise would pass for a release."""
+    client = Asked(configured("fedavg", unit="record"))
+    monkeypatch.setattr(RulesLearner, "loss", failing)
+    with pytest.raises(IndexError):
+        client.train(1, 0.1)
+
+
+def test_a_disk_that_keeps_nothing_is_no_reason_to_pay(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*about: Any) -> NoReturn:
+        raise OSError(28, "No space left on device")
+
+    client = Asked(configured("fedavg"))
+    monkeypatch.setattr(MemoryStore, "save", full)
+    with pytest.raises(OSError, match="No space left"):
+        client.train(1, 0.1)
+    assert client.spent == 0
+
+
 def test_how_models_suit_is_answered_also_where_measuring_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     client = Asked(configured("ifca"))
     models = {f"{key}/{name}": a for key in "01" for name, a in client.model.items()}
@@ -185,9 +204,9 @@ def test_an_evaluation_says_nothing_by_failing(monkeypatch: pytest.MonkeyPatch) 
     client = Asked(configured("fedavg"))
     short = {name: a[:1] for name, a in client.model.items()}
     with pytest.raises(WireError, match="the server's model"):
-        client.session.evaluate(EvaluateRequest(1, client.enrolled.enrolment, short, "test"))
+        client.session.evaluate(EvaluateRequest(1, client.enrolled.enrolment, short, "test", {}, final=True))
     monkeypatch.setattr(RulesLearner, "evaluate", failing)
-    for final in (False, True):
+    for final in (True, False):
         reply = client.session.evaluate(
             EvaluateRequest(1, client.enrolled.enrolment, client.model, "test", {}, final=final)
         )
@@ -197,12 +216,13 @@ def test_an_evaluation_says_nothing_by_failing(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_sums_that_nobody_gave_are_not_taken_beside_noise() -> None:
-    client = Asked(configured("fedavg"))
+    client = Asked(configured("fedavg"), Policy(share_metrics="always"))
     sums, asked = {COUNTS: np.zeros((2, 3, 4), np.float32)}, client.enrolled.enrolment
     with pytest.raises(RefusedError, match="which no client of a run with noise gives"):
         client.session.train(TrainRequest(1, asked, client.model, cost=0.1, statics=sums))
-    told = client.session.evaluate(EvaluateRequest(1, asked, client.model, "test", sums, final=True))
-    assert (told.metrics, client.spent) == ({}, 0)
+    with pytest.raises(RefusedError, match="which no client of a run with noise gives"):
+        client.session.evaluate(EvaluateRequest(1, asked, client.model, "test", sums))
+    assert client.spent == 0
 
 
 def test_an_own_model_that_diverges_says_nothing_beside_noise_on_records(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ from common.arrays import sha256
 from common.errors import ConfigError, RunError
 from server.planning import PlannerOptions, build_planner
 from server.planning.memory import State, from_groups, to_groups
-from server.planning.planner import Budget, Decision, Planner, Stop, decision_of
+from server.planning.planner import Agreed, Budget, Decision, Planner, Stop, agreed_in
 
 EVERY: list[PlannerOptions] = [
     BGTplanner(context=2),
@@ -94,8 +94,10 @@ def test_a_decision_comes_back_from_the_disk_and_teaches_the_same(options: Plann
         decision = ask(planner, state, [3.0 + t, 1 / 3], left, t)
         if isinstance(decision, Stop):
             break
-        again = decision_of(decision.to_json())
-        assert again.to_json() == decision.to_json()
+        agreed = Agreed(t, decision, left, failed=t == 2)
+        read = agreed_in(agreed.to_json())
+        again = read.decision
+        assert (read.to_json(), read.number, read.left, read.failed) == (agreed.to_json(), t, left, t == 2)
         assert [type(value) for value in vars(again).values()] == [type(value) for value in vars(decision).values()]
         assert (again.active, again.retired, again.numbers()) == (decision.active, decision.retired, decision.numbers())
         assert again.dual.names == decision.dual.names
