@@ -104,12 +104,12 @@ def test_where_no_finished_run_can_use_it_what_to_train_is_said() -> None:
 @pytest.mark.parametrize(
     ("run", "option", "said"),
     [
-        ("homes", "session", "--session is nothing to run 'homes', which is of task rules and takes --user"),
-        ("films", "item", "--item is nothing to run 'films', which is of task ratings and takes --user"),
+        ("homes", "session", "--session is of no use to run 'homes', which is of task rules and takes --user"),
+        ("films", "item", "--item is of no use to run 'films', which is of task ratings and takes --user"),
         (
             "shop",
             "market",
-            "--market is nothing to run 'shop', which is of task sessions and takes --user and --session",
+            "--market is of no use to run 'shop', which is of task sessions and takes --user and --session",
         ),
     ],
 )
@@ -124,7 +124,7 @@ def test_what_a_named_run_cannot_use_is_refused_by_its_name(run: str, option: st
 def test_what_no_run_can_use_together_goes_unheard_in_none() -> None:
     refused = recommend("--session", "sea waders", "--item", "P0001").exception
     assert isinstance(refused, ConfigError)
-    assert str(refused) == "--item is nothing to run 'homes', which is of task rules and takes --user"
+    assert str(refused) == "--item is of no use to run 'homes', which is of task rules and takes --user"
 
 
 def test_a_run_is_found_by_name_and_by_folder_wherever_that_lies(
