@@ -139,7 +139,7 @@ def _run_for(run: str, asked: Set[str]) -> RunDirectory:
     name, task = folder.path.name, config_of(folder).task
     if task in ASKED and task not in able:
         no_use = sorted(asked - set(ASKED[task]))[0]
-        takes = " and ".join(f"--{one}" for one in ASKED[task])
+        takes = ", ".join(f"--{one}" for one in ASKED[task])
         raise ConfigError(f"--{no_use} is of no use to run '{name}', which is of task {task} and takes {takes}")
     return folder
 

@@ -109,7 +109,7 @@ def test_where_no_finished_run_can_use_it_what_to_train_is_said() -> None:
         (
             "shop",
             "market",
-            "--market is of no use to run 'shop', which is of task sessions and takes --user and --session",
+            "--market is of no use to run 'shop', which is of task sessions and takes --user, --session, --test",
         ),
     ],
 )
