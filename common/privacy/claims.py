@@ -30,7 +30,10 @@ COVERED: dict[Unit, str] = {
 }
 """What the guarantee covers, by unit."""
 
-COVERED_ITEMS = "the numbers in this client's noised answers under this unit, for any two contents of its data that name the same items"
+COVERED_ITEMS = (
+    "the numbers in this client's noised answers under this unit, for any two contents of its data that name the same "
+    "items"
+)
 """Of unit `client`, where some of its answers named items."""
 
 
