@@ -16,7 +16,8 @@ ROUNDS = 3
 
 STRANGER = """
 fedloom keys node /tmp/node.key
-exec fedloom join --server superlink:9092 --ca /ca/ca.pem --key /tmp/node.key --name client-1 --state-dir /tmp/state --patience 10
+exec fedloom join --server superlink:9092 --ca /ca/ca.pem --key /tmp/node.key --name client-1 \\
+  --state-dir /tmp/state --patience 10
 """
 REACH = """
 import socket
