@@ -3,6 +3,7 @@
 Both are made of `metrics.jsonl`, which is all there is to a run; neither tool is needed to read one.
 """
 
+import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -21,7 +22,7 @@ EXTRA = "install it with: pip install tensorboardX prometheus-client"
 
 
 def numbers(line: Round) -> dict[str, float]:
-    """All numbers of a round, by a path: `train/loss`, `test/auc`, `server/arm`, `clients/answered`, `bytes/up`, `seconds`."""
+    """All numbers that a round told, by a path: `train/loss`, `test/auc`, `server/arm`, `clients/asked`, `bytes/up`, `seconds`."""
     of = line.split or "test"
     clients = {
         "answered": line.answered,
@@ -29,7 +30,7 @@ def numbers(line: Round) -> dict[str, float]:
         "missing": len(line.missing),
         "refused": len(line.refused),
     }
-    return {
+    found = {
         "train/loss": line.loss,
         **{f"{of}/{name}": value for name, value in line.metrics.items()},
         **{f"server/{name}": value for name, value in line.server.items()},
@@ -38,6 +39,7 @@ def numbers(line: Round) -> dict[str, float]:
         "bytes/up": float(line.bytes_up),
         "seconds": line.seconds,
     }
+    return {path: value for path, value in found.items() if math.isfinite(value)}
 
 
 def rounds(folder: RunDirectory, *, follow: bool = False) -> Iterator[Round]:

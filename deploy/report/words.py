@@ -52,7 +52,7 @@ def privacy(statement: Privacy) -> tuple[str, dict[str, tuple[str, ...]]]:
         f"counted in {counted(statement.account)}",
     )
     spent = (
-        f"at most ε = {statement.epsilon_spent_max:.3g}{delta} by any client: a number to plan with, not the guarantee"
+        f"at most ε = {statement.epsilon_spent_max:.3g}{delta} asked of any client: a number to plan with, not the guarantee"
     )
     return (
         f"{_HIDDEN} {_BY_UNIT[statement.unit]} {promise}: {strength(statement.epsilon)}.",

@@ -64,8 +64,7 @@ def gauges(path: Path) -> dict[tuple[str, str, str], float]:
 
 def test_every_number_of_a_round_has_a_path() -> None:
     told = exporters.numbers(round_(3))
-    assert math.isnan(told.pop("train/loss"))
-    assert told == {
+    assert told == {  # and no training loss, which noise hides
         "validation/auc": 0.53,
         "server/arm": 4.0,
         "clients/answered": 2.0,
