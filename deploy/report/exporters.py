@@ -22,7 +22,7 @@ EXTRA = "install it with: pip install tensorboardX prometheus-client"
 
 
 def numbers(line: Round) -> dict[str, float]:
-    """All numbers that a round told, by a path: `train/loss`, `test/auc`, `server/arm`, `clients/asked`, `bytes/up`, `seconds`."""
+    """All numbers that a round told, by a path: `train/loss`, `test/auc`, `server/arm`, `clients/asked`, `bytes/up`."""
     of = line.split or "test"
     clients = {
         "answered": line.answered,
