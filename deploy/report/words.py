@@ -51,7 +51,7 @@ def privacy(statement: Privacy) -> tuple[str, dict[str, tuple[str, ...]]]:
         statement.mechanism,
         f"counted in {counted(statement.account)}",
     )
-    spent = f"at most ε = {statement.epsilon_spent_max:.3g}{delta} asked of any client: a number to plan with, not the guarantee"
+    spent = f"at most ε = {statement.epsilon_spent_max:.3g}{delta} asked of a client: a number to plan with, not the guarantee"
     return (
         f"{_HIDDEN} {_BY_UNIT[statement.unit]} {promise}: {strength(statement.epsilon)}.",
         {"spent": (spent,), "terms": exact, "not covered": tuple(statement.uncovered)},

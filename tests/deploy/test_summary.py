@@ -139,7 +139,7 @@ def test_a_promise_takes_lines_of_its_own_and_an_early_end_is_no_failure() -> No
         "time        12.6 s",
         "traffic     412 kB to the clients, 410 kB from them",
         f"privacy     {privacy(noisy)[0]}",
-        "spent       at most ε = 3, δ = 1e-05 asked of any client: a number to plan with, not the guarantee",
+        "spent       at most ε = 3, δ = 1e-05 asked of a client: a number to plan with, not the guarantee",
         "terms       unit client; replace-one; noise; counted in zCDP (ρ)",
         "not covered metrics; tuning",
         "model       sha256 0123456789abcdef…",

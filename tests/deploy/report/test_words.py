@@ -51,7 +51,7 @@ def test_a_promise_is_said_plainly_and_then_exactly() -> None:
         "ledger stops at ε = 4, δ = 1e-05 for this run, whatever is asked: a reasonable promise (ε up to 10)."
     )
     assert terms == {
-        "spent": ("at most ε = 3.14, δ = 1e-05 asked of any client: a number to plan with, not the guarantee",),
+        "spent": ("at most ε = 3.14, δ = 1e-05 asked of a client: a number to plan with, not the guarantee",),
         "terms": ("unit client", "replace-one", "Gaussian noise", "counted in zCDP (ρ)"),
         "not covered": ("tuning: much", "counts"),
     }
