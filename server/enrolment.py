@@ -4,9 +4,9 @@ import logging
 import math
 import time
 from collections.abc import Callable, Iterable, Set
+from typing import Protocol
 
 from flwr.app import Message
-from flwr.serverapp import Grid
 
 from common.errors import QuorumError, WireError
 from common.wire.codec import decode, encode
@@ -21,6 +21,14 @@ SETTLED = 5.0  # seconds without news after which nobody else is waited for wher
 SOON = 120.0  # seconds; who waits longer expects more clients than have answered, and a run under way waits no longer
 HURRY = 5.0  # seconds that newcomers have to answer where enough clients are there without them
 SLOW, SLOWEST = 30.0, 600.0  # seconds that others have, and after which who was slow is asked again: first, and at most
+
+
+class Online(Protocol):
+    """All that this asks of a Grid: who is online."""
+
+    def get_node_ids(self) -> Iterable[int]:
+        """Their nodes."""
+
 
 Suits = Callable[[Client], bool]
 """Whether a client is of those that are waited for."""
@@ -49,7 +57,7 @@ class Enrolment:
         self._slow: dict[int, tuple[float, float]] = {}
         """Node that did not answer in time -> when it is asked again where nobody waits for it, and after which pause."""
 
-    def assemble(self, grid: Grid, at_least: int) -> None:
+    def assemble(self, grid: Online, at_least: int) -> None:
         """Wait until so many clients have enrolled, be it without anything to train on.
 
         Raises:
@@ -57,7 +65,7 @@ class Enrolment:
         """
         self._wait_for(grid, at_least, self._wait, lambda client: True)
 
-    def gather(self, grid: Grid, at_least: int) -> dict[str, Client]:
+    def gather(self, grid: Online, at_least: int) -> dict[str, Client]:
         """Enrolled clients online now that can train, by name, once there are `at_least` of them.
 
         A run under way waits `SOON` at most, whatever it waited for its first clients.
@@ -67,7 +75,7 @@ class Enrolment:
         """
         return self._wait_for(grid, at_least, min(self._wait, SOON), lambda client: client.examples > 0)
 
-    def _wait_for(self, grid: Grid, at_least: int, wait: float, suits: Suits) -> dict[str, Client]:
+    def _wait_for(self, grid: Online, at_least: int, wait: float, suits: Suits) -> dict[str, Client]:
         start = news = self._clock()
         pause = FIRST_PAUSE
         while True:

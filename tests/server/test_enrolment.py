@@ -49,7 +49,7 @@ class World:
         self.now += seconds
 
     def gather(self, at_least: int) -> list[str]:
-        return sorted(self.enrolment.gather(self, at_least))  # type: ignore[arg-type]
+        return sorted(self.enrolment.gather(self, at_least))
 
     def get_node_ids(self) -> Iterable[int]:
         return list(self.online(self.now))
@@ -68,7 +68,7 @@ def test_whoever_is_online_is_invited_once() -> None:
 
 def test_what_a_client_says_of_itself_is_kept() -> None:
     world = World({11: EnrolReply("ann", "toy:0", 1, 1.5, True), 12: yes("bob")})
-    found = world.enrolment.gather(world, 2)  # type: ignore[arg-type]
+    found = world.enrolment.gather(world, 2)
     assert (found["ann"].budget, found["ann"].shares_metrics) == (1.5, True)
     assert (found["bob"].budget, found["bob"].shares_metrics) == (0.0, False)
 
@@ -112,7 +112,7 @@ def test_who_has_not_come_is_waited_for_to_the_end() -> None:
 
 def test_a_run_assembles_with_clients_that_cannot_train_too() -> None:
     world = World({11: yes("ann"), 12: yes("empty", 0)})
-    world.enrolment.assemble(world, 2)  # type: ignore[arg-type]
+    world.enrolment.assemble(world, 2)
     assert (world.now, world.gather(1)) == (0.0, ["ann"])
 
 
@@ -148,7 +148,7 @@ def test_who_answers_late_starts_the_waiting_anew() -> None:
 def test_who_waits_for_long_expects_more_than_those_that_answered(wait: float, given_up: float) -> None:
     world = World({11: yes("ann"), 12: "no"}, wait=wait)
     with pytest.raises(QuorumError, match="1 client can train, 2 needed"):
-        world.enrolment.assemble(world, 2)  # type: ignore[arg-type]
+        world.enrolment.assemble(world, 2)
     assert given_up <= world.now < given_up + 1
 
 
@@ -162,7 +162,7 @@ def test_who_is_away_in_the_middle_of_a_run_may_come_back() -> None:
 
 def test_a_run_under_way_waits_two_minutes_at_most_and_says_so(caplog: pytest.LogCaptureFixture) -> None:
     world = World({11: yes("ann")}, lambda now: [11] if now < 1 else [], wait=86_400.0)
-    world.enrolment.assemble(world, 1)  # type: ignore[arg-type]
+    world.enrolment.assemble(world, 1)
     assert caplog.messages == []
     world.now = 1.0
     with pytest.raises(QuorumError, match="0 clients can train, 1 needed after 120 s"):
@@ -176,7 +176,7 @@ def test_a_slow_newcomer_holds_nobody_up_and_is_asked_again() -> None:
     world.slow = {12: 100.0}
     assert world.gather(1) == ["ann"]
     world.now = 5.0
-    while "bob" not in world.enrolment.gather(world, 1):  # type: ignore[arg-type]
+    while "bob" not in world.enrolment.gather(world, 1):
         world.sleep(1.0)
     assert (world.invited, world.now) == ([11, 12, 12, 12], 105.0)
 

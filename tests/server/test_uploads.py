@@ -129,11 +129,13 @@ def of_another_content() -> tuple[str, dict[str, bytes]]:
         (get_object_id(b""), {get_object_id(b""): b""}),
     ],
 )
-def test_a_malformed_upload_is_one_client_missing(odd: tuple[str, dict[str, bytes]]) -> None:
+def test_a_malformed_upload_is_one_client_missing(
+    odd: tuple[str, dict[str, bytes]], monkeypatch: pytest.MonkeyPatch
+) -> None:
     grid = http_grid.HttpGrid(token="token")
     grid.set_run(Run.create_empty(run_id=1))
-    grid._client = SuperLink([upload(answer_to("a")), odd])  # type: ignore[assignment]
+    monkeypatch.setattr(grid, "_client", SuperLink([upload(answer_to("a")), odd]))
     with quick_uploads(deadline=1.0):
         arrived = PollingGrid(grid, RoundLimits(1, 5.0, 1.0))._pull({"a", "b"})
     assert list(arrived) == ["a"]
-    assert arrived["a"].content["told"]["to"] == "a"  # type: ignore[index]
+    assert arrived["a"].content.config_records["told"]["to"] == "a"

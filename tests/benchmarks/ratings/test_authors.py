@@ -1,5 +1,7 @@
 """The harness of the authors' scheme computes what the product's model and autograd compute one client at a time."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -61,19 +63,25 @@ def test_laplace_noise_for_a_row() -> None:
     assert float(drawn((200_000,), "laplace").square().mean()) == pytest.approx(2, rel=0.02)
 
 
+class Watched(Authors):
+    """Notes what its planner decides."""
+
+    def __init__(self, *about: Any) -> None:
+        super().__init__(*about)
+        self.decisions: list[Decision] = []
+
+    def _round(
+        self, model: dict[str, torch.Tensor], number: int, decision: Decision, rng: np.random.Generator
+    ) -> tuple[dict[str, torch.Tensor], float]:
+        self.decisions.append(decision)
+        return super()._round(model, number, decision, rng)
+
+
 @pytest.mark.parametrize("planner", [ADPML(), ADAP(), BGTplanner(t0=1, arms=2)])
 @pytest.mark.parametrize("mechanism", ["gaussian", "laplace"])
 def test_every_planner_spends_the_budget_and_no_more(planner: PlannerOptions, mechanism: Mechanism) -> None:
-    spent: list[float] = []
-
-    class Watched(Authors):
-        def _round(
-            self, model: dict[str, torch.Tensor], number: int, decision: Decision, rng: np.random.Generator
-        ) -> tuple[dict[str, torch.Tensor], float]:
-            spent.append(decision.cost)
-            return super()._round(model, number, decision, rng)
-
-    curve = Watched(_people(20), 20, 12, planner, mechanism).run(1)
+    watched = Watched(_people(20), 20, 12, planner, mechanism)
+    curve, spent = watched.run(1), [decision.cost for decision in watched.decisions]
     assert list(curve)[-1] == str(len(spent))
     assert 5 < sum(spent) <= BUDGET * (1 + 1e-9)
     assert len(set(spent)) > 1
@@ -81,17 +89,9 @@ def test_every_planner_spends_the_budget_and_no_more(planner: PlannerOptions, me
 
 def test_a_planner_that_draws_draws_anew_on_each_split() -> None:
     def arms(seed: int) -> list[int]:
-        drawn: list[int] = []
-
-        class Watched(Authors):
-            def _round(
-                self, model: dict[str, torch.Tensor], number: int, decision: Decision, rng: np.random.Generator
-            ) -> tuple[dict[str, torch.Tensor], float]:
-                drawn.append(decision.arm)
-                return super()._round(model, number, decision, rng)
-
-        Watched(_people(20), 20, 24, BGTplanner(t0=2, arms=4)).run(seed)
-        return drawn
+        watched = Watched(_people(20), 20, 24, BGTplanner(t0=2, arms=4))
+        watched.run(seed)
+        return [decision.arm for decision in watched.decisions]
 
     assert arms(1) == arms(1)
     assert len({tuple(arms(seed)[:8]) for seed in range(4)}) > 1, "stage 1a goes by the draws alone"
