@@ -24,13 +24,13 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from client.privacy.ledger import Ledger
-from client.privacy.places import open_ledger
-from client.privacy.rows import Slot
+from client.privacy.ledger.ledger import Ledger
+from client.privacy.ledger.locate import open_ledger
+from client.privacy.ledger.records import Slot
 from common.privacy.accounts import Zcdp, portion
 from common.privacy.clipping import Vector
-from common.privacy.mechanisms import Gaussian
-from common.privacy.noise import fresh_generator
+from common.privacy.mechanisms.additive import Gaussian
+from common.privacy.randomness import fresh_generator
 
 LIMIT = 3.0
 """Milliseconds besides one fsync."""

@@ -21,11 +21,11 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
-from client.data.markets.graph import Graph, Sparse, symmetric
-from client.tasks.market_line import MarketLine
-from common.models.market_scorer import FEATURES
-from common.tasks.markets_counts import Elsewhere
-from common.tasks.markets_metrics import ScoreBlock, ranking_metrics
+from client.tasks.markets.baseline import MarketLine
+from client.tasks.markets.data.graph import Graph, Sparse, symmetric
+from common.tasks.markets.counts import Elsewhere
+from common.tasks.markets.metrics import ScoreBlock, ranking_metrics
+from common.tasks.markets.models.pair_scorer import FEATURES
 
 LIMIT = {"seconds": 90.0, "gigabytes": 2.0}
 KINDS = ("embeddings", "walk", "scorer")

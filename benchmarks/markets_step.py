@@ -26,16 +26,16 @@ from rich.console import Console
 from rich.table import Table
 from torch import Tensor
 
-from client.data.markets.graph import Graph, symmetric
-from client.stacking import Tensors
-from client.tasks.market_triples import TripleSource
+from client.stacked_tensors import Tensors
+from client.tasks.markets.data.graph import Graph, symmetric
+from client.tasks.markets.triples import TripleSource
 from client.trainers.optimizers import fresh_moments
 from client.trainers.pfgnn import PFGNNTrainer
 from client.trainers.pfgnn_objective import Objective
-from common.algorithms.pfgnn import PFGNN
-from common.models.market_network import MarketNetwork, Pooling
-from common.models.market_pooling import assignments, summarise, unpool
-from common.tasks.markets import MarketsOptions
+from common.methods.pfgnn import PFGNN
+from common.tasks.markets.models.pooling import assignments, summarise, unpool
+from common.tasks.markets.models.sgc import MarketNetwork, Pooling
+from common.tasks.markets.options import MarketsOptions
 
 SECONDS, GIGABYTES = 60.0, 4.0
 

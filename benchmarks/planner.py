@@ -19,11 +19,11 @@ import scipy
 from rich.console import Console
 from rich.table import Table
 
-from common.algorithms.planners import ADAP, ADPML, BGTplanner, FedSGD, Uniform
-from server.planning import PlannerOptions, build_planner
+from common.methods.planners import ADAP, ADPML, BGTplanner, FedSGD, Uniform
 from server.planning.context import singular_values
-from server.planning.memory import State
 from server.planning.planner import Budget, Decision, Planner
+from server.planning.registry import PlannerOptions, build_planner
+from server.planning.state import State
 
 LIMIT = 0.005
 TOTAL = 1.5504  # zCDP ρ of (10, 1e-5)

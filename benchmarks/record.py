@@ -20,14 +20,14 @@ from rich.console import Console
 from rich.table import Table
 from torch.func import grad_and_value
 
-from client.data.rules.generator import demo_homes
-from client.privacy.gradients import draws, private_gradient
-from client.stacking import Tensors
-from client.tasks.rules import RulesLearner
-from common.config import parse
+from client.privacy.dp_sgd import draws, private_gradient
+from client.stacked_tensors import Tensors
+from client.tasks.rules.data.generator import demo_homes
+from client.tasks.rules.learner import RulesLearner
+from common.config.run import parse
 from common.models import parameters, tensors
-from common.privacy.noise import fresh_generator
-from common.tasks.rules_demo import demo_catalogue
+from common.privacy.randomness import fresh_generator
+from common.tasks.rules.demo import demo_catalogue
 from common.wire.messages import TrainRequest
 
 LIMIT = 3.0

@@ -20,8 +20,8 @@ from rich.console import Console
 from rich.table import Table
 
 from common.arrays import Arrays, scale, sub
-from server.aggregation.moments import adaptive
-from server.aggregation.sums import Share, fold
+from server.aggregation.fedga_sums import Share, fold
+from server.aggregation.optimizers import adaptive
 
 SHAPES = {"items": (40_000, 100), "gates": (200, 1000), "readout": (100, 1000)}
 MODEL: Arrays = {name: np.zeros(shape, np.float32) for name, shape in SHAPES.items()}

@@ -1,7 +1,7 @@
 """The baseline of `sessions_step`: SR-GNN as the authors' public code puts it, written anew.
 
-The maths are those of `common.models.sessions.SRGNN`; the formulation differs. All sessions are padded to the longest of the
-whole set, every batch builds each session's graph in a Python loop, nodes are put back in click order session by session,
+The maths are those of `common.tasks.sessions.model.SRGNN`; the formulation differs. All sessions are padded to the longest of
+the whole set, every batch builds each session's graph in a Python loop, nodes are put back in click order session by session,
 and a plain Adam steps. Example matrices go through one NumPy array into a tensor.
 """
 
@@ -13,8 +13,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from common.models.sessions import GatedGraph
-from common.tasks.sessions import Clicks
+from common.tasks.sessions.model import GatedGraph
+from common.tasks.sessions.options import Clicks
 
 Slice = tuple[list[list[int]], NDArray[np.float64], list[list[int]], NDArray[np.int64], NDArray[np.int64]]
 """Alias of each click, adjacency E × N × 2N (in, out), nodes, mask E × L, target."""

@@ -28,9 +28,9 @@ from torch.nn.functional import cross_entropy
 
 from benchmarks.sessions.loss import next_item_loss
 from benchmarks.sessions_reference import ReferenceSessions, ReferenceSRGNN
-from client.data.sessions.graphs import ExampleBatch, collate
-from common.models.sessions import SRGNN, build_session_model
-from common.tasks.sessions import Clicks, SessionsOptions
+from client.tasks.sessions.data.graphs import ExampleBatch, collate
+from common.tasks.sessions.model import SRGNN, build_session_model
+from common.tasks.sessions.options import Clicks, SessionsOptions
 
 BATCH, WIDTH, LONGEST = 100, 100, 20
 RATE, L2 = 1e-3, 1e-5

@@ -23,8 +23,8 @@ from flwr.serverapp import Grid, ServerApp
 from flwr.simulation import run_simulation
 
 from client.app import app as client_app
-from client.data.rules.reader import read_homes
-from common.config import RunConfig, parse
+from client.tasks.rules.data.reader import read_homes
+from common.config.run import RunConfig, parse
 from deploy.simulation import simulate
 from server.artifacts import RunDirectory
 from server.events import Round

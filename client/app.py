@@ -8,18 +8,18 @@ from collections.abc import Callable
 from flwr.app import Context, Error, Message
 from flwr.clientapp import ClientApp
 
-from client.data.parts import read_part
-from client.data.remarks import remarks
+from client.data.read import read_part
 from client.data.sources import fingerprint, fingerprint_of_all, is_demo, located
+from client.data.warnings import remarks
 from client.policy import Policy, read_policy
-from client.privacy.guard import Guard
-from client.privacy.ledger import Ledger
-from client.privacy.places import open_ledger
+from client.privacy.ledger.ledger import Ledger
+from client.privacy.ledger.locate import open_ledger
+from client.privacy.release import Guard
 from client.session import Session
 from client.settings import ClientSettings
 from client.state import DiskStore
-from client.tasks import TaskLearner, build_learner
-from common.config import RunConfig
+from client.tasks.registry import TaskLearner, build_learner
+from common.config.run import RunConfig
 from common.errors import FedloomError, WireError, public_reason
 from common.privacy.accounts import Account
 from common.privacy.claims import UNBOUNDED

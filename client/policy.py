@@ -7,12 +7,12 @@ from typing import Any, Literal, Self, get_args
 
 from pydantic import Field, ValidationError
 
-from common.algorithms import METHODS, PLANNERS, Method
-from common.config import TASKS, RunConfig, Task, hands_over_windows
+from common.config.run import TASKS, RunConfig, Task, hands_over_windows
 from common.errors import ConfigError, RefusedError
-from common.item_ids import sends_item_ids
+from common.methods.registry import METHODS, PLANNERS, Method
 from common.options import Options, kebab, meant
 from common.privacy.options import PrivacyOptions, Unit
+from common.row_sparse_items import sends_item_ids
 
 
 def _limits_epsilon(told: dict[str, Any]) -> bool:

@@ -7,25 +7,25 @@ from functools import lru_cache, partial
 
 from safetensors.numpy import load, save
 
-from client.cohort import nothing, train
-from client.diverging import DivergedError, done_or_nothing
-from client.enrolling import accepted, check_same_run, fingerprint, remember
-from client.keeping import HEAD, carried
-from client.measuring import ADAPT, measured
-from client.member import Member
-from client.privacy.guard import Guard
-from client.privacy.pseudo import among_pseudo_items
+from client.enrolment import accepted, check_same_run, fingerprint, remember
+from client.privacy.pseudo_items import among_pseudo_items
+from client.privacy.release import Guard
 from client.state import Store
 from client.tasks.learner import Noised, Summed, TaskLearner, training_loss
-from client.trainers import build_trainer
+from client.trainers.registry import build_trainer
+from client.training.client_state import HEAD, carried
+from client.training.cohort import nothing, train
+from client.training.evaluation import ADAPT, measured
+from client.training.failures import DivergedError, done_or_nothing
+from client.training.participant import Member
 from common.arrays import Arrays, check_like, group
-from common.config import RunConfig, hands_over_windows
+from common.config.flatten import from_json
+from common.config.run import RunConfig, hands_over_windows
 from common.errors import DataError, FedloomError, RefusedError
-from common.flat import from_json
-from common.item_ids import sends_item_ids
 from common.models import parameters
+from common.row_sparse_items import sends_item_ids
 from common.tasks.counts import add_counts
-from common.tasks.traffic_ranges import POOLED
+from common.tasks.traffic.ranges import POOLED
 from common.tasks.vocabularies import Names, vocabulary_of
 from common.wire.messages import (
     LOCAL,
@@ -40,7 +40,7 @@ from common.wire.messages import (
     TrainReply,
     TrainRequest,
 )
-from common.wire.rows import compress_reply
+from common.wire.sparse_rows import compress_reply
 
 MODEL, COUNTS = "model.safetensors", "counts.safetensors"
 """Documents a client keeps of each run: the finished model, and the counts that it sent."""

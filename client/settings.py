@@ -8,7 +8,7 @@ from flwr.app import Context
 from pydantic import AfterValidator, Field, StringConstraints, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from common.config import Scalar
+from common.config.run import Scalar
 from common.errors import ConfigError
 from common.options import kebab
 

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 
-from client.stacking import Tensors
+from client.stacked_tensors import Tensors
 from common.errors import StateError, WireError
 from common.files import write_atomically
 

@@ -13,8 +13,8 @@ import tomli_w
 import client
 import common
 import server
-from common.config import RunConfig
-from common.flat import flatten
+from common.config.flatten import flatten
+from common.config.run import RunConfig
 
 PACKAGES = (common, server, client)
 

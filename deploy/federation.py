@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from common.config import RunConfig, Task
+from common.config.run import RunConfig, Task
 from common.errors import ConfigError, RunError
 from deploy.bundle import make_app
 from deploy.certificates import LOCAL_HOSTS, Certificates, as_told, make_authority, make_server_certificate, names_of

@@ -17,8 +17,8 @@ from rich.progress import (
 from rich.text import Text
 
 from common.errors import DataError
-from deploy.report.measures import headlines, is_error, measure, text
-from deploy.report.words import cost, duration, first_line, size
+from deploy.report.metric_table import format_value, headlines, is_error, measure
+from deploy.report.text import cost, duration, first_line, size
 from server.events import Event, Finish, Round, Start, event_from_line
 
 POLL = 0.1  # seconds
@@ -87,10 +87,12 @@ def round_line(event: Round, start: Start | None = None) -> Text:
     width, spent = len(str(event.rounds)), event.server.get("cost", 0.0)
     line = Text(f"round {event.round:{width}}/{event.rounds}")
     if not spent and (start is None or is_error(start.task, start.model)):
-        line.append(f"  train loss {text(measure('loss'), event.loss)}")
+        line.append(f"  train loss {format_value(measure('loss'), event.loss)}")
     line.append(f"  {event.split}:" if event.split else "", "cyan")
     for k, m in enumerate(headlines(event.metrics.keys() - {"loss"})[:MOST_METRICS]):
-        line.append(f"{' ' if event.split and not k else '  '}{m.short} ").append(text(m, event.metrics[m.key]), "bold")
+        line.append(f"{' ' if event.split and not k else '  '}{m.short} ").append(
+            format_value(m, event.metrics[m.key]), "bold"
+        )
     if spent:
         line.append(f"  {cost(start.account if start else '', spent)}, {100 * event.server['left']:.0f} % left", "cyan")
 

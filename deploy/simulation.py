@@ -1,7 +1,7 @@
 """A federation inside one process: no sockets, no Ray, deterministic; thousands of clients on a laptop.
 
 `InProcessGrid` is the Grid that the same server code talks to. Clients of a round train stacked in cohorts (see
-`client.cohort`), and with `together=1` one at a time: bit for bit what they compute as processes of their own.
+`client.training.cohort`), and with `together=1` one at a time: bit for bit what they compute as processes of their own.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -16,17 +16,17 @@ from flwr.supercore.run import Run
 from flwr.supercore.task_identity import TaskIdentity
 
 from client.app import answered, failure, request_in
-from client.cohort import train
-from client.data.parts import Part, deal
-from client.member import Member
+from client.data.read import Part, deal
 from client.policy import Policy
-from client.privacy.simulated import in_memory
+from client.privacy.in_memory import in_memory
 from client.session import MODEL, Session
 from client.state import MemoryStore
-from client.tasks import TaskLearner, build_learner
-from common.config import RunConfig
+from client.tasks.registry import TaskLearner, build_learner
+from client.training.cohort import train
+from client.training.participant import Member
+from common.config.run import RunConfig
 from common.errors import FedloomError
-from common.privacy.noise import fresh_generator
+from common.privacy.randomness import fresh_generator
 from common.tasks.vocabularies import Names
 from common.wire.codec import decode, encode
 from common.wire.messages import TRAIN, Payload, TrainReply, TrainRequest

@@ -10,10 +10,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from common.words import count
-from deploy.report.measures import Measure, brief, text
+from common.text import count
+from deploy.report.metric_table import Measure, brief, format_value
 from deploy.report.sections import ARROW
-from deploy.report.words import duration, measured_by, privacy, size
+from deploy.report.text import duration, measured_by, privacy, size
 from server.events import Result
 
 _BEST = 2  # column
@@ -77,7 +77,12 @@ def _row(result: Result, m: Measure) -> Sequence[str]:
     label = f"{m.label} {ARROW[m.better]}" if m.better else m.label
     best = result.best.metrics.get(m.key) if result.best else None
     over_clients = spread(result, m) or (None, None, None)
-    return (label, text(m, result.metrics[m.key]), text(m, best), *(text(m, value) for value in over_clients))
+    return (
+        label,
+        format_value(m, result.metrics[m.key]),
+        format_value(m, best),
+        *(format_value(m, value) for value in over_clients),
+    )
 
 
 def _facts(result: Result, report: Path | None) -> list[tuple[str, str]]:

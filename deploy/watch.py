@@ -13,7 +13,7 @@ from deploy.control import Control
 from deploy.processes import Child, Processes
 from deploy.progress import follow, show
 from deploy.report import render
-from deploy.report.words import first_line
+from deploy.report.text import first_line
 from deploy.summary import print_summary
 from server.artifacts import RunDirectory
 from server.events import Result

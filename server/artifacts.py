@@ -18,7 +18,7 @@ import tomli_w
 from common.arrays import Array, Arrays, group, prefixed, sha256
 from common.errors import ConfigError, DataError, StateError
 from common.files import write_atomically
-from server import tensorfile
+from server import tensor_file
 from server.events import Event, Result, event_from_line, event_to_line, result_from_json, result_to_json
 
 KEEP = 2  # newest checkpoints that stay: one may be torn, the other is then whole
@@ -161,7 +161,7 @@ class RunDirectory:
 
     def save_model(self, arrays: Mapping[str, Array], about: Mapping[str, str]) -> None:
         """Write model.safetensors, with `about` (method, task, round, ...) in its header."""
-        write_atomically(self.path / "model.safetensors", tensorfile.dump(arrays, about))
+        write_atomically(self.path / "model.safetensors", tensor_file.dump(arrays, about))
 
     def load_model(self) -> tuple[Arrays, dict[str, str]]:
         """The last good model and what its header says.
@@ -169,7 +169,7 @@ class RunDirectory:
         Raises:
             StateError: There is none, or it is damaged.
         """
-        return tensorfile.load(self.path / "model.safetensors")
+        return tensor_file.load(self.path / "model.safetensors")
 
     def save_checkpoint(self, checkpoint: Checkpoint, best_round: int) -> None:
         """Write the checkpoint, then drop all but the newest two and that of `best_round`."""
@@ -177,7 +177,7 @@ class RunDirectory:
         header |= {"groups": list(checkpoint.groups), "model_sha256": sha256(checkpoint.groups.get("model", {}))}
         flat = {name: a for key, arrays in checkpoint.groups.items() for name, a in prefixed(key, arrays).items()}
         about = {key: json.dumps(value) for key, value in header.items()}
-        write_atomically(self._checkpoint(checkpoint.round), tensorfile.dump(flat, about))
+        write_atomically(self._checkpoint(checkpoint.round), tensor_file.dump(flat, about))
         for path in set(self._checkpoints()[KEEP:]) - {self._checkpoint(best_round)}:
             path.unlink()
 
@@ -187,7 +187,7 @@ class RunDirectory:
         Raises:
             StateError: There is none, or it is damaged.
         """
-        flat, about = tensorfile.load(self._checkpoint(round_))
+        flat, about = tensor_file.load(self._checkpoint(round_))
         header = {key: json.loads(value) for key, value in about.items()}
         groups = {key: group(key, flat) for key in header["groups"]}
         return Checkpoint(header["round"], header["seed"], groups, header["state"])

@@ -9,9 +9,9 @@ from typing import Protocol
 from flwr.app import Message
 
 from common.errors import QuorumError, WireError
+from common.text import count
 from common.wire.codec import decode, encode
 from common.wire.messages import ENROL, EnrolReply, EnrolRequest
-from common.words import count
 from server.roster import Client, Roster
 
 log = logging.getLogger("fedloom.server")

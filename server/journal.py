@@ -8,7 +8,7 @@ from platform import python_version
 from typing import Any, Literal
 
 from common.arrays import Arrays, sha256
-from common.config import RunConfig
+from common.config.run import RunConfig
 from common.privacy.accounts import build_account
 from common.wire.messages import EVALUATE, TRAIN
 from server.artifacts import Checkpoint, RunDirectory
@@ -17,8 +17,8 @@ from server.evaluation import Evaluation
 from server.events import Best, Client, Finish, Metrics, Result, Round, Split, Start
 from server.grid import Exchange
 from server.planning.planner import Agreed
+from server.privacy_statement import statement
 from server.state import PLAN, RunState, Trained
-from server.statement import statement
 
 
 class Journal:

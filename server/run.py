@@ -8,9 +8,9 @@ from typing import Any
 
 from flwr.serverapp import Grid
 
-from common.config import RunConfig
+from common.config.flatten import flatten, to_json
+from common.config.run import RunConfig
 from common.errors import BudgetSpentError, ConfigError, DataError, FedloomError
-from common.flat import flatten, to_json
 from common.models import build_model, parameters
 from common.tasks.vocabularies import Names, demo_vocabulary, vocabulary_of
 from common.wire.codec import to_record
@@ -18,14 +18,14 @@ from common.wire.messages import EnrolRequest
 from server.artifacts import RunDirectory, fresh_run_id
 from server.enrolment import Enrolment
 from server.events import ENDED_EARLY, Result
+from server.federated_counts import sum_counts
 from server.grid import PollingGrid, RoundLimits
 from server.journal import Journal, restore
 from server.planning.planner import agreed_in
 from server.planning.spending import budget_of
 from server.state import RunState
-from server.statistics import sum_counts
-from server.strategies import build_strategy
 from server.strategies.planned import PlannedStrategy
+from server.strategies.registry import build_strategy
 from server.strategies.round import RoundStrategy
 
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field, replace
 
 from common.arrays import Arrays
-from server.aggregation.moments import Memory
+from server.aggregation.optimizers import Memory
 
 PLAN = "planner_"
 """What the names of a planner's groups start with."""

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from common.config import Scalar
+from common.config.run import Scalar
 
 Settings = dict[str, Scalar]
 

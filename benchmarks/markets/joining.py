@@ -10,15 +10,15 @@ from scipy.sparse import csr_array
 from benchmarks.markets.experiments import SCORER, SCORER_NOISED, SCORER_RATE, Experiment
 from benchmarks.markets.study import Bench, Metrics
 from benchmarks.studies import passing
-from client.data.markets.counting import graph_counts
-from client.data.markets.graph import Graph, graph_of
-from client.data.markets.split import Held
-from client.tasks.market_line import MarketLine
-from client.tasks.market_ready import ReadyMarket, prepare
+from client.tasks.markets.baseline import MarketLine
+from client.tasks.markets.data.counts import graph_counts
+from client.tasks.markets.data.graph import Graph, graph_of
+from client.tasks.markets.data.split import Held
+from client.tasks.markets.prepare import ReadyMarket, prepare
 from common.arrays import Arrays
-from common.config import RunConfig, parse
-from common.tasks.markets_counts import DEGREES, KEYS, VALUES, Elsewhere, add_pairs
-from common.tasks.markets_metrics import ScoreBlock, ranking_metrics
+from common.config.run import RunConfig, parse
+from common.tasks.markets.counts import DEGREES, KEYS, VALUES, Elsewhere, add_pairs
+from common.tasks.markets.metrics import ScoreBlock, ranking_metrics
 from deploy.simulation import simulate_clients
 
 COLD_SHARE = 0.2

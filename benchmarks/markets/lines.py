@@ -9,12 +9,12 @@ from scipy.sparse import csc_array, csr_array, diags_array, lil_array
 from sklearn.linear_model import ElasticNet
 
 from benchmarks.markets.sets import Markets
-from client.data.markets.graph import Graph
-from client.tasks.market_line import MarketLine
-from client.tasks.market_ready import ReadyMarket, prepare
-from common.tasks.markets import MarketsOptions
-from common.tasks.markets_counts import Elsewhere
-from common.tasks.markets_metrics import ScoreBlock, ranking_metrics
+from client.tasks.markets.baseline import MarketLine
+from client.tasks.markets.data.graph import Graph
+from client.tasks.markets.prepare import ReadyMarket, prepare
+from common.tasks.markets.counts import Elsewhere
+from common.tasks.markets.metrics import ScoreBlock, ranking_metrics
+from common.tasks.markets.options import MarketsOptions
 
 RIDGE = 10.0
 """λ of EASE, as in the exploration."""

@@ -3,8 +3,8 @@
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from client.data.markets.market import Dataset, Market
-from client.data.markets.reader import read_markets
+from client.tasks.markets.data.markets import Dataset, Market
+from client.tasks.markets.data.reader import read_markets
 from common.errors import ConfigError
 
 SMALL = ("fr", "de", "mx", "jp", "in")

@@ -17,14 +17,14 @@ from torch import Tensor
 from torch.nn.functional import leaky_relu
 
 from benchmarks.ratings.published import BUDGET, ORDER
-from client.data.ratings.split import Rated, SplitRater, arrived
-from common.algorithms.planners import BGTplanner, Uniform
-from common.models.ratings import NEGATIVE_SLOPE, StarAttention
-from common.tasks.ratings import RatingsOptions
-from common.tasks.ratings_metrics import rating_metrics
-from server.planning import PlannerOptions, build_planner
+from client.tasks.ratings.data.split import Rated, SplitRater, arrived
+from common.methods.planners import BGTplanner, Uniform
+from common.tasks.ratings.metrics import rating_metrics
+from common.tasks.ratings.model import NEGATIVE_SLOPE, StarAttention
+from common.tasks.ratings.options import RatingsOptions
 from server.planning.context import named_items, singular_values
 from server.planning.planner import Budget, Decision, Stop
+from server.planning.registry import PlannerOptions, build_planner
 
 Mechanism = Literal["gaussian", "laplace"]
 

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from client.data.ratings.split import Rated, SplitRater
-from client.tasks.ratings_line import own_mean
-from common.tasks.ratings import RatingsOptions
-from common.tasks.ratings_metrics import LIKED, rating_metrics
+from client.tasks.ratings.baseline import own_mean
+from client.tasks.ratings.data.split import Rated, SplitRater
+from common.tasks.ratings.metrics import LIKED, rating_metrics
+from common.tasks.ratings.options import RatingsOptions
 
 Floats = NDArray[np.float64]
 

@@ -65,7 +65,7 @@ def pure_epsilon(rows: float) -> float:
 
 
 def arriving(rows: float, rounds: int) -> float:
-    """Mean over the rounds of how many rows are there where ratings arrive (`client.data.ratings.split.arrived`).
+    """Mean over the rounds of how many rows are there where ratings arrive (`client.tasks.ratings.data.split.arrived`).
 
     A row is noised once it is there, so this is what a client spends on that spends B evenly.
     """

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from client.data.ratings.raters import Dataset
-from client.data.ratings.reader import read_raters
-from common.config import Scalar
+from client.tasks.ratings.data.raters import Dataset
+from client.tasks.ratings.data.reader import read_raters
+from common.config.run import Scalar
 
 
 @dataclass(frozen=True)

@@ -15,15 +15,15 @@ from benchmarks.ratings.experiments import Experiment, Settings
 from benchmarks.ratings.lines import lines_of
 from benchmarks.ratings.published import rows_of, true_epsilon
 from benchmarks.ratings.sets import Setting
-from client.data.ratings.raters import Dataset
-from client.data.ratings.split import SplitRater, split_rater
-from common.config import parse
+from client.tasks.ratings.data.raters import Dataset
+from client.tasks.ratings.data.split import SplitRater, split_rater
+from common.config.run import parse
 from common.errors import FedloomError
-from common.tasks.ratings import RatingsOptions
+from common.tasks.ratings.options import RatingsOptions
 from deploy.simulation import simulate
 from server.artifacts import RunDirectory
 from server.events import Round
-from server.planning import PlannerOptions
+from server.planning.registry import PlannerOptions
 
 ERRORS = ("rmse", "mae", "f1")
 

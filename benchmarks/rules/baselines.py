@@ -11,8 +11,8 @@ from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits
 
 from benchmarks.rules.measure import Score, types_of
-from client.data.rules.split import SplitHome
-from common.tasks.rules_offset import SMOOTHING
+from client.tasks.rules.data.split import SplitHome
+from common.tasks.rules.counts import SMOOTHING
 
 Level = Literal["relation", "sides", "triple"]
 

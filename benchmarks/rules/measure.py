@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from client.data.rules.split import SplitHome, without_isolated
-from common.metrics import Mask
-from common.tasks.rules_metrics import home_metrics
+from client.tasks.rules.data.split import SplitHome, without_isolated
+from common.metrics.ranking import Mask
+from common.tasks.rules.metrics import home_metrics
 
 Score = Callable[[SplitHome], NDArray[np.floating]]
 """A home -> logits of every possible rule, N × N × R."""

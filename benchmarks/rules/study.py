@@ -10,9 +10,9 @@ from benchmarks.rules.baselines import FLOORS, Level, count_floor, factorise
 from benchmarks.rules.experiments import EVALUATE_EVERY, LOCAL_STEPS, ROUNDS, TUNING_SEED, VALIDATION_SHARE, Experiment
 from benchmarks.rules.measure import Metrics, Score, catalogue_of, leaking_share, measure, validation_loss
 from benchmarks.rules.training import Bench, Choice, NotYetComputed, Trial
-from client.data.rules.split import SplitHome, split_homes
+from client.tasks.rules.data.split import SplitHome, split_homes
 from common.errors import FedloomError
-from common.tasks.rules import RulesOptions
+from common.tasks.rules.options import RulesOptions
 
 MF_RATES = (0.003, 0.01, 0.03)
 

@@ -11,15 +11,15 @@ from benchmarks.memory import Memory
 from benchmarks.rules.experiments import ROUNDS, TUNING_SEED, Experiment, Point
 from benchmarks.rules.measure import Metrics, Score, catalogue_of, measure, validation_loss
 from benchmarks.studies import passing
-from client.data.rules.homes import Dataset, larger_than
-from client.data.rules.ifttt import Setup
-from client.data.rules.reader import read_homes
-from client.tasks.rules import RulesLearner
+from client.tasks.rules.data.homes import Dataset, larger_than
+from client.tasks.rules.data.ifttt import Setup
+from client.tasks.rules.data.reader import read_homes
+from client.tasks.rules.learner import RulesLearner
 from common.arrays import Arrays
-from common.config import RunConfig, Scalar, parse
+from common.config.run import RunConfig, Scalar, parse
 from common.errors import FedloomError
 from common.models import tensors
-from common.tasks.rules_offset import COUNTS
+from common.tasks.rules.counts import COUNTS
 from deploy.simulation import simulate
 from server.artifacts import RunDirectory
 from server.events import Round

@@ -7,12 +7,12 @@ import numpy as np
 import torch
 
 from benchmarks.sessions.loss import next_item_loss
-from client.data.sessions.graphs import collate
-from client.data.sessions.split import SplitVisitor, cases_of
-from client.data.sessions.visitors import Case
-from common.models.sessions import SRGNN, build_session_model
-from common.tasks.sessions import SessionsOptions
-from common.tasks.sessions_metrics import ranks, session_metrics
+from client.tasks.sessions.data.graphs import collate
+from client.tasks.sessions.data.split import SplitVisitor, cases_of
+from client.tasks.sessions.data.visitors import Case
+from common.tasks.sessions.metrics import ranks, session_metrics
+from common.tasks.sessions.model import SRGNN, build_session_model
+from common.tasks.sessions.options import SessionsOptions
 
 BATCH, L2, SHRINK_EVERY = 100, 1e-5, 3
 """Examples a step, weight decay, and epochs after which the rate is a tenth: the reference's."""

@@ -10,10 +10,10 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from client.data.sessions.split import SplitVisitor
-from client.tasks.session_line import History
-from common.tasks.session_rules import FADING, KEYS, VALUES, SharedRules, count_rules
-from common.tasks.sessions import Clicks
+from client.tasks.sessions.baseline import History
+from client.tasks.sessions.data.split import SplitVisitor
+from common.tasks.sessions.counts import FADING, KEYS, VALUES, SharedRules, count_rules
+from common.tasks.sessions.options import Clicks
 
 Scores = NDArray[np.float64]
 Line = Callable[[Clicks, int], Scores]

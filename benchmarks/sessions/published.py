@@ -19,9 +19,9 @@ from rich.table import Table
 
 from benchmarks.sessions.central import Central
 from benchmarks.studies import DATA, ROOT
-from client.data.sessions.reader import read_visitors
-from client.data.sessions.split import split_visitor
-from common.tasks.sessions import SessionsOptions
+from client.tasks.sessions.data.reader import read_visitors
+from client.tasks.sessions.data.split import split_visitor
+from common.tasks.sessions.options import SessionsOptions
 
 PUBLISHED = {"yoochoose1_64": (0.7057, 0.3094, 55_898), "diginetica": (0.5073, 0.1759, 60_858)}
 """SR-GNN's HR@20, MRR@20 and test cases (algorithms.md §2.8)."""

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.sessions.experiments import ABLATED, ABLATION, COARSE, COOLING, FINE, MAIN, WITH_TAGNN, Settings
-from client.data.sessions.reader import read_visitors
-from client.data.sessions.visitors import Case, Dataset, Visitor
-from common.tasks.sessions import Clicks, Items
+from client.tasks.sessions.data.reader import read_visitors
+from client.tasks.sessions.data.visitors import Case, Dataset, Visitor
+from common.tasks.sessions.options import Clicks, Items
 
 
 @dataclass(frozen=True)

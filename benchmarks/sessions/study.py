@@ -10,7 +10,7 @@ import numpy as np
 from benchmarks.sessions.experiments import CENTRAL_RATES, EXPERIMENTS, TUNING_SEED, Experiment
 from benchmarks.sessions.sets import SETTINGS, Setting
 from benchmarks.sessions.training import Bench, Trial, label
-from client.data.sessions.diversity import jaccard_distance, visited
+from client.tasks.sessions.data.diversity import jaccard_distance, visited
 
 FIRST = SETTINGS[0].key
 """The set on which verdicts between methods are sought; only there some methods get more seeds."""

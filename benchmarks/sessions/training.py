@@ -14,12 +14,12 @@ from benchmarks.sessions.experiments import CENTRAL_EPOCHS, TUNING_SEED, VALIDAT
 from benchmarks.sessions.lines import lines_of
 from benchmarks.sessions.sets import Setting
 from benchmarks.studies import passing
-from client.data.sessions.split import split_visitor
-from client.data.sessions.visitors import Dataset
-from common.config import parse
+from client.tasks.sessions.data.split import split_visitor
+from client.tasks.sessions.data.visitors import Dataset
+from common.config.run import parse
 from common.errors import FedloomError
-from common.tasks.sessions import SessionsOptions
-from common.tasks.sessions_metrics import ranks, session_metrics
+from common.tasks.sessions.metrics import ranks, session_metrics
+from common.tasks.sessions.options import SessionsOptions
 from deploy.simulation import simulate
 from server.events import Round
 

@@ -16,10 +16,10 @@ from torch.func import functional_call
 from benchmarks.memory import Memory
 from benchmarks.traffic.experiments import Experiment
 from benchmarks.traffic.sets import Setting
-from client.tasks.traffic_sensor import Floats, Sensor, prepare
-from common.config import RunConfig, parse
+from client.tasks.traffic.prepare import Floats, Sensor, prepare
+from common.config.run import RunConfig, parse
 from common.models import build_model, tensors
-from common.tasks.traffic import Measures, TrafficOptions
+from common.tasks.traffic.options import Measures, TrafficOptions
 from deploy.simulation import simulate
 
 KINDS = ("paper", "weekday", "calibrated")

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from client.tasks.traffic_sensor import Sensor
-from common.tasks.traffic import TrafficOptions
-from common.tasks.traffic_ranges import obedience
+from client.tasks.traffic.prepare import Sensor
+from common.tasks.traffic.options import TrafficOptions
+from common.tasks.traffic.ranges import obedience
 
 RIDGE = 10.0
 """Added to the diagonal of the summed Gram matrix."""

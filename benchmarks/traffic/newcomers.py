@@ -12,12 +12,12 @@ import numpy as np
 
 from benchmarks.memory import Memory
 from benchmarks.traffic.sets import Setting
-from client.data.traffic.series import Dataset, Series
-from client.tasks.traffic_newcomer import adopted
-from client.tasks.traffic_sensor import Sensor, prepare
-from common.tasks.traffic import TrafficOptions
-from common.tasks.traffic_ranges import Ranges, obedience
-from server.aggregation.neighbours import neighbourhoods
+from client.tasks.traffic.cold_start import adopted
+from client.tasks.traffic.data.series import Dataset, Series
+from client.tasks.traffic.prepare import Sensor, prepare
+from common.tasks.traffic.options import TrafficOptions
+from common.tasks.traffic.ranges import Ranges, obedience
+from server.aggregation.pooled_properties import neighbourhoods
 
 DAYS = (5, 7)
 APART = 25

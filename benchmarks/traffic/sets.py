@@ -6,10 +6,10 @@ from pathlib import Path
 
 import numpy as np
 
-from client.data.traffic.reader import read_series
-from client.data.traffic.series import Dataset, Series
-from client.data.traffic.sumo import MEASURES, record_sumo
-from common.config import Scalar
+from client.tasks.traffic.data.reader import read_series
+from client.tasks.traffic.data.series import Dataset, Series
+from client.tasks.traffic.data.sumo import MEASURES, record_sumo
+from common.config.run import Scalar
 
 
 @dataclass(frozen=True)

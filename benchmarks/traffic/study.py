@@ -12,11 +12,11 @@ from benchmarks.studies import passing
 from benchmarks.traffic.experiments import Experiment
 from benchmarks.traffic.lines import last_reading, ridge_row
 from benchmarks.traffic.sets import Setting
-from client.data.traffic.series import Dataset
-from client.tasks.traffic import TrafficLearner
+from client.tasks.traffic.data.series import Dataset
+from client.tasks.traffic.learner import TrafficLearner
 from common.arrays import add
-from common.config import RunConfig, parse
-from common.tasks.traffic import TrafficOptions
+from common.config.run import RunConfig, parse
+from common.tasks.traffic.options import TrafficOptions
 from deploy.simulation import simulate
 
 TOGETHER = 20
@@ -65,7 +65,7 @@ class Bench:
     def lines(self, kind: str) -> Row:
         """Profile + ridge under the paper's property or the calibrated one, and what holds without any model.
 
-        `joint_mse` is of the line that is half everybody's (`client.tasks.traffic_together`).
+        `joint_mse` is of the line that is half everybody's (`client.tasks.traffic.federated_ridge`).
         """
         found = self._memory.recall(f"{self._key}-lines-{kind}", lambda: self._lines(kind))
         return Row("ridge", "*line:* profile + federated ridge", {"0": found} if found else {})

@@ -4,7 +4,7 @@ import hashlib
 import re
 from pathlib import Path
 
-from common.config import Task
+from common.config.run import Task
 from common.errors import ConfigError, DataError
 
 HELD_OUT = "::"

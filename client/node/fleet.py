@@ -39,8 +39,8 @@ from flwr.supercore.inflatable.inflatable_utils import inflate_object_from_conte
 from flwr.supercore.primitives.asymmetric import generate_key_pairs, public_key_to_bytes
 from flwr.supercore.runtime_version_compatibility import RuntimeVersionMetadata
 
+from client.node.channel import CALL_DEADLINE, LAST_CALL, Line
 from client.node.failures import RunOverError, Server, ServerAwayError
-from client.node.line import CALL_DEADLINE, LAST_CALL, Line
 from common.errors import FedloomError, WireError
 
 HEARTBEAT_PROMISE = 10.0  # seconds, the least Flower takes; a silent node counts as gone after twice that

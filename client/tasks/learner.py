@@ -9,9 +9,9 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from client.member import Learner
+from client.training.participant import Learner
 from common.arrays import Arrays
-from common.config import RunConfig
+from common.config.run import RunConfig
 from common.models import build_model, tensors
 from common.tasks.vocabularies import Names
 from common.wire.messages import Metrics, TrainRequest

@@ -4,10 +4,10 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Literal
 
-from client.stacking import Tensors
-from client.trainers.local import GradientAndLoss
-from common.algorithms.local import LocalTraining
+from client.stacked_tensors import Tensors
+from client.trainers.gradient_descent import GradientAndLoss
 from common.arrays import Arrays
+from common.methods.local_training import LocalTraining
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class FedAvgTrainer:
 
     own: Literal["none", "trained", "beside", "adapted"] = "none"
     """Which model a client keeps for itself: none; the one it trained; one that descends beside the global one; or one made
-    of the shared model whenever it is measured (`client.measuring.personalised`)."""
+    of the shared model whenever it is measured (`client.training.evaluation.personalised`)."""
 
     shared_as = "global_"
     """Prefix of the shared model's metrics, where a client has one of its own as well."""

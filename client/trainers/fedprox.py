@@ -1,9 +1,9 @@
 """The client side of FedProx."""
 
-from client.stacking import Tensors
+from client.stacked_tensors import Tensors
 from client.trainers.fedavg import FedAvgTrainer
 from client.trainers.proximal import pulled
-from common.algorithms import FedProx
+from common.methods.registry import FedProx
 
 
 class FedProxTrainer(FedAvgTrainer):

@@ -6,10 +6,10 @@ does the increment d_k − d̄ cancel over the clients that took part, which kee
 
 import torch
 
-from client.stacking import Tensors
+from client.stacked_tensors import Tensors
 from client.trainers.fedavg import FedAvgTrainer, Result
-from common.algorithms import FedRule
 from common.arrays import Arrays
+from common.methods.registry import FedRule
 from common.models import tensors
 
 

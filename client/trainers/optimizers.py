@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from client.stacking import Tensors
-from common.algorithms.local import LocalTraining
+from client.stacked_tensors import Tensors
+from common.methods.local_training import LocalTraining
 
 _BETA1, _BETA2, _EPSILON = 0.9, 0.999, 1e-8  # Kingma & Ba 2015
 

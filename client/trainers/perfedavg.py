@@ -2,10 +2,10 @@
 
 from torch import Tensor
 
-from client.stacking import Tensors
+from client.stacked_tensors import Tensors
 from client.trainers.fedavg import FedAvgTrainer
-from client.trainers.local import GradientAndLoss
-from common.algorithms import PerFedAvg
+from client.trainers.gradient_descent import GradientAndLoss
+from common.methods.registry import PerFedAvg
 
 
 class PerFedAvgTrainer(FedAvgTrainer):

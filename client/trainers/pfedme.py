@@ -1,9 +1,9 @@
 """The client side of pFedMe (Dinh et al. 2020, Algorithm 1); mirror of `server/strategies/pfedme.py`."""
 
-from client.stacking import Tensors
+from client.stacked_tensors import Tensors
 from client.trainers.fedavg import FedAvgTrainer
 from client.trainers.proximal import pulled
-from common.algorithms import PFedMe
+from common.methods.registry import PFedMe
 
 
 class PFedMeTrainer(FedAvgTrainer):

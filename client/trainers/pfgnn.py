@@ -10,14 +10,14 @@ from collections.abc import Collection, Sequence
 import torch
 from torch import Tensor
 
-from client.stacking import Tensors, some
+from client.stacked_tensors import Tensors, some
 from client.trainers.fedavg import FedAvgTrainer
-from client.trainers.local import Descent
+from client.trainers.gradient_descent import Descent
 from client.trainers.optimizers import Moments, build_step, clip
-from client.trainers.pfgnn_centres import centres
+from client.trainers.pfgnn_centroids import centres
 from client.trainers.pfgnn_objective import Draw, Market, Objective
 from client.trainers.proximal import proximal, pulled
-from common.algorithms.pfgnn import PFGNN
+from common.methods.pfgnn import PFGNN
 
 log = logging.getLogger("fedloom.client")
 

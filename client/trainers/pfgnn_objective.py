@@ -11,11 +11,11 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from client.stacking import Tensors
-from common.algorithms.pfgnn import PFGNN
-from common.models.market_losses import bpr, divergence, frobenius, frobenius_sampled
-from common.models.market_network import log_variances, prior_variances
-from common.models.market_pooling import Unpooled, assignments, summarise, unpool
+from client.stacked_tensors import Tensors
+from common.methods.pfgnn import PFGNN
+from common.tasks.markets.models.losses import bpr, divergence, frobenius, frobenius_sampled
+from common.tasks.markets.models.pooling import Unpooled, assignments, summarise, unpool
+from common.tasks.markets.models.sgc import log_variances, prior_variances
 
 ENCODER = "phi.mean"
 """The parameter that tells the paper's network from the default scorer, which has no encoder."""

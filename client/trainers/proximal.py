@@ -2,7 +2,7 @@
 
 from torch import Tensor
 
-from client.stacking import Tensors
+from client.stacked_tensors import Tensors
 
 
 def pulled(gradient: Tensors, params: Tensors, start: Tensors, strength: float) -> Tensors:

@@ -12,9 +12,9 @@ from fractions import Fraction
 from typing import ClassVar, Protocol
 
 from common.errors import ConfigError, RefusedError, StateError
-from common.privacy.mechanisms import Gaussian, Mechanism
+from common.privacy.mechanisms.additive import Gaussian, Mechanism
+from common.privacy.mechanisms.dp_sgd import DpSgd
 from common.privacy.options import PrivacyOptions
-from common.privacy.subsampled import DpSgd
 from common.privacy.zcdp import epsilon_of, rho_of, rho_of_pure
 
 Charged = Mechanism | DpSgd

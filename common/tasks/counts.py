@@ -6,15 +6,15 @@ import numpy as np
 
 from common.arrays import Arrays, add, check_like
 from common.errors import WireError
-from common.tasks.markets import Goods
-from common.tasks.markets_counts import add_pairs, check_pairs
-from common.tasks.ratings import Products
-from common.tasks.rules import Catalogue
-from common.tasks.rules_offset import COUNTS
-from common.tasks.session_rules import add_rules, check_rules
-from common.tasks.sessions import Items
-from common.tasks.traffic import Measures
-from common.tasks.traffic_lags import check_lags
+from common.tasks.markets.counts import add_pairs, check_pairs
+from common.tasks.markets.options import Goods
+from common.tasks.ratings.options import Products
+from common.tasks.rules.counts import COUNTS
+from common.tasks.rules.options import Catalogue
+from common.tasks.sessions.counts import add_rules, check_rules
+from common.tasks.sessions.options import Items
+from common.tasks.traffic.counts import check_lags
+from common.tasks.traffic.options import Measures
 from common.tasks.vocabularies import Names
 
 

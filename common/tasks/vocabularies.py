@@ -2,17 +2,17 @@
 
 from typing import assert_never
 
-from common.config import Task
-from common.tasks.markets import Goods
-from common.tasks.markets_demo import demo_goods
-from common.tasks.ratings import Products
-from common.tasks.ratings_demo import demo_products
-from common.tasks.rules import Catalogue
-from common.tasks.rules_demo import demo_catalogue
-from common.tasks.sessions import Items
-from common.tasks.sessions_demo import demo_items
-from common.tasks.traffic import Measures
-from common.tasks.traffic_demo import demo_measures
+from common.config.run import Task
+from common.tasks.markets.demo import demo_goods
+from common.tasks.markets.options import Goods
+from common.tasks.ratings.demo import demo_products
+from common.tasks.ratings.options import Products
+from common.tasks.rules.demo import demo_catalogue
+from common.tasks.rules.options import Catalogue
+from common.tasks.sessions.demo import demo_items
+from common.tasks.sessions.options import Items
+from common.tasks.traffic.demo import demo_measures
+from common.tasks.traffic.options import Measures
 
 Names = Catalogue | Items | Measures | Products | Goods
 """A closed union, so that the type checker names every place a new task must be added."""

@@ -119,7 +119,7 @@ class TrainReply:
     round: int
     update: Arrays
     """Δ_k = θ^c − θ_k of the layers that are shared; tables may travel as the rows that were touched
-    (`common.wire.rows`), and so in `gradient`."""
+    (`common.wire.sparse_rows`), and so in `gradient`."""
     gradient: Arrays
     """s_k, mean corrected gradient along the local path; only where the method asks for it."""
     loss: float

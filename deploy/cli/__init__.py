@@ -7,7 +7,8 @@ import typer
 from rich.markup import escape
 
 from common.errors import ConfigError, FedloomError
-from deploy.cli import budget, exporting, forecasting, joining, making, options, results, simulating, training
+from deploy.cli import options
+from deploy.commands import budget, data, export, forecast, join, recommend, simulate, up
 
 app = typer.Typer(
     help="Federated learning for private graphs and time series, on Flower.",
@@ -17,22 +18,22 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 COMMANDS: tuple[Callable[..., None], ...] = (
-    training.up,
-    simulating.simulate,
-    training.serve,
-    joining.join,
-    training.submit,
-    results.recommend,
-    forecasting.forecast,
-    forecasting.properties,
-    results.report,
-    exporting.export,
+    up.up,
+    simulate.simulate,
+    up.serve,
+    join.join,
+    up.submit,
+    recommend.recommend,
+    forecast.forecast,
+    forecast.properties,
+    recommend.report,
+    export.export,
     budget.budget,
 )
 for command in COMMANDS:
     app.command()(command)
-app.add_typer(joining.keys, name="keys")
-app.add_typer(making.data, name="data")
+app.add_typer(join.keys, name="keys")
+app.add_typer(data.data, name="data")
 
 
 def main() -> None:

@@ -9,11 +9,11 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from common.algorithms import METHODS
-from common.assignments import overrides
-from common.config import TASKS, RunConfig, Scalar, parse
+from common.config.overrides import overrides
+from common.config.run import TASKS, RunConfig, Scalar, parse
 from common.errors import ConfigError
-from deploy.cli.resuming import option, resumed
+from common.methods.registry import METHODS
+from deploy.commands.resume import option, resumed
 from server.artifacts import RunDirectory, fresh_run_id
 from server.settings import ServerSettings
 

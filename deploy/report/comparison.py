@@ -4,18 +4,18 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from deploy.report import words
-from deploy.report.history import History
-from deploy.report.measures import Measure, in_order, is_line, text
+from deploy.report import text
+from deploy.report.metric_table import Measure, format_value, in_order, is_line
+from deploy.report.run import History
 from deploy.report.sections import ARROW
 from server.events import Result
 
 _TOTALS: tuple[tuple[str, Callable[[Result], str]], ...] = (
     ("Rounds", lambda r: str(r.rounds_done)),
     ("Clients", lambda r: str(len(r.clients))),
-    ("Time", lambda r: words.duration(r.seconds)),
-    ("To the clients", lambda r: words.size(r.bytes_down)),
-    ("From the clients", lambda r: words.size(r.bytes_up)),
+    ("Time", lambda r: text.duration(r.seconds)),
+    ("To the clients", lambda r: text.size(r.bytes_down)),
+    ("From the clients", lambda r: text.size(r.bytes_up)),
 )
 
 
@@ -28,7 +28,7 @@ def compared(histories: Sequence[History]) -> list[dict[str, Any]]:
 def _row(m: Measure, histories: Sequence[History]) -> dict[str, Any]:
     best = {task: _best(m, histories, task) for task in {history.task for history in histories}}
     values = [(history.final.get(m.key), best[history.task]) for history in histories]
-    cells = [{"text": text(m, value), "best": value is not None and value == top} for value, top in values]
+    cells = [{"text": format_value(m, value), "best": value is not None and value == top} for value, top in values]
     return {"label": m.label, "arrow": ARROW[m.better], "meaning": m.meaning, "cells": cells}
 
 

@@ -7,16 +7,16 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import LogLocator
 
-from deploy.report.drawing import coloured, dot_size, svg
-from deploy.report.history import History, client_values
-from deploy.report.measures import EXAMPLES, Measure, curve
+from deploy.report.metric_table import EXAMPLES, Measure, curve
+from deploy.report.run import History, client_values
+from deploy.report.svg import coloured, dot_size, svg
 from server.events import Round
 
 MOST_DOTS = 400
 """Clients drawn in a spread; of more, evenly chosen ones."""
 
 MEDIAN_RATE = "rate_p50"
-"""The server's own number that an adaptive method tells; see `server.aggregation.moments.effective_rates`."""
+"""The server's own number that an adaptive method tells; see `server.aggregation.optimizers.effective_rates`."""
 
 
 def metric_curves(histories: Sequence[History], m: Measure) -> str:

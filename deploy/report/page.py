@@ -8,13 +8,15 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader
 
-from deploy.report import forecasts, markets, planning, words
-from deploy.report.again import command, lacks
+from deploy.report import budget_section, text
 from deploy.report.comparison import compared
 from deploy.report.figures import MEDIAN_RATE, client_spread, hit_rates, metric_curves, per_round, step_rates
-from deploy.report.history import History, absences, client_values, labels, read
-from deploy.report.measures import EXAMPLES, Measure, brief, curve, headlines, in_order, text
+from deploy.report.metric_table import EXAMPLES, Measure, brief, curve, format_value, headlines, in_order
+from deploy.report.reproduce import command, lacks
+from deploy.report.run import History, absences, client_values, labels, read
 from deploy.report.sections import ARROW, Section, figure, figure_of, section, table
+from deploy.tasks.markets import figures as markets
+from deploy.tasks.traffic import sections as forecasts
 from server.events import Round
 
 HERE = Path(__file__).parent
@@ -42,12 +44,12 @@ def page(runs: Sequence[Path]) -> str:
         cards=_cards(single) if single else [],
         comparison=[] if single else compared(histories),
         sections=[section for make in _SECTIONS if (section := make(histories))],
-        statements=[(label, *words.privacy(h.result.privacy)) for label, h in _labelled(histories) if h.result],
+        statements=[(label, *text.privacy(h.result.privacy)) for label, h in _labelled(histories) if h.result],
         tasks=len({history.task for history in histories}),
-        measured=words.measured_by(single.result) if single and single.result else "",
+        measured=text.measured_by(single.result) if single and single.result else "",
         settings=_settings(histories),
         reproduction=[_again(history) for history in histories],
-        duration=words.duration,
+        duration=text.duration,
         day=lambda seconds: f"{datetime.fromtimestamp(seconds):%-d %B %Y, %H:%M}",
     )
 
@@ -61,8 +63,8 @@ def _cards(history: History) -> list[dict[str, Any]]:
     which = "the best on validation data" if history.validated else "the best"
     cards: list[dict[str, Any]] = []
     for m in brief(history.final):
-        value = text(m, history.final[m.key])
-        top = text(m, best.metrics[m.key]) if best and m.key in best.metrics else value
+        value = format_value(m, history.final[m.key])
+        top = format_value(m, best.metrics[m.key]) if best and m.key in best.metrics else value
         cards.append(
             {"label": m.label, "arrow": ARROW[m.better], "better": m.better, "value": value, "meaning": m.meaning}
             | {
@@ -117,7 +119,7 @@ def _clients(histories: Sequence[History]) -> Section:
         if any(client_values(history, m) for history in histories):
             figures.append(figure_of(m, client_spread(histories, m), m.meaning))
     note = "The final model on each client's own data: an average can hide who gains nothing. Dashed: the median."
-    if len(histories) == 1 and histories[0].result and (measured := words.measured_by(histories[0].result)):
+    if len(histories) == 1 and histories[0].result and (measured := text.measured_by(histories[0].result)):
         note += f" Measured {measured}."
     return section("Clients", note, figures, _client_table(histories[0]) if len(histories) == 1 else None)
 
@@ -128,7 +130,9 @@ def _client_table(history: History) -> dict[str, Any] | None:
         return None
     measures = in_order({key for client in clients.values() for key in client.metrics})
     sizes = {name: [] if history.noisy else [f"{c.examples:,}"] for name, c in clients.items()}
-    rows = [[name, *sizes[name], *(text(m, c.metrics.get(m.key)) for m in measures)] for name, c in clients.items()]
+    rows = [
+        [name, *sizes[name], *(format_value(m, c.metrics.get(m.key)) for m in measures)] for name, c in clients.items()
+    ]
     header = ["Client", *([] if history.noisy else ["Examples"]), *(m.short for m in measures)]
     return table(f"All {len(clients)} clients", header, rows)
 
@@ -172,6 +176,6 @@ def _again(history: History) -> dict[str, Any]:
 
 
 _SECTIONS = (
-    *(_learning, planning.budget, forecasts.learning, _lists, forecasts.teaching, forecasts.clusters),
+    *(_learning, budget_section.budget, forecasts.learning, _lists, forecasts.teaching, forecasts.clusters),
     *(markets.bars, _clients, _step, _rounds),
 )

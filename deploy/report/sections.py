@@ -5,7 +5,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from deploy.report.measures import Measure
+from deploy.report.metric_table import Measure
 
 ARROW = {"lower": "↓", "higher": "↑", "": ""}
 """Which way is better."""

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from common.algorithms.planners import ADAP
+from common.methods.planners import ADAP
 from server.planning.arms import FloatArray
-from server.planning.memory import History, State, blank
 from server.planning.planner import Budget, Decision, Stop, opening, recorded
+from server.planning.state import History, State, blank
 
 
 @dataclass(frozen=True)

@@ -6,15 +6,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from common.algorithms.planners import BGTplanner
-from server.planning import constrainer, initial, scales
+from common.methods.planners import BGTplanner
+from server.planning import constrainer, exploration, scales
 from server.planning.allocator import exploitation, probabilities
 from server.planning.arms import FloatArray, Offer, levels
 from server.planning.constrainer import Dual
-from server.planning.memory import History, State, blank
 from server.planning.planner import Budget, Decision, Stop, opening, recorded
 from server.planning.predictor import Kernel, Observed, posterior
 from server.planning.scales import Scales
+from server.planning.state import History, State, blank
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class BanditPlanner:
     @property
     def t0(self) -> int:
         """T₀ of this run."""
-        return initial.fitting(self.options.t0, self.options.arms, self.budget.rounds)
+        return exploration.fitting(self.options.t0, self.options.arms, self.budget.rounds)
 
     @property
     def gamma(self) -> float:
@@ -82,11 +82,11 @@ class BanditPlanner:
     def _explored(self, state: State, offered: Offer) -> Decision:
         """Stage 1: the arms that are due are drawn evenly."""
         k, played = self.options.arms, state.history.arms.tolist()
-        stage = initial.stage(len(played), k, self.t0)
+        stage = exploration.stage(len(played), k, self.t0)
         due: Collection[int] = range(k)
         if stage == "1a":
-            due = initial.due(played, k, self.t0, self.options.arm_order)
-        arms = initial.candidates(due, offered.arms)
+            due = exploration.due(played, k, self.t0, self.options.arm_order)
+        arms = exploration.candidates(due, offered.arms)
         p = _spread(np.full(len(arms), 1 / len(arms)), arms, k)
         return Decision(0, 0.0, offered.active, offered.retired, stage, probabilities=p)
 
@@ -124,9 +124,9 @@ class BanditPlanner:
         predicted = fitted.reshape(t0, k)
         rewards = seer.rewards(history.rewards[: (k + 1) * t0])
         residuals = rewards[rounds] - predicted[np.arange(t0), history.arms[rounds]]
-        m = initial.confidence(residuals, k, self.budget.rounds, self.budget.clients)
-        best = initial.best_mix(predicted, self.costs / self.budget.share, 1 + 2 * m)
-        return initial.price_bound(best, m, float(np.abs(rewards).max()), self.options.z_mode)
+        m = exploration.confidence(residuals, k, self.budget.rounds, self.budget.clients)
+        best = exploration.best_mix(predicted, self.costs / self.budget.share, 1 + 2 * m)
+        return exploration.price_bound(best, m, float(np.abs(rewards).max()), self.options.z_mode)
 
     def _scales(self, history: History) -> Scales:
         if self.options.inputs == "code":

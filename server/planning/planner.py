@@ -8,12 +8,12 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 
-from common.algorithms.planners import Planning
 from common.errors import RunError
+from common.methods.planners import Planning
 from server.planning.arms import FloatArray, Offer, offer
 from server.planning.constrainer import CLOSED, Dual
-from server.planning.memory import State
 from server.planning.reward import plateaued
+from server.planning.state import State
 
 
 @dataclass(frozen=True)

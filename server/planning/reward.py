@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from common.config import Task
+from common.config.run import Task
 from common.errors import RunError
 from server.planning.arms import FloatArray
 

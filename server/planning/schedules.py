@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from common.algorithms.planners import Planning
+from common.methods.planners import Planning
 from server.planning.arms import FloatArray
-from server.planning.memory import State, blank
 from server.planning.planner import Budget, Decision, Stop, opening, recorded
+from server.planning.state import State, blank
 
 
 @dataclass(frozen=True)

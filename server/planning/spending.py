@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from common.arrays import Arrays
-from common.config import RunConfig
+from common.config.run import RunConfig
 from common.privacy.accounts import build_account
 from server.planning.planner import Agreed, Budget, Decision
 from server.roster import Client, Roster

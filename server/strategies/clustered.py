@@ -7,15 +7,15 @@ from typing import Any, Literal
 
 import numpy as np
 
-from common.algorithms import Clustered
 from common.arrays import Arrays, group, prefixed, sub
 from common.errors import WireError
+from common.methods.registry import Clustered
 from common.wire.codec import decode, encode
 from common.wire.messages import ASSIGN, AssignReply, AssignRequest
 from server.aggregation.clusters import apart, assigned
-from server.aggregation.moments import Memory
+from server.aggregation.optimizers import Memory
 from server.roster import Client
-from server.strategies.hooks import Ask
+from server.strategies.base import Ask
 from server.strategies.replies import Reply, check_assignment, content_of, mean_update
 from server.strategies.round import RoundStrategy
 

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from common.algorithms import FedAvg, FedProx
 from common.arrays import Arrays, scale, sub
-from server.aggregation.moments import Memory, momentum
+from common.methods.registry import FedAvg, FedProx
+from server.aggregation.optimizers import Memory, momentum
 from server.strategies.replies import Reply, mean_update
 from server.strategies.round import RoundStrategy
 

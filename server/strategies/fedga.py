@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from common.algorithms import FedGA
 from common.arrays import Arrays, scale, sub
-from server.aggregation.moments import Memory, adaptive
-from server.aggregation.sums import Share, fold
+from common.methods.registry import FedGA
+from server.aggregation.fedga_sums import Share, fold
+from server.aggregation.optimizers import Memory, adaptive
 from server.strategies.fedopt import FedOptStrategy
 from server.strategies.replies import Reply
 

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from common.algorithms.fedopt import ServerAdaptive
 from common.arrays import Arrays, scale, sub
-from server.aggregation.moments import Memory, Rule, adaptive, effective_rates
+from common.methods.fedopt import ServerAdaptive
+from server.aggregation.optimizers import Memory, Rule, adaptive, effective_rates
 from server.strategies.replies import Reply, mean_update
 from server.strategies.round import RoundStrategy
 

@@ -6,9 +6,9 @@ of the last round in which it counted, so each round's mean is kept until every 
 
 from typing import Any
 
-from common.algorithms import FedRule
 from common.arrays import Arrays, mean, scale, sub
-from server.aggregation.moments import Memory, adaptive
+from common.methods.registry import FedRule
+from server.aggregation.optimizers import Memory, adaptive
 from server.strategies.replies import Reply, mean_update
 from server.strategies.round import RoundStrategy
 

@@ -5,17 +5,17 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from common.algorithms import FedSTL
 from common.arrays import Arrays, group
-from common.models.heads import head_of
-from common.tasks.traffic_ranges import POOLED
+from common.methods.registry import FedSTL
+from common.private_layers import head_of
+from common.tasks.traffic.ranges import POOLED
 from common.wire.codec import encode
 from common.wire.messages import CLUSTER, TRAIN, TrainRequest
 from server.aggregation.clusters import weakest
-from server.aggregation.neighbours import neighbourhoods
+from server.aggregation.pooled_properties import neighbourhoods
 from server.roster import Client
+from server.strategies.base import Ask
 from server.strategies.clustered import ClusteredStrategy
-from server.strategies.hooks import Ask
 from server.strategies.replies import Reply
 
 log = logging.getLogger("fedloom.server")

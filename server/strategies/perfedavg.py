@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from common.algorithms import PerFedAvg
 from common.arrays import Arrays, sub
-from server.aggregation.moments import Memory
+from common.methods.registry import PerFedAvg
+from server.aggregation.optimizers import Memory
 from server.strategies.replies import Reply, mean_update
 from server.strategies.round import RoundStrategy
 

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from common.algorithms import PFedMe
 from common.arrays import Arrays, mean, scale, sub
-from server.aggregation.moments import Memory
+from common.methods.registry import PFedMe
+from server.aggregation.optimizers import Memory
 from server.strategies.replies import Reply
 from server.strategies.round import RoundStrategy
 

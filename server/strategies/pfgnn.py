@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from common.algorithms import PFGNN
 from common.arrays import Arrays, mean, scale, sub
-from common.models.heads import head_of
-from server.aggregation.moments import Memory
+from common.methods.registry import PFGNN
+from common.private_layers import head_of
+from server.aggregation.optimizers import Memory
 from server.strategies.replies import Reply
 from server.strategies.round import RoundStrategy
 

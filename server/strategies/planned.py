@@ -8,21 +8,21 @@ from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord
 from flwr.serverapp import Grid
 from flwr.serverapp.strategy import Strategy
 
-from common.algorithms.planners import BGTplanner
 from common.arrays import Array, Arrays, norm, sub
-from common.config import RunConfig
+from common.config.run import RunConfig
 from common.errors import BudgetSpentError, QuorumError, RunError
-from common.words import count
+from common.methods.planners import BGTplanner
+from common.text import count
 from server.evaluation import Evaluation, pooled
-from server.planning import build_planner
 from server.planning.context import named_items, singular_values, widest
-from server.planning.memory import State, from_groups, recalled, remembered, to_groups
 from server.planning.planner import Agreed, Budget, Planner, Stop
+from server.planning.preconditions import SHARE, check_judged
+from server.planning.registry import build_planner
 from server.planning.reward import REWARDS, improvement
 from server.planning.spending import Waiting, charge, credit, remaining
+from server.planning.state import State, from_groups, recalled, remembered, to_groups
 from server.roster import Client
 from server.state import RunState, Trained
-from server.strategies.judged import SHARE, check_judged
 from server.strategies.round import RoundStrategy
 
 SEEN = "planner_seen"

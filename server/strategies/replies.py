@@ -10,8 +10,8 @@ from common.arrays import Arrays, check_like
 from common.errors import WireError
 from common.wire.codec import decode
 from common.wire.messages import AssignReply, TrainReply
-from server.aggregation import normalised
-from server.aggregation.by_row import Rows, by_row
+from server.aggregation import fednova
+from server.aggregation.row_mean import Rows, by_row
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def check_assignment(reply: AssignReply, number: int, clusters: int) -> AssignRe
 
 def mean_update(replies: list[Reply]) -> Arrays:
     """Δ̄ of a round, right also where clients made different numbers of local steps."""
-    return normalised.mean_update(
+    return fednova.mean_update(
         [r.train.update for r in replies], [r.train.steps for r in replies], [r.weight for r in replies]
     )
 

@@ -11,17 +11,17 @@ from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord, RecordDic
 from flwr.serverapp import Grid
 
 from common.errors import QuorumError, WireError
-from common.item_ids import named_rows, sends_item_ids
-from common.models.heads import own_of
+from common.private_layers import own_of
+from common.row_sparse_items import named_rows, sends_item_ids
 from common.wire.codec import decode, encode, to_record
 from common.wire.messages import EVALUATE, LOCAL, TRAIN, EvaluateReply, EvaluateRequest, TrainReply, TrainRequest
-from common.wire.rows import expand_reply
+from common.wire.sparse_rows import expand_reply
 from server.evaluation import summarise
 from server.planning.arms import SLACK
 from server.roster import Client
-from server.selection.uniform import cohort
+from server.sampling import cohort
 from server.state import Trained
-from server.strategies.hooks import Hooks
+from server.strategies.base import Hooks
 from server.strategies.replies import Reply, Terms, check, content_of, rows_alone, sort_out
 
 log = logging.getLogger("fedloom.server")

@@ -8,23 +8,23 @@ import pytest
 from flwr.app import Context, Message, RecordDict
 
 from client.app import FAILED, handle, open_session, public_reason
-from client.data.ratings.generator import demo_raters
-from client.data.ratings.writer import write_raters
-from client.privacy.ledger import Ledger
-from client.privacy.rows import Slot
+from client.privacy.ledger.ledger import Ledger
+from client.privacy.ledger.records import Slot
 from client.settings import ClientSettings
 from client.state import DiskStore
-from common.config import parse
+from client.tasks.ratings.data.generator import demo_raters
+from client.tasks.ratings.data.writer import write_raters
+from common.config.flatten import to_json
+from common.config.run import parse
 from common.errors import ConfigError, DataError, RefusedError, StateError, VocabularyError, WireError
-from common.flat import to_json
-from common.privacy.mechanisms import Gaussian
+from common.privacy.mechanisms.additive import Gaussian
 from common.privacy.options import PrivacyOptions
-from common.tasks.markets import Goods
-from common.tasks.ratings_demo import demo_products
-from common.tasks.rules_demo import demo_catalogue
+from common.tasks.markets.options import Goods
+from common.tasks.ratings.demo import demo_products
+from common.tasks.rules.demo import demo_catalogue
 from common.wire.codec import decode, encode
 from common.wire.messages import COUNTS, ENROL, CountsRequest, EnrolReply, EnrolRequest
-from tests.toys import instruction
+from tests.support.toys import instruction
 
 INVITATION = EnrolRequest("toy", to_json(parse({"run-id": "toy"})), demo_catalogue().to_json())
 

@@ -8,18 +8,18 @@ import pytest
 from safetensors.numpy import load
 
 from client.policy import Policy
-from client.privacy.simulated import in_memory
+from client.privacy.in_memory import in_memory
 from client.session import MODEL, Session
 from client.state import DiskStore, MemoryStore, Store
-from client.tasks.rules import RulesLearner
+from client.tasks.rules.learner import RulesLearner
 from common.arrays import sha256
-from common.config import RunConfig, parse
+from common.config.flatten import to_json
+from common.config.run import RunConfig, parse
 from common.errors import DataError, FedloomError, RefusedError, WireError
-from common.flat import to_json
 from common.models import build_model, parameters
-from common.tasks.rules import Catalogue
+from common.tasks.rules.options import Catalogue
 from common.wire.messages import CountsRequest, EnrolRequest, EvaluateRequest, TrainReply, TrainRequest
-from tests.toys import CATALOGUE, configured, toy_homes
+from tests.support.toys import CATALOGUE, configured, toy_homes
 
 CONFIG = configured("fedrule")
 INVITATION = EnrolRequest("toy", to_json(CONFIG), CATALOGUE.to_json())

@@ -5,24 +5,24 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from client.data.rules.homes import Dataset
 from client.policy import Policy
-from client.privacy.simulated import in_memory
+from client.privacy.in_memory import in_memory
 from client.session import TIE, Session
 from client.state import MemoryStore
 from client.tasks.learner import training_loss
-from client.tasks.rules import RulesLearner
+from client.tasks.rules.data.homes import Dataset
+from client.tasks.rules.learner import RulesLearner
 from common.arrays import Arrays, group, sha256
-from common.config import RunConfig, Scalar
-from common.models.heads import HEADS
+from common.config.run import RunConfig, Scalar
+from common.private_layers import HEADS
 from common.tasks.vocabularies import Names
 from common.wire.messages import CLUSTER, AssignReply, AssignRequest, TrainReply, TrainRequest
 from deploy.simulation import InProcessGrid, simulate
 from server.aggregation.clusters import apart, assigned, weakest
 from server.artifacts import RunDirectory
 from server.run import run
-from tests.sensors import APART, Listening, heard, road_config, road_grid, rounds_of, stores, world
-from tests.toys import CATALOGUE, configured, toy_dataset
+from tests.support.sensors import APART, Listening, heard, road_config, road_grid, rounds_of, stores, world
+from tests.support.toys import CATALOGUE, configured, toy_dataset
 
 ONE: dict[str, Scalar] = {"clusters": 1, "spread": 0.0}
 

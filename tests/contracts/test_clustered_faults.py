@@ -10,14 +10,14 @@ import pytest
 from flwr.app import Message
 
 from client.state import DiskStore, Store
-from common.config import RunConfig, Scalar
+from common.config.run import RunConfig, Scalar
 from common.wire.codec import encode
 from common.wire.messages import AssignReply
 from deploy.simulation import InProcessGrid
 from server.journal import Journal
 from server.run import run
 from server.state import Trained
-from tests.sensors import APART, Listening, heard, road_config, road_grid, rounds_of, stores
+from tests.support.sensors import APART, Listening, heard, road_config, road_grid, rounds_of, stores
 
 
 class Lying(Listening):

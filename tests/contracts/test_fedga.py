@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from common.arrays import Arrays, sha256
-from common.config import Scalar
+from common.config.run import Scalar
 from common.wire.messages import TrainReply
 from server.state import RunState
 from server.strategies.replies import Reply
-from tests.toys import Toy, configured, optimum, quadratics
+from tests.support.toys import Toy, configured, optimum, quadratics
 
 MODEL: Arrays = {"items": np.zeros((6, 3), np.float32), "bias": np.ones(4, np.float32)}
 SAME: dict[str, Scalar] = {"server_lr": 0.02, "tau": 1e-3, "weighting": "examples", "local_steps": 3}

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tests.toys import Toy, configured, flat, optimum, quadratic_model, quadratics
+from tests.support.toys import Toy, configured, flat, optimum, quadratic_model, quadratics
 
 EQ3 = {"optimizer": "sgd", "control": "eq3", "lr": 0.2, "local_steps": 3}
 ZERO = pytest.approx(np.zeros(4), abs=1e-12)

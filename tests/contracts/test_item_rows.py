@@ -8,25 +8,25 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from client.data.ratings.generator import demo_raters
-from client.data.ratings.raters import Dataset, Rater
 from client.policy import Policy
-from client.privacy.simulated import in_memory
+from client.privacy.in_memory import in_memory
 from client.session import Session
 from client.state import MemoryStore
-from client.tasks import TaskLearner, build_learner
+from client.tasks.ratings.data.generator import demo_raters
+from client.tasks.ratings.data.raters import Dataset, Rater
+from client.tasks.registry import TaskLearner, build_learner
 from common.arrays import Arrays, sha256
-from common.config import RunConfig, Scalar, parse
+from common.config.run import RunConfig, Scalar, parse
 from common.models import build_model, parameters
-from common.tasks.ratings_demo import demo_products
+from common.tasks.ratings.demo import demo_products
 from common.tasks.vocabularies import Names
 from common.wire.messages import TrainReply, TrainRequest
-from common.wire.rows import ROWS, VALUES, compress, expand_reply
+from common.wire.sparse_rows import ROWS, VALUES, compress, expand_reply
 from deploy.simulation import InProcessGrid, simulate
 from server.artifacts import RunDirectory
 from server.events import Result
 from server.run import run
-from tests.sensors import rounds_of
+from tests.support.sensors import rounds_of
 
 PRODUCTS = demo_products()
 RATERS = (*demo_raters(0, 3, seed=0), Rater("rater-without", np.zeros(0, np.int64), np.zeros(0)))

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from client.data.markets.reader import read_markets
-from client.data.parts import deal
-from common.config import RunConfig, Scalar, parse
+from client.data.read import deal
+from client.tasks.markets.data.reader import read_markets
+from common.config.run import RunConfig, Scalar, parse
 from deploy.simulation import simulate_clients
 from server.events import Result
 

@@ -8,29 +8,29 @@ import pytest
 import torch
 from flwr.common.serde import message_to_proto
 
-from client.cohort import evaluated, train
-from client.data.markets.market import Dataset
-from client.data.markets.reader import read_markets
-from client.member import Member
 from client.policy import Policy
-from client.privacy.simulated import in_memory
+from client.privacy.in_memory import in_memory
 from client.session import Session
 from client.state import DiskStore, MemoryStore, Store
-from client.tasks import TaskLearner, build_learner
-from client.tasks.markets import MarketsLearner
-from common.algorithms import PFGNN
+from client.tasks.markets.data.markets import Dataset
+from client.tasks.markets.data.reader import read_markets
+from client.tasks.markets.learner import MarketsLearner
+from client.tasks.registry import TaskLearner, build_learner
+from client.training.cohort import evaluated, train
+from client.training.participant import Member
 from common.arrays import Arrays, sha256
-from common.config import RunConfig, Scalar, parse
+from common.config.run import RunConfig, Scalar, parse
 from common.errors import ConfigError
+from common.methods.registry import PFGNN
 from common.models import build_model, parameters
 from common.tasks.vocabularies import Names
 from common.wire.messages import AssignReply, CountsReply, EvaluateReply, TrainReply, TrainRequest
 from server.artifacts import RunDirectory
 from server.run import run
 from server.state import RunState
-from server.strategies import build_strategy
+from server.strategies.registry import build_strategy
 from server.strategies.replies import Reply
-from tests.sensors import Listening, heard
+from tests.support.sensors import Listening, heard
 
 DEMO = read_markets("demo:3-6")  # the three smallest
 PHI, PRIVATE = {"phi.mean", "phi.log_variance"}, {"theta", "alpha", "kappa"}

@@ -8,12 +8,12 @@ from safetensors.numpy import load
 
 from client.session import MODEL
 from client.state import MemoryStore
-from common.tasks.traffic_ranges import POOLED
+from common.tasks.traffic.ranges import POOLED
 from common.wire.messages import CLUSTER, AssignReply, EvaluateRequest, TrainRequest
-from server.aggregation.neighbours import neighbourhoods
+from server.aggregation.pooled_properties import neighbourhoods
 from server.artifacts import RunDirectory
 from server.run import run
-from tests.sensors import Listening, heard, road_config, sensor, session
+from tests.support.sensors import Listening, heard, road_config, sensor, session
 
 NEWCOMER = 6
 

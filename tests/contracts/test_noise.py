@@ -7,15 +7,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from client.data.ratings.reader import read_raters
-from common.config import Scalar, parse
+from client.tasks.ratings.data.reader import read_raters
+from common.config.run import Scalar, parse
 from common.privacy.zcdp import rho_of
 from deploy.simulation import InProcessGrid, simulate
 from server.run import run
-from tests.owners import SHARING, model_of, noisy, owners, total_of
-from tests.sensors import road_config, rounds_of, sensor
-from tests.sensors import session as sensor_session
-from tests.toys import toy_dataset
+from tests.support.owners import SHARING, model_of, noisy, owners, total_of
+from tests.support.sensors import road_config, rounds_of, sensor
+from tests.support.sensors import session as sensor_session
+from tests.support.toys import toy_dataset
 
 ON_RULES = (
     "fedavg",

@@ -6,31 +6,31 @@ import numpy as np
 import pytest
 import torch
 
-from client.adapting import adapt
-from client.cohort import evaluated, train
-from client.data.markets.market import Dataset
-from client.data.markets.reader import read_markets
-from client.forecast import own_model
-from client.measuring import ADAPT, personalised
-from client.member import Member, generator
 from client.policy import Policy
-from client.privacy.simulated import in_memory
+from client.privacy.in_memory import in_memory
 from client.session import Session
 from client.state import MemoryStore, Store
-from client.tasks import TaskLearner, build_learner
-from client.tasks.markets import MarketsLearner
-from client.tasks.traffic import TrafficLearner
-from common.algorithms import PerFedAvg
+from client.tasks.markets.data.markets import Dataset
+from client.tasks.markets.data.reader import read_markets
+from client.tasks.markets.learner import MarketsLearner
+from client.tasks.registry import TaskLearner, build_learner
+from client.tasks.traffic.inference import own_model
+from client.tasks.traffic.learner import TrafficLearner
+from client.training.adaptation import adapt
+from client.training.cohort import evaluated, train
+from client.training.evaluation import ADAPT, personalised
+from client.training.participant import Member, generator
 from common.arrays import Arrays, sha256
-from common.config import RunConfig, Scalar, parse
+from common.config.run import RunConfig, Scalar, parse
 from common.errors import ConfigError
+from common.methods.registry import PerFedAvg
 from common.models import build_model, parameters, tensors
 from common.tasks.vocabularies import Names
 from common.wire.messages import EvaluateReply, TrainReply, TrainRequest
 from server.artifacts import RunDirectory
 from server.run import run
-from tests.sensors import MEASURES, Listening, heard, road_config, sensor, world
-from tests.toys import Quadratic, Toy, configured, flat, quadratics
+from tests.support.sensors import MEASURES, Listening, heard, road_config, sensor, world
+from tests.support.toys import Quadratic, Toy, configured, flat, quadratics
 
 ALPHA, BETA = 0.3, 0.2
 DEMO = read_markets("demo:4-5")

@@ -7,22 +7,22 @@ import numpy as np
 import pytest
 import torch
 
-from client.cohort import evaluated, train
-from client.member import Member
 from client.state import MemoryStore
-from client.tasks.traffic import TrafficLearner
-from common.algorithms import Algorithm, Ditto, FedAvg, FedRep, FedSTL, Local
+from client.tasks.traffic.learner import TrafficLearner
+from client.training.cohort import evaluated, train
+from client.training.participant import Member
 from common.arrays import Arrays, sha256
-from common.config import Scalar
-from common.models.heads import head_of
+from common.config.run import Scalar
+from common.methods.registry import Algorithm, Ditto, FedAvg, FedRep, FedSTL, Local
+from common.private_layers import head_of
 from common.wire.messages import CLUSTER, AssignReply, EnrolRequest, EvaluateReply, TrainReply, TrainRequest
 from server.artifacts import RunDirectory
 from server.enrolment import Enrolment
 from server.run import run
 from server.state import RunState
-from server.strategies import build_strategy
-from tests.sensors import MEASURES, Listening, heard, road_config, road_grid, sensor, session, world
-from tests.toys import Quadratic, flat, quadratic_model, quadratics
+from server.strategies.registry import build_strategy
+from tests.support.sensors import MEASURES, Listening, heard, road_config, road_grid, sensor, session, world
+from tests.support.toys import Quadratic, flat, quadratic_model, quadratics
 
 ENCODER, HEAD = np.arange(4) < 2, np.arange(4) >= 2
 """Of the quadratic clients' four numbers, the shared ones and those of the head."""

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tests.toys import Toy, configured, flat, optimum, quadratics
+from tests.support.toys import Toy, configured, flat, optimum, quadratics
 
 LAM, RATE = 2.0, 1.0
 

@@ -10,7 +10,7 @@ from safetensors.numpy import load
 from client.policy import Policy
 from client.session import MODEL, Session
 from common.arrays import sha256
-from common.config import Scalar
+from common.config.run import Scalar
 from common.errors import ConfigError, RefusedError, RunError
 from common.privacy.zcdp import rho_of
 from common.wire.messages import EvaluateReply, EvaluateRequest
@@ -19,9 +19,9 @@ from server.artifacts import RunDirectory
 from server.evaluation import Evaluation, pooled
 from server.journal import Journal
 from server.run import run
-from tests.owners import PLANNERS, SHARING, Owners, costs_of, listening, model_of, noisy, owners, total_of
-from tests.sensors import road_config, rounds_of, sensor
-from tests.sensors import session as sensor_session
+from tests.support.owners import PLANNERS, SHARING, Owners, costs_of, listening, model_of, noisy, owners, total_of
+from tests.support.sensors import road_config, rounds_of, sensor
+from tests.support.sensors import session as sensor_session
 
 
 @pytest.mark.parametrize(

@@ -6,19 +6,19 @@ from typing import Any
 import pytest
 
 from client.policy import Policy
-from client.privacy.rows import Slot
+from client.privacy.ledger.records import Slot
 from client.session import MODEL, Session
-from common.config import RunConfig
+from common.config.run import RunConfig
 from common.errors import QuorumError, RefusedError
-from common.privacy.mechanisms import Gaussian
+from common.privacy.mechanisms.additive import Gaussian
 from server.artifacts import RunDirectory
 from server.evaluation import Evaluation
 from server.journal import Journal
-from server.planning.memory import recalled
 from server.planning.planner import Agreed, agreed_in
+from server.planning.state import recalled
 from server.strategies.planned import PlannedStrategy
-from tests.owners import PLANNERS, Owners, costs_of, listening, noisy, owners, total_of
-from tests.sensors import rounds_of
+from tests.support.owners import PLANNERS, Owners, costs_of, listening, noisy, owners, total_of
+from tests.support.sensors import rounds_of
 
 
 class PullThePlugError(Exception):

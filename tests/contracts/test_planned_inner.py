@@ -5,21 +5,21 @@ from pathlib import Path
 
 import pytest
 
-from client.data.markets.reader import read_markets
-from client.data.parts import Part, deal
-from client.data.rules.homes import Dataset
-from client.data.traffic.series import Dataset as Sensors
-from client.privacy.simulated import in_memory
+from client.data.read import Part, deal
+from client.privacy.in_memory import in_memory
 from client.session import Session
 from client.state import MemoryStore
-from client.tasks import TaskLearner, build_learner
-from common.config import RunConfig, Scalar, parse
+from client.tasks.markets.data.reader import read_markets
+from client.tasks.registry import TaskLearner, build_learner
+from client.tasks.rules.data.homes import Dataset
+from client.tasks.traffic.data.series import Dataset as Sensors
+from common.config.run import RunConfig, Scalar, parse
 from common.tasks.vocabularies import Names
 from deploy.simulation import InProcessGrid
 from server.run import run
-from tests.owners import PLANNERS, SHARING, costs_of, noisy, total_of
-from tests.sensors import MEASURES, QUICK, rounds_of, sensor
-from tests.toys import CATALOGUE, toy_homes
+from tests.support.owners import PLANNERS, SHARING, costs_of, noisy, total_of
+from tests.support.sensors import MEASURES, QUICK, rounds_of, sensor
+from tests.support.toys import CATALOGUE, toy_homes
 
 INNER = {"ifca": 2, "pfedme": 1, "perfedavg": 1, "fedstl": 3, "pfgnn": 1}
 """Method -> releases of a client in a round."""

@@ -11,22 +11,33 @@ from flwr.app import Message
 from torch.func import functional_call
 
 from client.policy import Policy
-from client.tasks.traffic import TrafficLearner
+from client.tasks.traffic.learner import TrafficLearner
 from common.arrays import Arrays, group, sha256
-from common.config import RunConfig, Scalar
+from common.config.run import RunConfig, Scalar
 from common.errors import ConfigError, QuorumError, RefusedError, WireError
 from common.models import build_model, tensors
-from common.tasks.traffic_sample import PREFIX, Sample
+from common.tasks.traffic.shared_windows import PREFIX, Sample
 from common.wire.codec import decode, encode
 from common.wire.messages import CLUSTER, AssignReply, AssignRequest, EnrolRequest, TrainReply, TrainRequest
 from server.aggregation.clusters import apart, weakest
 from server.artifacts import RunDirectory
 from server.enrolment import Enrolment
+from server.privacy_statement import SAMPLE, statement
 from server.run import run
 from server.state import RunState
-from server.statement import SAMPLE, statement
-from server.strategies.shared_sample import SharedSampleStrategy
-from tests.sensors import HISTORY, HORIZON, MEASURES, Listening, heard, road_config, rounds_of, sensor, session, world
+from server.strategies.fedstl_shared_windows import SharedSampleStrategy
+from tests.support.sensors import (
+    HISTORY,
+    HORIZON,
+    MEASURES,
+    Listening,
+    heard,
+    road_config,
+    rounds_of,
+    sensor,
+    session,
+    world,
+)
 
 OPEN = Policy(allow_shared_sample=True, share_metrics="always")
 SHARED: dict[str, Scalar] = {"cluster_data": "shared_sample", "rounds": 1, "model": "paper", "spread": 0.5}

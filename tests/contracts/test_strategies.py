@@ -11,7 +11,7 @@ import pytest
 from flwr.app import ConfigRecord, Error, Message, RecordDict
 
 from common.arrays import Arrays, add, scale, sha256, sub, zeros_like
-from common.config import RunConfig
+from common.config.run import RunConfig
 from common.errors import QuorumError
 from common.wire.codec import encode
 from common.wire.messages import SCHEMA, EnrolRequest, TrainReply
@@ -23,9 +23,9 @@ from server.grid import _summary
 from server.journal import Journal, restore
 from server.roster import Client
 from server.state import RunState
-from server.strategies import build_strategy
+from server.strategies.registry import build_strategy
 from server.strategies.round import RoundStrategy, Trained
-from tests.toys import METHODS, configured, instruction
+from tests.support.toys import METHODS, configured, instruction
 
 NAMES = ("ann", "bob", "cyd", "dee")
 NODES = {name: 10 + k for k, name in enumerate(NAMES)}

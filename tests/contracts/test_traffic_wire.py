@@ -7,16 +7,16 @@ import pytest
 from flwr.app import Message
 from flwr.common.serde import message_to_proto
 
-from client.data.traffic.series import Series
-from client.data.traffic.split import split_series
 from client.policy import Policy
 from client.state import MemoryStore
-from common.config import Scalar
+from client.tasks.traffic.data.series import Series
+from client.tasks.traffic.data.split import split_series
+from common.config.run import Scalar
 from common.wire.codec import encode
 from common.wire.messages import AssignReply, TrainReply
 from server.run import run
-from tests.sensors import Listening, heard, road_config, road_grid, sensor
-from tests.toys import instruction
+from tests.support.sensors import Listening, heard, road_config, road_grid, sensor
+from tests.support.toys import instruction
 
 SENSORS = (0, 1, 2)
 METHODS = ("fedavg", "fedprox", "fedrep", "ditto", "local", "ifca", "fedstl")

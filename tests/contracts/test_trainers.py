@@ -7,18 +7,18 @@ import numpy as np
 import pytest
 import torch
 
-from client.cohort import train
-from client.data.rules.homes import Home
-from client.member import Member, generator
-from client.stacking import stack
+from client.stacked_tensors import stack
 from client.state import MemoryStore
-from client.tasks.rules import RulesLearner
+from client.tasks.rules.data.homes import Home
+from client.tasks.rules.learner import RulesLearner
+from client.training.cohort import train
+from client.training.participant import Member, generator
 from common.arrays import sha256
-from common.config import RunConfig
+from common.config.run import RunConfig
 from common.errors import FedloomError
 from common.models import build_model, parameters
 from common.wire.messages import TrainReply, TrainRequest
-from tests.toys import CATALOGUE, METHODS, configured, toy_homes
+from tests.support.toys import CATALOGUE, METHODS, configured, toy_homes
 
 HOMES = toy_homes(7)
 PARTS = (HOMES[:1], HOMES[1:3], HOMES[3:7])  # 1, 2 and 4 homes: padded to the largest

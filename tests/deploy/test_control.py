@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from common.config import RunConfig
+from common.config.run import RunConfig
 from common.errors import RunError
 from deploy import control
 from deploy.bundle import make_app

@@ -9,13 +9,13 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from common.config import parse
+from common.config.flatten import flatten
+from common.config.run import parse
 from common.errors import ConfigError, RunError
-from common.flat import flatten
-from common.tasks.rules_demo import demo_catalogue
+from common.tasks.rules.demo import demo_catalogue
 from deploy import cli, federation
 from deploy.certificates import make_server_certificate, names_of
-from deploy.cli import training
+from deploy.commands import up as training
 from deploy.control import Control
 from deploy.federation import Order, certificates, submit
 from deploy.processes import Processes

@@ -5,14 +5,14 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from client.data.parts import DEMO_SIZES
-from client.data.tables import TABLES
-from common.config import TASKS
-from common.models.heads import HEADS
+from client.data.own_tables import TABLES
+from client.data.read import DEMO_SIZES
+from common.config.run import TASKS
+from common.private_layers import HEADS
 from deploy.cli import app
 from deploy.cli.options import MADE_FOR
-from deploy.dealing import PEOPLE
-from deploy.report.origin import Origin, origin_of
+from deploy.partitioning import PEOPLE
+from deploy.report.launch_record import Origin, origin_of
 from server.artifacts import RunDirectory
 from server.events import Round
 from server.planning.reward import REWARDS

@@ -4,8 +4,8 @@ from typing import Any
 
 from flwr.common.config import flatten_dict
 
-from common.config import RunConfig
-from common.flat import flatten
+from common.config.flatten import flatten
+from common.config.run import RunConfig
 
 DELIBERATELY_ABSENT = {"run-id", "resume"}  # of one run only: `flwr run` makes a new run each time
 

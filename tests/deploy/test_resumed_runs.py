@@ -6,14 +6,14 @@ from typing import Any
 import pytest
 
 from client.session import Session
-from common.config import RunConfig
+from common.config.run import RunConfig
 from common.errors import RefusedError
 from common.wire.messages import EvaluateReply, EvaluateRequest
 from deploy.simulation import simulate
 from server.artifacts import RunDirectory
 from server.events import Result, Round
 from server.journal import Journal
-from tests.toys import CATALOGUE, configured, toy_dataset
+from tests.support.toys import CATALOGUE, configured, toy_dataset
 
 
 class PullThePlugError(Exception):

@@ -9,22 +9,22 @@ import numpy as np
 import pytest
 
 from client.app import failure
-from client.data.rules.homes import Dataset, Device, Home, as_edges
-from client.enrolling import ENROLMENT
+from client.enrolment import ENROLMENT
 from client.policy import Policy
-from client.privacy.simulated import in_memory
+from client.privacy.in_memory import in_memory
 from client.session import MODEL, Session
 from client.state import DiskStore, MemoryStore, Store
-from client.tasks.rules import RulesLearner
+from client.tasks.rules.data.homes import Dataset, Device, Home, as_edges
+from client.tasks.rules.learner import RulesLearner
 from common.arrays import sha256
-from common.config import RunConfig, Scalar
+from common.config.run import RunConfig, Scalar
 from common.errors import FedloomError, QuorumError
-from common.tasks.rules import Catalogue
+from common.tasks.rules.options import Catalogue
 from deploy.simulation import InProcessGrid, simulate
 from server.artifacts import RunDirectory
 from server.journal import Journal
 from server.run import run
-from tests.toys import CATALOGUE, METHODS, configured, toy_dataset, toy_homes
+from tests.support.toys import CATALOGUE, METHODS, configured, toy_dataset, toy_homes
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from deploy.report.measures import measure
-from deploy.report.words import privacy
+from deploy.report.metric_table import measure
+from deploy.report.text import privacy
 from deploy.summary import print_summary, spread, summary_lines
 from server.events import Best, Client, Privacy, Result
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from common.config import RunConfig
+from common.config.run import RunConfig
 from common.errors import ConfigError
 from deploy.simulation import simulate
 from server.artifacts import LOCK, RunDirectory
 from server.journal import Journal
-from tests.toys import CATALOGUE, configured, toy_dataset
+from tests.support.toys import CATALOGUE, configured, toy_dataset
 
 
 @pytest.fixture

@@ -7,9 +7,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from client.data.rules.generator import demo_homes
-from client.data.rules.table import write_table
-from common.tasks.rules_demo import demo_catalogue
+from client.tasks.rules.data.generator import demo_homes
+from client.tasks.rules.data.table import write_table
+from common.tasks.rules.demo import demo_catalogue
 from tests.system.desk import Desk
 
 

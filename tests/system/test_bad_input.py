@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from common.tasks.rules_demo import demo_catalogue
+from common.tasks.rules.demo import demo_catalogue
 from deploy.cli import main
 
 
@@ -153,7 +153,7 @@ def test_a_finished_run_is_kept_from_a_second_start_and_knows_its_users(
 
 
 def test_as_many_tables_as_clients_is_a_table_a_client(folder: Path, homes: Path) -> None:
-    from deploy.sources import parts_of, share_out
+    from deploy.client_data import parts_of, share_out
 
     tables = folder / "tables"
     tables.mkdir()

@@ -6,12 +6,12 @@ from scipy.sparse import csr_array
 
 from benchmarks.markets.joining import _drawn, _thinned
 from benchmarks.markets.lines import RIDGE, lines, measured, slim
-from client.data.markets.graph import Graph, symmetric
-from client.data.markets.reader import read_markets
-from client.tasks.market_ready import ReadyMarket, prepare
-from common.models.market_scorer import FEATURES
-from common.tasks.markets import MarketsOptions
-from common.tasks.markets_counts import counts_of, no_counts
+from client.tasks.markets.data.graph import Graph, symmetric
+from client.tasks.markets.data.reader import read_markets
+from client.tasks.markets.prepare import ReadyMarket, prepare
+from common.tasks.markets.counts import counts_of, no_counts
+from common.tasks.markets.models.pair_scorer import FEATURES
+from common.tasks.markets.options import MarketsOptions
 
 SIZE = 9
 ALL = np.arange(SIZE)

@@ -19,13 +19,13 @@ from benchmarks.ratings.authors import (
     stepped,
 )
 from benchmarks.ratings.published import BUDGET
-from client.data.ratings.raters import Rater
-from client.data.ratings.split import Rated, SplitRater
-from common.algorithms.planners import ADAP, ADPML, BGTplanner
-from common.models.ratings import StarAttention
-from common.tasks.ratings import RatingsOptions
-from server.planning import PlannerOptions
+from client.tasks.ratings.data.raters import Rater
+from client.tasks.ratings.data.split import Rated, SplitRater
+from common.methods.planners import ADAP, ADPML, BGTplanner
+from common.tasks.ratings.model import StarAttention
+from common.tasks.ratings.options import RatingsOptions
 from server.planning.planner import Decision
+from server.planning.registry import PlannerOptions
 
 
 def _people(items: int) -> list[SplitRater]:

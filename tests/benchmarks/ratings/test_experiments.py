@@ -4,7 +4,7 @@ import pytest
 
 from benchmarks.ratings.experiments import EXPERIMENTS, REWARD_SHARE, Experiment
 from benchmarks.ratings.sets import SETTINGS
-from common.config import parse
+from common.config.run import parse
 from common.privacy.zcdp import epsilon_of, rho_of
 
 BY_KEY = {one.key: one for one in EXPERIMENTS}

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from benchmarks.ratings.lines import OWN, SHRINK, Flat, biases, item_means, lines_of
-from client.data.ratings.raters import Rater
-from client.data.ratings.split import Rated, SplitRater
-from common.tasks.ratings import RatingsOptions
+from client.tasks.ratings.data.raters import Rater
+from client.tasks.ratings.data.split import Rated, SplitRater
+from common.tasks.ratings.options import RatingsOptions
 
 NOTHING = Rated(np.zeros(0, np.int64), np.zeros(0))
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from benchmarks.ratings.published import TABLE_II, arriving, claimed_epsilon, rows_of, true_epsilon
-from client.data.ratings.split import arrived
+from client.tasks.ratings.data.split import arrived
 
 
 def test_the_true_cost_of_the_papers_accounting() -> None:

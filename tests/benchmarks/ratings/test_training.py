@@ -9,7 +9,7 @@ from benchmarks.ratings.experiments import EXPERIMENTS
 from benchmarks.ratings.sets import SETTINGS
 from benchmarks.ratings.study import MECHANISMS, PLANNERS
 from benchmarks.ratings.training import Bench
-from client.data.ratings.reader import read_raters
+from client.tasks.ratings.data.reader import read_raters
 
 BY_KEY = {one.key: one for one in EXPERIMENTS}
 

@@ -3,8 +3,8 @@ import pytest
 
 from benchmarks.rules.baselines import FLOORS, count_floor, examples_of, factorise
 from benchmarks.rules.measure import validation_loss
-from client.data.rules.homes import Device, Home
-from client.data.rules.split import Examples, SplitHome
+from client.tasks.rules.data.homes import Device, Home
+from client.tasks.rules.data.split import Examples, SplitHome
 
 ENTITIES, RELATIONS = 3, 4
 

@@ -15,11 +15,11 @@ from benchmarks.traffic.published import published
 from benchmarks.traffic.sets import SETTINGS, SUMO, Setting, ending
 from benchmarks.traffic.study import Row
 from benchmarks.traffic.table import other_networks, other_origins
-from client.data.traffic.series import Dataset
-from client.tasks.traffic_sensor import prepare
-from common.config import parse
-from common.tasks.traffic import TrafficOptions
-from tests.sensors import HISTORY, HORIZON, MEASURES, sensor
+from client.tasks.traffic.data.series import Dataset
+from client.tasks.traffic.prepare import prepare
+from common.config.run import parse
+from common.tasks.traffic.options import TrafficOptions
+from tests.support.sensors import HISTORY, HORIZON, MEASURES, sensor
 
 KEYS = [one.key for one in EXPERIMENTS]
 

@@ -2,15 +2,15 @@
 
 import pytest
 
-from client.privacy.purse import counting_so
+from client.privacy.budget import counting_so
+from common.config.flatten import to_json
 from common.errors import RefusedError
-from common.flat import to_json
 from common.privacy.accounts import Account, Pure, Rdp, Zcdp, build_account, fixed_order
 from common.privacy.options import PrivacyOptions
 from common.privacy.zcdp import rho_of
 from common.wire.messages import EnrolReply, EnrolRequest, TrainRequest
-from tests.asked import Asked, configured
-from tests.toys import CATALOGUE
+from tests.support.asked import Asked, configured
+from tests.support.toys import CATALOGUE
 
 RHO = rho_of(10, 1e-5)
 NOISE: dict[str, dict[str, str | float]] = {

@@ -8,31 +8,31 @@ from typing import Any, NoReturn
 import numpy as np
 import pytest
 
-from client.descending import _drawn
-from client.member import Member
 from client.policy import Policy
-from client.privacy.book import MEMORY
-from client.privacy.guard import Guard
-from client.privacy.ledger import Ledger
-from client.privacy.limits import Limits
-from client.privacy.noise import Noise
-from client.privacy.places import open_ledger
-from client.privacy.rows import Slot
+from client.privacy.dp_sgd_noise import Noise
+from client.privacy.ledger.database import MEMORY
+from client.privacy.ledger.ledger import Ledger
+from client.privacy.ledger.limits import Limits
+from client.privacy.ledger.locate import open_ledger
+from client.privacy.ledger.records import Slot
+from client.privacy.release import Guard
 from client.session import MODEL
 from client.state import MemoryStore
-from client.tasks.rules import RulesLearner
-from client.trainers.personal import DittoTrainer
+from client.tasks.rules.learner import RulesLearner
+from client.trainers.personalized import DittoTrainer
+from client.training.descent import _drawn
+from client.training.participant import Member
+from common.config.flatten import to_json
 from common.errors import RefusedError, WireError
-from common.flat import to_json
 from common.models import tensors
 from common.privacy.accounts import Rdp, Zcdp
-from common.privacy.mechanisms import Gaussian
+from common.privacy.mechanisms.additive import Gaussian
 from common.privacy.options import Unit
 from common.privacy.zcdp import epsilon_of, rho_of
-from common.tasks.rules_offset import COUNTS
+from common.tasks.rules.counts import COUNTS
 from common.wire.messages import AssignRequest, EnrolRequest, EvaluateRequest, TrainRequest
-from tests.asked import Asked, configured, learner
-from tests.toys import CATALOGUE
+from tests.support.asked import Asked, configured, learner
+from tests.support.toys import CATALOGUE
 
 
 def ledger(unit: Unit = "client", epsilon: float = 10.0) -> Ledger:

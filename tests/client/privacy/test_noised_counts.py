@@ -3,21 +3,21 @@
 import numpy as np
 import pytest
 
-from client.data.markets.reader import read_markets
 from client.policy import Policy
-from client.privacy.simulated import in_memory
+from client.privacy.in_memory import in_memory
 from client.session import Session
 from client.state import MemoryStore
-from client.tasks.markets import MarketsLearner
+from client.tasks.markets.data.reader import read_markets
+from client.tasks.markets.learner import MarketsLearner
 from common.arrays import Arrays
-from common.config import RunConfig, Scalar, parse
+from common.config.flatten import to_json
+from common.config.run import RunConfig, Scalar, parse
 from common.errors import RefusedError
-from common.flat import to_json
 from common.models import build_model, parameters
 from common.privacy.accounts import build_account
 from common.privacy.zcdp import rho_of, sigma_of
-from common.tasks.markets import Goods
-from common.tasks.markets_counts import KEYS, VALUES, no_counts
+from common.tasks.markets.counts import KEYS, VALUES, no_counts
+from common.tasks.markets.options import Goods
 from common.tasks.vocabularies import Names
 from common.wire.messages import CountsRequest, EnrolRequest, EvaluateRequest
 
@@ -119,6 +119,6 @@ def test_a_user_may_be_in_all_of_a_clients_markets(markets: int, monkeypatch: py
         told.append(noise)
         return counts
 
-    monkeypatch.setattr("client.tasks.markets.noised", noted)
+    monkeypatch.setattr("client.tasks.markets.learner.noised", noted)
     MarketsLearner(configured(), DEMO.goods, DEMO.markets[:markets]).noised_counts(1.5, np.random.default_rng(0))
     assert told == [1.5 * markets]

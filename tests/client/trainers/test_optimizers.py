@@ -5,9 +5,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from client.stacking import Tensors
+from client.stacked_tensors import Tensors
 from client.trainers.optimizers import Moments, build_step, clip, fresh_moments
-from common.algorithms import FedAvg
+from common.methods.registry import FedAvg
 
 K = 3
 

@@ -8,12 +8,12 @@ import pytest
 import torch
 from torch import Tensor
 
-from client.stacking import Tensors
-from client.trainers.local import Descent
+from client.stacked_tensors import Tensors
+from client.trainers.gradient_descent import Descent
 from client.trainers.optimizers import fresh_moments
 from client.trainers.pfgnn import PFGNNTrainer
 from client.trainers.proximal import proximal
-from common.algorithms.pfgnn import PFGNN
+from common.methods.pfgnn import PFGNN
 
 N, D, K, C = 11, 6, 4, 3
 

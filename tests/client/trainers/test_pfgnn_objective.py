@@ -6,9 +6,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from client.stacking import Tensors
+from client.stacked_tensors import Tensors
 from client.trainers.pfgnn_objective import Draw, Objective
-from common.algorithms.pfgnn import PFGNN
+from common.methods.pfgnn import PFGNN
 
 N, D, K, C, B = 200, 6, 4, 3, 10
 

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from common.errors import ConfigError, RefusedError, StateError
 from common.privacy.accounts import Account, Pure, Rdp, Zcdp, account_named, build_account, fixed_order, portion
-from common.privacy.mechanisms import Gaussian, Laplace
+from common.privacy.mechanisms.additive import Gaussian, Laplace
+from common.privacy.mechanisms.dp_sgd import DpSgd
+from common.privacy.mechanisms.privunit import PrivUnit
 from common.privacy.options import PrivacyOptions
-from common.privacy.privunit import PrivUnit
-from common.privacy.subsampled import DpSgd
 
 # dp-accounting 0.6.0: eps = lambda a: a.compose(LaplaceDpEvent(1 / epsilon), n).get_epsilon(1e-5)
 #   eps(pld.PLDAccountant()), eps(rdp.RdpAccountant())

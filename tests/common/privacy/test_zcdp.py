@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from common.privacy.zcdp import epsilon_of, rho_of, rho_of_pure, sigma_of
-from tests.accountants import epsilon_prv, epsilon_rdp
+from tests.support.accountants import epsilon_prv, epsilon_rdp
 
 # dp-accounting 0.6.0, at noise multiplier z = √(n / 2ρ):
 #   eps = lambda a: a.compose(dp_accounting.GaussianDpEvent(z), n).get_epsilon(delta)

@@ -3,7 +3,7 @@
 from typing import Any
 
 from deploy.report.comparison import compared
-from deploy.report.history import History
+from deploy.report.run import History
 from server.events import Round
 
 

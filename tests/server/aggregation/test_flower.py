@@ -13,8 +13,8 @@ from flwr.serverapp.strategy import FedAdagrad, FedAdam, FedYogi
 from flwr.serverapp.strategy.fedopt import FedOpt
 
 from common.arrays import Arrays, scale, sub
-from server.aggregation.moments import Memory, Rule, adaptive
-from tests.toys import instruction
+from server.aggregation.optimizers import Memory, Rule, adaptive
+from tests.support.toys import instruction
 
 MODEL: Arrays = {"w": np.array([1.0, -2.0, 0.5]), "b": np.array([[3.0]])}
 LATE = 1_000_000

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from common.arrays import Arrays, scale
-from server.aggregation.moments import Memory, Rule, adaptive, effective_rates, momentum, second_moment
+from server.aggregation.optimizers import Memory, Rule, adaptive, effective_rates, momentum, second_moment
 
 RULES: tuple[Rule, ...] = get_args(Rule)
 C_SME: tuple[Rule, ...] = ("saturated", "ramp", "quadratic")

@@ -6,10 +6,10 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from common.algorithms.planners import BGTplanner
+from common.methods.planners import BGTplanner
 from server.planning.bgt import BanditPlanner
-from server.planning.memory import State
 from server.planning.planner import Budget, Decision, Stop
+from server.planning.state import State
 
 NAMES = ("ann", "bob", "cyd")
 

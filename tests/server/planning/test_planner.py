@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from common.algorithms.planners import ADAP, ADPML, BGTplanner, FedSGD, Uniform
 from common.arrays import sha256
 from common.errors import ConfigError, RunError
-from server.planning import PlannerOptions, build_planner
-from server.planning.memory import State, from_groups, to_groups
+from common.methods.planners import ADAP, ADPML, BGTplanner, FedSGD, Uniform
 from server.planning.planner import Agreed, Budget, Decision, Planner, Stop, agreed_in
+from server.planning.registry import PlannerOptions, build_planner
+from server.planning.state import State, from_groups, to_groups
 
 EVERY: list[PlannerOptions] = [
     BGTplanner(context=2),

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from common.algorithms.planners import ADAP, ADPML, FedSGD, Uniform
-from server.planning import PlannerOptions, build_planner
+from common.methods.planners import ADAP, ADPML, FedSGD, Uniform
 from server.planning.adap import AdaptiveNoise, decays
-from server.planning.memory import State
 from server.planning.planner import Budget, Decision, Planner, Stop
+from server.planning.registry import PlannerOptions, build_planner
 from server.planning.schedules import growing
+from server.planning.state import State
 
 RNG = np.random.default_rng(0)
 

@@ -1,0 +1,1 @@
+"""Table engine: one reader for every table a user has."""

@@ -1,0 +1,48 @@
+"""What data come to under a run's options: said beside the notes of their reading, which know no options."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from client.data.read import Part
+from client.tasks.markets.data.graph import graph_of
+from client.tasks.markets.data.markets import Dataset as Markets
+from client.tasks.markets.data.markets import Market
+from client.tasks.markets.data.split import least_users
+from common.config.run import RunConfig
+from common.tasks.markets.options import MarketsOptions
+from common.text import count
+
+MOST = 0.5
+"""Share of a market's items without a pair from which on it is worth saying."""
+
+
+def remarks(config: RunConfig, parts: Sequence[Part]) -> Iterator[str]:
+    """What a person should know before these data are trained on."""
+    markets = [market for part in parts if isinstance(part, Markets) for market in part.markets]
+    yield from _pairless(markets, config.tasks.markets)
+    yield from _unshared(markets, config.tasks.markets)
+
+
+def _pairless(markets: Sequence[Market], options: MarketsOptions) -> Iterator[str]:
+    """Markets of ratings most of whose items no two users, or as many as it takes, have in common."""
+    told, least = [], least_users(options)
+    for market in markets:
+        sold, paired = len(np.unique(market.ratings[:, 1])), len(graph_of(market, least).items)
+        if not market.listed and sold - paired > MOST * sold:
+            told.append(
+                f"{sold - paired:,} of {count(sold, 'item')} in {market.name} ({count(len(market.ratings), 'rating')})"
+            )
+    if told:
+        needed = f"a pair of items needs {count(least, 'user')} of both (tasks.markets.co-rating)"
+        yield f"{needed}: {', '.join(told)} have none, so nothing is trained on or measured of those"
+
+
+def _unshared(markets: Sequence[Market], options: MarketsOptions) -> Iterator[str]:
+    """Markets whose counts noise keeps at home."""
+    names = [market.name for market in markets if market.listed]
+    if names and options.count_offset and options.count_epsilon:
+        yield (
+            f"lists in {', '.join(names)} name no users whom noise could hide, so their counts are not shared: a run with"
+            " --set tasks.markets.count-epsilon=0 shares them in clear, where each client's policy has allow-counts"
+        )

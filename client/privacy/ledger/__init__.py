@@ -1,0 +1,1 @@
+"""Privacy ledger: releases of one data set, stored durably."""

@@ -1,0 +1,1 @@
+"""Markets task at the client."""

@@ -1,0 +1,102 @@
+"""What items are to a model, before any graph: their text or their id as a vector (algorithms.md §5.7).
+
+Hashing needs no vocabulary: every client makes the same vector of the same text, whatever else it sells.
+"""
+
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import hstack
+from sklearn.decomposition import TruncatedSVD
+from sklearn.feature_extraction.text import HashingVectorizer, TfidfVectorizer
+from sklearn.preprocessing import normalize
+from sklearn.random_projection import SparseRandomProjection
+
+from client.data.partition import own_rng
+from common.tasks.markets.options import Goods, MarketsOptions
+
+Vectors = NDArray[np.float32]
+
+BUCKETS = 2**18
+"""Of each of the two kinds of word parts."""
+AT_ONCE = 1024
+"""Items hashed together: a long description has some thousand parts."""
+SEED = 0
+"""Of the projection and of hashed ids; the same on every client, whatever the run's seed."""
+
+
+def item_features(goods: Goods, items: NDArray[np.int64], options: MarketsOptions) -> Vectors:
+    """Vectors of those items, n × width, each of length 1; an item without text gets one made of its id."""
+    texts = [goods.text(item) for item in items.tolist()]
+    vectors = hashed_ids([goods.items[item] for item in items.tolist()], options.width)
+    told = np.array([bool(text) for text in texts], bool)
+    if options.features == "ids" or not told.any():
+        return vectors
+    if options.features == "tfidf":
+        vectors[told] = weighted_words(goods, options.width)[items[told]]
+    else:
+        vectors[told] = hashed_texts([text for text in texts if text], options.width)
+    return vectors
+
+
+def hashed_texts(texts: Sequence[str], width: int) -> Vectors:
+    """§5.7 (a): words, pairs of words and runs of 3 to 5 letters, hashed with signs, then projected to `width`."""
+    words = HashingVectorizer(n_features=BUCKETS, ngram_range=(1, 2), dtype=np.float32)
+    letters = HashingVectorizer(n_features=BUCKETS, ngram_range=(3, 5), analyzer="char_wb", dtype=np.float32)
+    projection = _projection(width)
+    blocks = [
+        projection.transform(hstack([words.transform(some), letters.transform(some)], format="csr"))
+        for some in _runs(texts)
+    ]
+    return _unit(np.concatenate([block.toarray() for block in blocks]))
+
+
+def hashed_ids(ids: Sequence[str], width: int) -> Vectors:
+    """Random directions, each drawn by an id alone."""
+    drawn = np.zeros((len(ids), width), np.float32)
+    for place, name in enumerate(ids):
+        drawn[place] = own_rng(SEED, name).standard_normal(width, np.float32)
+    return _unit(drawn)
+
+
+@lru_cache(maxsize=2)
+def weighted_words(goods: Goods, width: int) -> Vectors:
+    """§5.7 (b): TF-IDF of the whole public catalogue's texts, reduced by SVD; V × width, zeros beyond the catalogue's rank.
+
+    Every direction's sign is fixed: its largest entry is positive. A text without a word of two letters is its item's id.
+    """
+    words, texts = (
+        TfidfVectorizer(sublinear_tf=True, dtype=np.float32),
+        [goods.text(k) for k in range(len(goods.items))],
+    )
+    if not any(map(words.build_analyzer(), texts)):
+        return hashed_ids(goods.items, width)
+    weights = words.fit_transform(texts)
+    rank = min(width, *(size - 1 for size in weights.shape))
+    if rank < 1:
+        return hashed_ids(goods.items, width)
+    svd = TruncatedSVD(rank, random_state=SEED)
+    reduced = svd.fit_transform(weights)
+    largest = np.abs(svd.components_).argmax(axis=1)
+    reduced *= np.sign(svd.components_[np.arange(rank), largest])
+    vectors, wordless = np.pad(reduced, ((0, 0), (0, width - rank))), np.flatnonzero(np.diff(weights.indptr) == 0)
+    vectors[wordless] = hashed_ids([goods.items[k] for k in wordless.tolist()], width)
+    return _unit(vectors)
+
+
+@lru_cache(maxsize=2)
+def _projection(width: int) -> Any:
+    return SparseRandomProjection(width, random_state=SEED).fit(np.zeros((1, 2 * BUCKETS), np.float32))
+
+
+def _runs(texts: Sequence[str]) -> Iterator[Sequence[str]]:
+    for first in range(0, len(texts), AT_ONCE):
+        yield texts[first : first + AT_ONCE]
+
+
+def _unit(rows: NDArray[Any]) -> Vectors:
+    unit: Vectors = (normalize(rows) if len(rows) else rows).astype(np.float32)
+    return unit

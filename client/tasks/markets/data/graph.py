@@ -1,0 +1,94 @@
+"""A market's graph of items: weighted, undirected, without loops; sparse."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array, diags_array, eye_array
+
+from client.tasks.markets.data.markets import Market, Pairs
+
+Sparse = csr_array[Any, tuple[int, int]]
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """Which items of a market go together.
+
+    Args:
+        items: The n items, ascending numbers of the catalogue.
+        weights: n × n, symmetric, zero diagonal; how many users an edge stands for, 1 where that is unknown.
+    """
+
+    items: NDArray[np.int64]
+    weights: Sparse
+
+    @property
+    def edges(self) -> Pairs:
+        """Each edge once, E × 2 with a < b, places in `items`."""
+        rows = np.repeat(np.arange(len(self.items)), np.diff(self.weights.indptr))
+        upper = rows < self.weights.indices
+        return np.stack([rows[upper], self.weights.indices[upper].astype(np.int64)], axis=1)
+
+    def without(self, edges: Pairs) -> "Graph":
+        """The graph with some of its edges gone, all items still there; edges in places in `items`."""
+        gone = symmetric(edges, np.ones(len(edges), np.float32), len(self.items))
+        kept = self.weights - self.weights.multiply(gone > 0)
+        left = csr_array(kept)
+        left.eliminate_zeros()
+        return Graph(self.items, left)
+
+    def among(self, items: NDArray[np.int64]) -> "Graph":
+        """The same edges among more items, ascending, which include its own; the others have none."""
+        places = np.searchsorted(items, self.items)
+        edges = self.weights.tocoo()
+        ends = places[edges.coords[0]], places[edges.coords[1]]
+        return Graph(items, csr_array((edges.data, ends), shape=(len(items), len(items))))
+
+
+def graph_of(market: Market, least: int) -> Graph:
+    """The market's lists or, without any, pairs rated by at least `least` of the same users; items without a pair left out."""
+    if market.listed:
+        edges, counts = market.pairs, np.ones(len(market.pairs), np.float32)
+    else:
+        edges, counts = co_rated(market.ratings, least)
+    items, places = np.unique(edges, return_inverse=True)
+    return Graph(items, symmetric(places.reshape(-1, 2), counts, len(items)))
+
+
+def co_rated(ratings: Pairs, least: int) -> tuple[Pairs, NDArray[np.float32]]:
+    """Pairs of items with users in common, P × 2 with a < b in order, and how many users, P; at least `least`."""
+    if not len(ratings):
+        return ratings, np.zeros(0, np.float32)
+    items, places = np.unique(ratings[:, 1], return_inverse=True)
+    rated = csr_array((np.ones(len(ratings), np.float32), (ratings[:, 0], places)))
+    counts = csr_array(rated.T @ rated)
+    counts.sort_indices()
+    rows = np.repeat(np.arange(len(items)), np.diff(counts.indptr))
+    kept = (rows < counts.indices) & (counts.data >= least)
+    return np.stack([items[rows[kept]], items[counts.indices[kept]]], axis=1), counts.data[kept]
+
+
+def symmetric(edges: Pairs, weights: NDArray[np.float32], size: int) -> Sparse:
+    """A size × size matrix with weights at (a, b) and (b, a)."""
+    ends = np.concatenate([edges, edges[:, ::-1]])
+    data: NDArray[np.float32] = np.concatenate([weights, weights])
+    matrix: Sparse = csr_array((data, (ends[:, 0], ends[:, 1])), shape=(size, size))
+    matrix.sort_indices()
+    return matrix
+
+
+def normalised(weights: Sparse) -> Sparse:
+    """S = D^-1/2 (A + I) D^-1/2 with D the degrees of A + I (Eq 3); eigenvalues in [−1, 1]."""
+    with_self = weights + eye_array(weights.shape[0], dtype=np.float32)
+    scale = diags_array(1 / np.sqrt(np.asarray(with_self.sum(axis=1)).ravel()))
+    return csr_array(scale @ with_self @ scale)
+
+
+def propagated(weights: Sparse, features: NDArray[np.float32], hops: int) -> NDArray[np.float32]:
+    """S^m X, n × width: what SGC multiplies by W; worth computing once a market."""
+    S, X = normalised(weights).astype(np.float32), features
+    for _ in range(hops):
+        X = np.asarray(S @ X, np.float32)
+    return X

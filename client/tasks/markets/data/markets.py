@@ -1,0 +1,67 @@
+"""Markets as the client holds them."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from common.tasks.markets.options import Goods
+
+Pairs = NDArray[np.int64]
+"""Rows of two numbers, P × 2."""
+
+
+@dataclass(frozen=True, eq=False)
+class Market:
+    """One market: what becomes a client.
+
+    Args:
+        name: Public, such as `uk`.
+        ratings: Who rated what, R × 2 of (user, item), in order, each once; users are private and numbered from 0.
+        pairs: Items that go together, P × 2, a < b, in order, each once; used alone where there are any.
+    """
+
+    name: str
+    ratings: Pairs
+    pairs: Pairs
+
+    @property
+    def listed(self) -> bool:
+        """Whether the market says itself which items go together."""
+        return len(self.pairs) > 0
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """Markets under one catalogue.
+
+    Args:
+        markets: In the order of their names.
+        goods: The catalogue that item numbers refer to.
+        notes: What a person should know of the reading, such as how many rows were skipped and why.
+    """
+
+    markets: tuple[Market, ...]
+    goods: Goods
+    notes: tuple[str, ...] = field(default=())
+
+
+def as_pairs(rows: NDArray[np.int64]) -> Pairs:
+    """Undirected pairs in order, each once and none of an item with itself."""
+    if not len(rows):
+        return no_rows()
+    apart = np.sort(rows[rows[:, 0] != rows[:, 1]], axis=1)
+    return np.unique(apart, axis=0)
+
+
+def as_ratings(rows: NDArray[np.int64]) -> Pairs:
+    """Ratings in order, each once; users renumbered without gaps in the order of their numbers."""
+    if not len(rows):
+        return no_rows()
+    rows = np.unique(rows, axis=0)
+    return np.stack([np.unique(rows[:, 0], return_inverse=True)[1], rows[:, 1]], axis=1)
+
+
+def no_rows() -> Pairs:
+    """An empty table."""
+    return np.zeros((0, 2), np.int64)

@@ -1,0 +1,53 @@
+"""Products of sparse matrices that are dense, b × n for a block of b rows: faster than making sparse ones of them."""
+
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csc_array, csr_array, get_index_dtype
+
+from client.tasks.markets.data.graph import Sparse
+
+Dense = NDArray[np.float32]
+
+TERMS = 2**20
+"""Terms of a product held at once, 20 bytes each; the last row of them may exceed it."""
+
+TILE = 4096
+"""Columns of a tile: as many rows of a dense block as a processor's smaller cache holds, which halves the time."""
+
+
+def product(left: Sparse, right: Sparse) -> Dense:
+    """Left @ right as a dense array, b × n, for rows of `left` that hold few entries each."""
+    terms = np.diff(right.indptr)[left.indices]
+    before = np.append(0, np.cumsum(terms))[left.indptr[:-1]]
+    cuts = np.flatnonzero(np.diff(before // TERMS)) + 1
+    bounds = [0, *cuts.tolist(), left.shape[0]]
+    return np.concatenate([_spread(left[a:b], right) for a, b in pairwise(bounds)])
+
+
+def tiles(matrix: Sparse) -> tuple[Sparse, ...]:
+    """A matrix cut between columns, m × `TILE` each but the last."""
+    return tuple(csr_array(matrix[:, first : first + TILE]) for first in range(0, matrix.shape[1], TILE))
+
+
+def passed(cut: tuple[Sparse, ...], rows: Dense) -> Dense:
+    """Rows, b × n, times the transpose of a matrix in tiles, n × n: rows @ matrixᵀ, b × n."""
+    start = np.ascontiguousarray(rows.T)
+    end, first = np.zeros_like(start), 0
+    for tile in cut:
+        end += tile @ start[first : first + tile.shape[1]]
+        first += tile.shape[1]
+    return np.ascontiguousarray(end.T)
+
+
+def _spread(left: Sparse, right: Sparse) -> Dense:
+    """Left @ right by adding rows of `right`, one for each entry of `left`, where they belong in the flat result."""
+    rows, size = left.shape[0], right.shape[1]
+    picked = right[left.indices]
+    numbers = np.arange(rows, dtype=get_index_dtype(maxval=rows * size))
+    start = np.repeat(numbers * size, np.diff(left.indptr))
+    places = picked.indices + np.repeat(start, np.diff(picked.indptr))
+    added = csc_array((picked.data, places, picked.indptr), shape=(rows * size, len(start)))
+    flat: Dense = added @ left.data
+    return flat.reshape(rows, size)

@@ -1,0 +1,130 @@
+"""What a market trains on and what it holds out; decided by (seed, name) alone, so the same wherever the market lives."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from client.data.partition import floor_share, own_rng
+from client.tasks.markets.data.graph import Graph, Sparse, co_rated, graph_of, symmetric
+from client.tasks.markets.data.markets import Market, Pairs
+from common.errors import DataError
+from common.tasks.markets.options import MarketsOptions
+
+
+@dataclass(frozen=True, eq=False)
+class Held:
+    """What a part of a market is asked for, beside what it may know.
+
+    Args:
+        graph: What is left without it.
+        right: n × n, row a holding the right answers of query a.
+        ratings: Those that `graph` was made of; none where the market brings lists.
+    """
+
+    graph: Graph
+    right: Sparse
+    ratings: Pairs
+
+
+@dataclass(frozen=True, eq=False)
+class SplitMarket:
+    """A market in parts, each held out of what is left of the one before: test, validation, and fit, for training.
+
+    Args:
+        market: Whole.
+        test: Held out of the whole.
+        validation: Held out of the rest; its graph is the training graph.
+        fit: What a scorer is asked while it trains, held out of the training graph: pairs, where items are held out.
+    """
+
+    market: Market
+    test: Held
+    validation: Held
+    fit: Held
+
+    @property
+    def graph(self) -> Graph:
+        """The training graph; its items are all that have a pair in the whole market."""
+        return self.validation.graph
+
+    def right(self, split: str) -> Sparse:
+        """Right answers of a split, `test` or `validation`."""
+        return self.test.right if split == "test" else self.validation.right
+
+
+def split_market(market: Market, options: MarketsOptions, seed: int) -> SplitMarket:
+    """Hold out pairs, users or items, as `options.protocol` says.
+
+    The test part depends on neither of the other shares. All parts are over the same items.
+
+    Raises:
+        DataError: Users are to be held out, and the market has none.
+    """
+    if options.protocol == "users" and market.listed:
+        raise DataError("pairs of items name no users to hold out; set tasks.markets.protocol to pairs or cold")
+    whole = Held(graph_of(market, least_users(options)), csr_array((0, 0)), market.ratings)
+    shares = {"test": options.test_share, "validation": options.validation_share, "fit": options.fit_share}
+    parts, left = [], whole
+    for what, share in shares.items():
+        protocol = "pairs" if (what, options.protocol) == ("fit", "cold") else options.protocol
+        left = _held_out(left, protocol, share, own_rng(seed, f"{what} of {market.name}"))
+        parts.append(left)
+    return SplitMarket(market, *parts)
+
+
+def least_users(options: MarketsOptions) -> int:
+    """How many users make an edge where a market has ratings."""
+    return 1 if options.protocol == "users" else options.co_rating
+
+
+def _held_out(left: Held, protocol: str, share: float, rng: np.random.Generator) -> Held:
+    match protocol:
+        case "pairs":
+            return _pairs_out(left, share, rng)
+        case "users":
+            return _users_out(left, share, rng)
+        case _:
+            return _items_out(left, share, rng)
+
+
+def _pairs_out(left: Held, share: float, rng: np.random.Generator) -> Held:
+    """Undirected pairs at random; either end is asked for the other."""
+    edges = left.graph.edges
+    held = edges[rng.permutation(len(edges))[: floor_share(share, len(edges))]]
+    return replace(left, graph=left.graph.without(held), right=_both_ways(held, left))
+
+
+def _items_out(left: Held, share: float, rng: np.random.Generator) -> Held:
+    """Items at random lose all their edges, and they alone are asked; whoever has no edge is not drawn."""
+    active = np.flatnonzero(np.diff(left.graph.weights.indptr))
+    cold = np.zeros(len(left.graph.items), bool)
+    cold[rng.permutation(active)[: floor_share(share, len(active))]] = True
+    edges = left.graph.edges
+    held = edges[cold[edges].any(axis=1)]
+    right = _both_ways(held, left)
+    rows = np.repeat(np.arange(len(cold)), np.diff(right.indptr))
+    right.data = np.where(cold[rows], right.data, 0)
+    right.eliminate_zeros()
+    return replace(left, graph=left.graph.without(held), right=right)
+
+
+def _users_out(left: Held, share: float, rng: np.random.Generator) -> Held:
+    """Users at random; asked for are their pairs that nobody else has."""
+    users = np.unique(left.ratings[:, 0])
+    gone = np.isin(left.ratings[:, 0], rng.permutation(users)[: floor_share(share, len(users))])
+    graph = _over(left.graph, left.ratings[~gone])
+    theirs = _over(left.graph, left.ratings[gone])
+    new = theirs.without(graph.edges).edges
+    return Held(graph, _both_ways(new, left), left.ratings[~gone])
+
+
+def _over(graph: Graph, ratings: Pairs) -> Graph:
+    """The co-rating graph of all pairs, over the items of `graph`."""
+    pairs, counts = co_rated(ratings, 1)
+    places = np.searchsorted(graph.items, pairs)
+    return Graph(graph.items, symmetric(places, counts, len(graph.items)))
+
+
+def _both_ways(edges: Pairs, left: Held) -> Sparse:
+    return symmetric(edges, np.ones(len(edges), np.float32), len(left.graph.items))

@@ -1,0 +1,59 @@
+"""Which files of a folder are ratings, and which public set they are."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from client.data.tables.reader import plain_name, tables_in
+from client.tasks.ratings.data.plain import JSON_LINES
+from client.tasks.ratings.data.rows import Scale
+
+TABLES = (".csv", ".tsv", ".parquet", *JSON_LINES)
+
+
+@dataclass(frozen=True)
+class Form:
+    """A published set.
+
+    Args:
+        ratings: Names of its files, a pattern in lower case and without `.gz`.
+        scale: The ratings that count as 0 and as 1 (explore-ratings.md §1: MovieLens r/5, FilmTrust (r − .5)/3.5).
+        people: Name of a file that names people, who may have no rating.
+    """
+
+    ratings: str
+    scale: Scale
+    people: str = ""
+
+
+FORMS = (
+    Form(r"filmtrust_\d+_(train|valid)\.tsv", (0.5, 4.0), r"filmtrust_\d+_social\.tsv"),
+    Form(r"ratings\.txt", (0.5, 4.0)),
+    Form(r"u\.data", (0.0, 5.0)),
+    Form(r"ratings\.dat", (0.0, 5.0)),
+)
+"""FilmTrust as BGTplanner uses it, whole (LibRec), MovieLens 100K and 1M. Who is in FilmTrust's trust network without a
+rating is a client too: 134 of 874."""
+
+
+def form_of(path: Path) -> Form | None:
+    """The set that a file, or a folder's files, belong to."""
+    files = sorted(path.iterdir()) if path.is_dir() else [path]
+    return next((form for form in FORMS for file in files if _is(file, form.ratings)), None)
+
+
+def is_published(folder: Path) -> bool:
+    """Whether a folder's files are parts of one data set, not several clients' tables."""
+    return form_of(folder) is not None
+
+
+def files_of(folder: Path, form: Form | None) -> tuple[list[Path], list[Path]]:
+    """The folder's files of ratings, and those of people: the set's, or every table."""
+    if form is None:
+        return tables_in(folder, TABLES), []
+    files = [file for file in sorted(folder.iterdir()) if file.is_file()]
+    return [file for file in files if _is(file, form.ratings)], [file for file in files if _is(file, form.people)]
+
+
+def _is(path: Path, pattern: str) -> bool:
+    return bool(pattern) and bool(re.fullmatch(pattern, plain_name(path)))

@@ -1,0 +1,87 @@
+"""Every form of ratings behind one door."""
+
+from pathlib import Path
+
+import numpy as np
+
+from client.data.sources import demo_range
+from client.data.tables.reader import first_cells, read_columns
+from client.tasks.ratings.data.generator import demo_raters
+from client.tasks.ratings.data.plain import read_table
+from client.tasks.ratings.data.published_folder import TABLES, files_of, form_of
+from client.tasks.ratings.data.raters import Dataset, Rater
+from client.tasks.ratings.data.rows import Rows, Scale, joined, latest, people, rows_of, scale_of
+from common.errors import DataError, VocabularyError
+from common.tasks.ratings.demo import demo_products
+from common.tasks.ratings.options import Products
+
+DEMO_RATERS = 200
+"""Raters in `demo` when no range is named."""
+
+
+def read_raters(source: Path | str, products: Products | None = None, *, seed: int = 0) -> Dataset:
+    """Read the raters of one source, in the order of their names.
+
+    Of several ratings that a person gave a product the latest counts, without times the last in the file.
+
+    Args:
+        source: A table `user,item,rating[,timestamp]` (CSV, TSV, Parquet or JSON lines, with or without a header);
+            MovieLens 100K (`u.data`) or 1M (`ratings.dat`), FilmTrust, as file or folder; a folder of tables; or the
+            embedded `demo`, `demo:50-100` being its raters 50 to 99. All but Parquet may be gzipped.
+        products: The federation's vocabulary and scale; ratings of other products are skipped and counted in a note.
+            Without one it is what is rated, by name, on the published set's scale or else from 0 to the highest rating.
+        seed: Of the demo raters.
+
+    Raises:
+        DataError: The data are missing, empty or malformed, or a rating is off the scale; with file, line and column.
+        VocabularyError: The demo, under another vocabulary than its own.
+    """
+    if demo := demo_range(source, DEMO_RATERS):
+        return _demo(*demo, seed, products)
+    path = Path(source)
+    if not path.exists():
+        raise DataError("no such file or folder; give a table of ratings, a folder, or 'demo'", path)
+    form = form_of(path)
+    scale = (products.low, products.high) if products else None
+    rows = joined(_read(path, scale))
+    return _dataset(rows, products or _vocabulary(rows, scale_of(rows, form.scale if form else None, path)), path)
+
+
+def _demo(start: int, stop: int, seed: int, products: Products | None) -> Dataset:
+    if products is not None and products != demo_products():
+        raise VocabularyError("the demo raters rate the demo films, the federation other things; give your own data")
+    return Dataset(demo_raters(start, stop, seed), demo_products())
+
+
+def _read(path: Path, scale: Scale | None) -> list[Rows]:
+    ratings, named = files_of(path, form_of(path)) if path.is_dir() else ([path], [])
+    if not ratings:
+        raise DataError(
+            f"the folder holds no table ({', '.join(TABLES)}) and no published set; name a file in it", path
+        )
+    tables = [rows_of(*read_table(file), scale) for file in ratings]
+    return tables + [people(read_columns(file, first_cells(file)[1])) for file in named]
+
+
+def _vocabulary(rows: Rows, scale: Scale) -> Products:
+    low, high = scale
+    return Products(items=tuple(sorted(rows.items)), low=low, high=high)
+
+
+def _dataset(rows: Rows, products: Products, path: Path) -> Dataset:
+    if not rows.users:
+        raise DataError("nobody; there is nothing to learn from", path)
+    index = {name: k for k, name in enumerate(products.items)}
+    item = np.array([index.get(name, -1) for name in rows.items], np.int64)[rows.item] if rows.items else rows.item
+    counted = latest(rows)
+    known = counted[item[counted] >= 0]
+    notes = []
+    if repeated := len(rows.user) - len(counted):
+        notes.append(f"{repeated} ratings replaced by a later one of the same person and product")
+    if strange := len(counted) - len(known):
+        notes.append(f"{strange} ratings of products outside the vocabulary skipped")
+    order = known[np.argsort(rows.user[known], kind="stable")]
+    ends = np.cumsum(np.bincount(rows.user[order], minlength=len(rows.users)))[:-1]
+    each = zip(rows.users, np.split(item[order], ends), np.split(rows.rating[order], ends), strict=True)
+    raters = [Rater(name, items, ratings) for name, items, ratings in each]
+    return Dataset(tuple(sorted(raters, key=lambda rater: rater.name)), products, tuple(notes))

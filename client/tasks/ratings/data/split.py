@@ -1,0 +1,66 @@
+"""What a person trains on, when it arrives, and what is held out; decided by (seed, name) alone."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from client.data.partition import floor_share, own_rng
+from client.tasks.ratings.data.raters import Rater
+from common.tasks.ratings.options import Products, RatingsOptions
+
+
+@dataclass(frozen=True, eq=False)
+class Rated:
+    """Some of a person's ratings.
+
+    Args:
+        items: n indices into the vocabulary.
+        values: n shares of the scale, in [0, 1].
+    """
+
+    items: NDArray[np.int64]
+    values: NDArray[np.float64]
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def first(self, count: int) -> "Rated":
+        """The first of them."""
+        return Rated(self.items[:count], self.values[:count])
+
+
+@dataclass(frozen=True)
+class SplitRater:
+    """A person's ratings to train on, in the order of arrival, and those held out."""
+
+    rater: Rater
+    train: Rated
+    validation: Rated
+    test: Rated
+
+    def held_out(self, split: str) -> Rated:
+        """The ratings of a split."""
+        return self.test if split == "test" else self.validation
+
+
+def split_rater(rater: Rater, products: Products, options: RatingsOptions, seed: int) -> SplitRater:
+    """Hold out ratings drawn at random: the first share for test, the next, of the rest, for validation.
+
+    Shares are rounded down, so one rating is always left for training; the test ratings do not depend on the validation
+    share. The order in which the others arrive is random too, as in the paper.
+    """
+    order = own_rng(seed, rater.name).permutation(len(rater.items))
+    test = floor_share(options.test_share, len(order))
+    kept = test + floor_share(options.validation_share, len(order) - test)
+    values = np.asarray(products.scaled(rater.ratings), np.float64)
+    train, validation, held = (
+        Rated(rater.items[places], values[places]) for places in (order[kept:], order[test:kept], order[:test])
+    )
+    return SplitRater(rater, train, validation, held)
+
+
+def arrived(count: int, round_number: int, rounds: int) -> int:
+    """How many of `count` training ratings are there in a round: half before the first, rounded up, all in the last."""
+    half = -(-count // 2)
+    return half + (count - half) * min(round_number, rounds) // rounds

@@ -1,0 +1,67 @@
+"""A home as a graph: nodes are devices, edges are rules."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from common.tasks.rules.options import Catalogue, Edges, relation_parts
+
+
+@dataclass(frozen=True)
+class Device:
+    """One device of a home."""
+
+    name: str
+    """Its id in the data, unique among the home's devices of one type."""
+    entity: int
+    """Its type, an index into `Catalogue.entities`; the node's one-hot feature."""
+
+
+@dataclass(frozen=True, eq=False)
+class Home:
+    """One user's devices and rules."""
+
+    user: str
+    devices: tuple[Device, ...]
+    """The nodes, ordered by name, then type."""
+    rules: Edges
+    """Distinct rules in ascending order, so that a home does not depend on the order of its file."""
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """What a reader found."""
+
+    homes: tuple[Home, ...]
+    """Ordered by user."""
+    catalogue: Catalogue
+    """The one given to the reader, or else the names in the data."""
+    notes: tuple[str, ...] = ()
+    """What a person should know of the reading, such as dropped duplicates; names no user and no device."""
+
+
+def as_edges(rules: Iterable[tuple[int, int, int]]) -> Edges:
+    """Distinct (trigger node, action node, relation), ascending, as an (E, 3) array."""
+    return np.array(sorted(set(rules)), dtype=np.int64).reshape(-1, 3)
+
+
+def larger_than(homes: Iterable[Home], nodes: int) -> tuple[Home, ...]:
+    """The homes of more than so many devices (the paper drops graphs of 2 nodes or fewer)."""
+    return tuple(home for home in homes if len(home.devices) > nodes)
+
+
+def describe(home: Home, rule: tuple[int, int, int], catalogue: Catalogue) -> str:
+    """A rule as a sentence: `when Front door contact sensor opens, turn on Hall light`."""
+    trigger, action, relation = rule
+    state, verb = relation_parts(catalogue.relations[relation])
+    sentence = (
+        f"when {_label(home.devices[trigger], catalogue)} {state}, {verb} {_label(home.devices[action], catalogue)}"
+    )
+    return sentence.replace("_", " ")
+
+
+def _label(device: Device, catalogue: Catalogue) -> str:
+    """A device's own name if that says its type, else type and name."""
+    kind = catalogue.entities[device.entity]
+    return device.name if kind.casefold() in device.name.casefold() else f"{kind} {device.name}"

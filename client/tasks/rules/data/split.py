@@ -1,0 +1,104 @@
+"""What a home trains on and what it holds out; decided by (seed, user) alone, so the same wherever the home lives."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from client.data.partition import floor_share, own_rng
+from client.tasks.rules.data.homes import Home
+from client.tasks.rules.data.negatives import sample_pool
+from common.tasks.rules.options import Edges, RulesOptions
+
+
+@dataclass(frozen=True, eq=False)
+class Examples:
+    """Rules and sampled non-rules of one home."""
+
+    positives: Edges
+    negatives: Edges
+
+
+@dataclass(frozen=True, eq=False)
+class SplitHome:
+    """A home's examples; messages pass along `train.positives` only."""
+
+    home: Home
+    train: Examples
+    """Its negatives are those of all pools."""
+    validation: Examples
+    test: Examples
+
+    @property
+    def connected(self) -> NDArray[np.bool_]:
+        """(N,) nodes with a training rule."""
+        connected = np.zeros(len(self.home.devices), dtype=bool)
+        connected[self.train.positives[:, :2].ravel()] = True
+        return connected
+
+    def isolated(self, edges: Edges) -> NDArray[np.bool_]:
+        """(E,) edges with an end that no training rule touches.
+
+        In data that list devices only through their rules, such a held-out rule leaks: an isolated node says that there
+        is one. 16 % of the IFTTT set's test rules are of this kind.
+        """
+        connected = self.connected
+        return ~(connected[edges[:, 0]] & connected[edges[:, 1]])
+
+
+def split_homes(homes: Iterable[Home], relations: int, options: RulesOptions, seed: int) -> tuple[SplitHome, ...]:
+    """Split every home; leave out complete graphs and, if `small_users` says so, homes without a test rule."""
+    splits = (split_home(home, relations, options, seed) for home in homes)
+    return tuple(
+        split
+        for split in splits
+        if not (_is_complete(split) or (options.small_users == "drop" and not len(split.test.positives)))
+    )
+
+
+def split_home(home: Home, relations: int, options: RulesOptions, seed: int) -> SplitHome:
+    """Shuffle, then take the first share for test, the next for validation, the rest for training.
+
+    Held-out negatives come from the first pool alone, and before anything that depends on the number of pools or the
+    validation share is drawn: a home's test examples are the same whatever these are.
+    """
+    rng = own_rng(seed, home.user)
+    rules, pool = rng.permutation(home.rules), sample_pool(home, relations, rng)[: len(home.rules)]
+    test = floor_share(options.test_share, len(rules))
+    kept = test + floor_share(options.validation_share, len(rules) - test)
+
+    more = [_another_pool(home, relations, pool[:kept], len(rules) - kept, rng) for _ in range(options.negatives - 1)]
+    return SplitHome(
+        home,
+        train=Examples(rules[kept:], np.concatenate([pool[kept:], *more])),
+        validation=Examples(rules[test:kept], pool[test:kept]),
+        test=Examples(rules[:test], pool[:test]),
+    )
+
+
+def without_isolated(split: SplitHome) -> SplitHome:
+    """The same home, its held-out examples only among connected nodes."""
+    return replace(
+        split, validation=_among_connected(split, split.validation), test=_among_connected(split, split.test)
+    )
+
+
+def _another_pool(home: Home, relations: int, held_out: Edges, size: int, rng: np.random.Generator) -> Edges:
+    """Up to `size` further training negatives, none of them held out."""
+    pool = sample_pool(home, relations, rng)
+    known = set(map(tuple, held_out.tolist()))
+    fresh = np.array([tuple(edge) not in known for edge in pool.tolist()], dtype=bool)
+    chosen: Edges = pool[fresh][:size]
+    return chosen
+
+
+def _among_connected(split: SplitHome, examples: Examples) -> Examples:
+    positives, negatives = (edges[~split.isolated(edges)] for edges in (examples.positives, examples.negatives))
+    return Examples(positives, negatives)
+
+
+def _is_complete(split: SplitHome) -> bool:
+    return bool(len(split.home.rules)) and not sum(
+        len(p.negatives) for p in (split.train, split.validation, split.test)
+    )

@@ -1,0 +1,50 @@
+"""From a finished model to rules a person may want to add; on the client, about its own home."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from client.tasks.rules.data.homes import Home, as_edges, describe
+from client.tasks.rules.data.split import Examples, SplitHome
+from client.tasks.rules.learner import RulesLearner
+from common.arrays import Arrays
+from common.config.run import RunConfig
+from common.models import tensors
+from common.tasks.rules.counts import COUNTS
+from common.tasks.rules.options import Catalogue
+
+
+@dataclass(frozen=True)
+class Recommendation:
+    """A rule to add."""
+
+    rule: str
+    """As a sentence."""
+    probability: float
+    """That it is a rule rather than a sampled non-rule (Eq 1); a ranking, not a frequency."""
+
+
+def recommend(config: RunConfig, catalogue: Catalogue, trained: Arrays, home: Home, top: int) -> list[Recommendation]:
+    """The `top` likeliest rules between different devices of a home that it does not have yet, best first.
+
+    Where the catalogue says what devices can notice and do, only rules that they can follow.
+    """
+    none = as_edges([])
+    whole = SplitHome(home, Examples(home.rules, none), Examples(none, none), Examples(none, none))
+    learner = RulesLearner(config, catalogue, ())
+    model = {name: a for name, a in trained.items() if name != COUNTS}
+    statics = {name: a for name, a in trained.items() if name == COUNTS}
+    logits = learner.scores(tensors(model), statics, whole)
+
+    logits[tuple(home.rules.T)] = -np.inf
+    logits[np.diag_indices(len(home.devices))] = -np.inf
+    types = np.array([device.entity for device in home.devices], np.int64)
+    triggers, actions = (able[types] for able in catalogue.possible())
+    logits[~(triggers[:, None] & actions[None])] = -np.inf
+    best = np.argsort(logits, axis=None, kind="stable")[::-1][:top]
+    triples = np.stack(np.unravel_index(best, logits.shape), axis=1).tolist()
+    return [
+        Recommendation(describe(home, (i, j, r), catalogue), float(1 / (1 + np.exp(-logits[i, j, r]))))
+        for i, j, r in triples
+        if np.isfinite(logits[i, j, r])
+    ]

@@ -1,0 +1,113 @@
+"""The rules task on a client: its homes as tensors, the objective of Eq 2, and the metrics of §1.5."""
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.func import functional_call
+from torch.nn.functional import binary_cross_entropy_with_logits
+
+from client.stacked_tensors import Tensors
+from client.tasks.learner import Unruled, means
+from client.tasks.rules.data.batches import collate
+from client.tasks.rules.data.homes import Home
+from client.tasks.rules.data.split import SplitHome, split_homes
+from common.arrays import Array, Arrays
+from common.config.run import RunConfig, Task
+from common.models import build_model, tensors
+from common.tasks.rules.counts import COUNTS, offset_of
+from common.tasks.rules.metrics import home_metrics
+from common.tasks.rules.options import Catalogue
+from common.wire.messages import Metrics, TrainRequest
+
+SMALLEST = 0.5
+"""What is less is rounding: rules are counted whole."""
+
+
+class RulesLearner(Unruled):
+    """A client's homes in one run.
+
+    Args:
+        config: The run's configuration.
+        catalogue: Device types and relations.
+        homes: The client's homes; those without a training rule take part in evaluation only.
+    """
+
+    task: Task = "rules"
+    shared: tuple[str, ...] = ("offset",)
+
+    def __init__(self, config: RunConfig, catalogue: Catalogue, homes: tuple[Home, ...]) -> None:
+        self._options, self._catalogue = config.tasks.rules, catalogue
+        self.splits = split_homes(homes, len(catalogue.relations), self._options, config.seed)
+        self.module = build_model(config, catalogue)
+        self._batch = collate(self.splits, len(catalogue.entities))
+        self.examples = int(self._batch.home_mask.sum())
+        self.size, self.rows = self._batch.labels.numel(), len(self._batch.x)
+
+    def batch(self, request: TrainRequest) -> Tensors:
+        """All homes, zero-padded: see `HomeBatch`; `offset`: 2 × F × R from everybody's counts but one's own."""
+        offset = offset_of(self._others(request.statics.get(COUNTS)), self._catalogue)
+        return {**vars(self._batch), "offset": torch.from_numpy(offset)}
+
+    def noise(self, steps: int, generator: torch.Generator) -> Tensors:
+        """Dropout masks, steps × H × N × hidden, divided by the probability of keeping."""
+        homes, nodes, _ = self._batch.x.shape
+        kept = 1 - self._options.dropout
+        draws = torch.rand((steps, homes, nodes, self._options.hidden), generator=generator)
+        return {"keep": (draws < kept).float() / kept}
+
+    def loss(self, params: Tensors, batch: Tensors, noise: Tensors) -> Tensor:
+        """L_k: the mean over homes of each home's binary cross-entropy (Eq 2)."""
+        logits = self._logits(params, batch, noise["keep"], batch["edges"])
+        each = binary_cross_entropy_with_logits(logits, batch["labels"], reduction="none")
+        per_home = (batch["weights"] * each).sum(-1)
+        return (batch["home_mask"] * per_home).sum() / batch["home_mask"].sum().clamp(min=1)
+
+    def evaluate(self, model: Arrays, statics: Arrays, split: str) -> tuple[Metrics, Metrics]:
+        """Means over homes with held-out rules of every metric, and how many homes each is the mean of."""
+        rows = [m for m in self.each_home(model, statics, split) if m is not None]
+        return means(rows)
+
+    def each_home(self, model: Arrays, statics: Arrays, split: str) -> list[Metrics | None]:
+        """Metrics of every home, None for one without held-out rules."""
+        params = tensors(model)
+        return [self._measure(s, self.scores(params, statics, s), split) for s in self.splits]
+
+    def scores(self, params: Tensors, statics: Arrays, home: SplitHome) -> np.ndarray:
+        """Logits of every possible rule of one home, N × N × R."""
+        batch = {**vars(collate([home], len(self._catalogue.entities)))}
+        batch["offset"] = torch.from_numpy(offset_of(statics.get(COUNTS), self._catalogue))
+        with torch.no_grad():
+            return self._logits(params, batch, torch.ones(()), None).squeeze(0).numpy()
+
+    def counts(self) -> Arrays:
+        """Training rules by (trigger type, relation) and (action type, relation), 2 × F × R."""
+        counts = np.zeros((2, len(self._catalogue.entities), len(self._catalogue.relations)), np.float32)
+        for split in self.splits:
+            types = np.array([device.entity for device in split.home.devices])
+            rules = split.train.positives
+            for side in (0, 1):
+                np.add.at(counts[side], (types[rules[:, side]], rules[:, 2]), 1)
+        return {COUNTS: counts}
+
+    def _others(self, counts: Array | None) -> Array | None:
+        """The sums without its own part, if that is in them: an answer that came too late is not."""
+        if counts is None:
+            return None
+        own = self.counts()[COUNTS]
+        return counts if (counts < own - SMALLEST).any() else counts - own
+
+    def _logits(self, params: Tensors, batch: Tensors, keep: Tensor, triples: Tensor | None) -> Tensor:
+        logits: Tensor = functional_call(
+            self.module, params, (batch["x"], batch["adj"], keep, triples, batch["offset"])
+        )
+        return logits
+
+    def _measure(self, home: SplitHome, logits: np.ndarray, split: str) -> Metrics | None:
+        held_out = home.test if split == "test" else home.validation
+        return home_metrics(
+            logits,
+            home.train.positives,
+            held_out.positives,
+            held_out.negatives,
+            self_pairs=self._options.hit_self_pairs,
+        )

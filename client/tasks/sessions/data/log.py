@@ -1,0 +1,97 @@
+"""Clicks as columns: what every form of session data is read into before it has a vocabulary."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow
+from numpy.typing import NDArray
+
+from client.data.tables.values import Codes, codes, recoded, union
+
+NOBODY = -1
+"""Code of the user where the source knows none."""
+
+TRAIN, TEST, CASE = 0, 1, 2
+"""A session's part: to train on; held out, each click after the first being asked for; held out, only the last being."""
+
+SHORTEST = 2
+"""Clicks of a session that has something to tell."""
+
+
+@dataclass(frozen=True, eq=False)
+class Log:
+    """C clicks, those of a session next to each other and in order.
+
+    Args:
+        session: C, number of each click's session, ascending.
+        item: C, codes into `names`.
+        part: C, one of `TRAIN`, `TEST`, `CASE`.
+        user: C, codes into `users` or `NOBODY`.
+        time: C, Unix seconds; 0 where unknown.
+        names: Distinct items.
+        users: Distinct users, also those without a click.
+        notes: As `Dataset.notes`.
+    """
+
+    session: Codes
+    item: Codes
+    part: Codes
+    user: Codes
+    time: NDArray[np.float64]
+    names: Sequence[str]
+    users: Sequence[str] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def lengths(self) -> Codes:
+        """C, the number of clicks of each click's session."""
+        _, place, counts = np.unique(self.session, return_inverse=True, return_counts=True)
+        return counts[place].astype(np.int64)
+
+    @property
+    def last(self) -> NDArray[np.bool_]:
+        """C, whether a click is the last of its session."""
+        last: NDArray[np.bool_] = np.diff(self.session, append=-1) != 0
+        return last
+
+    def where(self, kept: NDArray[np.bool_]) -> "Log":
+        """The clicks for which `kept`, C, is true."""
+        columns = {name: getattr(self, name)[kept] for name in ("session", "item", "part", "user", "time")}
+        return replace(self, **columns)
+
+    def long_enough(self) -> "Log":
+        """Without sessions of one click."""
+        return self.where(self.lengths >= SHORTEST)
+
+
+def log_of_sessions(sessions: Sequence[Sequence[str]], part: int, users: Sequence[str] = ()) -> Log:
+    """Sessions that come whole, in the order given; `users`, if any, one per session."""
+    lengths = [len(session) for session in sessions]
+    item, names = codes(pyarrow.array([name for session in sessions for name in session], pyarrow.string()))
+    user, owners = codes(pyarrow.array(users, pyarrow.string()))
+    return Log(
+        session=np.repeat(np.arange(len(sessions)), lengths),
+        item=item,
+        part=np.full(len(item), part),
+        user=np.repeat(user if users else np.full(len(sessions), NOBODY), lengths),
+        time=np.zeros(len(item)),
+        names=names,
+        users=owners,
+    )
+
+
+def joined(logs: Sequence[Log]) -> Log:
+    """Several logs as one; the same user's sessions come in the order of the logs, and sessions stay apart."""
+    names, users = union([log.names for log in logs]), union([log.users for log in logs])
+    firsts = np.cumsum([0, *(int(log.session.max(initial=-1)) + 1 for log in logs)])
+    return Log(
+        session=np.concatenate([log.session + first for log, first in zip(logs, firsts, strict=False)]),
+        item=np.concatenate([recoded(log.item, log.names, names) for log in logs]),
+        part=np.concatenate([log.part for log in logs]),
+        user=np.concatenate([recoded(log.user, log.users, users) for log in logs]),
+        time=np.concatenate([log.time for log in logs]),
+        names=list(names),
+        users=list(users),
+        notes=tuple(note for log in logs for note in log.notes),
+    )

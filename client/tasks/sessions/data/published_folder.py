@@ -1,0 +1,55 @@
+"""Which files of a folder are the training and which the test part."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from client.data.tables.reader import plain_name
+from client.tasks.sessions.data.log import CASE, TEST, TRAIN
+from client.tasks.sessions.data.published_formats import FILES
+
+TABLES = (".csv", ".tsv", ".parquet")
+
+
+@dataclass(frozen=True)
+class Form:
+    """Names of a form's files, as patterns in lower case and without `.gz`; files come in the order of the patterns.
+
+    Args:
+        train: At least one file must be there.
+        test: The test part, which may be missing.
+        part: What the test part holds.
+    """
+
+    train: tuple[str, ...]
+    test: str = ""
+    part: int = TEST
+
+
+FORMS = (
+    Form((r"users_train\.txt", r"users_valid\.txt", r"users_test\.txt")),
+    Form((r"train_sessions\.txt",), r"test_pairs\.tsv", CASE),
+    Form((r".+_train_full\.txt",), r".+_test\.txt"),
+    Form((r"train\.(txt|csv|tsv|parquet)",), r"test\.(txt|csv|tsv|parquet)"),
+    *(Form((name,)) for name in FILES),
+)
+"""Gowalla with users (its own parts are ignored: they are a fraction of the whole); SR-GNN's sets as texts; session-rec's
+sets; plain files; the originals."""
+
+
+def is_published(folder: Path) -> bool:
+    """Whether a folder's files are parts of one data set, not several clients' tables."""
+    return bool(parts_of(folder))
+
+
+def parts_of(folder: Path) -> list[tuple[Path, int]]:
+    """The files of the first form that fits, each with its part; none if no form does."""
+    for form in FORMS:
+        train = [(path, TRAIN) for pattern in form.train for path in _files(folder, pattern)]
+        if train:
+            return train + [(path, form.part) for path in _files(folder, form.test)]
+    return []
+
+
+def _files(folder: Path, pattern: str) -> list[Path]:
+    return [path for path in sorted(folder.iterdir()) if path.is_file() and re.fullmatch(pattern, plain_name(path))]

@@ -1,0 +1,109 @@
+"""Every form of session data behind one door."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from client.data.sources import demo_range
+from client.data.tables.reader import first_cells, read_columns, suffix_of, tables_in
+from client.data.tables.values import places
+from client.tasks.sessions.data.assemble import to_dataset
+from client.tasks.sessions.data.click_log import COLUMNS, NEEDED, is_click_log, log_of_clicks, log_of_rows
+from client.tasks.sessions.data.generator import demo_visitors
+from client.tasks.sessions.data.log import CASE, TEST, TRAIN, Log, joined
+from client.tasks.sessions.data.plain import read_lines, read_pairs
+from client.tasks.sessions.data.published_folder import TABLES, parts_of
+from client.tasks.sessions.data.published_formats import layout_of, read_original
+from client.tasks.sessions.data.sessionize import DAY, GAP
+from client.tasks.sessions.data.visitors import Dataset
+from common.errors import DataError, VocabularyError
+from common.tasks.sessions.demo import demo_items
+from common.tasks.sessions.options import Items
+
+DEMO_VISITORS = 400
+"""Visitors in `demo` when no range is named."""
+
+CUTS = {"gap": GAP, "day": DAY}
+
+
+def read_visitors(
+    source: Path | str,
+    items: Items | None = None,
+    *,
+    test: Path | None = None,
+    seed: int = 0,
+    group: int = 20,
+    cut: Literal["gap", "day"] = "gap",
+) -> Dataset:
+    """Read the visitors of one source.
+
+    Args:
+        source: Sessions as lines of item ids (`.txt`); a click log (CSV, TSV or Parquet) with the columns item, user or
+            session, timestamp and perhaps split; a published set as a file or folder; a folder with `train.txt` and
+            perhaps `test.txt`; a folder of tables; or the embedded `demo`, `demo:50-100` being its visitors 50 to 99.
+            All may be gzipped.
+        items: The federation's vocabulary; clicks on other items are skipped and counted in a note. Without one it is
+            what the training sessions use, most clicked first, then by name.
+        test: A file of sessions to hold out, in any of the forms, besides what the source itself holds out.
+        seed: Of the demo visitors.
+        group: Consecutive sessions that make a visitor where the source knows no users.
+        cut: Where a user's session ends if no column says so: after half an hour without clicks, or at midnight UTC.
+
+    Raises:
+        DataError: The data are missing, empty or malformed, or hold no session of two clicks.
+        VocabularyError: The demo, under another vocabulary than its own.
+    """
+    if demo := demo_range(source, DEMO_VISITORS):
+        return _demo(*demo, seed, items)
+    path = Path(source)
+    parts = [*_parts(path), *([(test, TEST)] if test else [])]
+    log = joined([_file(file, part, cut) for file, part in parts])
+    return to_dataset(log, items, group, path)
+
+
+def _demo(start: int, stop: int, seed: int, items: Items | None) -> Dataset:
+    if items is not None and items != demo_items():
+        raise VocabularyError(
+            "the demo visitors click on the demo items, the federation has others; give your own data"
+        )
+    return Dataset(demo_visitors(start, stop, seed), demo_items())
+
+
+def _parts(path: Path) -> list[tuple[Path, int]]:
+    """The files to read, each with its part."""
+    if not path.exists():
+        raise DataError("no such file or folder; give a file of sessions, a click log, a folder, or 'demo'", path)
+    if path.is_file():
+        return [(path, TRAIN)]
+    parts = parts_of(path) or [(file, TRAIN) for file in tables_in(path, TABLES)]
+    if not parts:
+        message = (
+            f"the folder holds no table ({', '.join(TABLES)}), no train.txt and no published set; name a file in it"
+        )
+        raise DataError(message, path)
+    return parts
+
+
+def _file(path: Path, part: int, cut: Literal["gap", "day"]) -> Log:
+    """One file; of a file of test sessions everything is held out, whatever it says itself."""
+    if part == CASE:
+        return read_pairs(path)
+    log = _sessions(path, cut)
+    return replace(log, part=np.full(len(log.item), TEST)) if part == TEST else log
+
+
+def _sessions(path: Path, cut: Literal["gap", "day"]) -> Log:
+    """The sessions of a file, whose form shows in its first line."""
+    cells, delimiter = first_cells(path)
+    layout = layout_of(cells)
+    if layout:
+        return read_original(path, layout, delimiter)
+    if not is_click_log(cells):
+        if suffix_of(path) in TABLES:
+            message = f"columns are missing: {NEEDED}; sessions as lines of item ids belong into a .txt file"
+            raise DataError(message, path, 1)
+        return read_lines(path)
+    table = read_columns(path, delimiter)
+    return log_of_rows(table) if "items" in places(cells, COLUMNS) else log_of_clicks(table, CUTS[cut])

@@ -1,0 +1,52 @@
+"""Sessions as the client holds them."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from common.tasks.sessions.options import Clicks, Items
+
+
+@dataclass(frozen=True)
+class Case:
+    """A test example as published sets give it: the clicks so far and the click that followed."""
+
+    prefix: Clicks
+    target: int
+
+
+@dataclass(frozen=True)
+class Visitor:
+    """One user, device or group of sessions: what becomes a client.
+
+    Args:
+        name: Private.
+        sessions: In time order where times are known, each at least 2 clicks long.
+        test: Test examples where the source brings its own; otherwise the split cuts some sessions off.
+    """
+
+    name: str
+    sessions: tuple[Clicks, ...]
+    test: tuple[Case, ...] = ()
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """Visitors under one vocabulary.
+
+    Args:
+        visitors: In the order of their names.
+        items: The vocabulary that indices refer to.
+        notes: What a person should know of the reading, such as how many clicks were skipped and why.
+    """
+
+    visitors: tuple[Visitor, ...]
+    items: Items
+    notes: tuple[str, ...] = field(default=())
+
+
+def as_clicks(items: list[int]) -> Clicks:
+    """A session from a list of indices."""
+    clicks: NDArray[np.int64] = np.array(items, np.int64)
+    return clicks

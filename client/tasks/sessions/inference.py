@@ -1,0 +1,51 @@
+"""From a finished model to the items somebody may want next; on the client, from their own sessions."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from client.tasks.sessions.learner import SessionsLearner
+from common.arrays import Arrays
+from common.config.run import RunConfig
+from common.errors import DataError
+from common.options import hint
+from common.tasks.sessions.counts import KEYS, VALUES
+from common.tasks.sessions.options import Clicks, Items
+
+
+@dataclass(frozen=True)
+class NextItem:
+    """An item to show next."""
+
+    item: str
+    probability: float
+    """That it is the next click, among all items."""
+
+
+def next_items(
+    config: RunConfig, items: Items, trained: Arrays, clicks: Clicks, history: Sequence[Clicks], top: int
+) -> list[NextItem]:
+    """The `top` likeliest next items after `clicks`, best first, given that person's earlier sessions."""
+    model = {name: a for name, a in trained.items() if name not in (KEYS, VALUES)}
+    statics = {name: a for name, a in trained.items() if name in (KEYS, VALUES)}
+    logits = SessionsLearner(config, items, ()).next_items(model, statics, clicks, history).astype(np.float64)
+    chances = np.exp(logits - np.logaddexp.reduce(logits))
+    best = np.argsort(-logits, kind="stable")[:top]
+    return [NextItem(items.items[j], float(chances[j])) for j in best]
+
+
+def clicks_of(text: str, items: Items) -> Clicks:
+    """A session as a person types it: names separated by commas.
+
+    Raises:
+        DataError: No item, or one that the model does not know.
+    """
+    place = {name: k for k, name in enumerate(items.items)}
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    for name in names:
+        if name not in place:
+            raise DataError(f"the model knows no item '{name}'{hint(name, items.items)}")
+    if not names:
+        raise DataError("an empty session; give item names separated by commas")
+    return np.array([place[name] for name in names], np.int64)

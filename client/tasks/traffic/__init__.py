@@ -1,0 +1,1 @@
+"""Traffic task at the client."""

@@ -1,0 +1,101 @@
+"""Readings at whatever times as series on a regular grid, and what there is to say of it."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from client.tasks.traffic.data.impute import Filled, fill
+from client.tasks.traffic.data.readings import Readings
+from client.tasks.traffic.data.resample import Intervals, Tidy, adds_up, coarser, intervals, tidy
+from client.tasks.traffic.data.series import Dataset, Series, in_units
+from common.errors import DataError
+from common.tasks.traffic.options import DAY, HOUR, Measures, duration
+
+LONGEST = 20_000_000
+"""Steps of a series; more are a mistyped year."""
+
+
+def to_dataset(readings: Readings, measures: Measures | None, path: Path) -> Dataset:
+    """Series on the grid of the federation's step; without `measures`, an hour's or, of coarser data, their own.
+
+    Readings of the same time are averaged, finer readings added up or averaged (`aggregating.SUMMED`), gaps filled
+    (`filling.fill`); a gap at either end is cut off.
+
+    Raises:
+        DataError: The readings are coarser than the step, or than a day; no site has readings; a series is absurdly long.
+    """
+    rows = tidy(readings)
+    apart = intervals(rows, len(readings.sites))
+    measures = measures or Measures(variables=readings.variables, step_seconds=_own_step(apart.usual))
+    step = measures.step_seconds
+    if apart.usual > step:
+        message = f"readings are {duration(apart.usual)} apart, coarser than the step of {duration(step)}"
+        raise DataError(f"{message}; give finer readings, or ask for a longer step that divides a day", path)
+
+    steps = coarser(rows, apart.each, step, adds_up(readings.variables))
+    grids = {readings.sites[site]: grid for site, grid in _grids(steps, path)}
+    if not grids:
+        raise DataError("no site has a reading of every variable", path)
+    filled = {name: fill(values, start * step, step) for name, (start, values) in grids.items()}
+    series = (Series(name, _time(grids[name][0], step), *filled[name][:2]) for name in sorted(grids))
+    notes = (*readings.notes, *_notes_on_rows(rows, apart, measures), *_notes_on_steps(steps, readings, filled))
+    return Dataset(tuple(series), measures, notes)
+
+
+def _own_step(usual: int) -> int:
+    """An hour, or the data's own interval if that is longer and divides a day."""
+    return usual if usual > HOUR and usual % 60 == 0 and DAY % usual == 0 else HOUR
+
+
+def _grids(steps: Tidy, path: Path) -> Iterator[tuple[int, tuple[int, NDArray[np.float64]]]]:
+    """Each site that has a reading of every variable: its first step, and its values, T × D."""
+    edges = np.flatnonzero(np.diff(steps.site)) + 1
+    for rows in np.split(np.arange(len(steps.site)), edges):
+        rows = rows[~np.isnan(steps.values[rows]).all(axis=1)]
+        if np.isnan(steps.values[rows]).all(axis=0).any():
+            continue
+        start, length = int(steps.time[rows[0]]), int(steps.time[rows[-1]] - steps.time[rows[0]]) + 1
+        if length > LONGEST:
+            raise DataError(f"a site's readings span {length} steps; is a year mistyped?", path)
+        values = np.full((length, steps.values.shape[1]), np.nan)
+        values[steps.time[rows] - start] = steps.values[rows]
+        yield int(steps.site[rows[0]]), (start, values)
+
+
+def _time(number: int, step: int) -> np.datetime64:
+    """Of that many steps since 1970."""
+    count, unit = in_units(step)
+    return np.datetime64(number * count, unit)
+
+
+def _notes_on_rows(rows: Tidy, apart: Intervals, measures: Measures) -> Iterator[str]:
+    if rows.unordered:
+        yield f"{rows.unordered} readings came after a later one and were put in order"
+    if rows.repeated:
+        yield (
+            f"{rows.repeated} readings of a time already read (a row given twice, or the clock set back) "
+            "were averaged with it"
+        )
+    if 0 < apart.usual < measures.step_seconds:
+        how = (
+            f"{name} {'added up' if adds else 'averaged'}"
+            for name, adds in zip(measures.variables, adds_up(measures.variables), strict=True)
+        )
+        yield (
+            f"readings of {duration(apart.usual)} became readings of {duration(measures.step_seconds)}: {', '.join(how)}"
+        )
+
+
+def _notes_on_steps(steps: Tidy, readings: Readings, filled: dict[str, Filled]) -> Iterator[str]:
+    if steps.rescaled:
+        yield f"{steps.rescaled} readings lacked some of the finer ones they are made of and were scaled up"
+    total = sum(one.values.size for one in filled.values())
+    gaps = sum(int((~one.observed).sum()) for one in filled.values())
+    if gaps:
+        weekly = sum(one.by_week for one in filled.values())
+        tail = f"; {weekly} of them, in gaps longer than a day, are the mean of the same time of earlier weeks"
+        yield f"{gaps} of {total} readings ({gaps / total:.1%}) were missing and interpolated{tail if weekly else ''}"
+    if len(filled) < len(readings.sites):
+        yield f"{len(readings.sites) - len(filled)} sites without a reading of every variable left out"

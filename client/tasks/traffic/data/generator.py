@@ -1,0 +1,119 @@
+"""Embedded demo sites: sixteen weeks of hourly volumes of roads of three kinds.
+
+Commuter roads have two peaks on working days, freight roads a broad day and quiet weekends, leisure roads their best hours
+at weekends. All share the holidays and the weather, which drifts from day to day; each has a level, hours and a drift of
+its own, so that yesterday's deviation tells something of today's, and now and then an incident.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from client.tasks.traffic.data.series import Series
+
+Curve = NDArray[np.float64]
+
+WEEKS = 16
+DAYS = 7 * WEEKS
+HOURS = 24 * DAYS
+START = np.datetime64("2024-01-01T00:00", "m")
+"""A Monday."""
+
+HOLIDAYS = 4
+"""Working days on which everybody drives as on a Sunday; all before the last tenths of the series, which are held out and would
+otherwise measure little but a holiday."""
+LAST_HOLIDAY = 7 * 12
+INCIDENTS = 4
+"""Mean number at a site, each of 2 to 5 hours."""
+
+
+class Kind(NamedTuple):
+    """A kind of road.
+
+    Args:
+        bumps: Rush hours of a working day, Saturday and Sunday: (hour, width in hours, height) each.
+        base: Of the height at night.
+        level: Vehicles in an hour at height 1.
+        weather: How much the weather matters.
+    """
+
+    bumps: tuple[tuple[tuple[float, float, float], ...], ...]
+    base: float
+    level: float
+    weather: float
+
+
+COMMUTER = Kind(
+    (((8, 1.4, 1.0), (13, 3.0, 0.45), (17, 1.8, 1.1)), ((13, 3.5, 0.6),), ((14, 3.5, 0.5),)), 0.04, 1200, 0.6
+)
+FREIGHT = Kind((((10, 3.5, 0.8), (15, 3.0, 0.7)), ((10, 3.0, 0.35),), ((19, 4.0, 0.2),)), 0.15, 500, 0.2)
+LEISURE = Kind(
+    (((12, 3.5, 0.4), (19, 2.5, 0.35)), ((11, 2.5, 0.8), (16, 3.0, 1.0)), ((11, 2.5, 0.8), (17, 2.5, 1.2))),
+    0.03,
+    700,
+    1.5,
+)
+KINDS = (COMMUTER, FREIGHT, LEISURE)
+"""Site k is of kind k modulo 3."""
+
+
+class World(NamedTuple):
+    """What all sites share: the shape each day has (0 working, 1 Saturday, 2 Sunday), and the weather's log, by day."""
+
+    shape: NDArray[np.int64]
+    weather: Curve
+
+
+def demo_series(start: int, stop: int, seed: int) -> tuple[Series, ...]:
+    """Sites number start … stop−1; site k depends on (seed, k) only, so every client can make just its own."""
+    world = _world(np.random.default_rng([seed, 0, 1]))
+    return tuple(_site(k, world, np.random.default_rng([seed, k])) for k in range(start, stop))
+
+
+def _world(rng: np.random.Generator) -> World:
+    shape = np.tile([0, 0, 0, 0, 0, 1, 2], WEEKS)
+    working = np.flatnonzero(shape[:LAST_HOLIDAY] == 0)
+    shape[rng.choice(working, HOLIDAYS, replace=False)] = 2
+    return World(shape, _drift(DAYS, 0.7, 0.06, rng))
+
+
+def _site(number: int, world: World, rng: np.random.Generator) -> Series:
+    kind = KINDS[number % len(KINDS)]
+    level = kind.level * rng.lognormal(0, 0.5)
+    usual = _profile(kind, rng)[world.shape].ravel()
+    log = _hourly(kind.weather * world.weather + _drift(DAYS, 0.8, 0.08, rng)) + _drift(HOURS, 0.9, 0.05, rng)
+    volume = rng.poisson(level * usual * np.exp(log) * _incidents(rng)).astype(np.float64)
+    return Series(f"site-{number:05d}", START, volume[:, None], np.ones((HOURS, 1), bool))
+
+
+def _profile(kind: Kind, rng: np.random.Generator) -> Curve:
+    """Mean heights, 3 shapes × 24 hours; the site's rush hours are a little earlier or later, higher or lower."""
+    hour = np.arange(24) + 0.5
+    shapes = []
+    for bumps in kind.bumps:
+        middle, width, height = np.array(bumps).T[..., None]
+        middle, height = middle + rng.normal(0, 0.4, middle.shape), height * rng.lognormal(0, 0.15, height.shape)
+        apart = (hour - middle + 12) % 24 - 12
+        shapes.append(kind.base + (height * np.exp(-0.5 * (apart / width) ** 2)).sum(axis=0))
+    return np.array(shapes)
+
+
+def _drift(length: int, keep: float, std: float, rng: np.random.Generator) -> Curve:
+    """A stationary first-order autoregression: every value is `keep` of the last one and something new."""
+    memory = keep ** np.arange(int(np.ceil(-7 / np.log(keep))))
+    fresh = rng.normal(0, std * np.sqrt(1 - keep**2), length + len(memory) - 1)
+    return np.convolve(fresh, memory, "valid")
+
+
+def _hourly(daily: Curve) -> Curve:
+    """Values of days as values of hours, linear between noons."""
+    return np.interp(np.arange(HOURS), 24 * np.arange(DAYS) + 12, daily)
+
+
+def _incidents(rng: np.random.Generator) -> Curve:
+    """Share of the usual traffic that comes through, by hour."""
+    share = np.ones(HOURS)
+    for begin in rng.integers(HOURS, size=rng.poisson(INCIDENTS)).tolist():
+        share[begin : begin + int(rng.integers(2, 6))] *= rng.uniform(0.1, 0.6)
+    return share

@@ -1,0 +1,24 @@
+"""Which files of a folder are data, and whether they are parts of one published set."""
+
+import re
+from pathlib import Path
+
+from client.data.tables.reader import plain_name, tables_in
+
+TABLES = (".csv", ".tsv", ".parquet", ".vol")
+
+FILES = (
+    r"originaldataset\.csv",
+    r"volume_data\.csv",
+    r"metro_interstate_traffic_volume\.csv",
+    r"statedaily_.*\.csv",
+    r".*\.vol",
+)
+"""What the published files are called, as patterns in lower case and without `.gz`: VicRoads' Boroondara and ten sites,
+I-94, FHWA by state and day, FHWA's hourly station volumes."""
+
+
+def is_published(folder: Path) -> bool:
+    """Whether a folder's files are parts of one data set, not several clients' tables."""
+    names = [plain_name(path) for path in tables_in(folder, TABLES)]
+    return any(re.fullmatch(pattern, name) for pattern in FILES for name in names)

@@ -1,0 +1,69 @@
+"""Every form of traffic data behind one door."""
+
+from pathlib import Path
+
+from client.data.sources import demo_range
+from client.data.tables.reader import first_cells, read_columns, reading, suffix_of, tables_in
+from client.tasks.traffic.data.assemble import to_dataset
+from client.tasks.traffic.data.generator import demo_series
+from client.tasks.traffic.data.plain import read_plain
+from client.tasks.traffic.data.published_folder import TABLES
+from client.tasks.traffic.data.published_formats import read_original
+from client.tasks.traffic.data.readings import Readings, joined, ordered_as
+from client.tasks.traffic.data.series import Dataset
+from client.tasks.traffic.data.tmas import read_volumes
+from common.errors import DataError, VocabularyError
+from common.tasks.traffic.demo import demo_measures
+from common.tasks.traffic.options import Measures
+
+DEMO_SITES = 24
+"""Sites in `demo` when no range is named."""
+
+
+def read_series(source: Path | str, measures: Measures | None = None, *, seed: int = 0) -> Dataset:
+    """Read the series of one source, in the order of their names.
+
+    Args:
+        source: A table in long form, `timestamp,site,<variable>…` (CSV, TSV or Parquet; without `site` it is one series,
+            named after the file); a published set as a file or folder; FHWA's station volumes (`.vol`); a folder of such
+            files; or the embedded `demo`, `demo:3-9` being its sites 3 to 8. All may be gzipped.
+        measures: The federation's variables and step. Without them the variables are the data's own, the step is an hour
+            or, of coarser data, theirs.
+        seed: Of the demo sites.
+
+    Raises:
+        DataError: The data are missing, empty or malformed, lack a variable, or are coarser than the step.
+        VocabularyError: They have variables that the federation lacks; or the demo, under other measures than its own.
+    """
+    if demo := demo_range(source, DEMO_SITES):
+        return _demo(*demo, seed, measures)
+    path = Path(source)
+    parts = [(file, _file(file)) for file in _files(path)]
+    variables = measures.variables if measures else parts[0][1].variables
+    return to_dataset(joined([ordered_as(part, variables, file) for file, part in parts]), measures, path)
+
+
+def _demo(start: int, stop: int, seed: int, measures: Measures | None) -> Dataset:
+    if measures is not None and measures != demo_measures():
+        raise VocabularyError("the demo sites measure hourly volumes, the federation does not; give your own data")
+    return Dataset(demo_series(start, stop, seed), demo_measures())
+
+
+def _files(path: Path) -> list[Path]:
+    if not path.exists():
+        raise DataError("no such file or folder; give a table, a folder of tables, or 'demo'", path)
+    if path.is_file():
+        return [path]
+    files = tables_in(path, TABLES)
+    if not files:
+        raise DataError(f"the folder holds no table ({', '.join(TABLES)}); name a file in it", path)
+    return files
+
+
+def _file(path: Path) -> Readings:
+    """One file, whose form shows in its first line."""
+    if suffix_of(path) == ".vol":
+        return read_volumes(path)
+    cells, delimiter = first_cells(path)
+    with reading(path):
+        return read_original(path, cells) or read_plain(read_columns(path, delimiter))

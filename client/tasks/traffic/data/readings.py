@@ -1,0 +1,74 @@
+"""Readings as rows: what every form of traffic data is read into before it has a regular grid."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from client.data.tables.values import Codes, recoded, union
+from common.errors import DataError, VocabularyError
+
+
+@dataclass(frozen=True, eq=False)
+class Readings:
+    """R readings of S sites, in any order.
+
+    Args:
+        site: R, codes into `sites`.
+        time: R, when a reading's interval begins by the sensor's own clock, in seconds from 1970.
+        values: R × D, not-a-number where a cell is empty.
+        sites: Names, S.
+        variables: Names, D.
+        notes: As `Dataset.notes`.
+    """
+
+    site: Codes
+    time: NDArray[np.int64]
+    values: NDArray[np.float64]
+    sites: Sequence[str]
+    variables: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+
+
+def joined(parts: Sequence[Readings]) -> Readings:
+    """Readings of the same variables as one; sites of the same name are the same site."""
+    sites = union([part.sites for part in parts])
+    return Readings(
+        np.concatenate([recoded(part.site, part.sites, sites) for part in parts]),
+        np.concatenate([part.time for part in parts]),
+        np.concatenate([part.values for part in parts]),
+        list(sites),
+        parts[0].variables,
+        tuple(dict.fromkeys(note for part in parts for note in part.notes)),
+    )
+
+
+def last_of(*keys: Codes) -> tuple[Codes, int]:
+    """The rows, in order, that are the last with their keys, R each; and how many are not."""
+    backwards = np.stack(keys, axis=1)[::-1]
+    _, place = np.unique(backwards, axis=0, return_index=True)
+    return np.sort(len(backwards) - 1 - place), len(backwards) - len(place)
+
+
+def ordered_as(readings: Readings, variables: tuple[str, ...], path: Path) -> Readings:
+    """The same readings with their columns in the order of `variables`.
+
+    Raises:
+        VocabularyError: They have variables that are not asked for.
+        DataError: They lack one that is.
+    """
+    unknown = [name for name in readings.variables if name not in variables]
+    if unknown:
+        message = f"{_list(variables)} are measured by the federation or the first file; leave {_list(unknown)} out"
+        raise VocabularyError(message, path, 1, unknown[0])
+    missing = [name for name in variables if name not in readings.variables]
+    if missing:
+        raise DataError(f"this variable is missing; the data need {_list(variables)}", path, 1, missing[0])
+    columns = [readings.variables.index(name) for name in variables]
+    return replace(readings, values=readings.values[:, columns], variables=variables)
+
+
+def _list(names: Sequence[str]) -> str:
+    return ", ".join(f"'{name}'" for name in names)

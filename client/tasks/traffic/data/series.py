@@ -1,0 +1,51 @@
+"""Series as the client holds them."""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from common.tasks.traffic.options import Measures
+
+
+@dataclass(frozen=True)
+class Series:
+    """One sensor's readings on a regular grid: what becomes a client.
+
+    Args:
+        name: Private.
+        start: Time of the first reading by the sensor's own clock, in minutes, or in seconds where steps are.
+        values: T × D, in the data's own units; gaps are filled.
+        observed: T × D, false where a gap was filled.
+    """
+
+    name: str
+    start: np.datetime64
+    values: NDArray[np.float64]
+    observed: NDArray[np.bool_]
+
+    def times(self, step: int) -> NDArray[np.datetime64]:
+        """Time of every reading, T; `step` in seconds."""
+        count, unit = in_units(step)
+        return self.start + np.arange(len(self.values)) * np.timedelta64(count, unit)
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """Series of the same measures.
+
+    Args:
+        series: In the order of their names.
+        measures: What the columns of `Series.values` are.
+        notes: What a person should know of the reading, such as how many gaps were filled.
+    """
+
+    series: tuple[Series, ...]
+    measures: Measures
+    notes: tuple[str, ...] = field(default=())
+
+
+def in_units(seconds: int) -> tuple[int, Literal["m", "s"]]:
+    """A time as whole minutes, or as seconds where it is none."""
+    return (seconds, "s") if seconds % 60 else (seconds // 60, "m")

@@ -1,0 +1,110 @@
+"""One round of local training for one client or for many at once.
+
+A real client calls `train` with itself alone; the in-process simulation stacks a whole cohort. Clients are padded to the
+largest of them, so a cohort's results equal lone clients' up to float rounding.
+"""
+
+from collections.abc import Sequence
+
+import torch
+
+from client.stacked_tensors import Tensors, finite, row, some, stack
+from client.state import Memory
+from client.trainers.fedavg import FedAvgTrainer
+from client.trainers.registry import build_trainer
+from client.training.client_state import HEAD, OWN, carried, carried_moments, kept, kept_moments
+from client.training.descent import trained
+from client.training.failures import DivergedError
+from client.training.participant import Learner, Member
+from common.arrays import Arrays
+from common.errors import FedloomError
+from common.methods.registry import Algorithm
+from common.models import tensors
+from common.private_layers import head_of, own_of
+from common.wire.messages import LOCAL, TrainReply, TrainRequest
+
+
+def train(algorithm: Algorithm, members: Sequence[Member]) -> list[TrainReply | FedloomError]:
+    """Train all members for the same number of steps and update their private memories.
+
+    A member whose parameters are no longer finite yields an error in place of a reply, and its memory stays as it was.
+    """
+    trainer, steps, phase = build_trainer(algorithm), members[0].steps, members[0].request.phase
+    requests, names = [m.request for m in members], set(members[0].request.model)
+    task = members[0].learner.task
+    private = set(trainer.private(names, head_of(task, names))) | own_of(task, names)
+    memories = [m.store.load(m.run) for m in members]
+    controls = [_settle(trainer, memory, request) for memory, request in zip(memories, requests, strict=True)]
+    heads = [carried(memory, request, HEAD) for memory, request in zip(memories, requests, strict=True)]
+    start = stack([tensors(request.model) | head for request, head in zip(requests, heads, strict=True)])
+    control, before = _stack_or_zeros(controls, start), carried_moments(algorithm, memories, requests, start)
+    own_before = [carried(memory, request, OWN) for memory, request in zip(memories, requests, strict=True)]
+    descent, own_after = trained(
+        trainer, members, start, before, control=control, own=own_before, heads=heads, private=private
+    )
+
+    updates = {n: start[n] - p for n, p in descent.params.items()}
+    moved, sound = finite(updates), finite(own_after) if own_after else [True] * len(members)
+    replies: list[TrainReply | FedloomError] = []
+    for k, member in enumerate(members):
+        # under noise on records the update is paid for, and what becomes of the own model is not
+        usable = moved[k] and (sound[k] or member.noise is not None)
+        update = row(updates, k)
+        result = trainer.conclude(row(control, k), update, row(descent.gradient, k), steps)
+        shared = some(trainer.upload(update), names - private)
+        gradient, loss = some(result.gradient, names - private), float(descent.loss[k])
+        reply = _reply(member.request, shared, gradient, loss, member.learner.examples, steps)
+        if usable and phase == LOCAL:
+            groups = {**result.kept, **kept_moments(algorithm, k, before, descent.moments)}
+            groups |= kept(HEAD, heads[k], some(row(descent.params, k), private))
+            groups |= kept(OWN, own_before[k], row(own_after, k) if sound[k] else own_before[k])
+            member.store.save(member.run, Memory(member.request.round, {g: t for g, t in groups.items() if t}))
+        replies.append(reply if usable else DivergedError())
+    return replies
+
+
+def nothing(algorithm: Algorithm, learner: Learner, request: TrainRequest, steps: int) -> TrainReply:
+    """A reply of the shape that is due, all of whose numbers are zero."""
+    trainer, names = build_trainer(algorithm), set(request.model)
+    private = set(trainer.private(names, head_of(learner.task, names))) | own_of(learner.task, names)
+    zeros = {n: torch.zeros_like(t) for n, t in tensors(request.model).items()}
+    gradient = trainer.conclude({}, zeros, zeros, steps).gradient
+    update = some(trainer.upload(zeros), names - private)
+    return _reply(request, update, some(gradient, names - private), 0.0, learner.examples, steps)
+
+
+def evaluated(algorithm: Algorithm, model: Arrays, memory: Memory) -> dict[str, Arrays]:
+    """The models a client measures, by the prefix of their metrics: the one it would use first, then the one it shares."""
+    trainer = build_trainer(algorithm)
+    head = {n: t.numpy() for n, t in memory.groups.get(f"{HEAD}.after", {}).items()}
+    shared = {**model, **head}
+    own = {n: t.numpy() for n, t in memory.groups.get(f"{OWN}.after", {}).items()}
+    if trainer.own == "none":
+        return {"": shared}
+    return {"": own or shared, trainer.shared_as: shared}
+
+
+def _settle(trainer: FedAvgTrainer, memory: Memory, request: TrainRequest) -> Tensors:
+    """A round that was replayed (`memory.round == request.round`) did not count yet, so its pending part is dropped."""
+    counted = 0 < memory.round == request.shared_round
+    return trainer.settle(memory.groups, counted, tensors(request.shared))
+
+
+def _stack_or_zeros(controls: Sequence[Tensors], start: Tensors) -> Tensors:
+    if not any(controls):
+        return {}
+    zeros = {n: torch.zeros_like(p[0]) for n, p in start.items()}
+    return stack([c or zeros for c in controls])
+
+
+def _reply(
+    request: TrainRequest, update: Tensors, gradient: Tensors, loss: float, examples: int, steps: int
+) -> TrainReply:
+    return TrainReply(
+        round=request.round,
+        update={n: t.numpy() for n, t in update.items()},
+        gradient={n: t.numpy() for n, t in gradient.items()},
+        loss=loss,
+        examples=examples,
+        steps=steps,
+    )

@@ -1,0 +1,1 @@
+"""Options and capabilities of each method."""

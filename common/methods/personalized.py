@@ -1,0 +1,40 @@
+"""Methods that leave each client a model of its own: FedRep, Ditto, and training alone."""
+
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
+
+from common.methods.local_training import LocalTraining
+
+
+class FedRep(LocalTraining):
+    """Shared layers by averaging, a private head that never leaves (Collins et al. 2021)."""
+
+    name: Literal["fedrep"] = "fedrep"
+
+    head_steps: int = Field(0, ge=0)
+    """The first of `local-steps`, in which only the head moves; in the others only the shared layers do. 0 trains both
+    together, which is FedPer (Arivazhagan et al. 2019)."""
+
+    @model_validator(mode="after")
+    def _shared_layers_move(self) -> Self:
+        if self.head_steps >= self.local_steps:
+            raise ValueError(
+                f"head-steps {self.head_steps} leaves no step to the shared layers; local-steps is {self.local_steps}"
+            )
+        return self
+
+
+class Ditto(LocalTraining):
+    """FedAvg, and beside it on each client a model v_k that minimises L_k(v) + λ/2‖v − θ‖² (Li et al. 2021)."""
+
+    name: Literal["ditto"] = "ditto"
+
+    pull: float = Field(1.0, ge=0)
+    """λ, pull of a client's own model towards the global one."""
+
+
+class Local(LocalTraining):
+    """Every client trains alone; nothing it learns leaves it."""
+
+    name: Literal["local"] = "local"

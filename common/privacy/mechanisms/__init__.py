@@ -1,0 +1,1 @@
+"""Mechanisms of differential privacy."""

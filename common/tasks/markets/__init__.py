@@ -1,0 +1,1 @@
+"""Markets task: definitions that server and clients share."""

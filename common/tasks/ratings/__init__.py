@@ -1,0 +1,1 @@
+"""Ratings task: definitions that server and clients share."""

@@ -1,0 +1,21 @@
+"""The vocabulary of the embedded demo raters: the films of an invented cinema."""
+
+from functools import cache
+
+from common.tasks.ratings.options import Products
+
+MOODS = (
+    "Quiet, Last, Burning, Hidden, Broken, Silver, Northern, "
+    "Endless, Borrowed, Forgotten, Crooked, Golden, Empty, Secret, Restless"
+)
+SUBJECTS = (
+    "Harbour, Summer, Orchard, Letter, Bridge, Winter, Lighthouse, Promise, "
+    "Garden, Island, Mirror, Journey, Tower, Song, River, Door"
+)
+
+
+@cache
+def demo_products() -> Products:
+    """Two hundred and forty films, rated with one to five stars; as with MovieLens r/5 is the share of the scale."""
+    names = (f"The {mood} {subject}" for subject in SUBJECTS.split(", ") for mood in MOODS.split(", "))
+    return Products(items=tuple(names), low=0, high=5)

@@ -1,0 +1,1 @@
+"""Rules task: definitions that server and clients share."""

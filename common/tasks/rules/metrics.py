@@ -1,0 +1,84 @@
+"""Metrics of rule recommendation in one home (algorithms.md §1.5); the caller averages them over homes."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from common.metrics.ranking import Mask, Scores, auc, hit_rates, mean_rank
+from common.tasks.rules.options import Edges
+
+TOPS = (5, 10, 20, 40)
+KEYS = ("loss", "auc", "mr0", "mr1", "mr_rt", *(f"hr{top}" for top in TOPS))
+
+
+def home_metrics(
+    logits: NDArray[np.floating[Any]],
+    train: Edges,
+    positives: Edges,
+    negatives: Edges,
+    *,
+    self_pairs: bool = False,
+    valid: Mask | None = None,
+) -> dict[str, float] | None:
+    """All `KEYS` of one home, None if it has no test rule; `auc` is absent where there are no negatives.
+
+    `mr0` is the 0-based rank of a test rule's relation among all relations of its pair, `mr1` = `mr0` + 1; `mr_rt`
+    leaves out relations already on that pair in training. `hrN` ranks every rule that could be added; a test rule that
+    is no candidate (its pair is one node, or it is not `valid`) is a miss. A diverged model (NaN) gets NaN everywhere.
+
+    Args:
+        logits: (N, N, R), log-odds of rule (trigger node, action node, relation).
+        train: Rules the model has seen; they are no candidates.
+        positives: Test rules.
+        negatives: Sampled non-rules.
+        self_pairs: Whether rules within one node are candidates.
+        valid: (N, N, R), the rule filter: only these are candidates.
+    """
+    if not len(positives):
+        return None
+    if np.isnan(logits).any():
+        return dict.fromkeys(KEYS, float("nan"))
+    result = {"loss": _bce(_at(logits, positives), _at(logits, negatives))}
+    area = auc(*_labelled(_at(logits, positives), _at(logits, negatives)))
+    if area is not None:
+        result["auc"] = area
+    result |= _ranks(logits, train, positives)
+    return result | _hits(logits, train, positives, _candidates(logits.shape, train, self_pairs, valid))
+
+
+def _bce(positive: Scores, negative: Scores) -> float:
+    """Mean of log(1 + e^−z) over positives and log(1 + e^z) over negatives."""
+    return float(np.logaddexp(0, np.concatenate([-positive, negative])).mean())
+
+
+def _labelled(positive: Scores, negative: Scores) -> tuple[Scores, NDArray[np.int64]]:
+    return np.concatenate([positive, negative]), np.repeat([1, 0], [len(positive), len(negative)])
+
+
+def _ranks(logits: Scores, train: Edges, positives: Edges) -> dict[str, float]:
+    u, v, r = positives.T
+    in_training = np.zeros(logits.shape, dtype=bool)
+    in_training[tuple(train.T)] = True
+    mr0 = mean_rank(logits[u, v], r)
+    return {"mr0": mr0, "mr1": mr0 + 1, "mr_rt": mean_rank(logits[u, v], r, in_training[u, v])}
+
+
+def _candidates(shape: tuple[int, ...], train: Edges, self_pairs: bool, valid: Mask | None) -> Mask:
+    candidates = np.ones(shape, dtype=bool) if valid is None else valid.copy()
+    candidates[tuple(train.T)] = False
+    if not self_pairs:
+        candidates[np.diag_indices(shape[0])] = False
+    return candidates
+
+
+def _hits(logits: Scores, train: Edges, positives: Edges, candidates: Mask) -> dict[str, float]:
+    positive = np.zeros(logits.shape, dtype=bool)
+    positive[tuple(positives.T)] = True
+    rates = hit_rates(logits[candidates], positive[candidates], TOPS, len(positives))
+    return {f"hr{top}": rate for top, rate in zip(TOPS, rates, strict=True)}
+
+
+def _at(logits: Scores, edges: Edges) -> Scores:
+    values: Scores = logits[tuple(edges.T)]
+    return values

@@ -1,0 +1,1 @@
+"""Sessions task: definitions that server and clients share."""

@@ -1,0 +1,1 @@
+"""Traffic task: definitions that server and clients share."""

@@ -1,0 +1,120 @@
+"""Forecasters of a sensor's next day (algorithms.md §3.7-3.8): history B × H × D -> forecast B × P × D.
+
+What stands under `head` is private in methods that personalise (`common.private_layers`).
+"""
+
+import math
+from collections.abc import Callable, Mapping
+
+import torch
+from torch import Tensor, nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+from common.tasks.traffic.options import TrafficOptions
+
+CELLS: Mapping[str, Callable[[int, int], nn.Module]] = {"rnn": nn.RNNCell, "gru": nn.GRUCell, "lstm": nn.LSTMCell}
+
+WIDTH, HEADS, LAYERS, FEEDFORWARD = 120, 2, 2, 200
+"""Of the transformer (§3.8)."""
+
+
+class Recurrent(nn.Module):
+    """Two stacked cells over the P slices of the history, each slice one input vector; a dense layer reads each state."""
+
+    def __init__(self, variables: int, options: TrafficOptions) -> None:
+        super().__init__()
+        short = max(1, options.history - options.horizon)
+        self.length = options.history if options.slice == "latest" else short
+        self.first = 1 if options.slice == "yesterday" and options.history > options.horizon else 0
+        self.horizon = options.horizon
+        cell = CELLS[options.network]
+        self.lower, self.upper = cell(self.length * variables, options.hidden), cell(options.hidden, options.hidden)
+        self.head = nn.Linear(options.hidden, variables)
+
+    def forward(self, history: Tensor) -> Tensor:
+        """B × H × D -> B × P × D; step t reads x[t+1 : t+1+L], x[t : t+L] as in the paper, or all of the history."""
+        slices = history.unfold(1, self.length, 1)[:, self.first : self.first + self.horizon].flatten(2)
+        slices = slices.expand(-1, self.horizon, -1)
+        lower = upper = None
+        states = []
+        for t in range(self.horizon):
+            lower = self.lower(slices[:, t], lower)
+            upper = self.upper(_output(lower), upper)
+            states.append(_output(upper))
+        forecast: Tensor = self.head(torch.stack(states, dim=1))
+        return forecast
+
+
+class Transformer(nn.Module):
+    """Encoder over the history; a masked decoder over its last P readings; the blocks between are the private part.
+
+    Without the paper's dropout, whose masks inside attention cannot be drawn per client.
+    """
+
+    def __init__(self, variables: int, options: TrafficOptions) -> None:
+        super().__init__()
+        self.horizon = options.horizon
+        self.encoder_input, self.decoder_input = nn.Linear(variables, WIDTH), nn.Linear(variables, WIDTH)
+        self.linear_mapping = nn.Linear(WIDTH, variables)
+        self.head = nn.Transformer(
+            WIDTH, HEADS, LAYERS, LAYERS, FEEDFORWARD, dropout=0.0, batch_first=True, norm_first=False
+        )
+        self.places, self.mask = _places(options.history), _causal(options.horizon)
+
+    def forward(self, history: Tensor) -> Tensor:
+        """B × H × D -> B × P × D."""
+        seen = self.encoder_input(history) + self.places
+        recent = self.decoder_input(history[:, -self.horizon :]) + self.places[-self.horizon :]
+        with sdpa_kernel(SDPBackend.MATH):  # the only attention that can be mapped over clients
+            states = self.head(seen, recent, tgt_mask=self.mask)
+        forecast: Tensor = self.linear_mapping(states)
+        return forecast
+
+
+class OnProfile(nn.Module):
+    """The default: what a week's profile leaves over, forecast by a linear map of the last days and a network beside it.
+
+    History and forecast are departures from the sensor's own profile; both parts start at zero, so training starts at
+    the profile itself.
+    """
+
+    def __init__(self, network: nn.Module, variables: int, options: TrafficOptions) -> None:
+        super().__init__()
+        self.network = network
+        self.shape = options.horizon, variables
+        self.linear = nn.Linear(options.history * variables, options.horizon * variables)
+        self.scale = nn.Parameter(torch.zeros(1))
+        nn.init.zeros_(self.linear.weight)
+        nn.init.zeros_(self.linear.bias)
+
+    def forward(self, history: Tensor) -> Tensor:
+        """B × H × D -> B × P × D."""
+        straight: Tensor = self.linear(history.flatten(1)).unflatten(1, self.shape)
+        beside: Tensor = self.network(history)
+        return straight + self.scale * beside
+
+
+def build_forecaster(variables: int, options: TrafficOptions, *, paper: bool) -> nn.Module:
+    """The network that the options name, alone or on top of the profile."""
+    build = Transformer if options.network == "transformer" else Recurrent
+    network = build(variables, options)
+    return network if paper else OnProfile(network, variables, options)
+
+
+def _output(state: Tensor | tuple[Tensor, Tensor]) -> Tensor:
+    """What a cell shows of its state; an LSTM keeps a second part to itself."""
+    shown: Tensor = state[0] if isinstance(state, tuple) else state
+    return shown
+
+
+def _places(length: int) -> Tensor:
+    """Sinusoids, length × WIDTH (Vaswani et al. 2017, §3.5)."""
+    place = torch.arange(length).unsqueeze(1)
+    rate = torch.exp(torch.arange(0, WIDTH, 2) * (-math.log(10_000) / WIDTH))
+    waves: Tensor = torch.stack([torch.sin(place * rate), torch.cos(place * rate)], dim=2).flatten(1)
+    return waves
+
+
+def _causal(length: int) -> Tensor:
+    mask: Tensor = torch.triu(torch.full((length, length), -torch.inf), diagonal=1)
+    return mask

@@ -1,0 +1,1 @@
+"""Commands of `fedloom`, one file each."""

@@ -1,0 +1,114 @@
+"""The figures of a privacy budget: what rounds cost, what they gained, and what the planner thought."""
+
+from collections.abc import Sequence
+from itertools import groupby
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from deploy.report.budget_data import Plan
+from deploy.report.svg import FAINT, INK, svg
+
+_DASHED = (0, (4, 3))
+
+
+def costs(plans: Sequence[Plan], absolute: bool) -> str:
+    """What each round cost every client that took part, in the account's unit or as a share of the budget."""
+
+    def draw(axes: Axes) -> None:
+        for plan in plans:
+            values = np.array(plan.costs) * (1.0 if absolute else 100 / plan.total)
+            axes.plot(plan.numbers, values, color=plan.colour, linewidth=0.9, alpha=0.6)
+            axes.plot(plan.numbers, values, color=plan.colour, linestyle="none", marker="o", markersize=3.5)
+        axes.margins(y=0.15)
+        _stages(axes, plans)
+        axes.set_xlabel("round")
+
+    return svg(draw, "Cost per round")
+
+
+def budget_left(plans: Sequence[Plan]) -> str:
+    """What is left of the budget after each round; dashed: spending it evenly."""
+
+    def draw(axes: Axes) -> None:
+        for plan in plans:
+            axes.plot((0, *plan.numbers), (100, *plan.left), color=plan.colour)
+        longest = max(plan.config.rounds for plan in plans)
+        for rounds in {plan.config.rounds for plan in plans}:
+            axes.plot((0, rounds), (100, 0), color=INK, linewidth=1.0, linestyle=_DASHED)
+        axes.set_xlim(0, longest)
+        axes.set_ylim(0, 103)
+        axes.set_xlabel("round")
+
+    return svg(draw, "Budget left per round")
+
+
+def gains(plans: Sequence[Plan]) -> str:
+    """Seen gains as dots; predicted ones, in the same unit, as a line in a band of ± 2 standard deviations."""
+
+    def draw(axes: Axes) -> None:
+        axes.axhline(0, color=INK, linewidth=0.7)
+        for plan in plans:
+            mean, sd = (np.array(plan.told(key, plan.scale)) for key in ("predicted", "predicted_sd"))
+            axes.fill_between(plan.numbers, mean - 2 * sd, mean + 2 * sd, color=plan.colour, alpha=0.15, linewidth=0)
+            axes.plot(plan.numbers, mean, color=plan.colour, linewidth=1.4)
+            axes.plot(
+                plan.numbers, plan.told("reward"), color=plan.colour, linestyle="none", marker="o", markersize=3.5
+            )
+        axes.margins(y=0.12)
+        _stages(axes, plans)
+        axes.set_xlabel("round")
+
+    return svg(draw, "Gain per round, seen and predicted")
+
+
+def prices(plans: Sequence[Plan]) -> str:
+    """λ of each planner that has one, below its dashed bound Z."""
+
+    def draw(axes: Axes) -> None:
+        for plan in plans:
+            axes.plot(plan.numbers, plan.told("lambda"), color=plan.colour)
+            axes.plot(plan.numbers, plan.told("lambda_max"), color=plan.colour, linewidth=1.0, linestyle=_DASHED)
+        axes.margins(y=0.15)
+        axes.set_xlabel("round")
+
+    return svg(draw, "What budget is worth per round")
+
+
+def by_spent(plans: Sequence[Plan]) -> str:
+    """The metric that rounds are judged by against what they have spent so far."""
+
+    def draw(axes: Axes) -> None:
+        for plan in plans:
+            spent = 100 - np.array(plan.left)
+            axes.plot(spent, [r.metrics.get(plan.judge.key, np.nan) for r in plan.rounds], color=plan.colour)
+        axes.set_xlim(0, 100)
+        axes.set_xlabel("budget spent (%)")
+
+    return svg(draw, "Metric by budget spent")
+
+
+def payers(plans: Sequence[Plan]) -> str:
+    """Clients that could pay the round, of those there were."""
+
+    def draw(axes: Axes) -> None:
+        for plan in plans:
+            active, retired = np.array(plan.told("active")), np.array(plan.told("retired"))
+            axes.plot(plan.numbers, active, color=plan.colour, drawstyle="steps-mid")
+            axes.plot(plan.numbers, active + retired, color=plan.colour, linewidth=1.0, linestyle=_DASHED)
+        axes.set_ylim(bottom=0)
+        axes.set_xlabel("round")
+
+    return svg(draw, "Clients that can pay per round")
+
+
+def _stages(axes: Axes, plans: Sequence[Plan]) -> None:
+    """Where the planner's stages begin, if one run is shown."""
+    plan = plans[0]
+    if len(plans) > 1 or not any(plan.stages):
+        return
+    for stage, members in groupby(zip(plan.numbers, plan.stages, strict=True), key=lambda pair: pair[1]):
+        begin = next(members)[0] - 0.5
+        axes.axvline(begin, color=FAINT, linewidth=1.0)
+        place = {"xycoords": ("data", "axes fraction"), "textcoords": "offset points", "va": "top"}
+        axes.annotate(stage, (begin, 1.0), (3, -2), color=INK, fontsize=8.5, **place)  # type: ignore[arg-type]

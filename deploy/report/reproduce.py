@@ -1,0 +1,89 @@
+"""The command that makes a run again."""
+
+import json
+import shlex
+from typing import Any
+
+from common.config.flatten import flatten
+from common.config.run import RunConfig, parse
+from common.errors import ConfigError
+from common.options import leaves
+from deploy.report.launch_record import Origin
+from deploy.report.run import History
+
+DATA, CATALOGUE = "DATA", "CATALOGUE"
+"""Stand for data, or a vocabulary alone, that were read: a run keeps no paths."""
+
+_BLANKS = {
+    DATA: "DATA, where your data lie, and --test, --catalogue or --policy if they were given",
+    CATALOGUE: "CATALOGUE, the file of the vocabulary",
+}
+
+_OPTIONS = ("method", "task", "rounds", "seed")
+_NOT_SETTINGS = {*_OPTIONS, "run-id", "resume", "catalogue"}
+_MADE = "demo"
+
+
+def command(history: History) -> str:
+    """What was typed, or does the same, with all that differs from the defaults."""
+    config, origin = history.config, _origin(history)
+    words = ["fedloom", origin.command]
+    for key in _OPTIONS:
+        words += [f"--{key}", str(config[key])] if key in config else []
+    words += _source(history, origin)
+    words += ["--clients", str(origin.clients)] if origin.clients else []
+    noisy = config.get("privacy.unit") == "client" and "privacy.epsilon" in config
+    words += ["--epsilon", f"{config['privacy.epsilon']:g}"] if noisy else []
+    told = {**_defaults(config), **_own(origin)} | ({"privacy.epsilon": config["privacy.epsilon"]} if noisy else {})
+    told |= {"privacy.unit": "client"} if noisy else {}
+    for key, value in config.items():
+        if key not in _NOT_SETTINGS and told.get(key) != value:
+            words += ["--set", f"{key}={value if isinstance(value, str) else json.dumps(value)}"]
+    return shlex.join(words)
+
+
+def lacks(history: History) -> str:
+    """What the command leaves to fill in; empty if nothing."""
+    source = _source(history, _origin(history))
+    return _BLANKS[source[1]] if source and source[1] in _BLANKS else ""
+
+
+def _source(history: History, origin: Origin) -> list[str]:
+    """Of data or, where those are of clients that join, of the vocabulary."""
+    if origin.command in ("serve", "submit"):
+        return [] if _speaks_demo(history) else ["--catalogue", CATALOGUE]
+    return [] if origin.data == _MADE else ["--data", origin.data or DATA]
+
+
+def _speaks_demo(history: History) -> bool:
+    return bool(history.config.get("catalogue", _MADE) == _MADE)
+
+
+def _origin(history: History) -> Origin:
+    """As noted; without a note, as the configuration suggests."""
+    if history.origin:
+        return history.origin
+    config = history.config
+    data = _MADE if _speaks_demo(history) else ""
+    fewest = config.get("federation.min-clients", 0)
+    if (fewest, config.get("federation.wait")) == (1, 1.0):
+        return Origin("simulate", data, 0)
+    return Origin("up", data, len(history.result.clients) if history.result else fewest)
+
+
+def _own(origin: Origin) -> dict[str, Any]:
+    """What the command sets by itself."""
+    if origin.command == "simulate":
+        return {"federation.min-clients": 1, "federation.wait": 1.0}
+    return {"federation.min-clients": origin.clients}
+
+
+def _defaults(config: dict[str, Any]) -> dict[str, Any]:
+    """Of runs with that method, task, model and unit of privacy: which of them fit each other is checked."""
+    chosen = ("model", "privacy.unit", f"algorithm.{config.get('method')}.inner")
+    try:
+        found = flatten(parse({key: config[key] for key in ("method", "task", *chosen) if key in config}))
+    except ConfigError:
+        return {}  # a run of another release: every setting is named
+    unasked = dict(leaves(RunConfig().model_dump(by_alias=True), ""))
+    return {**found, **{key: unasked[key] for key in chosen if key in unasked}}

@@ -1,0 +1,1 @@
+"""Tasks at the command line and in reports."""

@@ -1,0 +1,1 @@
+"""Markets task at the command line and in reports."""

@@ -1,0 +1,135 @@
+"""A sensor's forecast as a table, as JSON and as a figure."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib import rc_context
+from matplotlib.axes import Axes
+from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from client.tasks.traffic.inference import Forecast
+from common.tasks.traffic.options import DAY, TrafficOptions
+from deploy.tasks.traffic.clock import digits_for, number
+from deploy.tasks.traffic.property import held
+
+Floats = NDArray[np.float64]
+
+DAYS_BEFORE = 3
+"""Of readings, that a figure shows before the forecast."""
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """A forecast and what it was made from.
+
+    Args:
+        run: Name of the run that trained the model.
+        variables: Their names.
+        options: Of the run's task.
+        forecast: In the data's own units.
+    """
+
+    run: str
+    variables: tuple[str, ...]
+    options: TrafficOptions
+    forecast: Forecast
+
+    def as_lines(self) -> list[str]:
+        """A table for each variable, with a star where the teacher corrected."""
+        f = self.forecast
+        lines = [f"{f.basis.series.name} by run {self.run}"]
+        lines += [f"{f.fault}; in place of a forecast, what it usually reads"] if f.fault else []
+        for d, variable in enumerate(self.variables):
+            lines += ["", *self._table(d, variable)]
+        count = int(f.marked.sum())
+        corrected = f"* {count} of {f.marked.size} forecasts broke the property" if count else "no forecast broke it"
+        return [*lines, "", f"property: {'; '.join(held(f.basis, self.options))}", corrected]
+
+    def as_json(self) -> dict[str, Any]:
+        """A row a step and variable."""
+        f = self.forecast
+        columns = {"forecast": f.student, "corrected": f.corrected, "low": f.low, "high": f.high, "profile": f.profile}
+        rows = [
+            {"time": str(f.times[t]), "variable": variable}
+            | {name: _finite(float(table[t, d])) for name, table in columns.items()}
+            | {"marked": bool(f.marked[t, d])}
+            for t in range(len(f.times))
+            for d, variable in enumerate(self.variables)
+        ]
+        about = {"site": f.basis.series.name, "run": self.run, "pooled": f.basis.pooled}
+        return {**about, "fault": f.fault, "rows": rows}
+
+    def _table(self, d: int, variable: str) -> list[str]:
+        f = self.forecast
+        told = np.concatenate([f.low[:, d], f.high[:, d], f.student[:, d]])
+        digits = digits_for(float(np.ptp(told[np.isfinite(told)])))
+        columns = [f.student[:, d], f.corrected[:, d], f.low[:, d], f.high[:, d]]
+        cells = [[number(float(value), digits) for value in column] for column in columns]
+        stars = ["*" if mark else "" for mark in f.marked[:, d]]
+        rows = [(variable, "profile" if f.fault else "forecast", "corrected", "low", "high", "")]
+        rows += list(zip(map(_moment, f.times), *cells, stars, strict=True))
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        return ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]).rstrip() for row in rows]
+
+
+def draw(outlook: Outlook, path: Path) -> None:
+    """Write the figure, in the form that the path's suffix names: the last readings, forecast, correction and band."""
+    with rc_context(_STYLE):  # type: ignore[arg-type]  # its keys are typed as literals
+        figure = Figure(figsize=(9.0, 0.7 + 3.1 * len(outlook.variables)), layout="constrained")
+        for d, axes in enumerate(figure.subplots(len(outlook.variables), sharex=True, squeeze=False)[:, 0]):
+            _draw(axes, outlook, d)
+        figure.suptitle(outlook.forecast.basis.series.name, x=0.01, ha="left", fontweight="bold")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        figure.savefig(path, dpi=150)
+
+
+def _draw(axes: Axes, outlook: Outlook, d: int) -> None:
+    f, sensor = outlook.forecast, outlook.forecast.basis
+    count = DAYS_BEFORE * DAY // sensor.step
+    times, readings = sensor.series.times(sensor.step)[-count:], sensor.series.values[-count:, d]
+    axes.fill_between(f.times, f.low[:, d], f.high[:, d], color=_BLUE, alpha=0.13, linewidth=0, label="property")
+    axes.plot(times, readings, color=_GREY, label="readings")
+    if not f.fault:
+        axes.plot(f.times, f.profile[:, d], color=_GREY, linewidth=1, linestyle=(0, (2, 2)), label="profile")
+    axes.plot(f.times, f.student[:, d], color=_BLUE, label="profile" if f.fault else "forecast")
+    marked = f.marked[:, d]
+    if marked.any():
+        axes.plot(f.times, f.corrected[:, d], color=_RED, linewidth=1.2, label="corrected")
+        axes.plot(f.times[marked], f.corrected[marked, d], "o", color=_RED, markersize=4)
+    axes.axvline(f.times[0], color=_GREY, linewidth=0.7)
+    axes.set_ylabel(outlook.variables[d])
+    locator = AutoDateLocator()  # type: ignore[no-untyped-call]  # matplotlib types no dates
+    axes.xaxis.set_major_locator(locator)
+    axes.xaxis.set_major_formatter(ConciseDateFormatter(locator, formats=_DATES, show_offset=False))  # type: ignore[no-untyped-call]
+    axes.legend(loc="upper left", ncols=5, frameon=False, fontsize=8.5)
+    axes.set_ylim(top=axes.get_ylim()[1] + 0.12 * np.ptp(axes.get_ylim()))
+
+
+def _moment(time: np.datetime64) -> str:
+    clock = "%H:%M" if time == time.astype("datetime64[m]") else "%H:%M:%S"
+    return f"{time.astype('datetime64[s]').item():%a %Y-%m-%d {clock}}"
+
+
+def _finite(value: float) -> float | None:
+    return value if np.isfinite(value) else None
+
+
+_DATES = ["%Y", "%b %Y", "%a %-d %b", "%H:%M", "%H:%M", "%H:%M"]
+_BLUE, _RED, _GREY = "#2f66ad", "#cc5a35", "#5a6876"
+_STYLE = {
+    "svg.hashsalt": "fedloom",
+    "font.family": "sans-serif",
+    "font.size": 9.5,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": "#e4e2dd",
+    "grid.linewidth": 0.7,
+    "axes.edgecolor": "#b9b6b0",
+    "lines.linewidth": 1.6,
+}

@@ -1,1 +1,0 @@
-"""Who is asked in a round; pure."""

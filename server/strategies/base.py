@@ -1,0 +1,106 @@
+"""Where a run stands, and what a paper may do its own way in a round; `server.strategies.round` does the rest."""
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Mapping
+
+from flwr.app import Message
+from flwr.serverapp.strategy import Strategy
+
+from common.arrays import Arrays
+from common.config.run import RunConfig
+from common.private_layers import own_of
+from server.aggregation.optimizers import Memory
+from server.aggregation.row_mean import Rows
+from server.enrolment import Enrolment
+from server.evaluation import Evaluation
+from server.roster import Client
+from server.state import RunState, Trained
+from server.strategies.replies import Reply
+
+Ask = Callable[[list[Message]], Iterable[Message]]
+"""Sends messages and returns their replies."""
+
+
+class Hooks(Strategy):
+    """A paper's side of a round: it overrides `update`, and of the rest what it does otherwise.
+
+    Args:
+        config: The run's configuration.
+        state: Where the run stands; replaced, never changed, after each round.
+        enrolment: Who takes part.
+        on_trained: Told of each training step.
+        on_evaluated: Told of each evaluation.
+
+    Attributes:
+        cost: What a reply of the coming round may spend of its client's privacy budget; set by who plans budgets, and so
+        clip: Factor on the run's clip.
+        over: Whether no further round comes, so that the next evaluation is the last.
+        named: Which rows of tables each reply of the last round brought, where clients name rows.
+    """
+
+    def __init__(
+        self,
+        config: RunConfig,
+        state: RunState,
+        enrolment: Enrolment,
+        on_trained: Callable[[Trained], None] = lambda trained: None,
+        on_evaluated: Callable[[int, Evaluation], None] = lambda number, evaluation: None,
+    ) -> None:
+        self.config, self.state, self.enrolment = config, state, enrolment
+        self._on_trained, self._on_evaluated = on_trained, on_evaluated
+        self._ask: Ask = lambda messages: []
+        self.cost, self.clip, self.over = 0.0, 1.0, False
+        self.named: list[Rows] = []
+
+    needs_gradient = False
+    """Whether replies must bring s_k."""
+
+    @property
+    def releases(self) -> int:
+        """Replies of one client a round, each of which says something about its data."""
+        return 1
+
+    @property
+    def coming(self) -> tuple[int, int]:
+        """The coming round's number, and how many there are."""
+        return self.state.round + 1, self.config.rounds
+
+    @abstractmethod
+    def update(self, memory: Memory, model: Arrays, replies: list[Reply]) -> tuple[Arrays, Memory]:
+        """One server step from the replies, in the order of client names: the next model and the method's memory."""
+
+    def shared(self, memory: Memory, round_number: int) -> Arrays:
+        """What is broadcast to a client whose reply was last counted in that round."""
+        return {}
+
+    def diagnostics(self, memory: Memory) -> dict[str, float]:
+        """The strategy's own numbers about the step that left this memory."""
+        return {}
+
+    def model_for(self, client: str) -> Arrays:
+        """The model that a client is to train, or to measure."""
+        return self.state.model
+
+    def wanted(self, model: Arrays) -> Arrays:
+        """The part of a model that clients send their updates of: all but what is a client's own whatever the method."""
+        own = own_of(self.config.task, model)
+        return {name: a for name, a in model.items() if name not in own}
+
+    def group_of(self, client: str) -> int:
+        """Which of several models is the client's; those of one group share an encoded request."""
+        return 0
+
+    def statics_for(self, client: str) -> Arrays:
+        """Untrained inputs of the client's model; clients that are handed the same share an encoded request."""
+        return self.state.statics
+
+    def groups(self) -> dict[str, int]:
+        """Client -> cluster, for the report."""
+        return {}
+
+    def prepare(self, clients: Mapping[str, Client], ask: Ask, *, training: bool) -> None:
+        """Ask the clients of a round whatever has to be known before they train, or are measured."""
+
+    def polish(self, model: Arrays, replies: list[Reply]) -> Arrays:
+        """The model after what a method does in a round beyond `update`, through `self._ask`."""
+        return model

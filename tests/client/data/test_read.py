@@ -1,0 +1,111 @@
+"""A client's share of a source, and the fingerprint its state is bound to."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from client.data.read import Part, demo_part, read_part
+from client.data.sources import fingerprint, with_test
+from client.tasks.rules.data.homes import Dataset, Home
+from client.tasks.rules.data.reader import DEMO_HOMES, read_homes
+from client.tasks.rules.data.table import write_table
+from client.tasks.sessions.data.visitors import Dataset as Visits
+from common.config.run import Task
+from common.errors import ConfigError, DataError
+from common.tasks.rules.demo import demo_catalogue
+
+
+def homes(part: Part) -> tuple[Home, ...]:
+    assert isinstance(part, Dataset)
+    return part.homes
+
+
+def written(folder: Path, name: str, homes: str) -> Path:
+    dataset = read_homes(homes)
+    write_table(folder / name, dataset.homes, dataset.catalogue)
+    return folder / name
+
+
+@pytest.mark.parametrize("parts", [1, 3, 7])
+def test_the_parts_of_the_demo_are_the_demo(parts: int) -> None:
+    whole = read_homes("demo:10-31").homes
+    shares = [homes(read_part("rules", "demo:10-31", (k, parts))) for k in range(parts)]
+    assert [h.user for share in shares for h in share] == [h.user for h in whole]
+    assert max(map(len, shares)) - min(map(len, shares)) <= 1
+    for ours, theirs in zip((h for share in shares for h in share), whole, strict=True):
+        np.testing.assert_array_equal(ours.rules, theirs.rules)
+
+
+def test_the_demo_without_a_range_is_cut_too() -> None:
+    shards = [demo_part("rules", "demo", (k, 4)) for k in range(4)]
+    assert shards == [demo_part("rules", f"demo:0-{DEMO_HOMES}", (k, 4)) for k in range(4)]
+    assert shards[0] == f"demo:0-{DEMO_HOMES // 4}"
+
+
+@pytest.mark.parametrize("name", ["homes.csv", "demo.csv", "demo-homes.csv"])
+def test_the_parts_of_a_file_are_its_homes_whatever_it_is_called(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written(tmp_path, name, "demo:0-9")
+    monkeypatch.chdir(tmp_path)
+    shares = [homes(read_part("rules", name, (k, 2), 0, demo_catalogue())) for k in range(2)]
+    users = sorted(h.user for share in shares for h in share)
+    assert users == [h.user for h in read_homes(name, demo_catalogue()).homes]
+
+
+def test_more_parts_than_homes_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="cannot share"):
+        read_part("rules", str(written(tmp_path, "homes.csv", "demo:0-3")), (0, 9))
+
+
+def test_other_data_other_fingerprint(tmp_path: Path) -> None:
+    path = str(written(tmp_path, "homes.csv", "demo:0-5"))
+    same = str(written(tmp_path, "copy.csv", "demo:0-5"))
+    other = str(written(tmp_path, "other.csv", "demo:0-6"))
+    prints = [fingerprint(path, (0, 1), 0), fingerprint(other, (0, 1), 0), fingerprint(path, (0, 2), 0)]
+    prints += [fingerprint("demo", (0, 1), 0), fingerprint("demo", (0, 1), 1), fingerprint("demo:0-5", (0, 1), 0)]
+    assert len(set(prints)) == 6
+    assert fingerprint(same, (0, 1), 0) == prints[0], "it is the data that count, not where they lie"
+
+
+def test_a_folder_is_all_its_files_and_folders_within_do_not_matter(tmp_path: Path) -> None:
+    written(tmp_path, "homes.csv", "demo:0-5")
+    before = fingerprint(str(tmp_path), (0, 1), 0)
+    (tmp_path / "notes").mkdir()
+    assert fingerprint(str(tmp_path), (0, 1), 0) == before
+    written(tmp_path, "more.csv", "demo:5-6")
+    assert fingerprint(str(tmp_path), (0, 1), 0) != before
+
+
+def test_sessions_held_out_in_a_file_of_their_own_are_part_of_the_source(tmp_path: Path) -> None:
+    clicks, test = tmp_path / "clicks.txt", tmp_path / "held-out.txt"
+    clicks.write_text("a b\nb a\n")
+    test.write_text("a b\n")
+    source = with_test("sessions", str(clicks), str(test))
+    part = read_part("sessions", source, (0, 1))
+    assert isinstance(part, Visits)
+    assert [len(visitor.test) for visitor in part.visitors] == [1]
+
+    before = fingerprint(source, (0, 1), 0)
+    assert before != fingerprint(str(clicks), (0, 1), 0)
+    test.write_text("b a\n")
+    assert fingerprint(source, (0, 1), 0) != before
+    test.unlink()
+    with pytest.raises(DataError, match=r"held-out\.txt: No such file"):
+        fingerprint(source, (0, 1), 0)
+
+
+def test_without_a_test_file_the_source_stays_as_it_is(tmp_path: Path) -> None:
+    assert with_test("rules", "homes.csv", "") == "homes.csv"
+    odd = written(tmp_path, "my::homes.csv", "demo:0-2")
+    assert fingerprint(str(odd), (0, 1), 0) == fingerprint(str(written(tmp_path, "homes.csv", "demo:0-2")), (0, 1), 0)
+
+
+@pytest.mark.parametrize(
+    ("task", "source", "message"),
+    [("traffic", "a.csv", "the task is traffic"), ("sessions", "demo:0-5", "with --data")],
+)
+def test_where_no_test_file_makes_sense_it_is_refused(task: Task, source: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        with_test(task, source, "held-out.txt")

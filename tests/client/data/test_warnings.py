@@ -1,0 +1,48 @@
+"""What is said of data beside the notes of their reading: markets whose items have no pair, and lists that noise keeps."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from client.data.warnings import remarks
+from client.tasks.markets.data.markets import Dataset, Market, no_rows
+from client.tasks.markets.data.reader import read_markets
+from client.tasks.rules.data.reader import read_homes
+from common.config.run import Scalar, parse
+from common.tasks.markets.options import Goods
+
+GOODS = Goods(items=tuple("abcd"))
+RATED = Market("br", np.array([[0, 0], [0, 1], [1, 0], [1, 1], [2, 2], [3, 3], [3, 2]]), no_rows())
+LISTED = Market("uk", no_rows(), np.array([[0, 1]]))
+
+
+def said(*markets: Market, **options: Scalar) -> list[str]:
+    flat = {f"tasks.markets.{name.replace('_', '-')}": value for name, value in options.items()}
+    config = parse({"task": "markets", "method": "fedavg", **flat})
+    return list(remarks(config, [Dataset((market,), GOODS) for market in markets]))
+
+
+def test_markets_most_of_whose_items_have_no_pair_are_told_with_the_threshold() -> None:
+    assert said(RATED) == [], "half of them have one"
+    [told] = said(RATED, replace(RATED, name="jp"), co_rating=3)
+    assert told == (
+        "a pair of items needs 3 users of both (tasks.markets.co-rating): 4 of 4 items in br (7 ratings), 4 of 4 items in jp"
+        " (7 ratings) have none, so nothing is trained on or measured of those"
+    )
+    assert said(RATED, co_rating=3, protocol="users") == [], "there one user makes a pair"
+
+
+@pytest.mark.parametrize(
+    "options", [{"count_offset": False}, {"count_epsilon": 0.0}, {"count_offset": False, "count_epsilon": 2.0}]
+)
+def test_lists_that_share_nothing_under_noise_are_told_with_the_remedy(options: dict[str, Scalar]) -> None:
+    [told] = said(LISTED, replace(LISTED, name="us"), count_offset=True, count_epsilon=8.0)
+    assert told.startswith("lists in uk, us name no users")
+    assert "--set tasks.markets.count-epsilon=0" in told
+    assert "allow-counts" in told
+    assert said(LISTED, **options) == []
+
+
+def test_other_data_have_none() -> None:
+    assert list(remarks(parse({}), [read_homes("demo:0-2"), read_markets("demo:0-1")])) == []

@@ -1,0 +1,205 @@
+"""Every form of market data, and what is wrong with some."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from client.data.own_tables import tables
+from client.tasks.markets.data.markets import Dataset, Market
+from client.tasks.markets.data.reader import DEMO_MARKETS, read_markets
+from common.errors import DataError, VocabularyError
+from common.tasks.markets.options import Goods
+
+Writer = Callable[..., Path]
+
+
+def pairs(market: Market, goods: Goods) -> list[tuple[str, str]]:
+    return [(goods.items[a], goods.items[b]) for a, b in market.pairs.tolist()]
+
+
+def test_pairs_are_undirected_and_count_once(text: Writer) -> None:
+    found = read_markets(text("item_a,item_b", "b,a", "a,b", "c,a", "c,c"))
+    [market] = found.markets
+    assert (market.name, market.listed) == ("uk", True)
+    assert found.goods.items == ("a", "b", "c")
+    assert pairs(market, found.goods) == [("a", "b"), ("a", "c")]
+    assert found.notes == (
+        "market uk: 1 pairs of an item with itself skipped",
+        "market uk: 1 pairs named more than once (either way round) count once",
+    )
+
+
+def test_ratings_keep_who_rated_what(text: Writer) -> None:
+    found = read_markets(text("user;item;rating", "ann;x;5", "bob;x;1", "ann;y;", "ann;x;2", name="de.csv.gz"))
+    [market] = found.markets
+    assert (market.name, market.listed) == ("de", False)
+    np.testing.assert_array_equal(market.ratings, [[0, 0], [0, 1], [1, 0]])
+    assert "1 ratings of the same item by the same user count once" in found.notes[0]
+    assert "an edge is a pair rated by the same users" in found.notes[1]
+
+
+def test_names_in_a_text_file_may_stand_further_apart(text: Writer) -> None:
+    """As in lists that people line up by hand."""
+    dataset = read_markets(text("item_a   item_b", "cup  saucer", "cup spoon", name="north.txt"))
+    assert pairs(dataset.markets[0], dataset.goods) == [("cup", "saucer"), ("cup", "spoon")]
+
+
+def test_a_folder_is_a_market_a_table_and_a_catalogue(text: Writer, tmp_path: Path) -> None:
+    text("item,title,description", 'x,"Lamp, small","warm', 'light"', "y,,", "z,Cup,", name="catalogue.csv")
+    text("item_a,item_b", "x,y", "x,q")
+    text("user,item", "1,y", "1,z", name="de.csv")
+    found = read_markets(tmp_path)
+    assert found.goods == Goods(
+        items=("x", "y", "z"), titles=("Lamp, small", "", "Cup"), descriptions=("warm\nlight", "", "")
+    )
+    assert [market.name for market in found.markets] == ["de", "uk"]
+    assert "market uk: 1 rows skipped: items that the catalogue lacks" in found.notes
+    assert tables("markets", str(tmp_path)) == []  # one data set, not clients' own tables
+
+
+def test_markets_without_overlap_are_told(text: Writer, tmp_path: Path) -> None:
+    text("item_a,item_b", "x,y")
+    text("item_a,item_b", "p,q", name="de.csv")
+    assert read_markets(tmp_path).notes == (
+        "market de sells nothing that another market here sells",
+        "market uk sells nothing that another market here sells",
+    )
+
+
+def test_known_goods_win_over_the_folder_s_own(text: Writer, tmp_path: Path) -> None:
+    text("item", "x", "y", name="catalogue.csv")
+    text("item_a,item_b", "x,y")
+    goods = Goods(items=("y", "x"))
+    assert read_markets(tmp_path, goods).goods == goods
+
+
+def test_xmarket_s_raw_ratings_have_no_header(text: Writer, tmp_path: Path) -> None:
+    text("AE5 0061806765 3 2012-08-20", "AE5 0142410586 4 2020-04-13", name="ratings_uk_Books.txt.gz")
+    text("userId itemId rate date", "AF1 0061806765 5 2012-08-20", name="de_10core.txt")
+    assert [market.name for market in read_markets(tmp_path).markets] == ["de"]  # the cleaned ones win
+    (tmp_path / "de_10core.txt").unlink()
+    found = read_markets(tmp_path)
+    assert found.goods.items == ("0061806765", "0142410586")
+    np.testing.assert_array_equal(found.markets[0].ratings, [[0, 0], [0, 1]])
+
+
+def test_metadata_bring_texts_and_lists_that_ratings_yield_to(text: Writer, tmp_path: Path) -> None:
+    one = {"asin": "A", "title": "Radio", "description": ["Short", "wave"], "related": {"alsoBought": ["B", "Q"]}}
+    two = {"asin": "B", "title": None, "related": {"alsoViewed": ["A", "C"], "sponsored": ["A"]}}
+    text(json.dumps(one), repr(two), json.dumps({"asin": "C", "title": "Aerial"}), name="metadata_us_Radio.json.gz")
+    text("u A 5 2020-01-01", "u C 5 2020-01-01", name="ratings_us_Radio.txt")
+    found = read_markets(tmp_path)
+    assert found.goods == Goods(
+        items=("A", "B", "C"), titles=("Radio", "", "Aerial"), descriptions=("Short wave", "", "")
+    )
+    assert pairs(found.markets[0], found.goods) == [("A", "B"), ("B", "C")]
+    assert "market us: ratings are not used, since there are lists of items that go together" in found.notes
+
+
+def test_a_table_may_name_several_markets(text: Writer) -> None:
+    found = read_markets(text("market,user,item", "uk,1,x", "de,1,y", "fr,,"))
+    assert [(market.name, len(market.ratings)) for market in found.markets] == [("de", 1), ("fr", 0), ("uk", 1)]
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        (["item,price", "x,3"], "line 1: a market needs the columns"),
+        (["item_a,item_b", "x,y", "x,"], "line 3, column 'item_b': empty"),
+        (["user,item", ",y"], "line 2, column 'user': empty"),
+        (["user,item,rating", "a,y,good"], "line 2, column 'rating': not a number"),
+        (["user,item", "a,y,3"], "line 2: 3 cells, but 2 columns"),
+        (["user,item"], "a header but no rows"),
+        ([""], "the file is empty"),
+    ],
+)
+def test_a_malformed_table_is_told_by_line_and_column(text: Writer, lines: list[str], said: str) -> None:
+    with pytest.raises(DataError, match=said):
+        read_markets(text(*lines))
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        (["item,title", "x,a", "y,b", "x,c"], "line 4, column 'item': listed twice, first in line 2"),
+        (["title", "a"], "column 'item': a market needs"),
+        (["item,title", ",a"], "line 2, column 'item': empty"),
+    ],
+)
+def test_a_malformed_catalogue_is_told(text: Writer, tmp_path: Path, lines: list[str], said: str) -> None:
+    text(*lines, name="catalogue.csv")
+    text("item_a,item_b", "x,y")
+    with pytest.raises(DataError, match=said):
+        read_markets(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["catalogue.csv", "uk.csv"])
+def test_text_that_is_not_utf_8_is_told_by_its_line(text: Writer, tmp_path: Path, name: str) -> None:
+    text("item,title", "x,Lamp", name="catalogue.csv")
+    text("item_a,item_b", "x,x")
+    (tmp_path / name).write_bytes("item,title\nx,Café\n".encode("latin-1"))
+    with pytest.raises(DataError, match=f"{name}, line 2: not text in UTF-8"):
+        read_markets(tmp_path)
+
+
+@pytest.mark.parametrize("line", ['{"title": "x"}', "[1, 2]", "import os", '{"asin": '])
+def test_a_line_of_metadata_that_is_no_product_is_told(text: Writer, tmp_path: Path, line: str) -> None:
+    text('{"asin": "A"}', line, name="metadata_us_Radio.json")
+    with pytest.raises(DataError, match="line 2"):
+        read_markets(tmp_path)
+
+
+def test_a_market_of_another_catalogue_is_refused(text: Writer) -> None:
+    with pytest.raises(DataError, match="none of its 2 rows"):
+        read_markets(text("item_a,item_b", "x,y", "y,z"), Goods(items=("p", "q")))
+
+
+def test_an_empty_folder_and_none_at_all_are_told(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="holds no market"):
+        read_markets(tmp_path)
+    with pytest.raises(DataError, match="no such file"):
+        read_markets(tmp_path / "uk.csv")
+
+
+def test_the_demo_is_the_same_in_parts() -> None:
+    whole = read_markets("demo", seed=3)
+    alone = read_markets("demo:4-6", seed=3)
+    assert len(whole.markets) == DEMO_MARKETS
+    for ours, theirs in zip(alone.markets, whole.markets[4:], strict=True):
+        np.testing.assert_array_equal(ours.ratings, theirs.ratings)
+
+
+def test_the_demo_s_markets_differ_in_size_and_overlap() -> None:
+    markets = read_markets("demo").markets
+    sizes = [len(market.ratings) for market in markets]
+    assert sizes == sorted(sizes, reverse=True)
+    assert sizes[0] > 20 * sizes[-1]
+    sold = [set(market.ratings[:, 1].tolist()) for market in markets]
+    assert 0.5 < len(sold[-1] & sold[1]) / len(sold[-1]) < 1
+
+
+def test_the_demo_speaks_its_own_goods_only() -> None:
+    with pytest.raises(VocabularyError, match="give your own data"):
+        read_markets("demo", Goods(items=("x",)))
+    with pytest.raises(DataError, match="demo:2-2 names nothing; write demo, or demo:START-STOP"):
+        read_markets("demo:2-2")
+
+
+def test_xmarket_holds_what_its_source_says(xmarket: Dataset) -> None:
+    counted = {
+        "ca": (44779, 4668, 5735),
+        "de": (17300, 1851, 2179),
+        "fr": (17624, 1838, 1879),
+        "in": (2015, 239, 470),
+        "jp": (4485, 487, 955),
+        "mx": (17095, 1878, 1645),
+        "uk": (31547, 3352, 3251),
+    }
+    assert len(xmarket.goods.items) == 8304
+    for market in xmarket.markets:
+        [repeated] = [int(n.split()[2]) for n in xmarket.notes if n.startswith(f"market {market.name}:")]
+        users, items = (len(np.unique(column)) for column in market.ratings.T)
+        assert (len(market.ratings) + repeated, users, items) == counted[market.name]

@@ -1,0 +1,33 @@
+"""What is written is read back the same."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from client.tasks.markets.data.markets import Dataset
+from client.tasks.markets.data.reader import read_markets
+from client.tasks.markets.data.writer import write_markets
+
+
+@pytest.mark.parametrize("source", ["demo:3-6", "pairs"])
+def test_markets_survive_the_file(source: str, tmp_path: Path) -> None:
+    listed = tmp_path / "uk.csv"
+    listed.write_text("item_a,item_b\nx,y\nz,x\n")
+    given = read_markets(listed if source == "pairs" else source)
+    path = tmp_path / "own" / "market.csv"
+    path.parent.mkdir()
+    write_markets(path, given.markets, given.goods)
+    same(read_markets(path, given.goods), given)
+
+
+def same(ours: Dataset, theirs: Dataset) -> None:
+    assert ours.goods == theirs.goods
+    for one, other in zip(sorted(ours.markets, key=by_name), sorted(theirs.markets, key=by_name), strict=True):
+        assert one.name == other.name
+        np.testing.assert_array_equal(one.ratings, other.ratings)
+        np.testing.assert_array_equal(one.pairs, other.pairs)
+
+
+def by_name(market: object) -> str:
+    return str(vars(market)["name"])

@@ -1,0 +1,60 @@
+"""From a finished model to products not rated yet, in the data's own units."""
+
+import numpy as np
+import pytest
+import torch
+
+from client.tasks.ratings.baseline import own_mean
+from client.tasks.ratings.data.raters import Rater
+from client.tasks.ratings.data.split import Rated
+from client.tasks.ratings.inference import own_model, suggestions
+from client.tasks.ratings.learner import RatingsLearner
+from common.config.run import parse
+from common.models import build_model, parameters, tensors
+from common.tasks.ratings.options import Products
+from common.wire.messages import TrainRequest
+
+PRODUCTS = Products(items=("tea", "coffee", "milk", "rum", "gin"), low=0.5, high=4)
+ANN = Rater("ann", np.array([0, 3]), np.array([4.0, 3.0]))
+CONFIG = parse({"method": "fedavg", "task": "ratings", "rounds": 5, "tasks.ratings.slope": 0.1})
+PAPER = parse({"method": "fedavg", "task": "ratings", "rounds": 20, "model": "paper", "algorithm.fedavg.lr": 1.0})
+SCORES = {"scores": np.array([9, 2, 3, 5, 1], np.float32)}
+
+
+def test_best_first_without_what_is_rated_and_in_the_data_s_own_units() -> None:
+    found = suggestions(CONFIG, PRODUCTS, SCORES, ANN, top=2)
+    assert [s.product for s in found] == ["milk", "coffee"]
+    mean = 0.5 + 3.5 * own_mean(Rated(ANN.items, (ANN.ratings - 0.5) / 3.5), CONFIG.tasks.ratings)
+    assert found[0].own_mean == pytest.approx(mean)
+    assert mean == pytest.approx((3.5 + 2.5 + 3 * 0.7 * 3.5) / 5 + 0.5)
+    assert 4 >= found[0].rating > found[1].rating > 0.5
+
+
+def test_before_training_everything_is_the_own_mean() -> None:
+    nothing = {"scores": np.zeros(5, np.float32)}
+    found = suggestions(CONFIG, PRODUCTS, nothing, ANN, 9)
+    assert len(found) == 3
+    assert [s.rating for s in found] == pytest.approx([s.own_mean for s in found])
+
+
+def test_somebody_without_ratings_gets_the_best_of_all() -> None:
+    nobody = Rater("zoe", np.zeros(0, np.int64), np.zeros(0))
+    assert [s.product for s in suggestions(CONFIG, PRODUCTS, SCORES, nobody, 2)] == ["tea", "rum"]
+
+
+def test_whoever_rated_everything_gets_nothing() -> None:
+    all_of_it = Rater("eve", np.arange(5), np.full(5, 4.0))
+    assert suggestions(CONFIG, PRODUCTS, SCORES, all_of_it, 3) == []
+
+
+def test_under_the_papers_model_the_own_embedding_is_made_anew_and_all_else_stays() -> None:
+    trained = parameters(build_model(PAPER, PRODUCTS))
+    learner = RatingsLearner(PAPER, PRODUCTS, (ANN,))
+    model = own_model(PAPER, learner, trained)
+    assert (model["user"] != trained["user"]).any()
+    assert all((model[name] == a).all() for name, a in trained.items() if name != "user")
+    batch = learner.batch(TrainRequest(1, "", {}))
+    with torch.no_grad():
+        before, after = (float(learner.loss(tensors(m), batch, {})) for m in (trained, model))
+    assert after < before
+    assert {s.product for s in suggestions(PAPER, PRODUCTS, trained, ANN, 9)} == {"coffee", "milk", "gin"}

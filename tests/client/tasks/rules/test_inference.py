@@ -1,0 +1,65 @@
+"""Rules to add to a home: none that it has, none of a device with itself, and none that its devices could not follow."""
+
+import json
+
+import numpy as np
+import pytest
+
+from client.tasks.rules.inference import recommend
+from common.config.run import parse
+from common.errors import DataError
+from common.models import build_model, parameters
+from common.tasks.rules.demo import ACTIONS, STATES, demo_catalogue
+from common.tasks.rules.options import Catalogue
+from tests.support.toys import CATALOGUE, toy_homes
+
+CONFIG = parse({"method": "fedavg", "task": "rules", "run-id": "toy", "rounds": 1})
+HOME = toy_homes(3)[2]
+
+
+def rules(catalogue: Catalogue, top: int = 10_000) -> list[str]:
+    trained = parameters(build_model(CONFIG, catalogue))
+    return [one.rule for one in recommend(CONFIG, catalogue, trained, HOME, top)]
+
+
+def test_every_rule_that_is_not_there_yet_between_two_devices() -> None:
+    devices, relations = len(HOME.devices), len(CATALOGUE.relations)
+    assert len(rules(CATALOGUE)) == devices * (devices - 1) * relations - len(HOME.rules)
+    assert rules(CATALOGUE, 3) == rules(CATALOGUE)[:3]
+
+
+def test_none_that_the_devices_cannot_follow() -> None:
+    first = CATALOGUE.relations[0].partition(" → ")
+    one, other = CATALOGUE.entities[:2]
+    able = CATALOGUE.model_copy(update={"notices": {one: (first[0],)}, "does": {other: (first[2],)}})
+    found = rules(able)
+    triggers = sum(CATALOGUE.entities[device.entity] == one for device in HOME.devices)
+    actions = sum(CATALOGUE.entities[device.entity] == other for device in HOME.devices)
+    there = sum(
+        (CATALOGUE.entities[HOME.devices[i].entity], CATALOGUE.entities[HOME.devices[j].entity], r) == (one, other, 0)
+        for i, j, r in HOME.rules.tolist()
+    )
+    same = sum(name.startswith(first[0]) and name.endswith(first[2]) for name in CATALOGUE.relations)
+    assert len(found) == triggers * actions * same - there
+    assert set(found) < set(rules(CATALOGUE))
+
+
+def test_the_demo_says_what_its_devices_can_do() -> None:
+    catalogue = demo_catalogue()
+    triggers, actions = catalogue.possible()
+    for k, name in enumerate(catalogue.entities):
+        for r, relation in enumerate(catalogue.relations):
+            state, _, action = relation.partition(" → ")
+            assert triggers[k, r] == (state in STATES[name])
+            assert actions[k, r] == (action in ACTIONS.get(name, ()))
+
+
+def test_what_is_not_known_is_not_written() -> None:
+    assert set(json.loads(CATALOGUE.to_json())) == {"entities", "relations"}
+    assert Catalogue.from_json(demo_catalogue().to_json()) == demo_catalogue()
+    assert np.all(CATALOGUE.possible())
+
+
+def test_abilities_of_an_unknown_type_are_refused() -> None:
+    with pytest.raises(DataError, match="'Teapot'"):
+        Catalogue.from_json('{"entities": ["Light"], "relations": ["opens → turn on"], "does": {"Teapot": ["boil"]}}')

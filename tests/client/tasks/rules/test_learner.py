@@ -1,0 +1,67 @@
+"""The rules task on a client: Eq 2, evaluation weights, and what a home's own counts may not tell it."""
+
+import numpy as np
+import pytest
+import torch
+
+from client.tasks.rules.learner import RulesLearner
+from common.models import build_model, parameters, tensors
+from common.tasks.rules.counts import offset_of
+from common.wire.messages import TrainRequest
+from tests.support.toys import CATALOGUE, configured, toy_homes
+
+CONFIG = configured("fedavg", tasks__rules__negatives=1, tasks__rules__dropout=0.0)
+HOMES = toy_homes(4)
+WORLD = parameters(build_model(CONFIG, CATALOGUE))
+REQUEST = TrainRequest(1, "toy:0", WORLD)
+
+
+def test_the_loss_is_the_mean_over_homes_of_eq_2() -> None:
+    """L_k = −1/(|E⁺|+|E⁻|) [Σ log p + Σ log(1−p)], written out from the scores of every rule."""
+    learner = RulesLearner(CONFIG, CATALOGUE, HOMES)
+    losses = []
+    for split in learner.splits:
+        p = 1 / (1 + np.exp(-learner.scores(tensors(WORLD), {}, split).astype(np.float64)))
+        positive, negative = p[tuple(split.train.positives.T)], p[tuple(split.train.negatives.T)]
+        losses.append(-(np.log(positive).sum() + np.log(1 - negative).sum()) / (len(positive) + len(negative)))
+    noise = {n: m[0] for n, m in learner.noise(1, torch.Generator()).items()}
+    loss = learner.loss(tensors(WORLD), learner.batch(REQUEST), noise)
+    assert float(loss) == pytest.approx(np.mean(losses), rel=1e-5)
+
+
+def test_dropout_masks_keep_the_mean_and_come_from_the_generator() -> None:
+    learner = RulesLearner(configured("fedavg", tasks__rules__dropout=0.25), CATALOGUE, HOMES)
+    keep = learner.noise(50, torch.Generator().manual_seed(0))["keep"]
+    assert keep.unique().tolist() == pytest.approx([0.0, 1 / 0.75])
+    assert float(keep.mean()) == pytest.approx(1.0, abs=0.05)
+    assert torch.equal(keep, learner.noise(50, torch.Generator().manual_seed(0))["keep"])
+
+
+def test_a_metric_weighs_the_homes_it_is_the_mean_of() -> None:
+    learner = RulesLearner(CONFIG, CATALOGUE, HOMES)
+    metrics, weights = learner.evaluate(WORLD, {}, "test")
+    each = [row for row in learner.each_home(WORLD, {}, "test") if row]
+    assert metrics["mr0"] == pytest.approx(np.mean([row["mr0"] for row in each]))
+    assert (weights["mr0"], weights["auc"]) == (len(each), sum("auc" in row for row in each))
+    assert learner.evaluate(WORLD, {}, "validation") == ({}, {}), "nothing is held out for validation by default"
+
+
+def test_training_adds_the_counts_of_others_only() -> None:
+    learner = RulesLearner(CONFIG, CATALOGUE, HOMES)
+    own, others = learner.counts()["counts"], np.full((2, 3, 4), 2.0, np.float32)
+    batch = learner.batch(TrainRequest(1, "toy:0", WORLD, statics={"counts": own + others}))
+    np.testing.assert_array_equal(batch["offset"].numpy(), offset_of(others, CATALOGUE))
+    assert not learner.batch(REQUEST)["offset"].any()
+
+
+def test_counts_that_came_too_late_are_not_taken_off_the_sums() -> None:
+    learner = RulesLearner(CONFIG, CATALOGUE, HOMES)
+    others = learner.counts()["counts"] + 1
+    others.flat[others.argmax()] = 0  # less than this client alone sent
+    batch = learner.batch(TrainRequest(1, "toy:0", WORLD, statics={"counts": others}))
+    np.testing.assert_array_equal(batch["offset"].numpy(), offset_of(others, CATALOGUE))
+
+
+def test_a_client_without_homes_has_nothing_to_train_or_measure() -> None:
+    learner = RulesLearner(CONFIG, CATALOGUE, ())
+    assert (learner.examples, learner.evaluate(WORLD, {}, "test"), learner.counts()["counts"].sum()) == (0, ({}, {}), 0)

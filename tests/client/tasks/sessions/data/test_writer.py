@@ -1,0 +1,48 @@
+"""What is written is read back."""
+
+from pathlib import Path
+
+from client.tasks.sessions.data.generator import demo_visitors
+from client.tasks.sessions.data.reader import read_visitors
+from client.tasks.sessions.data.split import cases_of
+from client.tasks.sessions.data.visitors import Visitor, as_clicks
+from client.tasks.sessions.data.writer import write_visitors
+from common.tasks.sessions.demo import demo_items
+from common.tasks.sessions.options import Items
+
+ITEMS = Items(items=("cup, blue", 'the "best" cup', "7"))
+
+Plain = tuple[str, list[list[int]], list[tuple[list[int], int]]]
+
+
+def plain(visitor: Visitor) -> Plain:
+    cases = [(case.prefix.tolist(), case.target) for case in visitor.test]
+    return visitor.name, [session.tolist() for session in visitor.sessions], cases
+
+
+def test_sessions_test_cases_and_visitors_with_nothing_survive(tmp_path: Path) -> None:
+    long = as_clicks([0, 1, 2, 0, 0, 1])
+    visitors = (
+        Visitor("ann, the first", (as_clicks([0, 1]), as_clicks([2, 2, 0]), as_clicks([0, 1])), cases_of(long)[::-1]),
+        Visitor("bob", ()),
+        Visitor("cyd", (), cases_of(as_clicks([1, 2]))),
+        Visitor("dan", (as_clicks([2, 1]),)),
+    )
+    path = tmp_path / "client.csv"
+    write_visitors(path, visitors, ITEMS)
+    again = read_visitors(path, ITEMS)
+    assert [plain(visitor) for visitor in again.visitors] == [plain(visitor) for visitor in visitors]
+    assert again.notes == ()
+
+
+def test_a_visitor_with_nothing_alone_takes_part(tmp_path: Path) -> None:
+    write_visitors(tmp_path / "bob.csv", (Visitor("bob", ()),), ITEMS)
+    assert [plain(visitor) for visitor in read_visitors(tmp_path / "bob.csv", ITEMS).visitors] == [("bob", [], [])]
+
+
+def test_a_folder_of_written_parts_is_the_whole(tmp_path: Path) -> None:
+    visitors = demo_visitors(0, 30, seed=1)
+    for number in range(3):
+        write_visitors(tmp_path / f"client-{number}.csv", visitors[number::3], demo_items())
+    again = read_visitors(tmp_path, demo_items()).visitors
+    assert [plain(visitor) for visitor in again] == [plain(visitor) for visitor in visitors]

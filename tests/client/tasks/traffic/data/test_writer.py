@@ -1,0 +1,58 @@
+"""What is written is read back."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from client.tasks.traffic.data.generator import demo_series
+from client.tasks.traffic.data.reader import read_series
+from client.tasks.traffic.data.series import Series
+from client.tasks.traffic.data.writer import write_series
+from common.tasks.traffic.demo import demo_measures
+from common.tasks.traffic.options import Measures
+
+Writer = Callable[..., Path]
+
+
+def same(first: Series, second: Series) -> bool:
+    return (
+        (first.name, first.start) == (second.name, second.start)
+        and np.array_equal(first.values, second.values)
+        and np.array_equal(first.observed, second.observed)
+    )
+
+
+def test_demo_sites_survive(tmp_path: Path) -> None:
+    sites = demo_series(2, 5, seed=1)
+    write_series(tmp_path / "a.csv", sites, demo_measures())
+    again = read_series(tmp_path / "a.csv", demo_measures())
+    assert all(map(same, sites, again.series))
+    assert again.notes == ()
+
+
+@pytest.mark.parametrize("step", [15, 60])
+def test_filled_gaps_are_filled_again(text: Writer, tmp_path: Path, step: int) -> None:
+    """Two variables, a clock change, single gaps, one of three days and one at the end."""
+    rng = np.random.default_rng(3)
+    times = np.datetime64("2024-03-01T00:00", "m") + 15 * np.arange(4 * 24 * 21)
+    gone = np.isin(np.arange(len(times)), rng.integers(len(times), size=40)) | (np.arange(len(times)) // 96 == 9)
+    gone |= np.isin(np.arange(len(times)) // 96, (10, 11))
+    cells = ["" if k % 50 == 7 or k > len(times) - 9 else repr(float(rng.normal())) for k in range(len(times))]
+    rows = [f'{t},"a, ""b""",{k / 7},{c}' for k, (t, c) in enumerate(zip(times.astype(str), cells, strict=True))]
+    kept = [row for row, away in zip(rows, gone, strict=True) if not away]
+    measures = Measures(variables=("volume", "speed"), step_seconds=60 * step)
+    first = read_series(text("timestamp,site,volume,speed", *kept), measures)
+    assert not first.series[0].observed.all(axis=0).any()
+
+    write_series(tmp_path / "b.csv", first.series, measures)
+    again = read_series(tmp_path / "b.csv", measures)
+    assert all(map(same, first.series, again.series))
+    assert len(again.series) == 1
+
+
+def test_one_reading_and_no_series(tmp_path: Path) -> None:
+    one = Series("a", np.datetime64("2024-03-01T05:00", "m"), np.array([[0.1]]), np.array([[True]]))
+    write_series(tmp_path / "a.csv", (one,), demo_measures())
+    assert same(read_series(tmp_path / "a.csv", demo_measures()).series[0], one)

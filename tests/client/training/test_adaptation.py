@@ -1,0 +1,138 @@
+"""A market that comes after training: what it makes its own, what it leaves as it was, and that it adds to no sum."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from safetensors.numpy import load
+
+from client.policy import Policy
+from client.privacy.in_memory import in_memory
+from client.session import COUNTS, MODEL, Session
+from client.state import MemoryStore
+from client.tasks.learner import training_loss
+from client.tasks.markets.data.reader import read_markets
+from client.tasks.markets.learner import MarketsLearner
+from client.tasks.traffic.learner import TrafficLearner
+from client.training.adaptation import adapt
+from common.arrays import Arrays, add, group, sha256
+from common.config.run import RunConfig, Scalar, parse
+from common.errors import RefusedError
+from common.models import build_model, parameters
+from common.private_layers import HEADS
+from common.tasks.markets.counts import no_counts
+from common.tasks.markets.options import Goods
+from common.tasks.vocabularies import Names
+from common.wire.messages import CountsRequest, TrainRequest
+from server.aggregation.clusters import apart
+from tests.support.asked import Asked
+from tests.support.sensors import APART, MEASURES, road_config, sensor, world
+from tests.support.sensors import session as road_session
+
+DEMO = read_markets("demo:4-5")
+GOODS = DEMO.goods
+
+
+def configured(method: str, model: str = "paper", **options: Scalar) -> RunConfig:
+    small = {"tasks.markets.width": 16, "tasks.markets.embedding": 8, "tasks.markets.batch": 64}
+    return parse(
+        {"method": method, "task": "markets", "model": model, "run-id": "done", "rounds": 3, **small, **options}
+    )
+
+
+class Newcomer:
+    """A market with its state, and the finished model of a run."""
+
+    def __init__(self, config: RunConfig, policy: Policy | None = None) -> None:
+        self.store, self.config = MemoryStore(), config
+        self.session = Session("late", self._learner, self.store, in_memory(policy or Policy()))
+        rng = np.random.default_rng(0)
+        start = parameters(build_model(config, GOODS))
+        self.model = {n: a + 0.1 * rng.standard_normal(a.shape).astype(a.dtype) for n, a in start.items()}
+
+    def _learner(self, config: RunConfig, names: Names) -> MarketsLearner:
+        assert isinstance(names, Goods)
+        return MarketsLearner(config, names, DEMO.markets)
+
+    def kept(self) -> Arrays:
+        return load(self.store.read("done", MODEL) or b"")
+
+    def own(self) -> set[str]:
+        return {name.partition(".")[0] for name in self.store.load("done").groups}
+
+
+def test_under_pfgnn_its_own_model_is_trained_from_the_shared_one_which_stays() -> None:
+    late = Newcomer(configured("pfgnn"))
+    found = adapt(late.session, late.config, GOODS, late.model)
+    assert {"mrr20", "global_mrr20", "walk_mrr20"} <= set(found)
+    assert found["mrr20"] != found["global_mrr20"]
+    for name, kept in late.kept().items():
+        np.testing.assert_array_equal(kept, late.model[name])
+    assert {"head", "own"} <= late.own()
+    assert late.store.load("done").round == 3
+    again = Newcomer(configured("pfgnn"))
+    assert adapt(again.session, again.config, GOODS, again.model) == found, "the same market, the same model"
+
+
+def test_where_clients_keep_nothing_the_model_serves_as_it_is() -> None:
+    late = Newcomer(configured("fedavg", "default"))
+    statics = no_counts(len(GOODS.items))
+    found = adapt(late.session, late.config, GOODS, {**late.model, **statics})
+    [market] = DEMO.markets
+    expected, _ = MarketsLearner(late.config, GOODS, [market]).evaluate(late.model, statics, "test")
+    assert {key: found[key] for key in expected} == expected
+    assert not late.own()
+    assert not late.store.read("done", COUNTS)
+    assert set(late.kept()) == {*late.model, *statics}
+
+
+def test_the_owner_s_policy_holds_here_too() -> None:
+    late = Newcomer(configured("pfgnn"), Policy(methods=("fedavg",)))
+    with pytest.raises(RefusedError, match="method 'pfgnn' is not allowed"):
+        adapt(late.session, late.config, GOODS, late.model)
+
+
+@pytest.mark.parametrize("method", ["ifca", "fedstl"])
+def test_a_newcomer_takes_the_cluster_that_suits_it(method: str) -> None:
+    config = road_config(method, clusters=3, **APART)
+    road, start = road_session("late", (sensor(0),)), world(config)
+    models = apart(start, 3, 0.5, config.seed)
+    learner = TrafficLearner(config, MEASURES, (sensor(0),))
+    losses = [training_loss(learner, group(str(j), models), {}) for j in range(3)]
+    found = adapt(road, config, MEASURES, models)
+    assert np.isfinite(found["mse"])
+    kept = load(road.store.read("toy", MODEL))
+    shared = {n: a for n, a in group(str(int(np.argmin(losses))), models).items() if not n.startswith(HEADS["traffic"])}
+    assert shared
+    for name, array in shared.items():
+        np.testing.assert_array_equal(kept[name], array)
+
+
+@pytest.mark.parametrize("method", ["ifca", "fedstl", "ditto", "perfedavg"])
+def test_a_newcomer_with_nothing_to_train_on_is_measured_and_takes_the_first_model(method: str) -> None:
+    """Its training part is one gap."""
+    clustered = method in ("ifca", "fedstl")
+    config = road_config(method, **({"clusters": 3, **APART} if clustered else {}))
+    start = world(config)
+    models = apart(start, 3, 0.5, config.seed) if clustered else start
+    series = sensor(0)
+    observed = series.observed & (np.arange(len(series.values)) >= 20 * 24)[:, None]
+    road = road_session("late", (replace(series, observed=observed),))
+    found = adapt(road, config, MEASURES, models)
+    assert np.isfinite(found["mse"])
+    kept = load(road.store.read("toy", MODEL))
+    assert sha256(kept) == sha256(group("0", models) if clustered else models)
+    assert not road.store.load("toy").groups
+
+
+def test_a_newcomer_s_own_rules_are_in_the_sums_that_it_starts_from() -> None:
+    """Whoever trains takes its own counts off the sums; who came after they were made is in none of them."""
+    config = parse({"method": "fedavg", "run-id": "toy", "tasks.rules.count-offset": True})
+    member, late = (Asked(config, Policy(allow_counts=True)) for _ in range(2))
+    own = member.session.counts(CountsRequest(member.enrolled.enrolment)).counts
+    others = {"counts": np.ones_like(own["counts"])}
+    updates = []
+    for client, statics in ((member, add(others, own)), (late, others)):
+        asked = TrainRequest(1, client.enrolled.enrolment, client.model, statics=statics)
+        updates.append(client.session.train(asked).update)
+    assert sha256(updates[0]) == sha256(updates[1])

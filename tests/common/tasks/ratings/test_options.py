@@ -1,0 +1,72 @@
+"""What is rated, on which scale, and what cannot be."""
+
+import numpy as np
+import pytest
+from pydantic import ValidationError
+
+from common.config.run import parse
+from common.errors import ConfigError, DataError
+from common.tasks.ratings.demo import demo_products
+from common.tasks.ratings.options import Products
+
+FILMS = Products(items=("Jaws", "Alien"), low=0.5, high=4)
+
+
+def test_products_travel_as_json() -> None:
+    assert Products.from_json(FILMS.to_json()) == FILMS
+    assert len(set(demo_products().items)) == 240
+
+
+def test_ratings_as_shares_of_the_scale_and_back() -> None:
+    """FilmTrust (r − .5)/3.5 and MovieLens r/5."""
+    shares = FILMS.scaled(np.array([0.5, 2.25, 4.0]))
+    np.testing.assert_allclose(shares, [0, 0.5, 1])
+    np.testing.assert_allclose(FILMS.unscaled(shares), [0.5, 2.25, 4.0])
+    np.testing.assert_allclose(demo_products().scaled(np.arange(6.0)), [0, 0.2, 0.4, 0.6, 0.8, 1])
+
+
+@pytest.mark.parametrize(
+    ("items", "low", "high", "message"),
+    [
+        (("a", "a"), 0, 5, "listed twice"),
+        ((), 0, 5, "at least one product"),
+        (("a", ""), 0, 5, "empty name"),
+        (("a",), 5, 5, "a scale from 5 to 5"),
+        (("a",), 5, 1, "a scale from 5 to 1"),
+        (("a",), 0, np.inf, "a scale from 0 to inf"),
+    ],
+)
+def test_what_is_no_vocabulary_is_refused(items: tuple[str, ...], low: float, high: float, message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        Products(items=items, low=low, high=high)
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"items": "Jaws"}', '{"items": ["Jaws"], "top": 5}'])
+def test_what_is_no_catalogue_is_refused_as_one_of_products(text: str) -> None:
+    with pytest.raises(DataError, match="not a catalogue of products"):
+        Products.from_json(text)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("prior", 1.5), ("prior-weight", 0), ("offset", -0.1), ("slope-noise", 0), ("width", 0), ("arrival", "late")],
+)
+def test_options_out_of_range_are_refused_by_name(key: str, value: float | str) -> None:
+    with pytest.raises(ConfigError, match=f"tasks.ratings.{key}"):
+        parse({"method": "fedavg", "task": "ratings", f"tasks.ratings.{key}": value})
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"method": "fedavg"}, "say model=paper"),
+        ({"method": "ifca", "model": "paper"}, "averages row by row, which ifca does not; use fedavg"),
+        ({"method": "fedrule", "model": "paper"}, "averages row by row, which fedrule does not"),
+    ],
+)
+def test_rows_of_named_items_ask_for_the_papers_model_and_a_plain_mean(options: dict[str, str], reason: str) -> None:
+    named = {"task": "ratings", "tasks.ratings.items": "paper"}
+    with pytest.raises(ConfigError, match=reason):
+        parse({**named, **options})
+    planned = {"method": "bgtplanner", "model": "paper", "privacy.unit": "client"}
+    assert parse({**named, **planned}).tasks.ratings.pseudo_items == 50

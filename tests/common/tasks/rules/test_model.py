@@ -1,0 +1,130 @@
+"""The rule recommenders: permutation, padding, and one decoder for triples and for everything."""
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from common.models import build_model, parameters, tensors
+from common.tasks.rules.model import RuleRecommender
+from common.tasks.rules.options import RulesOptions
+from tests.support.toys import CATALOGUE, configured
+
+H, N, F, R, HIDDEN = 2, 5, 3, 4, 4
+KEEP = torch.ones(())
+both_decoders = pytest.mark.parametrize("paper", [True, False])
+
+
+def recommender(paper: bool) -> RuleRecommender:
+    torch.manual_seed(0)
+    model = RuleRecommender(F, R, RulesOptions(hidden=HIDDEN), paper=paper)
+    for p in model.parameters():
+        torch.nn.init.normal_(p)  # the type tables start at zero and would prove nothing
+    return model
+
+
+def homes() -> tuple[Tensor, Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(1)
+    x = torch.nn.functional.one_hot(torch.randint(F, (H, N), generator=generator), F).float()
+    adj = torch.randint(3, (H, N, N), generator=generator).float()
+    return x, adj, torch.randn((2, F, R), generator=generator)
+
+
+@both_decoders
+def test_permuting_a_homes_devices_permutes_its_logits(paper: bool) -> None:
+    model, (x, adj, offset) = recommender(paper), homes()
+    order = torch.tensor([3, 0, 4, 1, 2])
+    logits = model(x, adj, KEEP, None, offset)
+    permuted = model(x[:, order], adj[:, order][:, :, order], KEEP, None, offset)
+    torch.testing.assert_close(permuted, logits[:, order][:, :, order])
+    assert not torch.allclose(permuted, logits)
+
+
+@both_decoders
+def test_padding_does_not_change_the_logits(paper: bool) -> None:
+    model, (x, adj, offset) = recommender(paper), homes()
+    wide = torch.nn.functional.pad(x, (0, 0, 0, 3, 0, 1))
+    padded = model(wide, torch.nn.functional.pad(adj, (0, 3, 0, 3, 0, 1)), KEEP, None, offset)
+    assert padded.shape == (H + 1, N + 3, N + 3, R)
+    torch.testing.assert_close(padded[:H, :N, :N], model(x, adj, KEEP, None, offset))
+
+
+@both_decoders
+def test_triples_are_the_same_entries_of_everything(paper: bool) -> None:
+    model, (x, adj, offset) = recommender(paper), homes()
+    generator = torch.Generator().manual_seed(2)
+    high = torch.tensor([N, N, R])
+    triples = (torch.rand((H, 11, 3), generator=generator) * high).long()
+    everything = model(x, adj, KEEP, None, offset)
+    expected = torch.stack([everything[h][tuple(triples[h].T)] for h in range(H)])
+    torch.testing.assert_close(model(x, adj, KEEP, triples, offset), expected)
+
+
+@both_decoders
+def test_trigger_and_action_are_not_the_same(paper: bool) -> None:
+    logits = recommender(paper)(*homes()[:2], KEEP, None, torch.zeros(2, F, R))
+    assert not torch.allclose(logits, logits.transpose(1, 2))
+
+
+@both_decoders
+def test_the_offset_is_added_by_type(paper: bool) -> None:
+    model, (x, adj, offset) = recommender(paper), homes()
+    added = model(x, adj, KEEP, None, offset) - model(x, adj, KEEP, None, torch.zeros_like(offset))
+    types = x.argmax(-1)
+    expected = offset[0][types].unsqueeze(2) + offset[1][types].unsqueeze(1)
+    torch.testing.assert_close(added, expected, atol=1e-5, rtol=1e-4)
+
+
+def test_the_papers_predictor_is_two_dense_layers_on_both_devices() -> None:
+    model, (x, adj, _) = recommender(paper=True), homes()
+    z, predictor = model.encoder(x, adj, KEEP), model.predictor
+    pair = torch.cat([z[1, 2], z[1, 4]])
+    expected = predictor.second(torch.relu(predictor.first(pair)))  # type: ignore[operator,union-attr]
+    torch.testing.assert_close(model(x, adj, KEEP, None, torch.zeros(2, F, R))[1, 2, 4], expected)
+
+
+def test_the_encoder_takes_the_mean_over_in_edges() -> None:
+    """H' = H·W_self + mean_{u→v}(H_u)·W_nei + b, by hand; a node without in-edges has no neighbour term."""
+    model, (x, adj, _) = recommender(paper=True), homes()
+    adj[0, 1] = 0
+    layer = model.encoder.first
+    mean = adj[0] @ x[0] / adj[0].sum(1, keepdim=True).clamp(min=1)
+    w_nei, w_self = layer.lin_rel.weight, layer.lin_root.weight
+    bias = next(lin.bias for lin in (layer.lin_rel, layer.lin_root) if lin.bias is not None)
+    torch.testing.assert_close(layer(x, adj)[0], x[0] @ w_self.T + mean @ w_nei.T + bias)
+    torch.testing.assert_close(layer(x, adj)[0, 1], w_self[:, x[0, 1].argmax()] + bias)
+
+
+def test_shapes_are_the_papers() -> None:
+    shapes = {n: tuple(p.shape) for n, p in recommender(paper=True).named_parameters() if n.startswith("predictor.")}
+    assert shapes == {
+        "predictor.first.weight": (R, 2 * HIDDEN),
+        "predictor.first.bias": (R,),
+        "predictor.second.weight": (R, R),
+        "predictor.second.bias": (R,),
+    }
+    wide = RuleRecommender(F, R, RulesOptions(hidden=HIDDEN, pred_hidden=9), paper=True)
+    assert wide.predictor.first.weight.shape == (9, 2 * HIDDEN)  # type: ignore[union-attr]
+
+
+def test_a_model_is_drawn_from_the_runs_seed_and_leaves_the_global_generator_alone() -> None:
+    torch.manual_seed(5)
+    expected = torch.rand(3)
+    torch.manual_seed(5)
+    first = parameters(build_model(configured(seed=1), CATALOGUE))
+    assert torch.equal(torch.rand(3), expected)
+    same, other = (parameters(build_model(configured(seed=s), CATALOGUE)) for s in (1, 2))
+    assert all(np.array_equal(first[n], same[n]) for n in first)
+    assert any(not np.array_equal(first[n], other[n]) for n in first)
+
+
+def test_parameters_and_tensors_are_copies() -> None:
+    module = build_model(configured(), CATALOGUE)
+    arrays = parameters(module)
+    copied = tensors(arrays)
+    for n in arrays:
+        arrays[n] += 1
+    assert all(torch.equal(copied[n], p) for n, p in module.named_parameters())
+    assert not torch.equal(
+        torch.from_numpy(arrays["encoder.first.lin_rel.weight"]), module.encoder.first.lin_rel.weight
+    )  # type: ignore[union-attr,arg-type]

@@ -1,0 +1,73 @@
+"""L_p as training takes it: the teacher's distance, also mapped over clients."""
+
+import numpy as np
+import pytest
+import torch
+from torch.func import grad, vmap
+
+from client.tasks.traffic.data.series import Series
+from client.tasks.traffic.learner import TrafficLearner
+from common.logic.teacher import closest
+from common.logic.templates import intra_task
+from common.tasks.traffic.differences import Differences
+from common.tasks.traffic.options import Measures
+from common.tasks.traffic.property_loss import violation
+from common.wire.messages import TrainRequest
+from tests.support.sensors import HORIZON, road_config, sensor
+
+TWO = Measures(variables=("volume", "speed"))
+
+
+def drawn(clients: int) -> tuple[torch.Tensor, torch.Tensor]:
+    rng = torch.Generator().manual_seed(0)
+    return torch.randn(clients, 5, 4, 3, generator=rng), torch.randn(clients, 1, 4, 1, generator=rng).expand(
+        -1, 5, -1, -1
+    )
+
+
+def test_of_a_difference_it_is_the_distance_to_the_teacher_s_answer() -> None:
+    forecast, low = drawn(1)
+    phi = intra_task("a", "c", [(t, t) for t in range(4)], low[0, 0, :, 0].tolist())
+    expected = (forecast[0] - closest(phi, forecast[0], ("a", "b", "c"))).abs().mean()
+    found = violation(forecast[0], low[0], torch.full_like(low[0], torch.inf), (0, 2))
+    assert float(found) == pytest.approx(float(expected), rel=1e-5)
+    assert found > 0.1
+
+
+def test_clients_mapped_together_are_clients_one_by_one() -> None:
+    forecast, low = drawn(4)
+
+    def one(f: torch.Tensor, a: torch.Tensor) -> torch.Tensor:
+        return violation(f, a, a, (0, 2))
+
+    together = vmap(grad(one))(forecast, low)
+    apart = torch.stack([grad(one)(f, a) for f, a in zip(forecast, low, strict=True)])
+    assert torch.equal(together, apart)
+    assert set(together.sign().unique().tolist()) == {-1.0, 0.0, 1.0}
+    assert not together[..., 1].any()
+
+
+def test_a_learner_trains_measures_and_tells_a_difference() -> None:
+    one = sensor(0, 22, variables=2)
+    values = np.stack([one.values[:, 0], one.values[:, 0] + 5 * np.arange(len(one.values)) % 7], axis=1)
+    config = road_config("fedstl", tasks__traffic__property="difference", tasks__traffic__pair="speed,volume")
+    of = TrafficLearner(config, TWO, [Series("a", one.start, values, one.observed)])
+    [made] = of.sensors
+    assert isinstance(made.ranges, Differences)
+    assert made.ranges.pair == (1, 0)
+    told = of.property()
+    assert told["low"].shape == (168, 1)
+    np.testing.assert_array_equal(told["high"], told["low"])
+    batch = of.batch(TrainRequest(1, "", {}))
+    assert batch["low"].shape == (len(values), 1)
+
+    first = made.test
+    forecast = np.random.default_rng(0).normal(size=(len(first), HORIZON, 2))
+    clock = made.clock[first[:, None] + np.arange(HORIZON)]
+    target = torch.from_numpy(first[:, None] + np.arange(HORIZON))
+    found = violation(torch.from_numpy(forecast), batch["low"][target].double(), batch["high"][target], (1, 0))
+    assert float(found) == pytest.approx(made.ranges.excess(forecast, clock).mean(), rel=1e-5)
+
+    metrics, _ = of.about("test", {})
+    assert "property_width" not in metrics
+    assert metrics["truth_rho_trace"] > 0.5

@@ -1,0 +1,45 @@
+"""A client that took part in a run with a table of sensors."""
+
+from pathlib import Path
+
+from client.data.read import read_part
+from client.data.sources import fingerprint, located
+from client.policy import Policy
+from client.privacy.in_memory import in_memory
+from client.session import Session
+from client.state import DiskStore
+from client.tasks.registry import build_learner
+from common.arrays import Arrays
+from common.config.flatten import to_json
+from common.config.run import RunConfig, parse
+from common.models import build_model, parameters
+from common.tasks.traffic.options import Measures
+from common.wire.messages import EnrolRequest, EvaluateRequest, TrainRequest
+
+HOURLY = Measures(variables=("volume",))
+
+
+def configured(method: str, run: str) -> RunConfig:
+    return parse({"method": method, "task": "traffic", "run-id": run, "model": "paper", "tasks.traffic.hidden": 3})
+
+
+def take_part(
+    root: Path, table: Path, method: str, run: str, name: str = "node", statics: Arrays | None = None
+) -> Arrays:
+    """One round and the end of a run on a client with that table; the model the client then has for itself."""
+    config = configured(method, run)
+
+    store = DiskStore(root / name / fingerprint(str(table), (0, 1), 0)[:16])
+    store.describe({"data": located(str(table)), "part": [0, 1], "seed": 0})
+    session = Session(
+        name,
+        lambda of, names: build_learner(of, read_part(of.task, str(table), (0, 1), 0, names)),
+        store,
+        in_memory(Policy()),
+    )
+    enrolment = session.enrol(EnrolRequest(run, to_json(config), HOURLY.to_json())).enrolment
+    model = parameters(build_model(config, HOURLY))
+    session.train(TrainRequest(1, enrolment, model))
+    session.evaluate(EvaluateRequest(1, enrolment, model, "test", statics or {}, final=True))
+    head = {n: t.numpy() for n, t in store.load(run).groups.get("head.after", {}).items()}
+    return {**model, **head}

@@ -1,0 +1,168 @@
+"""`properties` and `forecast` as commands."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import Result
+from typer.testing import CliRunner
+
+from common.arrays import Arrays
+from common.config.flatten import flatten
+from common.errors import ConfigError, DataError
+from common.models import build_model, parameters
+from common.tasks.traffic.ranges import POOLED
+from deploy.cli import app
+from deploy.commands.stored_models import SINCE
+from server.artifacts import RunDirectory
+from tests.deploy.commands.sensors import HOURLY, configured, take_part
+from tests.deploy.test_summary import RESULT
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Commands run in an empty folder, with runs and state below it."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("FEDLOOM_RUNS", str(tmp_path / "runs"))
+    return tmp_path
+
+
+def finished(method: str, run: str, task: str = "traffic", statics: Arrays | None = None) -> None:
+    config = configured(method, run)
+    folder = RunDirectory(Path("runs"), run)
+    folder.create(flatten(config) | {"task": task}, json.loads(HOURLY.to_json()))
+    folder.save_model({**parameters(build_model(config, HOURLY)), **(statics or {})}, {"method": method})
+    folder.write_result(type(RESULT)(**{**vars(RESULT), "task": task, "run": run}))
+
+
+def command(*words: str) -> Result:
+    return CliRunner().invoke(app, [*words, "--state-dir", "state"])
+
+
+def test_properties_need_no_run(table: Path) -> None:
+    done = command("properties", "--data", str(table), "--site", "south")
+    assert done.exit_code == 0, done.exception
+    assert done.stdout.startswith("south: what its training part obeys (calibrated ranges, 60 minutes a step)\n")
+    assert "G[0," in done.stdout
+    assert "each judged without its own week" in done.stdout
+
+
+def test_the_kind_of_property_can_be_set(table: Path) -> None:
+    done = command("properties", "--data", str(table), "--set", "tasks.traffic.property=paper", "--json")
+    found = json.loads(done.stdout)
+    assert (found["site"], found["property"]) == ("north", "paper")
+    assert {r["days"] for r in found["ranges"]} == {"every day"}
+    assert "the first of 2 sensors" in done.stderr
+
+
+def test_a_forecast_by_the_newest_traffic_run(table: Path, here: Path) -> None:
+    finished("fedavg", "r1")
+    finished("fedrule", "later", "rules")
+    done = command("forecast", "--data", str(table), "--site", "south", "--horizon", "3")
+    assert done.exit_code == 0, done.exception
+    lines = done.stdout.splitlines()
+    assert lines[0] == "south by run r1"
+    assert [line[:20] for line in lines[3:6]] == [f"Mon 2024-01-22 0{hour}:00" for hour in range(3)]
+    assert lines[-1] == "figure: forecast-south.svg"
+    assert (here / "forecast-south.svg").read_bytes().startswith(b"<?xml")
+
+
+def test_what_a_client_kept_comes_first_and_its_layers_count(table: Path) -> None:
+    finished("fedrep", "r1")
+    take_part(Path("state"), table, "fedrep", "r0")
+    own = command("forecast", "--data", str(table), "--json")
+    anew = command("forecast", "--data", str(table), "--json", "--run", "r1")
+    assert "by the model that their client kept of run r0" in own.stderr
+    assert "run r1: its clients keep layers to themselves" in anew.stderr
+    assert [json.loads(done.stdout)["run"] for done in (own, anew)] == ["r0", "r1"]
+
+
+def test_after_the_data_grew_the_forecast_goes_on_from_their_end(table: Path) -> None:
+    take_part(Path("state"), table, "fedrep", "r0")
+    rows = [f"2024-01-22T0{hour}:00,{site},500" for site in ("north", "south") for hour in range(3)]
+    table.write_text(table.read_text() + "\n".join(rows) + "\n")
+    done = command("forecast", "--data", str(table), "--site", "south", "--json", "--horizon", "1")
+    assert f"client node{SINCE} kept of run r0" in done.stderr.replace("\n", " ")
+    assert json.loads(done.stdout)["rows"][0]["time"] == "2024-01-22T03:00"
+
+
+def test_a_client_is_found_by_its_name(table: Path) -> None:
+    take_part(Path("state"), table, "fedavg", "r0", "ann")
+    other = table.with_name("other.csv")
+    other.write_text(table.read_text().replace("north", "east"))
+    done = command("forecast", "--data", str(other), "--client", "ann", "--site", "east", "--json")
+    assert json.loads(done.stdout)["run"] == "r0"
+    with pytest.raises(ConfigError, match="--client eve: no such client keeps a finished traffic run in state"):
+        raise command("forecast", "--data", str(other), "--client", "eve").exception or AssertionError
+
+
+def short(table: Path) -> Path:
+    """The table's last nine days at one site."""
+    lines = table.read_text().splitlines()
+    new = table.with_name("new.csv")
+    new.write_text("\n".join([lines[0], *lines[-9 * 24 :]]) + "\n")
+    return new
+
+
+def test_a_newcomer_takes_what_the_members_of_a_run_obey_and_says_so(table: Path) -> None:
+    told = {name: np.full((1, 168, 1), end, np.float32) for name, end in zip(POOLED, (-9, 9), strict=True)}
+    finished("fedstl", "r1", statics=told)
+    new = short(table)
+    done = command("properties", "--data", str(new), "--json")
+    assert "with what members of run r1 obey" in done.stderr
+    assert json.loads(done.stdout)["pooled"]
+    lines = command("properties", "--data", str(new)).stdout.splitlines()
+    assert lines[0].startswith("south: what members alike and its own training part obey (calibrated ranges")
+    assert any(line.startswith("pooled from members of the federation alike in shape") for line in lines)
+
+    coming = command("forecast", "--data", str(new), "--json", "--run", "r1")
+    assert json.loads(coming.stdout)["pooled"]
+    assert not json.loads(command("properties", "--data", str(table), "--json").stdout)["pooled"]
+    paper = command("properties", "--data", str(new), "--set", "tasks.traffic.property=paper", "--json")
+    assert not json.loads(paper.stdout)["pooled"], "the run pooled properties of another kind"
+
+
+def test_without_any_run_a_newcomer_has_its_own_property(table: Path) -> None:
+    assert not json.loads(command("properties", "--data", str(short(table)), "--json").stdout)["pooled"]
+
+
+def test_json_draws_only_when_asked(table: Path, here: Path) -> None:
+    finished("fedavg", "r1")
+    done = command("forecast", "--data", str(table), "--json")
+    assert json.loads(done.stdout)["plot"] == ""
+    assert not list(here.glob("forecast-*"))
+    done = command("forecast", "--data", str(table), "--json", "--plot", "new/day.png")
+    assert json.loads(done.stdout)["plot"] == "new/day.png"
+    assert (here / "new" / "day.png").exists()
+
+
+def test_a_dead_sensor_is_told(table: Path) -> None:
+    finished("fedavg", "r1")
+    lines = table.read_text().splitlines()
+    table.write_text("\n".join([*lines[:-8], *(line.rpartition(",")[0] + ",0" for line in lines[-8:])]) + "\n")
+    done = command("forecast", "--data", str(table), "--site", "south")
+    assert "its last 8 readings are all 0: the sensor seems dead or stuck" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "kind", "told"),
+    [
+        (("--horizon", "25"), ConfigError, "forecasts 24 steps, not 25"),
+        (("--site", "sout"), DataError, "no sensor 'sout' among its 2; did you mean 'south'?"),
+        (("--plot", "a.gif"), ConfigError, r"end the name in \.svg"),
+        (("--plot", "sensors.csv/a.svg"), ConfigError, "name a file that may be written"),
+        (("--run", "r7"), ConfigError, "no run 'r7'"),
+        (("--run", "later"), ConfigError, "run 'later' is of task rules"),
+    ],
+)
+def test_wrong_use_is_told(table: Path, words: tuple[str, ...], kind: type[Exception], told: str) -> None:
+    finished("fedavg", "r1")
+    finished("fedrule", "later", "rules")
+    with pytest.raises(kind, match=told):
+        raise command("forecast", "--data", str(table), *words).exception or AssertionError
+
+
+def test_no_run_yet_is_told(table: Path) -> None:
+    with pytest.raises(ConfigError, match="fedloom up --task traffic"):
+        raise command("forecast", "--data", str(table)).exception or AssertionError

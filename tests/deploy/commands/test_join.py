@@ -1,0 +1,173 @@
+"""`join` as an owner with terms, and `join --adapt` as a newcomer, type it, and `keys`."""
+
+import json
+import stat
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+from typer.testing import CliRunner
+
+from client.app import open_session
+from client.data.read import read_all
+from client.session import Session
+from client.settings import ClientSettings
+from client.tasks.markets.data.markets import Dataset
+from client.tasks.markets.data.reader import read_markets
+from client.tasks.markets.data.writer import write_markets
+from common.config.flatten import to_json
+from common.config.run import Scalar, parse
+from common.errors import ConfigError, DataError, RefusedError
+from common.privacy.zcdp import rho_of
+from common.tasks.ratings.options import Products
+from common.tasks.rules.demo import demo_catalogue
+from common.wire.messages import EnrolRequest
+from deploy.cli import app
+from deploy.simulation import simulate
+
+LATE: Dataset = read_markets("demo:5-6")
+ITEM = LATE.goods.items[int(LATE.markets[0].ratings[0, 1])]
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder to work in."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("FEDLOOM_RUNS", str(tmp_path / "runs"))
+    return tmp_path
+
+
+@pytest.fixture
+def shops() -> None:
+    """A finished run of two markets whose clients keep a part of the model, and a third market's table."""
+    small = {"tasks.markets.width": 16, "tasks.markets.embedding": 8, "tasks.markets.batch": 64}
+    flat = {"method": "pfgnn", "task": "markets", "model": "paper", "rounds": 1, "run-id": "shops", **small}
+    simulate(parse({**flat, "federation.min-clients": 1}), read_all("markets", "demo:3-5"), Path("runs").resolve())
+    write_markets(Path("late.csv"), LATE.markets, LATE.goods)
+
+
+def command(*words: str) -> Result:
+    return CliRunner().invoke(app, words)
+
+
+def adapt(*words: str) -> Result:
+    return command("join", "--adapt", "shops", "--state-dir", "state", "--data", *words)
+
+
+@pytest.mark.usefixtures("shops")
+def test_without_key_name_and_task_the_market_finds_what_it_made_its_own() -> None:
+    joined = adapt("late.csv")
+    assert joined.exit_code == 0, joined.exception
+    found = command("recommend", "--data", "late.csv", "--item", ITEM, "--json", "--state-dir", "state")
+    assert found.exit_code == 0, found.exception
+    assert "by the model that client newcomer made its own of run shops" in found.stderr.replace("\n", " ")
+    assert json.loads(found.stdout)
+
+
+@pytest.mark.usefixtures("shops")
+def test_a_task_that_is_named_is_the_run_s() -> None:
+    assert adapt("late.csv", "--task", "markets").exit_code == 0
+    refused = adapt("late.csv", "--task", "rules").exception
+    assert isinstance(refused, ConfigError)
+    assert str(refused) == "run 'shops' is of task markets: leave --task rules out, or adapt another run"
+    assert isinstance(adapt("late.csv", "--task", "marktes").exception, ConfigError)
+
+
+@pytest.mark.usefixtures("shops")
+def test_the_owner_is_told_what_is_wrong_with_its_data(here: Path) -> None:
+    text = (here / "late.csv").read_text()
+    (here / "bad.csv").write_text(text.replace("P0", "Q0"))
+    refused = adapt("bad.csv").exception
+    assert isinstance(refused, DataError)
+    assert "bad.csv: none of its " in str(refused)
+
+
+@pytest.mark.usefixtures("shops")
+def test_what_does_not_leave_needs_no_noise(here: Path) -> None:
+    (here / "policy.toml").write_text('max-epsilon = 1.0\nshare-metrics = "never"\n')
+    joined = adapt("late.csv", "--policy", "policy.toml")
+    assert joined.exit_code == 0, joined.exception
+    assert "nothing was sent" in joined.stderr
+
+
+def joined(monkeypatch: pytest.MonkeyPatch, *words: str, said: str = "") -> Session:
+    """The client that takes part, without a server to serve, having said that on stderr."""
+    configs: list[dict[str, Scalar]] = []
+
+    def resident(app: object, server: object, *, node_config: dict[str, Scalar], **rest: object) -> None:
+        configs.append(node_config)
+
+    monkeypatch.setattr("client.node.resident.run_resident", resident)
+    monkeypatch.setattr("client.node.resident.leave_on_signals", lambda stop: None)
+    about = ("--server", "localhost:1", "--insecure", "--data", "demo:0-9", "--state-dir", "state", "--name", "ann")
+    done = command("join", *about, *words)
+    assert done.exit_code == 0, done.exception
+    assert said in done.stderr
+    return open_session(ClientSettings.of_node(configs[0], ""))
+
+
+def invitation(**options: Scalar) -> EnrolRequest:
+    config = parse({"run-id": "toy", **{key.replace("__", "."): value for key, value in options.items()}})
+    return EnrolRequest("toy", to_json(config), demo_catalogue().to_json())
+
+
+def test_who_joins_with_epsilon_answers_no_run_without_noise(monkeypatch: pytest.MonkeyPatch) -> None:
+    session = joined(monkeypatch, "--method", "fedavg", "--epsilon", "2", "--delta", "1e-6")
+    with pytest.raises(RefusedError, match="this client's policy requires noise"):
+        session.enrol(invitation(method="fedavg"))
+    with pytest.raises(RefusedError, match="method 'fedrule' is not allowed"):
+        session.enrol(invitation(privacy__unit="client"))
+    with pytest.raises(RefusedError, match=r"privacy\.delta=1e-05 is above the 1e-06"):
+        session.enrol(invitation(method="fedavg", privacy__unit="client"))
+    reply = session.enrol(invitation(method="fedavg", privacy__unit="client", privacy__delta=1e-6))
+    assert reply.budget == pytest.approx(rho_of(2.0, 1e-6)), "less than the run would spend"
+    assert reply.shares_metrics, "made data are nobody's"
+    assert stat.S_IMODE(Path("state/ann/policy.toml").stat().st_mode) == 0o600
+
+
+def test_without_terms_of_the_command_line_the_policy_is_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    joined(monkeypatch).enrol(invitation())
+    assert not Path("state/ann/policy.toml").exists()
+
+
+def test_who_has_rated_nothing_yet_takes_part_and_is_told_so(monkeypatch: pytest.MonkeyPatch, here: Path) -> None:
+    (here / "mine.csv").write_text("user,item,rating\nzoe,,\n")
+    session = joined(monkeypatch, "--task", "ratings", "--data", "mine.csv", said="no rating")
+    config = parse({"run-id": "films", "task": "ratings", "method": "fedavg", "privacy.unit": "client"})
+    reply = session.enrol(EnrolRequest("films", to_json(config), Products(items=("tea", "milk")).to_json()))
+    assert reply.examples == 1
+
+
+def test_a_table_of_nobody_is_refused_at_once(here: Path) -> None:
+    (here / "empty.csv").write_text("user,item,rating\n")
+    about = ("--server", "localhost:1", "--insecure", "--state-dir", "state", "--name", "ann")
+    refused = command("join", *about, "--task", "ratings", "--data", "empty.csv").exception
+    assert isinstance(refused, DataError)
+    assert "empty.csv" in str(refused)
+
+
+def test_a_server_certificate_is_renewed_on_request() -> None:
+    keys = ("keys", "server", "--home", "home")
+    assert command(*keys).exit_code == 0
+    before = Path("home/server.pem").read_bytes()
+    refused = command(*keys).exception
+    assert isinstance(refused, ConfigError)
+    assert "server.pem exists already: say --renew for a new one under the same authority" in str(refused)
+    assert Path("home/server.pem").read_bytes() == before
+    assert command(*keys, "--renew").exit_code == 0
+    assert Path("home/server.pem").read_bytes() != before
+
+
+def test_a_node_keeps_its_key() -> None:
+    assert command("keys", "node", "node.key").exit_code == 0
+    refused = command("keys", "node", "node.key").exception
+    assert isinstance(refused, ConfigError)
+    assert "node.key exists already: this client is known by it; for another client, name another PATH" in str(refused)
+
+
+@pytest.mark.parametrize("words", ["up --port 70000", "serve --port 0", "serve --control-port 70000"])
+def test_a_port_is_a_port(words: str) -> None:
+    done = command(*words.split())
+    assert done.exit_code == 2
+    assert isinstance(done.exception, SystemExit)
+    assert f"'{words.split()[1]}'" in done.stderr

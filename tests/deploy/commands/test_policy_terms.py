@@ -1,0 +1,66 @@
+"""The stricter of the policy file and the command line wins; what both cannot mean is refused."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from client.policy import Policy, read_policy
+from client.settings import ClientSettings
+from common.errors import ConfigError
+from deploy.commands.policy_terms import keep_terms, narrowed
+
+
+@pytest.mark.parametrize(
+    ("file", "epsilon", "delta", "left"),
+    [
+        ({}, 10.0, None, (10.0, 1e-5)),
+        ({}, 10.0, 1e-4, (10.0, 1e-4)),
+        ({"max_epsilon": 3.0}, 10.0, 1e-4, (3.0, 1e-4)),
+        ({"max_epsilon": 30.0, "delta": 1e-6}, 10.0, 1e-4, (10.0, 1e-6)),
+        ({"delta": 1e-4}, 10.0, 1e-6, (10.0, 1e-6)),
+        ({"delta": 1e-4}, 10.0, None, (10.0, 1e-4)),
+        ({"require_noise": False}, 10.0, None, (10.0, 1e-5)),
+    ],
+)
+def test_the_smaller_limit_wins_and_noise_is_required(
+    file: dict[str, Any], epsilon: float, delta: float | None, left: tuple[float, float]
+) -> None:
+    terms = narrowed(Policy(**file), epsilon=epsilon, delta=delta)
+    assert (terms.max_epsilon, terms.delta) == left
+    assert terms.require_noise
+
+
+def test_only_methods_that_both_name_are_left() -> None:
+    assert narrowed(Policy(), ["fedrule", "fedavg"]).methods == ("fedavg", "fedrule")
+    assert narrowed(Policy(methods=("fedavg", "fedrep")), ["fedrule", "fedavg"]).methods == ("fedavg",)
+    assert not narrowed(Policy(), ["fedavg"]).require_noise
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"methods": ["fedagv"]}, "--method: unknown 'fedagv'; did you mean 'fedavg'?"),
+        ({"methods": ["fedavg"]}, "the policy file allows fedrule only: leave --method fedavg out, or change the file"),
+        ({"epsilon": 0.0}, "--epsilon 0 is no limit"),
+        ({"epsilon": math.nan}, "--epsilon nan is no limit"),
+        ({"epsilon": math.inf}, "--epsilon inf is no limit"),
+        ({"delta": 1e-5}, "--delta goes with --epsilon: say that too"),
+        ({"epsilon": 1.0, "delta": 1.0}, "--delta 1 is no probability: say a number between 0 and 1"),
+    ],
+)
+def test_who_errs_is_told(options: dict[str, Any], reason: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        narrowed(Policy(methods=("fedrule",)), **options)
+    assert str(refused.value).startswith(reason)
+
+
+def test_the_client_reads_the_terms_of_both(tmp_path: Path) -> None:
+    file = tmp_path / "policy.toml"
+    file.write_text('units = ["client"]\nmax-local-steps = 2\n')
+    settings = ClientSettings(data="my.csv", name="ann", state_dir=tmp_path / "state", policy=file)
+    terms = read_policy(keep_terms(settings, ["fedavg"], 2.0, None))
+    assert terms == narrowed(read_policy(file), ["fedavg"], 2.0)
+    assert (terms.units, terms.max_local_steps, terms.max_epsilon) == (("client",), 2, 2.0)
+    assert terms.max_epsilon_per_round == math.inf

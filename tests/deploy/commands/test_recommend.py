@@ -1,0 +1,140 @@
+"""`recommend` as a command, of ratings."""
+
+import json
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+from typer.testing import CliRunner
+
+from client.data.read import read_all
+from common.config.flatten import flatten
+from common.config.run import Scalar, Task, parse
+from common.errors import ConfigError, DataError
+from common.tasks.vocabularies import demo_vocabulary
+from deploy.cli import app
+from deploy.commands.recommend import _run_for
+from deploy.commands.runs import newest, run_of
+from deploy.simulation import simulate
+from server.artifacts import RunDirectory
+from tests.deploy.test_summary import RESULT
+
+
+@pytest.fixture(scope="module", params=["default", "paper"])
+def runs(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished run of six raters."""
+    folder = tmp_path_factory.mktemp("runs")
+    flat = {"method": "fedavg", "task": "ratings", "model": request.param, "rounds": 1, "run-id": "films"}
+    simulate(parse({**flat, "federation.min-clients": 1}), read_all("ratings", "demo:0-6"), folder)
+    return folder
+
+
+def recommend(*words: str) -> Result:
+    return CliRunner().invoke(app, ["recommend", "--data", "demo:0-6", *words])
+
+
+def test_films_not_rated_yet_beside_the_own_mean(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FEDLOOM_RUNS", str(runs))
+    done = recommend("--user", "rater-00004", "--top", "3", "--json")
+    assert done.exit_code == 0, done.exception
+    found = json.loads(done.stdout)
+    ratings = [film["rating"] for film in found]
+    assert len(found) == 3
+    assert ratings == sorted(ratings, reverse=True)
+    assert 0 < ratings[-1] <= ratings[0] <= 5
+    assert len({film["own_mean"] for film in found}) == 1
+
+    shown = recommend("--user", "rater-00004", "--top", "3").stdout
+    assert all(film["product"] in shown for film in found)
+    assert f"{found[0]['own_mean']:.2f}" in shown
+
+
+def test_somebody_unknown_is_told_who_is_there(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FEDLOOM_RUNS", str(runs))
+    done = recommend("--user", "rater-4")
+    assert isinstance(done.exception, DataError)
+    assert "no user 'rater-4' among its 6 users; did you mean 'rater-0000" in str(done.exception)
+
+
+@pytest.fixture
+def several(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Finished runs, an older first: of sessions twice, of ratings, of rules; and one of sessions that failed last."""
+    monkeypatch.setenv("FEDLOOM_RUNS", str(tmp_path / "runs"))
+    tasks: dict[str, Task] = {"clicks": "sessions", "shop": "sessions", "films": "ratings", "homes": "rules"}
+    for age, (run, task) in enumerate((*tasks.items(), ("torn", tasks["shop"]))):
+        finished(tmp_path / "runs", run, task, age)
+    return tmp_path / "runs"
+
+
+def finished(runs: Path, run: str, task: Task, age: int) -> None:
+    options: dict[str, Scalar] = {"method": "fedavg", "task": task, "run-id": run}
+    folder = RunDirectory(runs, run)
+    folder.create(flatten(parse(options)), json.loads(demo_vocabulary(task).to_json()))
+    folder.write_result(replace(RESULT, run=run, task=task, status="failed" if run == "torn" else "completed"))
+    os.utime(folder.path / "result.json", (1e9 + age, 1e9 + age))
+
+
+@pytest.mark.usefixtures("several")
+@pytest.mark.parametrize(
+    ("asked", "run"),
+    [
+        ({"session"}, "shop"),
+        ({"session", "user"}, "shop"),
+        ({"user"}, "homes"),
+        (set[str](), "homes"),
+    ],
+)
+def test_without_a_run_it_is_the_newest_that_can_use_all_that_is_asked(asked: set[str], run: str) -> None:
+    assert _run_for("", asked).path.name == run
+
+
+@pytest.mark.usefixtures("several")
+def test_where_no_finished_run_can_use_it_what_to_train_is_said() -> None:
+    refused = recommend("--item", "P0001").exception
+    assert isinstance(refused, ConfigError)
+    assert "no completed markets run in " in str(refused)
+    assert str(refused).endswith("`fedloom up --task markets`")
+    with pytest.raises(ConfigError, match="no completed traffic run"):
+        newest(["traffic"])
+
+
+@pytest.mark.usefixtures("several")
+@pytest.mark.parametrize(
+    ("run", "option", "said"),
+    [
+        ("homes", "session", "--session is of no use to run 'homes', which is of task rules and takes --user"),
+        ("films", "item", "--item is of no use to run 'films', which is of task ratings and takes --user"),
+        (
+            "shop",
+            "market",
+            "--market is of no use to run 'shop', which is of task sessions and takes --user, --session, --test",
+        ),
+    ],
+)
+def test_what_a_named_run_cannot_use_is_refused_by_its_name(run: str, option: str, said: str) -> None:
+    refused = recommend("--run", run, f"--{option}", "x").exception
+    assert isinstance(refused, ConfigError)
+    assert str(refused) == said
+    assert _run_for(run, {"user"}).path.name == run
+
+
+@pytest.mark.usefixtures("several")
+def test_what_no_run_can_use_together_goes_unheard_in_none() -> None:
+    refused = recommend("--session", "sea waders", "--item", "P0001").exception
+    assert isinstance(refused, ConfigError)
+    assert str(refused) == "--item is of no use to run 'homes', which is of task rules and takes --user"
+
+
+def test_a_run_is_found_by_name_and_by_folder_wherever_that_lies(
+    several: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    moved = (several / "films").rename(tmp_path / "elsewhere" / "copy")
+    monkeypatch.chdir(moved)
+    for name in (str(moved), "../copy", "."):
+        assert run_of(name).path == moved
+    assert run_of("shop").path == several / "shop"
+    with pytest.raises(ConfigError, match="films"):
+        run_of("films")

@@ -1,0 +1,60 @@
+"""`recommend` as a command, of markets."""
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+from typer.testing import CliRunner
+
+from client.data.read import read_all
+from common.config.run import Scalar, parse
+from common.errors import ConfigError, DataError
+from deploy.cli import app
+from deploy.simulation import simulate
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished run of three markets."""
+    folder = tmp_path_factory.mktemp("runs")
+    flat: dict[str, Scalar] = {
+        "method": "fedavg",
+        "task": "markets",
+        "rounds": 1,
+        "run-id": "shops",
+        "tasks.markets.count-offset": True,
+    }
+    simulate(parse({**flat, "federation.min-clients": 1}), read_all("markets", "demo:3-6"), folder)
+    return folder
+
+
+def recommend(*words: str) -> Result:
+    return CliRunner().invoke(app, ["recommend", "--data", "demo:3-6", *words])
+
+
+def test_items_with_titles_best_first(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FEDLOOM_RUNS", str(runs))
+    done = recommend("--market", "isles", "--item", "P0001", "--top", "3", "--json")
+    assert done.exit_code == 0, done.exception
+    found = json.loads(done.stdout)
+    assert len(found) == 3
+    assert all(one["title"] for one in found)
+    scores = [one["score"] for one in found]
+    assert scores == sorted(scores, reverse=True)
+    shown = recommend("--market", "isles", "--item", "P0001", "--top", "3").stdout
+    assert all(one["item"] in shown for one in found)
+    assert "isles" in shown
+
+
+def test_unknown_names_are_answered_with_close_ones(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FEDLOOM_RUNS", str(runs))
+    market = recommend("--market", "isle", "--item", "P0001").exception
+    assert isinstance(market, DataError)
+    assert "no market 'isle' among its 3 markets; did you mean 'isles'?" in str(market)
+    item = recommend("--item", "P001").exception
+    assert isinstance(item, DataError)
+    assert "has no item 'P001'; did you mean 'P0" in str(item)
+    nothing = recommend().exception
+    assert isinstance(nothing, ConfigError)
+    assert "--item" in str(nothing)

@@ -1,0 +1,37 @@
+"""`recommend` as a command, of a session."""
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+from typer.testing import CliRunner
+
+from client.data.read import read_all
+from common.config.run import parse
+from deploy.cli import app
+from deploy.simulation import simulate
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished run of six visitors."""
+    folder = tmp_path_factory.mktemp("runs")
+    flat = {"method": "fedavg", "task": "sessions", "rounds": 1, "run-id": "shop", "federation.min-clients": 1}
+    simulate(parse(flat), read_all("sessions", "demo:0-6"), folder)
+    return folder
+
+
+def recommend(*words: str) -> Result:
+    done = CliRunner().invoke(app, ["recommend", "--data", "demo:0-6", *words])
+    assert done.exit_code == 0, done.exception
+    return done
+
+
+def test_clicks_without_a_person_bring_nobodys_history(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FEDLOOM_RUNS", str(runs))
+    clicks = ("--session", "sea waders, telescopic line spool")
+    assert recommend(*clicks).stdout.startswith("anybody after sea waders, telescopic line spool, by run shop\n")
+    assert recommend(*clicks, "--user", "visitor-00003").stdout.startswith("visitor-00003 after sea waders,")
+    alone, known = (json.loads(recommend(*clicks, *who, "--json").stdout) for who in ((), ("--user", "visitor-00003")))
+    assert alone != known

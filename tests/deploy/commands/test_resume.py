@@ -1,0 +1,218 @@
+"""What may be said beside `--resume`, and what would make another run of it."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+from typer.testing import CliRunner
+
+from common.config.flatten import flatten
+from common.config.run import RunConfig, Scalar, parse
+from common.errors import ConfigError
+from common.tasks.rules.demo import demo_catalogue
+from deploy.cli import app
+from deploy.cli.options import resolve
+from deploy.commands.resume import own_dealing
+from deploy.report.launch_record import Command, remember
+from server.artifacts import RunDirectory
+from server.events import Round
+from tests.deploy.test_summary import RESULT
+
+
+@pytest.fixture(autouse=True)
+def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A run under noise, one without, and one whose noise is planned, all begun."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("FEDLOOM_RUNS", str(tmp_path / "runs"))
+    begin("exact", {"method": "fedrule", "rounds": 3, "seed": 1})
+    begin("noisy", {"method": "fedavg", "privacy.unit": "client", "privacy.epsilon": 4.0})
+    begin("planned", {"method": "bgtplanner", "rounds": 8, "privacy.unit": "client"})
+    return tmp_path / "runs"
+
+
+def begin(run: str, options: dict[str, Scalar]) -> None:
+    RunDirectory(Path("runs"), run).create(
+        flatten(parse({**options, "run-id": run})), json.loads(demo_catalogue().to_json())
+    )
+
+
+def resumed(
+    run: str, sets: list[str] | None = None, method: str = "", seed: int | None = None, **own: Scalar | None
+) -> RunConfig:
+    return resolve(method, "", None, seed, "", run, sets, **own)
+
+
+@pytest.mark.parametrize(
+    ("command", "words", "name", "own"),
+    [
+        ("up", "--resume exact --method fedavg", "--method", "method=fedrule"),
+        ("up", "--resume exact --task traffic", "--task", "task=rules"),
+        ("simulate", "--resume exact --seed 2", "--seed", "seed=1"),
+        ("simulate", "--resume exact --epsilon 10", "--epsilon", "no noise"),
+        ("simulate", "--resume exact --delta 1e-5", "--delta", "no noise"),
+        ("simulate", "--resume noisy --epsilon 10", "--epsilon", "privacy.epsilon=4.0"),
+        ("simulate", "--resume noisy --delta 1e-6", "--delta", "privacy.delta=1e-05"),
+        ("simulate", "--resume exact --run-id other", "--run-id", "run-id=exact"),
+        ("simulate", "--resume exact --set model=paper", "--set model", "model=default"),
+        ("simulate", "--resume exact --set privacy.unit=client", "--set privacy.unit", "privacy.unit=none"),
+        (
+            "simulate",
+            "--resume exact --set tasks.rules.validation_share=0.1",
+            "--set tasks.rules.validation-share",
+            "validation-share=0.0",
+        ),
+        ("simulate", "--resume planned --rounds 9", "--rounds", "rounds=8"),
+        (
+            "simulate",
+            "--resume planned --set algorithm.bgtplanner.arms=3",
+            "--set algorithm.bgtplanner.arms",
+            "algorithm.bgtplanner.arms=5",
+        ),
+        (
+            "simulate",
+            "--resume planned --set algorithm.bgtplanner.t_min=0.5",
+            "--set algorithm.bgtplanner.t-min",
+            "algorithm.bgtplanner.t-min=0.8",
+        ),
+        ("serve", "--resume exact --catalogue other.json", "--catalogue", "its own vocabulary"),
+        ("simulate", "--resume exact --catalogue other.json", "--catalogue", "its own vocabulary"),
+        ("up", "--resume exact --data other.csv", "--data", "its own 1 client and their data"),
+        ("up", "--resume exact --clients 2", "--clients", "its own 1 client and their data"),
+    ],
+)
+def test_what_makes_another_run_is_refused_by_its_name(
+    command: str, words: str, name: str, own: str, tmp_path: Path
+) -> None:
+    (tmp_path / "other.json").write_text(json.dumps({"entities": ["Light"], "relations": ["turns on → turn on"]}))
+    spec = {"name": "client-0", "task": "rules", "data": "demo:0-9", "home": "here"}
+    (tmp_path / ".fedloom" / "up" / "exact").mkdir(parents=True)
+    (tmp_path / ".fedloom" / "up" / "exact" / "clients.json").write_text(json.dumps([spec]))
+    error = CliRunner().invoke(app, [command, *words.split()]).exception
+    assert isinstance(error, ConfigError)
+    run = words.split()[1]
+    assert str(error).startswith(f"run '{run}' goes on with ")
+    assert own in str(error)
+    assert f": leave {name} out, or start a new run without --resume" in str(error)
+
+
+def test_what_the_run_says_itself_may_be_said_again() -> None:
+    config = resumed("exact", ["model=default", "privacy.unit=none"], method="fedrule", seed=1)
+    assert (config.run_id, config.resume, config.rounds) == ("exact", True, 3)
+    assert resumed("noisy", ["privacy.clip=1"], privacy__epsilon=4, privacy__delta=1e-5).privacy.epsilon == 4
+
+
+def test_how_it_waits_and_steps_may_change() -> None:
+    sets = ["federation.deadline=7", "algorithm.fedrule.lam=0.25", "evaluate-every=2"]
+    config = resumed("exact", sets, federation__min_clients=3)
+    assert (config.federation.deadline, config.federation.min_clients, config.evaluate_every) == (7, 3, 2)
+    assert config.algorithm.fedrule.lam == 0.25
+
+
+def test_a_run_that_is_done_asks_for_more_rounds(runs: Path) -> None:
+    RunDirectory(runs, "exact").write_result(replace(RESULT, rounds_done=3))
+    with pytest.raises(ConfigError, match="has done all its 3 rounds; ask for more with --rounds"):
+        resumed("exact")
+    assert resolve("", "", 4, None, "", "exact", None).rounds == 4
+    begin("short", {"rounds": 1})
+    RunDirectory(runs, "short").write_result(replace(RESULT, rounds_done=1))
+    with pytest.raises(ConfigError, match="has done its one round; ask for more"):
+        resumed("short")
+
+
+def test_when_a_planner_stops_may_change_and_what_it_counts_in_not(runs: Path) -> None:
+    """It remembers rounds in terms of its arms and its T."""
+    sets = [f"algorithm.bgtplanner.{told}" for told in ("stop=plateau", "patience=3", "min-gain=0.01", "arms=5")]
+    config = resumed("planned", [*sets, "federation.deadline=7", "algorithm.fedavg.lr=0.5", "rounds=8"])
+    planner = config.algorithm.bgtplanner
+    assert (planner.stop, planner.patience, planner.min_gain, planner.arms) == ("plateau", 3, 0.01, 5)
+    assert (config.rounds, config.federation.deadline, config.algorithm.fedavg.lr) == (8, 7, 0.5)
+    assert resolve("", "", 9, None, "", "noisy", None).rounds == 9, "other planners can go on"
+    RunDirectory(runs, "planned").write_result(replace(RESULT, rounds_done=8))
+    with pytest.raises(ConfigError, match="has done all the rounds that its budget was planned for"):
+        resumed("planned")
+
+
+def dealt(run: str, command: Command, data: str, clients: int) -> RunDirectory:
+    folder = RunDirectory(Path("runs"), run)
+    remember(folder.path, command, data, clients)
+    return folder
+
+
+def test_a_simulation_goes_on_with_its_own_clients_and_made_data() -> None:
+    folder = dealt("exact", "simulate", "demo:0-9", 3)
+    assert own_dealing(folder, "demo", None) == own_dealing(folder, "demo:0-9", 3) == ("demo:0-9", 3)
+    with pytest.raises(ConfigError, match="goes on with its own --clients 3: leave --clients out"):
+        own_dealing(folder, "demo", 2)
+    for other in ("demo:0-8", "mine.csv"):
+        with pytest.raises(ConfigError, match="goes on with its own demo:0-9: leave --data out"):
+            own_dealing(folder, other, None)
+
+
+def test_a_simulation_of_read_data_has_to_be_told_them_again() -> None:
+    """No run writes down where somebody's data lie."""
+    folder = dealt("exact", "simulate", "mine.csv", 0)
+    assert own_dealing(folder, "mine.csv", None) == ("mine.csv", 0)
+    with pytest.raises(ConfigError, match="goes on with its own data, which no run writes down: name them with --data"):
+        own_dealing(folder, "demo", None)
+    with pytest.raises(ConfigError, match="its own --clients 0"):
+        own_dealing(folder, "mine.csv", 4)
+
+
+def test_a_run_of_other_processes_is_no_simulation() -> None:
+    with pytest.raises(ConfigError, match="was started by fedloom up, and its clients are elsewhere"):
+        own_dealing(dealt("exact", "up", "demo", 4), "demo", None)
+
+
+def test_a_run_whose_start_nobody_noted_is_dealt_as_told() -> None:
+    assert own_dealing(RunDirectory(Path("runs"), "exact"), "demo:0-9", 3) == ("demo:0-9", 3)
+
+
+def simulated(words: str) -> Result:
+    return CliRunner().invoke(app, ["simulate", *words.split()])
+
+
+def test_simulate_takes_them_without_being_told(runs: Path) -> None:
+    begun = simulated("--run-id short --data demo:0-6 --clients 2 --rounds 1 --method fedavg")
+    assert begun.exit_code == 0, begun.exception
+    on = simulated("--resume short --rounds 2")
+    assert on.exit_code == 0, on.exception
+    assert "run short: 2 clients in this process" in on.stderr
+    lines = [line for line in RunDirectory(runs, "short").events() if isinstance(line, Round)]
+    assert [(line.round, line.answered) for line in lines] == [(1, 2), (2, 2)]
+    assert isinstance(simulated("--resume short --rounds 3 --clients 3").exception, ConfigError)
+
+
+@pytest.mark.parametrize(
+    ("options", "settled", "free"),
+    [
+        ({"method": "ifca"}, "algorithm.ifca.clusters=3", "algorithm.ifca.recluster-every=2"),
+        ({"method": "ditto"}, "", "algorithm.ditto.local-steps=7"),
+        (
+            {"method": "fedstl", "task": "traffic"},
+            "algorithm.fedstl.cluster_data=shared_sample",
+            "algorithm.fedstl.cluster-steps=1",
+        ),
+        (
+            {"method": "uniform", "privacy.unit": "client", "algorithm.uniform.inner": "fedrep"},
+            "algorithm.uniform.inner=fedavg",
+            "algorithm.fedrep.local-steps=7",
+        ),
+        (
+            {"method": "fedavg", "privacy.unit": "record"},
+            "algorithm.fedavg.local-steps=7",
+            "algorithm.fedavg.lr=0.25",
+        ),
+    ],
+)
+def test_what_a_run_s_memory_and_its_costs_are_of_does_not_change(
+    options: dict[str, Scalar], settled: str, free: str
+) -> None:
+    begin("settled", options)
+    key, _, value = free.partition("=")
+    assert str(flatten(resumed("settled", [free]))[key]) == value
+    if settled:
+        name = settled.partition("=")[0].replace("_", "-")
+        with pytest.raises(ConfigError, match=f"goes on with its own {name}=.*: leave --set {name} out"):
+            resumed("settled", [settled])

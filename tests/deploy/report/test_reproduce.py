@@ -1,0 +1,98 @@
+"""The command that makes a run again."""
+
+from pathlib import Path
+
+import pytest
+
+from common.config.flatten import flatten
+from common.config.run import Scalar, parse
+from deploy.report.launch_record import Origin, origin_of, remember
+from deploy.report.reproduce import command, lacks
+from deploy.report.run import History
+
+
+def history(origin: Origin | None = None, **config: object) -> History:
+    return History("r1", config, (), "unfinished", "", None, None, origin)
+
+
+def resolved(**given: Scalar) -> dict[str, object]:
+    return dict(flatten(parse({key.replace("__", "."): value for key, value in given.items()})))
+
+
+SIMULATED = {"federation.min-clients": 1, "federation.wait": 1.0}
+UP = Origin("up", "demo", 4)
+
+
+def test_only_what_differs_from_the_defaults_is_set() -> None:
+    of = resolved(method="fedrule", rounds=7, federation__deadline=33.5, federation__min_clients=4)
+    assert command(history(UP, **of | {"run-id": "r1"})) == (
+        "fedloom up --method fedrule --task rules --rounds 7 --seed 0 --clients 4 --set federation.deadline=33.5"
+    )
+
+
+def test_words_are_quoted_for_the_shell() -> None:
+    assert command(history(method="of yesterday", note="a b")) == "fedloom up --method 'of yesterday' --set 'note=a b'"
+
+
+@pytest.mark.parametrize(("clients", "told"), [(0, ""), (8, " --clients 8")])
+def test_a_simulation_is_simulated_again_with_the_same_dealing(clients: int, told: str) -> None:
+    of = resolved(method="fedavg", task="rules") | SIMULATED
+    expected = f"fedloom simulate --method fedavg --task rules --rounds 30 --seed 0{told}"
+    assert command(history(Origin("simulate", "demo", clients), **of)) == expected
+
+
+def test_what_was_not_noted_is_what_the_configuration_suggests() -> None:
+    assert command(history(**resolved() | SIMULATED)).startswith("fedloom simulate ")
+    assert "--clients 3 " in command(history(**resolved(federation__min_clients=3))) + " "
+
+
+def test_data_that_were_read_are_the_reader_s_to_fill_in_and_no_path_is_told() -> None:
+    of = resolved(catalogue="/home/me/.fedloom/simulate/r1/catalogue.json") | SIMULATED
+    for origin in (None, Origin("simulate", "", 0)):
+        assert command(history(origin, **of)).endswith("--seed 0 --data DATA")
+        assert lacks(history(origin, **of)).startswith("DATA, ")
+    assert "--data demo:0-20 " in command(history(Origin("up", "demo:0-20", 4), **resolved()))
+    assert not lacks(history(UP, **resolved()))
+
+
+def test_a_run_whose_clients_join_is_started_again_as_it_was_and_asks_for_nobody_s_data() -> None:
+    origin = Origin("submit", "", 3)
+    assert command(history(origin, **resolved(federation__min_clients=3))).endswith("--seed 0 --clients 3")
+    assert command(history(origin, **resolved(federation__min_clients=3))).startswith("fedloom submit --method ")
+    assert not lacks(history(origin, **resolved()))
+    other = resolved(catalogue="/home/me/names.json", federation__min_clients=3)
+    assert command(history(origin, **other)).endswith("--catalogue CATALOGUE --clients 3")
+    assert lacks(history(origin, **other)).startswith("CATALOGUE, ")
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"method": "bgtplanner", "task": "ratings"}, ""),
+        (
+            {"method": "bgtplanner", "algorithm.bgtplanner.inner": "fedprox"},
+            " --set algorithm.bgtplanner.inner=fedprox",
+        ),
+        ({"method": "fedavg", "task": "ratings", "privacy.mechanism": "privunit"}, " --set privacy.mechanism=privunit"),
+        ({"method": "fedavg", "task": "sessions", "model": "paper"}, " --set model=paper"),
+    ],
+)
+def test_noise_is_asked_for_in_a_word(given: dict[str, object], told: str) -> None:
+    of = resolved(**given, privacy__unit="client", privacy__epsilon=8.0) | SIMULATED
+    method, task = given["method"], given.get("task", "rules")
+    line = f"fedloom simulate --method {method} --task {task} --rounds 30 --seed 0 --epsilon 8"
+    assert command(history(**of)) == line + told
+
+
+def test_noise_by_record_is_named() -> None:
+    of = resolved(privacy__unit="record", privacy__epsilon=8.0) | SIMULATED
+    assert command(history(**of)).endswith("--seed 0 --set privacy.unit=record --set privacy.epsilon=8.0")
+
+
+def test_an_origin_is_read_as_it_was_noted(tmp_path: Path) -> None:
+    assert origin_of(tmp_path / "r1") is None
+    remember(tmp_path / "r1", "up", "demo", 4)
+    assert origin_of(tmp_path / "r1") == UP
+    remember(tmp_path / "r2", "simulate", "/home/me/homes.csv", 0)
+    assert origin_of(tmp_path / "r2") == Origin("simulate", "", 0)
+    assert "homes" not in (tmp_path / "r2" / "origin.json").read_text()

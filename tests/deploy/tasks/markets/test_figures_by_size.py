@@ -1,0 +1,92 @@
+"""What small markets and large ones gain: dots by training pairs, strokes to the walk, and when there is no such figure."""
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from deploy.report.run import History, read
+from deploy.tasks.markets.figures import bars
+from deploy.tasks.markets.figures_by_size import MOST_NAMED, sizes
+from server.events import Client
+
+MakeRun = Callable[..., Path]
+
+FOUR = {"in": (10, 0.8, 0.2), "jp": (100, 0.6, 0.4), "uk": (1000, 0.4, 0.4), "us": (10000, 0.5, 0.6)}
+"""Market -> pairs, MRR of the model and of the walk."""
+
+
+@pytest.fixture
+def of(fake_run: MakeRun) -> History:
+    return read(fake_run(rounds=2))
+
+
+def measured(history: History, markets: dict[str, tuple[int, float, float]] = FOUR, **options: str) -> History:
+    assert history.result is not None
+    clients = {
+        name: Client(examples=pairs, metrics={"mrr20": mrr, "walk_mrr20": walk, "degree_mrr20": walk / 2})
+        for name, (pairs, mrr, walk) in markets.items()
+    }
+    config = {**history.config, "task": "markets", "method": "fedavg", **options}
+    return replace(history, config=config, result=replace(history.result, clients=clients))
+
+
+def dots(svg: str) -> list[tuple[float, float]]:
+    """Of the markers, in points from the upper left, in the order they were drawn; the legend's come first."""
+    marker = r'<use xlink:href="#m\w+" x="([\d.]+)" y="([\d.]+)" style="fill: var'
+    return [(float(x), float(y)) for x, y in re.findall(marker, svg)]
+
+
+def test_each_market_stands_at_its_pairs_and_its_metrics(of: History) -> None:
+    [figure] = sizes([measured(of)])
+    assert (figure["title"], figure["arrow"]) == ("MRR @20 by size of market", "↑")
+    assert figure["caption"].endswith("strokes: what it gains over random walk.")
+    assert 'aria-label="MRR @20 of each market by its training pairs"' in figure["svg"]
+    walk, model = (np.array(dots(figure["svg"])[k : k + 4]) for k in (2, 6))
+    np.testing.assert_array_equal(walk[:, 0], model[:, 0])
+    np.testing.assert_allclose(np.diff(model[:, 0]), model[1, 0] - model[0, 0], rtol=1e-4, err_msg="a decade each")
+    heights = np.array([[m, w] for _, m, w in FOUR.values()])
+    drawn = np.column_stack([model[:, 1], walk[:, 1]])
+    slope = np.polyfit(heights.ravel(), drawn.ravel(), 1)
+    assert slope[0] < 0
+    np.testing.assert_allclose(np.polyval(slope, heights), drawn, atol=1e-3)
+    assert all(f">{name}<" in figure["svg"] for name in ("model", "random walk", *FOUR))
+    assert bars([measured(of)])["figures"][-1] == figure
+
+
+def test_runs_stand_side_by_side_without_strokes(of: History) -> None:
+    [figure] = sizes([measured(of), measured(of, method="pfgnn")])
+    assert all(f">{name}<" in figure["svg"] for name in ("fedavg", "pfgnn", "random walk"))
+    assert "strokes" not in figure["caption"]
+    assert len(dots(figure["svg"])) == 3 * 4 + 3
+
+
+def test_where_items_are_held_out_popularity_is_the_line(of: History) -> None:
+    [figure] = sizes([measured(of, FOUR, **{"tasks.markets.protocol": "cold"})])
+    assert ">popularity<" in figure["svg"]
+    assert ">random walk<" not in figure["svg"]
+
+
+def test_many_markets_go_without_names(of: History) -> None:
+    many = {f"land{k}": (10 * k, 0.5, 0.4) for k in range(1, MOST_NAMED + 2)}
+    [figure] = sizes([measured(of, many)])
+    assert "land" not in figure["svg"]
+    assert not any(np.isnan(np.ravel(dots(figure["svg"]))))
+
+
+@pytest.mark.parametrize(
+    ("markets", "options"),
+    [
+        ({name: (9, mrr, walk) for name, (_, mrr, walk) in FOUR.items()}, {}),
+        ({"uk": FOUR["uk"], "jp": (0, 0.1, 0.1)}, {}),
+        (FOUR, {"privacy.unit": "record"}),
+    ],
+    ids=["alike", "one", "noisy"],
+)
+def test_no_figure_where_sizes_are_alike_or_hidden(
+    of: History, markets: dict[str, tuple[int, float, float]], options: dict[str, str]
+) -> None:
+    assert sizes([measured(of, markets, **options)]) == []

@@ -1,0 +1,84 @@
+"""What each client of a federation on this machine is given."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from client.data.read import Part, read_all, vocabulary
+from client.data.sources import with_test
+from client.tasks.markets.data.markets import Dataset as Markets
+from client.tasks.sessions.data.visitors import Dataset
+from common.config.run import Task
+from common.errors import DataError
+from deploy.client_data import MOST, USUAL, markets_of, parts_of, share_out
+
+
+def held_out(part: Part) -> list[tuple[str, list[list[int]]]]:
+    """Each visitor's test cases, the clicks so far and the next."""
+    assert isinstance(part, Dataset)
+    return [(v.name, [[*np.append(case.prefix, case.target)] for case in v.test]) for v in part.visitors]
+
+
+def test_each_client_gets_its_share_of_the_sessions_held_out(tmp_path: Path) -> None:
+    (tmp_path / "clicks.txt").write_text("a b\nb a\n" * 40)  # 80 sessions of nobody's: four groups
+    (tmp_path / "held-out.txt").write_text("a b\nb a b\na b a\n")
+    source = with_test("sessions", str(tmp_path / "clicks.txt"), str(tmp_path / "held-out.txt"))
+    whole = read_all("sessions", source)
+    parts = parts_of("sessions", source, None, 2)
+    dealt = [visitor for part in parts for visitor in held_out(part)]
+    assert sorted(dealt) == sorted(held_out(whole))
+    assert sum(len(test) for _, test in dealt) == 5
+
+    specs = share_out("sessions", source, parts, tmp_path / "home", tmp_path / "dealt")
+    theirs = [read_all("sessions", spec.data, known=vocabulary(whole)) for spec in specs]
+    assert [held_out(part) for part in theirs] == [held_out(part) for part in parts]
+
+
+def shops(folder: Path, count: int) -> str:
+    """A folder of markets with their catalogue; in the k-th people buy one item more than in the one before."""
+    folder.mkdir()
+    (folder / "catalogue.csv").write_text("item,title,description\n" + "".join(f"i{k},Item {k},\n" for k in range(9)))
+    for k in range(count):
+        bought = [f"{user},i{item}\n" for user in ("ann", "bob") for item in range(3 + k % 6)]
+        (folder / f"m{k:02d}.csv").write_text("user,item\n" + "".join(bought))
+    return str(folder)
+
+
+def test_where_nobody_says_how_many_a_market_is_a_client(tmp_path: Path) -> None:
+    four = parts_of("markets", shops(tmp_path / "four", 4), None, None)
+    assert [[m.name for m in part.markets] for part in four if isinstance(part, Markets)] == [
+        ["m00"],
+        ["m01"],
+        ["m02"],
+        ["m03"],
+    ]
+    assert markets_of(four) == {"client-0": "m00", "client-1": "m01", "client-2": "m02", "client-3": "m03"}
+
+    many = parts_of("markets", shops(tmp_path / "many", MOST + 2), None, None)
+    assert len(many) == MOST
+    assert sorted(" + ".join(markets_of(many).values()).split(" + ")) == [f"m{k:02d}" for k in range(MOST + 2)]
+
+    assert len(parts_of("markets", "demo:1-4", None, None)) == 3
+
+
+def test_a_catalogue_is_no_client(tmp_path: Path) -> None:
+    two = shops(tmp_path / "two", 2)
+    assert [len(part.markets) for part in parts_of("markets", two, None, 2) if isinstance(part, Markets)] == [1, 1]
+    with pytest.raises(DataError, match="2 markets"):
+        parts_of("markets", two, None, 3)  # two tables and the catalogue
+
+
+@pytest.mark.parametrize(("tables", "clients"), [(1, USUAL), (3, 3), (MOST + 1, USUAL)])
+def test_where_nobody_says_how_many_a_table_of_a_folder_is_a_client(tmp_path: Path, tables: int, clients: int) -> None:
+    homes = "".join(f"{home},Button,B1,pressed,turn on,Light,L1\n" for home in range(6))
+    for k in range(tables):
+        header = "user_id,trigger_device,trigger_device_id,trigger_state,action,action_device,action_device_id\n"
+        (tmp_path / f"{k}.csv").write_text(header + homes.replace(",B", f",{k}B").replace("\n", f"{k}\n"))
+    assert len(parts_of("rules", str(tmp_path), None, None)) == clients
+
+
+@pytest.mark.parametrize("task", ["rules", "sessions", "traffic", "ratings"])
+def test_people_are_dealt_to_four_and_not_named(task: Task) -> None:
+    parts = parts_of(task, "demo:0-8", None, None)
+    assert (len(parts), markets_of(parts)) == (USUAL, {})

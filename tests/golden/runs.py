@@ -1,0 +1,143 @@
+"""Train every valid combination of task, method, model and noise in one process; print the outcomes as JSON.
+
+Called by compare.py for both trees, so it uses only what both have: the command line and `deploy.simulation`.
+"""
+
+import contextlib
+import hashlib
+import io
+import itertools
+import json
+import sys
+import tomllib
+import warnings
+from functools import partial
+from pathlib import Path
+
+CLIENTS = {
+    "rules": "demo:0-16",
+    "sessions": "demo:0-5",
+    "traffic": "demo:0-3",
+    "ratings": "demo:0-6",
+    "markets": "demo:0-3",
+}
+INNER = [
+    "fedrule",
+    "fedga",
+    "fedstl",
+    "pfgnn",
+    "fedavg",
+    "fedprox",
+    "fedadam",
+    "fedyogi",
+    "fedadagrad",
+    "fedrep",
+    "ditto",
+    "local",
+    "ifca",
+    "pfedme",
+    "perfedavg",
+]
+PLANNERS = ["bgtplanner", "uniform", "adpml", "adap", "fedsgd"]
+NOISE = {
+    "none": (),
+    "gaussian": ("--epsilon", "8", "--set", "privacy.mechanism=gaussian"),
+    "laplace": ("--epsilon", "8", "--set", "privacy.mechanism=laplace"),
+    "privunit": ("--epsilon", "8", "--set", "privacy.mechanism=privunit"),
+    "record": ("--epsilon", "8", "--set", "privacy.unit=record"),
+}
+VARIANTS = {
+    "rules-counts": ("rules", "fedrule", "--set", "tasks.rules.count-offset=true"),
+    "sessions-counts": ("sessions", "fedga", "--set", "tasks.sessions.count-offset=true"),
+    "sessions-tagnn": ("sessions", "fedga", "--set", "tasks.sessions.network=tagnn", "--set", "model=paper"),
+    "traffic-counts": ("traffic", "fedstl", "--set", "tasks.traffic.count-offset=true"),
+    "traffic-windows": ("traffic", "fedstl", "--set", "algorithm.fedstl.cluster-data=shared_sample"),
+    "traffic-difference": ("traffic", "fedstl", "--set", "tasks.traffic.property=calibrated"),
+    "ratings-paper-items": ("ratings", "fedavg", "--set", "tasks.ratings.items=paper", "--set", "model=paper"),
+    "markets-counts": ("markets", "fedavg", "--set", "tasks.markets.count-offset=true"),
+    "markets-noised-counts": ("markets", "", "--rounds", "2"),
+    "markets-spe": ("markets", "fedavg", "--set", "tasks.markets.network=spe", "--set", "model=paper"),
+    "markets-siamese": ("markets", "fedavg", "--set", "tasks.markets.network=siamese", "--set", "model=paper"),
+    "markets-kappa": ("markets", "pfgnn", "--set", "model=paper", "--set", "algorithm.pfgnn.exchange=kappa"),
+    "markets-pfgnn": ("markets", "pfgnn", "--set", "model=paper", "--set", "algorithm.pfgnn.plus=false"),
+    "ratings-default": ("ratings", "", "--epsilon", "8"),
+    "rules-fedrule-eq3": (
+        "rules",
+        "fedrule",
+        "--set",
+        "algorithm.fedrule.control=eq3",
+        "--set",
+        "algorithm.fedrule.optimizer=sgd",
+    ),
+    "rules-cohort": ("rules", "fedrule", "--set", "federation.cohort=0.5"),
+}
+
+
+def combinations() -> dict[str, list[str]]:
+    """Return the arguments of `fedloom simulate` by name of the combination."""
+    found: dict[str, list[str]] = {}
+    for task, method, model, noise in itertools.product(CLIENTS, INNER + PLANNERS, ("default", "paper"), NOISE):
+        planner = method in PLANNERS
+        quick = (
+            ("--set", f"algorithm.{method}.arms=2", "--set", f"algorithm.{method}.t0=1")
+            if method == "bgtplanner"
+            else ()
+        )
+        if noise in ("laplace", "privunit") and method not in ("fedavg", "fedrule", "fedstl", "pfgnn", "bgtplanner"):
+            continue
+        name = f"{task}-{method}-{model}-{noise}"
+        rounds = "4" if planner else "2"
+        found[name] = [
+            "--task",
+            task,
+            "--method",
+            method,
+            "--rounds",
+            rounds,
+            "--set",
+            f"model={model}",
+            *quick,
+            *NOISE[noise],
+        ]
+    for name, (task, method, *further) in VARIANTS.items():
+        found[name] = ["--task", task, *(("--method", method) if method else ()), *further]
+        found[name] += [] if "--rounds" in further else ["--rounds", "2"]
+    return found
+
+
+def outcome(name: str, arguments: list[str]) -> str:
+    """Return hashes of the trained model, its configuration and its metrics; or "refused"."""
+    from deploy import cli
+
+    task = arguments[1]
+    sys.argv = ["fedloom", "simulate", "--data", CLIENTS[task], "--together", "1", "--run-id", name, *arguments]
+    quiet = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(quiet), contextlib.redirect_stdout(quiet), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            cli.main()
+    except SystemExit as ended:
+        if ended.code not in (0, None):
+            return f"refused with status {ended.code}"
+    folder = Path("runs") / name
+    result = json.loads((folder / "result.json").read_text())
+    config = (folder / "config.toml").read_bytes()
+    assert tomllib.loads(config.decode())
+    measured = json.dumps([result[key] for key in ("metrics", "clients", "bytes_down", "bytes_up")], sort_keys=True)
+    hashes = [hashlib.sha256(text).hexdigest()[:16] for text in (config, measured.encode())]
+    return " ".join([result["model_sha256"], *hashes])
+
+
+def main() -> None:
+    """Run all combinations whose name contains the second argument."""
+    tree, only = sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else ""
+    sys.path.insert(0, tree)
+    from deploy import simulation
+
+    simulation.simulate_clients = partial(simulation.simulate_clients, noise_seed=7)
+    outcomes = {name: outcome(name, arguments) for name, arguments in combinations().items() if only in name}
+    json.dump(outcomes, sys.stdout, indent=0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,104 @@
+"""FedGA's two running sums: Δ̄ and Δ' under the same weights, one client at a time."""
+
+import weakref
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from common.arrays import Arrays, sha256
+from server.aggregation.fedga_sums import BLOCK, Share, fold
+from server.aggregation.fednova import mean_update
+
+UPDATES = hnp.arrays(np.float32, 5, elements=st.floats(-(2.0**20), 2.0**20, width=32))
+SHARES = st.lists(
+    st.builds(lambda w, k, p: Share({"w": w}, k, p), UPDATES, st.integers(1, 7), st.floats(0.25, 100)),
+    min_size=1,
+    max_size=6,
+)
+
+
+def test_by_hand() -> None:
+    """Weights 1 and 3: Δ̄ = (2 − 3·2)/4, (4 + 3·0)/4 = −1, 1; Δ' = (2 + 6)/4, 4/4 = 2, 1."""
+    sums = fold([Share({"w": np.array([2.0, 4.0])}, 2, 1), Share({"w": np.array([-2.0, 0.0])}, 2, 3)])
+    assert (sums.mean()["w"].tolist(), sums.magnitude()["w"].tolist()) == ([-1.0, 1.0], [2.0, 1.0])
+
+
+def test_unequal_steps_by_hand() -> None:
+    """D = (3, 6)/3, (1, −1)/1 = (1, 2), (1, −1); τ̄ = 2; Δ̄ = 2·(1, 0.5), Δ' = 2·(1, 1.5)."""
+    sums = fold([Share({"w": np.array([3.0, 6.0])}, 3, 1), Share({"w": np.array([1.0, -1.0])}, 1, 1)])
+    assert (sums.mean()["w"].tolist(), sums.magnitude()["w"].tolist()) == ([2.0, 1.0], [2.0, 3.0])
+
+
+@given(SHARES)
+def test_the_signed_mean_is_never_above_the_mean_of_sizes(shares: list[Share]) -> None:
+    """Exactly, not nearly: both are rounded alike. Also under unequal steps and weights."""
+    sums = fold(shares)
+    assert np.all(np.abs(sums.mean()["w"]) <= sums.magnitude()["w"])
+
+
+@given(SHARES)
+def test_clients_that_agree_in_sign_meet_the_bound(shares: list[Share]) -> None:
+    sums = fold(Share({"w": -np.abs(s.update["w"])}, s.steps, s.weight) for s in shares)
+    np.testing.assert_array_equal(-sums.mean()["w"], sums.magnitude()["w"])
+
+
+@given(SHARES)
+def test_the_mean_is_that_of_the_other_methods(shares: list[Share]) -> None:
+    mean = mean_update([s.update for s in shares], [s.steps for s in shares], [s.weight for s in shares])
+    np.testing.assert_allclose(fold(shares).mean()["w"], mean["w"], rtol=1e-4, atol=0.5)
+
+
+@given(UPDATES, st.integers(1, 7), st.floats(0.25, 100))
+def test_of_one_client_the_mean_is_its_update_and_dra_does_nothing(
+    update: np.ndarray, steps: int, weight: float
+) -> None:
+    sums = fold([Share({"w": update}, steps, weight)])
+    np.testing.assert_array_equal(sums.mean()["w"], update)
+    np.testing.assert_array_equal(sums.magnitude()["w"], np.abs(update))
+
+
+def test_arrays_longer_than_a_block_of_any_shape_and_order() -> None:
+    rng = np.random.default_rng(0)
+    updates: list[Arrays] = [
+        {
+            "table": rng.normal(size=(3, BLOCK)).astype(np.float32).T,
+            "scalar": np.array(rng.normal()),
+            "none": np.ones(0),
+        }
+        for _ in range(3)
+    ]
+    before = [sha256(u) for u in updates]
+    sums = fold(Share(u, 1, 1) for u in updates)
+    for name, dtype in (("table", np.float32), ("scalar", np.float64), ("none", np.float64)):
+        all_three = np.array([u[name] for u in updates], np.float64)
+        for ours, plain in ((sums.mean(), all_three.mean(0)), (sums.magnitude(), np.abs(all_three).mean(0))):
+            assert ours[name].dtype == dtype
+            np.testing.assert_allclose(ours[name], plain, rtol=1e-6)
+    assert [sha256(u) for u in updates] == before
+
+
+def test_one_client_is_held_at_a_time() -> None:
+    alive: list[weakref.ref[np.ndarray]] = []
+
+    def shares() -> Iterator[Share]:
+        for _ in range(10):
+            array = np.ones(1000)
+            alive.append(weakref.ref(array))
+            assert sum(ref() is not None for ref in alive) <= 2, "the one made, and the one before until it is let go"
+            yield Share({"w": array}, 1, 1)
+
+    assert fold(shares()).weight == 10
+
+
+def test_without_a_client_there_is_no_mean() -> None:
+    with pytest.raises(ValueError, match="at least one client"):
+        fold([])
+
+
+def test_updates_of_other_shapes_are_refused() -> None:
+    with pytest.raises(ValueError, match="agree in names and shapes"):
+        fold([Share({"w": np.ones(2)}, 1, 1), Share({"w": np.ones(1)}, 1, 1)])

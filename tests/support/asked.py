@@ -1,0 +1,59 @@
+"""A client with homes under a server that asks what it likes."""
+
+import numpy as np
+
+from client.policy import Policy
+from client.privacy.in_memory import in_memory
+from client.privacy.ledger.ledger import Ledger
+from client.privacy.release import Guard
+from client.session import Session
+from client.state import MemoryStore
+from client.tasks.rules.learner import RulesLearner
+from common.config.flatten import to_json
+from common.config.run import RunConfig, Scalar, parse
+from common.models import build_model, parameters
+from common.tasks.rules.options import Catalogue
+from common.wire.messages import LOCAL, EnrolRequest, TrainReply, TrainRequest
+from tests.support.toys import CATALOGUE, toy_homes
+
+
+def configured(method: str = "fedavg", **privacy: Scalar) -> RunConfig:
+    wished = {f"privacy.{key.replace('_', '-')}": value for key, value in {"unit": "client", **privacy}.items()}
+    return parse({"method": method, "task": "rules", "run-id": "toy", **wished})
+
+
+def learner(config: RunConfig, catalogue: Catalogue) -> RulesLearner:
+    return RulesLearner(config, catalogue, toy_homes(3))
+
+
+class Asked:
+    """A client under a server that asks what it likes."""
+
+    def __init__(
+        self,
+        config: RunConfig,
+        policy: Policy | None = None,
+        seed: int = 0,
+        part: str = "",
+        ledger: Ledger | None = None,
+    ) -> None:
+        draws = iter(range(10**9))
+
+        def generator() -> np.random.Generator:
+            return np.random.default_rng([seed, next(draws)])
+
+        self.guard: Guard = in_memory(policy or Policy(), generator)
+        if ledger is not None:
+            self.guard = Guard(policy or Policy(), lambda unit, account: ledger, generator, part)
+        self.session = Session("ann", learner, MemoryStore(), self.guard)
+        self.model = parameters(build_model(config, CATALOGUE))
+        self.config = config
+        self.enrolled = self.session.enrol(EnrolRequest("toy", to_json(config), CATALOGUE.to_json()))
+
+    def train(self, number: int, cost: float, clip: float = 1.0, phase: str = LOCAL) -> TrainReply:
+        asked = TrainRequest(number, self.enrolled.enrolment, self.model, phase=phase, cost=cost, clip=clip)
+        return self.session.train(asked)
+
+    @property
+    def spent(self) -> float:
+        return self.guard.ledger(self.config.privacy).spent()

@@ -1,0 +1,108 @@
+"""Clients with privacy ledgers that outlive the server, one home each, and runs with noise on them."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+
+import numpy as np
+
+from client.policy import Policy
+from client.privacy.in_memory import in_memory
+from client.session import Session
+from client.state import MemoryStore
+from client.tasks.registry import TaskLearner, build_learner
+from client.tasks.rules.data.homes import Dataset, Home
+from common.arrays import Arrays
+from common.config.run import RunConfig, Scalar
+from common.privacy.accounts import build_account
+from common.tasks.vocabularies import Names
+from deploy.simulation import InProcessGrid
+from server.artifacts import RunDirectory
+from server.evaluation import Evaluation
+from server.events import Result
+from server.journal import Journal
+from server.run import run
+from tests.support.sensors import rounds_of
+from tests.support.toys import CATALOGUE, configured, toy_homes
+
+SHARING = Policy(share_metrics="always")
+PLANNERS: dict[str, dict[str, Scalar]] = {
+    "bgtplanner": {"arms": 2, "t0": 1, "t_min": 0.5},
+    "uniform": {},
+    "adpml": {"growth": 8.0},
+    "adap": {"beta": 0.6, "falls": 1, "clip_floor": 0.2},
+}
+
+
+"""Options under which planners do in eight rounds what they do."""
+
+
+@dataclass
+class Owners:
+    """Clients with ledgers that outlive the server, one home each.
+
+    Args:
+        policies: One a client.
+        seed: Of their noise.
+    """
+
+    policies: tuple[Policy, ...]
+    seed: int = 0
+    stores: dict[str, MemoryStore] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        homes = toy_homes(len(self.policies))
+        self.sessions = {k + 1: self._session(f"client-{k}", home, k) for k, home in enumerate(homes)}
+
+    def run(self, config: RunConfig, folder: Path) -> Result:
+        return run(InProcessGrid(self.sessions, 1), config, folder)
+
+    def spent(self, config: RunConfig) -> dict[str, float]:
+        """What ledgers hold of the run."""
+        return {one.client: one.guard.ledger(config.privacy).spent_in("toy") for one in self.sessions.values()}
+
+    def _session(self, name: str, home: Home, k: int) -> Session:
+        def learner(config: RunConfig, vocabulary: Names) -> TaskLearner:
+            return build_learner(config, Dataset((home,), CATALOGUE))
+
+        draws = count()
+        self.stores[name] = MemoryStore()
+        guard = in_memory(self.policies[k], lambda: np.random.default_rng([self.seed, k, next(draws)]))
+        return Session(name, learner, self.stores[name], guard)
+
+
+def owners(number: int = 3, policy: Policy = SHARING) -> Owners:
+    return Owners((policy,) * number)
+
+
+def noisy(folder: Path, method: str = "uniform", **options: Scalar) -> RunConfig:
+    """The configuration of a run with noise; `folder` keeps its vocabulary."""
+    path = folder / "catalogue.json"
+    path.write_text(CATALOGUE.to_json(), "utf-8")
+    quick: dict[str, Scalar] = {"rounds": 8, "federation__wait": 0.1, "federation__min_clients": 1}
+    noise: dict[str, Scalar] = {"privacy__unit": "client", "privacy__epsilon": 5.0}
+    return configured(method, **{**quick, **noise, "catalogue": str(path), **options})
+
+
+def total_of(config: RunConfig) -> float:
+    return build_account(config.privacy).total(config.privacy.epsilon, config.privacy.delta)
+
+
+def costs_of(folder: Path) -> list[float]:
+    return [r.server["cost"] for r in rounds_of(folder)]
+
+
+def model_of(folder: Path) -> Arrays:
+    return RunDirectory(folder, "toy").load_model()[0]
+
+
+def listening(told: list[Evaluation]) -> Callable[[Journal, int, Evaluation], None]:
+    """In place of `Journal.evaluated`: keeps all evaluations."""
+    noted = Journal.evaluated
+
+    def note(journal: Journal, number: int, evaluation: Evaluation) -> None:
+        told.append(evaluation)
+        noted(journal, number, evaluation)
+
+    return note

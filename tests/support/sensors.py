@@ -1,0 +1,120 @@
+"""Road sensors small enough to train in milliseconds, and runs of them."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+from flwr.app import Message
+
+from client.policy import Policy
+from client.privacy.in_memory import in_memory
+from client.session import Session
+from client.state import MemoryStore, Store
+from client.tasks.registry import TaskLearner, build_learner
+from client.tasks.traffic.data.series import Dataset, Series
+from common.config.run import RunConfig, Scalar, parse
+from common.models import build_model, parameters
+from common.tasks.traffic.demo import demo_measures
+from common.tasks.vocabularies import Names
+from common.wire.codec import decode
+from common.wire.messages import Payload
+from deploy.simulation import InProcessGrid
+from server.artifacts import RunDirectory
+from server.events import Round
+
+G = TypeVar("G", bound=InProcessGrid)
+P = TypeVar("P", bound=Payload)
+MEASURES = demo_measures()
+MONDAY = "2024-01-01T00:00"
+HISTORY, HORIZON = 9, 3
+QUICK: Mapping[str, Scalar] = {
+    "task": "traffic",
+    "run-id": "toy",
+    "rounds": 2,
+    "federation.min-clients": 1,
+    "federation.wait": 0.1,
+    "tasks.traffic.history": HISTORY,
+    "tasks.traffic.horizon": HORIZON,
+    "tasks.traffic.hidden": 2,
+    "tasks.traffic.batch": 4,
+}
+
+
+APART: Mapping[str, Scalar] = {"model": "paper", "tasks__traffic__property": "paper", "spread": 0.5}
+"""Options of clusters whose models forecast differently from the start, under a property that they violate."""
+
+
+def sensor(number: int, days: int = 22, start: str = MONDAY, variables: int = 1) -> Series:
+    """Readings with the shape of a day, a level and noise of the sensor's own; no two readings are equal."""
+    rng = np.random.default_rng([7, number])
+    hours = np.arange(24 * days)[:, None]
+    values = rng.uniform(200, 900) * (1.5 + np.sin(2 * np.pi * (hours + 3 * number) / 24))
+    values = values + rng.normal(0, 40, (len(hours), variables))
+    return Series(f"road-{number}", np.datetime64(start, "m"), values, np.ones(values.shape, bool))
+
+
+def road_config(method: str = "fedavg", **options: Scalar) -> RunConfig:
+    """A configuration; `lr=0.1` is an option of the method, `tasks__traffic__hidden=4` a dotted key."""
+    flat: dict[str, Scalar] = {**QUICK, "method": method, f"algorithm.{method}.local-steps": 2}
+    for name, value in options.items():
+        key = name.replace("__", ".").replace("_", "-")
+        top = "." in key or key in ("rounds", "seed", "model", "evaluate-every", "resume", "run-id")
+        flat[key if top else f"algorithm.{method}.{key}"] = value
+    return parse(flat)
+
+
+def world(config: RunConfig) -> dict[str, np.ndarray]:
+    """The model a run starts from."""
+    return parameters(build_model(config, MEASURES))
+
+
+def session(name: str, series: tuple[Series, ...], store: Store | None = None, policy: Policy | None = None) -> Session:
+    def learner(config: RunConfig, vocabulary: Names) -> TaskLearner:
+        return build_learner(config, Dataset(series, MEASURES))
+
+    return Session(name, learner, store or MemoryStore(), in_memory(policy or Policy()))
+
+
+class Listening(InProcessGrid):
+    """Keeps every message there was, both ways."""
+
+    def __init__(self, sessions: Mapping[int, Session], together: int = 1) -> None:
+        super().__init__(sessions, together)
+        self.asked: list[Message] = []
+        self.answered: list[Message] = []
+
+    def push_messages(self, messages: Iterable[Message]) -> list[str]:
+        messages = list(messages)
+        self.asked += messages
+        return super().push_messages(messages)
+
+    def _keep(self, replies: Iterable[Message]) -> None:
+        replies = list(replies)
+        self.answered += replies
+        super()._keep(replies)
+
+
+def road_grid(stores: Sequence[Store], kind: type[G], policy: Policy | None = None) -> G:
+    """A federation with one client a store, client k having sensor k."""
+    return kind({k + 1: session(f"client-{k}", (sensor(k),), store, policy) for k, store in enumerate(stores)}, 1)
+
+
+def heard(grid: Listening, kind: type[P]) -> list[tuple[str, P]]:
+    """All payloads of a kind that travelled, each with the name of the client it went to or came from."""
+    found = []
+    for message in (*grid.asked, *grid.answered):
+        if message.has_content() and message.content["fedloom"]["wire.payload"] == kind.__name__:  # type: ignore[index]
+            asked = message.metadata.src_node_id in (0, 1) and message in grid.asked
+            node = message.metadata.dst_node_id if asked else message.metadata.src_node_id
+            found.append((f"client-{node - 1}", decode(kind, message.content)))
+    return found
+
+
+def stores(count: int) -> list[Store]:
+    return [MemoryStore() for _ in range(count)]
+
+
+def rounds_of(folder: Path) -> list[Round]:
+    """The round events of a run called toy."""
+    return [event for event in RunDirectory(folder, "toy").events() if isinstance(event, Round)]

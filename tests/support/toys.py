@@ -1,0 +1,173 @@
+"""Federations small enough to know their answers: three device types, homes of a few rules, and quadratic clients."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from flwr.app import Message, Metadata, RecordDict
+from torch import Tensor
+
+from client.stacked_tensors import Tensors
+from client.state import MemoryStore, Store
+from client.tasks.learner import Unruled
+from client.tasks.rules.data.homes import Dataset, Device, Home, as_edges
+from client.trainers.registry import build_trainer
+from client.training.cohort import train
+from client.training.participant import Member
+from common.arrays import Arrays
+from common.config.run import RunConfig, Scalar, Task, parse
+from common.errors import FedloomError
+from common.models import tensors
+from common.tasks.rules.options import Catalogue
+from common.wire.messages import EnrolRequest, TrainReply, TrainRequest
+from server.enrolment import Enrolment
+from server.state import RunState
+from server.strategies.registry import build_strategy
+from server.strategies.replies import Reply
+
+METHODS = ("fedavg", "fedprox", "fedadam", "fedyogi", "fedadagrad", "fedrule", "fedga", "ditto", "perfedavg")
+"""All that share one whole model."""
+
+CATALOGUE = Catalogue(
+    entities=("Door", "Lamp", "Plug"),
+    relations=("closes → turn off", "closes → turn on", "opens → turn off", "opens → turn on"),
+)
+
+
+def toy_homes(count: int, seed: int = 0) -> tuple[Home, ...]:
+    """Homes of 3 to 5 devices and 5 to 9 rules, so that each has at least one test rule."""
+    rng = np.random.default_rng(seed)
+    homes = []
+    for number in range(count):
+        nodes, rules = int(rng.integers(3, 6)), int(rng.integers(5, 10))
+        devices = tuple(Device(f"d{k}", int(rng.integers(3))) for k in range(nodes))
+        possible = [(i, j, r) for i in range(nodes) for j in range(nodes) if i != j for r in range(4)]
+        chosen = rng.choice(len(possible), size=rules, replace=False)
+        homes.append(Home(f"user-{number}", devices, as_edges(possible[int(c)] for c in chosen)))
+    return tuple(homes)
+
+
+def toy_dataset(count: int, seed: int = 0) -> Dataset:
+    return Dataset(toy_homes(count, seed), CATALOGUE)
+
+
+def configured(method: str = "fedrule", **options: Scalar) -> RunConfig:
+    """A configuration; `lr=0.1` is an option of the method, `tasks__rules__hidden=4` a dotted key."""
+    flat: dict[str, Scalar] = {"method": method, "run-id": "toy", "tasks.rules.hidden": 4}
+    for name, value in options.items():
+        key = name.replace("__", ".").replace("_", "-")
+        top = "." in key or key in ("rounds", "seed", "model", "evaluate-every", "catalogue", "resume", "run-id")
+        flat[key if top else f"algorithm.{method}.{key}"] = value
+    return parse(flat)
+
+
+class Quadratic(Unruled):
+    """L_k(θ) = ½(θ − c)ᵀA(θ − c) with θ = [encoder.w ‖ predictor.w] ∈ ℝ⁴, in float64; optimum of Σ L_k in closed form."""
+
+    task: Task = "rules"
+
+    def __init__(self, curvature: np.ndarray, centre: np.ndarray, examples: int = 1) -> None:
+        self.curvature, self.centre, self.examples, self.size = curvature, centre, examples, 1
+
+    def batch(self, request: TrainRequest) -> Tensors:
+        return {"A": torch.from_numpy(self.curvature), "c": torch.from_numpy(self.centre)}
+
+    def noise(self, steps: int, generator: torch.Generator) -> Tensors:
+        return {}
+
+    def loss(self, params: Tensors, batch: Tensors, noise: Tensors) -> Tensor:
+        away = torch.cat([params["encoder.w"], params["predictor.w"]]) - batch["c"]
+        return 0.5 * away @ batch["A"] @ away
+
+    def gradient(self, model: Arrays) -> np.ndarray:
+        return self.curvature @ (flat(model) - self.centre)
+
+
+def quadratics(count: int, seed: int = 0, examples: Collection[int] = ()) -> dict[str, Quadratic]:
+    """Clients whose curvatures differ (eigenvalues 0.5 to 2), so that FedAvg is drawn off the optimum."""
+    rng = np.random.default_rng(seed)
+    weights = list(examples) or [1] * count
+    clients = {}
+    for k in range(count):
+        rotation, _ = np.linalg.qr(rng.normal(size=(4, 4)))
+        curvature = rotation @ np.diag(rng.uniform(0.5, 2, 4)) @ rotation.T
+        clients[f"client-{k}"] = Quadratic(curvature, rng.normal(size=4), weights[k])
+    return clients
+
+
+def optimum(clients: Mapping[str, Quadratic]) -> np.ndarray:
+    """The minimiser of Σ p_k L_k: argmin Σ p_k L_k = (Σ p_k A_k)⁻¹ Σ p_k A_k c_k."""
+    curvature = sum(c.examples * c.curvature for c in clients.values())
+    return np.linalg.solve(curvature, sum(c.examples * c.curvature @ c.centre for c in clients.values()))
+
+
+def flat(model: Mapping[str, np.ndarray]) -> np.ndarray:
+    return np.concatenate([np.ravel(model["encoder.w"]), np.ravel(model["predictor.w"])])
+
+
+def quadratic_model() -> Arrays:
+    return {"encoder.w": np.zeros(2), "predictor.w": np.zeros(2)}
+
+
+@dataclass
+class Toy:
+    """Quadratic clients under the real client code and the real server step, without a wire between them."""
+
+    config: RunConfig
+    clients: dict[str, Quadratic]
+    steps: dict[str, int] = field(default_factory=dict)
+    """τ_k of clients that make another number of steps than configured."""
+
+    def __post_init__(self) -> None:
+        self.stores: dict[str, Store] = {name: MemoryStore() for name in self.clients}
+        state = RunState(0, quadratic_model())
+        self.strategy = build_strategy(self.config.chosen, config=self.config, state=state, enrolment=_nobody())
+
+    @property
+    def model(self) -> np.ndarray:
+        return flat(self.strategy.state.model)
+
+    def request(self, client: str) -> TrainRequest:
+        state = self.strategy.state
+        last = state.counted.get(client, 0)
+        return TrainRequest(state.round + 1, "toy:0", state.model, self.strategy.shared(state.memory, last), last)
+
+    def ask(self, client: str) -> TrainReply:
+        """The client trains; its reply."""
+        steps = self.steps.get(client, self.config.chosen.local_steps)
+        member = Member(client, "toy", 0, self.clients[client], self.stores[client], self.request(client), steps)
+        [reply] = train(self.config.chosen, [member])
+        if isinstance(reply, FedloomError):
+            raise reply
+        return reply
+
+    def round(self, asked: Collection[str] = (), lost: Collection[str] = ()) -> None:
+        """A round with these clients (all by default); those `lost` train, but their replies do not arrive."""
+        replies = {name: self.ask(name) for name in sorted(asked or self.clients)}
+        examples = self.config.chosen.weighting == "examples"
+        usable = [
+            Reply(name, float(reply.examples) if examples else 1.0, reply)
+            for name, reply in replies.items()
+            if name not in lost
+        ]
+        state = self.strategy.state
+        model, memory = self.strategy.update(state.memory, state.model, usable)
+        self.strategy.state = state.next(model, memory, [r.client for r in usable])
+
+    def delta(self, client: str) -> np.ndarray:
+        """δ_k as the client will use it when it is asked next."""
+        memory, request = self.stores[client].load("toy"), self.request(client)
+        counted = 0 < memory.round == request.shared_round
+        delta = build_trainer(self.config.chosen).settle(memory.groups, counted, tensors(request.shared))
+        return flat({n: d.numpy() for n, d in delta.items()}) if delta else np.zeros(4)
+
+
+def instruction(node: int, content: RecordDict | None = None, kind: str = "train") -> Message:
+    """A message as the server sends it."""
+    metadata = Metadata(1, f"m{node}", 1, node, "", "1", 0.0, 1e9, kind)
+    return Message(metadata=metadata, content=content or RecordDict())  # type: ignore[call-overload,no-any-return]
+
+
+def _nobody() -> Enrolment:
+    return Enrolment(EnrolRequest("toy", "{}", "{}"), 0.0, lambda messages, seconds: [])
