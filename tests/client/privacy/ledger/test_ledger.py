@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from client.privacy.claim import statements
+from client.privacy.ledger import records
 from client.privacy.ledger.database import MEMORY, create
 from client.privacy.ledger.ledger import Ledger
-from client.privacy.ledger import records
 from client.privacy.ledger.records import Slot, Terms
 from client.privacy.ledger.rollback import Witness
 from common.errors import RefusedError
