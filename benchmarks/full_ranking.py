@@ -21,7 +21,7 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
-from client.tasks.markets.baseline import MarketLine
+from client.tasks.markets.baseline import MarketBaseline
 from client.tasks.markets.data.graph import Graph, Sparse, symmetric
 from common.tasks.markets.counts import Elsewhere
 from common.tasks.markets.metrics import ScoreBlock, ranking_metrics
@@ -49,7 +49,7 @@ def scores_of(kind: str, graph: Graph) -> ScoreBlock:
     if kind == "embeddings":
         z = np.random.default_rng(1).standard_normal((n, 128), np.float32)
         return lambda queries: z[queries] @ z.T
-    line = MarketLine.of(graph, np.zeros((n, 0), np.float32), Elsewhere.nothing(n))
+    line = MarketBaseline.of(graph, np.zeros((n, 0), np.float32), Elsewhere.nothing(n))
     weight = np.full(len(FEATURES), 0.1, np.float32)
     return line.scores if kind == "walk" else lambda queries: line.weighed(queries, weight)
 

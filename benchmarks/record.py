@@ -43,7 +43,7 @@ def turns(model: str, homes: int, steps: int) -> dict[str, Turn]:
     learner = RulesLearner(config, demo_catalogue(), demo_homes(0, homes, 0))
     start = tensors(parameters(learner.module))
     batch = learner.batch(TrainRequest(1, "", {}))
-    masks = partial(learner.noise, steps, torch.Generator().manual_seed(0))
+    masks = partial(learner.step_inputs, steps, torch.Generator().manual_seed(0))
     private = partial(draws, start, len(batch["x"]), learner.examples, steps, clip=1.0, multiplier=1.0, sample=0.5)
 
     def noisy() -> Tensors:

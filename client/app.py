@@ -8,13 +8,13 @@ from collections.abc import Callable
 from flwr.app import Context, Error, Message
 from flwr.clientapp import ClientApp
 
-from client.data.read import read_part
+from client.data.read import read_partition
 from client.data.sources import fingerprint, fingerprint_of_all, is_demo, located
 from client.data.warnings import remarks
 from client.policy import Policy, read_policy
 from client.privacy.ledger.ledger import Ledger
 from client.privacy.ledger.locate import open_ledger
-from client.privacy.release import Guard
+from client.privacy.release import Releaser
 from client.session import Session
 from client.settings import ClientSettings
 from client.state import DiskStore
@@ -126,7 +126,7 @@ def open_session(settings: ClientSettings) -> Session:
     store.describe({"data": located(settings.data), "part": list(settings.part), "seed": settings.data_seed})
     learner, policy = functools.partial(_learner, settings), read_policy(settings.policy, made=is_demo(settings.data))
     whole = data if is_demo(settings.data) else fingerprint_of_all(settings.data)
-    guard = Guard(policy, functools.partial(_ledger, settings, policy, whole), part=_named(settings.part))
+    guard = Releaser(policy, functools.partial(_ledger, settings, policy, whole), part=_named(settings.part))
     return Session(settings.name, learner, store, guard)
 
 
@@ -156,7 +156,7 @@ def _learner(settings: ClientSettings, config: RunConfig, vocabulary: Names) -> 
     Raises:
         DataError: The data are missing, malformed or speak of what the vocabulary lacks.
     """
-    part = read_part(config.task, settings.data, settings.part, settings.data_seed, vocabulary)
+    part = read_partition(config.task, settings.data, settings.part, settings.data_seed, vocabulary)
     for note in (*part.notes, *remarks(config, [part])):
         log.warning("%s: %s", settings.data, note)
     return build_learner(config, part)

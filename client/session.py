@@ -9,15 +9,15 @@ from safetensors.numpy import load, save
 
 from client.enrolment import accepted, check_same_run, fingerprint, remember
 from client.privacy.pseudo_items import among_pseudo_items
-from client.privacy.release import Guard
+from client.privacy.release import Releaser
 from client.state import Store
-from client.tasks.learner import Noised, Summed, TaskLearner, training_loss
+from client.tasks.learner import ExcludesOwnCounts, PrivatizesCounts, TaskLearner, training_loss
 from client.trainers.registry import build_trainer
-from client.training.client_state import HEAD, carried
-from client.training.cohort import nothing, train
+from client.training.client_state import HEAD, load_group
+from client.training.cohort import train, zero_reply
 from client.training.evaluation import ADAPT, measured
-from client.training.failures import DivergedError, done_or_nothing
-from client.training.participant import Member
+from client.training.failures import DivergedError, run_or_zeros
+from client.training.participant import Participant
 from common.arrays import Arrays, check_like, group
 from common.config.flatten import from_json
 from common.config.run import RunConfig, hands_over_windows
@@ -79,7 +79,7 @@ class Session:
         guard: What answers pass on their way out; it knows the owner's terms.
     """
 
-    def __init__(self, client: str, build_learner: BuildLearner, store: Store, guard: Guard) -> None:
+    def __init__(self, client: str, build_learner: BuildLearner, store: Store, guard: Releaser) -> None:
         self.client, self.store, self.policy, self.guard = client, store, guard.policy, guard
         self._build_learner = build_learner
         self._enrolled: dict[str, Enrolled] = {}
@@ -107,10 +107,10 @@ class Session:
             raise RefusedError("counts in clear are not allowed by this client's policy")
         if enrolled.config.privacy.unit != "none":
             raise RefusedError("counts carry none of the noise that this run promises on all that leaves")
-        if not enrolled.config.task_options.count_offset or (noisy and not isinstance(learner, Noised)):
+        if not enrolled.config.task_options.count_offset or (noisy and not isinstance(learner, PrivatizesCounts)):
             raise RefusedError("this run was not announced as one that takes such counts")
-        if isinstance(learner, Noised) and noisy:
-            counts = self.guard.counted(enrolled.config, enrolled.run, learner.noised_counts)
+        if isinstance(learner, PrivatizesCounts) and noisy:
+            counts = self.guard.release_counts(enrolled.config, enrolled.run, learner.private_counts)
         else:
             counts = learner.counts()
         self.store.write(enrolled.run, COUNTS, save(counts))
@@ -126,26 +126,26 @@ class Session:
         if enrolled.config.privacy.unit != "none" and not statics.keys() <= set(POOLED):
             raise RefusedError("the server adds sums over clients, which no client of a run with noise gives")
         learner, sent = enrolled.learner, self.store.read(enrolled.run, COUNTS)
-        if isinstance(learner, Summed):
-            return learner.others(statics, load(sent) if sent else {})
+        if isinstance(learner, ExcludesOwnCounts):
+            return learner.without_own(statics, load(sent) if sent else {})
         return statics if sent else add_counts(statics, learner.counts(), enrolled.names)
 
     def assign(self, request: AssignRequest) -> AssignReply:
         """How well each of several models suits this client's data, and its property's parameters."""
         enrolled = self._find(request.enrolment)
-        return self.guard.assigned(enrolled.config, request, lambda: self._assess(enrolled, request))
+        return self.guard.release_assignment(enrolled.config, request, lambda: self._assess(enrolled, request))
 
     def _assess(self, enrolled: Enrolled, request: AssignRequest) -> AssignReply:
         learner, memory, template = enrolled.learner, self.store.load(enrolled.run), parameters(enrolled.learner.module)
         obeys, statics = request.criterion == "property", self._others(enrolled, request.statics)
         upcoming = TrainRequest(request.round, request.enrolment, {})  # asked for again, a round starts where it did
-        head = {n: t.numpy() for n, t in carried(memory, upcoming, HEAD).items()}
+        head = {n: t.numpy() for n, t in load_group(memory, upcoming, HEAD).items()}
         losses = {}
         for key in sorted({name.partition("/")[0] for name in request.models}):
             model = group(key, request.models)
             check_like(model, template, f"model {key}")
             suits = partial(_suits, learner, {**model, **head}, statics, obeys=obeys)
-            losses[key] = done_or_nothing(suits, float) if enrolled.config.privacy.unit != "none" else suits()
+            losses[key] = run_or_zeros(suits, float) if enrolled.config.privacy.unit != "none" else suits()
         if request.criterion == "sample":
             return AssignReply(request.round, {}, {**learner.property(), **self._sample(enrolled)})
         return AssignReply(request.round, losses, learner.property() if obeys else {})
@@ -154,7 +154,7 @@ class Session:
         """Training windows in clear: only in a run that its configuration, and so the policy, knows as one that takes them."""
         if not hands_over_windows(enrolled.config):
             raise RefusedError("this run was not announced as one that takes windows of training data")
-        return enrolled.learner.sample(enrolled.config.algorithm.fedstl.sample_windows)
+        return enrolled.learner.windows(enrolled.config.algorithm.fedstl.sample_windows)
 
     def train(self, request: TrainRequest) -> TrainReply:
         """One round of local training."""
@@ -174,9 +174,9 @@ class Session:
         learner, generator = self._find(request.enrolment).learner, self.guard.generator
         if config.privacy.unit != "none":
             failures = DivergedError if config.privacy.unit == "record" else Exception
-            work = partial(done_or_nothing, work, partial(nothing, config.chosen, learner, request, steps), failures)
+            work = partial(run_or_zeros, work, partial(zero_reply, config.chosen, learner, request, steps), failures)
         work = among_pseudo_items(work, learner, config, request.round, generator)
-        reply = self.guard.trained(config, request, steps, work)
+        reply = self.guard.release_update(config, request, steps, work)
         self._remember(config, request, reply, steps)
         sparse = config.federation.updates == "auto" and config.privacy.unit == "none" and not sends_item_ids(config)
         return compress_reply(reply) if sparse else reply
@@ -191,7 +191,7 @@ class Session:
             groups = {key: {**memory.groups.get(key, {}), **kept} for key, kept in released.items()}
             self.store.save(run, replace(memory, groups={**memory.groups, **groups}))
 
-    def member(self, request: TrainRequest) -> Member:
+    def member(self, request: TrainRequest) -> Participant:
         """This client as one of a cohort that trains together."""
         enrolled = self._find(request.enrolment)
         check_like(request.model, parameters(enrolled.learner.module), "the server's model")
@@ -199,7 +199,7 @@ class Session:
         noise = self.guard.admit(enrolled.config, request, steps)
         request = replace(request, statics=self._others(enrolled, request.statics))
         about = (self.client, enrolled.run, enrolled.config.seed, enrolled.learner, self.store)
-        return Member(*about, request, steps, noise)
+        return Participant(*about, request, steps, noise)
 
     def evaluate(self, request: EvaluateRequest) -> EvaluateReply:
         """Metrics of the global model here, if they may leave; the finished model is kept for the client's own use."""
@@ -212,9 +212,7 @@ class Session:
             self.store.write(enrolled.run, MODEL, save({**request.model, **request.statics}))
         if shares:
             return self._measured(enrolled, request)
-        done_or_nothing(
-            partial(self._measured, enrolled, request), lambda: untold
-        )  # makes the model its own all the same
+        run_or_zeros(partial(self._measured, enrolled, request), lambda: untold)  # makes the model its own all the same
         return untold
 
     def _measured(self, enrolled: Enrolled, request: EvaluateRequest) -> EvaluateReply:
@@ -222,7 +220,7 @@ class Session:
         learner, chosen = enrolled.learner, enrolled.config.chosen
         asked = TrainRequest(request.round, request.enrolment, request.model, statics=statics, phase=ADAPT)
         about = (self.client, enrolled.run, enrolled.config.seed, learner, self.store)
-        member = Member(*about, asked, self.policy.local_steps(chosen.steps(ADAPT)))
+        member = Participant(*about, asked, self.policy.local_steps(chosen.steps(ADAPT)))
         metrics, weights = measured(chosen, learner, member, request.split, final=request.final)
         return EvaluateReply(request.round, metrics, weights)
 

@@ -22,7 +22,7 @@ ABOUT = "client.json"
 
 
 @dataclass(frozen=True)
-class Memory:
+class ClientMemory:
     """A client's memory of one run."""
 
     round: int = 0
@@ -34,10 +34,10 @@ class Memory:
 class Store(Protocol):
     """Where memories and documents of runs are kept."""
 
-    def load(self, run: str) -> Memory:
+    def load(self, run: str) -> ClientMemory:
         """Memory of that run; an empty one before the first round."""
 
-    def save(self, run: str, memory: Memory) -> None:
+    def save(self, run: str, memory: ClientMemory) -> None:
         """Replace the memory of that run, durably."""
 
     def read(self, run: str, name: str) -> bytes:
@@ -51,23 +51,23 @@ class MemoryStore:
     """State that ends with the process: for simulations."""
 
     def __init__(self) -> None:
-        self._memories: dict[str, Memory] = {}
+        self._memories: dict[str, ClientMemory] = {}
         self._documents: dict[tuple[str, str], bytes] = {}
 
-    def load(self, run: str) -> Memory:
-        """See `Store`."""
-        return self._memories.get(run, Memory())
+    def load(self, run: str) -> ClientMemory:
+        """See `Shop`."""
+        return self._memories.get(run, ClientMemory())
 
-    def save(self, run: str, memory: Memory) -> None:
-        """See `Store`."""
+    def save(self, run: str, memory: ClientMemory) -> None:
+        """See `Shop`."""
         self._memories[run] = memory
 
     def read(self, run: str, name: str) -> bytes:
-        """See `Store`."""
+        """See `Shop`."""
         return self._documents.get((run, name), b"")
 
     def write(self, run: str, name: str, content: bytes) -> None:
-        """See `Store`."""
+        """See `Shop`."""
         self._documents[run, name] = content
 
 
@@ -77,39 +77,39 @@ class DiskStore:
     def __init__(self, root: Path) -> None:
         self.root = root
 
-    def load(self, run: str) -> Memory:
-        """See `Store`.
+    def load(self, run: str) -> ClientMemory:
+        """See `Shop`.
 
         Raises:
             StateError: The file is not readable as a memory.
         """
         path = self._folder(run) / "memory.safetensors"
         if not path.exists():
-            return Memory()
+            return ClientMemory()
         try:
             with safe_open(path, framework="pt") as file:
                 groups: dict[str, Tensors] = {}
                 for key in file.keys():  # noqa: SIM118 - safe_open is no mapping
                     group, _, name = key.partition("/")
                     groups.setdefault(group, {})[name] = file.get_tensor(key)
-                return Memory(int(json.loads((file.metadata() or {})["memory"])["round"]), groups)
+                return ClientMemory(int(json.loads((file.metadata() or {})["memory"])["round"]), groups)
         except (SafetensorError, KeyError, ValueError) as error:
             raise StateError(
                 f"{path} is no client state ({error}); move it away to start this run's state anew"
             ) from None
 
-    def save(self, run: str, memory: Memory) -> None:
-        """See `Store`."""
+    def save(self, run: str, memory: ClientMemory) -> None:
+        """See `Shop`."""
         flat = {f"{group}/{n}": t.contiguous() for group, named in memory.groups.items() for n, t in named.items()}
         self.write(run, "memory.safetensors", save(flat, {"memory": json.dumps({"round": memory.round})}))
 
     def read(self, run: str, name: str) -> bytes:
-        """See `Store`."""
+        """See `Shop`."""
         path = self._folder(run) / name
         return path.read_bytes() if path.exists() else b""
 
     def write(self, run: str, name: str, content: bytes) -> None:
-        """See `Store`."""
+        """See `Shop`."""
         folder = self._folder(run)
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         write_atomically(folder / name, content, mode=0o600)

@@ -13,13 +13,13 @@ from client.data.own_tables import tables
 from client.data.read import Part, deal, demo_part, read_all, vocabulary
 from client.data.sources import is_demo, located
 from client.policy import Policy
-from client.tasks.markets.data.markets import Dataset as Markets
+from client.tasks.markets.data.markets import Markets
 from common.config.run import RunConfig, Task
 from common.errors import ConfigError, DataError
 from common.tasks.vocabularies import Names, vocabulary_of
 from deploy.federation import ClientSpec
 from deploy.files import write_file
-from deploy.partitioning import Dealing
+from deploy.partitioning import Partitioning
 
 USUAL, MOST = 4, 8
 """Client processes where nobody says a number: as a rule, and at most."""
@@ -91,7 +91,7 @@ def share_out(task: Task, data: str, parts: Sequence[Part], home: Path, dealt: P
         made = [demo_part(task, data, (k, len(parts))) for k in range(len(parts))]
         specs = [ClientSpec(own.name, task, source, own) for own, source in zip(homes, made, strict=True)]
     else:
-        dealing = Dealing(dealt, task, located(data), len(parts))
+        dealing = Partitioning(dealt, task, located(data), len(parts))
         shares = [str(share) for share in dealing.deal(parts)]
         specs = [
             ClientSpec(own.name, task, share, own, state=dealing.state, source=dealing.data)
@@ -111,7 +111,7 @@ def require_one_budget(config: RunConfig, policy: Policy, data: str, clients: in
     """
     noisy = config.privacy.unit != "none" or (config.task_options.count_offset and config.count_privacy.unit != "none")
     if data and not is_demo(data) and (noisy or policy.require_noise):
-        Dealing(dealt, config.task, located(data), clients).require_one_budget()
+        Partitioning(dealt, config.task, located(data), clients).require_one_budget()
 
 
 def shared_out(home: Path) -> list[ClientSpec]:

@@ -42,7 +42,7 @@ WHERE = "people.json"
 
 
 @dataclass(frozen=True)
-class Dealing:
+class Partitioning:
     """A source dealt to so many clients.
 
     Args:
@@ -128,7 +128,7 @@ class Dealing:
                 f" (fedloom join), or train without noise"
             )
 
-    def _others(self) -> Iterator["Dealing"]:
+    def _others(self) -> Iterator["Partitioning"]:
         for task, clients in sorted({*_dealt(self.root, self.data), (self.task, len(tables(self.task, self.data)))}):
             if (task, clients) != (self.task, self.clients):
                 yield replace(self, task=task, clients=clients)
@@ -174,7 +174,7 @@ class Dealing:
             ) from None
 
 
-def require_undealt(root: Path, data: str) -> None:
+def require_unpartitioned(root: Path, data: str) -> None:
     """Accept data for a client that has all of them, if no client was dealt a part and released anything of it.
 
     Raises:
@@ -196,7 +196,7 @@ def dealt_ledgers(root: Path, data: str) -> list[Path]:
     """
     source = data_path(data).resolve()
     beside = sorted(source.glob(".*.fedloom-ledger")) if source.is_dir() else _of_folder(source)
-    dealings = [Dealing(root, task, data, clients) for task, clients in sorted(_dealt(root, data))]
+    dealings = [Partitioning(root, task, data, clients) for task, clients in sorted(_dealt(root, data))]
     return beside + [path for dealing in dealings for path in dealing.ledgers()]
 
 

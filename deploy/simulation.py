@@ -23,7 +23,7 @@ from client.session import MODEL, Session
 from client.state import MemoryStore
 from client.tasks.registry import TaskLearner, build_learner
 from client.training.cohort import train
-from client.training.participant import Member
+from client.training.participant import Participant
 from common.config.run import RunConfig
 from common.errors import FedloomError
 from common.privacy.randomness import fresh_generator
@@ -78,7 +78,7 @@ class _SimulatedStore(MemoryStore):
         self._alike = alike
 
     def write(self, run: str, name: str, content: bytes) -> None:
-        """See `Store`."""
+        """See `Shop`."""
         if name != MODEL:
             super().write(run, name, self._alike.setdefault(content, content))
 
@@ -166,7 +166,7 @@ class InProcessGrid(Grid):
         decoded = {key: decode(TrainRequest, content) for key, content in contents.items()}
         requests = [decoded[id(message.content)] for message in messages]
         sessions = [self._sessions[m.metadata.dst_node_id] for m in messages]
-        members: dict[int, Member] = {}
+        members: dict[int, Participant] = {}
         replies = []
         for k, (session, request) in enumerate(zip(sessions, requests, strict=True)):
             try:

@@ -10,8 +10,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from common.metrics.spec import MetricSpec
 from common.text import count
-from deploy.report.metric_table import Measure, brief, format_value
+from deploy.report.metric_table import brief, format_value
 from deploy.report.sections import ARROW
 from deploy.report.text import duration, measured_by, privacy, size
 from server.events import Result
@@ -49,7 +50,7 @@ def summary_lines(result: Result, report: Path | None) -> list[str]:
     return [_title(result), *lines, *(f"{name:<{_width(facts)}} {value}" for name, value in facts)]
 
 
-def spread(result: Result, m: Measure) -> tuple[float, float, float] | None:
+def spread(result: Result, m: MetricSpec) -> tuple[float, float, float] | None:
     """Least, median and greatest value of a metric over the clients that have it."""
     values = [client.metrics.get(m.key, math.nan) for client in result.clients.values()]
     values = [value for value in values if not math.isnan(value)]
@@ -73,7 +74,7 @@ def _header(result: Result) -> Sequence[str]:
     return ("metric", "final", best, "clients min", "median", "max")
 
 
-def _row(result: Result, m: Measure) -> Sequence[str]:
+def _row(result: Result, m: MetricSpec) -> Sequence[str]:
     label = f"{m.label} {ARROW[m.better]}" if m.better else m.label
     best = result.best.metrics.get(m.key) if result.best else None
     over_clients = spread(result, m) or (None, None, None)

@@ -12,7 +12,7 @@ from common.errors import QuorumError, WireError
 from common.text import count
 from common.wire.codec import decode, encode
 from common.wire.messages import ENROL, EnrolReply, EnrolRequest
-from server.roster import Client, Roster
+from server.roster import EnrolledClient, Roster
 
 log = logging.getLogger("fedloom.server")
 
@@ -30,7 +30,7 @@ class Online(Protocol):
         """Their nodes."""
 
 
-Suits = Callable[[Client], bool]
+Suits = Callable[[EnrolledClient], bool]
 """Whether a client is of those that are waited for."""
 
 
@@ -65,7 +65,7 @@ class Enrolment:
         """
         self._wait_for(grid, at_least, self._wait, lambda client: True)
 
-    def gather(self, grid: Online, at_least: int) -> dict[str, Client]:
+    def gather(self, grid: Online, at_least: int) -> dict[str, EnrolledClient]:
         """Enrolled clients online now that can train, by name, once there are `at_least` of them.
 
         A run under way waits `SOON` at most, whatever it waited for its first clients.
@@ -75,7 +75,7 @@ class Enrolment:
         """
         return self._wait_for(grid, at_least, min(self._wait, SOON), lambda client: client.examples > 0)
 
-    def _wait_for(self, grid: Online, at_least: int, wait: float, suits: Suits) -> dict[str, Client]:
+    def _wait_for(self, grid: Online, at_least: int, wait: float, suits: Suits) -> dict[str, EnrolledClient]:
         start = news = self._clock()
         pause = FIRST_PAUSE
         while True:
@@ -95,7 +95,7 @@ class Enrolment:
             self._sleep(pause)
             pause = min(pause * PAUSE_GROWTH, LONGEST_PAUSE)
 
-    def _here(self, online: Set[int], suits: Suits) -> dict[str, Client]:
+    def _here(self, online: Set[int], suits: Suits) -> dict[str, EnrolledClient]:
         return {c.name: c for n, c in self.roster.clients.items() if n in online and suits(c)}
 
     def _all_came(self, online: Set[int], at_least: int, suits: Suits) -> bool:
@@ -143,9 +143,9 @@ class Enrolment:
         )
 
 
-def _accepted(node: int, reply: Message) -> Client:
+def _accepted(node: int, reply: Message) -> EnrolledClient:
     if reply.has_error():
         raise WireError(reply.error.reason or f"error {reply.error.code}")
     enrolled = decode(EnrolReply, reply.content)
     about = (enrolled.enrolment, enrolled.examples, enrolled.budget, enrolled.shares_metrics)
-    return Client(enrolled.client, node, *about)
+    return EnrolledClient(enrolled.client, node, *about)

@@ -97,7 +97,7 @@ class Best:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Client:
+class ClientResult:
     """One client's share: its examples, and the final model measured on its own held-out data."""
 
     examples: int
@@ -146,7 +146,7 @@ class Result:
     reason: str = ""
     metrics: Metrics
     best: Best | None
-    clients: dict[str, Client]
+    clients: dict[str, ClientResult]
     seconds: float
     bytes_down: int
     bytes_up: int

@@ -14,7 +14,7 @@ from common.wire.messages import EVALUATE, TRAIN
 from server.artifacts import Checkpoint, RunDirectory
 from server.enrolment import Enrolment
 from server.evaluation import Evaluation
-from server.events import Best, Client, Finish, Metrics, Result, Round, Split, Start
+from server.events import Best, ClientResult, Finish, Metrics, Result, Round, Split, Start
 from server.grid import Exchange
 from server.planning.planner import Agreed
 from server.privacy_statement import statement
@@ -158,7 +158,7 @@ class Journal:
             reason=reason,
             metrics=dict(self._last.metrics),
             best=self._best,
-            clients={n: Client(examples=examples.get(n, 0), metrics=m) for n, m in self._last.clients.items()},
+            clients={n: ClientResult(examples=examples.get(n, 0), metrics=m) for n, m in self._last.clients.items()},
             seconds=time.monotonic() - self._started,
             bytes_down=self._bytes[0],
             bytes_up=self._bytes[1],

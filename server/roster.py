@@ -8,7 +8,7 @@ REFUSED = 60.0  # seconds after which a node that refused is invited again: its 
 
 
 @dataclass(frozen=True)
-class Client:
+class EnrolledClient:
     """An enrolled client."""
 
     name: str
@@ -26,7 +26,7 @@ class Roster:
     """Nodes by what they answered to the invitation."""
 
     clock: Callable[[], float] = time.monotonic
-    clients: dict[int, Client] = field(default_factory=dict)
+    clients: dict[int, EnrolledClient] = field(default_factory=dict)
     refused: dict[int, str] = field(default_factory=dict)
     later: dict[int, tuple[float, int]] = field(default_factory=dict)
     """Node that refused -> when it is invited again, and the node after whose leaving it is invited at once."""
@@ -45,7 +45,7 @@ class Roster:
         waiting = {node for node, (until, holder) in self.later.items() if now < until and holder in self.present}
         return sorted(self.present - self.clients.keys() - waiting)
 
-    def enrol(self, client: Client) -> None:
+    def enrol(self, client: EnrolledClient) -> None:
         """Take a client in; a name belongs to the node that came first, and to its successor once that node left."""
         holder = next((c for c in self.clients.values() if c.name == client.name and c.node != client.node), None)
         if holder is not None and holder.node in self.present:
@@ -78,7 +78,7 @@ class Roster:
         self.forget(node)
         return name
 
-    def able(self, online: Iterable[int]) -> dict[str, Client]:
+    def able(self, online: Iterable[int]) -> dict[str, EnrolledClient]:
         """Enrolled clients that are online and have something to train on, by name."""
         present = set(online)
         return {c.name: c for n, c in self.clients.items() if n in present and c.examples > 0}

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field, replace
 
 from common.arrays import Arrays
-from server.aggregation.optimizers import Memory
+from server.aggregation.optimizers import OptimizerState
 
 PLAN = "planner_"
 """What the names of a planner's groups start with."""
@@ -15,16 +15,16 @@ class RunState:
 
     round: int
     model: Arrays
-    memory: Memory = field(default_factory=dict)
+    memory: OptimizerState = field(default_factory=dict)
     """What the method keeps, by group."""
     statics: Arrays = field(default_factory=dict)
     """Untrained inputs of the model, such as summed counts."""
     counted: dict[str, int] = field(default_factory=dict)
     """Client -> last round in which its reply entered the mean."""
-    plan: Memory = field(default_factory=dict)
+    plan: OptimizerState = field(default_factory=dict)
     """What a planner of budgets keeps, by group."""
 
-    def next(self, model: Arrays, memory: Memory, clients: list[str]) -> "RunState":
+    def next(self, model: Arrays, memory: OptimizerState, clients: list[str]) -> "RunState":
         """The state after one more round in which these clients counted."""
         number = self.round + 1
         return replace(

@@ -10,7 +10,7 @@ from scipy.sparse import csr_array
 from benchmarks.markets.experiments import SCORER, SCORER_NOISED, SCORER_RATE, Experiment
 from benchmarks.markets.study import Bench, Metrics
 from benchmarks.studies import passing
-from client.tasks.markets.baseline import MarketLine
+from client.tasks.markets.baseline import MarketBaseline
 from client.tasks.markets.data.counts import graph_counts
 from client.tasks.markets.data.graph import Graph, graph_of
 from client.tasks.markets.data.split import Held
@@ -84,7 +84,7 @@ def _drawn(graph: Graph, gone: NDArray[np.int64], model: Arrays, statics: Arrays
     edges = graph.edges
     left = graph.without(edges[cold_items[edges].any(axis=1)])
     right = csr_array(graph.weights.multiply(cold_items[:, None]))
-    line = MarketLine.of(left, np.zeros((len(graph.items), 0), np.float32), Elsewhere.of(statics, graph.items))
+    line = MarketBaseline.of(left, np.zeros((len(graph.items), 0), np.float32), Elsewhere.of(statics, graph.items))
     found = {"queries": float(len(gone))}
     for key, scores in _scored(line, model).items():
         metrics, _ = ranking_metrics(scores, right, left.weights)
@@ -92,7 +92,7 @@ def _drawn(graph: Graph, gone: NDArray[np.int64], model: Arrays, statics: Arrays
     return found
 
 
-def _scored(line: MarketLine, model: Arrays) -> dict[str, ScoreBlock]:
+def _scored(line: MarketBaseline, model: Arrays) -> dict[str, ScoreBlock]:
     weight = model["scorer.weight"][0]
     return {
         "degree": line.popularity,

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from scipy.sparse import csc_array, csr_array, diags_array, lil_array
 from sklearn.linear_model import ElasticNet
 
-from benchmarks.markets.sets import Markets
-from client.tasks.markets.baseline import MarketLine
+from benchmarks.markets.sets import XMarket
+from client.tasks.markets.baseline import MarketBaseline
 from client.tasks.markets.data.graph import Graph
 from client.tasks.markets.prepare import ReadyMarket, prepare
 from common.tasks.markets.counts import Elsewhere
@@ -41,7 +41,7 @@ TITLES = {
 }
 
 
-def line_metrics(markets: Markets, protocol: str, seed: int) -> dict[str, dict[str, dict[str, float]]]:
+def line_metrics(markets: XMarket, protocol: str, seed: int) -> dict[str, dict[str, dict[str, float]]]:
     """Line -> market -> its metrics on the pairs held out for testing."""
     options = MarketsOptions.model_validate({"protocol": protocol, "features": "ids", "width": 2})
     told: dict[str, dict[str, dict[str, float]]] = {key: {} for key in TITLES}
@@ -68,10 +68,10 @@ def lines(graph: Graph) -> dict[str, ScoreBlock]:
     }
 
 
-def line_of(graph: Graph) -> MarketLine:
+def line_of(graph: Graph) -> MarketBaseline:
     """Counts over a graph, of items without text, where nothing is shared."""
     size = len(graph.items)
-    return MarketLine.of(graph, np.zeros((size, 0), np.float32), Elsewhere.nothing(size))
+    return MarketBaseline.of(graph, np.zeros((size, 0), np.float32), Elsewhere.nothing(size))
 
 
 def measured(scores: ScoreBlock, ready: ReadyMarket) -> dict[str, float]:
@@ -79,7 +79,7 @@ def measured(scores: ScoreBlock, ready: ReadyMarket) -> dict[str, float]:
     return ranking_metrics(scores, ready.split.test.right, ready.masked("test"))[0]
 
 
-def _hops(line: MarketLine, queries: NDArray[np.int64]) -> Floats:
+def _hops(line: MarketBaseline, queries: NDArray[np.int64]) -> Floats:
     inverse = np.where(line.degree > 0, 1 / np.maximum(line.degree, 1), 0)
     P = csr_array(diags_array(inverse.astype(np.float32)) @ line.links)
     second: Floats = (P[queries] @ P).toarray()
@@ -88,7 +88,7 @@ def _hops(line: MarketLine, queries: NDArray[np.int64]) -> Floats:
     return (second + third / 2 + fourth / 4).astype(np.float32)
 
 
-def _ease(line: MarketLine) -> Floats:
+def _ease(line: MarketBaseline) -> Floats:
     """S = G·B of the graph's own rows, B = I − P/diag P, P = (GᵀG + λI)⁻¹ (Steck 2019), G = log(1 + W)."""
     G = _log_counts(line).toarray()
     P = np.linalg.inv(G.T @ G + RIDGE * np.eye(len(G)))
@@ -135,6 +135,6 @@ def _small(columns: Columns) -> Columns:
     return csc_array(parts, shape=columns.shape)
 
 
-def _log_counts(line: MarketLine) -> Sparse:
+def _log_counts(line: MarketBaseline) -> Sparse:
     """G = log(1 + W)."""
     return csr_array(line.weights.astype(np.float64)).log1p()

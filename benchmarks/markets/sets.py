@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from client.tasks.markets.data.markets import Dataset, Market
+from client.tasks.markets.data.markets import Market, Markets
 from client.tasks.markets.data.reader import read_markets
 from common.errors import ConfigError
 
@@ -21,7 +21,7 @@ PROTOCOLS = {
 
 
 @dataclass(frozen=True)
-class Markets:
+class XMarket:
     """The data set.
 
     Args:
@@ -29,11 +29,11 @@ class Markets:
         catalogue: The catalogue's file.
     """
 
-    whole: Dataset
+    whole: Markets
     catalogue: Path
 
     @classmethod
-    def read(cls, folder: Path, cache: Path) -> "Markets":
+    def read(cls, folder: Path, cache: Path) -> "XMarket":
         """Read it from the folder of data sets.
 
         Raises:
@@ -44,18 +44,18 @@ class Markets:
             raise ConfigError(f"{source} is missing; name the folder of data sets with --data")
         whole, catalogue = read_markets(source), cache / "catalogue.json"
         cache.mkdir(parents=True, exist_ok=True)
-        catalogue.write_text(whole.goods.to_json(), "utf-8")
+        catalogue.write_text(whole.vocabulary.to_json(), "utf-8")
         return cls(whole, catalogue)
 
     @property
     def names(self) -> list[str]:
         """In the order of the clients."""
-        return [market.name for market in self.whole.markets]
+        return [market.name for market in self.whole.units]
 
     def market(self, name: str) -> Market:
         """The market of that name."""
-        return next(market for market in self.whole.markets if market.name == name)
+        return next(market for market in self.whole.units if market.name == name)
 
-    def without(self, name: str) -> list[Dataset]:
+    def without(self, name: str) -> list[Markets]:
         """All other markets, a client each."""
-        return [replace(self.whole, markets=(one,)) for one in self.whole.markets if one.name != name]
+        return [replace(self.whole, units=(one,)) for one in self.whole.units if one.name != name]

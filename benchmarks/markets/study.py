@@ -7,7 +7,7 @@ from typing import Any
 
 from benchmarks.markets.experiments import HELD_BACK, RATES, SCORER_RATE, Experiment
 from benchmarks.markets.lines import TITLES, line_metrics
-from benchmarks.markets.sets import Markets
+from benchmarks.markets.sets import XMarket
 from benchmarks.memory import Json, Memory
 from benchmarks.studies import passing
 from common.config.run import parse
@@ -26,9 +26,9 @@ class Bench:
         self._folder, self.memory = folder, memory
 
     @cached_property
-    def markets(self) -> Markets:
+    def markets(self) -> XMarket:
         """Read when first needed."""
-        return Markets.read(self._folder, self.memory.folder)
+        return XMarket.read(self._folder, self.memory.folder)
 
     def lines(self, protocol: str, seed: int) -> dict[str, PerMarket]:
         """Line -> its metrics in every market."""

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from client.tasks.ratings.data.raters import Dataset
+from client.tasks.ratings.data.raters import Ratings
 from client.tasks.ratings.data.reader import read_raters
 from common.config.run import Scalar
 
@@ -26,7 +26,7 @@ class Setting:
     scale: str
     tuned: dict[str, Scalar]
 
-    def read(self, data: Path) -> Dataset:
+    def read(self, data: Path) -> Ratings:
         """All its raters."""
         return read_raters(data / self.folder)
 

@@ -132,10 +132,10 @@ def _schemes(bench: Bench) -> dict[tuple[str, Mechanism], Row]:
 
 
 def _sizes(bench: Bench) -> dict[str, Any]:
-    counts = np.array([len(rater.items) for rater in bench.dataset.raters])
+    counts = np.array([len(rater.items) for rater in bench.dataset.units])
     return {
         "clients": len(counts),
-        "items": len(bench.dataset.products.items),
+        "items": len(bench.dataset.vocabulary.items),
         "ratings": int(counts.sum()),
         "empty": int((counts == 0).sum()),
         "item_rows": bench.item_rows,

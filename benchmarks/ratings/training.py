@@ -15,7 +15,7 @@ from benchmarks.ratings.experiments import Experiment, Settings
 from benchmarks.ratings.lines import lines_of
 from benchmarks.ratings.published import rows_of, true_epsilon
 from benchmarks.ratings.sets import Setting
-from client.tasks.ratings.data.raters import Dataset
+from client.tasks.ratings.data.raters import Ratings
 from client.tasks.ratings.data.split import SplitRater, split_rater
 from common.config.run import parse
 from common.errors import FedloomError
@@ -56,7 +56,7 @@ class Bench:
         self.setting, self.memory, self._folder = setting, memory, folder
 
     @cached_property
-    def dataset(self) -> Dataset:
+    def dataset(self) -> Ratings:
         """Read when first needed."""
         return self.setting.read(self._folder)
 
@@ -90,7 +90,7 @@ class Bench:
     def splits(self, seed: int, held_out: float = 0.0) -> tuple[list[SplitRater], RatingsOptions]:
         """Everybody's ratings as that seed splits them."""
         options = RatingsOptions(validation_share=held_out)
-        return [split_rater(r, self.dataset.products, options, seed) for r in self.dataset.raters], options
+        return [split_rater(r, self.dataset.vocabulary, options, seed) for r in self.dataset.units], options
 
     def _recalled(self, key: str, compute: Callable[[], Trial]) -> Trial | None:
         found = self.memory.recall(key, lambda: asdict(compute()), _gist)
@@ -99,7 +99,7 @@ class Bench:
     def _train(self, key: str, experiment: Experiment, seed: int) -> Trial:
         flat = experiment.config(seed, self.setting.tuned, self.true_epsilon)
         names = self.memory.folder / f"{self.setting.key}-products.json"
-        names.write_text(self.dataset.products.to_json(), "utf-8")
+        names.write_text(self.dataset.vocabulary.to_json(), "utf-8")
         config = parse({**flat, "run-id": key, "catalogue": str(names)})
         folder = RunDirectory(self.memory.folder, key)
         shutil.rmtree(folder.path, ignore_errors=True)
@@ -125,13 +125,13 @@ class Bench:
     def _lines(self, seed: int, held_out: float) -> Trial:
         started = time.perf_counter()
         splits, options = self.splits(seed, held_out)
-        measured = lines_of(splits, len(self.dataset.products.items), options)
+        measured = lines_of(splits, len(self.dataset.vocabulary.items), options)
         return Trial({}, measured, time.perf_counter() - started)
 
     def _authors(self, rounds: int, seed: int, planner: PlannerOptions, mechanism: Mechanism) -> Trial:
         started = time.perf_counter()
         splits, _ = self.splits(seed)
-        scheme = Authors(splits, len(self.dataset.products.items), rounds, planner, mechanism)
+        scheme = Authors(splits, len(self.dataset.vocabulary.items), rounds, planner, mechanism)
         curve = scheme.run(seed)
         last = max(curve, key=int)
         return Trial(curve[last], curve, time.perf_counter() - started, int(last))

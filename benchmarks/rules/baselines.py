@@ -96,7 +96,7 @@ def factorise(
     known, rule = np.unique(data.triples, axis=0, return_inverse=True)
     index = np.full((entities, entities, relations), -1)
     index[tuple(known.T)] = np.arange(len(known))
-    users = {s.home.user: k for k, s in enumerate(s for s in splits if len(s.train.positives))}
+    users = {s.home.name: k for k, s in enumerate(s for s in splits if len(s.train.positives))}
 
     model = _Factors(len(users), len(known), torch.Generator().manual_seed(seed))
     optimizer = torch.optim.Adam(model.parameters(), lr=rate)
@@ -136,7 +136,7 @@ class _Factors(nn.Module):
         p_bias, q_bias = (torch.cat([state[f"{n}_bias"], torch.zeros(1)]) for n in ("user", "rule"))
 
         def score(split: SplitHome) -> NDArray[np.floating]:
-            types, u = types_of(split), users.get(split.home.user, -1)
+            types, u = types_of(split), users.get(split.home.name, -1)
             logits: NDArray[np.floating] = (q @ p[u] + p_bias[u] + q_bias + state["mean"]).numpy()
             return logits[index[types[:, None], types[None, :]]]
 

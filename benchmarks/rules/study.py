@@ -69,7 +69,7 @@ def study(bench: Bench, experiments: Sequence[Experiment], seeds: Sequence[int])
 
 
 def _sizes(bench: Bench, seed: int) -> dict[str, Any]:
-    homes, catalogue = bench.dataset.homes, bench.dataset.catalogue
+    homes, catalogue = bench.dataset.units, bench.dataset.vocabulary
     tested = [split for split in _splits(bench, seed, validation=False) if len(split.test.positives)]
     return {
         "homes": len(homes),
@@ -125,7 +125,7 @@ def _test_factors(bench: Bench, rate: float, rounds: int, seed: int) -> Trial:
 
 def _factors(bench: Bench, splits: Sequence[SplitHome], rate: float, rounds: int, seed: int) -> list[tuple[int, Score]]:
     """Scores by round, where a round has as many steps as elsewhere."""
-    catalogue = bench.dataset.catalogue
+    catalogue = bench.dataset.vocabulary
     reports = factorise(
         splits,
         len(catalogue.entities),
@@ -149,19 +149,19 @@ def _floor_row(bench: Bench, level: Level, seeds: Sequence[int]) -> Row:
 
 
 def _test_floor(bench: Bench, level: Level, seed: int) -> Trial:
-    started, splits, catalogue = perf_counter(), _splits(bench, seed, validation=False), bench.dataset.catalogue
+    started, splits, catalogue = perf_counter(), _splits(bench, seed, validation=False), bench.dataset.vocabulary
     score = count_floor(splits, len(catalogue.entities), len(catalogue.relations), level)
     return Trial({}, _measured(bench, splits, score), perf_counter() - started)
 
 
 def _measured(bench: Bench, splits: Sequence[SplitHome], score: Score) -> Metrics:
-    catalogue = bench.dataset.catalogue
+    catalogue = bench.dataset.vocabulary
     return measure(splits, score, catalogue_of(splits, len(catalogue.entities), len(catalogue.relations)))
 
 
 def _splits(bench: Bench, seed: int, *, validation: bool) -> tuple[SplitHome, ...]:
     options = RulesOptions(negatives=1, validation_share=VALIDATION_SHARE if validation else 0.0)
-    return split_homes(bench.dataset.homes, len(bench.dataset.catalogue.relations), options, seed)
+    return split_homes(bench.dataset.units, len(bench.dataset.vocabulary.relations), options, seed)
 
 
 def _note(row: Row, seed: int, trial: Trial) -> None:

@@ -11,7 +11,7 @@ from benchmarks.memory import Memory
 from benchmarks.rules.experiments import ROUNDS, TUNING_SEED, Experiment, Point
 from benchmarks.rules.measure import Metrics, Score, catalogue_of, measure, validation_loss
 from benchmarks.studies import passing
-from client.tasks.rules.data.homes import Dataset, larger_than
+from client.tasks.rules.data.homes import Homes, larger_than
 from client.tasks.rules.data.ifttt import Setup
 from client.tasks.rules.data.reader import read_homes
 from client.tasks.rules.learner import RulesLearner
@@ -67,14 +67,14 @@ class Bench:
         self.setup, self.memory, self._folder = setup, memory, folder
 
     @cached_property
-    def dataset(self) -> Dataset:
+    def dataset(self) -> Homes:
         """Read when first needed."""
         whole = read_homes(self._folder, setup=self.setup)
-        return Dataset(larger_than(whole.homes, 2), whole.catalogue)
+        return Homes(larger_than(whole.units, 2), whole.vocabulary)
 
     def learner(self, config: RunConfig) -> RulesLearner:
         """All homes as one client."""
-        return RulesLearner(config, self.dataset.catalogue, self.dataset.homes)
+        return RulesLearner(config, self.dataset.vocabulary, self.dataset.units)
 
     def tune(self, experiment: Experiment) -> Choice:
         """Try every point of the grid on the tuning seed.
@@ -129,7 +129,7 @@ class Bench:
         result: Callable[[RunConfig, RunDirectory], Trial],
     ) -> Trial:
         names = self.memory.folder / f"catalogue-{self.setup}.json"
-        names.write_text(self.dataset.catalogue.to_json(), "utf-8")
+        names.write_text(self.dataset.vocabulary.to_json(), "utf-8")
         config = parse({**flat, "run-id": run_id, "catalogue": str(names)})
         started = time.perf_counter()
         with passing(self.memory.folder, run_id) as folder:
@@ -149,7 +149,7 @@ class Bench:
         return Trial({number: loss for number, loss in curve.items() if math.isfinite(loss)}, {}, 0)
 
     def _test_result(self, config: RunConfig, folder: RunDirectory) -> Trial:
-        learner, catalogue = self.learner(config), self.dataset.catalogue
+        learner, catalogue = self.learner(config), self.dataset.vocabulary
         valid = catalogue_of(learner.splits, len(catalogue.entities), len(catalogue.relations))
         return Trial({}, measure(learner.splits, _scorer(learner, folder.load_model()[0]), valid), 0)
 

@@ -10,7 +10,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from client.tasks.sessions.baseline import History
+from client.tasks.sessions.baseline import VisitHistory
 from client.tasks.sessions.data.split import SplitVisitor
 from common.tasks.sessions.counts import FADING, KEYS, VALUES, SharedRules, count_rules
 from common.tasks.sessions.options import Clicks
@@ -26,10 +26,10 @@ def lines_of(splits: Sequence[SplitVisitor], items: int) -> dict[str, Line]:
     """All lines, fitted on the training sessions; by their titles in the table."""
     sessions = [session for split in splits for session in split.train]
     popularity = np.bincount(np.concatenate(sessions), minlength=items) / len(sessions)
-    histories = [History.of(split.train) for split in splits]
+    histories = [VisitHistory.of(split.train) for split in splits]
     counts = count_rules(sessions, items)
     rules = SharedRules(counts[KEYS], counts[VALUES], items)
-    everybody = History.of(sessions)
+    everybody = VisitHistory.of(sessions)
     followers = _by_first(everybody.pairs)
     neighbours = _Neighbours(sessions, items)
 

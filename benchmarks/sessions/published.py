@@ -46,9 +46,9 @@ def check(name: str, folder: Path, epochs: int) -> Check:
     """Train on the whole set."""
     started, options = time.perf_counter(), SessionsOptions(hidden=100, test_share=NOTHING_CUT_OFF)
     whole = read_visitors(folder / name)
-    splits = [split_visitor(visitor, options, 0) for visitor in whole.visitors]
+    splits = [split_visitor(visitor, options, 0) for visitor in whole.units]
     examples = sum(len(session) - 1 for split in splits for session in split.train)
-    curve = Central(splits, len(whole.items.items), options, 1e-3, epochs, 0).run(validation=False)
+    curve = Central(splits, len(whole.vocabulary.items), options, 1e-3, epochs, 0).run(validation=False)
     cases = sum(len(split.test) for split in splits)
     return Check(name, examples, cases, curve, time.perf_counter() - started)
 

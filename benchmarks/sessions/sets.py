@@ -8,7 +8,7 @@ import numpy as np
 
 from benchmarks.sessions.experiments import ABLATED, ABLATION, COARSE, COOLING, FINE, MAIN, WITH_TAGNN, Settings
 from client.tasks.sessions.data.reader import read_visitors
-from client.tasks.sessions.data.visitors import Case, Dataset, Visitor
+from client.tasks.sessions.data.visitors import Case, Visits, Visitor
 from common.tasks.sessions.options import Clicks, Items
 
 
@@ -34,42 +34,42 @@ class Setting:
     about: str
     clients_a_round: int
     rounds: int
-    read: Callable[[Path], Dataset]
+    read: Callable[[Path], Visits]
     grid: tuple[Settings, ...] = COARSE
     rows: tuple[str, ...] = MAIN
     evaluate_every: int = 10
     cooldown: float = 0.0
 
 
-def gowalla(folder: Path) -> Dataset:
+def gowalla(folder: Path) -> Visits:
     """1,000 users with five or more sessions over the 2,000 most visited places."""
     whole = most_visited(read_visitors(folder / "gowalla"), 2000)
-    active = [visitor for visitor in whole.visitors if len(visitor.sessions) >= 5]
+    active = [visitor for visitor in whole.units if len(visitor.sessions) >= 5]
     chosen = sorted(np.random.default_rng(0).permutation(len(active))[:1000].tolist())
-    return replace(whole, visitors=tuple(active[k] for k in chosen))
+    return replace(whole, units=tuple(active[k] for k in chosen))
 
 
-def yoochoose_64(folder: Path) -> Dataset:
+def yoochoose_64(folder: Path) -> Visits:
     """500 groups of 20 sessions over the 3,000 most clicked items."""
     return some_groups(most_visited(read_visitors(folder / "yoochoose1_64"), 3000), 500)
 
 
-def diginetica(folder: Path) -> Dataset:
+def diginetica(folder: Path) -> Visits:
     """1,000 groups of 20 sessions over the 3,000 most clicked items."""
     return some_groups(most_visited(read_visitors(folder / "diginetica"), 3000), 1000)
 
 
-def yoochoose(folder: Path) -> Dataset:
+def yoochoose(folder: Path) -> Visits:
     """The slice of 100,000 clicks; groups of 20 sessions are clients, and the next day's sessions are the test cases."""
     return read_visitors(folder / "yoochoose-clicks-100k")
 
 
-def some_groups(whole: Dataset, clients: int, cases: int = 4) -> Dataset:
+def some_groups(whole: Visits, clients: int, cases: int = 4) -> Visits:
     """Random clients with sessions, and as many random test cases of each."""
     rng = np.random.default_rng(0)
-    busy = [visitor for visitor in whole.visitors if len(visitor.sessions) >= 5]
+    busy = [visitor for visitor in whole.units if len(visitor.sessions) >= 5]
     chosen = [busy[k] for k in sorted(rng.permutation(len(busy))[:clients].tolist())]
-    return replace(whole, visitors=tuple(_with_fewer_cases(visitor, cases, rng) for visitor in chosen))
+    return replace(whole, units=tuple(_with_fewer_cases(visitor, cases, rng) for visitor in chosen))
 
 
 def _with_fewer_cases(visitor: Visitor, cases: int, rng: np.random.Generator) -> Visitor:
@@ -77,15 +77,15 @@ def _with_fewer_cases(visitor: Visitor, cases: int, rng: np.random.Generator) ->
     return replace(visitor, test=tuple(visitor.test[k] for k in kept))
 
 
-def most_visited(whole: Dataset, places: int) -> Dataset:
+def most_visited(whole: Visits, places: int) -> Visits:
     """Only the most clicked items; what is left of a session counts if it has two clicks, and a test case by its target."""
-    clicks = np.concatenate([session for visitor in whole.visitors for session in visitor.sessions])
-    kept = np.argsort(-np.bincount(clicks, minlength=len(whole.items.items)), kind="stable")[:places]
-    place = np.full(len(whole.items.items), -1)
+    clicks = np.concatenate([session for visitor in whole.units for session in visitor.sessions])
+    kept = np.argsort(-np.bincount(clicks, minlength=len(whole.vocabulary.items)), kind="stable")[:places]
+    place = np.full(len(whole.vocabulary.items), -1)
     place[kept] = np.arange(len(kept))
-    visitors = tuple(_restricted(visitor, place) for visitor in whole.visitors)
-    names = Items(items=tuple(whole.items.items[k] for k in kept.tolist()))
-    return Dataset(tuple(v for v in visitors if v.sessions), names)
+    visitors = tuple(_restricted(visitor, place) for visitor in whole.units)
+    names = Items(items=tuple(whole.vocabulary.items[k] for k in kept.tolist()))
+    return Visits(tuple(v for v in visitors if v.sessions), names)
 
 
 def _restricted(visitor: Visitor, place: np.ndarray) -> Visitor:

@@ -73,10 +73,10 @@ def study(bench: Bench, experiments: Sequence[Experiment], seeds: Sequence[int])
 
 
 def _sizes(bench: Bench) -> dict[str, Any]:
-    visitors = bench.dataset.visitors
+    visitors = bench.dataset.units
     return {
         "clients": len(visitors),
-        "items": len(bench.dataset.items.items),
+        "items": len(bench.dataset.vocabulary.items),
         "sessions": sum(len(visitor.sessions) for visitor in visitors),
         "jaccard": jaccard_distance([visited(visitor) for visitor in visitors], PAIRS, np.random.default_rng(0)),
     }

@@ -15,7 +15,7 @@ from benchmarks.sessions.lines import lines_of
 from benchmarks.sessions.sets import Setting
 from benchmarks.studies import passing
 from client.tasks.sessions.data.split import split_visitor
-from client.tasks.sessions.data.visitors import Dataset
+from client.tasks.sessions.data.visitors import Visits
 from common.config.run import parse
 from common.errors import FedloomError
 from common.tasks.sessions.metrics import ranks, session_metrics
@@ -52,7 +52,7 @@ class Bench:
         self._folder = folder
 
     @cached_property
-    def dataset(self) -> Dataset:
+    def dataset(self) -> Visits:
         """Read when first needed."""
         return self.setting.read(self._folder)
 
@@ -91,7 +91,7 @@ class Bench:
 
     def _train(self, key: str, experiment: Experiment, point: Settings, seed: int, validation: bool) -> Trial:
         setting = self.setting
-        share = min(1.0, setting.clients_a_round / len(self.dataset.visitors))
+        share = min(1.0, setting.clients_a_round / len(self.dataset.units))
         flat = experiment.config(
             point,
             seed=seed,
@@ -102,7 +102,7 @@ class Bench:
             validation=validation,
         )
         names = self.memory.folder / f"{setting.key}-items.json"
-        names.write_text(self.dataset.items.to_json(), "utf-8")
+        names.write_text(self.dataset.vocabulary.to_json(), "utf-8")
         config = parse({**flat, "run-id": key, "catalogue": str(names)})
         started = time.perf_counter()
         with passing(self.memory.folder, key) as folder:
@@ -119,13 +119,13 @@ class Bench:
     def _central(self, rate: float, seed: int, validation: bool) -> Trial:
         started = time.perf_counter()
         options = SessionsOptions(validation_share=VALIDATION_SHARE if validation else 0.0)
-        splits = [split_visitor(visitor, options, seed) for visitor in self.dataset.visitors]
-        central = Central(splits, len(self.dataset.items.items), options, rate, CENTRAL_EPOCHS, seed)
+        splits = [split_visitor(visitor, options, seed) for visitor in self.dataset.units]
+        central = Central(splits, len(self.dataset.vocabulary.items), options, rate, CENTRAL_EPOCHS, seed)
         return Trial(central.run(validation=validation), 0.0, time.perf_counter() - started)
 
     def _lines(self, seed: int) -> Trial:
-        started, items = time.perf_counter(), len(self.dataset.items.items)
-        splits = [split_visitor(visitor, SessionsOptions(), seed) for visitor in self.dataset.visitors]
+        started, items = time.perf_counter(), len(self.dataset.vocabulary.items)
+        splits = [split_visitor(visitor, SessionsOptions(), seed) for visitor in self.dataset.units]
         cases = [(who, case) for who, split in enumerate(splits) for case in split.test]
         targets = np.array([case.target for _, case in cases])
         measured = {}

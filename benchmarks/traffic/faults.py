@@ -19,7 +19,7 @@ from benchmarks.traffic.sets import Setting
 from client.tasks.traffic.prepare import Floats, Sensor, prepare
 from common.config.run import RunConfig, parse
 from common.models import build_model, tensors
-from common.tasks.traffic.options import Measures, TrafficOptions
+from common.tasks.traffic.options import SensorVariables, TrafficOptions
 from deploy.simulation import simulate
 
 KINDS = ("paper", "weekday", "calibrated")
@@ -50,17 +50,17 @@ def faults(setting: Setting, folder: Path, memory: Memory) -> list[Fault]:
 def _computed(setting: Setting, folder: Path, cache: Path) -> list[Fault]:
     dataset = setting.dataset(folder, cache)
     names = cache / f"{setting.key}-measures.json"
-    names.write_text(dataset.measures.to_json(), "utf-8")
+    names.write_text(dataset.vocabulary.to_json(), "utf-8")
     flat = Experiment("faults", "", "fedavg").config(0, setting.uploads, setting.cohort)
     config = parse({**flat, "run-id": f"{setting.key}-faults", "catalogue": str(names)})
     model = cache / config.run_id / "model.safetensors"
     if not model.exists():
         simulate(config, dataset, cache, together=20)
-    forecaster = _forecaster(config, dataset.measures.variables, model)
+    forecaster = _forecaster(config, dataset.vocabulary.variables, model)
     sensors = {
         kind: [
-            prepare(series, dataset.measures, TrafficOptions.model_validate({"property": kind}), residual=False)
-            for series in dataset.series
+            prepare(series, dataset.vocabulary, TrafficOptions.model_validate({"property": kind}), residual=False)
+            for series in dataset.units
         ]
         for kind in KINDS
     }
@@ -68,7 +68,7 @@ def _computed(setting: Setting, folder: Path, cache: Path) -> list[Fault]:
 
 
 def _forecaster(config: RunConfig, variables: tuple[str, ...], path: Path) -> Callable[[Floats], Floats]:
-    module = build_model(config, Measures(variables=variables))
+    module = build_model(config, SensorVariables(variables=variables))
     params = tensors(load_file(path))
 
     def forecast(histories: Floats) -> Floats:

@@ -13,7 +13,7 @@ import numpy as np
 from benchmarks.memory import Memory
 from benchmarks.traffic.sets import Setting
 from client.tasks.traffic.cold_start import adopted
-from client.tasks.traffic.data.series import Dataset, Series
+from client.tasks.traffic.data.series import Sensors, Series
 from client.tasks.traffic.prepare import Sensor, prepare
 from common.tasks.traffic.options import TrafficOptions
 from common.tasks.traffic.ranges import Ranges, obedience
@@ -59,7 +59,7 @@ def _computed(setting: Setting, folder: Path, cache: Path) -> list[Newcomers]:
     rows = []
     for kind, title in (("paper", "two-hour ranges"), ("calibrated", "hourly, calibrated at 90 %")):
         options = TrafficOptions.model_validate({"property": kind})
-        full = [prepare(series, dataset.measures, options, residual=True) for series in dataset.series]
+        full = [prepare(series, dataset.vocabulary, options, residual=True) for series in dataset.units]
         for days in DAYS:
             told = [pair for new in _drawn(len(full)) for pair in _compared(full, new, dataset, options, days)]
             own, pooled, *widths = (float(np.mean([pair[k] for pair in told])) for k in range(4))
@@ -74,7 +74,7 @@ def _drawn(count: int) -> list[list[int]]:
 
 
 def _compared(
-    full: Sequence[Sensor], new: Sequence[int], dataset: Dataset, options: TrafficOptions, days: int
+    full: Sequence[Sensor], new: Sequence[int], dataset: Sensors, options: TrafficOptions, days: int
 ) -> Iterator[tuple[float, float, float, float]]:
     """(own share, pooled share, own width, pooled width) of every newcomer with a day seen in full."""
     members = {str(k): sensor.ranges.arrays() for k, sensor in enumerate(full) if k not in new}
@@ -82,7 +82,7 @@ def _compared(
     for k in new:
         first = int(full[k].test[0])
         known = _from(full[k].series, first - days * 24 * 3600 // full[k].step, full[k].step)
-        late = prepare(_until(known, days), dataset.measures, options, residual=True, whole=True)
+        late = prepare(_until(known, days), dataset.vocabulary, options, residual=True, whole=True)
         mine, theirs = (_held(full[k], late, ranges) for ranges in (late.ranges, adopted(late, pooled, options).ranges))
         if mine:
             yield mine["rho_trace"], theirs["rho_trace"], late.ranges.width, adopted(late, pooled, options).ranges.width

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from client.tasks.traffic.data.reader import read_series
-from client.tasks.traffic.data.series import Dataset, Series
+from client.tasks.traffic.data.series import Sensors, Series
 from client.tasks.traffic.data.sumo import MEASURES, record_sumo
 from common.config.run import Scalar
 
@@ -34,23 +34,23 @@ class Setting:
     about: str
     cohort: float
     uploads: int
-    read: Callable[[Path, Path], Dataset]
+    read: Callable[[Path, Path], Sensors]
     days: int = 0
     back: int = 0
     origins: int = 1
     task: Mapping[str, Scalar] = field(default_factory=dict)
 
-    def dataset(self, folder: Path, cache: Path, origin: int = 0) -> Dataset:
+    def dataset(self, folder: Path, cache: Path, origin: int = 0) -> Sensors:
         """The data up to the k-th origin."""
         return ending(self.read(folder, cache), origin * self.back, self.days)
 
 
-def ending(whole: Dataset, back: int, days: int) -> Dataset:
+def ending(whole: Sensors, back: int, days: int) -> Sensors:
     """The `days` days, or with 0 all, that end so many days before the last reading."""
-    step = whole.measures.step_seconds
-    end = max(series.times(step)[-1] for series in whole.series) - np.timedelta64(back, "D")
-    since = end - np.timedelta64(days, "D") if days else min(series.start for series in whole.series) - 1
-    return replace(whole, series=tuple(_between(series, since, end, step) for series in whole.series))
+    step = whole.vocabulary.step_seconds
+    end = max(series.times(step)[-1] for series in whole.units) - np.timedelta64(back, "D")
+    since = end - np.timedelta64(days, "D") if days else min(series.start for series in whole.units) - 1
+    return replace(whole, units=tuple(_between(series, since, end, step) for series in whole.units))
 
 
 def _between(series: Series, since: np.datetime64, end: np.datetime64, step: int) -> Series:
@@ -59,17 +59,17 @@ def _between(series: Series, since: np.datetime64, end: np.datetime64, step: int
     return replace(series, start=times[kept][0], values=series.values[kept], observed=series.observed[kept])
 
 
-def boroondara(folder: Path, cache: Path) -> Dataset:
+def boroondara(folder: Path, cache: Path) -> Sensors:
     """105 approaches with all 31 days of October 2006, hourly."""
     return read_series(folder / "vicroads-scats-boroondara-2006")
 
 
-def ten_sites(folder: Path, cache: Path) -> Dataset:
+def ten_sites(folder: Path, cache: Path) -> Sensors:
     """2,033 days of ten sites, hourly."""
     return read_series(folder / "vicroads-scats-10sites")
 
 
-def sumo(folder: Path, cache: Path) -> Dataset:
+def sumo(folder: Path, cache: Path) -> Sensors:
     """An hour of 100 simulated streets, second by second; recorded once.
 
     Raises:

@@ -12,7 +12,7 @@ from benchmarks.studies import passing
 from benchmarks.traffic.experiments import Experiment
 from benchmarks.traffic.lines import last_reading, ridge_row
 from benchmarks.traffic.sets import Setting
-from client.tasks.traffic.data.series import Dataset
+from client.tasks.traffic.data.series import Sensors
 from client.tasks.traffic.learner import TrafficLearner
 from common.arrays import add
 from common.config.run import RunConfig, parse
@@ -53,7 +53,7 @@ class Bench:
         self._key = f"{setting.key}-{origin}" if origin else setting.key
 
     @cached_property
-    def dataset(self) -> Dataset:
+    def dataset(self) -> Sensors:
         """Read when first needed."""
         return self.setting.dataset(self._folder, self._memory.folder, self._origin)
 
@@ -73,14 +73,14 @@ class Bench:
     def _lines(self, kind: str) -> dict[str, float]:
         options = TrafficOptions.model_validate({"property": kind, **self.setting.task})
         config = RunConfig.model_validate({"method": "fedavg", "task": "traffic", "tasks": {"traffic": options}})
-        learners = [TrafficLearner(config, self.dataset.measures, [series]) for series in self.dataset.series]
-        truths = [learner.about("test", {})[0] for learner in learners]
+        learners = [TrafficLearner(config, self.dataset.vocabulary, [series]) for series in self.dataset.units]
+        truths = [learner.baselines("test", {})[0] for learner in learners]
         means = {name: fmean(t[name] for t in truths if name in t) for name in truths[0]}
         sensors = [sensor for learner in learners for sensor in learner.sensors]
         last = {"last_mse": last_reading(sensors, options)}
         if options.property != "difference":
             total = reduce(add, (learner.counts() for learner in learners))
-            joint = [learner.about("test", learner.others(total, learner.counts()))[0] for learner in learners]
+            joint = [learner.baselines("test", learner.without_own(total, learner.counts()))[0] for learner in learners]
             last["joint_mse"] = fmean(told["ridge_mse"] for told in joint if "ridge_mse" in told)
         return {**means, **last, **ridge_row(sensors, options)}
 
@@ -92,7 +92,7 @@ class Bench:
     def _run(self, key: str, experiment: Experiment, seed: int) -> dict[str, float]:
         folder, started = self._memory.folder, time.perf_counter()
         names = folder / f"{self.setting.key}-measures.json"
-        names.write_text(self.dataset.measures.to_json(), "utf-8")
+        names.write_text(self.dataset.vocabulary.to_json(), "utf-8")
         flat = experiment.config(seed, self._uploads, self.setting.cohort, self.setting.task)
         config = parse({**flat, "run-id": key, "catalogue": str(names)})
         together = 1 if config.tasks.traffic.network == "transformer" else TOGETHER

@@ -7,19 +7,19 @@ from typing import assert_never
 from client.data.read import Part
 from client.data.tables.reader import tables_in
 from client.tasks.markets.data import published_folder as markets
-from client.tasks.markets.data.markets import Dataset as Markets
+from client.tasks.markets.data.markets import Markets
 from client.tasks.markets.data.writer import write_markets
 from client.tasks.ratings.data import published_folder as ratings
-from client.tasks.ratings.data.raters import Dataset as Ratings
+from client.tasks.ratings.data.raters import Ratings
 from client.tasks.ratings.data.writer import write_raters
 from client.tasks.rules.data import table as rules
-from client.tasks.rules.data.homes import Dataset as Homes
+from client.tasks.rules.data.homes import Homes
 from client.tasks.rules.data.ifttt import is_recrules
 from client.tasks.sessions.data import published_folder as sessions
-from client.tasks.sessions.data.visitors import Dataset as Visits
+from client.tasks.sessions.data.visitors import Visits
 from client.tasks.sessions.data.writer import write_visitors
 from client.tasks.traffic.data import published_folder as traffic
-from client.tasks.traffic.data.series import Dataset as Sensors
+from client.tasks.traffic.data.series import Sensors
 from client.tasks.traffic.data.writer import write_series
 from common.config.run import Task
 

@@ -2,34 +2,34 @@
 
 import hashlib
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TypeVar
 
 import numpy as np
 
+from client.data.dataset import Unit
 from common.errors import DataError
 
-P = TypeVar("P")
+UnitT = TypeVar("UnitT", bound=Unit)
 
 
-def dealt(people: Sequence[P], parts: int, seed: int, name: Callable[[P], str], what: str) -> list[tuple[P, ...]]:
-    """Deal people out in the order of a seeded hash of their names; part sizes differ by one at most.
+def partition_units(units: Sequence[UnitT], clients: int, seed: int, noun: str) -> list[tuple[UnitT, ...]]:
+    """Partition units among clients by a seeded hash of their names; sizes differ by at most one.
 
     Args:
-        people: In any order.
-        parts: Clients.
-        seed: Of the hash.
-        name: Names one of them.
-        what: Names them all, for the error.
+        units: Units in any order.
+        clients: Number of partitions.
+        seed: Seed of the hash.
+        noun: Plural noun of the units, for the error.
 
     Raises:
-        DataError: More parts than people.
+        DataError: There are more clients than units.
     """
-    count = len(people)
-    if not 1 <= parts <= count:
-        raise DataError(f"cannot share {count} {what} among {parts} clients; ask for 1 to {count} clients")
-    shuffled = sorted(people, key=lambda one: hashlib.sha256(f"{seed}:{name(one)}".encode()).digest())
-    return [tuple(sorted(shuffled[part::parts], key=name)) for part in range(parts)]
+    count = len(units)
+    if not 1 <= clients <= count:
+        raise DataError(f"cannot share {count} {noun} among {clients} clients; ask for 1 to {count} clients")
+    shuffled = sorted(units, key=lambda unit: hashlib.sha256(f"{seed}:{unit.name}".encode()).digest())
+    return [tuple(sorted(shuffled[k::clients], key=lambda unit: unit.name)) for k in range(clients)]
 
 
 def own_rng(seed: int, name: str) -> np.random.Generator:

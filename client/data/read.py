@@ -1,30 +1,30 @@
 """A client's part of the data, whatever the task: the one place that knows which task has which readers."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TypeVar, assert_never, cast
+from typing import assert_never, cast
 
-from client.data.partition import dealt
+from client.data.dataset import Dataset, Unit
+from client.data.partition import partition_units
 from client.data.sources import and_test, demo_range, is_demo
-from client.tasks.markets.data.markets import Dataset as Markets
+from client.tasks.markets.data.markets import Markets
 from client.tasks.markets.data.reader import DEMO_MARKETS, read_markets
-from client.tasks.ratings.data.raters import Dataset as Ratings
+from client.tasks.ratings.data.raters import Ratings
 from client.tasks.ratings.data.reader import DEMO_RATERS, read_raters
-from client.tasks.rules.data.homes import Dataset as Homes
+from client.tasks.rules.data.homes import Homes
 from client.tasks.rules.data.reader import DEMO_HOMES, read_homes
 from client.tasks.sessions.data.reader import DEMO_VISITORS, read_visitors
-from client.tasks.sessions.data.visitors import Dataset as Visits
+from client.tasks.sessions.data.visitors import Visits
 from client.tasks.traffic.data.reader import DEMO_SITES, read_series
-from client.tasks.traffic.data.series import Dataset as Sensors
+from client.tasks.traffic.data.series import Sensors
 from common.config.run import Task
-from common.tasks.markets.options import Goods
-from common.tasks.ratings.options import Products
-from common.tasks.rules.options import Catalogue
+from common.tasks.markets.options import MarketCatalogue
+from common.tasks.ratings.options import ProductCatalogue
+from common.tasks.rules.options import RuleCatalogue
 from common.tasks.sessions.options import Items
-from common.tasks.traffic.options import Measures
+from common.tasks.traffic.options import SensorVariables
 from common.tasks.vocabularies import Names
-
-P = TypeVar("P")
+from common.tasks.vocabulary import Vocabulary
 
 Part = Homes | Visits | Sensors | Ratings | Markets
 
@@ -37,8 +37,16 @@ DEMO_SIZES: dict[Task, int] = {
 }
 """Homes, visitors, sites, raters and markets of the embedded data."""
 
+NOUNS: dict[type[Vocabulary], str] = {
+    RuleCatalogue: "homes",
+    Items: "visitors",
+    SensorVariables: "sensors",
+    ProductCatalogue: "raters",
+    MarketCatalogue: "markets",
+}
 
-def read_part(task: Task, source: str, part: tuple[int, int], seed: int = 0, known: Names | None = None) -> Part:
+
+def read_partition(task: Task, source: str, part: tuple[int, int], seed: int = 0, known: Names | None = None) -> Part:
     """The k-th of K parts of a source, part = (k, K); embedded data are made for this part only.
 
     Raises:
@@ -59,16 +67,16 @@ def read_all(task: Task, source: str, seed: int = 0, known: Names | None = None)
     """
     match task:
         case "rules":
-            return read_homes(source, cast(Catalogue | None, known), seed=seed)
+            return read_homes(source, cast(RuleCatalogue | None, known), seed=seed)
         case "sessions":
             clicks, test = and_test(source)
             return read_visitors(clicks, cast(Items | None, known), test=test, seed=seed)
         case "traffic":
-            return read_series(source, cast(Measures | None, known), seed=seed)
+            return read_series(source, cast(SensorVariables | None, known), seed=seed)
         case "ratings":
-            return read_raters(source, cast(Products | None, known), seed=seed)
+            return read_raters(source, cast(ProductCatalogue | None, known), seed=seed)
         case "markets":
-            return read_markets(source, cast(Goods | None, known), seed=seed)
+            return read_markets(source, cast(MarketCatalogue | None, known), seed=seed)
         case _:
             assert_never(task)
 
@@ -81,48 +89,12 @@ def demo_part(task: Task, source: str, part: tuple[int, int]) -> str:
 
 
 def deal(whole: Part, parts: int, seed: int = 0) -> Sequence[Part]:
-    """Deal homes, visitors, sensors, raters or markets to `parts` clients, 0 meaning one each, in their order.
+    """Partition a data set among `parts` clients; 0 means one unit each, in their order.
 
     Raises:
-        DataError: More clients than there is to deal.
+        DataError: There are fewer units than clients.
     """
-    match whole:
-        case Homes():
-            homes = _shares(whole.homes, parts, seed, lambda one: one.user, "homes")
-            return [replace(whole, homes=own) for own in homes]
-        case Visits():
-            visitors = _shares(whole.visitors, parts, seed, lambda one: one.name, "visitors")
-            return [replace(whole, visitors=own) for own in visitors]
-        case Sensors():
-            series = _shares(whole.series, parts, seed, lambda one: one.name, "sensors")
-            return [replace(whole, series=own) for own in series]
-        case Ratings():
-            raters = _shares(whole.raters, parts, seed, lambda one: one.name, "raters")
-            return [replace(whole, raters=own) for own in raters]
-        case Markets():
-            markets = _shares(whole.markets, parts, seed, lambda one: one.name, "markets")
-            return [replace(whole, markets=own) for own in markets]
-        case _:
-            assert_never(whole)
-
-
-def _shares(people: Sequence[P], parts: int, seed: int, name: Callable[[P], str], what: str) -> list[tuple[P, ...]]:
-    """Dealt to so many clients, 0 meaning one each."""
-    return dealt(people, parts, seed, name, what) if parts else [(one,) for one in people]
-
-
-def vocabulary(part: Part) -> Names:
-    """The vocabulary that the part is read under."""
-    match part:
-        case Homes():
-            return part.catalogue
-        case Visits():
-            return part.items
-        case Sensors():
-            return part.measures
-        case Ratings():
-            return part.products
-        case Markets():
-            return part.goods
-        case _:
-            assert_never(part)
+    units: Sequence[tuple[Unit, ...]] = [(unit,) for unit in whole.units]
+    if parts:
+        units = partition_units(cast(Sequence[Unit], whole.units), parts, seed, NOUNS[type(whole.vocabulary)])
+    return [cast(Part, replace(cast(Dataset[Vocabulary, Unit], whole), units=own)) for own in units]

@@ -21,7 +21,7 @@ _OPTIONS = (  # times in milliseconds
 )
 
 
-class Line:
+class Channel:
     """A channel that connects when first used, encrypted if the server has a CA, and calls over it.
 
     Args:

@@ -69,7 +69,7 @@ def explain(error: grpc.RpcError, server: Server) -> FedloomError:
     status, details = error.code(), error.details() or ""
     match status:
         case grpc.StatusCode.UNAVAILABLE | grpc.StatusCode.DEADLINE_EXCEEDED:
-            return look_at(server)
+            return diagnose(server)
         case grpc.StatusCode.PERMISSION_DENIED:
             return RunOverError("the run is over")
         case grpc.StatusCode.UNAUTHENTICATED if "timestamp" in details:
@@ -84,7 +84,7 @@ def explain(error: grpc.RpcError, server: Server) -> FedloomError:
             return ServerAwayError(f"{server.address} answers {status.name}")
 
 
-def look_at(server: Server) -> ConnectError:
+def diagnose(server: Server) -> ConnectError:
     """Say why no call gets through, after one plain TCP connection and TLS handshake."""
     try:
         with socket.create_connection((server.host, server.port), timeout=PROBE_TIMEOUT) as line:

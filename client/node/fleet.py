@@ -39,7 +39,7 @@ from flwr.supercore.inflatable.inflatable_utils import inflate_object_from_conte
 from flwr.supercore.primitives.asymmetric import generate_key_pairs, public_key_to_bytes
 from flwr.supercore.runtime_version_compatibility import RuntimeVersionMetadata
 
-from client.node.channel import CALL_DEADLINE, LAST_CALL, Line
+from client.node.channel import CALL_DEADLINE, LAST_CALL, Channel
 from client.node.failures import RunOverError, Server, ServerAwayError
 from common.errors import FedloomError, WireError
 
@@ -68,7 +68,7 @@ class Fleet:
         self._public_key = public_key_to_bytes(key.public_key())
         # the version goes along as metadata: Flower's interceptor for it makes every call a blocking one
         version = RuntimeVersionMetadata.from_local_component("SuperNode").as_metadata()
-        self._line = Line(server, stop, NodeAuthClientInterceptor(key, key.public_key()), version)
+        self._line = Channel(server, stop, NodeAuthClientInterceptor(key, key.public_key()), version)
         self._stub = FleetStub(self._line.channel)
         self._node = Node()
         self._confirmation: object = None

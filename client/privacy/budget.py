@@ -25,7 +25,7 @@ ROUNDING = 1e-9
 """Relative share of a cost that is not spent, since float rounding makes a hundred times B/100 more than B."""
 
 
-class Purse:
+class Budget:
     """One client's.
 
     Args:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from client.privacy.ledger import queries
-from client.privacy.ledger.database import Book
+from client.privacy.ledger.database import LedgerDatabase
 from client.privacy.ledger.queries import Opened
-from client.privacy.ledger.records import Raise, Row
+from client.privacy.ledger.records import BudgetIncrease, LedgerEntry
 from client.privacy.ledger.verify import compare_all
 from common.privacy.accounts import account_named
 from common.privacy.claims import NEIGHBOURS, SAME_ITEMS, UNBOUNDED, Claim
@@ -47,7 +47,7 @@ def statements(path: Path, folders: Iterable[Path] = ()) -> list[Statement]:
     Raises:
         LedgerError: The ledger is missing, damaged, or behind a witness.
     """
-    book = Book(path)
+    book = LedgerDatabase(path)
     try:
         with book.reading() as db:
             compare_all(db, book, folders)
@@ -61,7 +61,9 @@ def statements(path: Path, folders: Iterable[Path] = ()) -> list[Statement]:
     return [Statement(str(path), claims[unit], by_run(of_unit[unit])) for unit in sorted(accounts)]
 
 
-def claim_of(unit: Unit, opened: Opened, made: Opened, every: Sequence[Row], raises: Sequence[Raise]) -> Claim:
+def claim_of(
+    unit: Unit, opened: Opened, made: Opened, every: Sequence[LedgerEntry], raises: Sequence[BudgetIncrease]
+) -> Claim:
     """The guarantee of an account, with those releases of a ledger, and those of `raises`, that are its own.
 
     Where more had left before the owner lowered what is `opened`, the guarantee is still that of the account as it was `made`.
@@ -84,7 +86,7 @@ def claim_of(unit: Unit, opened: Opened, made: Opened, every: Sequence[Row], rai
     return Claim(*about, raised, lowered, beside)
 
 
-def by_run(rows: Sequence[Row]) -> tuple[RunSpent, ...]:
+def by_run(rows: Sequence[LedgerEntry]) -> tuple[RunSpent, ...]:
     """What each run spent, in the order of their first release."""
     paid, wasted = Counter(row.slot.run for row in rows), Counter(r.slot.run for r in rows if r.status == "reserved")
     costs: dict[str, list[float]] = {run: [] for run in paid}

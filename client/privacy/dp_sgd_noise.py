@@ -8,7 +8,7 @@ import torch
 
 
 @dataclass(frozen=True)
-class Noise:
+class DpSgdNoise:
     """One client's, as agreed for one round."""
 
     clip: float
@@ -21,7 +21,7 @@ class Noise:
     """Where the noise comes from."""
 
 
-def secret(noise: Noise) -> torch.Generator:
+def secret_generator(noise: DpSgdNoise) -> torch.Generator:
     """Where dropout masks come from beside that noise.
 
     Who knew their seed would know every record's mask; and since a mask's place depends on how many records there are, one

@@ -7,17 +7,17 @@ import numpy as np
 from client.policy import Policy
 from client.privacy.ledger.database import MEMORY
 from client.privacy.ledger.ledger import Ledger
-from client.privacy.release import Guard
+from client.privacy.release import Releaser
 from common.privacy.accounts import Account
 from common.privacy.claims import UNBOUNDED
 from common.privacy.options import Unit
 from common.privacy.randomness import fresh_generator
 
 
-def in_memory(policy: Policy, generator: Callable[[], np.random.Generator] = fresh_generator) -> Guard:
+def in_memory(policy: Policy, generator: Callable[[], np.random.Generator] = fresh_generator) -> Releaser:
     """A guard whose ledger ends with the process: for simulations."""
 
     def ledger(unit: Unit, account: Account) -> Ledger:
         return Ledger(MEMORY, unit, account, min(policy.max_epsilon, UNBOUNDED), policy.delta)
 
-    return Guard(policy, ledger, generator)
+    return Releaser(policy, ledger, generator)

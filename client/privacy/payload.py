@@ -23,12 +23,12 @@ def at_clip(options: PrivacyOptions, factor: float) -> PrivacyOptions:
     return options.model_copy(update={"clip": options.clip * factor})
 
 
-def leaving(reply: TrainReply) -> Arrays:
+def payload_of(reply: TrainReply) -> Arrays:
     """All of a reply that depends on data and leaves."""
     return {**prefixed("update", reply.update), **prefixed("gradient", reply.gradient)}
 
 
-def parted(leaving: Arrays, named: bool) -> tuple[Arrays, Arrays]:
+def split_row_ids(leaving: Arrays, named: bool) -> tuple[Arrays, Arrays]:
     """What noise goes on, and, in a run that has clients name rows, their ids, which are sent as they are."""
     ids = {name: a for name, a in leaving.items() if named and name.endswith(ROWS)}
     return {name: a for name, a in leaving.items() if name not in ids}, ids
@@ -39,7 +39,7 @@ def finite_or_zeros(vector: Vector) -> Vector:
     return vector if np.isfinite(vector).all() else np.zeros_like(vector)
 
 
-def in_order(bounds: Arrays) -> Arrays:
+def sort_bounds(bounds: Arrays) -> Arrays:
     """Noise may turn bounds round."""
     if not bounds:
         return {}

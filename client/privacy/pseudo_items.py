@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from client.tasks.learner import Itemised
+from client.tasks.learner import HasItemRows
 from common.config.run import RunConfig
 from common.row_sparse_items import sends_item_ids
 from common.wire.messages import TrainReply
@@ -35,7 +35,7 @@ def among_pseudo_items(
         round_number: Of which round.
         generator: Where the draw comes from; a new one each time.
     """
-    if not (sends_item_ids(config) and isinstance(learner, Itemised)):
+    if not (sends_item_ids(config) and isinstance(learner, HasItemRows)):
         return work
     own, number = learner.own_items(round_number), config.tasks.ratings.pseudo_items
 

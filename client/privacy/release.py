@@ -7,11 +7,11 @@ import numpy as np
 from safetensors.numpy import load, save
 
 from client.policy import Policy
-from client.privacy.budget import OpenLedger, Purse
-from client.privacy.dp_sgd_noise import Noise
+from client.privacy.budget import Budget, OpenLedger
+from client.privacy.dp_sgd_noise import DpSgdNoise
 from client.privacy.ledger.ledger import Ledger
 from client.privacy.ledger.records import Slot
-from client.privacy.payload import at_clip, finite_or_zeros, in_order, leaving, parted
+from client.privacy.payload import at_clip, finite_or_zeros, payload_of, sort_bounds, split_row_ids
 from common.arrays import Arrays, group, prefixed
 from common.config.run import RunConfig
 from common.errors import RefusedError
@@ -29,7 +29,7 @@ ONE = 0.5
 """Clip of noise on counts: it hides any move by 2C = 1, which is what one record adds or takes away."""
 
 
-class Guard:
+class Releaser:
     """Wraps a client's answers; in runs without noise it lets them pass as they are.
 
     Args:
@@ -47,7 +47,7 @@ class Guard:
         part: str = "",
     ) -> None:
         self.policy, self.generator = policy, generator
-        self._purse = Purse(policy, open_ledger, part)
+        self._purse = Budget(policy, open_ledger, part)
 
     def ledger(self, options: PrivacyOptions) -> Ledger:
         """The ledger that a run with these options is booked in."""
@@ -64,7 +64,7 @@ class Guard:
             return reply
         return replace(reply, examples=1, budget=self._purse.enrolled(config, reply.enrolment))
 
-    def trained(
+    def release_update(
         self, config: RunConfig, request: TrainRequest, steps: int, work: Callable[[], TrainReply]
     ) -> TrainReply:
         """A round's reply with noise: paid before the noise is drawn, the same bytes whenever it is asked for again.
@@ -86,15 +86,17 @@ class Guard:
         if options.unit == "record":
             terms = ledger.terms(self._sampled(options, cost, steps))
             limits = self._purse.limits(config.privacy)
-            content = ledger.release(slot, terms, lambda: save(leaving(work())), limits)
+            content = ledger.release(slot, terms, lambda: save(payload_of(work())), limits)
         else:
-            outgoing = parted(leaving(work()), sends_item_ids(config))
+            outgoing = split_row_ids(payload_of(work()), sends_item_ids(config))
             content = self._noised(options, ledger, slot, cost, *outgoing)
         ledger.acknowledge(slot.run, slot.round)
         sent = load(content)
         return TrainReply(request.round, group("update", sent), group("gradient", sent), 0.0, 1, steps)
 
-    def assigned(self, config: RunConfig, request: AssignRequest, work: Callable[[], AssignReply]) -> AssignReply:
+    def release_assignment(
+        self, config: RunConfig, request: AssignRequest, work: Callable[[], AssignReply]
+    ) -> AssignReply:
         """How models suit the client, and its property: one vector, noised and charged apart from the update."""
         if config.privacy.unit == "none":
             return work()
@@ -109,9 +111,11 @@ class Guard:
         outgoing = {**prefixed("loss", losses), **prefixed("property", exact.property)}
         sent = load(self._noised(config.privacy, self.ledger(config.privacy), slot, cost, outgoing, {}))
         told = {key: float(value) for key, value in group("loss", sent).items()}
-        return AssignReply(request.round, told, in_order(group("property", sent)))
+        return AssignReply(request.round, told, sort_bounds(group("property", sent)))
 
-    def counted(self, config: RunConfig, run: str, draw: Callable[[float, np.random.Generator], Arrays]) -> Arrays:
+    def release_counts(
+        self, config: RunConfig, run: str, draw: Callable[[float, np.random.Generator], Arrays]
+    ) -> Arrays:
         """Counts with Gaussian noise, for all that the run promises for them, paid before the noise is drawn.
 
         Args:
@@ -130,7 +134,7 @@ class Guard:
         terms, limits = ledger.terms(mechanism), self._purse.limits(options)
         return load(ledger.release(slot, terms, lambda: save(draw(mechanism.noise, self.generator())), limits))
 
-    def admit(self, config: RunConfig, request: TrainRequest, steps: int) -> Noise | None:
+    def admit(self, config: RunConfig, request: TrainRequest, steps: int) -> DpSgdNoise | None:
         """Check before any work whether a reply could be paid; the noise of local steps where they carry it.
 
         Raises:
@@ -146,7 +150,7 @@ class Guard:
             raise RefusedError(
                 "what the server adds to the model would reach every record; noise on records covers none of it"
             )
-        return Noise(options.clip, self._sampled(options, cost, steps).multiplier, options.sample, self.generator)
+        return DpSgdNoise(options.clip, self._sampled(options, cost, steps).multiplier, options.sample, self.generator)
 
     def _noised(
         self, options: PrivacyOptions, ledger: Ledger, slot: Slot, cost: float, leaving: Arrays, ids: Arrays

@@ -26,7 +26,7 @@ class TaskLearner(Learner, Protocol):
     def evaluate(self, model: Arrays, statics: Arrays, split: str) -> tuple[Metrics, Metrics]:
         """Means of every metric over the held-out records of `split`, and how many records each is the mean of."""
 
-    def about(self, split: str, statics: Arrays) -> tuple[Metrics, Metrics]:
+    def baselines(self, split: str, statics: Arrays) -> tuple[Metrics, Metrics]:
         """What holds of the held-out records whatever the model: errors of the task's lines. Empty where metrics say it."""
 
     def violation(self, model: Arrays) -> float:
@@ -35,7 +35,7 @@ class TaskLearner(Learner, Protocol):
     def property(self) -> Arrays:
         """Parameters of the client's property; empty where the task infers none."""
 
-    def sample(self, windows: int) -> Arrays:
+    def windows(self, windows: int) -> Arrays:
         """At most so many training records in clear, for runs that take them; empty where the task hands nothing over."""
 
     def counts(self) -> Arrays:
@@ -43,23 +43,23 @@ class TaskLearner(Learner, Protocol):
 
 
 @runtime_checkable
-class Noised(Protocol):
+class PrivatizesCounts(Protocol):
     """A learner that can noise its counts."""
 
-    def noised_counts(self, noise: float, rng: np.random.Generator) -> Arrays:
+    def private_counts(self, noise: float, rng: np.random.Generator) -> Arrays:
         """Its counts, to which one record adds a vector of L2 norm 1 at most, with N(0, noise²) on each."""
 
 
 @runtime_checkable
-class Summed(Protocol):
+class ExcludesOwnCounts(Protocol):
     """A learner that can do without its own part of the sums."""
 
-    def others(self, statics: Arrays, sent: Arrays) -> Arrays:
+    def without_own(self, statics: Arrays, sent: Arrays) -> Arrays:
         """The sums without what it sent itself, which is empty if nothing did or is known of it."""
 
 
 @runtime_checkable
-class Itemised(Protocol):
+class HasItemRows(Protocol):
     """A learner of whose model one table has a row for each item, of which it has data of some."""
 
     table: str
@@ -79,7 +79,7 @@ class Merged:
 class Unruled:
     """The part of a task that infers no property and whose lines are measured elsewhere."""
 
-    def about(self, split: str, statics: Arrays) -> tuple[Metrics, Metrics]:
+    def baselines(self, split: str, statics: Arrays) -> tuple[Metrics, Metrics]:
         """Nothing to add."""
         return {}, {}
 
@@ -91,14 +91,14 @@ class Unruled:
         """None."""
         return {}
 
-    def sample(self, windows: int) -> Arrays:
+    def windows(self, windows: int) -> Arrays:
         """None."""
         return {}
 
 
 @lru_cache(maxsize=2)
 def shell(config: RunConfig, names: Names) -> nn.Module:
-    """One module for all clients of a process: parameters are arguments. Of names that hash, which a `Catalogue` does not."""
+    """Return the model shared by all clients of a process; parameters are arguments. The vocabulary must be hashable."""
     return build_model(config, names)
 
 
@@ -106,7 +106,7 @@ def training_loss(learner: Learner, model: Arrays, statics: Arrays) -> float:
     """L_k of a model over the training data; where a step draws its records, the mean over some draws, always the same."""
     draws, request = 8, TrainRequest(0, "", model, statics=statics)
     params, batch = tensors(model), learner.batch(request)
-    noise = learner.noise(draws, torch.Generator().manual_seed(0))
+    noise = learner.step_inputs(draws, torch.Generator().manual_seed(0))
     with torch.no_grad():
         losses = [learner.loss(params, batch, {n: masks[t] for n, masks in noise.items()}) for t in range(draws)]
     return float(torch.stack(losses).mean())

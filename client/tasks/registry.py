@@ -4,15 +4,15 @@ from typing import assert_never
 
 from client.data.read import Part
 from client.tasks.learner import TaskLearner as TaskLearner
-from client.tasks.markets.data.markets import Dataset as Markets
+from client.tasks.markets.data.markets import Markets
 from client.tasks.markets.learner import MarketsLearner
-from client.tasks.ratings.data.raters import Dataset as Ratings
+from client.tasks.ratings.data.raters import Ratings
 from client.tasks.ratings.learner import RatingsLearner
-from client.tasks.rules.data.homes import Dataset as Homes
+from client.tasks.rules.data.homes import Homes
 from client.tasks.rules.learner import RulesLearner
-from client.tasks.sessions.data.visitors import Dataset as Visits
+from client.tasks.sessions.data.visitors import Visits
 from client.tasks.sessions.learner import SessionsLearner
-from client.tasks.traffic.data.series import Dataset as Sensors
+from client.tasks.traffic.data.series import Sensors
 from client.tasks.traffic.learner import TrafficLearner
 from common.config.run import RunConfig
 

@@ -11,7 +11,7 @@ from common.methods.local_training import LocalTraining
 
 
 @dataclass(frozen=True)
-class Result:
+class LocalResult:
     """What a client's local training hands on."""
 
     gradient: Tensors
@@ -74,6 +74,6 @@ class FedAvgTrainer:
         """Direction to step along."""
         return gradient
 
-    def conclude(self, control: Tensors, displacement: Tensors, gradient: Tensors, steps: int) -> Result:
+    def conclude(self, control: Tensors, displacement: Tensors, gradient: Tensors, steps: int) -> LocalResult:
         """Close a client's round; `displacement`: Δ_k = θ^c − θ_k, `gradient`: s_k."""
-        return Result({}, {})
+        return LocalResult({}, {})

@@ -7,7 +7,7 @@ does the increment d_k − d̄ cancel over the clients that took part, which kee
 import torch
 
 from client.stacked_tensors import Tensors
-from client.trainers.fedavg import FedAvgTrainer, Result
+from client.trainers.fedavg import FedAvgTrainer, LocalResult
 from common.arrays import Arrays
 from common.methods.registry import FedRule
 from common.models import tensors
@@ -32,10 +32,10 @@ class FedRuleTrainer(FedAvgTrainer):
         """g̃ = ∇L_k − λδ_k (line 4)."""
         return {n: g - self.rule.strength(n) * control[n] for n, g in gradient.items()} if control else gradient
 
-    def conclude(self, control: Tensors, displacement: Tensors, gradient: Tensors, steps: int) -> Result:
+    def conclude(self, control: Tensors, displacement: Tensors, gradient: Tensors, steps: int) -> LocalResult:
         """d_k: Δ_k/(ητ_k) (Eq 3), or the mean corrected gradient s_k, which equals it under SGD."""
         d = self._d(displacement, gradient, steps)
-        return Result(gradient if self._by_gradient else {}, {"delta": control, "pending": d})
+        return LocalResult(gradient if self._by_gradient else {}, {"delta": control, "pending": d})
 
     def released(self, update: Arrays, gradient: Arrays, steps: int) -> dict[str, Tensors]:
         """d_k as the server averaged it: with another one Σδ_k would be what clip and noise make of Σd_k."""

@@ -15,7 +15,7 @@ from client.trainers.fedavg import FedAvgTrainer
 from client.trainers.gradient_descent import Descent
 from client.trainers.optimizers import Moments, build_step, clip
 from client.trainers.pfgnn_centroids import centres
-from client.trainers.pfgnn_objective import Draw, Market, Objective
+from client.trainers.pfgnn_objective import Draw, MarketTensors, Objective
 from client.trainers.proximal import proximal, pulled
 from common.methods.pfgnn import PFGNN
 
@@ -52,7 +52,7 @@ class PFGNNTrainer(FedAvgTrainer):
 
     def train(
         self,
-        markets: Sequence[Market],
+        markets: Sequence[MarketTensors],
         start: Tensors,
         moments: Moments,
         generators: Sequence[torch.Generator],

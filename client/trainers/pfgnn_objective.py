@@ -24,7 +24,7 @@ EDGES = 4096
 """Edges of a step's triples on which E[A] is looked at, at most."""
 
 
-class Market(Protocol):
+class MarketTensors(Protocol):
     """What a client's market gives the trainer."""
 
     @property
@@ -80,7 +80,7 @@ class Encoded:
 class Objective:
     """ℓ_i and its parts, pure functions of parameters and a draw."""
 
-    def __init__(self, options: PFGNN, market: Market) -> None:
+    def __init__(self, options: PFGNN, market: MarketTensors) -> None:
         self.options, self.market = options, market
         self.items = len(market.propagated)
         self.exact = options.rows == 0 or self.items <= options.rows

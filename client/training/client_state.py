@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import torch
 
 from client.stacked_tensors import Tensors, row, stack
-from client.state import Memory
+from client.state import ClientMemory
 from client.trainers.optimizers import Moments, fresh_moments
 from common.methods.registry import Algorithm
 from common.wire.messages import LOCAL, TrainRequest
@@ -17,18 +17,18 @@ HEAD, OWN = "head", "own"
 """Groups of a client's memory: its private head, and a model of its own."""
 
 
-def carried(memory: Memory, request: TrainRequest, group: str) -> Tensors:
+def load_group(memory: ClientMemory, request: TrainRequest, group: str) -> Tensors:
     """A group as this request finds it; empty before the first round."""
     return memory.groups.get(f"{group}.{_when(memory, request)}", {})
 
 
-def kept(group: str, before: Tensors, after: Tensors) -> dict[str, Tensors]:
+def save_group(group: str, before: Tensors, after: Tensors) -> dict[str, Tensors]:
     """A group as it is to be kept; nothing where there is nothing."""
     return {f"{group}.before": before, f"{group}.after": after} if after else {}
 
 
 def carried_moments(
-    algorithm: Algorithm, memories: Sequence[Memory], requests: Sequence[TrainRequest], start: Tensors
+    algorithm: Algorithm, memories: Sequence[ClientMemory], requests: Sequence[TrainRequest], start: Tensors
 ) -> Moments:
     """Moments to start from, stacked; fresh ones where the method keeps none."""
     fresh = fresh_moments(algorithm, start)
@@ -36,7 +36,7 @@ def carried_moments(
         return fresh
     rows = []
     for k, (memory, request) in enumerate(zip(memories, requests, strict=True)):
-        known = {group: carried(memory, request, group) for group in ("first", "second", "count")}
+        known = {group: load_group(memory, request, group) for group in ("first", "second", "count")}
         rows.append(known if known["count"] else _groups(fresh, k))
     first, second = stack([r["first"] for r in rows]), stack([r["second"] for r in rows])
     return Moments(torch.stack([r["count"]["count"] for r in rows]), first, second)
@@ -47,10 +47,10 @@ def kept_moments(algorithm: Algorithm, k: int, before: Moments, after: Moments) 
     if not _persistent(algorithm):
         return {}
     old, new = _groups(before, k), _groups(after, k)
-    return {name: group for key in old for name, group in kept(key, old[key], new[key]).items()}
+    return {name: group for key in old for name, group in save_group(key, old[key], new[key]).items()}
 
 
-def _when(memory: Memory, request: TrainRequest) -> str:
+def _when(memory: ClientMemory, request: TrainRequest) -> str:
     return "before" if memory.round == request.round and request.phase == LOCAL else "after"
 
 

@@ -9,13 +9,13 @@ from collections.abc import Sequence
 import torch
 
 from client.stacked_tensors import Tensors, finite, row, some, stack
-from client.state import Memory
+from client.state import ClientMemory
 from client.trainers.fedavg import FedAvgTrainer
 from client.trainers.registry import build_trainer
-from client.training.client_state import HEAD, OWN, carried, carried_moments, kept, kept_moments
+from client.training.client_state import HEAD, OWN, carried_moments, kept_moments, load_group, save_group
 from client.training.descent import trained
 from client.training.failures import DivergedError
-from client.training.participant import Learner, Member
+from client.training.participant import Learner, Participant
 from common.arrays import Arrays
 from common.errors import FedloomError
 from common.methods.registry import Algorithm
@@ -24,7 +24,7 @@ from common.private_layers import head_of, own_of
 from common.wire.messages import LOCAL, TrainReply, TrainRequest
 
 
-def train(algorithm: Algorithm, members: Sequence[Member]) -> list[TrainReply | FedloomError]:
+def train(algorithm: Algorithm, members: Sequence[Participant]) -> list[TrainReply | FedloomError]:
     """Train all members for the same number of steps and update their private memories.
 
     A member whose parameters are no longer finite yields an error in place of a reply, and its memory stays as it was.
@@ -35,10 +35,10 @@ def train(algorithm: Algorithm, members: Sequence[Member]) -> list[TrainReply | 
     private = set(trainer.private(names, head_of(task, names))) | own_of(task, names)
     memories = [m.store.load(m.run) for m in members]
     controls = [_settle(trainer, memory, request) for memory, request in zip(memories, requests, strict=True)]
-    heads = [carried(memory, request, HEAD) for memory, request in zip(memories, requests, strict=True)]
+    heads = [load_group(memory, request, HEAD) for memory, request in zip(memories, requests, strict=True)]
     start = stack([tensors(request.model) | head for request, head in zip(requests, heads, strict=True)])
     control, before = _stack_or_zeros(controls, start), carried_moments(algorithm, memories, requests, start)
-    own_before = [carried(memory, request, OWN) for memory, request in zip(memories, requests, strict=True)]
+    own_before = [load_group(memory, request, OWN) for memory, request in zip(memories, requests, strict=True)]
     descent, own_after = trained(
         trainer, members, start, before, control=control, own=own_before, heads=heads, private=private
     )
@@ -56,14 +56,14 @@ def train(algorithm: Algorithm, members: Sequence[Member]) -> list[TrainReply | 
         reply = _reply(member.request, shared, gradient, loss, member.learner.examples, steps)
         if usable and phase == LOCAL:
             groups = {**result.kept, **kept_moments(algorithm, k, before, descent.moments)}
-            groups |= kept(HEAD, heads[k], some(row(descent.params, k), private))
-            groups |= kept(OWN, own_before[k], row(own_after, k) if sound[k] else own_before[k])
-            member.store.save(member.run, Memory(member.request.round, {g: t for g, t in groups.items() if t}))
+            groups |= save_group(HEAD, heads[k], some(row(descent.params, k), private))
+            groups |= save_group(OWN, own_before[k], row(own_after, k) if sound[k] else own_before[k])
+            member.store.save(member.run, ClientMemory(member.request.round, {g: t for g, t in groups.items() if t}))
         replies.append(reply if usable else DivergedError())
     return replies
 
 
-def nothing(algorithm: Algorithm, learner: Learner, request: TrainRequest, steps: int) -> TrainReply:
+def zero_reply(algorithm: Algorithm, learner: Learner, request: TrainRequest, steps: int) -> TrainReply:
     """A reply of the shape that is due, all of whose numbers are zero."""
     trainer, names = build_trainer(algorithm), set(request.model)
     private = set(trainer.private(names, head_of(learner.task, names))) | own_of(learner.task, names)
@@ -73,7 +73,7 @@ def nothing(algorithm: Algorithm, learner: Learner, request: TrainRequest, steps
     return _reply(request, update, some(gradient, names - private), 0.0, learner.examples, steps)
 
 
-def evaluated(algorithm: Algorithm, model: Arrays, memory: Memory) -> dict[str, Arrays]:
+def evaluated(algorithm: Algorithm, model: Arrays, memory: ClientMemory) -> dict[str, Arrays]:
     """The models a client measures, by the prefix of their metrics: the one it would use first, then the one it shares."""
     trainer = build_trainer(algorithm)
     head = {n: t.numpy() for n, t in memory.groups.get(f"{HEAD}.after", {}).items()}
@@ -84,7 +84,7 @@ def evaluated(algorithm: Algorithm, model: Arrays, memory: Memory) -> dict[str, 
     return {"": own or shared, trainer.shared_as: shared}
 
 
-def _settle(trainer: FedAvgTrainer, memory: Memory, request: TrainRequest) -> Tensors:
+def _settle(trainer: FedAvgTrainer, memory: ClientMemory, request: TrainRequest) -> Tensors:
     """A round that was replayed (`memory.round == request.round`) did not count yet, so its pending part is dropped."""
     counted = 0 < memory.round == request.shared_round
     return trainer.settle(memory.groups, counted, tensors(request.shared))

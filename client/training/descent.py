@@ -7,19 +7,19 @@ from typing import cast
 from torch.func import grad_and_value
 
 from client.privacy.dp_sgd import draws, private_gradient
-from client.privacy.dp_sgd_noise import secret
+from client.privacy.dp_sgd_noise import secret_generator
 from client.stacked_tensors import Tensors, row, stack
 from client.trainers.fedavg import FedAvgTrainer
 from client.trainers.gradient_descent import Descent, GradientAndLoss, descend
 from client.trainers.optimizers import Moments, build_step, fresh_moments
 from client.trainers.pfgnn import PFGNNTrainer
-from client.trainers.pfgnn_objective import ENCODER, Market
-from client.training.participant import Member, generator
+from client.trainers.pfgnn_objective import ENCODER, MarketTensors
+from client.training.participant import Participant, generator
 
 
 def trained(
     trainer: FedAvgTrainer,
-    members: Sequence[Member],
+    members: Sequence[Participant],
     start: Tensors,
     moments: Moments,
     *,
@@ -41,7 +41,9 @@ def trained(
         private: Names of the parameters that stay with the clients.
     """
     if isinstance(trainer, PFGNNTrainer) and ENCODER in start:
-        markets = [cast(Market, m.learner) for m in members]  # a configuration lets this method run on markets only
+        markets = [
+            cast(MarketTensors, m.learner) for m in members
+        ]  # a configuration lets this method run on markets only
         sources, fresh = [generator(m) for m in members], [not head for head in heads]
         descent = trainer.train(markets, start, moments, sources, fresh, members[0].steps)
         return descent, descent.params
@@ -66,17 +68,17 @@ def trained(
     return descent, _own_models(trainer, own, start, descent.params, descend_from)
 
 
-def _gradient_and_loss(member: Member) -> GradientAndLoss:
+def _gradient_and_loss(member: Participant) -> GradientAndLoss:
     """Of one client: plain, or under DP-SGD of clipped records with noise."""
     learner = member.learner
     return private_gradient(learner.loss, learner.shared) if member.noise else grad_and_value(learner.loss)
 
 
-def _drawn(member: Member, params: Tensors, batch: Tensors, each: int) -> Tensors:
+def _drawn(member: Participant, params: Tensors, batch: Tensors, each: int) -> Tensors:
     """All that is random in a client's steps, of `each` draws."""
     noise = member.noise
-    chance = generator(member) if noise is None else secret(noise)
-    masks = member.learner.noise(each * member.steps, chance)
+    chance = generator(member) if noise is None else secret_generator(noise)
+    masks = member.learner.step_inputs(each * member.steps, chance)
     masks = masks if each == 1 else {n: m.reshape(member.steps, each, *m.shape[1:]) for n, m in masks.items()}
     if noise is None:
         return masks

@@ -5,13 +5,13 @@ from dataclasses import replace
 from torch.func import grad_and_value
 
 from client.stacked_tensors import finite, row, stack
-from client.state import Memory
+from client.state import ClientMemory
 from client.tasks.learner import TaskLearner
 from client.trainers.gradient_descent import descend
 from client.trainers.optimizers import build_step, fresh_moments
 from client.training.client_state import HEAD, OWN
 from client.training.cohort import evaluated
-from client.training.participant import Member, generator
+from client.training.participant import Participant, generator
 from common.methods.registry import Algorithm, PerFedAvg
 from common.models import tensors
 from common.wire.messages import Metrics
@@ -21,7 +21,7 @@ ADAPT = "adapt"
 
 
 def measured(
-    algorithm: Algorithm, learner: TaskLearner, member: Member, split: str, *, final: bool
+    algorithm: Algorithm, learner: TaskLearner, member: Participant, split: str, *, final: bool
 ) -> tuple[Metrics, Metrics]:
     """Metrics of the lines and of every model the client has, with their weights.
 
@@ -37,7 +37,7 @@ def measured(
         memory = personalised(algorithm, member)
         if final:
             member.store.save(member.run, memory)
-    metrics, weights = map(dict, learner.about(split, request.statics))  # the learner may keep what it says
+    metrics, weights = map(dict, learner.baselines(split, request.statics))  # the learner may keep what it says
     for prefix, model in evaluated(algorithm, request.model, memory).items():
         values, counts = learner.evaluate(model, request.statics, split)
         metrics |= {f"{prefix}{name}": value for name, value in values.items()}
@@ -45,7 +45,7 @@ def measured(
     return metrics, weights
 
 
-def personalised(algorithm: PerFedAvg, member: Member) -> Memory:
+def personalised(algorithm: PerFedAvg, member: Participant) -> ClientMemory:
     """The member's memory with a model of its own in it: as many steps w ← w − α∇L_k(w) as the member makes.
 
     They start from the shared model, whatever the member adapted before. A model that diverges is not kept: the shared one
@@ -58,7 +58,7 @@ def personalised(algorithm: PerFedAvg, member: Member) -> Memory:
         grad_and_value(learner.loss),
         start,
         batch=stack([learner.batch(request)]),
-        noise=stack([learner.noise(member.steps, generator(member))]),
+        noise=stack([learner.step_inputs(member.steps, generator(member))]),
         steps=member.steps,
         step=build_step(options),
         moments=fresh_moments(options, start),

@@ -25,7 +25,7 @@ class DivergedError(FedloomError):
         super().__init__("training diverged (NaN or infinite parameters); lower lr, or set clip-norm")
 
 
-def done_or_nothing(work: Callable[[], T], nothing: Callable[[], T], failures: type[Exception] = Exception) -> T:
+def run_or_zeros(work: Callable[[], T], nothing: Callable[[], T], failures: type[Exception] = Exception) -> T:
     """What work came to, and `nothing`, of the same shape, if it failed so: for noise to be put on, or to tell nothing.
 
     Raises:

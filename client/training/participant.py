@@ -7,7 +7,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from client.privacy.dp_sgd_noise import Noise
+from client.privacy.dp_sgd_noise import DpSgdNoise
 from client.stacked_tensors import Tensors
 from client.state import Store
 from common.config.run import Task
@@ -34,7 +34,7 @@ class Learner(Protocol):
     def batch(self, request: TrainRequest) -> Tensors:
         """All training data, without a client dimension."""
 
-    def noise(self, steps: int, generator: torch.Generator) -> Tensors:
+    def step_inputs(self, steps: int, generator: torch.Generator) -> Tensors:
         """Dropout masks for `steps` steps, steps × …."""
 
     def loss(self, params: Tensors, batch: Tensors, noise: Tensors) -> Tensor:
@@ -42,7 +42,7 @@ class Learner(Protocol):
 
 
 @dataclass(frozen=True)
-class Member:
+class Participant:
     """One client of a cohort, ready to train."""
 
     client: str
@@ -52,11 +52,11 @@ class Member:
     store: Store
     request: TrainRequest
     steps: int
-    noise: Noise | None = None
+    noise: DpSgdNoise | None = None
     """Of its local steps, under DP-SGD."""
 
 
-def generator(member: Member) -> torch.Generator:
+def generator(member: Participant) -> torch.Generator:
     """The client's own source of randomness in that exchange: the same in a simulation as across machines."""
     request = member.request
     text = f"{member.seed}|{request.round}|{member.client}" + ("" if request.phase == LOCAL else f"|{request.phase}")

@@ -173,14 +173,14 @@ def parse(flat: Mapping[str, Scalar]) -> RunConfig:
         ) from None
 
 
-def known_keys() -> tuple[str, ...]:
+def option_keys() -> tuple[str, ...]:
     """Every key a person may set."""
     return tuple(key for key, _ in leaves(RunConfig().model_dump(by_alias=True), "") if not key.endswith(".name"))
 
 
 def _to_depth(depth: int) -> list[str]:
     """What may stand where a key of so many parts was mistyped: keys, and sections that hold more of them."""
-    return list(dict.fromkeys(".".join(key.split(".")[:depth]) for key in known_keys()))
+    return list(dict.fromkeys(".".join(key.split(".")[:depth]) for key in option_keys()))
 
 
 def _explain(place: tuple[int | str, ...], kind: str, message: str, given: object) -> str:

@@ -1,38 +1,15 @@
 """The metrics there are: a row each."""
 
-from dataclasses import dataclass
-from typing import Literal
+from common.metrics.spec import MetricSpec
 
-
-@dataclass(frozen=True)
-class Measure:
-    """One metric.
-
-    Args:
-        key: As in metrics.jsonl and result.json.
-        short: For a line in a log.
-        label: For a heading.
-        better: Which way is better; empty where nobody can say.
-        digits: Digits after the point.
-        meaning: One plain sentence.
-        headline: Whether it belongs in a line or gets a curve, or only stands in tables.
-    """
-
-    key: str
-    short: str
-    label: str
-    better: Literal["lower", "higher", ""]
-    digits: int
-    meaning: str
-    headline: bool = True
-
-
-KNOWN = (
-    Measure(
+COMMON_METRICS = (
+    MetricSpec(
         "loss", "loss", "Loss", "lower", 3, "How surprised the model is by held-out truth; 0 is certain and right."
     ),
-    Measure("auc", "auc", "AUC", "higher", 3, "Chance that a true example scores above a false one; 0.5 is guessing."),
-    Measure(
+    MetricSpec(
+        "auc", "auc", "AUC", "higher", 3, "Chance that a true example scores above a false one; 0.5 is guessing."
+    ),
+    MetricSpec(
         "mr0",
         "mr",
         "Mean rank",
@@ -40,8 +17,8 @@ KNOWN = (
         2,
         "Wrong relations that score above the right one, on average; 0 is perfect.",
     ),
-    Measure("mr1", "mr(1)", "Mean rank, from 1", "lower", 2, "Position of the right relation; 1 is perfect.", False),
-    Measure(
+    MetricSpec("mr1", "mr(1)", "Mean rank, from 1", "lower", 2, "Position of the right relation; 1 is perfect.", False),
+    MetricSpec(
         "mr_rt",
         "mr(rt)",
         "Mean rank, new only",
@@ -50,9 +27,9 @@ KNOWN = (
         "Mean rank with relations the pair already has left out.",
         False,
     ),
-    Measure("hr*", "hr@*", "Hit rate @*", "higher", 3, "Share of held-out truth among the first * suggestions."),
-    Measure("mrr*", "mrr@*", "MRR @*", "higher", 3, "Mean of 1/position of the first right answer, 0 beyond *."),
-    Measure(
+    MetricSpec("hr*", "hr@*", "Hit rate @*", "higher", 3, "Share of held-out truth among the first * suggestions."),
+    MetricSpec("mrr*", "mrr@*", "MRR @*", "higher", 3, "Mean of 1/position of the first right answer, 0 beyond *."),
+    MetricSpec(
         "ndcg*",
         "ndcg@*",
         "NDCG @*",
@@ -60,8 +37,8 @@ KNOWN = (
         3,
         "Right answers among the first *, worth less further down; 1 is perfect.",
     ),
-    Measure("recall*", "recall@*", "Recall @*", "higher", 3, "Share of all right answers that the first * hold."),
-    Measure(
+    MetricSpec("recall*", "recall@*", "Recall @*", "higher", 3, "Share of all right answers that the first * hold."),
+    MetricSpec(
         "mse",
         "mse",
         "Mean squared error",
@@ -69,7 +46,7 @@ KNOWN = (
         4,
         "Squared distance of forecast and truth, on average, each sensor in standard deviations of its own past.",
     ),
-    Measure(
+    MetricSpec(
         "profile_mse",
         "profile mse",
         "Mean squared error of the profile",
@@ -78,7 +55,7 @@ KNOWN = (
         "The line to beat: what the sensor usually reads at that time of the week.",
         False,
     ),
-    Measure(
+    MetricSpec(
         "ridge_mse",
         "ridge mse",
         "Mean squared error of its own ridge line",
@@ -87,7 +64,7 @@ KNOWN = (
         "The profile and the sensor's own ridge regression on it, halved with everybody's where sums are shared.",
         False,
     ),
-    Measure(
+    MetricSpec(
         "last_week_mse",
         "last week mse",
         "Mean squared error of last week",
@@ -96,7 +73,7 @@ KNOWN = (
         "Repeating the same hours of the week before.",
         False,
     ),
-    Measure(
+    MetricSpec(
         "rho_point",
         "ρ.point",
         "Rule satisfaction, points",
@@ -105,7 +82,7 @@ KNOWN = (
         "Share of forecast readings inside the range that the sensor's property gives them.",
         False,
     ),
-    Measure(
+    MetricSpec(
         "rho_window",
         "ρ.window",
         "Rule satisfaction, windows",
@@ -114,7 +91,7 @@ KNOWN = (
         "Share of pairs of forecast readings wholly in range.",
         False,
     ),
-    Measure(
+    MetricSpec(
         "rho_trace",
         "ρ.trace",
         "Rule satisfaction, traces",
@@ -122,7 +99,7 @@ KNOWN = (
         3,
         "Share of whole forecasts that keep the property; read it beside the truth's own.",
     ),
-    Measure(
+    MetricSpec(
         "property_width",
         "width",
         "Width of the property",
@@ -131,11 +108,11 @@ KNOWN = (
         "Mean room between its bounds, in standard deviations: a wide one is easy to keep and says little.",
         False,
     ),
-    Measure("rmse", "rmse", "RMSE", "lower", 4, "Typical error of a predicted rating, as a share of the scale."),
-    Measure(
+    MetricSpec("rmse", "rmse", "RMSE", "lower", 4, "Typical error of a predicted rating, as a share of the scale."),
+    MetricSpec(
         "rmse_local_mean", "rmse(own mean)", "RMSE of own mean", "lower", 4, "The line to beat: each user's own mean."
     ),
-    Measure(
+    MetricSpec(
         "rmse_prior_mean",
         "rmse(prior mean)",
         "RMSE of the public prior mean",
@@ -144,14 +121,16 @@ KNOWN = (
         "Always saying the prior of the options, in place of everybody's mean, which nobody knows.",
         False,
     ),
-    Measure("rmse_half", "rmse(half)", "RMSE of one half", "lower", 4, "Always saying the middle of the scale.", False),
-    Measure(
+    MetricSpec(
+        "rmse_half", "rmse(half)", "RMSE of one half", "lower", 4, "Always saying the middle of the scale.", False
+    ),
+    MetricSpec(
         "mae", "mae", "MAE", "lower", 3, "Mean absolute error of a predicted rating, as a share of the scale.", False
     ),
-    Measure("f1", "f1", "F1", "higher", 3, "Harmonic mean of precision and recall of 'will like it'."),
-    Measure(
+    MetricSpec("f1", "f1", "F1", "higher", 3, "Harmonic mean of precision and recall of 'will like it'."),
+    MetricSpec(
         "f1_all_liked", "f1(all)", "F1 of all liked", "higher", 3, "Saying of everything that it will be liked.", False
     ),
 )
-EXAMPLES = Measure("examples", "examples", "Examples", "", 0, "How much each client brings.")
+EXAMPLES = MetricSpec("examples", "examples", "Examples", "", 0, "How much each client brings.")
 """No metric, but spread over the clients like one."""

@@ -4,17 +4,17 @@ from typing import assert_never
 
 from common.config.run import Task
 from common.tasks.markets.demo import demo_goods
-from common.tasks.markets.options import Goods
+from common.tasks.markets.options import MarketCatalogue
 from common.tasks.ratings.demo import demo_products
-from common.tasks.ratings.options import Products
+from common.tasks.ratings.options import ProductCatalogue
 from common.tasks.rules.demo import demo_catalogue
-from common.tasks.rules.options import Catalogue
+from common.tasks.rules.options import RuleCatalogue
 from common.tasks.sessions.demo import demo_items
 from common.tasks.sessions.options import Items
 from common.tasks.traffic.demo import demo_measures
-from common.tasks.traffic.options import Measures
+from common.tasks.traffic.options import SensorVariables
 
-Names = Catalogue | Items | Measures | Products | Goods
+Names = RuleCatalogue | Items | SensorVariables | ProductCatalogue | MarketCatalogue
 """A closed union, so that the type checker names every place a new task must be added."""
 
 
@@ -26,15 +26,15 @@ def vocabulary_of(task: Task, text: str) -> Names:
     """
     match task:
         case "rules":
-            return Catalogue.from_json(text)
+            return RuleCatalogue.from_json(text)
         case "sessions":
             return Items.from_json(text)
         case "traffic":
-            return Measures.from_json(text)
+            return SensorVariables.from_json(text)
         case "ratings":
-            return Products.from_json(text)
+            return ProductCatalogue.from_json(text)
         case "markets":
-            return Goods.from_json(text)
+            return MarketCatalogue.from_json(text)
         case _:
             assert_never(task)
 

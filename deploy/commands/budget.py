@@ -15,7 +15,7 @@ from deploy.commands.launch import LOCAL, STATE
 
 if TYPE_CHECKING:
     from client.privacy.claim import Statement
-    from client.privacy.ledger.rollback import Witness
+    from client.privacy.ledger.rollback import RollbackRecord
 
 
 def budget(
@@ -115,7 +115,7 @@ def _raise(epsilon: float, data: str, state_dir: Path, ledgers: Path | None) -> 
         LedgerError: A ledger is gone or behind a witness, or a client at work holds it.
     """
     from client.privacy.claim import statements
-    from client.privacy.ledger.raise_limit import raise_to
+    from client.privacy.ledger.raise_limit import increase_budget
 
     if not data:
         raise ConfigError("say --data: the data file or folder whose budget is raised")
@@ -129,7 +129,7 @@ def _raise(epsilon: float, data: str, state_dir: Path, ledgers: Path | None) -> 
     unraised: list[ConfigError] = []
     for path in found:
         try:
-            for row in raise_to(path, epsilon, _witness(path, data, state_dir)):
+            for row in increase_budget(path, epsilon, _rollback_record(path, data, state_dir)):
                 what = f"unit {row.unit}: ε = {row.raised.epsilon:g} instead of {row.raised.before:g}"
                 o.console.print(f"{what}, once max-epsilon in the client's policy file says so too", soft_wrap=True)
         except ConfigError as error:
@@ -140,14 +140,14 @@ def _raise(epsilon: float, data: str, state_dir: Path, ledgers: Path | None) -> 
         o.console.print(str(reason), soft_wrap=True)
 
 
-def _witness(ledger: Path, data: str, state_dir: Path) -> "Witness":
+def _rollback_record(ledger: Path, data: str, state_dir: Path) -> "RollbackRecord":
     """One that knows the ledger; of data that no state folder here knows, a new one."""
     from client.data.sources import fingerprint_of_all
     from client.privacy.ledger.locate import named, witness_path
-    from client.privacy.ledger.rollback import Witness, sightings
+    from client.privacy.ledger.rollback import RollbackRecord, sightings
 
     known = [witness for witness, seen in sightings(_folders(state_dir)) if seen.ledger == str(ledger)]
-    return known[0] if known else Witness(witness_path(state_dir, fingerprint_of_all(data)), named(data))
+    return known[0] if known else RollbackRecord(witness_path(state_dir, fingerprint_of_all(data)), named(data))
 
 
 def _of_data(data: str, state_dir: Path, ledgers: Path | None) -> list[Path]:

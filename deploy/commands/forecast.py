@@ -11,7 +11,7 @@ from common.config.run import parse
 from common.errors import ConfigError, DataError
 from deploy.cli import options as o
 from deploy.commands.launch import STATE
-from deploy.commands.trained_traffic import Wanted, pooled_for, read, ready, series_of
+from deploy.commands.trained_traffic import ForecastQuery, pooled_for, read, ready, series_of
 
 Site = Annotated[str, typer.Option(help="Which sensor of the data; default: the first.")]
 Client = Annotated[
@@ -40,16 +40,16 @@ def properties(
 
     config = parse({"method": "fedstl", "task": "traffic", **overrides(sets or [])})
     dataset, options = read(data, None), config.tasks.traffic
-    sensor = prepare(series_of(site, dataset, data), dataset.measures, options, residual=True)
+    sensor = prepare(series_of(site, dataset, data), dataset.vocabulary, options, residual=True)
     if is_new(sensor, options):
-        name, pooled = pooled_for(Wanted(data, site, run, client, state_dir), dataset.measures, options.property)
+        name, pooled = pooled_for(ForecastQuery(data, site, run, client, state_dir), dataset.vocabulary, options.property)
         sensor = adopted(sensor, pooled, options)
         if sensor.pooled:
             o.console.print(f"{data}: with what members of run {name} obey", soft_wrap=True, markup=False)
     if json:
-        o.print_object(as_json(sensor, dataset.measures, options))
+        o.print_object(as_json(sensor, dataset.vocabulary, options))
         return
-    for line in as_lines(sensor, dataset.measures, options):
+    for line in as_lines(sensor, dataset.vocabulary, options):
         _say(line)
 
 
@@ -74,18 +74,18 @@ def forecast(
     """
     from client.tasks.traffic.cold_start import adopted
     from client.tasks.traffic.inference import forecast as forecast_of
-    from deploy.tasks.traffic.forecast import Outlook, draw
+    from deploy.tasks.traffic.forecast import ForecastView, draw
 
     if plot and plot.suffix not in (".svg", ".png", ".pdf"):
         raise ConfigError(f"--plot {plot}: end the name in .svg, .png or .pdf")
-    found = ready(Wanted(data, site, run, client, state_dir))
+    found = ready(ForecastQuery(data, site, run, client, state_dir))
     sensor = next(one for one in found.learner.sensors if not site or one.series.name == site)
     sensor = adopted(sensor, found.pooled, found.learner.options)
     try:
         coming = forecast_of(found.learner, sensor, found.model, horizon, found.pooled)
     except DataError as error:
         raise DataError(f"'{sensor.series.name}': {error}", data) from None
-    outlook = Outlook(found.run, found.measures.variables, found.config.tasks.traffic, coming)
+    outlook = ForecastView(found.run, found.measures.variables, found.config.tasks.traffic, coming)
     path = plot or (None if json else Path("forecast-" + re.sub(r"[^\w.-]+", "_", sensor.series.name) + ".svg"))
     try:
         if path:

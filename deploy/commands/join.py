@@ -17,7 +17,7 @@ from deploy.commands.launch import LOCAL, STATE
 from deploy.commands.policy_terms import keep_terms
 from deploy.files import read_file, write_file
 from deploy.keys import fingerprint, load_private_key, load_public_key, make_node_key, public_path
-from deploy.partitioning import DEALT, require_undealt
+from deploy.partitioning import DEALT, require_unpartitioned
 
 keys = typer.Typer(
     no_args_is_help=True,
@@ -84,7 +84,7 @@ def join(
     import torch  # takes seconds; --help need not wait for it
 
     from client.app import app, open_session
-    from client.data.read import read_part
+    from client.data.read import read_partition
     from client.data.sources import with_test
     from client.node.failures import Server
     from client.node.resident import leave_on_signals, run_resident
@@ -104,9 +104,9 @@ def join(
         settings = ClientSettings.of_node(config, name)
     session = open_session(settings)  # says at once what is wrong with policy or state, and the next lines with data
     if server and (session.policy.require_noise or math.isfinite(session.policy.max_epsilon)):
-        require_undealt(DEALT, settings.data)
+        require_unpartitioned(DEALT, settings.data)
     try:
-        for note in read_part(kind, settings.data, settings.part, settings.data_seed).notes:
+        for note in read_partition(kind, settings.data, settings.part, settings.data_seed).notes:
             o.note(f"{data}: {note}")
     except NothingYetError as error:  # who has rated nothing yet takes part as everybody does
         o.note(str(error))

@@ -7,9 +7,9 @@ import numpy as np
 
 from common.arrays import Arrays
 from common.errors import ConfigError
-from common.tasks.markets.options import Goods
+from common.tasks.markets.options import MarketCatalogue
 from deploy.cli import options as o
-from deploy.commands.stored_models import SINCE, Kept, kept_by
+from deploy.commands.stored_models import SINCE, StoredModel, find_stored_model
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Holder:
     state_dir: Path
 
 
-def with_own_part(run: str, goods: Goods, trained: Arrays, holder: Holder) -> Arrays:
+def with_own_part(run: str, goods: MarketCatalogue, trained: Arrays, holder: Holder) -> Arrays:
     """The model that the holder would use of a run, or the run's where it keeps none; says on stderr which it is.
 
     A run is not known by its name alone: what the client was left with must be this catalogue and this very model.
@@ -43,7 +43,7 @@ def with_own_part(run: str, goods: Goods, trained: Arrays, holder: Holder) -> Ar
         DataError: The data cannot be read.
         StateError: What was kept is damaged.
     """
-    kept = kept_by("markets", holder.data, run, holder.state_dir, holder.client)
+    kept = find_stored_model("markets", holder.data, run, holder.state_dir, holder.client)
     if kept and not _of_this(kept, goods, trained):
         if holder.client:
             raise ConfigError(
@@ -55,7 +55,7 @@ def with_own_part(run: str, goods: Goods, trained: Arrays, holder: Holder) -> Ar
     return kept.model if kept else trained
 
 
-def _of_this(kept: Kept, goods: Goods, trained: Arrays) -> bool:
+def _of_this(kept: StoredModel, goods: MarketCatalogue, trained: Arrays) -> bool:
     return kept.names == goods and _alike(kept.told, trained)
 
 
@@ -65,7 +65,7 @@ def _alike(some: Arrays, others: Arrays) -> bool:
     return bool(common) and all(np.array_equal(some[name], others[name]) for name in common)
 
 
-def _described(kept: Kept | None, trained: Arrays) -> str:
+def _described(kept: StoredModel | None, trained: Arrays) -> str:
     if kept is None:
         return "the shared model of"
     if _alike(kept.model, trained):

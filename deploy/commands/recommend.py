@@ -8,19 +8,19 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from client.tasks.markets.data.markets import Dataset as Markets
-from client.tasks.ratings.data.raters import Dataset as Ratings
-from client.tasks.rules.data.homes import Dataset as Homes
-from client.tasks.sessions.data.visitors import Dataset as Visits
+from client.tasks.markets.data.markets import Markets
+from client.tasks.ratings.data.raters import Ratings
+from client.tasks.rules.data.homes import Homes
+from client.tasks.sessions.data.visitors import Visits
 from client.tasks.sessions.data.visitors import Visitor
 from common.config.run import Task
 from common.errors import ConfigError, DataError
 from common.options import hint
-from common.tasks.markets.options import Goods
-from common.tasks.ratings.options import Products
-from common.tasks.rules.options import Catalogue
+from common.tasks.markets.options import MarketCatalogue
+from common.tasks.ratings.options import ProductCatalogue
+from common.tasks.rules.options import RuleCatalogue
 from common.tasks.sessions.options import Clicks, Items
-from common.tasks.traffic.options import Measures
+from common.tasks.traffic.options import SensorVariables
 from common.tasks.vocabularies import vocabulary_of
 from deploy.cli import options as o
 from deploy.commands.launch import STATE
@@ -94,7 +94,7 @@ def recommend(
     names = vocabulary_of(config.task, folder.catalogue())
     model, _ = folder.load_model()
     match read_all(config.task, with_test(config.task, data, test), known=names), names:
-        case Homes() as homes, Catalogue():
+        case Homes() as homes, RuleCatalogue():
             home = _person(user, {home.user: home for home in homes.homes}, data)
             found: Sequence[Recommendation | NextItem | Suggestion | Companion] = rules_to_add(
                 config, names, model, home, top
@@ -107,17 +107,17 @@ def recommend(
             found = next_items(config, names, model, clicks, () if anybody else earlier, top)
             seen = ", ".join(names.items[click] for click in clicks[-SEEN:])
             title, what = f"{'anybody' if anybody else visitor.name} after {seen}", "item"
-        case Ratings() as ratings, Products():
+        case Ratings() as ratings, ProductCatalogue():
             rater = _person(user, {r.name: r for r in ratings.raters}, data)
             found = suggestions(config, names, model, rater, top)
             title, what = f"{rater.name}, whose own mean is {found[0].own_mean:.2f}" if found else rater.name, "product"
-        case Markets() as markets, Goods():
+        case Markets() as markets, MarketCatalogue():
             shop = _named(market, {m.name: m for m in markets.markets}, data, "market")
             other = item_named(_given(item), names)
             model = with_own_part(name, names, model, Holder(data, client, state_dir))
             found = companions(config, names, model, shop, other, top)
             title, what = f"{labelled(names, other)} in {shop.name}", "companion"
-        case _, Measures():
+        case _, SensorVariables():
             raise ConfigError(f"run '{name}' forecasts readings; ask it with fedloom forecast")
         case _:
             raise ConfigError(f"run '{name}' and its vocabulary are of different tasks")

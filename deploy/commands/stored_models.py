@@ -23,7 +23,7 @@ from deploy.partitioning import DEALT, STATE
 
 
 @dataclass(frozen=True)
-class Kept:
+class StoredModel:
     """A finished run, as a client knows it.
 
     Args:
@@ -51,7 +51,7 @@ SINCE = ", whose data have changed since"
 """Said of a client that took part with other data than it has now."""
 
 
-def kept_by(task: Task, data: str, run: str, state_dir: Path, client: str = "") -> Kept | None:
+def find_stored_model(task: Task, data: str, run: str, state_dir: Path, client: str = "") -> StoredModel | None:
     """What `newest_kept` finds in a state folder and in those of the federations that `fedloom up` ran here.
 
     Raises:
@@ -68,7 +68,7 @@ def kept_by(task: Task, data: str, run: str, state_dir: Path, client: str = "") 
     return found
 
 
-def newest_kept(task: Task, data: str, run: str, roots: Sequence[Path], client: str = "") -> Kept | None:
+def newest_kept(task: Task, data: str, run: str, roots: Sequence[Path], client: str = "") -> StoredModel | None:
     """The newest finished run, or that of name `run`, that a client of these data took part in; None for none.
 
     A client is of these data if it is the one named, if it trained on just these (another copy of the files will do), or if
@@ -93,7 +93,7 @@ def newest_kept(task: Task, data: str, run: str, roots: Sequence[Path], client: 
     return next(_of_task(task, newest_first, mark), None)
 
 
-def _of_task(task: Task, paths: Sequence[Path], mark: str) -> Iterator[Kept]:
+def _of_task(task: Task, paths: Sequence[Path], mark: str) -> Iterator[StoredModel]:
     for path in paths:
         folder, run = path.parents[1], path.parent.name
         store = DiskStore(folder)
@@ -103,7 +103,7 @@ def _of_task(task: Task, paths: Sequence[Path], mark: str) -> Iterator[Kept]:
             shared, pooled = ({n: a for n, a in kept.items() if (n in STATICS) == told} for told in (False, True))
             model = {**shared, **evaluated(config.chosen, shared, store.load(run))[""]}
             names = vocabulary_of(task, document["catalogue"])
-            yield Kept(run, folder.parent.name, config, names, model, shared, pooled, grown=folder.name != mark)
+            yield StoredModel(run, folder.parent.name, config, names, model, shared, pooled, grown=folder.name != mark)
 
 
 def _trained_on(folder: Path, data: str) -> bool:

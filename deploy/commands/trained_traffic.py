@@ -5,17 +5,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from client.data.read import read_all
-from client.tasks.traffic.data.series import Dataset, Series
+from client.tasks.traffic.data.series import Sensors, Series
 from common.arrays import Arrays
 from common.config.run import RunConfig
 from common.errors import ConfigError, DataError
 from common.options import hint
 from common.tasks.traffic.counts import STATICS
-from common.tasks.traffic.options import Measures
+from common.tasks.traffic.options import SensorVariables
 from common.tasks.vocabularies import vocabulary_of
 from deploy.cli import options as o
 from deploy.commands.runs import config_of, newest, newest_or_none, run_of
-from deploy.commands.stored_models import SINCE, Kept, kept_by
+from deploy.commands.stored_models import SINCE, StoredModel, find_stored_model
 from server.artifacts import RunDirectory
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ HEADS_ANEW = "its clients keep layers to themselves; this sensor's are made anew
 
 
 @dataclass(frozen=True)
-class Wanted:
+class ForecastQuery:
     """What a person asks about.
 
     Args:
@@ -42,26 +42,26 @@ class Wanted:
     client: str
     state_dir: Path
 
-    def kept(self) -> Kept | None:
+    def kept(self) -> StoredModel | None:
         """What the client of these data keeps of the run."""
-        return kept_by(
+        return find_stored_model(
             "traffic", self.data, Path(self.run).resolve().name if self.run else "", self.state_dir, self.client
         )
 
 
 @dataclass(frozen=True)
-class Ready:
+class TrainedForecaster:
     """A finished run, the data made ready for it, and the model that their client would use."""
 
     run: str
     config: RunConfig
-    measures: Measures
+    measures: SensorVariables
     learner: "TrafficLearner"
     model: Arrays
     pooled: Arrays
 
 
-def ready(wanted: Wanted) -> Ready:
+def ready(wanted: ForecastQuery) -> TrainedForecaster:
     """The run that was asked for, or the newest that the data took part in, or else the newest of all.
 
     Raises:
@@ -72,23 +72,23 @@ def ready(wanted: Wanted) -> Ready:
     from client.tasks.traffic.learner import TrafficLearner
 
     if kept := wanted.kept():
-        dataset = read(wanted.data, cast(Measures, kept.names))
+        dataset = read(wanted.data, cast(SensorVariables, kept.names))
         series_of(wanted.site, dataset, wanted.data)
-        learner = TrafficLearner(kept.config, dataset.measures, dataset.series)
+        learner = TrafficLearner(kept.config, dataset.vocabulary, dataset.units)
         who = f"client {kept.client}{SINCE if kept.grown else ''}" if wanted.client or kept.grown else "their client"
         o.note(f"{wanted.data}: by the model that {who} kept of run {kept.run}")
-        return Ready(kept.run, kept.config, dataset.measures, learner, kept.model, kept.pooled)
+        return TrainedForecaster(kept.run, kept.config, dataset.vocabulary, learner, kept.model, kept.pooled)
     folder = run_of(wanted.run) if wanted.run else newest(["traffic"])
     config, trained, pooled = _of_server(folder)
-    dataset = read(wanted.data, cast(Measures, vocabulary_of("traffic", folder.catalogue())))
-    learner = TrafficLearner(config, dataset.measures, [series_of(wanted.site, dataset, wanted.data)])
+    dataset = read(wanted.data, cast(SensorVariables, vocabulary_of("traffic", folder.catalogue())))
+    learner = TrafficLearner(config, dataset.vocabulary, [series_of(wanted.site, dataset, wanted.data)])
     if personal(config, trained):
         o.note(f"run {folder.path.name}: {HEADS_ANEW}")
     model = own_model(config, learner, trained, pooled)
-    return Ready(folder.path.name, config, dataset.measures, learner, model, pooled)
+    return TrainedForecaster(folder.path.name, config, dataset.vocabulary, learner, model, pooled)
 
 
-def pooled_for(wanted: Wanted, measures: Measures, kind: str) -> tuple[str, Arrays]:
+def pooled_for(wanted: ForecastQuery, measures: SensorVariables, kind: str) -> tuple[str, Arrays]:
     """The run whose members' pooled properties of that kind a newcomer may take, and these; empty where there is none."""
     if kept := wanted.kept():
         told = kept.run, kept.config, kept.names, kept.pooled
@@ -102,17 +102,17 @@ def pooled_for(wanted: Wanted, measures: Measures, kind: str) -> tuple[str, Arra
     return (run, pooled) if fits else ("", {})
 
 
-def read(data: str, measures: Measures | None) -> Dataset:
+def read(data: str, measures: SensorVariables | None) -> Sensors:
     """The data under a run's vocabulary, what there is to say of them being said."""
-    dataset = cast(Dataset, read_all("traffic", data, known=measures))
+    dataset = cast(Sensors, read_all("traffic", data, known=measures))
     for note in dataset.notes:
         o.note(f"{data}: {note}")
     return dataset
 
 
-def series_of(site: str, dataset: Dataset, data: str) -> Series:
+def series_of(site: str, dataset: Sensors, data: str) -> Series:
     """The sensor of that name, or the first; raises DataError if there is none of that name."""
-    series = {one.name: one for one in dataset.series}
+    series = {one.name: one for one in dataset.units}
     if site and site not in series:
         raise DataError(f"no sensor '{site}' among its {len(series)}{hint(site, series)}", data)
     if not site and len(series) > 1:

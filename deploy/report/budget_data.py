@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from common.config.run import RunConfig, parse
 from common.errors import ConfigError
 from common.methods.registry import BGTplanner
+from common.metrics.spec import MetricSpec
 from common.privacy.accounts import build_account
-from deploy.report.metric_table import Measure, measure
-from deploy.report.run import History
+from deploy.report.metric_table import measure
+from deploy.report.run import RunRecord
 from server.events import Round
 from server.planning import exploration
 from server.planning.reward import REWARDS
@@ -17,7 +18,7 @@ from server.planning.spending import budget_of
 
 
 @dataclass(frozen=True)
-class Plan:
+class BudgetHistory:
     """A run's spending.
 
     Args:
@@ -41,12 +42,12 @@ class Plan:
     scale: float
 
     @property
-    def judge(self) -> Measure:
+    def judge(self) -> MetricSpec:
         """What rounds are judged by."""
         planner = self.config.planner
         if isinstance(planner, BGTplanner) and planner.reward == "norm":
             meaning = "Norm of the noisy update, in clips."
-            return Measure("norm", "norm", "Norm of the update", "lower", 3, meaning)
+            return MetricSpec("norm", "norm", "Norm of the update", "lower", 3, meaning)
         return measure(REWARDS[self.config.task][0])
 
     @property
@@ -74,7 +75,7 @@ class Plan:
         return any(r.server.get("reward") for r in self.rounds)
 
 
-def plan_of(history: History, label: str, colour: str) -> Plan | None:
+def plan_of(history: RunRecord, label: str, colour: str) -> BudgetHistory | None:
     """The run's spending; None where nothing was spent, or the run is of another release."""
     rounds = tuple(r for r in history.rounds if r.server.get("cost", 0) > 0)
     try:
@@ -85,7 +86,9 @@ def plan_of(history: History, label: str, colour: str) -> Plan | None:
         return None
     stages = _stages(config, rounds)
     account = build_account(config.privacy).name
-    return Plan(label, colour, config, account, budget_of(config).total, rounds, stages, _scale(config, rounds, stages))
+    return BudgetHistory(
+        label, colour, config, account, budget_of(config).total, rounds, stages, _scale(config, rounds, stages)
+    )
 
 
 def _stages(config: RunConfig, rounds: tuple[Round, ...]) -> tuple[str, ...]:

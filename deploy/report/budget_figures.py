@@ -6,13 +6,13 @@ from itertools import groupby
 import numpy as np
 from matplotlib.axes import Axes
 
-from deploy.report.budget_data import Plan
+from deploy.report.budget_data import BudgetHistory
 from deploy.report.svg import FAINT, INK, svg
 
 _DASHED = (0, (4, 3))
 
 
-def costs(plans: Sequence[Plan], absolute: bool) -> str:
+def costs(plans: Sequence[BudgetHistory], absolute: bool) -> str:
     """What each round cost every client that took part, in the account's unit or as a share of the budget."""
 
     def draw(axes: Axes) -> None:
@@ -27,7 +27,7 @@ def costs(plans: Sequence[Plan], absolute: bool) -> str:
     return svg(draw, "Cost per round")
 
 
-def budget_left(plans: Sequence[Plan]) -> str:
+def budget_left(plans: Sequence[BudgetHistory]) -> str:
     """What is left of the budget after each round; dashed: spending it evenly."""
 
     def draw(axes: Axes) -> None:
@@ -43,7 +43,7 @@ def budget_left(plans: Sequence[Plan]) -> str:
     return svg(draw, "Budget left per round")
 
 
-def gains(plans: Sequence[Plan]) -> str:
+def gains(plans: Sequence[BudgetHistory]) -> str:
     """Seen gains as dots; predicted ones, in the same unit, as a line in a band of ± 2 standard deviations."""
 
     def draw(axes: Axes) -> None:
@@ -62,7 +62,7 @@ def gains(plans: Sequence[Plan]) -> str:
     return svg(draw, "Gain per round, seen and predicted")
 
 
-def prices(plans: Sequence[Plan]) -> str:
+def prices(plans: Sequence[BudgetHistory]) -> str:
     """λ of each planner that has one, below its dashed bound Z."""
 
     def draw(axes: Axes) -> None:
@@ -75,7 +75,7 @@ def prices(plans: Sequence[Plan]) -> str:
     return svg(draw, "What budget is worth per round")
 
 
-def by_spent(plans: Sequence[Plan]) -> str:
+def by_spent(plans: Sequence[BudgetHistory]) -> str:
     """The metric that rounds are judged by against what they have spent so far."""
 
     def draw(axes: Axes) -> None:
@@ -88,7 +88,7 @@ def by_spent(plans: Sequence[Plan]) -> str:
     return svg(draw, "Metric by budget spent")
 
 
-def payers(plans: Sequence[Plan]) -> str:
+def payers(plans: Sequence[BudgetHistory]) -> str:
     """Clients that could pay the round, of those there were."""
 
     def draw(axes: Axes) -> None:
@@ -102,7 +102,7 @@ def payers(plans: Sequence[Plan]) -> str:
     return svg(draw, "Clients that can pay per round")
 
 
-def _stages(axes: Axes, plans: Sequence[Plan]) -> None:
+def _stages(axes: Axes, plans: Sequence[BudgetHistory]) -> None:
     """Where the planner's stages begin, if one run is shown."""
     plan = plans[0]
     if len(plans) > 1 or not any(plan.stages):

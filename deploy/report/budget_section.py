@@ -4,18 +4,18 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from deploy.report.budget_data import Plan, plan_of
+from deploy.report.budget_data import BudgetHistory, plan_of
 from deploy.report.budget_figures import budget_left, by_spent, costs, gains, payers, prices
 from deploy.report.metric_table import format_value
-from deploy.report.run import History, labels
+from deploy.report.run import RunRecord, labels
 from deploy.report.sections import Section, Table, figure, section, table
 from deploy.report.svg import COLOURS
 from deploy.report.text import cost, counted
 
-_Column = tuple[str, Callable[[Plan, int], str]]
+_Column = tuple[str, Callable[[BudgetHistory, int], str]]
 
 
-def budget(histories: Sequence[History]) -> Section:
+def budget(histories: Sequence[RunRecord]) -> Section:
     """Cost, gain, price and what was left, by round; nothing for runs without noise."""
     found = zip(histories, labels(histories), COLOURS * len(histories), strict=False)
     plans = [plan for history, label, colour in found if (plan := plan_of(history, label, colour))]
@@ -25,7 +25,7 @@ def budget(histories: Sequence[History]) -> Section:
     return section("Privacy budget", _note(plans), _figures(plans), _table(single) if single else None)
 
 
-def _note(plans: Sequence[Plan]) -> str:
+def _note(plans: Sequence[BudgetHistory]) -> str:
     if len(plans) > 1:
         all_of = dict.fromkeys(cost(plan.account, plan.total) for plan in plans)
         each = "; ".join(f"{plan.label} {cost(plan.account, plan.total)}" for plan in plans)
@@ -40,7 +40,7 @@ def _note(plans: Sequence[Plan]) -> str:
     )
 
 
-def _figures(plans: Sequence[Plan]) -> list[dict[str, str]]:
+def _figures(plans: Sequence[BudgetHistory]) -> list[dict[str, str]]:
     """Those that there is something to draw for."""
     accounts = {plan.account for plan in plans}
     unit = cost(plans[0].account, 0).split()[0] if len(accounts) == 1 else "% of the budget"
@@ -70,7 +70,7 @@ _PRICE = (
 )
 
 
-def _gain_caption(plans: Sequence[Plan]) -> str:
+def _gain_caption(plans: Sequence[BudgetHistory]) -> str:
     seen = "Dot: how much better the round made it."
     if not any("predicted" in r.server for plan in plans for r in plan.rounds):
         return seen
@@ -78,14 +78,14 @@ def _gain_caption(plans: Sequence[Plan]) -> str:
     return f"{seen} {line}; band: ± 2 standard deviations of it, to which a single round adds noise."
 
 
-def _table(plan: Plan) -> Table:
+def _table(plan: BudgetHistory) -> Table:
     """A row a round."""
     columns = [*_columns(plan)]
     rows = [[content(plan, k) for _, content in columns] for k in range(len(plan.rounds))]
     return table(f"All {len(rows)} rounds", [name for name, _ in columns], rows)
 
 
-def _columns(plan: Plan) -> list[_Column]:
+def _columns(plan: BudgetHistory) -> list[_Column]:
     unit, judge = cost(plan.account, 0).split()[0], plan.judge
     arms = [("Stage", _stage), ("Arm", _told("arm", ".0f")), ("Chance", _told("p_arm", ".2f"))]
     forecast: list[_Column] = [("Predicted gain", _predicted), ("λ", _told("lambda", ".3g"))]
@@ -100,11 +100,11 @@ def _columns(plan: Plan) -> list[_Column]:
     return [*shown, ("Can pay", _told("active", ".0f")), ("Cannot", _told("retired", ".0f"))]
 
 
-def _stage(plan: Plan, k: int) -> str:
+def _stage(plan: BudgetHistory, k: int) -> str:
     return plan.stages[k]
 
 
-def _predicted(plan: Plan, k: int) -> str:
+def _predicted(plan: BudgetHistory, k: int) -> str:
     numbers = plan.rounds[k].server
     if "predicted" not in numbers:
         return "–"
@@ -112,10 +112,10 @@ def _predicted(plan: Plan, k: int) -> str:
     return f"{mean:+.2g} ± {band:.1g}"
 
 
-def _told(key: str, form: str, factor: float = 1.0) -> Callable[[Plan, int], str]:
+def _told(key: str, form: str, factor: float = 1.0) -> Callable[[BudgetHistory, int], str]:
     """A number that the server told, in that format."""
 
-    def content(plan: Plan, k: int) -> str:
+    def content(plan: BudgetHistory, k: int) -> str:
         value: Any = plan.rounds[k].server.get(key, math.nan)
         return "–" if math.isnan(value) else format(factor * value, form)
 

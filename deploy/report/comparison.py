@@ -4,9 +4,10 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from common.metrics.spec import MetricSpec
 from deploy.report import text
-from deploy.report.metric_table import Measure, format_value, in_order, is_line
-from deploy.report.run import History
+from deploy.report.metric_table import format_value, in_order, is_line
+from deploy.report.run import RunRecord
 from deploy.report.sections import ARROW
 from server.events import Result
 
@@ -19,20 +20,20 @@ _TOTALS: tuple[tuple[str, Callable[[Result], str]], ...] = (
 )
 
 
-def compared(histories: Sequence[History]) -> list[dict[str, Any]]:
+def compared(histories: Sequence[RunRecord]) -> list[dict[str, Any]]:
     """Every metric of the final models, then what the runs took."""
     measures = in_order(key for history in histories for key in history.final)
     return [_row(m, histories) for m in measures] + [_total(label, value, histories) for label, value in _TOTALS]
 
 
-def _row(m: Measure, histories: Sequence[History]) -> dict[str, Any]:
+def _row(m: MetricSpec, histories: Sequence[RunRecord]) -> dict[str, Any]:
     best = {task: _best(m, histories, task) for task in {history.task for history in histories}}
     values = [(history.final.get(m.key), best[history.task]) for history in histories]
     cells = [{"text": format_value(m, value), "best": value is not None and value == top} for value, top in values]
     return {"label": m.label, "arrow": ARROW[m.better], "meaning": m.meaning, "cells": cells}
 
 
-def _best(m: Measure, histories: Sequence[History], task: str) -> float | None:
+def _best(m: MetricSpec, histories: Sequence[RunRecord], task: str) -> float | None:
     """The best value among a task's runs; None for lines, which no run trains, and where runs do not differ."""
     values = {history.final.get(m.key, math.nan) for history in histories if history.task == task}
     known = {value for value in values if not math.isnan(value)}
@@ -41,6 +42,6 @@ def _best(m: Measure, histories: Sequence[History], task: str) -> float | None:
     return min(known) if m.better == "lower" else max(known)
 
 
-def _total(label: str, value: Callable[[Result], str], histories: Sequence[History]) -> dict[str, Any]:
+def _total(label: str, value: Callable[[Result], str], histories: Sequence[RunRecord]) -> dict[str, Any]:
     cells = [{"text": value(h.result) if h.result else "–", "best": False} for h in histories]
     return {"label": label, "arrow": "", "meaning": "", "cells": cells}

@@ -7,8 +7,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import LogLocator
 
-from deploy.report.metric_table import EXAMPLES, Measure, curve
-from deploy.report.run import History, client_values
+from common.metrics.spec import MetricSpec
+from deploy.report.metric_table import EXAMPLES, curve
+from deploy.report.run import RunRecord, client_values
 from deploy.report.svg import coloured, dot_size, svg
 from server.events import Round
 
@@ -19,7 +20,7 @@ MEDIAN_RATE = "rate_p50"
 """The server's own number that an adaptive method tells; see `server.aggregation.optimizers.effective_rates`."""
 
 
-def metric_curves(histories: Sequence[History], m: Measure) -> str:
+def metric_curves(histories: Sequence[RunRecord], m: MetricSpec) -> str:
     """The metric of each run's global model per round; for the loss, the clients' training loss dashed below it."""
 
     def draw(axes: Axes) -> None:
@@ -35,7 +36,7 @@ def metric_curves(histories: Sequence[History], m: Measure) -> str:
     return svg(draw, f"{m.label} per round")
 
 
-def hit_rates(histories: Sequence[History]) -> str:
+def hit_rates(histories: Sequence[RunRecord]) -> str:
     """Hit rate of each run's final model against the length of the list."""
 
     def draw(axes: Axes) -> None:
@@ -49,7 +50,7 @@ def hit_rates(histories: Sequence[History]) -> str:
     return svg(draw, "Hit rate at N")
 
 
-def client_spread(histories: Sequence[History], m: Measure) -> str:
+def client_spread(histories: Sequence[RunRecord], m: MetricSpec) -> str:
     """Each client a dot, sorted from worst to best, with the median as a line."""
 
     def draw(axes: Axes) -> None:
@@ -79,7 +80,7 @@ def client_spread(histories: Sequence[History], m: Measure) -> str:
     return svg(draw, f"{m.label} per client")
 
 
-def per_round(histories: Sequence[History], label: str, value: Callable[[Round], float]) -> str:
+def per_round(histories: Sequence[RunRecord], label: str, value: Callable[[Round], float]) -> str:
     """A quantity of the rounds themselves."""
 
     def draw(axes: Axes) -> None:
@@ -98,7 +99,7 @@ def per_round(histories: Sequence[History], label: str, value: Callable[[Round],
     return svg(draw, label)
 
 
-def step_rates(histories: Sequence[History]) -> str:
+def step_rates(histories: Sequence[RunRecord]) -> str:
     """The adaptive server's step size per parameter, η/(√v + τ): median, and between the 5th and 95th hundredths."""
 
     def draw(axes: Axes) -> None:
@@ -114,7 +115,7 @@ def step_rates(histories: Sequence[History]) -> str:
     return svg(draw, "Server step size per round")
 
 
-def _mark_best(axes: Axes, rounds: list[int], values: list[float], m: Measure, colour: str) -> None:
+def _mark_best(axes: Axes, rounds: list[int], values: list[float], m: MetricSpec, colour: str) -> None:
     if m.better and any(not math.isnan(v) for v in values):
         best = int(np.nanargmin(values) if m.better == "lower" else np.nanargmax(values))
         axes.plot(rounds[best], values[best], color=colour, marker="o", markersize=5.5)

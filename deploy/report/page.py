@@ -8,12 +8,13 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader
 
+from common.metrics.spec import MetricSpec
 from deploy.report import budget_section, text
 from deploy.report.comparison import compared
 from deploy.report.figures import MEDIAN_RATE, client_spread, hit_rates, metric_curves, per_round, step_rates
-from deploy.report.metric_table import EXAMPLES, Measure, brief, curve, format_value, headlines, in_order
+from deploy.report.metric_table import EXAMPLES, brief, curve, format_value, headlines, in_order
 from deploy.report.reproduce import command, lacks
-from deploy.report.run import History, absences, client_values, labels, read
+from deploy.report.run import RunRecord, absences, client_values, labels, read
 from deploy.report.sections import ARROW, Section, figure, figure_of, section, table
 from deploy.tasks.markets import figures as markets
 from deploy.tasks.traffic import sections as forecasts
@@ -54,11 +55,11 @@ def page(runs: Sequence[Path]) -> str:
     )
 
 
-def _labelled(histories: Sequence[History]) -> list[tuple[str, History]]:
+def _labelled(histories: Sequence[RunRecord]) -> list[tuple[str, RunRecord]]:
     return list(zip(labels(histories), histories, strict=True))
 
 
-def _cards(history: History) -> list[dict[str, Any]]:
+def _cards(history: RunRecord) -> list[dict[str, Any]]:
     best = history.result.best if history.result else None
     which = "the best on validation data" if history.validated else "the best"
     cards: list[dict[str, Any]] = []
@@ -75,7 +76,7 @@ def _cards(history: History) -> list[dict[str, Any]]:
     return cards
 
 
-def _learning(histories: Sequence[History]) -> Section:
+def _learning(histories: Sequence[RunRecord]) -> Section:
     measures = headlines({key for history in histories for r in history.rounds for key in r.metrics} - _told(histories))
     told = any(history.tells_error for history in histories)
     figures = [figure_of(m, metric_curves(histories, m), _curve_caption(m, told)) for m in measures]
@@ -87,16 +88,16 @@ def _learning(histories: Sequence[History]) -> Section:
     return section("Learning", note, figures)
 
 
-def _told(histories: Sequence[History]) -> frozenset[str]:
+def _told(histories: Sequence[RunRecord]) -> frozenset[str]:
     """Metrics that sections of their own show."""
     return forecasts.TOLD if forecasts.is_forecaster(histories) else frozenset()
 
 
-def _curve_caption(m: Measure, told: bool) -> str:
+def _curve_caption(m: MetricSpec, told: bool) -> str:
     return "Solid: evaluation. Dashed: the clients' own training." if m.key == "loss" and told else m.meaning
 
 
-def _lists(histories: Sequence[History]) -> Section:
+def _lists(histories: Sequence[RunRecord]) -> Section:
     cuts = sorted({n for history in histories for n in curve(history.final)})
     if len(cuts) < 3:
         return {}
@@ -112,7 +113,7 @@ def _percent(share: float | None) -> str:
     return "–" if share is None or math.isnan(share) else f"{100 * share:.1f} %"
 
 
-def _clients(histories: Sequence[History]) -> Section:
+def _clients(histories: Sequence[RunRecord]) -> Section:
     keys = {key for h in histories if h.result for client in h.result.clients.values() for key in client.metrics}
     figures = []
     for m in [*headlines(keys - {"loss"} - _told(histories)), EXAMPLES]:
@@ -124,7 +125,7 @@ def _clients(histories: Sequence[History]) -> Section:
     return section("Clients", note, figures, _client_table(histories[0]) if len(histories) == 1 else None)
 
 
-def _client_table(history: History) -> dict[str, Any] | None:
+def _client_table(history: RunRecord) -> dict[str, Any] | None:
     clients = history.result.clients if history.result else {}
     if not clients or len(clients) > MOST_CLIENTS:
         return None
@@ -137,7 +138,7 @@ def _client_table(history: History) -> dict[str, Any] | None:
     return table(f"All {len(clients)} clients", header, rows)
 
 
-def _step(histories: Sequence[History]) -> Section:
+def _step(histories: Sequence[RunRecord]) -> Section:
     if not any(MEDIAN_RATE in r.server for history in histories for r in history.rounds):
         return {}
     caption = "Line: the median parameter. Band: nine tenths of all parameters."
@@ -148,7 +149,7 @@ def _step(histories: Sequence[History]) -> Section:
     return section("Server step", note, [rates])
 
 
-def _rounds(histories: Sequence[History]) -> Section:
+def _rounds(histories: Sequence[RunRecord]) -> Section:
     if not any(history.rounds for history in histories):
         return {}
     figures = [
@@ -161,13 +162,13 @@ def _rounds(histories: Sequence[History]) -> Section:
     return section("Rounds", "What each round took.", figures, gone)
 
 
-def _settings(histories: Sequence[History]) -> list[dict[str, Any]]:
+def _settings(histories: Sequence[RunRecord]) -> list[dict[str, Any]]:
     keys = sorted({key for history in histories for key in history.config}, key=lambda key: ("." in key, key))
     rows = [(key, [str(history.config.get(key, "–")) for history in histories]) for key in keys]
     return [{"key": key, "cells": cells, "differs": len(set(cells)) > 1} for key, cells in rows]
 
 
-def _again(history: History) -> dict[str, Any]:
+def _again(history: RunRecord) -> dict[str, Any]:
     facts = [("run", history.run), ("seed", history.config.get("seed", "?"))]
     if history.result:
         facts += [("model sha256", history.result.model_sha256)]

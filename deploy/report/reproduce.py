@@ -9,7 +9,7 @@ from common.config.run import RunConfig, parse
 from common.errors import ConfigError
 from common.options import leaves
 from deploy.report.launch_record import Origin
-from deploy.report.run import History
+from deploy.report.run import RunRecord
 
 DATA, CATALOGUE = "DATA", "CATALOGUE"
 """Stand for data, or a vocabulary alone, that were read: a run keeps no paths."""
@@ -24,7 +24,7 @@ _NOT_SETTINGS = {*_OPTIONS, "run-id", "resume", "catalogue"}
 _MADE = "demo"
 
 
-def command(history: History) -> str:
+def command(history: RunRecord) -> str:
     """What was typed, or does the same, with all that differs from the defaults."""
     config, origin = history.config, _origin(history)
     words = ["fedloom", origin.command]
@@ -42,24 +42,24 @@ def command(history: History) -> str:
     return shlex.join(words)
 
 
-def lacks(history: History) -> str:
+def lacks(history: RunRecord) -> str:
     """What the command leaves to fill in; empty if nothing."""
     source = _source(history, _origin(history))
     return _BLANKS[source[1]] if source and source[1] in _BLANKS else ""
 
 
-def _source(history: History, origin: Origin) -> list[str]:
+def _source(history: RunRecord, origin: Origin) -> list[str]:
     """Of data or, where those are of clients that join, of the vocabulary."""
     if origin.command in ("serve", "submit"):
         return [] if _speaks_demo(history) else ["--catalogue", CATALOGUE]
     return [] if origin.data == _MADE else ["--data", origin.data or DATA]
 
 
-def _speaks_demo(history: History) -> bool:
+def _speaks_demo(history: RunRecord) -> bool:
     return bool(history.config.get("catalogue", _MADE) == _MADE)
 
 
-def _origin(history: History) -> Origin:
+def _origin(history: RunRecord) -> Origin:
     """As noted; without a note, as the configuration suggests."""
     if history.origin:
         return history.origin

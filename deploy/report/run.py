@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from common.metrics.spec import MetricSpec
 from common.options import leaves
 from deploy.report.launch_record import Origin, origin_of
-from deploy.report.metric_table import EXAMPLES, Measure, is_error
+from deploy.report.metric_table import EXAMPLES, is_error
 from server.artifacts import RunDirectory
 from server.events import Finish, Metrics, Result, Round, Start
 
@@ -16,7 +17,7 @@ Status = Literal["completed", "failed", "unfinished"]
 
 
 @dataclass(frozen=True)
-class History:
+class RunRecord:
     """What is known of a run, finished or not.
 
     Args:
@@ -98,7 +99,7 @@ class History:
         return found
 
 
-def read(path: Path) -> History:
+def read(path: Path) -> RunRecord:
     """Read the folder runs/<id>.
 
     Raises:
@@ -112,7 +113,7 @@ def read(path: Path) -> History:
     starts = [event.time for event in events if isinstance(event, Start)]
     end = events[-1] if events and isinstance(events[-1], Finish) else None
     outcome = result or end
-    return History(
+    return RunRecord(
         run=path.name,
         config=config,
         rounds=tuple(rounds[r] for r in sorted(rounds)),
@@ -124,7 +125,7 @@ def read(path: Path) -> History:
     )
 
 
-def labels(histories: Sequence[History]) -> list[str]:
+def labels(histories: Sequence[RunRecord]) -> list[str]:
     """The shortest names that tell the runs apart."""
     methods = [str(h.config.get("method", "?")) for h in histories]
     seeded = [f"{method}, seed {h.config.get('seed', '?')}" for method, h in zip(methods, histories, strict=True)]
@@ -143,7 +144,7 @@ def absences(rounds: tuple[Round, ...]) -> list[tuple[str, str, str]]:
     return [(name, why, _ranges(numbers)) for (name, why), numbers in when.items()]
 
 
-def client_values(history: History, m: Measure) -> list[float]:
+def client_values(history: RunRecord, m: MetricSpec) -> list[float]:
     """The metric, or the number of examples, of each client that has it."""
     clients = history.result.clients.values() if history.result else ()
     if m is EXAMPLES:

@@ -5,7 +5,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from deploy.report.metric_table import Measure
+from common.metrics.spec import MetricSpec
 
 ARROW = {"lower": "↓", "higher": "↑", "": ""}
 """Which way is better."""
@@ -20,11 +20,11 @@ def section(title: str, note: str, figures: list[dict[str, str]], table: Table |
 
 
 def figure(title: str, better: str, svg: str, caption: str) -> dict[str, str]:
-    """A figure; `better` as in `Measure`."""
+    """A figure; `better` as in `MetricSpec`."""
     return {"title": title, "arrow": ARROW[better], "svg": svg, "caption": caption}
 
 
-def figure_of(m: Measure, svg: str, caption: str) -> dict[str, str]:
+def figure_of(m: MetricSpec, svg: str, caption: str) -> dict[str, str]:
     """The figure of one metric."""
     return figure(m.label, m.better, svg, caption)
 

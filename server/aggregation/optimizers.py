@@ -10,7 +10,7 @@ import numpy as np
 
 from common.arrays import Array, Arrays, zeros_like
 
-Memory = dict[str, Arrays]
+OptimizerState = dict[str, Arrays]
 """Server-side memory by group; flat enough to be checkpointed."""
 
 Rule = Literal["saturated", "ramp", "quadratic", "adam", "yogi", "adagrad"]
@@ -19,7 +19,7 @@ Rule = Literal["saturated", "ramp", "quadratic", "adam", "yogi", "adagrad"]
 QUANTILES = (5, 25, 50, 75, 95)
 
 
-def momentum(memory: Memory, mean_update: Arrays, beta: float) -> tuple[Arrays, Memory]:
+def momentum(memory: OptimizerState, mean_update: Arrays, beta: float) -> tuple[Arrays, OptimizerState]:
     """M ← βm + Δ̄; returns (m, memory). β = 0 is the mean itself and keeps nothing."""
     if beta == 0:
         return mean_update, memory
@@ -29,7 +29,7 @@ def momentum(memory: Memory, mean_update: Arrays, beta: float) -> tuple[Arrays, 
 
 
 def adaptive(
-    memory: Memory,
+    memory: OptimizerState,
     mean_update: Arrays,
     rule: Rule,
     magnitude: Arrays | None = None,
@@ -38,7 +38,7 @@ def adaptive(
     beta1: float,
     beta2: float,
     tau: float,
-) -> tuple[Arrays, Memory]:
+) -> tuple[Arrays, OptimizerState]:
     """m/(√v + τ) with m ← β₁m + (1−β₁)Δ̄ and v by `rule` from Δ'²; returns (step, memory).
 
     Args:

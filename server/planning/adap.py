@@ -9,7 +9,7 @@ import numpy as np
 from common.methods.planners import ADAP
 from server.planning.arms import FloatArray
 from server.planning.planner import Budget, Decision, Stop, opening, recorded
-from server.planning.state import History, State, blank
+from server.planning.state import PlayedRounds, State, blank
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class AdaptiveNoise:
         """One round more."""
         return recorded(state, decision, reward, update_norm)
 
-    def _clip(self, history: History) -> float:
+    def _clip(self, history: PlayedRounds) -> float:
         """A multiple of the last noisy norm, within the run's own clip: noise alone would else enlarge it for ever."""
         if not len(history):
             return 1.0

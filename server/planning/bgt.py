@@ -14,7 +14,7 @@ from server.planning.constrainer import Dual
 from server.planning.planner import Budget, Decision, Stop, opening, recorded
 from server.planning.predictor import Kernel, Observed, posterior
 from server.planning.scales import Scales
-from server.planning.state import History, State, blank
+from server.planning.state import PlayedRounds, State, blank
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ class BanditPlanner:
         dual = constrainer.dismiss(dual, offered.retired)
         return constrainer.admit(dual, self._shares(offered.remaining), left)
 
-    def _predict(self, history: History, context: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def _predict(self, history: PlayedRounds, context: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Eq 5 at every arm under this round's context: means and standard deviations, (K,) each."""
         seen, seer = len(history), self._scales(history)
         arms = np.arange(self.options.arms)
@@ -115,7 +115,7 @@ class BanditPlanner:
         )
         return mean, np.sqrt(variance)
 
-    def _price_bound(self, history: History) -> float:
+    def _price_bound(self, history: PlayedRounds) -> float:
         """Z of Eq 10 in shares, from f̂₀ of stage 1a and what it misses in stage 1b (Eq 9)."""
         k, t0, seer = self.options.arms, self.t0, self._scales(history)
         rounds = np.arange(k * t0, (k + 1) * t0)
@@ -128,7 +128,7 @@ class BanditPlanner:
         best = exploration.best_mix(predicted, self.costs / self.budget.share, 1 + 2 * m)
         return exploration.price_bound(best, m, float(np.abs(rewards).max()), self.options.z_mode)
 
-    def _scales(self, history: History) -> Scales:
+    def _scales(self, history: PlayedRounds) -> Scales:
         if self.options.inputs == "code":
             return scales.raw(self.options.arms, self.options.context)
         first = (self.options.arms + 1) * self.t0
@@ -142,7 +142,7 @@ class BanditPlanner:
         return Kernel(self.options.length_scale, self.options.omega, self.options.sigma)
 
 
-def _observed(history: History, seer: Scales, rounds: int) -> Observed:
+def _observed(history: PlayedRounds, seer: Scales, rounds: int) -> Observed:
     """The first so many rounds, counted from 1."""
     inputs = seer.inputs(history.arms[:rounds], history.contexts[:rounds])
     return Observed(inputs, seer.rewards(history.rewards[:rounds]), np.arange(1.0, rounds + 1))

@@ -5,7 +5,7 @@ from collections.abc import Collection
 from common.config.run import RunConfig
 from common.errors import RunError
 from server.planning.reward import REWARDS
-from server.roster import Client
+from server.roster import EnrolledClient
 
 SHARE = (
     'under noise metrics leave a client only where its policy says share-metrics = "always": let some owners say so, '
@@ -14,7 +14,7 @@ SHARE = (
 """What to do about it."""
 
 
-def check_judged(config: RunConfig, clients: Collection[Client]) -> None:
+def check_judged(config: RunConfig, clients: Collection[EnrolledClient]) -> None:
     """Accept a round whose gain somebody will tell.
 
     Args:

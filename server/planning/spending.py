@@ -9,7 +9,7 @@ from common.arrays import Arrays
 from common.config.run import RunConfig
 from common.privacy.accounts import build_account
 from server.planning.planner import Agreed, Budget, Decision
-from server.roster import Client, Roster
+from server.roster import EnrolledClient, Roster
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ def budget_of(config: RunConfig) -> Budget:
     return Budget(total, config.rounds, 1, 2 if by_square else 1)
 
 
-def remaining(roster: Roster, clients: Mapping[str, Client], total: float) -> dict[str, float]:
+def remaining(roster: Roster, clients: Mapping[str, EnrolledClient], total: float) -> dict[str, float]:
     """What clients may still be asked for: by their own word, and by what this run promised, which the roster then holds.
 
     A simulated client forgets what it spent before a resume; the roster does not.

@@ -16,7 +16,7 @@ HISTORY, DUAL = "planner_history", "planner_dual"
 
 
 @dataclass(frozen=True)
-class History:
+class PlayedRounds:
     """The rounds so far, oldest first.
 
     Args:
@@ -34,9 +34,9 @@ class History:
     def __len__(self) -> int:
         return len(self.arms)
 
-    def then(self, arm: int, context: FloatArray, reward: float, norm: float) -> "History":
+    def then(self, arm: int, context: FloatArray, reward: float, norm: float) -> "PlayedRounds":
         """With one more round."""
-        return History(
+        return PlayedRounds(
             np.append(self.arms, arm),
             np.vstack([self.contexts, context]),
             np.append(self.rewards, reward),
@@ -48,13 +48,13 @@ class History:
 class State:
     """What a planner knows between two rounds; everything else follows from it."""
 
-    history: History
+    history: PlayedRounds
     dual: Dual = CLOSED
 
 
 def blank(context: int = 0) -> State:
     """Nothing has happened yet; contexts will have that many numbers."""
-    return State(History(np.zeros(0, np.int64), np.zeros((0, context)), np.zeros(0), np.zeros(0)))
+    return State(PlayedRounds(np.zeros(0, np.int64), np.zeros((0, context)), np.zeros(0), np.zeros(0)))
 
 
 def to_groups(state: State) -> dict[str, Arrays]:
@@ -78,7 +78,7 @@ def from_groups(groups: dict[str, Arrays]) -> State:
     bound, slack = (float(x) for x in arrays["scalars"])
     names = tuple(json.loads(arrays["names"].tobytes()))
     return replace(
-        State(History(**groups[HISTORY])), dual=Dual(bound, names, arrays["weights"], slack, arrays["rates"])
+        State(PlayedRounds(**groups[HISTORY])), dual=Dual(bound, names, arrays["weights"], slack, arrays["rates"])
     )
 
 

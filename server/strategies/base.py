@@ -9,11 +9,11 @@ from flwr.serverapp.strategy import Strategy
 from common.arrays import Arrays
 from common.config.run import RunConfig
 from common.private_layers import own_of
-from server.aggregation.optimizers import Memory
+from server.aggregation.optimizers import OptimizerState
 from server.aggregation.row_mean import Rows
 from server.enrolment import Enrolment
 from server.evaluation import Evaluation
-from server.roster import Client
+from server.roster import EnrolledClient
 from server.state import RunState, Trained
 from server.strategies.replies import Reply
 
@@ -21,7 +21,7 @@ Ask = Callable[[list[Message]], Iterable[Message]]
 """Sends messages and returns their replies."""
 
 
-class Hooks(Strategy):
+class StrategyBase(Strategy):
     """A paper's side of a round: it overrides `update`, and of the rest what it does otherwise.
 
     Args:
@@ -66,14 +66,14 @@ class Hooks(Strategy):
         return self.state.round + 1, self.config.rounds
 
     @abstractmethod
-    def update(self, memory: Memory, model: Arrays, replies: list[Reply]) -> tuple[Arrays, Memory]:
+    def update(self, memory: OptimizerState, model: Arrays, replies: list[Reply]) -> tuple[Arrays, OptimizerState]:
         """One server step from the replies, in the order of client names: the next model and the method's memory."""
 
-    def shared(self, memory: Memory, round_number: int) -> Arrays:
+    def shared(self, memory: OptimizerState, round_number: int) -> Arrays:
         """What is broadcast to a client whose reply was last counted in that round."""
         return {}
 
-    def diagnostics(self, memory: Memory) -> dict[str, float]:
+    def diagnostics(self, memory: OptimizerState) -> dict[str, float]:
         """The strategy's own numbers about the step that left this memory."""
         return {}
 
@@ -98,7 +98,7 @@ class Hooks(Strategy):
         """Client -> cluster, for the report."""
         return {}
 
-    def prepare(self, clients: Mapping[str, Client], ask: Ask, *, training: bool) -> None:
+    def prepare(self, clients: Mapping[str, EnrolledClient], ask: Ask, *, training: bool) -> None:
         """Ask the clients of a round whatever has to be known before they train, or are measured."""
 
     def polish(self, model: Arrays, replies: list[Reply]) -> Arrays:

@@ -13,8 +13,8 @@ from common.methods.registry import Clustered
 from common.wire.codec import decode, encode
 from common.wire.messages import ASSIGN, AssignReply, AssignRequest
 from server.aggregation.clusters import apart, assigned
-from server.aggregation.optimizers import Memory
-from server.roster import Client
+from server.aggregation.optimizers import OptimizerState
+from server.roster import EnrolledClient
 from server.strategies.base import Ask
 from server.strategies.replies import Reply, check_assignment, content_of, mean_update
 from server.strategies.round import RoundStrategy
@@ -39,7 +39,7 @@ class ClusteredStrategy(RoundStrategy):
         """The assignment and the update."""
         return 2
 
-    def update(self, memory: Memory, model: Arrays, replies: list[Reply]) -> tuple[Arrays, Memory]:
+    def update(self, memory: OptimizerState, model: Arrays, replies: list[Reply]) -> tuple[Arrays, OptimizerState]:
         """One server step."""
         return {**model, **self._means(model, replies)}, memory
 
@@ -55,7 +55,7 @@ class ClusteredStrategy(RoundStrategy):
         """Client -> cluster."""
         return {client: int(j) for client, j in sorted(self.state.memory.get("cluster", {}).items())}
 
-    def prepare(self, clients: Mapping[str, Client], ask: Ask, *, training: bool) -> None:
+    def prepare(self, clients: Mapping[str, EnrolledClient], ask: Ask, *, training: bool) -> None:
         """Assign the clients that train and are due, or those that are measured and were never assigned."""
         due = [client for name, client in sorted(clients.items()) if self._due(name, training)]
         answers = self._assessed(due, ask)
@@ -64,7 +64,7 @@ class ClusteredStrategy(RoundStrategy):
         chosen: Arrays = {name: np.array(j) for name, j in assigned(losses, self.options.assign).items()}
         memory = self.state.memory
         known = ("low", "high", "days") if training else ("days",)
-        news: Memory = {"cluster": chosen, **{key: _told(key, answers) for key in known}}
+        news: OptimizerState = {"cluster": chosen, **{key: _told(key, answers) for key in known}}
         if training:  # what is only measured leaves no trace in later rounds, nor in a run that is resumed
             news["since"] = dict.fromkeys(chosen, np.array(self.state.round + 1))
         merged = {key: {**memory.get(key, {}), **new} for key, new in news.items()}
@@ -77,7 +77,7 @@ class ClusteredStrategy(RoundStrategy):
         since = memory.get("since", {}).get(client)
         return since is None or self.state.round + 1 - int(since) >= self.options.recluster_every
 
-    def _assessed(self, clients: list[Client], ask: Ask) -> dict[str, AssignReply]:
+    def _assessed(self, clients: list[EnrolledClient], ask: Ask) -> dict[str, AssignReply]:
         """What every client that answered usably says of the K models."""
         number, made = self.state.round + 1, {}
         for client in clients:

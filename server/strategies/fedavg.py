@@ -4,7 +4,7 @@ from typing import Any
 
 from common.arrays import Arrays, scale, sub
 from common.methods.registry import FedAvg, FedProx
-from server.aggregation.optimizers import Memory, momentum
+from server.aggregation.optimizers import OptimizerState, momentum
 from server.strategies.replies import Reply, mean_update
 from server.strategies.round import RoundStrategy
 
@@ -16,7 +16,7 @@ class FedAvgStrategy(RoundStrategy):
         super().__init__(**parts)
         self.eta, self.beta = algorithm.eta, algorithm.momentum
 
-    def update(self, memory: Memory, model: Arrays, replies: list[Reply]) -> tuple[Arrays, Memory]:
+    def update(self, memory: OptimizerState, model: Arrays, replies: list[Reply]) -> tuple[Arrays, OptimizerState]:
         """One server step."""
         m, memory = momentum(memory, mean_update(replies), self.beta)
         return sub(model, scale(m, self.eta(*self.coming))), memory
@@ -28,6 +28,6 @@ class FedProxStrategy(RoundStrategy):
     def __init__(self, algorithm: FedProx, **parts: Any) -> None:
         super().__init__(**parts)
 
-    def update(self, memory: Memory, model: Arrays, replies: list[Reply]) -> tuple[Arrays, Memory]:
+    def update(self, memory: OptimizerState, model: Arrays, replies: list[Reply]) -> tuple[Arrays, OptimizerState]:
         """One server step."""
         return sub(model, mean_update(replies)), memory

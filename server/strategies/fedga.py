@@ -5,7 +5,7 @@ from typing import Any
 from common.arrays import Arrays, scale, sub
 from common.methods.registry import FedGA
 from server.aggregation.fedga_sums import Share, fold
-from server.aggregation.optimizers import Memory, adaptive
+from server.aggregation.optimizers import OptimizerState, adaptive
 from server.strategies.fedopt import FedOptStrategy
 from server.strategies.replies import Reply
 
@@ -17,7 +17,7 @@ class FedGAStrategy(FedOptStrategy):
         super().__init__(algorithm, algorithm.second_moment, **parts)
         self.dra = algorithm.dra
 
-    def update(self, memory: Memory, model: Arrays, replies: list[Reply]) -> tuple[Arrays, Memory]:
+    def update(self, memory: OptimizerState, model: Arrays, replies: list[Reply]) -> tuple[Arrays, OptimizerState]:
         """One server step."""
         sums = fold(Share(reply.train.update, reply.train.steps, reply.weight) for reply in replies)
         delta = sums.mean()  # lines 8-9: Δ_t = mean Δ_k

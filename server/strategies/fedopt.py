@@ -4,7 +4,7 @@ from typing import Any
 
 from common.arrays import Arrays, scale, sub
 from common.methods.fedopt import ServerAdaptive
-from server.aggregation.optimizers import Memory, Rule, adaptive, effective_rates
+from server.aggregation.optimizers import OptimizerState, Rule, adaptive, effective_rates
 from server.strategies.replies import Reply, mean_update
 from server.strategies.round import RoundStrategy
 
@@ -17,11 +17,11 @@ class FedOptStrategy(RoundStrategy):
         self.eta, self.rule = algorithm.eta, rule
         self.moments = {"beta1": algorithm.beta1, "beta2": algorithm.beta2, "tau": algorithm.tau}
 
-    def update(self, memory: Memory, model: Arrays, replies: list[Reply]) -> tuple[Arrays, Memory]:
+    def update(self, memory: OptimizerState, model: Arrays, replies: list[Reply]) -> tuple[Arrays, OptimizerState]:
         """One server step."""
         step, memory = adaptive(memory, mean_update(replies), self.rule, **self.moments)
         return sub(model, scale(step, self.eta(*self.coming))), memory
 
-    def diagnostics(self, memory: Memory) -> dict[str, float]:
+    def diagnostics(self, memory: OptimizerState) -> dict[str, float]:
         """How the server's step sizes are spread."""
         return effective_rates(memory["v"], self.eta(self.state.round, self.config.rounds), self.moments["tau"])

@@ -8,7 +8,7 @@ from typing import Any
 
 from common.arrays import Arrays, mean, scale, sub
 from common.methods.registry import FedRule
-from server.aggregation.optimizers import Memory, adaptive
+from server.aggregation.optimizers import OptimizerState, adaptive
 from server.strategies.replies import Reply, mean_update
 from server.strategies.round import RoundStrategy
 
@@ -21,7 +21,7 @@ class FedRuleStrategy(RoundStrategy):
         self.algorithm = algorithm
         self.needs_gradient = algorithm.control == "grad_mean"
 
-    def update(self, memory: Memory, model: Arrays, replies: list[Reply]) -> tuple[Arrays, Memory]:
+    def update(self, memory: OptimizerState, model: Arrays, replies: list[Reply]) -> tuple[Arrays, OptimizerState]:
         """One server step, remembering d̄."""
         number = self.state.round + 1
         d_mean = mean([self._d(reply) for reply in replies], [reply.weight for reply in replies])
@@ -30,7 +30,7 @@ class FedRuleStrategy(RoundStrategy):
         history = {key: a for key, a in moments.items() if not key.startswith("mean.") or int(key[5:]) in waiting}
         return sub(model, step), {**history, f"mean.{number}": d_mean}
 
-    def shared(self, memory: Memory, round_number: int) -> Arrays:
+    def shared(self, memory: OptimizerState, round_number: int) -> Arrays:
         """d̄ of that round."""
         return memory.get(f"mean.{round_number}", {})
 
@@ -41,7 +41,7 @@ class FedRuleStrategy(RoundStrategy):
         rate, steps = self.algorithm.rate, reply.train.steps
         return {n: (u / (rate(n) * steps)).astype(u.dtype) for n, u in reply.train.update.items()}
 
-    def _step(self, memory: Memory, mean: Arrays) -> tuple[Arrays, Memory]:
+    def _step(self, memory: OptimizerState, mean: Arrays) -> tuple[Arrays, OptimizerState]:
         if self.algorithm.server_optimizer == "none":
             return mean, memory
         a = self.algorithm

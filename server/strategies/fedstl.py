@@ -13,7 +13,7 @@ from common.wire.codec import encode
 from common.wire.messages import CLUSTER, TRAIN, TrainRequest
 from server.aggregation.clusters import weakest
 from server.aggregation.pooled_properties import neighbourhoods
-from server.roster import Client
+from server.roster import EnrolledClient
 from server.strategies.base import Ask
 from server.strategies.clustered import ClusteredStrategy
 from server.strategies.replies import Reply
@@ -40,7 +40,7 @@ class FedSTLStrategy(ClusteredStrategy):
         private = head_of(self.config.task, model)
         return {name: a for name, a in model.items() if name not in private}
 
-    def prepare(self, clients: Mapping[str, Client], ask: Ask, *, training: bool) -> None:
+    def prepare(self, clients: Mapping[str, EnrolledClient], ask: Ask, *, training: bool) -> None:
         """Assign clients to clusters, and pool the properties of those that have told theirs."""
         super().prepare(clients, ask, training=training)
         if training and not self.cost:  # noised bounds, and the widest of several, would tell a newcomer nothing

@@ -25,7 +25,7 @@ from common.tasks.traffic.shared_windows import PREFIX, Sample
 from common.wire.codec import decode, encode
 from common.wire.messages import ASSIGN, AssignReply, AssignRequest
 from server.aggregation.clusters import weakest
-from server.roster import Client
+from server.roster import EnrolledClient
 from server.strategies.base import Ask
 from server.strategies.fedstl import FedSTLStrategy
 from server.strategies.replies import Reply, check_assignment, content_of
@@ -36,7 +36,7 @@ Bounded = tuple[Sample, Arrays]
 """Windows and the property that they are to obey."""
 
 
-class SharedSampleStrategy(FedSTLStrategy):
+class SharedWindowsStrategy(FedSTLStrategy):
     """Algorithms 1 and 2 on the pooled D_i^s."""
 
     def __init__(self, algorithm: FedSTL, **parts: Any) -> None:
@@ -58,7 +58,7 @@ class SharedSampleStrategy(FedSTLStrategy):
         """The windows are not kept from round to round, so whoever trains is asked."""
         return training or super()._due(client, training)
 
-    def _assessed(self, clients: list[Client], ask: Ask) -> dict[str, AssignReply]:
+    def _assessed(self, clients: list[EnrolledClient], ask: Ask) -> dict[str, AssignReply]:
         """What the clients hand over, and what the K models make of it."""
         number, answers = self.state.round + 1, dict[str, AssignReply]()
         asked = [

@@ -4,7 +4,7 @@ from typing import Any
 
 from common.arrays import Arrays, sub
 from common.methods.registry import PerFedAvg
-from server.aggregation.optimizers import Memory
+from server.aggregation.optimizers import OptimizerState
 from server.strategies.replies import Reply, mean_update
 from server.strategies.round import RoundStrategy
 
@@ -15,6 +15,6 @@ class PerFedAvgStrategy(RoundStrategy):
     def __init__(self, algorithm: PerFedAvg, **parts: Any) -> None:
         super().__init__(**parts)
 
-    def update(self, memory: Memory, model: Arrays, replies: list[Reply]) -> tuple[Arrays, Memory]:
+    def update(self, memory: OptimizerState, model: Arrays, replies: list[Reply]) -> tuple[Arrays, OptimizerState]:
         """One server step."""
         return sub(model, mean_update(replies)), memory

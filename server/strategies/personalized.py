@@ -5,7 +5,7 @@ from typing import Any
 from common.arrays import Arrays, sub
 from common.methods.registry import Ditto, FedRep, Local
 from common.private_layers import head_of
-from server.aggregation.optimizers import Memory
+from server.aggregation.optimizers import OptimizerState
 from server.strategies.replies import Reply, mean_update
 from server.strategies.round import RoundStrategy
 
@@ -17,7 +17,7 @@ class SharedMeanStrategy(RoundStrategy):
         super().__init__(**parts)
         self.algorithm = algorithm
 
-    def update(self, memory: Memory, model: Arrays, replies: list[Reply]) -> tuple[Arrays, Memory]:
+    def update(self, memory: OptimizerState, model: Arrays, replies: list[Reply]) -> tuple[Arrays, OptimizerState]:
         """One server step."""
         step = mean_update(replies)
         return {**model, **sub({name: model[name] for name in step}, step)}, memory

@@ -4,7 +4,7 @@ from typing import Any
 
 from common.arrays import Arrays, mean, scale, sub
 from common.methods.registry import PFedMe
-from server.aggregation.optimizers import Memory
+from server.aggregation.optimizers import OptimizerState
 from server.strategies.replies import Reply
 from server.strategies.round import RoundStrategy
 
@@ -16,7 +16,7 @@ class PFedMeStrategy(RoundStrategy):
         super().__init__(**parts)
         self.beta = algorithm.beta
 
-    def update(self, memory: Memory, model: Arrays, replies: list[Reply]) -> tuple[Arrays, Memory]:
+    def update(self, memory: OptimizerState, model: Arrays, replies: list[Reply]) -> tuple[Arrays, OptimizerState]:
         """One server step; the mean is not taken per local step, since each reply is a solution of its own."""
         step = mean([reply.train.update for reply in replies], [reply.weight for reply in replies])
         return sub(model, scale(step, self.beta)), memory

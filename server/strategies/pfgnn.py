@@ -5,7 +5,7 @@ from typing import Any
 from common.arrays import Arrays, mean, scale, sub
 from common.methods.registry import PFGNN
 from common.private_layers import head_of
-from server.aggregation.optimizers import Memory
+from server.aggregation.optimizers import OptimizerState
 from server.strategies.replies import Reply
 from server.strategies.round import RoundStrategy
 
@@ -20,7 +20,7 @@ class PFGNNStrategy(RoundStrategy):
         super().__init__(**parts)
         self.algorithm = algorithm
 
-    def update(self, memory: Memory, model: Arrays, replies: list[Reply]) -> tuple[Arrays, Memory]:
+    def update(self, memory: OptimizerState, model: Arrays, replies: list[Reply]) -> tuple[Arrays, OptimizerState]:
         """One server step; the mean is not taken per local step, since each reply is a solution of its own."""
         step = mean([reply.train.update for reply in replies], [reply.weight for reply in replies])
         damped = scale(step, self.algorithm.beta)

@@ -21,7 +21,7 @@ from server.planning.registry import build_planner
 from server.planning.reward import REWARDS, improvement
 from server.planning.spending import Waiting, charge, credit, remaining
 from server.planning.state import State, from_groups, recalled, remembered, to_groups
-from server.roster import Client
+from server.roster import EnrolledClient
 from server.state import RunState, Trained
 from server.strategies.round import RoundStrategy
 
@@ -127,7 +127,7 @@ class PlannedStrategy(Strategy):
         """As the strategy inside."""
         self.inner.conclude(grid)
 
-    def _decided(self, number: int, able: Mapping[str, Client]) -> Agreed:
+    def _decided(self, number: int, able: Mapping[str, EnrolledClient]) -> Agreed:
         """What the round costs: as clients were told before the server went down, or as the planner says now.
 
         Raises:

@@ -26,7 +26,7 @@ from server.strategies.fedga import FedGAStrategy
 from server.strategies.fedopt import FedOptStrategy
 from server.strategies.fedrule import FedRuleStrategy
 from server.strategies.fedstl import FedSTLStrategy
-from server.strategies.fedstl_shared_windows import SharedSampleStrategy
+from server.strategies.fedstl_shared_windows import SharedWindowsStrategy
 from server.strategies.perfedavg import PerFedAvgStrategy
 from server.strategies.personalized import SharedMeanStrategy
 from server.strategies.pfedme import PFedMeStrategy
@@ -56,7 +56,7 @@ def build_strategy(algorithm: Algorithm, **parts: Any) -> RoundStrategy:
         case IFCA():
             return ClusteredStrategy(algorithm, **parts)
         case FedSTL():
-            kind = SharedSampleStrategy if algorithm.cluster_data == "shared_sample" else FedSTLStrategy
+            kind = SharedWindowsStrategy if algorithm.cluster_data == "shared_sample" else FedSTLStrategy
             return kind(algorithm, **parts)
         case PFedMe():
             return PFedMeStrategy(algorithm, **parts)

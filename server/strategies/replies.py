@@ -26,7 +26,7 @@ class Reply:
 
 
 @dataclass(frozen=True)
-class Terms:
+class ReplyTerms:
     """What was asked for, and so what a reply must be."""
 
     round: int
@@ -35,7 +35,7 @@ class Terms:
     needs_gradient: bool
 
 
-def check(reply: TrainReply, terms: Terms) -> None:
+def check(reply: TrainReply, terms: ReplyTerms) -> None:
     """Accept a reply that can enter a mean.
 
     Raises:

@@ -18,16 +18,16 @@ from common.wire.messages import EVALUATE, LOCAL, TRAIN, EvaluateReply, Evaluate
 from common.wire.sparse_rows import expand_reply
 from server.evaluation import summarise
 from server.planning.arms import SLACK
-from server.roster import Client
+from server.roster import EnrolledClient
 from server.sampling import cohort
 from server.state import Trained
-from server.strategies.base import Hooks
-from server.strategies.replies import Reply, Terms, check, content_of, rows_alone, sort_out
+from server.strategies.base import StrategyBase
+from server.strategies.replies import Reply, ReplyTerms, check, content_of, rows_alone, sort_out
 
 log = logging.getLogger("fedloom.server")
 
 
-class RoundStrategy(Hooks):
+class RoundStrategy(StrategyBase):
     """Flower's strategy with the verbs of a round filled in."""
 
     def configure_train(
@@ -113,7 +113,9 @@ class RoundStrategy(Hooks):
         """Say which method runs (Flower calls this at the start)."""
         log.info("%s with %s", type(self).__name__, self.config.chosen)
 
-    def _content_for(self, client: Client, made: dict[tuple[str, int, int, tuple[str, ...]], RecordDict]) -> RecordDict:
+    def _content_for(
+        self, client: EnrolledClient, made: dict[tuple[str, int, int, tuple[str, ...]], RecordDict]
+    ) -> RecordDict:
         """Clients that need the same share one encoded request, which nobody changes."""
         last = self.state.counted.get(client.name, 0)
         key = client.enrolment, last, self.group_of(client.name), tuple(self.statics_for(client.name))
@@ -121,7 +123,7 @@ class RoundStrategy(Hooks):
             made[key] = encode(self._request(client, last))
         return made[key]
 
-    def _request(self, client: Client, last: int) -> TrainRequest:
+    def _request(self, client: EnrolledClient, last: int) -> TrainRequest:
         return TrainRequest(
             round=self.state.round + 1,
             enrolment=client.enrolment,
@@ -133,7 +135,7 @@ class RoundStrategy(Hooks):
             clip=self.clip,
         )
 
-    def _message(self, client: Client, kind: str, content: RecordDict) -> Message:
+    def _message(self, client: EnrolledClient, kind: str, content: RecordDict) -> Message:
         return Message(
             content, client.node, kind, ttl=self.config.federation.deadline, group_id=str(self.state.round + 1)
         )
@@ -146,7 +148,7 @@ class RoundStrategy(Hooks):
 
     def _checked(self, name: str, reply: TrainReply, phase: str) -> Reply:
         chosen, wanted = self.config.chosen, self.wanted(self.model_for(name))
-        terms = Terms(self.state.round + 1, chosen.steps(phase), wanted, self.needs_gradient)
+        terms = ReplyTerms(self.state.round + 1, chosen.steps(phase), wanted, self.needs_gradient)
         rows = named_rows(reply.update) if sends_item_ids(self.config) else {}
         reply = expand_reply(reply, wanted)
         check(reply, terms)

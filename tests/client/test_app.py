@@ -19,7 +19,7 @@ from common.config.run import parse
 from common.errors import ConfigError, DataError, RefusedError, StateError, VocabularyError, WireError
 from common.privacy.mechanisms.additive import Gaussian
 from common.privacy.options import PrivacyOptions
-from common.tasks.markets.options import Goods
+from common.tasks.markets.options import MarketCatalogue
 from common.tasks.ratings.demo import demo_products
 from common.tasks.rules.demo import demo_catalogue
 from common.wire.codec import decode, encode
@@ -92,7 +92,7 @@ def test_what_the_run_s_options_make_of_the_data_is_told_to_their_owner(
     data.write_text("item_a,item_b\nx,y\ny,z\n")
     options = {"tasks.markets.count-offset": True, "tasks.markets.count-epsilon": 8.0, "tasks.markets.width": 8}
     config = parse({"run-id": "toy", "task": "markets", "method": "fedavg", **options})
-    invitation = EnrolRequest("toy", to_json(config), Goods(items=("x", "y", "z")).to_json())
+    invitation = EnrolRequest("toy", to_json(config), MarketCatalogue(items=("x", "y", "z")).to_json())
     with caplog.at_level(logging.WARNING, "fedloom.client"):
         reply = handle(instruction(77, encode(invitation), ENROL), context(tmp_path, data=str(data)))
     assert decode(EnrolReply, reply.content).examples == 2
@@ -136,7 +136,7 @@ def test_the_client_notes_where_its_data_lie_beside_its_state(tmp_path: Path, mo
     for name, data, located in (("ann", "homes.csv", str(tmp_path / "homes.csv")), ("bob", "demo:0-6", "demo:0-6")):
         handle(instruction(77, encode(INVITATION), ENROL), context(tmp_path / "state", data=data, name=name))
         [folder] = (tmp_path / "state" / name).iterdir()
-        assert DiskStore(folder).about() == {"data": located, "part": [0, 1], "seed": 0}
+        assert DiskStore(folder).baselines() == {"data": located, "part": [0, 1], "seed": 0}
 
 
 @pytest.mark.parametrize("later", [{}, {"shard": "1/2"}])

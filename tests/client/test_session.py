@@ -17,7 +17,7 @@ from common.config.flatten import to_json
 from common.config.run import RunConfig, parse
 from common.errors import DataError, FedloomError, RefusedError, WireError
 from common.models import build_model, parameters
-from common.tasks.rules.options import Catalogue
+from common.tasks.rules.options import RuleCatalogue
 from common.wire.messages import CountsRequest, EnrolRequest, EvaluateRequest, TrainReply, TrainRequest
 from tests.support.toys import CATALOGUE, configured, toy_homes
 
@@ -26,7 +26,7 @@ INVITATION = EnrolRequest("toy", to_json(CONFIG), CATALOGUE.to_json())
 WORLD = parameters(build_model(CONFIG, CATALOGUE))
 
 
-def learner(config: RunConfig, catalogue: Catalogue) -> RulesLearner:
+def learner(config: RunConfig, catalogue: RuleCatalogue) -> RulesLearner:
     return RulesLearner(config, catalogue, toy_homes(3))
 
 
@@ -103,7 +103,7 @@ def test_an_invitation_cannot_name_a_place_outside_the_state_folder(tmp_path: Pa
 
 
 def test_the_policy_speaks_before_any_data_are_read() -> None:
-    def never(config: RunConfig, catalogue: Catalogue) -> RulesLearner:
+    def never(config: RunConfig, catalogue: RuleCatalogue) -> RulesLearner:
         raise AssertionError("the data were read")
 
     client = Session("ann", never, MemoryStore(), in_memory(Policy(methods=("fedavg",))))
@@ -119,7 +119,7 @@ def test_a_policy_that_changed_holds_for_runs_already_entered(tmp_path: Path) ->
 
 
 def test_data_that_do_not_fit_are_a_refusal_without_their_names() -> None:
-    def broken(config: RunConfig, catalogue: Catalogue) -> RulesLearner:
+    def broken(config: RunConfig, catalogue: RuleCatalogue) -> RulesLearner:
         raise DataError("Grandma's lamp is unknown", "/home/ann/homes.csv", 3)
 
     with pytest.raises(RefusedError) as caught:

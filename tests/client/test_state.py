@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from client.state import ABOUT, DiskStore, Memory, MemoryStore, Store
+from client.state import ABOUT, ClientMemory, DiskStore, MemoryStore, Store
 from common.errors import StateError, WireError
 
-MEMORY = Memory(7, {"delta": {"encoder.w": torch.tensor([[1.5, -2.0]])}, "count": {"count": torch.tensor(3.0)}})
+MEMORY = ClientMemory(7, {"delta": {"encoder.w": torch.tensor([[1.5, -2.0]])}, "count": {"count": torch.tensor(3.0)}})
 
 
 @pytest.fixture(params=["disk", "memory"])
@@ -20,14 +20,14 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
     return DiskStore(tmp_path / "state") if request.param == "disk" else MemoryStore()
 
 
-def same(left: Memory, right: Memory) -> bool:
+def same(left: ClientMemory, right: ClientMemory) -> bool:
     return left.round == right.round and {
         (g, n): t.tolist() for g, named in left.groups.items() for n, t in named.items()
     } == {(g, n): t.tolist() for g, named in right.groups.items() for n, t in named.items()}
 
 
 def test_before_the_first_round_there_is_nothing(store: Store) -> None:
-    assert same(store.load("run"), Memory())
+    assert same(store.load("run"), ClientMemory())
     assert store.read("run", "model") == b""
 
 
@@ -35,10 +35,10 @@ def test_what_is_saved_is_loaded_run_by_run(store: Store) -> None:
     store.save("run-a", MEMORY)
     store.write("run-a", "document", b"abc")
     assert same(store.load("run-a"), MEMORY)
-    assert same(store.load("run-b"), Memory())
+    assert same(store.load("run-b"), ClientMemory())
     assert (store.read("run-a", "document"), store.read("run-b", "document")) == (b"abc", b"")
-    store.save("run-a", Memory(8, {}))
-    assert same(store.load("run-a"), Memory(8, {}))
+    store.save("run-a", ClientMemory(8, {}))
+    assert same(store.load("run-a"), ClientMemory(8, {}))
 
 
 def test_files_are_their_owners_only(tmp_path: Path) -> None:
@@ -64,10 +64,10 @@ def test_a_crash_before_the_rename_leaves_the_old_state(
     with monkeypatch.context() as patch:
         patch.setattr(*((os, "fsync", crash) if broken == "fsync" else (Path, "replace", crash)))
         with pytest.raises(OSError, match="the power went"):
-            store.save("run", Memory(8, {}))
+            store.save("run", ClientMemory(8, {}))
     assert same(store.load("run"), MEMORY)
-    store.save("run", Memory(9, {}))
-    assert same(store.load("run"), Memory(9, {}))
+    store.save("run", ClientMemory(9, {}))
+    assert same(store.load("run"), ClientMemory(9, {}))
     assert [p.name for p in (tmp_path / "run").iterdir()] == ["memory.safetensors"], "nothing is left lying about"
 
 
@@ -104,11 +104,11 @@ def test_state_is_plain_tensors_and_json(tmp_path: Path) -> None:
 
 def test_a_store_says_whose_it_is_to_its_owner_only(tmp_path: Path) -> None:
     store = DiskStore(tmp_path / "ann" / "abc")
-    assert store.about() == {}
+    assert store.baselines() == {}
     store.describe({"data": "/home/ann/sensors.csv", "part": [0, 1]})
     store.describe({"data": "/home/ann/other.csv", "part": [0, 1]})
-    assert DiskStore(store.root).about() == {"data": "/home/ann/other.csv", "part": [0, 1]}
+    assert DiskStore(store.root).baselines() == {"data": "/home/ann/other.csv", "part": [0, 1]}
     assert stat.S_IMODE((store.root / ABOUT).stat().st_mode) == 0o600
     (store.root / ABOUT).write_text("{")
     with pytest.raises(StateError, match="delete it, the client writes it anew"):
-        store.about()
+        store.baselines()

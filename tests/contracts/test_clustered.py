@@ -10,7 +10,7 @@ from client.privacy.in_memory import in_memory
 from client.session import TIE, Session
 from client.state import MemoryStore
 from client.tasks.learner import training_loss
-from client.tasks.rules.data.homes import Dataset
+from client.tasks.rules.data.homes import Homes
 from client.tasks.rules.learner import RulesLearner
 from common.arrays import Arrays, group, sha256
 from common.config.run import RunConfig, Scalar
@@ -150,7 +150,7 @@ def test_models_are_judged_with_the_sums_that_they_start_from(tmp_path: Path) ->
     options: dict[str, Scalar] = {"clusters": 2, "tasks__rules__count_offset": True, "federation__min_clients": 1}
     config = configured("ifca", rounds=1, catalogue=str(path), **options)
     parts = [toy_dataset(3), toy_dataset(4, seed=1)]
-    learners = [RulesLearner(config, CATALOGUE, part.homes) for part in parts]
+    learners = [RulesLearner(config, CATALOGUE, part.units) for part in parts]
     grid = Listening({k: _simulated(k, part) for k, part in enumerate(parts, start=1)})
     run(grid, config, tmp_path)
     total = learners[0].counts()["counts"] + learners[1].counts()["counts"]
@@ -164,8 +164,8 @@ def test_models_are_judged_with_the_sums_that_they_start_from(tmp_path: Path) ->
             assert said[name].losses[key] != training_loss(learner, model, {})
 
 
-def _simulated(node: int, part: Dataset) -> Session:
+def _simulated(node: int, part: Homes) -> Session:
     def learner(config: RunConfig, names: Names) -> RulesLearner:
-        return RulesLearner(config, CATALOGUE, part.homes)
+        return RulesLearner(config, CATALOGUE, part.units)
 
     return Session(f"client-{node - 1}", learner, MemoryStore(), in_memory(Policy(allow_counts=True)))

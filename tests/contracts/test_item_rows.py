@@ -13,7 +13,7 @@ from client.privacy.in_memory import in_memory
 from client.session import Session
 from client.state import MemoryStore
 from client.tasks.ratings.data.generator import demo_raters
-from client.tasks.ratings.data.raters import Dataset, Rater
+from client.tasks.ratings.data.raters import Ratings, Rater
 from client.tasks.registry import TaskLearner, build_learner
 from common.arrays import Arrays, sha256
 from common.config.run import RunConfig, Scalar, parse
@@ -39,7 +39,7 @@ def config(**options: Scalar) -> RunConfig:
 
 def trained(folder: Path, *raters: int, **options: Scalar) -> tuple[Result, Arrays, Arrays]:
     """Result, first model and last model of a run of these raters."""
-    chosen = Dataset(tuple(RATERS[k] for k in raters), PRODUCTS)
+    chosen = Ratings(tuple(RATERS[k] for k in raters), PRODUCTS)
     result = simulate(config(federation__min_clients=1, **options), chosen, folder, noise_seed=0)
     return result, parameters(build_model(config(**options), PRODUCTS)), RunDirectory(folder, "toy").load_model()[0]
 
@@ -141,7 +141,7 @@ def test_rows_of_anything_but_the_items_are_that_client_s_failure(sends: Update,
             return sends(super().as_sent(request, steps, work))
 
     def learner(config: RunConfig, vocabulary: Names, k: int) -> TaskLearner:
-        return build_learner(config, Dataset((RATERS[k],), PRODUCTS))
+        return build_learner(config, Ratings((RATERS[k],), PRODUCTS))
 
     sessions: dict[int, Session] = {}
     for k, kind in enumerate((Session, Strange, Session)):

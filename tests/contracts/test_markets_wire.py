@@ -12,12 +12,12 @@ from client.policy import Policy
 from client.privacy.in_memory import in_memory
 from client.session import Session
 from client.state import DiskStore, MemoryStore, Store
-from client.tasks.markets.data.markets import Dataset
+from client.tasks.markets.data.markets import Markets
 from client.tasks.markets.data.reader import read_markets
 from client.tasks.markets.learner import MarketsLearner
 from client.tasks.registry import TaskLearner, build_learner
 from client.training.cohort import evaluated, train
-from client.training.participant import Member
+from client.training.participant import Participant
 from common.arrays import Arrays, sha256
 from common.config.run import RunConfig, Scalar, parse
 from common.errors import ConfigError
@@ -44,8 +44,8 @@ def configured(model: str = "paper", **options: Scalar) -> RunConfig:
     return parse(flat | {f"algorithm.pfgnn.{key.replace('_', '-')}": value for key, value in own.items()})
 
 
-def alone(number: int) -> Dataset:
-    return Dataset(DEMO.markets[number : number + 1], DEMO.goods)
+def alone(number: int) -> Markets:
+    return Markets(DEMO.units[number : number + 1], DEMO.vocabulary)
 
 
 def session(number: int, store: Store) -> Session:
@@ -57,19 +57,19 @@ def session(number: int, store: Store) -> Session:
 
 def federated(config: RunConfig, folder: Path) -> tuple[Listening, list[Store], Arrays]:
     """A run of three markets: its messages, what clients keep, the model."""
-    stores: list[Store] = [MemoryStore() for _ in DEMO.markets]
+    stores: list[Store] = [MemoryStore() for _ in DEMO.units]
     grid = Listening({k + 1: session(k, store) for k, store in enumerate(stores)})
     run(grid, config, folder)
     return grid, stores, RunDirectory(folder, "toy").load_model()[0]
 
 
-def member(config: RunConfig, store: Store, model: Arrays | None = None, number: int = 1) -> Member:
-    learner = MarketsLearner(config, DEMO.goods, alone(0).markets)
-    request = TrainRequest(number, "toy:0", model or parameters(build_model(config, DEMO.goods)))
-    return Member("client-0", "toy", 0, learner, store, request, config.chosen.local_steps)
+def member(config: RunConfig, store: Store, model: Arrays | None = None, number: int = 1) -> Participant:
+    learner = MarketsLearner(config, DEMO.vocabulary, alone(0).units)
+    request = TrainRequest(number, "toy:0", model or parameters(build_model(config, DEMO.vocabulary)))
+    return Participant("client-0", "toy", 0, learner, store, request, config.chosen.local_steps)
 
 
-def once(config: RunConfig, one: Member) -> TrainReply:
+def once(config: RunConfig, one: Participant) -> TrainReply:
     [reply] = train(config.chosen, [one])
     assert isinstance(reply, TrainReply)
     return reply
@@ -97,7 +97,7 @@ def test_exactly_the_encoder_and_the_summary_leave_a_market(
 ) -> None:
     grid, stores, end = federated(configured("paper", **options), tmp_path)
     replies = heard(grid, TrainReply)
-    assert len(replies) == 2 * len(DEMO.markets)
+    assert len(replies) == 2 * len(DEMO.units)
     for _, reply in replies:
         assert {name.partition("@")[0] for name in reply.update} == leaves
         assert reply.gradient == {}
@@ -113,7 +113,7 @@ def test_exactly_the_encoder_and_the_summary_leave_a_market(
             rows = [row.tobytes() for row in t.reshape(-1, t.shape[-1]).numpy() if row.any()]
             assert rows, name
             assert not [row for row in rows if row in sent], name
-    known = parameters(build_model(configured("paper", **options), DEMO.goods))
+    known = parameters(build_model(configured("paper", **options), DEMO.vocabulary))
     assert all(np.array_equal(end[name], known[name]) for name in end.keys() - leaves)
     assert all(not np.array_equal(end[name], known[name]) for name in leaves)
 
@@ -121,12 +121,12 @@ def test_exactly_the_encoder_and_the_summary_leave_a_market(
 def test_no_item_pair_or_feature_of_a_market_is_in_any_answer(tmp_path: Path) -> None:
     grid, _, _ = federated(configured(), tmp_path)
     sent = b"".join(message_to_proto(message).SerializeToString() for message in grid.answered)
-    for number in range(len(DEMO.markets)):
-        learner = MarketsLearner(configured(), DEMO.goods, alone(number).markets)
+    for number in range(len(DEMO.units)):
+        learner = MarketsLearner(configured(), DEMO.vocabulary, alone(number).units)
         for rows in (learner.pairs, learner.features, learner.propagated):
             assert not [row for row in rows.numpy() if row.tobytes() in sent]
-        assert DEMO.markets[number].name.encode() not in sent
-    assert not any(name.encode() in sent for name in DEMO.goods.items)
+        assert DEMO.units[number].name.encode() not in sent
+    assert not any(name.encode() in sent for name in DEMO.vocabulary.items)
 
 
 def test_the_summary_that_leaves_is_of_the_market_s_own_clusters(tmp_path: Path) -> None:
@@ -168,7 +168,7 @@ def test_a_round_that_is_asked_for_again_is_answered_the_same() -> None:
 @pytest.mark.parametrize("beta", [0.25, 1.0])
 def test_the_server_steps_towards_the_mean_of_its_clients(beta: float) -> None:
     config, rng = configured(beta=beta), np.random.default_rng(0)
-    model = parameters(build_model(config, DEMO.goods)) | {"xi": rng.normal(size=(4, 6)).astype(np.float32)}
+    model = parameters(build_model(config, DEMO.vocabulary)) | {"xi": rng.normal(size=(4, 6)).astype(np.float32)}
     ends = [{n: rng.normal(size=model[n].shape).astype(np.float32) for n in (*PHI, "xi")} for _ in range(3)]
     replies = [
         TrainReply(1, {n: model[n] - a for n, a in end.items()}, {}, 0.0, 5, steps)
@@ -183,7 +183,7 @@ def test_the_server_steps_towards_the_mean_of_its_clients(beta: float) -> None:
 
 def test_the_first_summaries_are_taken_whole() -> None:
     config = configured(beta=0.25)
-    model = parameters(build_model(config, DEMO.goods))
+    model = parameters(build_model(config, DEMO.vocabulary))
     xi = np.ones((4, 6), np.float32)
     update = {n: np.zeros_like(model[n]) for n in PHI} | {"xi": -xi}
     np.testing.assert_array_equal(shared_after(config, model, [TrainReply(1, update, {}, 0.0, 5, 3)])["xi"], xi)
@@ -192,7 +192,7 @@ def test_the_first_summaries_are_taken_whole() -> None:
 def test_a_market_is_measured_with_its_own_model_and_the_shared_one_beside_it(tmp_path: Path) -> None:
     grid, stores, end = federated(configured(), tmp_path)
     config, groups = configured(), stores[0].load("toy").groups
-    learner = MarketsLearner(config, DEMO.goods, alone(0).markets)
+    learner = MarketsLearner(config, DEMO.vocabulary, alone(0).units)
     last = dict(heard(grid, EvaluateReply))["client-0"].metrics
     own = {n: t.numpy() for n, t in groups["own.after"].items()}
     for prefix, model in (("", own), ("global_", end)):

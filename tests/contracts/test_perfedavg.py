@@ -10,7 +10,7 @@ from client.policy import Policy
 from client.privacy.in_memory import in_memory
 from client.session import Session
 from client.state import MemoryStore, Store
-from client.tasks.markets.data.markets import Dataset
+from client.tasks.markets.data.markets import Markets
 from client.tasks.markets.data.reader import read_markets
 from client.tasks.markets.learner import MarketsLearner
 from client.tasks.registry import TaskLearner, build_learner
@@ -19,7 +19,7 @@ from client.tasks.traffic.learner import TrafficLearner
 from client.training.adaptation import adapt
 from client.training.cohort import evaluated, train
 from client.training.evaluation import ADAPT, personalised
-from client.training.participant import Member, generator
+from client.training.participant import Participant, generator
 from common.arrays import Arrays, sha256
 from common.config.run import RunConfig, Scalar, parse
 from common.errors import ConfigError
@@ -81,7 +81,7 @@ def test_with_one_step_it_ends_where_the_mean_meta_gradient_is_zero(variant: str
 def test_its_own_model_is_a_few_plain_steps_from_the_shared_one(steps: int) -> None:
     algorithm, client = PerFedAvg(alpha=ALPHA, optimizer="adam"), quadratics(1)["client-0"]
     model: Arrays = {"encoder.w": np.array([1.0, 2.0]), "predictor.w": np.array([-1.0, 0.5])}
-    member = Member("ann", "toy", 0, client, MemoryStore(), TrainRequest(1, "toy:0", model, phase=ADAPT), steps)
+    member = Participant("ann", "toy", 0, client, MemoryStore(), TrainRequest(1, "toy:0", model, phase=ADAPT), steps)
     w = flat(model)
     for _ in range(steps):
         w = w - ALPHA * client.curvature @ (w - client.centre)
@@ -96,7 +96,7 @@ def test_a_model_that_diverges_gives_way_to_the_shared_one() -> None:
     client, model = quadratics(1)["client-0"], {"encoder.w": np.ones(2), "predictor.w": np.ones(2)}
     request = TrainRequest(1, "toy:0", model, phase=ADAPT)
     algorithm = PerFedAvg(alpha=1e200)
-    memory = personalised(algorithm, Member("ann", "toy", 0, client, MemoryStore(), request, 3))
+    memory = personalised(algorithm, Participant("ann", "toy", 0, client, MemoryStore(), request, 3))
     assert sha256(evaluated(algorithm, model, memory)[""]) == sha256(model)
 
 
@@ -109,20 +109,20 @@ def market_config(**options: Scalar) -> RunConfig:
 
 def market_session(store: Store) -> Session:
     def learner(config: RunConfig, vocabulary: Names) -> TaskLearner:
-        return build_learner(config, Dataset(DEMO.markets[:1], DEMO.goods))
+        return build_learner(config, Markets(DEMO.units[:1], DEMO.vocabulary))
 
     return Session("client-0", learner, store, in_memory(Policy()))
 
 
 def test_each_gradient_of_a_step_has_triples_of_its_own() -> None:
     config = market_config()
-    learner = MarketsLearner(config, DEMO.goods, DEMO.markets[:1])
-    model = parameters(build_model(config, DEMO.goods))
-    member = Member("ann", "toy", 0, learner, MemoryStore(), TrainRequest(1, "toy:0", model), 2)
+    learner = MarketsLearner(config, DEMO.vocabulary, DEMO.units[:1])
+    model = parameters(build_model(config, DEMO.vocabulary))
+    member = Participant("ann", "toy", 0, learner, MemoryStore(), TrainRequest(1, "toy:0", model), 2)
     [reply] = train(PerFedAvg(alpha=0.5, lr=0.3), [member])
     assert isinstance(reply, TrainReply)
 
-    triples = learner.noise(4, generator(member))["triples"]
+    triples = learner.step_inputs(4, generator(member))["triples"]
     assert not torch.equal(triples[0], triples[1])
 
     def gradient(params: dict[str, torch.Tensor], step: int) -> dict[str, torch.Tensor]:
@@ -144,9 +144,9 @@ def test_a_client_is_measured_with_its_own_model_and_keeps_that_of_the_finished_
     grid = Listening({1: market_session(store)})
     run(grid, config, tmp_path)
     end, _ = RunDirectory(tmp_path, "toy").load_model()
-    learner = MarketsLearner(config, DEMO.goods, DEMO.markets[:1])
+    learner = MarketsLearner(config, DEMO.vocabulary, DEMO.units[:1])
     request = TrainRequest(2, "toy:0", end, phase=ADAPT)
-    own = personalised(PerFedAvg(alpha=0.5), Member("client-0", "toy", 0, learner, MemoryStore(), request, 1))
+    own = personalised(PerFedAvg(alpha=0.5), Participant("client-0", "toy", 0, learner, MemoryStore(), request, 1))
     found = evaluated(config.chosen, end, own)
     last = dict(heard(grid, EvaluateReply))["client-0"].metrics
     for prefix, model in found.items():
@@ -158,8 +158,8 @@ def test_a_client_is_measured_with_its_own_model_and_keeps_that_of_the_finished_
 
 def test_a_newcomer_takes_its_steps_and_trains_no_rounds() -> None:
     store, config = MemoryStore(), market_config()
-    model = parameters(build_model(config, DEMO.goods))
-    found = adapt(market_session(store), config, DEMO.goods, model)
+    model = parameters(build_model(config, DEMO.vocabulary))
+    found = adapt(market_session(store), config, DEMO.vocabulary, model)
     assert {"mrr20", "global_mrr20"} <= found.keys()
     assert (store.load("toy").round, list(store.load("toy").groups)) == (0, ["own.after"])
 

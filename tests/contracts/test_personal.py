@@ -10,7 +10,7 @@ import torch
 from client.state import MemoryStore
 from client.tasks.traffic.learner import TrafficLearner
 from client.training.cohort import evaluated, train
-from client.training.participant import Member
+from client.training.participant import Participant
 from common.arrays import Arrays, sha256
 from common.config.run import Scalar
 from common.methods.registry import Algorithm, Ditto, FedAvg, FedRep, FedSTL, Local
@@ -30,18 +30,20 @@ ENCODER, HEAD = np.arange(4) < 2, np.arange(4) >= 2
 CLIENT: Quadratic = quadratics(1, seed=4)["client-0"]
 
 
-def member(number: int = 1, model: Arrays | None = None, like: Member | None = None, phase: str = "local") -> Member:
+def member(
+    number: int = 1, model: Arrays | None = None, like: Participant | None = None, phase: str = "local"
+) -> Participant:
     request = TrainRequest(number, "toy:0", model or quadratic_model(), phase=phase)
-    return Member("ann", "toy", 0, CLIENT, like.store if like else MemoryStore(), request, 3)
+    return Participant("ann", "toy", 0, CLIENT, like.store if like else MemoryStore(), request, 3)
 
 
-def once(algorithm: Algorithm, one: Member) -> TrainReply:
+def once(algorithm: Algorithm, one: Participant) -> TrainReply:
     [reply] = train(algorithm, [replace(one, steps=algorithm.steps(one.request.phase))])
     assert isinstance(reply, TrainReply)
     return reply
 
 
-def kept(one: Member, group: str) -> Arrays:
+def kept(one: Participant, group: str) -> Arrays:
     return {n: t.numpy() for n, t in one.store.load("toy").groups[f"{group}.after"].items()}
 
 
@@ -120,7 +122,7 @@ def test_a_model_whose_layers_arrive_in_another_order_is_trained_to_the_same_bit
     ends = set()
     for _ in range(12):
         request = TrainRequest(1, "toy:0", {n: start[n] for n in rng.permutation(list(start)).tolist()})
-        one = Member("ann", "toy", 0, learner, MemoryStore(), request, 2)
+        one = Participant("ann", "toy", 0, learner, MemoryStore(), request, 2)
         ends.add(sha256(once(config.chosen, one).update))
     assert len(ends) == 1
 

@@ -11,8 +11,8 @@ from client.session import Session
 from client.state import MemoryStore
 from client.tasks.markets.data.reader import read_markets
 from client.tasks.registry import TaskLearner, build_learner
-from client.tasks.rules.data.homes import Dataset
-from client.tasks.traffic.data.series import Dataset as Sensors
+from client.tasks.rules.data.homes import Homes
+from client.tasks.traffic.data.series import Homes as Sensors
 from common.config.run import RunConfig, Scalar, parse
 from common.tasks.vocabularies import Names
 from deploy.simulation import InProcessGrid
@@ -50,7 +50,7 @@ def parts(inner: str) -> Sequence[Part]:
         return deal(read_markets("demo:3-5"), 0)
     if inner == "fedstl":
         return [Sensors((sensor(k),), MEASURES) for k in range(2)]
-    return [Dataset((home,), CATALOGUE) for home in toy_homes(2)]
+    return [Homes((home,), CATALOGUE) for home in toy_homes(2)]
 
 
 def session(name: str, part: Part) -> Session:

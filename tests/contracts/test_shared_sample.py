@@ -25,7 +25,7 @@ from server.enrolment import Enrolment
 from server.privacy_statement import SAMPLE, statement
 from server.run import run
 from server.state import RunState
-from server.strategies.fedstl_shared_windows import SharedSampleStrategy
+from server.strategies.fedstl_shared_windows import SharedWindowsStrategy
 from tests.support.sensors import (
     HISTORY,
     HORIZON,
@@ -208,7 +208,7 @@ def test_tables_of_a_longer_week_are_left_out_of_the_cluster_s_steps(tmp_path: P
     sample, told = honest[0]
     longer = {n: np.concatenate([a, a]) for n, a in told.items() if n in ("low", "high")}
     odd = replace(sample, clock=sample.clock + len(told["low"])), longer
-    strategy = SharedSampleStrategy(
+    strategy = SharedWindowsStrategy(
         config.algorithm.fedstl,
         config=config,
         state=RunState(0, world(config)),

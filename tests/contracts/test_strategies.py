@@ -21,7 +21,7 @@ from server.evaluation import Evaluation
 from server.events import Round
 from server.grid import _summary
 from server.journal import Journal, restore
-from server.roster import Client
+from server.roster import EnrolledClient
 from server.state import RunState
 from server.strategies.registry import build_strategy
 from server.strategies.round import RoundStrategy, Trained
@@ -51,7 +51,7 @@ class Server:
         self.config = VARIANTS[variant].model_copy(update={"federation": federation})
         self.enrolment = Enrolment(EnrolRequest("toy", "{}", "{}"), 0.0, lambda messages, seconds: [])
         for name, node in NODES.items():
-            self.enrolment.roster.enrol(Client(name, node, "toy:0", 3))
+            self.enrolment.roster.enrol(EnrolledClient(name, node, "toy:0", 3))
         self.trained: list[Trained] = []
         self.strategy = self.at(RunState(0, MODEL))
 

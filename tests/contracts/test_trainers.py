@@ -12,7 +12,7 @@ from client.state import MemoryStore
 from client.tasks.rules.data.homes import Home
 from client.tasks.rules.learner import RulesLearner
 from client.training.cohort import train
-from client.training.participant import Member, generator
+from client.training.participant import Participant, generator
 from common.arrays import sha256
 from common.config.run import RunConfig
 from common.errors import FedloomError
@@ -32,10 +32,10 @@ VARIANTS: dict[str, RunConfig] = {
 every_trainer = pytest.mark.parametrize("variant", VARIANTS)
 
 
-def members(config: RunConfig, parts: tuple[tuple[Home, ...], ...] = PARTS) -> list[Member]:
+def members(config: RunConfig, parts: tuple[tuple[Home, ...], ...] = PARTS) -> list[Participant]:
     model = parameters(build_model(config, CATALOGUE))
     return [
-        Member(
+        Participant(
             client=f"client-{k}",
             run="toy",
             seed=config.seed,
@@ -53,12 +53,12 @@ def good(replies: list[TrainReply | FedloomError]) -> list[TrainReply]:
     return replies  # type: ignore[return-value]
 
 
-def source(seed: int, number: int, client: str, phase: str = "local") -> Member:
+def source(seed: int, number: int, client: str, phase: str = "local") -> Participant:
     learner = RulesLearner(configured("fedavg"), CATALOGUE, HOMES[:1])
-    return Member(client, "toy", seed, learner, MemoryStore(), TrainRequest(number, "toy:0", {}, phase=phase), 1)
+    return Participant(client, "toy", seed, learner, MemoryStore(), TrainRequest(number, "toy:0", {}, phase=phase), 1)
 
 
-def again(member: Member, first: TrainReply) -> Member:
+def again(member: Participant, first: TrainReply) -> Participant:
     """The member in round 2, its first reply counted and the mean of the others unlike it."""
     model = {n: a - 0.5 * first.update[n] for n, a in member.request.model.items()}
     shared = {n: 0.1 * a for n, a in (first.gradient or first.update).items()}

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from server.artifacts import RunDirectory
-from server.events import Best, Client, Finish, Privacy, Result, Round, Start
+from server.events import Best, ClientResult, Finish, Privacy, Result, Round, Start
 
 MakeRun = Callable[..., Path]
 
@@ -113,12 +113,12 @@ def _metrics(r: int, limit: float, rng: np.random.Generator) -> dict[str, float]
     )
 
 
-def _client(finals: dict[str, float], rng: np.random.Generator) -> Client:
+def _client(finals: dict[str, float], rng: np.random.Generator) -> ClientResult:
     examples = int(rng.pareto(1.5) * 20) + 3
     shift = float(rng.normal())
     scale = {"auc": 0.01, "mr0": 1.0, "mr1": 1.0, "mr_rt": 0.7, "loss": 0.03}
     metrics = {key: value + shift * scale.get(key, 0.06) for key, value in finals.items()}
-    return Client(
+    return ClientResult(
         examples=examples, metrics=metrics | {"auc": min(metrics["auc"], 1.0), "mr0": max(metrics["mr0"], 0.0)}
     )
 
@@ -132,7 +132,9 @@ def make_forecasts(root: Path, run_id: str, method: str = "fedstl", rounds: int 
         groups = {name: 1 if k % 2 and r >= 4 else k % 3 for k, name in enumerate(names)} if method == "fedstl" else {}
         one = _round(r, rounds, names, 0.9, np.random.default_rng(r))
         run.append(replace(one, metrics=_forecasts(1 / r if r < rounds else 50.0, method), clusters=groups))
-    finals = {name: Client(examples=k + 1, metrics=_forecasts(0.1 * (k + 1), method)) for k, name in enumerate(names)}
+    finals = {
+        name: ClientResult(examples=k + 1, metrics=_forecasts(0.1 * (k + 1), method)) for k, name in enumerate(names)
+    }
     about = {"run": run_id, "method": method, "task": "traffic", "model": "default", "seed": 0}
     run.write_result(
         Result(

@@ -7,8 +7,8 @@ import pytest
 
 from client.data.read import Part, read_all, vocabulary
 from client.data.sources import with_test
-from client.tasks.markets.data.markets import Dataset as Markets
-from client.tasks.sessions.data.visitors import Dataset
+from client.tasks.markets.data.markets import Visits as Markets
+from client.tasks.sessions.data.visitors import Visits
 from common.config.run import Task
 from common.errors import DataError
 from deploy.client_data import MOST, USUAL, markets_of, parts_of, share_out
@@ -16,7 +16,7 @@ from deploy.client_data import MOST, USUAL, markets_of, parts_of, share_out
 
 def held_out(part: Part) -> list[tuple[str, list[list[int]]]]:
     """Each visitor's test cases, the clicks so far and the next."""
-    assert isinstance(part, Dataset)
+    assert isinstance(part, Visits)
     return [(v.name, [[*np.append(case.prefix, case.target)] for case in v.test]) for v in part.visitors]
 
 

@@ -17,7 +17,7 @@ from client.privacy.ledger.locate import open_ledger
 from client.privacy.ledger.records import Slot
 from client.session import Session
 from client.settings import ClientSettings
-from client.tasks.ratings.data.raters import Dataset
+from client.tasks.ratings.data.raters import Ratings
 from client.tasks.ratings.data.reader import read_raters
 from common.config.flatten import to_json
 from common.config.run import RunConfig, Scalar, parse
@@ -30,7 +30,7 @@ from common.wire.messages import EnrolRequest, TrainRequest
 from deploy.cli import app
 from deploy.client_data import parts_of, read_catalogue, require_one_budget, share_out, shared_out
 from deploy.federation import ClientSpec
-from deploy.partitioning import DEALT, STATE, dealt_ledgers, require_undealt
+from deploy.partitioning import DEALT, STATE, dealt_ledgers, require_unpartitioned
 
 ALL = 10.0
 HEADER = ["user,item,rating"]
@@ -47,7 +47,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("FEDLOOM_RUNS", str(tmp_path / "runs"))
     Path("my.csv").write_text("\n".join([*HEADER, *rows([f"u{k}" for k in range(8)])]) + "\n")
     Path("policy.toml").write_text(f"max-epsilon = {ALL}\n")
-    Path("items.json").write_text(read_raters(Path("my.csv")).products.to_json())
+    Path("items.json").write_text(read_raters(Path("my.csv")).vocabulary.to_json())
     return tmp_path
 
 
@@ -61,7 +61,7 @@ def dealt(run: str, data: str = "my.csv", clients: int = 2) -> list[ClientSpec]:
 
 def names_of(parts: Sequence[Part]) -> list[set[str]]:
     """Who is in each part."""
-    return [{rater.name for rater in part.raters} for part in parts if isinstance(part, Dataset)]
+    return [{rater.name for rater in part.raters} for part in parts if isinstance(part, Ratings)]
 
 
 def configured(run: str, **options: Scalar) -> RunConfig:
@@ -159,15 +159,15 @@ def test_data_that_somebody_joined_with_are_not_dealt_beside_it() -> None:
 
 def test_data_that_were_dealt_are_not_joined_with_beside_it() -> None:
     specs, root = dealt("one"), DEALT.resolve()
-    require_undealt(root, "my.csv")
+    require_unpartitioned(root, "my.csv")
     spend(specs[1], "one")
     with pytest.raises(ConfigError, match="was spent by clients that `fedloom up` dealt it to"):
-        require_undealt(root, "my.csv")
+        require_unpartitioned(root, "my.csv")
     refused = typed("join --server localhost:1 --insecure --task ratings --data my.csv --state-dir state --epsilon 5")
     assert "was spent by clients that `fedloom up` dealt it to" in str(refused.exception)
     for spec in specs:
-        require_undealt(root, spec.data)
-    require_undealt(root, "demo:0-9")
+        require_unpartitioned(root, spec.data)
+    require_unpartitioned(root, "demo:0-9")
 
 
 def test_who_was_counted_with_a_client_stays_with_it() -> None:
@@ -281,10 +281,10 @@ def test_a_table_of_a_folder_that_was_joined_with_whole_has_no_budget_of_its_own
     Path("tables").mkdir()
     table = Path("tables/a.csv")
     table.write_text(Path("my.csv").read_text())
-    require_undealt(DEALT.resolve(), str(table))
+    require_unpartitioned(DEALT.resolve(), str(table))
     mark = fingerprint("tables", (0, 1), 0)
     ledger = open_ledger("tables", Path("state"), mark, "client", Zcdp(), ALL, 1e-5)
     ledger.release(Slot("run", 1), ledger.terms(Gaussian(0.1, 1.0)), lambda: b"noise")
     ledger.close()
     with pytest.raises(ConfigError, match="would have a second budget"):
-        require_undealt(DEALT.resolve(), str(table))
+        require_unpartitioned(DEALT.resolve(), str(table))

@@ -14,12 +14,12 @@ from client.policy import Policy
 from client.privacy.in_memory import in_memory
 from client.session import MODEL, Session
 from client.state import DiskStore, MemoryStore, Store
-from client.tasks.rules.data.homes import Dataset, Device, Home, as_edges
+from client.tasks.rules.data.homes import Homes, Device, Home, as_edges
 from client.tasks.rules.learner import RulesLearner
 from common.arrays import sha256
 from common.config.run import RunConfig, Scalar
 from common.errors import FedloomError, QuorumError
-from common.tasks.rules.options import Catalogue
+from common.tasks.rules.options import RuleCatalogue
 from deploy.simulation import InProcessGrid, simulate
 from server.artifacts import RunDirectory
 from server.journal import Journal
@@ -44,7 +44,7 @@ Settings = Callable[..., RunConfig]
 
 
 def session(name: str, homes: tuple[Home, ...], store: Store, policy: Policy | None = None) -> Session:
-    def learner(config: RunConfig, catalogue: Catalogue) -> RulesLearner:
+    def learner(config: RunConfig, catalogue: RuleCatalogue) -> RulesLearner:
         return RulesLearner(config, catalogue, homes)
 
     return Session(name, learner, store, in_memory(policy or Policy(allow_counts=True)))
@@ -95,9 +95,9 @@ def test_a_client_without_a_rule_to_train_on_takes_no_part_and_breaks_nothing(
     settings: Settings, tmp_path: Path
 ) -> None:
     bare = Home("user-bare", (Device("d0", 0), Device("d1", 1)), as_edges([]))
-    with_it = Dataset((*toy_homes(3), bare), CATALOGUE)
+    with_it = Homes((*toy_homes(3), bare), CATALOGUE)
     result = simulate(settings(), with_it, tmp_path / "with")
-    without = simulate(settings(), Dataset(toy_homes(3), CATALOGUE), tmp_path / "without")
+    without = simulate(settings(), Homes(toy_homes(3), CATALOGUE), tmp_path / "without")
     assert result.model_sha256 == without.model_sha256
     rounds = [e for e in RunDirectory(tmp_path / "with", "toy").events() if e.event == "round"]
     assert [(e.asked, e.answered) for e in rounds] == [(3, 3)] * 3

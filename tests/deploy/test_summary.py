@@ -11,7 +11,7 @@ from rich.console import Console
 from deploy.report.metric_table import measure
 from deploy.report.text import privacy
 from deploy.summary import print_summary, spread, summary_lines
-from server.events import Best, Client, Privacy, Result
+from server.events import Best, ClientResult, Privacy, Result
 
 RESULT = Result(
     run="r1",
@@ -24,7 +24,7 @@ RESULT = Result(
     status="completed",
     metrics={"hr20": 0.4, "auc": 0.98, "mr0": 0.75},
     best=Best(round=21, metrics={"auc": 0.99, "mr0": 0.7, "hr20": 0.41}),
-    clients={f"client-{i}": Client(examples=i, metrics={"auc": 0.9 + i / 100}) for i in range(1, 5)},
+    clients={f"client-{i}": ClientResult(examples=i, metrics={"auc": 0.9 + i / 100}) for i in range(1, 5)},
     seconds=12.6,
     bytes_down=412_000,
     bytes_up=410_000,
@@ -88,7 +88,10 @@ def test_without_a_best_round_there_is_no_column_for_one() -> None:
 
 
 def test_it_says_of_how_many_clients_the_metrics_are() -> None:
-    silent = {"client-9": Client(examples=1, metrics={}), "client-8": Client(examples=1, metrics={"auc": math.nan})}
+    silent = {
+        "client-9": ClientResult(examples=1, metrics={}),
+        "client-8": ClientResult(examples=1, metrics={"auc": math.nan}),
+    }
     lines = summary_lines(replace(RESULT, clients={**RESULT.clients, **silent}), None)
     assert "measured by 4 of 6 clients; the others hold nothing out, or keep what they measured" in lines
     assert not any(line.startswith("measured") for line in summary_lines(RESULT, None))

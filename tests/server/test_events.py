@@ -9,7 +9,7 @@ import pytest
 from common.errors import DataError
 from server.events import (
     Best,
-    Client,
+    ClientResult,
     Finish,
     Privacy,
     Result,
@@ -30,7 +30,7 @@ RESULT = Result(
     status="completed",
     metrics={"auc": 0.98},
     best=Best(round=21, metrics={"auc": 0.99}),
-    clients={"client-1": Client(examples=12, metrics={"auc": 0.97})},
+    clients={"client-1": ClientResult(examples=12, metrics={"auc": 0.97})},
     seconds=12.5,
     bytes_down=100,
     bytes_up=90,

@@ -7,15 +7,15 @@ import pytest
 from flwr.app import Error, Message
 
 from common.errors import QuorumError
-from common.tasks.rules.options import Catalogue
+from common.tasks.rules.options import RuleCatalogue
 from common.wire.codec import encode
 from common.wire.messages import CountsReply
 from server.federated_counts import sum_counts
-from server.roster import Client, Roster
+from server.roster import EnrolledClient, Roster
 from server.state import RunState
 
 ONES = np.ones((2, 3, 4), np.float32)
-NAMES = Catalogue(entities=("a", "b", "c"), relations=tuple(f"on → {r}" for r in "wxyz"))
+NAMES = RuleCatalogue(entities=("a", "b", "c"), relations=tuple(f"on → {r}" for r in "wxyz"))
 STATE = RunState(0, {"w": np.zeros(1, np.float32)})
 
 
@@ -41,7 +41,7 @@ class Counters:
 def total(answers: dict[int, np.ndarray | str], examples: int = 1) -> np.ndarray:
     roster = Roster()
     for node in answers:
-        roster.enrol(Client(f"client-{node}", node, "toy:0", examples))
+        roster.enrol(EnrolledClient(f"client-{node}", node, "toy:0", examples))
     return sum_counts(Counters(answers), roster, STATE, NAMES).statics["counts"]  # type: ignore[arg-type]
 
 

@@ -1,10 +1,10 @@
 """Who takes part: names, comings and goings."""
 
-from server.roster import Client, Roster
+from server.roster import EnrolledClient, Roster
 
 
-def client(name: str, node: int, examples: int = 3) -> Client:
-    return Client(name, node, f"run:{name}", examples)
+def client(name: str, node: int, examples: int = 3) -> EnrolledClient:
+    return EnrolledClient(name, node, f"run:{name}", examples)
 
 
 def test_strangers_are_those_online_who_have_neither_enrolled_nor_refused() -> None:

@@ -5,14 +5,14 @@ import numpy as np
 from client.policy import Policy
 from client.privacy.in_memory import in_memory
 from client.privacy.ledger.ledger import Ledger
-from client.privacy.release import Guard
+from client.privacy.release import Releaser
 from client.session import Session
 from client.state import MemoryStore
 from client.tasks.rules.learner import RulesLearner
 from common.config.flatten import to_json
 from common.config.run import RunConfig, Scalar, parse
 from common.models import build_model, parameters
-from common.tasks.rules.options import Catalogue
+from common.tasks.rules.options import RuleCatalogue
 from common.wire.messages import LOCAL, EnrolRequest, TrainReply, TrainRequest
 from tests.support.toys import CATALOGUE, toy_homes
 
@@ -22,7 +22,7 @@ def configured(method: str = "fedavg", **privacy: Scalar) -> RunConfig:
     return parse({"method": method, "task": "rules", "run-id": "toy", **wished})
 
 
-def learner(config: RunConfig, catalogue: Catalogue) -> RulesLearner:
+def learner(config: RunConfig, catalogue: RuleCatalogue) -> RulesLearner:
     return RulesLearner(config, catalogue, toy_homes(3))
 
 
@@ -42,9 +42,9 @@ class Asked:
         def generator() -> np.random.Generator:
             return np.random.default_rng([seed, next(draws)])
 
-        self.guard: Guard = in_memory(policy or Policy(), generator)
+        self.guard: Releaser = in_memory(policy or Policy(), generator)
         if ledger is not None:
-            self.guard = Guard(policy or Policy(), lambda unit, account: ledger, generator, part)
+            self.guard = Releaser(policy or Policy(), lambda unit, account: ledger, generator, part)
         self.session = Session("ann", learner, MemoryStore(), self.guard)
         self.model = parameters(build_model(config, CATALOGUE))
         self.config = config

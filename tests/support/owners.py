@@ -12,7 +12,7 @@ from client.privacy.in_memory import in_memory
 from client.session import Session
 from client.state import MemoryStore
 from client.tasks.registry import TaskLearner, build_learner
-from client.tasks.rules.data.homes import Dataset, Home
+from client.tasks.rules.data.homes import Homes, Home
 from common.arrays import Arrays
 from common.config.run import RunConfig, Scalar
 from common.privacy.accounts import build_account
@@ -64,7 +64,7 @@ class Owners:
 
     def _session(self, name: str, home: Home, k: int) -> Session:
         def learner(config: RunConfig, vocabulary: Names) -> TaskLearner:
-            return build_learner(config, Dataset((home,), CATALOGUE))
+            return build_learner(config, Homes((home,), CATALOGUE))
 
         draws = count()
         self.stores[name] = MemoryStore()

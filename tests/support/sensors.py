@@ -12,7 +12,7 @@ from client.privacy.in_memory import in_memory
 from client.session import Session
 from client.state import MemoryStore, Store
 from client.tasks.registry import TaskLearner, build_learner
-from client.tasks.traffic.data.series import Dataset, Series
+from client.tasks.traffic.data.series import Sensors, Series
 from common.config.run import RunConfig, Scalar, parse
 from common.models import build_model, parameters
 from common.tasks.traffic.demo import demo_measures
@@ -71,7 +71,7 @@ def world(config: RunConfig) -> dict[str, np.ndarray]:
 
 def session(name: str, series: tuple[Series, ...], store: Store | None = None, policy: Policy | None = None) -> Session:
     def learner(config: RunConfig, vocabulary: Names) -> TaskLearner:
-        return build_learner(config, Dataset(series, MEASURES))
+        return build_learner(config, Sensors(series, MEASURES))
 
     return Session(name, learner, store or MemoryStore(), in_memory(policy or Policy()))
 

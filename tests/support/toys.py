@@ -11,15 +11,15 @@ from torch import Tensor
 from client.stacked_tensors import Tensors
 from client.state import MemoryStore, Store
 from client.tasks.learner import Unruled
-from client.tasks.rules.data.homes import Dataset, Device, Home, as_edges
+from client.tasks.rules.data.homes import Homes, Device, Home, as_edges
 from client.trainers.registry import build_trainer
 from client.training.cohort import train
-from client.training.participant import Member
+from client.training.participant import Participant
 from common.arrays import Arrays
 from common.config.run import RunConfig, Scalar, Task, parse
 from common.errors import FedloomError
 from common.models import tensors
-from common.tasks.rules.options import Catalogue
+from common.tasks.rules.options import RuleCatalogue
 from common.wire.messages import EnrolRequest, TrainReply, TrainRequest
 from server.enrolment import Enrolment
 from server.state import RunState
@@ -29,7 +29,7 @@ from server.strategies.replies import Reply
 METHODS = ("fedavg", "fedprox", "fedadam", "fedyogi", "fedadagrad", "fedrule", "fedga", "ditto", "perfedavg")
 """All that share one whole model."""
 
-CATALOGUE = Catalogue(
+CATALOGUE = RuleCatalogue(
     entities=("Door", "Lamp", "Plug"),
     relations=("closes → turn off", "closes → turn on", "opens → turn off", "opens → turn on"),
 )
@@ -48,8 +48,8 @@ def toy_homes(count: int, seed: int = 0) -> tuple[Home, ...]:
     return tuple(homes)
 
 
-def toy_dataset(count: int, seed: int = 0) -> Dataset:
-    return Dataset(toy_homes(count, seed), CATALOGUE)
+def toy_dataset(count: int, seed: int = 0) -> Homes:
+    return Homes(toy_homes(count, seed), CATALOGUE)
 
 
 def configured(method: str = "fedrule", **options: Scalar) -> RunConfig:
@@ -73,7 +73,7 @@ class Quadratic(Unruled):
     def batch(self, request: TrainRequest) -> Tensors:
         return {"A": torch.from_numpy(self.curvature), "c": torch.from_numpy(self.centre)}
 
-    def noise(self, steps: int, generator: torch.Generator) -> Tensors:
+    def step_inputs(self, steps: int, generator: torch.Generator) -> Tensors:
         return {}
 
     def loss(self, params: Tensors, batch: Tensors, noise: Tensors) -> Tensor:
@@ -136,7 +136,7 @@ class Toy:
     def ask(self, client: str) -> TrainReply:
         """The client trains; its reply."""
         steps = self.steps.get(client, self.config.chosen.local_steps)
-        member = Member(client, "toy", 0, self.clients[client], self.stores[client], self.request(client), steps)
+        member = Participant(client, "toy", 0, self.clients[client], self.stores[client], self.request(client), steps)
         [reply] = train(self.config.chosen, [member])
         if isinstance(reply, FedloomError):
             raise reply

@@ -25,7 +25,7 @@ GLANCE = 0.5
 """Seconds to wait for others to close it, for who must be alone with it."""
 
 
-class Book:
+class LedgerDatabase:
     """An open ledger file.
 
     Args:

@@ -11,13 +11,13 @@ from sqlite3 import Connection
 
 from client.privacy.claim import claim_of
 from client.privacy.ledger import queries
-from client.privacy.ledger.database import MEMORY, Book
+from client.privacy.ledger.database import MEMORY, LedgerDatabase
 from client.privacy.ledger.limits import UNLIMITED, Limits, check_affordable, check_alone
-from client.privacy.ledger.records import Row, reserved
+from client.privacy.ledger.records import LedgerEntry, reserved
 from client.privacy.ledger.records import Slot as Slot
 from client.privacy.ledger.records import Terms as Terms
-from client.privacy.ledger.replay_cache import Kept, KeptInMemory, KeptOnDisk
-from client.privacy.ledger.rollback import Sighting, Witness
+from client.privacy.ledger.replay_cache import DiskReplayCache, KeptInMemory, ReplayCache
+from client.privacy.ledger.rollback import LedgerHead, RollbackRecord
 from client.privacy.ledger.verify import check, compare, sighting
 from common.errors import RefusedError
 from common.privacy.accounts import Account, Charged, account_named
@@ -54,14 +54,14 @@ class Ledger:
         account: Account,
         epsilon: float,
         delta: float,
-        witness: Witness | None = None,
+        witness: RollbackRecord | None = None,
         *,
         alone: bool = False,
     ) -> None:
         positive(epsilon=epsilon, delta=delta)
         self.unit, self._witness, self._alone, self._wished = unit, witness, alone, (epsilon, delta)
-        self._book = Book(path, secrets.token_hex(16))
-        self._kept: Kept = KeptInMemory() if path == MEMORY else KeptOnDisk(Path(f"{path}-kept"))
+        self._book = LedgerDatabase(path, secrets.token_hex(16))
+        self._kept: ReplayCache = KeptInMemory() if path == MEMORY else DiskReplayCache(Path(f"{path}-kept"))
         try:
             with self._book.writing() as db:
                 check(db, self._book, witness)
@@ -160,7 +160,7 @@ class Ledger:
             old = "SELECT sequence FROM releases WHERE unit = ? AND run = ? AND round < ?"
             self._kept.drop(n for (n,) in db.execute(old, (self.unit, run, before_round)))
 
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[LedgerEntry]:
         """Every release of this unit, oldest first."""
         with self._book.reading() as db:
             return [row for row in queries.rows(db) if row.terms.unit == self.unit]
@@ -196,6 +196,6 @@ class Ledger:
                 return content
         return None
 
-    def _testify(self, seen: Sighting) -> None:
+    def _testify(self, seen: LedgerHead) -> None:
         if self._witness is not None:
             self._witness.write(seen)

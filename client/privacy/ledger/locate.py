@@ -12,9 +12,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from client.data.sources import and_test, is_demo
-from client.privacy.ledger.database import Book, create
+from client.privacy.ledger.database import LedgerDatabase, create
 from client.privacy.ledger.ledger import Ledger
-from client.privacy.ledger.rollback import Sighting, Witness, sightings
+from client.privacy.ledger.rollback import LedgerHead, RollbackRecord, sightings
 from common.errors import LedgerError
 from common.privacy.accounts import Account
 from common.privacy.options import Unit
@@ -51,7 +51,7 @@ def open_ledger(
     Raises:
         LedgerError: The data had a ledger which is gone, damaged or behind; nothing may be released.
     """
-    witness = Witness(witness_path(state_dir, fingerprint), named(source))
+    witness = RollbackRecord(witness_path(state_dir, fingerprint), named(source))
     path = find_ledger(source, state_dir, fingerprint, folder)
     if not path.exists():
         create(path, secrets.token_hex(16))
@@ -65,7 +65,7 @@ def find_ledger(source: str, state_dir: Path, fingerprint: str, folder: Path | N
         LedgerError: They had one which is gone, or have two.
     """
     path = ledger_path(source, state_dir, fingerprint, folder)
-    seen = Witness(witness_path(state_dir, fingerprint)).read()
+    seen = RollbackRecord(witness_path(state_dir, fingerprint)).read()
     if seen is None:
         if not path.exists() and (called := _called(source, state_dir)):
             return called
@@ -74,7 +74,7 @@ def find_ledger(source: str, state_dir: Path, fingerprint: str, folder: Path | N
     for place in (path, Path(seen.ledger)):
         if _holds(place, seen.lineage):
             return place
-    raise _gone(seen, Witness(witness_path(state_dir, fingerprint)), path)
+    raise _gone(seen, RollbackRecord(witness_path(state_dir, fingerprint)), path)
 
 
 def known_ledgers(folders: Iterable[Path]) -> Iterator[Path | LedgerError]:
@@ -83,7 +83,7 @@ def known_ledgers(folders: Iterable[Path]) -> Iterator[Path | LedgerError]:
     Raises:
         LedgerError: A witness is damaged.
     """
-    seen_at: dict[str, dict[str, tuple[Witness, Sighting]]] = defaultdict(dict)
+    seen_at: dict[str, dict[str, tuple[RollbackRecord, LedgerHead]]] = defaultdict(dict)
     for witness, seen in sightings(folders):
         seen_at[seen.lineage][seen.ledger] = witness, seen
     for lineage, places in seen_at.items():
@@ -148,7 +148,7 @@ def _refuse_if_known(path: Path, state_dir: Path) -> None:
 
 
 def _lineage(path: Path) -> str:
-    book = Book(path)
+    book = LedgerDatabase(path)
     book.close()
     return book.lineage
 
@@ -165,7 +165,7 @@ def _standing(path: Path, lineage: str) -> Path | LedgerError | None:
         return error
 
 
-def _gone(seen: Sighting, witness: Witness, path: Path) -> LedgerError:
+def _gone(seen: LedgerHead, witness: RollbackRecord, path: Path) -> LedgerError:
     other = f"; the one at {path} is another" if path.exists() else ""
     return LedgerError(
         f"the privacy ledger {seen.ledger} of these data is gone{other}. Put it back; nothing is released without it. "

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from heapq import merge
 from sqlite3 import Connection
 
-from client.privacy.ledger.records import Raise, Row, Slot, Terms, link_of_raise
+from client.privacy.ledger.records import BudgetIncrease, LedgerEntry, Slot, Terms, link_of_raise
 from client.privacy.ledger.schema import RAISES, VERSIONS
 from common.errors import LedgerError, RefusedError
 from common.privacy.accounts import account_named
@@ -103,21 +103,21 @@ def paid(db: Connection, slot: Slot) -> list[tuple[int, Terms]]:
     return [(int(row[0]), Terms(*row[6:])) for row in found]
 
 
-def insert(db: Connection, row: Row) -> None:
+def insert(db: Connection, row: LedgerEntry) -> None:
     """Write a row down."""
     about = (*vars(row.slot).values(), *vars(row.terms).values())
     values = (row.sequence, row.time, *about, row.status, row.link)
     db.execute(f"INSERT INTO releases ({_COLUMNS}, status, link) VALUES ({','.join('?' * len(values))})", values)
 
 
-def next_raise(db: Connection, lineage: str, unit: Unit, epsilon: tuple[float, float]) -> Raise:
+def next_raise(db: Connection, lineage: str, unit: Unit, epsilon: tuple[float, float]) -> BudgetIncrease:
     """The row that says that a unit's ε is the second of these from now on, and was the first."""
     sequence, before = newest(db)
     raised = Raised(datetime.now(UTC).isoformat(timespec="seconds"), *epsilon)
-    return Raise(sequence + 1, unit, raised, link_of_raise(before or lineage, sequence + 1, unit, raised))
+    return BudgetIncrease(sequence + 1, unit, raised, link_of_raise(before or lineage, sequence + 1, unit, raised))
 
 
-def insert_raise(db: Connection, row: Raise) -> None:
+def insert_raise(db: Connection, row: BudgetIncrease) -> None:
     """Write down that a unit's ε is another from now on."""
     for part in RAISES:
         db.execute(part)
@@ -126,18 +126,18 @@ def insert_raise(db: Connection, row: Raise) -> None:
     db.execute("UPDATE accounts SET epsilon_now = ? WHERE unit = ?", (row.raised.epsilon, row.unit))
 
 
-def raises(db: Connection) -> list[Raise]:
+def raises(db: Connection) -> list[BudgetIncrease]:
     """Every time that a budget was raised, or first limited after releases; oldest first."""
     if "raises" not in _chained(db):
         return []
     found = db.execute("SELECT sequence, unit, time, epsilon_before, epsilon, link FROM raises ORDER BY sequence")
-    return [Raise(row[0], row[1], Raised(*row[2:5]), row[5]) for row in found]
+    return [BudgetIncrease(row[0], row[1], Raised(*row[2:5]), row[5]) for row in found]
 
 
-def rows(db: Connection) -> Iterator[Row]:
+def rows(db: Connection) -> Iterator[LedgerEntry]:
     """All rows, oldest first."""
     for found in db.execute(f"SELECT {_COLUMNS}, status, link FROM releases ORDER BY sequence"):
-        yield Row(found[0], found[1], Slot(*found[2:6]), Terms(*found[6:13]), *found[13:])
+        yield LedgerEntry(found[0], found[1], Slot(*found[2:6]), Terms(*found[6:13]), *found[13:])
 
 
 def verify(db: Connection, lineage: str) -> None:
@@ -147,7 +147,7 @@ def verify(db: Connection, lineage: str) -> None:
         LedgerError: A row was changed or is missing.
     """
     before = lineage
-    written: Iterator[Row | Raise] = merge(_readable(db), raises(db), key=lambda row: row.sequence)
+    written: Iterator[LedgerEntry | BudgetIncrease] = merge(_readable(db), raises(db), key=lambda row: row.sequence)
     for place, row in enumerate(written, start=1):
         if row.sequence != place or row.link != row.link_after(before):
             raise LedgerError(
@@ -162,7 +162,7 @@ def _chained(db: Connection) -> tuple[str, ...]:
     return ("releases",) if version == VERSIONS[0] else ("releases", "raises")
 
 
-def _readable(db: Connection) -> Iterator[Row]:
+def _readable(db: Connection) -> Iterator[LedgerEntry]:
     try:
         yield from rows(db)
     except RefusedError as error:

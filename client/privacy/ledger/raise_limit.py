@@ -8,10 +8,10 @@ from pathlib import Path
 from sqlite3 import Connection
 
 from client.privacy.ledger import queries
-from client.privacy.ledger.database import Book
+from client.privacy.ledger.database import LedgerDatabase
 from client.privacy.ledger.queries import Opened
-from client.privacy.ledger.records import Raise
-from client.privacy.ledger.rollback import Witness
+from client.privacy.ledger.records import BudgetIncrease
+from client.privacy.ledger.rollback import RollbackRecord
 from client.privacy.ledger.verify import check, sighting
 from common.errors import ConfigError
 from common.privacy.accounts import account_named
@@ -19,7 +19,7 @@ from common.privacy.claims import UNBOUNDED
 from common.privacy.options import Unit
 
 
-def raise_to(path: Path, epsilon: float, witness: Witness | None = None) -> tuple[Raise, ...]:
+def increase_budget(path: Path, epsilon: float, witness: RollbackRecord | None = None) -> tuple[BudgetIncrease, ...]:
     """Let ε of everything ever released from these data be larger, in every account of the ledger where it is smaller.
 
     Args:
@@ -34,7 +34,7 @@ def raise_to(path: Path, epsilon: float, witness: Witness | None = None) -> tupl
         ConfigError: That would raise nothing; nothing was changed.
         LedgerError: The ledger is missing, damaged, behind its witness, or held by a client at work; nothing was changed.
     """
-    book = Book(path, alone=True)
+    book = LedgerDatabase(path, alone=True)
     try:
         with book.writing() as db:
             check(db, book, witness)
@@ -47,7 +47,7 @@ def raise_to(path: Path, epsilon: float, witness: Witness | None = None) -> tupl
     return written
 
 
-def _raised(db: Connection, lineage: str, epsilon: float) -> Iterator[Raise]:
+def _raised(db: Connection, lineage: str, epsilon: float) -> Iterator[BudgetIncrease]:
     """Write a row for each account that allows less."""
     limits = queries.recorded(db, lineage)
     for unit, (name, _, delta) in queries.opened(db, lineage).items():

@@ -63,7 +63,7 @@ class Terms:
 
 
 @dataclass(frozen=True)
-class Row:
+class LedgerEntry:
     """One release, or one that was paid for and never made."""
 
     sequence: int
@@ -81,7 +81,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Raise:
+class BudgetIncrease:
     """The owner's word that more may be spent."""
 
     sequence: int
@@ -95,10 +95,10 @@ class Raise:
         return link_of_raise(before, self.sequence, self.unit, self.raised)
 
 
-def reserved(sequence: int, before: str, slot: Slot, terms: Terms) -> Row:
+def reserved(sequence: int, before: str, slot: Slot, terms: Terms) -> LedgerEntry:
     """A row for a release that is paid now; `before` is the link of the row before it."""
     time = datetime.now(UTC).isoformat(timespec="seconds")
-    return Row(sequence, time, slot, terms, "reserved", link_of(before, sequence, time, slot, terms))
+    return LedgerEntry(sequence, time, slot, terms, "reserved", link_of(before, sequence, time, slot, terms))
 
 
 def link_of(before: str, sequence: int, time: str, slot: Slot, terms: Terms) -> str:

@@ -13,7 +13,7 @@ from typing import Protocol
 from common.errors import LedgerError
 
 
-class Kept(Protocol):
+class ReplayCache(Protocol):
     """Bytes by the number of their row."""
 
     def put(self, sequence: int, content: bytes) -> None:
@@ -33,27 +33,27 @@ class KeptInMemory:
         self._contents: dict[int, bytes] = {}
 
     def put(self, sequence: int, content: bytes) -> None:
-        """See `Kept`."""
+        """See `ReplayCache`."""
         self._contents[sequence] = content
 
     def get(self, sequence: int) -> bytes | None:
-        """See `Kept`."""
+        """See `ReplayCache`."""
         return self._contents.get(sequence)
 
     def drop(self, sequences: Iterable[int]) -> None:
-        """See `Kept`."""
+        """See `ReplayCache`."""
         for sequence in sequences:
             self._contents.pop(sequence, None)
 
 
-class KeptOnDisk:
+class DiskReplayCache:
     """Bytes in `<folder>/<sequence>`, after their SHA-256."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
     def put(self, sequence: int, content: bytes) -> None:
-        """See `Kept`.
+        """See `ReplayCache`.
 
         Raises:
             LedgerError: They cannot be written.
@@ -67,7 +67,7 @@ class KeptOnDisk:
             ) from None
 
     def get(self, sequence: int) -> bytes | None:
-        """See `Kept`."""
+        """See `ReplayCache`."""
         try:
             found = self._path(sequence).read_bytes()
         except OSError:
@@ -76,7 +76,7 @@ class KeptOnDisk:
         return content if hashlib.sha256(content).digest() == digest else None
 
     def drop(self, sequences: Iterable[int]) -> None:
-        """See `Kept`."""
+        """See `ReplayCache`."""
         with suppress(OSError):  # what stays behind does no harm
             for name in {path.name for path in self.folder.iterdir()} & {str(sequence) for sequence in sequences}:
                 (self.folder / name).unlink()

@@ -14,7 +14,7 @@ SIZE = 2048
 
 
 @dataclass(frozen=True)
-class Sighting:
+class LedgerHead:
     """A ledger as it was last seen."""
 
     lineage: str
@@ -31,7 +31,7 @@ class Sighting:
 
 
 @dataclass(frozen=True)
-class Witness:
+class RollbackRecord:
     """The file `<state>/lineages/<fingerprint of the data>.json`.
 
     It is written after each reservation without waiting for the disk: a witness may fall behind its ledger, which is in order,
@@ -45,7 +45,7 @@ class Witness:
     path: Path
     data: str = ""
 
-    def read(self) -> Sighting | None:
+    def read(self) -> LedgerHead | None:
         """What was last seen; None if these data never had a ledger.
 
         Raises:
@@ -54,7 +54,7 @@ class Witness:
         try:
             fields = json.loads(self.path.read_bytes())
             spent = tuple((str(unit), float(amount)) for unit, amount in fields.pop("spent"))
-            return Sighting(**fields, spent=spent)
+            return LedgerHead(**fields, spent=spent)
         except FileNotFoundError:
             return None
         except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
@@ -63,7 +63,7 @@ class Witness:
                 "was spent, move it away"
             ) from None
 
-    def write(self, seen: Sighting) -> None:
+    def write(self, seen: LedgerHead) -> None:
         """Replace what was last seen.
 
         Raises:
@@ -86,11 +86,11 @@ class Witness:
             ) from None
 
 
-def sightings(folders: Iterable[Path]) -> list[tuple[Witness, Sighting]]:
+def sightings(folders: Iterable[Path]) -> list[tuple[RollbackRecord, LedgerHead]]:
     """What every witness in these folders last saw, of whatever data.
 
     Raises:
         LedgerError: A witness is damaged.
     """
-    found = [Witness(path) for folder in folders for path in sorted(folder.glob("*.json"))]
+    found = [RollbackRecord(path) for folder in folders for path in sorted(folder.glob("*.json"))]
     return [(replace(witness, data=seen.data), seen) for witness in found if (seen := witness.read())]

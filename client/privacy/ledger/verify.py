@@ -5,12 +5,12 @@ from pathlib import Path
 from sqlite3 import Connection
 
 from client.privacy.ledger import queries
-from client.privacy.ledger.database import Book
-from client.privacy.ledger.rollback import Sighting, Witness, sightings
+from client.privacy.ledger.database import LedgerDatabase
+from client.privacy.ledger.rollback import LedgerHead, RollbackRecord, sightings
 from common.errors import LedgerError
 
 
-def compare(db: Connection, book: Book, witness: Witness | None) -> None:
+def compare(db: Connection, book: LedgerDatabase, witness: RollbackRecord | None) -> None:
     """Accept a file that has all that the witness has seen.
 
     Raises:
@@ -20,7 +20,7 @@ def compare(db: Connection, book: Book, witness: Witness | None) -> None:
         _check(db, book, witness, seen)
 
 
-def check(db: Connection, book: Book, witness: Witness | None) -> None:
+def check(db: Connection, book: LedgerDatabase, witness: RollbackRecord | None) -> None:
     """Accept a file that is opened: its links hold, and it has all that the witness and those beside it have seen.
 
     Raises:
@@ -31,7 +31,7 @@ def check(db: Connection, book: Book, witness: Witness | None) -> None:
     compare_all(db, book, [witness.path.parent] if witness else [])
 
 
-def compare_all(db: Connection, book: Book, folders: Iterable[Path]) -> None:
+def compare_all(db: Connection, book: LedgerDatabase, folders: Iterable[Path]) -> None:
     """Accept a file that has all that was ever seen of it, whatever fingerprint its data had then.
 
     Witnesses run behind a ledger at work, so the file is to be looked at after them: not before, in the same transaction.
@@ -49,12 +49,12 @@ def compare_all(db: Connection, book: Book, folders: Iterable[Path]) -> None:
             _check(db, book, witness, seen)
 
 
-def sighting(db: Connection, book: Book) -> Sighting:
+def sighting(db: Connection, book: LedgerDatabase) -> LedgerHead:
     """What a witness is to remember."""
-    return Sighting(book.lineage, str(book.path), *queries.newest(db), queries.spent_by_unit(db))
+    return LedgerHead(book.lineage, str(book.path), *queries.newest(db), queries.spent_by_unit(db))
 
 
-def _check(db: Connection, book: Book, witness: Witness, seen: Sighting) -> None:
+def _check(db: Connection, book: LedgerDatabase, witness: RollbackRecord, seen: LedgerHead) -> None:
     if (seen.lineage, seen.link) != (book.lineage, queries.link_at(db, seen.sequence)):
         raise LedgerError(
             f"privacy ledger {book.path} lacks releases that {witness.path} has seen: "

@@ -14,7 +14,7 @@ from scipy.sparse import csr_array, diags_array
 
 from client.tasks.markets.data.graph import Graph, Sparse
 from client.tasks.markets.data.sparse_products import passed, product, tiles
-from client.tasks.markets.shrinkage import SURE, reach, trust
+from client.tasks.markets.shrinkage import SURE, reach, shrinkage_weight
 from common.tasks.markets.counts import Elsewhere
 from common.tasks.markets.models.pair_scorer import FEATURES, KNOWN
 from common.tasks.sparse_counts import SMALLEST
@@ -30,7 +30,7 @@ AT_ONCE = 2**20
 
 
 @dataclass(frozen=True, eq=False)
-class MarketLine:
+class MarketBaseline:
     """A predictor fitted by counting.
 
     Args:
@@ -58,7 +58,7 @@ class MarketLine:
     reach: float
 
     @classmethod
-    def of(cls, graph: Graph, texts: Vectors, elsewhere: Elsewhere) -> "MarketLine":
+    def of(cls, graph: Graph, texts: Vectors, elsewhere: Elsewhere) -> "MarketBaseline":
         """Count over a graph."""
         W = graph.weights
         links = csr_array((np.ones_like(W.data), W.indices, W.indptr), shape=W.shape)
@@ -127,7 +127,7 @@ class MarketLine:
 
         One feature is in memory at a time.
         """
-        kappa, first_new = trust(self.degree[queries], self.reach), len(KNOWN)
+        kappa, first_new = shrinkage_weight(self.degree[queries], self.reach), len(KNOWN)
         known, doubted = kappa > 0, kappa < SURE
         total = np.zeros((len(queries), len(self.degree)), np.float32)
         if known.any():
@@ -139,7 +139,7 @@ class MarketLine:
         return total
 
 
-def scorer_features(line: MarketLine, queries: Places, candidates: Places, *, new: bool = False) -> Vectors:
+def scorer_features(line: MarketBaseline, queries: Places, candidates: Places, *, new: bool = False) -> Vectors:
     """x(a, b) of E queries and C candidates each, E × C × F; `new`: as if the queries had no edge."""
     features = np.zeros((*candidates.shape, len(FEATURES)), np.float32)
     together = max(1, AT_ONCE // max(1, len(line.degree)))

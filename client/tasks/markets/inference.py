@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from client.tasks.markets.baseline import MarketLine
+from client.tasks.markets.baseline import MarketBaseline
 from client.tasks.markets.data.counts import graph_counts
 from client.tasks.markets.data.features import item_features
 from client.tasks.markets.data.graph import Graph, graph_of, propagated
@@ -18,7 +18,7 @@ from common.errors import DataError
 from common.models import build_model, tensors
 from common.options import hint
 from common.tasks.markets.counts import DEGREES, KEYS, VALUES, Elsewhere, add_pairs, includes
-from common.tasks.markets.options import Goods
+from common.tasks.markets.options import MarketCatalogue
 
 Vectors = NDArray[np.float32]
 
@@ -42,7 +42,7 @@ class Companion:
 
 
 def companions(
-    config: RunConfig, goods: Goods, trained: Arrays, market: Market, item: int, top: int
+    config: RunConfig, goods: MarketCatalogue, trained: Arrays, market: Market, item: int, top: int
 ) -> list[Companion]:
     """The `top` items of a market that go best with one and are not known to go with it yet, best first.
 
@@ -69,12 +69,12 @@ def companions(
     ]
 
 
-def labelled(goods: Goods, item: int) -> str:
+def labelled(goods: MarketCatalogue, item: int) -> str:
     """An item's id, and its title where it has one."""
     return " ".join((goods.items[item], *goods.titles[item : item + 1])).rstrip()
 
 
-def item_named(text: str, goods: Goods) -> int:
+def item_named(text: str, goods: MarketCatalogue) -> int:
     """An item by its id or by its title, whatever the case.
 
     Raises:
@@ -94,7 +94,7 @@ def _places(text: str, names: tuple[str, ...]) -> list[int]:
     return [k for k, name in enumerate(names) if name == text]
 
 
-def _scores(config: RunConfig, goods: Goods, trained: Arrays, graph: Graph, place: int) -> Vectors:
+def _scores(config: RunConfig, goods: MarketCatalogue, trained: Arrays, graph: Graph, place: int) -> Vectors:
     """The model's scores of all the graph's items beside the one at `place`, n."""
     options = config.tasks.markets
     vectors = item_features(goods, graph.items, options)
@@ -107,7 +107,7 @@ def _scores(config: RunConfig, goods: Goods, trained: Arrays, graph: Graph, plac
         alike: Vectors = likeness(z, np.array([place]), trained)[0]
         return alike
     told = options.features != "ids" and any(goods.text(k) for k in graph.items.tolist())
-    line = MarketLine.of(graph, vectors if told else vectors[:, :0], _elsewhere(trained, graph, len(goods.items)))
+    line = MarketBaseline.of(graph, vectors if told else vectors[:, :0], _elsewhere(trained, graph, len(goods.items)))
     weighed: Vectors = line.weighed(np.array([place]), trained["scorer.weight"][0])[0]
     return weighed
 

@@ -24,7 +24,7 @@ from common.models import tensors
 from common.tasks.markets.counts import KEYS, add_pairs, includes, no_counts
 from common.tasks.markets.metrics import ScoreBlock, ranking_metrics
 from common.tasks.markets.models.pair_scorer import FEATURES
-from common.tasks.markets.options import Goods
+from common.tasks.markets.options import MarketCatalogue
 from common.wire.messages import Metrics, TrainRequest
 
 LINES = ("mrr20", "ndcg20")
@@ -51,7 +51,7 @@ class MarketsLearner(Unruled, Merged):
 
     task: Task = "markets"
 
-    def __init__(self, config: RunConfig, goods: Goods, markets: Sequence[Market]) -> None:
+    def __init__(self, config: RunConfig, goods: MarketCatalogue, markets: Sequence[Market]) -> None:
         self.options = config.tasks.markets
         self.module, self.goods = shell(config, goods), len(goods.items)
         self.markets = [prepare(market, goods, self.options, config.seed) for market in markets]
@@ -74,7 +74,7 @@ class MarketsLearner(Unruled, Merged):
             self._asked = {"numbers": asked, "weights": (torch.arange(len(asked)) < len(asked) - 1).float()}
         return self._asked
 
-    def noise(self, steps: int, generator: torch.Generator) -> Tensors:
+    def step_inputs(self, steps: int, generator: torch.Generator) -> Tensors:
         """The triples of each step, steps × B × 3; the scorer answers all its questions in every step."""
         return {"triples": torch.stack([self.triples(generator) for _ in range(steps)])} if self._paper else {}
 
@@ -93,7 +93,7 @@ class MarketsLearner(Unruled, Merged):
         ranked = [_ranked(scores, market, split, statics) for scores, market in zip(scored, self.markets, strict=True)]
         return _pooled(ranked)
 
-    def about(self, split: str, statics: Arrays) -> tuple[Metrics, Metrics]:
+    def baselines(self, split: str, statics: Arrays) -> tuple[Metrics, Metrics]:
         """How well the lines do: the walk, popularity and, where counts are shared, popularity with those."""
         return _pooled([_lines(market, statics, split) for market in self.markets])
 
@@ -113,14 +113,14 @@ class MarketsLearner(Unruled, Merged):
         """Users of pairs and of items, over the client's markets."""
         return add_pairs([market.counts for market in self.markets])
 
-    def noised_counts(self, noise: float, rng: np.random.Generator) -> Arrays:
+    def private_counts(self, noise: float, rng: np.random.Generator) -> Arrays:
         """Its counts with noise on each; a user may be in all its markets and adds a vector of L2 norm 1 at most to each."""
         size = self.goods
         rated = [m.split.validation.ratings for m in self.markets if not m.split.market.listed]
         parts = [bounded_counts(ratings, size, rng, np.float64) for ratings in rated if len(ratings)]
         return noised(add_pairs([*parts, no_counts(size)], exact=np.float64), size, noise * max(len(rated), 1), rng)
 
-    def others(self, statics: Arrays, sent: Arrays) -> Arrays:
+    def without_own(self, statics: Arrays, sent: Arrays) -> Arrays:
         """The sums without its own part, if that is in them: an answer that came too late is not."""
         if KEYS not in statics or not sent or not includes(statics, sent):
             return statics

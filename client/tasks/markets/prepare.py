@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from client.data.partition import own_rng
-from client.tasks.markets.baseline import MarketLine, scorer_features
+from client.tasks.markets.baseline import MarketBaseline, scorer_features
 from client.tasks.markets.data.counts import bounded_counts, graph_counts
 from client.tasks.markets.data.features import item_features
 from client.tasks.markets.data.graph import Graph, Sparse
@@ -15,7 +15,7 @@ from client.tasks.markets.data.markets import Market
 from client.tasks.markets.data.split import SplitMarket, split_market
 from common.arrays import Arrays
 from common.tasks.markets.counts import KEYS, Elsewhere, no_counts
-from common.tasks.markets.options import Goods, MarketsOptions
+from common.tasks.markets.options import MarketCatalogue, MarketsOptions
 
 Places = NDArray[np.int64]
 Vectors = NDArray[np.float32]
@@ -46,10 +46,10 @@ class ReadyMarket:
         """The training graph."""
         return self.split.graph
 
-    def line(self, graph: Graph, statics: Arrays) -> MarketLine:
+    def line(self, graph: Graph, statics: Arrays) -> MarketBaseline:
         """The line fitted on a graph of these items, with what the sums over other markets say, where there are any."""
         texts = self.vectors if self.told else self.vectors[:, :0]
-        return MarketLine.of(graph, texts, self.elsewhere(statics))
+        return MarketBaseline.of(graph, texts, self.elsewhere(statics))
 
     def elsewhere(self, statics: Arrays) -> Elsewhere:
         """What the sums over other markets say of these items."""
@@ -116,7 +116,7 @@ def _row(matrix: Sparse, k: int) -> Places:
     return columns
 
 
-def prepare(market: Market, goods: Goods, options: MarketsOptions, seed: int) -> ReadyMarket:
+def prepare(market: Market, goods: MarketCatalogue, options: MarketsOptions, seed: int) -> ReadyMarket:
     """Split a market and look its items up."""
     split = split_market(market, options, seed)
     items = split.graph.items
@@ -126,7 +126,7 @@ def prepare(market: Market, goods: Goods, options: MarketsOptions, seed: int) ->
     )
 
 
-def _counts(split: SplitMarket, goods: Goods, options: MarketsOptions, seed: int) -> Arrays:
+def _counts(split: SplitMarket, goods: MarketCatalogue, options: MarketsOptions, seed: int) -> Arrays:
     """Of the training pairs; where what a user adds is bounded, of all that was rated but by held-out users."""
     size, ratings = len(goods.items), split.validation.ratings
     if not options.bounded:

@@ -35,7 +35,7 @@ def reach(links: csr_array[Any, tuple[int, int]], pairs: NDArray[np.int64]) -> f
     return float((np.count_nonzero(common) + 1) / (len(some) + 2))
 
 
-def trust(degree: NDArray[np.float32], r: float) -> NDArray[np.float32]:
+def shrinkage_weight(degree: NDArray[np.float32], r: float) -> NDArray[np.float32]:
     """κ = d/(d + c(1 − r)/r) of queries with d neighbours, b; 0 of those without any."""
     believed = degree * np.float32(r)
     whole = believed + np.float32(CAUTION * (1 - r))

@@ -16,7 +16,7 @@ from common.arrays import Arrays
 from common.config.run import RunConfig
 from common.models import tensors
 from common.private_layers import own_of
-from common.tasks.ratings.options import Products
+from common.tasks.ratings.options import ProductCatalogue
 from common.wire.messages import TrainRequest
 
 
@@ -31,7 +31,9 @@ class Suggestion:
     """The line to compare with: what this person gives on average, drawn to the prior where there are few ratings."""
 
 
-def suggestions(config: RunConfig, products: Products, trained: Arrays, rater: Rater, top: int) -> list[Suggestion]:
+def suggestions(
+    config: RunConfig, products: ProductCatalogue, trained: Arrays, rater: Rater, top: int
+) -> list[Suggestion]:
     """The `top` products that the person has not rated with the highest predicted ratings, best first."""
     learner = RatingsLearner(config, products, (rater,))
     nothing = Rated(rater.items[:0], rater.ratings[:0])

@@ -17,7 +17,7 @@ from common.arrays import Arrays
 from common.config.run import RunConfig, Task
 from common.models import tensors
 from common.tasks.ratings.metrics import LIKED, f1, rating_metrics
-from common.tasks.ratings.options import Products
+from common.tasks.ratings.options import ProductCatalogue
 from common.wire.messages import Metrics, TrainRequest
 
 TINY = 1e-12
@@ -44,7 +44,7 @@ class RatingsLearner(Unruled, Merged):
     table = "items"
     """The paper's embeddings of products."""
 
-    def __init__(self, config: RunConfig, products: Products, raters: Sequence[Rater]) -> None:
+    def __init__(self, config: RunConfig, products: ProductCatalogue, raters: Sequence[Rater]) -> None:
         self.options, self.products = config.tasks.ratings, products
         self.expected = expecting(self.options, config.privacy, config.rounds, len(products.items))
         self._rounds, self._paper = config.rounds, config.model == "paper"
@@ -63,7 +63,7 @@ class RatingsLearner(Unruled, Merged):
         x = np.sum([report(train, len(self.products.items), self.options) for train in there], axis=0)
         return {"report": torch.from_numpy(unit(x).astype(np.float32))}
 
-    def noise(self, steps: int, generator: torch.Generator) -> Tensors:
+    def step_inputs(self, steps: int, generator: torch.Generator) -> Tensors:
         """Neither model draws anything while it trains."""
         return {}
 
@@ -94,7 +94,7 @@ class RatingsLearner(Unruled, Merged):
         guesses = [ratings(one, one.held_out(split).items) for one in self.splits]
         return rating_metrics(_joined(guesses), self._truth(split))
 
-    def about(self, split: str, statics: Arrays) -> tuple[Metrics, Metrics]:
+    def baselines(self, split: str, statics: Arrays) -> tuple[Metrics, Metrics]:
         """Errors of the lines: each person's own mean, the public prior mean, "always one half", and F1 of "all liked".
 
         Nobody knows the mean of everybody's ratings; the prior, which the default model starts from, stands in for it.

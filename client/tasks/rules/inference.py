@@ -11,7 +11,7 @@ from common.arrays import Arrays
 from common.config.run import RunConfig
 from common.models import tensors
 from common.tasks.rules.counts import COUNTS
-from common.tasks.rules.options import Catalogue
+from common.tasks.rules.options import RuleCatalogue
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,9 @@ class Recommendation:
     """That it is a rule rather than a sampled non-rule (Eq 1); a ranking, not a frequency."""
 
 
-def recommend(config: RunConfig, catalogue: Catalogue, trained: Arrays, home: Home, top: int) -> list[Recommendation]:
+def recommend(
+    config: RunConfig, catalogue: RuleCatalogue, trained: Arrays, home: Home, top: int
+) -> list[Recommendation]:
     """The `top` likeliest rules between different devices of a home that it does not have yet, best first.
 
     Where the catalogue says what devices can notice and do, only rules that they can follow.

@@ -16,7 +16,7 @@ from common.config.run import RunConfig, Task
 from common.models import build_model, tensors
 from common.tasks.rules.counts import COUNTS, offset_of
 from common.tasks.rules.metrics import home_metrics
-from common.tasks.rules.options import Catalogue
+from common.tasks.rules.options import RuleCatalogue
 from common.wire.messages import Metrics, TrainRequest
 
 SMALLEST = 0.5
@@ -35,7 +35,7 @@ class RulesLearner(Unruled):
     task: Task = "rules"
     shared: tuple[str, ...] = ("offset",)
 
-    def __init__(self, config: RunConfig, catalogue: Catalogue, homes: tuple[Home, ...]) -> None:
+    def __init__(self, config: RunConfig, catalogue: RuleCatalogue, homes: tuple[Home, ...]) -> None:
         self._options, self._catalogue = config.tasks.rules, catalogue
         self.splits = split_homes(homes, len(catalogue.relations), self._options, config.seed)
         self.module = build_model(config, catalogue)
@@ -48,7 +48,7 @@ class RulesLearner(Unruled):
         offset = offset_of(self._others(request.statics.get(COUNTS)), self._catalogue)
         return {**vars(self._batch), "offset": torch.from_numpy(offset)}
 
-    def noise(self, steps: int, generator: torch.Generator) -> Tensors:
+    def step_inputs(self, steps: int, generator: torch.Generator) -> Tensors:
         """Dropout masks, steps × H × N × hidden, divided by the probability of keeping."""
         homes, nodes, _ = self._batch.x.shape
         kept = 1 - self._options.dropout

@@ -24,14 +24,14 @@ class Known:
 
 
 @dataclass(frozen=True)
-class History:
+class VisitHistory:
     """How often a person visited each item, and each item right after another."""
 
     visits: Counter[int]
     pairs: Counter[tuple[int, int]]
 
     @classmethod
-    def of(cls, sessions: Sequence[Clicks]) -> "History":
+    def of(cls, sessions: Sequence[Clicks]) -> "VisitHistory":
         """Count over a person's sessions."""
         visits: Counter[int] = Counter()
         pairs: Counter[tuple[int, int]] = Counter()
@@ -41,17 +41,17 @@ class History:
             pairs.update(pairwise(clicks))
         return cls(visits, pairs)
 
-    def without(self, session: Clicks) -> "History":
+    def without(self, session: Clicks) -> "VisitHistory":
         """The history as it was before this session, so that a training example does not tell its own answer."""
-        own = History.of([session])
-        return History(self.visits - own.visits, self.pairs - own.pairs)
+        own = VisitHistory.of([session])
+        return VisitHistory(self.visits - own.visits, self.pairs - own.pairs)
 
     def after(self, item: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Items visited right after that one, and how often."""
         return _counted({later: count for (earlier, later), count in self.pairs.items() if earlier == item})
 
 
-def features(prefix: Clicks, history: History, rules: SharedRules | None = None) -> Known:
+def features(prefix: Clicks, history: VisitHistory, rules: SharedRules | None = None) -> Known:
     """What the local line knows of items, given the clicks so far (see `common.tasks.sessions.history_blend.FEATURES`)."""
     last = prefix[-1:]
     visited, visits = _counted(history.visits)

@@ -12,7 +12,7 @@ from torch.nn.functional import cross_entropy
 from client.data.partition import own_rng
 from client.stacked_tensors import Tensors, stack
 from client.tasks.learner import Merged, Unruled, shell
-from client.tasks.sessions.baseline import History, Known, features, pad
+from client.tasks.sessions.baseline import Known, VisitHistory, features, pad
 from client.tasks.sessions.data.graphs import GRAPH, collate
 from client.tasks.sessions.data.split import SplitVisitor, cases_of, split_visitor
 from client.tasks.sessions.data.visitors import Case, Visitor
@@ -60,7 +60,7 @@ class SessionsLearner(Unruled, Merged):
             return self._graphs
         return {**self._graphs, **_padded(self._line("train", request.statics))}
 
-    def noise(self, steps: int, generator: torch.Generator) -> Tensors:
+    def step_inputs(self, steps: int, generator: torch.Generator) -> Tensors:
         """Neither network draws anything while it trains."""
         return {}
 
@@ -101,7 +101,7 @@ class SessionsLearner(Unruled, Merged):
 
     def next_items(self, model: Arrays, statics: Arrays, prefix: Clicks, history: Sequence[Clicks]) -> np.ndarray:
         """Logits of all items, V, after the clicks so far of somebody with that history."""
-        line = [features(prefix, History.of(history), self._shared(statics))]
+        line = [features(prefix, VisitHistory.of(history), self._shared(statics))]
         [[logits]] = self._scored(tensors(model), [Case(prefix, 0)], line if self._blended else [])
         scores: np.ndarray = logits
         return scores
@@ -154,7 +154,7 @@ class SessionsLearner(Unruled, Merged):
 
 
 def _rows(split: SplitVisitor, what: str, shared: SharedRules | None) -> Iterator[Known]:
-    history = History.of(split.train)
+    history = VisitHistory.of(split.train)
     if what != "train":
         for case in _held_out(split, what):
             yield features(case.prefix, history, shared)

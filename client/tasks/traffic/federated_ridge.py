@@ -29,7 +29,7 @@ def includes(total: Arrays, part: Arrays) -> bool:
     return bool((total[PAIRS] >= part[PAIRS]).all() and (squares >= own * (1 - ROUNDING)).all())
 
 
-def taught(sensor: Sensor, statics: Arrays, options: TrafficOptions) -> Sensor:
+def with_federated_ridge(sensor: Sensor, statics: Arrays, options: TrafficOptions) -> Sensor:
     """The sensor with everybody's line beside its own; as it is where `statics` tell of none.
 
     Raises:

@@ -10,7 +10,7 @@ from client.state import MemoryStore
 from client.tasks.learner import training_loss
 from client.tasks.traffic.cold_start import adopted
 from client.tasks.traffic.data.split import split_series
-from client.tasks.traffic.federated_ridge import both, taught
+from client.tasks.traffic.federated_ridge import both, with_federated_ridge
 from client.tasks.traffic.learner import TrafficLearner
 from client.tasks.traffic.prepare import Sensor, line_of, prepare
 from client.tasks.traffic.profile import profile
@@ -18,7 +18,7 @@ from client.trainers.registry import build_trainer
 from client.training.adaptation import models_in
 from client.training.cohort import evaluated, train
 from client.training.evaluation import personalised
-from client.training.participant import Member
+from client.training.participant import Participant
 from common.arrays import Arrays
 from common.config.run import RunConfig
 from common.errors import ConfigError, DataError
@@ -81,9 +81,9 @@ def own_model(config: RunConfig, learner: TrafficLearner, trained: Arrays, poole
     store, request = MemoryStore(), TrainRequest(1, "", model, statics=pooled)
     chosen, about = config.chosen, ("", config.run_id, config.seed, learner, store, request)
     if isinstance(chosen, PerFedAvg):
-        return evaluated(chosen, model, personalised(chosen, Member(*about, chosen.adapt_steps)))[""]
+        return evaluated(chosen, model, personalised(chosen, Participant(*about, chosen.adapt_steps)))[""]
     if personal(config, model):
-        train(chosen, [Member(*about, chosen.steps(request.phase))])
+        train(chosen, [Participant(*about, chosen.steps(request.phase))])
     return evaluated(chosen, model, store.load(config.run_id))[""]
 
 
@@ -114,7 +114,7 @@ def forecast(learner: TrafficLearner, sensor: Sensor, model: Arrays, horizon: in
         raise DataError(f"it has {length} readings; the model looks back on {options.history}, give at least as many")
     fault = faulty(sensor, options)
     whole = prepare(sensor.series, learner.measures, options, residual=learner.residual, whole=True)
-    basis = sensor if fault else adopted(taught(whole, pooled, options), pooled, options)
+    basis = sensor if fault else adopted(with_federated_ridge(whole, pooled, options), pooled, options)
     longer, coming = _longer(basis, options, residual=learner.residual), slice(length, length + horizon)
     usual, clock = longer.profile[coming], longer.clock[coming]
     student = usual if fault else learner.forecasts(model, longer, np.array([length]))[0, :horizon]

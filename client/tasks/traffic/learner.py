@@ -13,14 +13,14 @@ from client.stacked_tensors import Tensors
 from client.tasks.learner import Merged, means_over_windows, shell
 from client.tasks.traffic.cold_start import adopted
 from client.tasks.traffic.data.series import Series
-from client.tasks.traffic.federated_ridge import includes, own_sums, taught
+from client.tasks.traffic.federated_ridge import includes, own_sums, with_federated_ridge
 from client.tasks.traffic.prepare import Sensor, prepare, warn_too_short
 from client.tasks.traffic.tensors import by_time, handed_over, joined, lines
 from common.arrays import Arrays, add, scale, sub
 from common.config.run import RunConfig, Task
 from common.models import tensors
 from common.tasks.traffic.counts import SUMS
-from common.tasks.traffic.options import Measures, compared
+from common.tasks.traffic.options import SensorVariables, compared
 from common.tasks.traffic.property_loss import violation
 from common.tasks.traffic.ranges import obedience
 from common.wire.messages import Metrics, TrainRequest
@@ -45,7 +45,7 @@ class TrafficLearner(Merged):
 
     task: Task = "traffic"
 
-    def __init__(self, config: RunConfig, measures: Measures, series: Sequence[Series]) -> None:
+    def __init__(self, config: RunConfig, measures: SensorVariables, series: Sequence[Series]) -> None:
         self.options = config.tasks.traffic
         self.measures, self.residual, self._hidden = measures, config.model == "default", config.privacy.unit != "none"
         self.module = shell(config, measures)
@@ -72,7 +72,7 @@ class TrafficLearner(Merged):
         pooled = any(sensor.pooled for sensor in sensors)
         return whole | by_time(sensors, [(s.ranges.low, s.ranges.high) for s in sensors]) if pooled else whole
 
-    def noise(self, steps: int, generator: torch.Generator) -> Tensors:
+    def step_inputs(self, steps: int, generator: torch.Generator) -> Tensors:
         """Which windows each step trains on, steps × B, drawn with replacement."""
         shape = steps, self.options.batch
         return {"rows": torch.randint(max(self.examples, 1), shape, generator=generator)}
@@ -104,7 +104,7 @@ class TrafficLearner(Merged):
         days = {} if self._hidden else {"days": np.array([min(sensor.days for sensor in read)])}
         return {**weakest.arrays(), **days}
 
-    def sample(self, windows: int) -> Arrays:
+    def windows(self, windows: int) -> Arrays:
         """Windows of the training part, evenly spaced, in clear; see `common.tasks.traffic.shared_windows`."""
         return handed_over(self.sensors, self._whole, self.options, windows).arrays()
 
@@ -113,7 +113,7 @@ class TrafficLearner(Merged):
         rows = [self._measured(model, sensor, sensor.starts(split)) for sensor in self._informed(statics)]
         return means_over_windows([row for row in rows if row])
 
-    def about(self, split: str, statics: Arrays) -> tuple[Metrics, Metrics]:
+    def baselines(self, split: str, statics: Arrays) -> tuple[Metrics, Metrics]:
         """What holds whatever the model: the lines' errors, whether the truth obeys, and how wide the property is."""
         rows = []
         for sensor in self._informed(statics):
@@ -147,7 +147,7 @@ class TrafficLearner(Merged):
         sums = reduce(add, (own_sums(sensor, self.options) for sensor in self.sensors))
         return sums if self.residual else scale(sums, 0.0)
 
-    def others(self, statics: Arrays, sent: Arrays) -> Arrays:
+    def without_own(self, statics: Arrays, sent: Arrays) -> Arrays:
         """The sums without its own part, if that is in them: an answer that came too late is not."""
         total = {name: a for name, a in statics.items() if name in SUMS}
         return statics | sub(total, sent) if total and sent and includes(total, sent) else statics
@@ -167,7 +167,9 @@ class TrafficLearner(Merged):
         """The sensors with everybody's line, which is the same in all rounds, and a newcomer's pooled property."""
         sensors = self.sensors
         if set(SUMS) <= set(statics):
-            sensors = self._taught = self._taught or [taught(sensor, statics, self.options) for sensor in sensors]
+            sensors = self._taught = self._taught or [
+                with_federated_ridge(sensor, statics, self.options) for sensor in sensors
+            ]
         return [adopted(sensor, statics, self.options) for sensor in sensors]
 
     def _measured(self, model: Arrays, sensor: Sensor, first: NDArray[np.int64]) -> Metrics:

@@ -11,7 +11,7 @@ from client.tasks.traffic.data.split import Scaler, split_series
 from client.tasks.traffic.profile import profile
 from client.tasks.traffic.ridge import PENALTIES, Windows, ridge_line
 from common.tasks.traffic.differences import apart
-from common.tasks.traffic.options import DAY, Measures, TrafficOptions, compared
+from common.tasks.traffic.options import DAY, SensorVariables, TrafficOptions, compared
 from common.tasks.traffic.ranges import Calibrated, Ranges, calibrated, groups_of, infer, rows_a_week
 
 Floats = NDArray[np.float64]
@@ -100,7 +100,7 @@ class Sensor:
 
 
 def prepare(
-    series: Series, measures: Measures, options: TrafficOptions, *, residual: bool, whole: bool = False
+    series: Series, measures: SensorVariables, options: TrafficOptions, *, residual: bool, whole: bool = False
 ) -> Sensor:
     """Scale, cut, and learn from the training part alone what the sensor usually reads and what its readings obey.
 
@@ -161,7 +161,9 @@ def line_of(departures: Floats, known: NDArray[np.bool_], options: TrafficOption
     return ridge_line(Windows(departures, options.history, options.horizon), first[whole], PENALTIES)
 
 
-def _property(values: Floats, clock: Places, days: Places, measures: Measures, options: TrafficOptions) -> Calibrated:
+def _property(
+    values: Floats, clock: Places, days: Places, measures: SensorVariables, options: TrafficOptions
+) -> Calibrated:
     """The property of readings, T × D, and how many of their days it held on."""
     if options.property != "difference":
         return _ranges(values, clock, days, measures.step_seconds, options)

@@ -2,12 +2,12 @@
 
 from functools import cache
 
-from common.tasks.markets.options import Goods
+from common.tasks.markets.options import MarketCatalogue
 from common.tasks.sessions.demo import SHELVES
 
 
 @cache
-def demo_goods() -> Goods:
+def demo_goods() -> MarketCatalogue:
     """The demo's catalogue, shelf by shelf; on a shelf, kind by kind."""
     titles, descriptions = [], []
     for shelf, (kinds, things) in SHELVES.items():
@@ -18,7 +18,7 @@ def demo_goods() -> Goods:
                     f"From our {shelf} shelf: {thing}, {kind}. Goes with everything {kind} for {shelf}."
                 )
     ids = tuple(f"P{number:04d}" for number in range(1, len(titles) + 1))
-    return Goods(items=ids, titles=tuple(titles), descriptions=tuple(descriptions))
+    return MarketCatalogue(items=ids, titles=tuple(titles), descriptions=tuple(descriptions))
 
 
 def set_size() -> int:

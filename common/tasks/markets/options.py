@@ -8,7 +8,7 @@ from common.options import Options
 from common.tasks.vocabulary import Vocabulary, check_names
 
 
-class Goods(Vocabulary):
+class MarketCatalogue(Vocabulary):
     """The public catalogue that all markets share; a market sells some of it."""
 
     items: tuple[str, ...]

@@ -2,7 +2,7 @@
 
 from functools import cache
 
-from common.tasks.ratings.options import Products
+from common.tasks.ratings.options import ProductCatalogue
 
 MOODS = (
     "Quiet, Last, Burning, Hidden, Broken, Silver, Northern, "
@@ -15,7 +15,7 @@ SUBJECTS = (
 
 
 @cache
-def demo_products() -> Products:
+def demo_products() -> ProductCatalogue:
     """Two hundred and forty films, rated with one to five stars; as with MovieLens r/5 is the share of the scale."""
     names = (f"The {mood} {subject}" for subject in SUBJECTS.split(", ") for mood in MOODS.split(", "))
-    return Products(items=tuple(names), low=0, high=5)
+    return ProductCatalogue(items=tuple(names), low=0, high=5)

@@ -13,7 +13,7 @@ from common.tasks.vocabulary import Vocabulary
 Values = NDArray[np.floating[Any]]
 
 
-class Products(Vocabulary):
+class ProductCatalogue(Vocabulary):
     """What a federation rates, and on which scale; product i of the vocabulary is row i of the model."""
 
     items: tuple[str, ...]

@@ -8,7 +8,7 @@ term a device, which is what the model adds to its own.
 import numpy as np
 
 from common.arrays import Array
-from common.tasks.rules.options import Catalogue
+from common.tasks.rules.options import RuleCatalogue
 
 COUNTS = "counts"
 """Name of the summed counts among a message's arrays, 2 × F × R."""
@@ -17,7 +17,7 @@ SMOOTHING = 0.1
 """Rules added to every count, so that what was never seen is unlikely, not impossible."""
 
 
-def offset_of(counts: Array | None, catalogue: Catalogue) -> Array:
+def offset_of(counts: Array | None, catalogue: RuleCatalogue) -> Array:
     """Logits 2 × F × R: log(C₁ + s) − ½log(C + s) and log(C₂ + s) − ½log(C + s); zeros where there are no counts."""
     if counts is None:
         return np.zeros((2, len(catalogue.entities), len(catalogue.relations)), np.float32)

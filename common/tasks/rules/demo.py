@@ -2,7 +2,7 @@
 
 from functools import cache
 
-from common.tasks.rules.options import Catalogue, relation_name
+from common.tasks.rules.options import RuleCatalogue, relation_name
 
 STATES: dict[str, tuple[str, ...]] = {
     "Contact sensor": ("opens", "closes", "stays open"),
@@ -68,7 +68,7 @@ PAIRS: dict[str, tuple[str, ...]] = {state: tuple(actions.split(", ")) for state
 
 
 @cache
-def demo_catalogue() -> Catalogue:
+def demo_catalogue() -> RuleCatalogue:
     """The demo's device types and trigger-action pairs, and which type can do what."""
     pairs = sorted(relation_name(state, action) for state, actions in PAIRS.items() for action in actions)
-    return Catalogue(entities=tuple(STATES), relations=tuple(pairs), notices=STATES, does=ACTIONS)
+    return RuleCatalogue(entities=tuple(STATES), relations=tuple(pairs), notices=STATES, does=ACTIONS)

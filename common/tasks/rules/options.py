@@ -40,7 +40,7 @@ def relation_parts(relation: str) -> tuple[str, str]:
     return trigger_state, action
 
 
-class Catalogue(Vocabulary):
+class RuleCatalogue(Vocabulary):
     """The public vocabulary of a federation; a name's place is its index in the model."""
 
     entities: tuple[str, ...]

@@ -1,8 +1,8 @@
 """What the embedded demo sites measure."""
 
-from common.tasks.traffic.options import Measures
+from common.tasks.traffic.options import SensorVariables
 
 
-def demo_measures() -> Measures:
+def demo_measures() -> SensorVariables:
     """Vehicles in the hour."""
-    return Measures(variables=("volume",))
+    return SensorVariables(variables=("volume",))

@@ -13,7 +13,7 @@ HOUR, DAY = 3600, 24 * 3600
 """Seconds."""
 
 
-class Measures(Vocabulary):
+class SensorVariables(Vocabulary):
     """What every sensor of a federation measures, and how often."""
 
     variables: tuple[str, ...]
@@ -101,7 +101,7 @@ class TrafficOptions(Options):
         return self
 
 
-def compared(options: TrafficOptions, measures: Measures) -> tuple[int, int]:
+def compared(options: TrafficOptions, measures: SensorVariables) -> tuple[int, int]:
     """Which two variables `property=difference` compares.
 
     Raises:

@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from deploy.report.metric_table import measure
-from deploy.report.run import History, labels
+from deploy.report.run import RunRecord, labels
 from deploy.report.sections import Section, figure_of, section
 from deploy.report.svg import COLOURS, SERIES, svg
 from deploy.tasks.markets.figures_by_size import FADED, LINES, sizes
@@ -21,7 +21,7 @@ Values = dict[str, dict[str, float]]
 """Name of a bar -> market -> its value."""
 
 
-def bars(histories: Sequence[History]) -> Section:
+def bars(histories: Sequence[RunRecord]) -> Section:
     """The section; empty for other tasks."""
     ours = [history for history in histories if history.result and history.config.get("task") == "markets"]
     figures = []
@@ -33,7 +33,7 @@ def bars(histories: Sequence[History]) -> Section:
     return section("Markets", "The final models in each market, beside lines that need none.", [*figures, *sizes(ours)])
 
 
-def _values(histories: Sequence[History], key: str) -> Values:
+def _values(histories: Sequence[RunRecord], key: str) -> Values:
     """Of every run, and of the lines as the first run that has them measured them."""
     found: Values = {}
     for label, history in zip(labels(histories), histories, strict=True):
@@ -44,7 +44,7 @@ def _values(histories: Sequence[History], key: str) -> Values:
     return found
 
 
-def _of(history: History, key: str) -> dict[str, float]:
+def _of(history: RunRecord, key: str) -> dict[str, float]:
     clients = history.result.clients if history.result else {}
     return {history.called(name): client.metrics[key] for name, client in clients.items() if key in client.metrics}
 

@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import LogLocator
 
 from deploy.report.metric_table import measure
-from deploy.report.run import History, labels
+from deploy.report.run import RunRecord, labels
 from deploy.report.sections import figure
 from deploy.report.svg import COLOURS, INK, SERIES, svg
 
@@ -36,7 +36,7 @@ class Dots:
     alpha: float
 
 
-def sizes(histories: Sequence[History]) -> list[dict[str, str]]:
+def sizes(histories: Sequence[RunRecord]) -> list[dict[str, str]]:
     """The figure of runs of task markets; none where sizes are alike, or where noise hides them."""
     names = ["model"] if len(histories) == 1 else labels(histories)
     known = [(k, h) for k, h in enumerate(histories) if not h.noisy and _points(h, METRIC)]
@@ -54,7 +54,7 @@ def sizes(histories: Sequence[History]) -> list[dict[str, str]]:
     return [figure(f"{m.label} by size of market", m.better, _drawn(models, line), caption)]
 
 
-def _points(history: History, key: str) -> Points:
+def _points(history: RunRecord, key: str) -> Points:
     """Of markets that trained on something: a logarithm has no place for others."""
     clients = history.result.clients if history.result else {}
     told = {history.called(name): client for name, client in clients.items()}

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 from matplotlib.axes import Axes
 
-from deploy.report.run import History
+from deploy.report.run import RunRecord
 from deploy.report.svg import COLOURS, INK, coloured, dot_size, svg
-from server.events import Client
+from server.events import ClientResult
 
 ROLES = {"": "student", "cluster_": "cluster model", "global_": "shared model", "teacher_": "teacher"}
 """Prefix of a metric -> who made the forecast."""
@@ -18,7 +18,7 @@ MOST_ROWS = 60
 _DASHED, _DOTTED = (0, (4, 3)), (0, (1, 1.5))
 
 
-def by_round(histories: Sequence[History], key: str, line: str, called: str) -> str:
+def by_round(histories: Sequence[RunRecord], key: str, line: str, called: str) -> str:
     """A metric of each forecaster per round beside the dashed `line`; of several runs, student and dotted teacher only."""
 
     def draw(axes: Axes) -> None:
@@ -39,7 +39,7 @@ def by_round(histories: Sequence[History], key: str, line: str, called: str) -> 
     return svg(draw, f"{key} per round")
 
 
-def before_and_after(clients: dict[str, Client], key: str, line: str, called: str, *, lower: bool) -> str:
+def before_and_after(clients: dict[str, ClientResult], key: str, line: str, called: str, *, lower: bool) -> str:
     """Each client's metric by student, ring, and teacher, dot, beside its dashed `line`; worst student first."""
     have = [c.metrics for c in clients.values() if key in c.metrics and f"teacher_{key}" in c.metrics]
     rows = sorted(have, key=lambda m: (m[key], m[f"teacher_{key}"]), reverse=lower)
@@ -59,7 +59,7 @@ def before_and_after(clients: dict[str, Client], key: str, line: str, called: st
     return svg(draw, f"{key} per client before and after the teacher")
 
 
-def assignments(history: History) -> str:
+def assignments(history: RunRecord) -> str:
     """Clients × rounds, coloured by cluster; clients that end together stand together."""
     stays = history.clusters
     order = sorted(stays, key=lambda client: (stays[client][-1][1], [j for _, j in stays[client]], client))
@@ -87,7 +87,7 @@ def assignments(history: History) -> str:
     return svg(draw, "Clusters of clients per round", max(1.6, 0.5 + 0.13 * len(shown)))
 
 
-def _curve(axes: Axes, history: History, key: str, **style: object) -> None:
+def _curve(axes: Axes, history: RunRecord, key: str, **style: object) -> None:
     rounds, values = history.series(key)
     if rounds:
         dots = {"marker": "o", "markersize": 4.0} if len(rounds) == 1 else {}

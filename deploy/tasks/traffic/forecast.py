@@ -23,7 +23,7 @@ DAYS_BEFORE = 3
 
 
 @dataclass(frozen=True)
-class Outlook:
+class ForecastView:
     """A forecast and what it was made from.
 
     Args:
@@ -76,7 +76,7 @@ class Outlook:
         return ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]).rstrip() for row in rows]
 
 
-def draw(outlook: Outlook, path: Path) -> None:
+def draw(outlook: ForecastView, path: Path) -> None:
     """Write the figure, in the form that the path's suffix names: the last readings, forecast, correction and band."""
     with rc_context(_STYLE):  # type: ignore[arg-type]  # its keys are typed as literals
         figure = Figure(figsize=(9.0, 0.7 + 3.1 * len(outlook.variables)), layout="constrained")
@@ -87,7 +87,7 @@ def draw(outlook: Outlook, path: Path) -> None:
         figure.savefig(path, dpi=150)
 
 
-def _draw(axes: Axes, outlook: Outlook, d: int) -> None:
+def _draw(axes: Axes, outlook: ForecastView, d: int) -> None:
     f, sensor = outlook.forecast, outlook.forecast.basis
     count = DAYS_BEFORE * DAY // sensor.step
     times, readings = sensor.series.times(sensor.step)[-count:], sensor.series.values[-count:, d]

@@ -7,12 +7,12 @@ from typing import Any
 from client.tasks.traffic.cold_start import is_new
 from client.tasks.traffic.inference import held_later
 from client.tasks.traffic.prepare import Sensor
-from common.tasks.traffic.options import Measures, TrafficOptions, duration
+from common.tasks.traffic.options import SensorVariables, TrafficOptions, duration
 from deploy.tasks.traffic.clock import percent
 from deploy.tasks.traffic.ranges import by_clock
 
 
-def as_lines(sensor: Sensor, measures: Measures, options: TrafficOptions) -> list[str]:
+def as_lines(sensor: Sensor, measures: SensorVariables, options: TrafficOptions) -> list[str]:
     """The property as a person reads it: by the clock, and how many days it holds on; raises as `by_clock` does."""
     clauses, name = by_clock(sensor, measures.variables), sensor.series.name
     kind = "a difference" if options.property == "difference" else f"{options.property} ranges"
@@ -24,7 +24,7 @@ def as_lines(sensor: Sensor, measures: Measures, options: TrafficOptions) -> lis
     return [*lines, "", *held(sensor, options)]
 
 
-def as_json(sensor: Sensor, measures: Measures, options: TrafficOptions) -> dict[str, Any]:
+def as_json(sensor: Sensor, measures: SensorVariables, options: TrafficOptions) -> dict[str, Any]:
     """The same for programs; shares that were not judged, and bounds that there are not, are null."""
     later, days = held_later(sensor)
     ranges: list[dict[str, Any]] = []

@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from itertools import pairwise
 from statistics import fmean
 
+from common.metrics.spec import MetricSpec
 from deploy.report.figures import client_spread
-from deploy.report.metric_table import Measure, format_value, in_order, measure
-from deploy.report.run import History
+from deploy.report.metric_table import format_value, in_order, measure
+from deploy.report.run import RunRecord
 from deploy.report.sections import Section, Table, figure, figure_of, named, section, table
 from deploy.tasks.traffic.figures import assignments, before_and_after, by_round
 
@@ -17,12 +18,12 @@ _LINES = (("mse", "profile_mse", "profile"), ("rho_trace", "truth_rho_trace", "t
 """Metric, the line beside it, and what that is called."""
 
 
-def is_forecaster(histories: Sequence[History]) -> bool:
+def is_forecaster(histories: Sequence[RunRecord]) -> bool:
     """Whether the runs forecast."""
     return any("rho_trace" in r.metrics for history in histories for r in history.rounds)
 
 
-def learning(histories: Sequence[History]) -> Section:
+def learning(histories: Sequence[RunRecord]) -> Section:
     """Error and obedience by round."""
     if not is_forecaster(histories):
         return {}
@@ -33,7 +34,7 @@ def learning(histories: Sequence[History]) -> Section:
     return section("Forecasts by round", note, figures, _all_metrics(histories[0]) if len(histories) == 1 else None)
 
 
-def _all_metrics(history: History) -> Table | None:
+def _all_metrics(history: RunRecord) -> Table | None:
     """What the summary leaves out, too."""
     rows = [[m.label, format_value(m, history.final[m.key]), m.meaning] for m in in_order(history.final)]
     return table(f"All {len(rows)} metrics", ["Metric", "Final", "What it says"], rows, "words") if rows else None
@@ -44,7 +45,7 @@ def _about(key: str) -> str:
     return m.meaning if key != "rho_trace" else f"{m.meaning} The teacher keeps it always."
 
 
-def teaching(histories: Sequence[History]) -> Section:
+def teaching(histories: Sequence[RunRecord]) -> Section:
     """Each client's error and obedience before and after the teacher."""
     found = [h.result.clients for h in histories if h.result and _taught(h)]
     if not found:
@@ -64,16 +65,16 @@ def _caption(line: str) -> str:
     return f"Ring: student. Dot: teacher. Dash: {line}."
 
 
-def _spread(histories: Sequence[History], m: Measure) -> dict[str, str]:
+def _spread(histories: Sequence[RunRecord], m: MetricSpec) -> dict[str, str]:
     return figure_of(m, client_spread(histories, m), m.meaning)
 
 
-def _taught(history: History) -> bool:
+def _taught(history: RunRecord) -> bool:
     clients = history.result.clients.values() if history.result else ()
     return any("teacher_mse" in client.metrics for client in clients)
 
 
-def clusters(histories: Sequence[History]) -> Section:
+def clusters(histories: Sequence[RunRecord]) -> Section:
     """Who is with whom, and how assignments moved."""
     grouped = [history for history in histories if history.clusters]
     figures = [figure(_heading(h, histories), "", assignments(h), _moves(h)) for h in grouped]
@@ -81,11 +82,11 @@ def clusters(histories: Sequence[History]) -> Section:
     return section("Clusters", note, figures, _members(grouped[0]) if len(histories) == 1 and grouped else None)
 
 
-def _heading(history: History, histories: Sequence[History]) -> str:
+def _heading(history: RunRecord, histories: Sequence[RunRecord]) -> str:
     return "Assignments" if len(histories) == 1 else f"Assignments of {history.run}"
 
 
-def _moves(history: History) -> str:
+def _moves(history: RunRecord) -> str:
     """How often clients went from one cluster to another, and when the last did."""
     moves = [b[0] for stays in history.clusters.values() for a, b in pairwise(stays) if a[1] != b[1]]
     if not moves:
@@ -94,7 +95,7 @@ def _moves(history: History) -> str:
     return f"Clients changed their cluster {times}, for the last time in round {max(moves)}."
 
 
-def _members(history: History) -> Table:
+def _members(history: RunRecord) -> Table:
     """A row a cluster: its members after the last round, and how their forecasts fare."""
     last = {client: stays[-1][1] for client, stays in history.clusters.items()}
     shown = [measure(key) for key in ("mse", "teacher_mse", "rho_trace")]
@@ -107,7 +108,7 @@ def _members(history: History) -> Table:
     return table(f"{len(rows)} clusters after the last round", header, rows, "words")
 
 
-def _mean(history: History, members: list[str], m: Measure) -> float | None:
+def _mean(history: RunRecord, members: list[str], m: MetricSpec) -> float | None:
     clients = history.result.clients if history.result else {}
     values = [clients[name].metrics[m.key] for name in members if name in clients and m.key in clients[name].metrics]
     return fmean(values) if values else None

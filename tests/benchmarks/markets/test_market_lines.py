@@ -26,7 +26,7 @@ def graph() -> Graph:
 @pytest.fixture(scope="module")
 def ready() -> ReadyMarket:
     demo = read_markets("demo:3-4")
-    return prepare(demo.markets[0], demo.goods, MarketsOptions(width=2), 0)
+    return prepare(demo.units[0], demo.vocabulary, MarketsOptions(width=2), 0)
 
 
 def test_the_binary_walk_is_three_hops_of_the_random_walk() -> None:

@@ -15,7 +15,7 @@ from benchmarks.traffic.published import published
 from benchmarks.traffic.sets import SETTINGS, SUMO, Setting, ending
 from benchmarks.traffic.study import Row
 from benchmarks.traffic.table import other_networks, other_origins
-from client.tasks.traffic.data.series import Dataset
+from client.tasks.traffic.data.series import Sensors
 from client.tasks.traffic.prepare import prepare
 from common.config.run import parse
 from common.tasks.traffic.options import TrafficOptions
@@ -42,14 +42,14 @@ def test_rows_are_named_once_and_those_chosen_are_there() -> None:
 
 
 def test_an_origin_is_an_earlier_end_and_the_days_before_it() -> None:
-    whole = Dataset((sensor(0, 30), sensor(1, 28)), MEASURES)
+    whole = Sensors((sensor(0, 30), sensor(1, 28)), MEASURES)
     now, before = ending(whole, 0, 20), ending(whole, 5, 20)
-    assert [len(series.values) for series in now.series] == [20 * 24, 18 * 24]
-    assert [str(series.start) for series in now.series] == ["2024-01-11T00:00"] * 2
-    assert [str(series.start) for series in before.series] == ["2024-01-06T00:00"] * 2
-    np.testing.assert_array_equal(before.series[0].values, whole.series[0].values[5 * 24 : 25 * 24])
+    assert [len(series.values) for series in now.units] == [20 * 24, 18 * 24]
+    assert [str(series.start) for series in now.units] == ["2024-01-11T00:00"] * 2
+    assert [str(series.start) for series in before.units] == ["2024-01-06T00:00"] * 2
+    np.testing.assert_array_equal(before.units[0].values, whole.units[0].values[5 * 24 : 25 * 24])
     untouched = ending(whole, 0, 0)
-    assert all(np.array_equal(a.values, b.values) for a, b in zip(untouched.series, whole.series, strict=True))
+    assert all(np.array_equal(a.values, b.values) for a, b in zip(untouched.units, whole.units, strict=True))
 
 
 def test_repeating_the_last_reading() -> None:
@@ -60,8 +60,8 @@ def test_repeating_the_last_reading() -> None:
 
 
 def test_newcomers_gain_from_members_like_them(tmp_path: Path) -> None:
-    def read(folder: Path, cache: Path) -> Dataset:
-        return Dataset(tuple(sensor(8 * k, 30) for k in range(8)), MEASURES)  # alike but for level and noise
+    def read(folder: Path, cache: Path) -> Sensors:
+        return Sensors(tuple(sensor(8 * k, 30) for k in range(8)), MEASURES)  # alike but for level and noise
 
     memory = Memory(tmp_path, tmp_path / "traffic.json", compute=True)
     rows = newcomers(Setting("toy", "", "", 1.0, 1, read), tmp_path, memory)
@@ -79,7 +79,7 @@ def test_rows_that_were_not_run_leave_no_section() -> None:
         "line",
         {"0": {"profile_mse": 3.0, "ridge_mse": 1.0, "joint_mse": 1.5, "mse": 2.0, "last_week_mse": 4.0}},
     )
-    setting = Setting("toy", "", "", 1.0, 1, lambda folder, cache: Dataset((), MEASURES), back=3)
+    setting = Setting("toy", "", "", 1.0, 1, lambda folder, cache: Sensors((), MEASURES), back=3)
     known = Row("fedavg", "FedAvg", {"0": {"mse": 0.5}})
     assert other_networks({"rnn": []}, line) == ""
     assert "| *line:* last week |  | 4.0000 |" in other_networks({"rnn": [known]}, line)

@@ -2,14 +2,14 @@
 
 import pytest
 
-from client.data.partition import dealt, own_rng
+from client.data.partition import own_rng, partition_units
 from common.errors import DataError
 
 NAMES = [f"user-{k:02}" for k in range(50)]
 
 
 def deal(names: list[str], parts: int, seed: int = 0) -> list[tuple[str, ...]]:
-    return dealt(names, parts, seed, str, "homes")
+    return partition_units(names, parts, seed, str, "homes")
 
 
 def test_everybody_goes_to_one_part_and_parts_are_even() -> None:

@@ -5,33 +5,33 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from client.data.read import Part, demo_part, read_part
+from client.data.read import Part, demo_part, read_partition
 from client.data.sources import fingerprint, with_test
-from client.tasks.rules.data.homes import Dataset, Home
+from client.tasks.rules.data.homes import Homes, Home
 from client.tasks.rules.data.reader import DEMO_HOMES, read_homes
 from client.tasks.rules.data.table import write_table
-from client.tasks.sessions.data.visitors import Dataset as Visits
+from client.tasks.sessions.data.visitors import Homes as Visits
 from common.config.run import Task
 from common.errors import ConfigError, DataError
 from common.tasks.rules.demo import demo_catalogue
 
 
 def homes(part: Part) -> tuple[Home, ...]:
-    assert isinstance(part, Dataset)
+    assert isinstance(part, Homes)
     return part.homes
 
 
 def written(folder: Path, name: str, homes: str) -> Path:
     dataset = read_homes(homes)
-    write_table(folder / name, dataset.homes, dataset.catalogue)
+    write_table(folder / name, dataset.units, dataset.vocabulary)
     return folder / name
 
 
 @pytest.mark.parametrize("parts", [1, 3, 7])
 def test_the_parts_of_the_demo_are_the_demo(parts: int) -> None:
-    whole = read_homes("demo:10-31").homes
-    shares = [homes(read_part("rules", "demo:10-31", (k, parts))) for k in range(parts)]
-    assert [h.user for share in shares for h in share] == [h.user for h in whole]
+    whole = read_homes("demo:10-31").units
+    shares = [homes(read_partition("rules", "demo:10-31", (k, parts))) for k in range(parts)]
+    assert [h.name for share in shares for h in share] == [h.name for h in whole]
     assert max(map(len, shares)) - min(map(len, shares)) <= 1
     for ours, theirs in zip((h for share in shares for h in share), whole, strict=True):
         np.testing.assert_array_equal(ours.rules, theirs.rules)
@@ -49,14 +49,14 @@ def test_the_parts_of_a_file_are_its_homes_whatever_it_is_called(
 ) -> None:
     written(tmp_path, name, "demo:0-9")
     monkeypatch.chdir(tmp_path)
-    shares = [homes(read_part("rules", name, (k, 2), 0, demo_catalogue())) for k in range(2)]
-    users = sorted(h.user for share in shares for h in share)
-    assert users == [h.user for h in read_homes(name, demo_catalogue()).homes]
+    shares = [homes(read_partition("rules", name, (k, 2), 0, demo_catalogue())) for k in range(2)]
+    users = sorted(h.name for share in shares for h in share)
+    assert users == [h.name for h in read_homes(name, demo_catalogue()).units]
 
 
 def test_more_parts_than_homes_are_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="cannot share"):
-        read_part("rules", str(written(tmp_path, "homes.csv", "demo:0-3")), (0, 9))
+        read_partition("rules", str(written(tmp_path, "homes.csv", "demo:0-3")), (0, 9))
 
 
 def test_other_data_other_fingerprint(tmp_path: Path) -> None:
@@ -83,7 +83,7 @@ def test_sessions_held_out_in_a_file_of_their_own_are_part_of_the_source(tmp_pat
     clicks.write_text("a b\nb a\n")
     test.write_text("a b\n")
     source = with_test("sessions", str(clicks), str(test))
-    part = read_part("sessions", source, (0, 1))
+    part = read_partition("sessions", source, (0, 1))
     assert isinstance(part, Visits)
     assert [len(visitor.test) for visitor in part.visitors] == [1]
 

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from client.data.warnings import remarks
-from client.tasks.markets.data.markets import Dataset, Market, no_rows
+from client.tasks.markets.data.markets import Markets, Market, no_rows
 from client.tasks.markets.data.reader import read_markets
 from client.tasks.rules.data.reader import read_homes
 from common.config.run import Scalar, parse
-from common.tasks.markets.options import Goods
+from common.tasks.markets.options import MarketCatalogue
 
-GOODS = Goods(items=tuple("abcd"))
+GOODS = MarketCatalogue(items=tuple("abcd"))
 RATED = Market("br", np.array([[0, 0], [0, 1], [1, 0], [1, 1], [2, 2], [3, 3], [3, 2]]), no_rows())
 LISTED = Market("uk", no_rows(), np.array([[0, 1]]))
 
@@ -20,7 +20,7 @@ LISTED = Market("uk", no_rows(), np.array([[0, 1]]))
 def said(*markets: Market, **options: Scalar) -> list[str]:
     flat = {f"tasks.markets.{name.replace('_', '-')}": value for name, value in options.items()}
     config = parse({"task": "markets", "method": "fedavg", **flat})
-    return list(remarks(config, [Dataset((market,), GOODS) for market in markets]))
+    return list(remarks(config, [Markets((market,), GOODS) for market in markets]))
 
 
 def test_markets_most_of_whose_items_have_no_pair_are_told_with_the_threshold() -> None:

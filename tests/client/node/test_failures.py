@@ -7,7 +7,7 @@ from pathlib import Path
 import grpc
 import pytest
 
-from client.node.failures import NotAdmittedError, RunOverError, Server, ServerAwayError, explain, look_at
+from client.node.failures import NotAdmittedError, RunOverError, Server, ServerAwayError, diagnose, explain
 from common.errors import ConnectError
 from deploy.certificates import Certificates, make_authority, make_server_certificate
 from deploy.keys import load_private_key, make_node_key
@@ -62,17 +62,17 @@ def _greet(listener: socket.socket, context: ssl.SSLContext | None) -> None:
 
 
 def test_nobody_listens() -> None:
-    fault = look_at(Server(f"127.0.0.1:{free_port()}"))
+    fault = diagnose(Server(f"127.0.0.1:{free_port()}"))
     assert isinstance(fault, ServerAwayError)
     assert "is it running?" in str(fault)
 
 
 def test_unknown_host() -> None:
-    assert isinstance(look_at(Server("no-such-host.invalid:1")), ServerAwayError)
+    assert isinstance(diagnose(Server("no-such-host.invalid:1")), ServerAwayError)
 
 
 def test_a_good_server_that_is_silent_may_come_back(certificates: Certificates, serve: Serve) -> None:
-    fault = look_at(Server(serve(certificates), certificates.ca.read_bytes()))
+    fault = diagnose(Server(serve(certificates), certificates.ca.read_bytes()))
     assert isinstance(fault, ServerAwayError)
 
 
@@ -84,35 +84,35 @@ def _for_good(fault: ConnectError) -> str:
 def test_expired_certificate(tmp_path: Path, serve: Serve) -> None:
     make_authority(tmp_path)
     expired = make_server_certificate(tmp_path, days=-1)
-    assert "has expired" in _for_good(look_at(Server(serve(expired), expired.ca.read_bytes())))
+    assert "has expired" in _for_good(diagnose(Server(serve(expired), expired.ca.read_bytes())))
 
 
 def test_wrong_authority(tmp_path: Path, certificates: Certificates, serve: Serve) -> None:
     other = make_authority(tmp_path / "other")
-    fault = look_at(Server(serve(certificates), other.ca.read_bytes()))
+    fault = diagnose(Server(serve(certificates), other.ca.read_bytes()))
     assert "not signed by the given CA" in _for_good(fault)
 
 
 def test_certificate_for_another_name(certificates: Certificates, serve: Serve) -> None:
     port = serve(certificates).rpartition(":")[2]
-    fault = look_at(Server(f"127.0.0.2:{port}".replace("127.0.0.2", "127.1"), certificates.ca.read_bytes()))
+    fault = diagnose(Server(f"127.0.0.2:{port}".replace("127.0.0.2", "127.1"), certificates.ca.read_bytes()))
     assert "not made for '127.1'" in _for_good(fault)
 
 
 def test_ca_file_without_certificate(certificates: Certificates, serve: Serve) -> None:
-    assert "CA file" in _for_good(look_at(Server(serve(certificates), b"not a certificate")))
+    assert "CA file" in _for_good(diagnose(Server(serve(certificates), b"not a certificate")))
 
 
 def test_plain_server_asked_for_tls(certificates: Certificates, serve: Serve) -> None:
-    assert "does not speak TLS" in _for_good(look_at(Server(serve(), certificates.ca.read_bytes())))
+    assert "does not speak TLS" in _for_good(diagnose(Server(serve(), certificates.ca.read_bytes())))
 
 
 def test_tls_server_asked_in_plain(certificates: Certificates, serve: Serve) -> None:
-    assert "demands TLS" in _for_good(look_at(Server(serve(certificates))))
+    assert "demands TLS" in _for_good(diagnose(Server(serve(certificates))))
 
 
 def test_web_port_in_place_of_fleet_port(certificates: Certificates, serve: Serve) -> None:
-    fault = look_at(Server(serve(certificates, protocols=("http/1.1",)), certificates.ca.read_bytes()))
+    fault = diagnose(Server(serve(certificates, protocols=("http/1.1",)), certificates.ca.read_bytes()))
     assert "not a Fleet API" in _for_good(fault)
 
 

@@ -64,7 +64,7 @@ def test_adding_a_record_moves_the_sum_by_no_more_than_the_clip(seed: int, clip:
 def test_with_a_large_clip_and_no_noise_it_is_the_plain_gradient_of_the_rules_task() -> None:
     learner = RulesLearner(configured("fedavg"), CATALOGUE, toy_homes(7))
     params, batch = tensors(parameters(learner.module)), learner.batch(TrainRequest(1, "", {}))
-    masks = learner.noise(1, torch.Generator().manual_seed(0))
+    masks = learner.step_inputs(1, torch.Generator().manual_seed(0))
     rng = np.random.default_rng(0)
     noise = draws(params, 7, learner.examples, 1, clip=1e6, multiplier=1e-15, sample=1.0, generator=rng)
     plain, loss = grad_and_value(learner.loss)(params, batch, step(masks, 0))

@@ -9,19 +9,19 @@ import numpy as np
 import pytest
 
 from client.policy import Policy
-from client.privacy.dp_sgd_noise import Noise
+from client.privacy.dp_sgd_noise import DpSgdNoise
 from client.privacy.ledger.database import MEMORY
 from client.privacy.ledger.ledger import Ledger
 from client.privacy.ledger.limits import Limits
 from client.privacy.ledger.locate import open_ledger
 from client.privacy.ledger.records import Slot
-from client.privacy.release import Guard
+from client.privacy.release import Releaser
 from client.session import MODEL
 from client.state import MemoryStore
 from client.tasks.rules.learner import RulesLearner
 from client.trainers.personalized import DittoTrainer
 from client.training.descent import _drawn
-from client.training.participant import Member
+from client.training.participant import Participant
 from common.config.flatten import to_json
 from common.errors import RefusedError, WireError
 from common.models import tensors
@@ -59,12 +59,12 @@ def test_masks_beside_noise_on_records_are_nobody_elses_to_know() -> None:
     config = configured("fedavg", unit="record")
     homes, request = learner(config, CATALOGUE), TrainRequest(1, "toy:0", {})
 
-    def masks(noise: Noise | None) -> np.ndarray:
-        member = Member("ann", "toy", 0, homes, MemoryStore(), request, 2, noise)
+    def masks(noise: DpSgdNoise | None) -> np.ndarray:
+        member = Participant("ann", "toy", 0, homes, MemoryStore(), request, 2, noise)
         drawn = _drawn(member, tensors(Asked(config).model), homes.batch(request), 1)
         return np.asarray(drawn["keep"].numpy())
 
-    secret = [Noise(1.0, 1.0, 0.5, partial(np.random.default_rng, seed)) for seed in (1, 2)]
+    secret = [DpSgdNoise(1.0, 1.0, 0.5, partial(np.random.default_rng, seed)) for seed in (1, 2)]
     known = masks(None)
     assert (masks(None) == known).all()
     assert (masks(secret[0]) == masks(secret[0])).all()
@@ -148,7 +148,7 @@ def test_what_a_run_promises_is_checked_where_it_is_paid() -> None:
     with pytest.raises(RefusedError, match="what its run promises"):
         one.release(Slot("run", 2), one.terms(Gaussian(0.1, 1.0)), lambda: b"noise", limits)
     one.release(Slot("another", 1), one.terms(Gaussian(0.1, 1.0)), lambda: b"noise", limits)
-    assert isinstance(Guard(Policy(), lambda unit, account: one).ledger(configured().privacy), Ledger)
+    assert isinstance(Releaser(Policy(), lambda unit, account: one).ledger(configured().privacy), Ledger)
 
 
 def failing(*about: object, **more: object) -> NoReturn:

@@ -17,7 +17,7 @@ from common.models import build_model, parameters
 from common.privacy.accounts import build_account
 from common.privacy.zcdp import rho_of, sigma_of
 from common.tasks.markets.counts import KEYS, VALUES, no_counts
-from common.tasks.markets.options import Goods
+from common.tasks.markets.options import MarketCatalogue
 from common.tasks.vocabularies import Names
 from common.wire.messages import CountsRequest, EnrolRequest, EvaluateRequest
 
@@ -40,19 +40,19 @@ class Asked:
         self.guard = in_memory(policy or Policy(), lambda: np.random.default_rng(next(draws)))
         self.session = Session("ann", self._learner, MemoryStore(), self.guard)
         self.config = config
-        invitation = EnrolRequest("toy", to_json(config), DEMO.goods.to_json())
+        invitation = EnrolRequest("toy", to_json(config), DEMO.vocabulary.to_json())
         self.request = CountsRequest(self.session.enrol(invitation).enrolment)
 
     def _learner(self, config: RunConfig, names: Names) -> MarketsLearner:
-        assert isinstance(names, Goods)
-        learner = MarketsLearner(config, names, DEMO.markets)
-        draw = learner.noised_counts
+        assert isinstance(names, MarketCatalogue)
+        learner = MarketsLearner(config, names, DEMO.units)
+        draw = learner.private_counts
 
         def noted(noise: float, rng: np.random.Generator) -> dict[str, np.ndarray]:
             self.noises.append(noise)
             return draw(noise, rng)
 
-        learner.noised_counts = noted  # type: ignore[method-assign]
+        learner.private_counts = noted  # type: ignore[method-assign]
         return learner
 
     @property
@@ -83,7 +83,7 @@ def test_asked_again_the_same_bytes_leave_and_nothing_is_paid() -> None:
 def test_another_run_finds_the_budget_of_the_data_spent() -> None:
     client = Asked(configured(), Policy(max_epsilon=EPSILON, require_noise=False))
     client.session.counts(client.request)
-    other = client.session.enrol(EnrolRequest("other", to_json(configured()), DEMO.goods.to_json()))
+    other = client.session.enrol(EnrolRequest("other", to_json(configured()), DEMO.vocabulary.to_json()))
     with pytest.raises(RefusedError, match="are left here"):
         client.session.counts(CountsRequest(other.enrolment))
 
@@ -91,11 +91,11 @@ def test_another_run_finds_the_budget_of_the_data_spent() -> None:
 def test_what_it_sent_is_no_news_to_itself() -> None:
     """A sum of its own counts alone is nothing of other markets: metrics and lines are those of an empty sum."""
     client = Asked(configured(count_epsilon=1e4, protocol="cold"))
-    counts, model = client.session.counts(client.request).counts, parameters(build_model(client.config, DEMO.goods))
+    counts, model = client.session.counts(client.request).counts, parameters(build_model(client.config, DEMO.vocabulary))
     assert len(counts[KEYS]) > 100
     asked = [
         client.session.evaluate(EvaluateRequest(1, client.request.enrolment, model, "test", statics))
-        for statics in (counts, no_counts(len(DEMO.goods.items)))
+        for statics in (counts, no_counts(len(DEMO.vocabulary.items)))
     ]
     assert asked[0].metrics == asked[1].metrics
     doubled = {**counts, VALUES: 2 * counts[VALUES]}
@@ -120,5 +120,5 @@ def test_a_user_may_be_in_all_of_a_clients_markets(markets: int, monkeypatch: py
         return counts
 
     monkeypatch.setattr("client.tasks.markets.learner.noised", noted)
-    MarketsLearner(configured(), DEMO.goods, DEMO.markets[:markets]).noised_counts(1.5, np.random.default_rng(0))
+    MarketsLearner(configured(), DEMO.vocabulary, DEMO.units[:markets]).private_counts(1.5, np.random.default_rng(0))
     assert told == [1.5 * markets]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from client.policy import Policy
 from client.privacy.in_memory import in_memory
-from client.privacy.payload import parted
+from client.privacy.payload import split_row_ids
 from client.privacy.pseudo_items import drawn
 from client.session import Session
 from client.state import MemoryStore
@@ -22,7 +22,7 @@ from common.models import build_model, parameters
 from common.privacy.claims import ITEM_IDS, SAME_ITEMS
 from common.privacy.zcdp import rho_of, sigma_of
 from common.tasks.ratings.demo import demo_products
-from common.tasks.ratings.options import Products
+from common.tasks.ratings.options import ProductCatalogue
 from common.wire.messages import EnrolRequest, TrainReply, TrainRequest
 from common.wire.sparse_rows import expand_reply
 
@@ -54,7 +54,7 @@ class Asked:
         return self.session.train(TrainRequest(number, self.enrolment, self.model, cost=cost))
 
     @staticmethod
-    def _learner(config: RunConfig, products: Products) -> RatingsLearner:
+    def _learner(config: RunConfig, products: ProductCatalogue) -> RatingsLearner:
         return RatingsLearner(config, products, (ANN,))
 
 
@@ -146,6 +146,6 @@ def test_the_ledger_says_what_is_not_covered() -> None:
 def test_a_parameter_named_like_ids_is_noised_where_the_run_names_no_items() -> None:
     """Ids leave in clear by what the run agreed on, not by what something in an update is called."""
     secret = {"w@rows": np.arange(3.0), "v": np.ones(2)}
-    assert parted(secret, named=False) == (secret, {})
-    noised, ids = parted(secret, named=True)
+    assert split_row_ids(secret, named=False) == (secret, {})
+    noised, ids = split_row_ids(secret, named=True)
     assert (list(noised), list(ids)) == (["v"], ["w@rows"])

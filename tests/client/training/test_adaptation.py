@@ -21,7 +21,7 @@ from common.errors import RefusedError
 from common.models import build_model, parameters
 from common.private_layers import HEADS
 from common.tasks.markets.counts import no_counts
-from common.tasks.markets.options import Goods
+from common.tasks.markets.options import MarketCatalogue
 from common.tasks.vocabularies import Names
 from common.wire.messages import CountsRequest, TrainRequest
 from server.aggregation.clusters import apart
@@ -30,7 +30,7 @@ from tests.support.sensors import APART, MEASURES, road_config, sensor, world
 from tests.support.sensors import session as road_session
 
 DEMO = read_markets("demo:4-5")
-GOODS = DEMO.goods
+GOODS = DEMO.vocabulary
 
 
 def configured(method: str, model: str = "paper", **options: Scalar) -> RunConfig:
@@ -51,8 +51,8 @@ class Newcomer:
         self.model = {n: a + 0.1 * rng.standard_normal(a.shape).astype(a.dtype) for n, a in start.items()}
 
     def _learner(self, config: RunConfig, names: Names) -> MarketsLearner:
-        assert isinstance(names, Goods)
-        return MarketsLearner(config, names, DEMO.markets)
+        assert isinstance(names, MarketCatalogue)
+        return MarketsLearner(config, names, DEMO.units)
 
     def kept(self) -> Arrays:
         return load(self.store.read("done", MODEL) or b"")
@@ -78,7 +78,7 @@ def test_where_clients_keep_nothing_the_model_serves_as_it_is() -> None:
     late = Newcomer(configured("fedavg", "default"))
     statics = no_counts(len(GOODS.items))
     found = adapt(late.session, late.config, GOODS, {**late.model, **statics})
-    [market] = DEMO.markets
+    [market] = DEMO.units
     expected, _ = MarketsLearner(late.config, GOODS, [market]).evaluate(late.model, statics, "test")
     assert {key: found[key] for key in expected} == expected
     assert not late.own()

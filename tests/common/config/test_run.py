@@ -4,7 +4,7 @@ import pytest
 
 from common.config.flatten import flatten, from_json, to_json
 from common.config.overrides import overrides
-from common.config.run import Federation, RunConfig, Scalar, known_keys, parse
+from common.config.run import Federation, RunConfig, Scalar, option_keys, parse
 from common.errors import ConfigError
 from common.methods.registry import METHODS, AlgorithmOptions
 
@@ -246,7 +246,7 @@ def test_equal_configurations_are_equal_texts() -> None:
 @pytest.mark.parametrize("method", METHODS)
 def test_every_known_key_of_a_method_can_be_set_to_its_default(method: str) -> None:
     flat = flatten(parse(BARE[method]))
-    assert set(flat) <= set(known_keys())
+    assert set(flat) <= set(option_keys())
     for key, value in flat.items():
         assert parse({**BARE[method], key: value}) == parse(BARE[method])
 

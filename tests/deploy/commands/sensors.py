@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from client.data.read import read_part
+from client.data.read import read_partition
 from client.data.sources import fingerprint, located
 from client.policy import Policy
 from client.privacy.in_memory import in_memory
@@ -13,10 +13,10 @@ from common.arrays import Arrays
 from common.config.flatten import to_json
 from common.config.run import RunConfig, parse
 from common.models import build_model, parameters
-from common.tasks.traffic.options import Measures
+from common.tasks.traffic.options import SensorVariables
 from common.wire.messages import EnrolRequest, EvaluateRequest, TrainRequest
 
-HOURLY = Measures(variables=("volume",))
+HOURLY = SensorVariables(variables=("volume",))
 
 
 def configured(method: str, run: str) -> RunConfig:
@@ -33,7 +33,7 @@ def take_part(
     store.describe({"data": located(str(table)), "part": [0, 1], "seed": 0})
     session = Session(
         name,
-        lambda of, names: build_learner(of, read_part(of.task, str(table), (0, 1), 0, names)),
+        lambda of, names: build_learner(of, read_partition(of.task, str(table), (0, 1), 0, names)),
         store,
         in_memory(Policy()),
     )

@@ -15,7 +15,7 @@ from common.privacy.claims import BESIDE, UNBOUNDED, UNCOVERED
 from common.privacy.mechanisms.additive import Gaussian, Laplace
 from common.privacy.mechanisms.dp_sgd import DpSgd
 from deploy.cli import app
-from deploy.partitioning import DEALT, Dealing
+from deploy.partitioning import DEALT, Partitioning
 
 
 @pytest.fixture
@@ -165,7 +165,7 @@ def test_what_an_up_dealt_of_the_data_is_told_and_raised_with_them(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    dealing = Dealing(DEALT.resolve(), "rules", str(data), 2)
+    dealing = Partitioning(DEALT.resolve(), "rules", str(data), 2)
     for number, share in enumerate(dealing.shares()):
         share.parent.mkdir(parents=True)
         share.write_text(f"home,rule\n{number},1\n")

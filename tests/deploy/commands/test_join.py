@@ -12,21 +12,21 @@ from client.app import open_session
 from client.data.read import read_all
 from client.session import Session
 from client.settings import ClientSettings
-from client.tasks.markets.data.markets import Dataset
+from client.tasks.markets.data.markets import Markets
 from client.tasks.markets.data.reader import read_markets
 from client.tasks.markets.data.writer import write_markets
 from common.config.flatten import to_json
 from common.config.run import Scalar, parse
 from common.errors import ConfigError, DataError, RefusedError
 from common.privacy.zcdp import rho_of
-from common.tasks.ratings.options import Products
+from common.tasks.ratings.options import ProductCatalogue
 from common.tasks.rules.demo import demo_catalogue
 from common.wire.messages import EnrolRequest
 from deploy.cli import app
 from deploy.simulation import simulate
 
-LATE: Dataset = read_markets("demo:5-6")
-ITEM = LATE.goods.items[int(LATE.markets[0].ratings[0, 1])]
+LATE: Markets = read_markets("demo:5-6")
+ITEM = LATE.vocabulary.items[int(LATE.units[0].ratings[0, 1])]
 
 
 @pytest.fixture(autouse=True)
@@ -43,7 +43,7 @@ def shops() -> None:
     small = {"tasks.markets.width": 16, "tasks.markets.embedding": 8, "tasks.markets.batch": 64}
     flat = {"method": "pfgnn", "task": "markets", "model": "paper", "rounds": 1, "run-id": "shops", **small}
     simulate(parse({**flat, "federation.min-clients": 1}), read_all("markets", "demo:3-5"), Path("runs").resolve())
-    write_markets(Path("late.csv"), LATE.markets, LATE.goods)
+    write_markets(Path("late.csv"), LATE.units, LATE.vocabulary)
 
 
 def command(*words: str) -> Result:
@@ -134,7 +134,7 @@ def test_who_has_rated_nothing_yet_takes_part_and_is_told_so(monkeypatch: pytest
     (here / "mine.csv").write_text("user,item,rating\nzoe,,\n")
     session = joined(monkeypatch, "--task", "ratings", "--data", "mine.csv", said="no rating")
     config = parse({"run-id": "films", "task": "ratings", "method": "fedavg", "privacy.unit": "client"})
-    reply = session.enrol(EnrolRequest("films", to_json(config), Products(items=("tea", "milk")).to_json()))
+    reply = session.enrol(EnrolRequest("films", to_json(config), ProductCatalogue(items=("tea", "milk")).to_json()))
     assert reply.examples == 1
 
 

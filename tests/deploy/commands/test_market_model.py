@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from client.data.read import read_all
 from client.state import DiskStore
-from client.tasks.markets.data.markets import Dataset
+from client.tasks.markets.data.markets import Markets
 from client.tasks.markets.data.reader import read_markets
 from client.tasks.markets.data.writer import write_markets
 from client.tasks.markets.inference import companions, item_named
@@ -34,7 +34,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("FEDLOOM_RUNS", str(tmp_path / "runs"))
     late = read_markets("demo:5-6")
-    write_markets(tmp_path / "late.csv", late.markets, late.goods)
+    write_markets(tmp_path / "late.csv", late.units, late.vocabulary)
     return tmp_path
 
 
@@ -66,13 +66,13 @@ def of_run() -> tuple[RunDirectory, Arrays]:
 def expected(model: Arrays) -> list[tuple[str, float]]:
     """What the newcomer's market gets of a model, without the command."""
     folder, _ = of_run()
-    found = companions(parse(o.flat(folder.config())), GOODS, model, LATE.markets[0], item_named(ITEM, GOODS), 10)
+    found = companions(parse(o.flat(folder.config())), GOODS, model, LATE.units[0], item_named(ITEM, GOODS), 10)
     return [(one.item, pytest.approx(one.score, rel=1e-5)) for one in found]
 
 
-LATE: Dataset = read_markets("demo:5-6")
-GOODS = LATE.goods
-ITEM = GOODS.items[int(LATE.markets[0].ratings[0, 1])]
+LATE: Markets = read_markets("demo:5-6")
+GOODS = LATE.vocabulary
+ITEM = GOODS.items[int(LATE.units[0].ratings[0, 1])]
 
 
 def test_what_the_market_made_its_own_ranks(here: Path) -> None:

@@ -14,7 +14,7 @@ from common.privacy.zcdp import rho_of
 from deploy.report import render
 from deploy.report.budget_data import plan_of
 from deploy.report.budget_section import budget
-from deploy.report.run import History, read
+from deploy.report.run import RunRecord, read
 from server.artifacts import RunDirectory
 from server.events import Round
 
@@ -47,11 +47,11 @@ def fake_planned(tmp_path_factory: pytest.TempPathFactory) -> MakeRun:
 
 
 @pytest.fixture
-def history(fake_planned: MakeRun) -> History:
+def history(fake_planned: MakeRun) -> RunRecord:
     return read(fake_planned())
 
 
-def test_a_plan_is_read_from_the_run_s_folder(history: History) -> None:
+def test_a_plan_is_read_from_the_run_s_folder(history: RunRecord) -> None:
     plan = plan_of(history, "bgt", "blue")
     assert plan is not None
     assert (plan.account, plan.total) == ("zcdp", pytest.approx(rho_of(5.0, 1e-5)))
@@ -67,7 +67,7 @@ def test_t0_is_lowered_in_a_short_run_as_the_planner_does(fake_planned: MakeRun)
     assert plan.stages[:4] == ("1a", "1a", "1b", "2")
 
 
-def test_one_run_s_figures_and_table(history: History) -> None:
+def test_one_run_s_figures_and_table(history: RunRecord) -> None:
     found = budget([history])
     assert [(f["title"], f["arrow"]) for f in found["figures"]] == [
         ("Cost per round, ρ", ""),

@@ -3,13 +3,13 @@
 from typing import Any
 
 from deploy.report.comparison import compared
-from deploy.report.run import History
+from deploy.report.run import RunRecord
 from server.events import Round
 
 
-def run(task: str, **metrics: float) -> History:
+def run(task: str, **metrics: float) -> RunRecord:
     one = Round(round=1, rounds=9, loss=0.5, metrics=metrics, seconds=1, answered=1, asked=1, bytes_down=0, bytes_up=0)
-    return History("r", {"task": task}, (one,), "unfinished", "", None, None)
+    return RunRecord("r", {"task": task}, (one,), "unfinished", "", None, None)
 
 
 def best(rows: list[dict[str, Any]]) -> dict[str, list[int]]:

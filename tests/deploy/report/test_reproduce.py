@@ -8,11 +8,11 @@ from common.config.flatten import flatten
 from common.config.run import Scalar, parse
 from deploy.report.launch_record import Origin, origin_of, remember
 from deploy.report.reproduce import command, lacks
-from deploy.report.run import History
+from deploy.report.run import RunRecord
 
 
-def history(origin: Origin | None = None, **config: object) -> History:
-    return History("r1", config, (), "unfinished", "", None, None, origin)
+def history(origin: Origin | None = None, **config: object) -> RunRecord:
+    return RunRecord("r1", config, (), "unfinished", "", None, None, origin)
 
 
 def resolved(**given: Scalar) -> dict[str, object]:

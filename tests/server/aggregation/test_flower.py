@@ -13,7 +13,7 @@ from flwr.serverapp.strategy import FedAdagrad, FedAdam, FedYogi
 from flwr.serverapp.strategy.fedopt import FedOpt
 
 from common.arrays import Arrays, scale, sub
-from server.aggregation.optimizers import Memory, Rule, adaptive
+from server.aggregation.optimizers import OptimizerState, Rule, adaptive
 from tests.support.toys import instruction
 
 MODEL: Arrays = {"w": np.array([1.0, -2.0, 0.5]), "b": np.array([[3.0]])}
@@ -41,7 +41,7 @@ def flowers(strategy: FedOpt, first_round: int = 1) -> list[Arrays]:
     return models
 
 
-def ours(rule: Rule, eta: float, memory: Memory, **flags: float) -> list[Arrays]:
+def ours(rule: Rule, eta: float, memory: OptimizerState, **flags: float) -> list[Arrays]:
     model, models = MODEL, []
     for update in updates():
         step, memory = adaptive(memory, update, rule, **flags)
@@ -50,7 +50,7 @@ def ours(rule: Rule, eta: float, memory: Memory, **flags: float) -> list[Arrays]
     return models
 
 
-def from_zero() -> Memory:
+def from_zero() -> OptimizerState:
     return {"v": {n: np.zeros_like(a) for n, a in MODEL.items()}}
 
 

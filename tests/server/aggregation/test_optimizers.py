@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 from common.arrays import sha256
-from server.aggregation.optimizers import Memory, adaptive, momentum, second_moment
+from server.aggregation.optimizers import OptimizerState, adaptive, momentum, second_moment
 
 UPDATES = (0.5, -0.25, 1.0)
 
 
 def steps(rule: str) -> list[float]:
-    memory: Memory = {}
+    memory: OptimizerState = {}
     out = []
     for d in UPDATES:
         step, memory = adaptive(memory, {"w": np.array([d])}, rule, beta1=0.9, beta2=0.99, tau=0.1)  # type: ignore[arg-type]
@@ -48,7 +48,7 @@ def test_yogi_stands_still_where_the_square_is_its_second_moment() -> None:
 
 def test_momentum_by_hand() -> None:
     """M ← 0.5 m + Δ: 1, then 0.5·1 + 2 = 2.5, then 0.5·2.5 + 0 = 1.25."""
-    memory: Memory = {}
+    memory: OptimizerState = {}
     seen = []
     for d in (1.0, 2.0, 0.0):
         m, memory = momentum(memory, {"w": np.array([d])}, 0.5)
@@ -63,7 +63,7 @@ def test_no_momentum_is_the_mean_itself_and_keeps_nothing() -> None:
 
 @pytest.mark.parametrize("rule", ["adam", "yogi"])
 def test_memory_of_others_stays_and_nothing_is_changed(rule: str) -> None:
-    memory: Memory = {"mean.3": {"w": np.ones(2, np.float32)}}
+    memory: OptimizerState = {"mean.3": {"w": np.ones(2, np.float32)}}
     update = {"w": np.array([0.5, -1.0], np.float32)}
     before = sha256(update)
     step, after = adaptive(memory, update, rule, beta1=0.9, beta2=0.99, tau=1e-3)  # type: ignore[arg-type]

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from common.arrays import Arrays, scale
-from server.aggregation.optimizers import Memory, Rule, adaptive, effective_rates, momentum, second_moment
+from server.aggregation.optimizers import OptimizerState, Rule, adaptive, effective_rates, momentum, second_moment
 
 RULES: tuple[Rule, ...] = get_args(Rule)
 C_SME: tuple[Rule, ...] = ("saturated", "ramp", "quadratic")
@@ -105,8 +105,8 @@ def test_a_large_floor_is_fedavgm(rule: Rule) -> None:
     Under `adam` v itself decays by β₂ a round, and the rate creeps from η/2τ to η/τ.
     """
     rng, tau, eta, beta = np.random.default_rng(0), 1e6, 1e6, 0.9
-    ours: Memory = {}
-    theirs: Memory = {}
+    ours: OptimizerState = {}
+    theirs: OptimizerState = {}
     for _ in range(20):
         update: Arrays = {"w": rng.normal(size=5)}
         step, ours = adaptive(ours, update, rule, beta1=beta, beta2=0.99, tau=tau)

@@ -6,18 +6,18 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from client.tasks.markets.data.markets import Dataset, Market, Pairs, as_pairs, as_ratings, no_rows
+from client.tasks.markets.data.markets import Markets, Market, Pairs, as_pairs, as_ratings, no_rows
 from client.tasks.markets.data.plain import Named, Records, goods_of
 from client.tasks.markets.data.published_folder import Product
 from common.errors import DataError
-from common.tasks.markets.options import Goods
+from common.tasks.markets.options import MarketCatalogue
 
 ABSENT = -1
 
 
 def to_dataset(
-    markets: Mapping[str, Records], goods: Goods | None, described: Sequence[Product], path: Path
-) -> Dataset:
+    markets: Mapping[str, Records], goods: MarketCatalogue | None, described: Sequence[Product], path: Path
+) -> Markets:
     """Markets under the catalogue `goods` or, without one, under that of everything they name.
 
     Args:
@@ -36,10 +36,10 @@ def to_dataset(
         market, own = _numbered(name, records, place, path)
         numbered.append(market)
         notes += own
-    return Dataset(tuple(numbered), goods, (*notes, *_rated(numbered), *_alone(numbered)))
+    return Markets(tuple(numbered), goods, (*notes, *_rated(numbered), *_alone(numbered)))
 
 
-def _catalogue(markets: Mapping[str, Records], described: Sequence[Product]) -> Goods:
+def _catalogue(markets: Mapping[str, Records], described: Sequence[Product]) -> MarketCatalogue:
     """Items that metadata describe, or else those that anybody names; by name, with the longest texts there are."""
     titles: dict[str, str] = {}
     descriptions: dict[str, str] = {}

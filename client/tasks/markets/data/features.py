@@ -16,7 +16,7 @@ from sklearn.preprocessing import normalize
 from sklearn.random_projection import SparseRandomProjection
 
 from client.data.partition import own_rng
-from common.tasks.markets.options import Goods, MarketsOptions
+from common.tasks.markets.options import MarketCatalogue, MarketsOptions
 
 Vectors = NDArray[np.float32]
 
@@ -28,7 +28,7 @@ SEED = 0
 """Of the projection and of hashed ids; the same on every client, whatever the run's seed."""
 
 
-def item_features(goods: Goods, items: NDArray[np.int64], options: MarketsOptions) -> Vectors:
+def item_features(goods: MarketCatalogue, items: NDArray[np.int64], options: MarketsOptions) -> Vectors:
     """Vectors of those items, n × width, each of length 1; an item without text gets one made of its id."""
     texts = [goods.text(item) for item in items.tolist()]
     vectors = hashed_ids([goods.items[item] for item in items.tolist()], options.width)
@@ -63,7 +63,7 @@ def hashed_ids(ids: Sequence[str], width: int) -> Vectors:
 
 
 @lru_cache(maxsize=2)
-def weighted_words(goods: Goods, width: int) -> Vectors:
+def weighted_words(goods: MarketCatalogue, width: int) -> Vectors:
     """§5.7 (b): TF-IDF of the whole public catalogue's texts, reduced by SVD; V × width, zeros beyond the catalogue's rank.
 
     Every direction's sign is fixed: its largest entry is positive. A text without a word of two letters is its item's id.

@@ -1,11 +1,12 @@
 """Markets as the client holds them."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from common.tasks.markets.options import Goods
+from client.data.dataset import Dataset
+from common.tasks.markets.options import MarketCatalogue
 
 Pairs = NDArray[np.int64]
 """Rows of two numbers, P × 2."""
@@ -31,19 +32,7 @@ class Market:
         return len(self.pairs) > 0
 
 
-@dataclass(frozen=True)
-class Dataset:
-    """Markets under one catalogue.
-
-    Args:
-        markets: In the order of their names.
-        goods: The catalogue that item numbers refer to.
-        notes: What a person should know of the reading, such as how many rows were skipped and why.
-    """
-
-    markets: tuple[Market, ...]
-    goods: Goods
-    notes: tuple[str, ...] = field(default=())
+Markets = Dataset[MarketCatalogue, Market]
 
 
 def as_pairs(rows: NDArray[np.int64]) -> Pairs:

@@ -8,7 +8,7 @@ from client.data.tables.reader import plain_name
 from client.tasks.markets.data.published_folder import titles_of
 from client.tasks.markets.data.table_rows import Row, header_of, read_rows
 from common.errors import DataError
-from common.tasks.markets.options import Goods
+from common.tasks.markets.options import MarketCatalogue
 
 Named = list[tuple[str, str]]
 """(user, item) or (item, item), by name."""
@@ -54,7 +54,7 @@ def read_market(path: Path, name: str) -> dict[str, Records]:
     return markets
 
 
-def read_catalogue(path: Path) -> Goods:
+def read_catalogue(path: Path) -> MarketCatalogue:
     """A catalogue, items in the order of the file; titles and descriptions may be missing.
 
     Raises:
@@ -76,10 +76,10 @@ def read_catalogue(path: Path) -> Goods:
     return goods_of(list(lines), texts)
 
 
-def goods_of(items: Sequence[str], texts: Sequence[tuple[str, str]]) -> Goods:
+def goods_of(items: Sequence[str], texts: Sequence[tuple[str, str]]) -> MarketCatalogue:
     """A catalogue from items and their (title, description); lists that hold nothing are left out."""
     titles, descriptions = (tuple(column) if any(column) else () for column in zip(*texts, strict=True))
-    return Goods(items=tuple(items), titles=titles, descriptions=descriptions)
+    return MarketCatalogue(items=tuple(items), titles=titles, descriptions=descriptions)
 
 
 def name_of(path: Path) -> str:

@@ -7,7 +7,7 @@ from client.data.sources import demo_range
 from client.data.tables.reader import plain_name, suffix_of, tables_in
 from client.tasks.markets.data.assemble import to_dataset
 from client.tasks.markets.data.generator import SIZES, demo_markets
-from client.tasks.markets.data.markets import Dataset
+from client.tasks.markets.data.markets import Markets
 from client.tasks.markets.data.plain import Records, name_of, read_catalogue, read_market
 from client.tasks.markets.data.published_folder import (
     METADATA,
@@ -21,13 +21,13 @@ from client.tasks.markets.data.published_folder import (
 )
 from common.errors import DataError, VocabularyError
 from common.tasks.markets.demo import demo_goods
-from common.tasks.markets.options import Goods
+from common.tasks.markets.options import MarketCatalogue
 
 DEMO_MARKETS = len(SIZES)
 """Markets in `demo` when no range is named."""
 
 
-def read_markets(source: Path | str, goods: Goods | None = None, *, seed: int = 0) -> Dataset:
+def read_markets(source: Path | str, goods: MarketCatalogue | None = None, *, seed: int = 0) -> Markets:
     """Read the markets of one source, in the order of their names.
 
     Args:
@@ -58,12 +58,12 @@ def tables_of(folder: Path) -> list[Path]:
     return [file for file in tables_in(folder, TABLES) if not is_catalogue(file)]
 
 
-def _demo(start: int, stop: int, seed: int, goods: Goods | None) -> Dataset:
+def _demo(start: int, stop: int, seed: int, goods: MarketCatalogue | None) -> Markets:
     if goods is not None and goods != demo_goods():
         raise VocabularyError("the demo markets sell the demo's items, the federation others; give your own data")
     if stop > DEMO_MARKETS:
         raise DataError(f"demo:{start}-{stop}: there are {DEMO_MARKETS} made markets; name fewer")
-    return Dataset(demo_markets(start, stop, seed), demo_goods())
+    return Markets(demo_markets(start, stop, seed), demo_goods())
 
 
 def _file(path: Path) -> tuple[dict[str, Records], list[Product]]:

@@ -12,7 +12,7 @@ TABLES = (".csv", ".tsv", ".parquet", *JSON_LINES)
 
 
 @dataclass(frozen=True)
-class Form:
+class PublishedRatings:
     """A published set.
 
     Args:
@@ -27,16 +27,16 @@ class Form:
 
 
 FORMS = (
-    Form(r"filmtrust_\d+_(train|valid)\.tsv", (0.5, 4.0), r"filmtrust_\d+_social\.tsv"),
-    Form(r"ratings\.txt", (0.5, 4.0)),
-    Form(r"u\.data", (0.0, 5.0)),
-    Form(r"ratings\.dat", (0.0, 5.0)),
+    PublishedRatings(r"filmtrust_\d+_(train|valid)\.tsv", (0.5, 4.0), r"filmtrust_\d+_social\.tsv"),
+    PublishedRatings(r"ratings\.txt", (0.5, 4.0)),
+    PublishedRatings(r"u\.data", (0.0, 5.0)),
+    PublishedRatings(r"ratings\.dat", (0.0, 5.0)),
 )
 """FilmTrust as BGTplanner uses it, whole (LibRec), MovieLens 100K and 1M. Who is in FilmTrust's trust network without a
 rating is a client too: 134 of 874."""
 
 
-def form_of(path: Path) -> Form | None:
+def form_of(path: Path) -> PublishedRatings | None:
     """The set that a file, or a folder's files, belong to."""
     files = sorted(path.iterdir()) if path.is_dir() else [path]
     return next((form for form in FORMS for file in files if _is(file, form.ratings)), None)
@@ -47,7 +47,7 @@ def is_published(folder: Path) -> bool:
     return form_of(folder) is not None
 
 
-def files_of(folder: Path, form: Form | None) -> tuple[list[Path], list[Path]]:
+def files_of(folder: Path, form: PublishedRatings | None) -> tuple[list[Path], list[Path]]:
     """The folder's files of ratings, and those of people: the set's, or every table."""
     if form is None:
         return tables_in(folder, TABLES), []

@@ -1,11 +1,12 @@
 """Ratings as the client holds them."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from common.tasks.ratings.options import Products
+from client.data.dataset import Dataset
+from common.tasks.ratings.options import ProductCatalogue
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,16 +24,4 @@ class Rater:
     ratings: NDArray[np.float64]
 
 
-@dataclass(frozen=True)
-class Dataset:
-    """Raters of the same products.
-
-    Args:
-        raters: In the order of their names; some may have no rating.
-        products: The vocabulary that indices refer to, and the scale.
-        notes: What a person should know of the reading, such as how many rows were skipped and why.
-    """
-
-    raters: tuple[Rater, ...]
-    products: Products
-    notes: tuple[str, ...] = field(default=())
+Ratings = Dataset[ProductCatalogue, Rater]

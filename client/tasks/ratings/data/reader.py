@@ -9,17 +9,17 @@ from client.data.tables.reader import first_cells, read_columns
 from client.tasks.ratings.data.generator import demo_raters
 from client.tasks.ratings.data.plain import read_table
 from client.tasks.ratings.data.published_folder import TABLES, files_of, form_of
-from client.tasks.ratings.data.raters import Dataset, Rater
+from client.tasks.ratings.data.raters import Ratings, Rater
 from client.tasks.ratings.data.rows import Rows, Scale, joined, latest, people, rows_of, scale_of
 from common.errors import DataError, VocabularyError
 from common.tasks.ratings.demo import demo_products
-from common.tasks.ratings.options import Products
+from common.tasks.ratings.options import ProductCatalogue
 
 DEMO_RATERS = 200
 """Raters in `demo` when no range is named."""
 
 
-def read_raters(source: Path | str, products: Products | None = None, *, seed: int = 0) -> Dataset:
+def read_raters(source: Path | str, products: ProductCatalogue | None = None, *, seed: int = 0) -> Ratings:
     """Read the raters of one source, in the order of their names.
 
     Of several ratings that a person gave a product the latest counts, without times the last in the file.
@@ -47,10 +47,10 @@ def read_raters(source: Path | str, products: Products | None = None, *, seed: i
     return _dataset(rows, products or _vocabulary(rows, scale_of(rows, form.scale if form else None, path)), path)
 
 
-def _demo(start: int, stop: int, seed: int, products: Products | None) -> Dataset:
+def _demo(start: int, stop: int, seed: int, products: ProductCatalogue | None) -> Ratings:
     if products is not None and products != demo_products():
         raise VocabularyError("the demo raters rate the demo films, the federation other things; give your own data")
-    return Dataset(demo_raters(start, stop, seed), demo_products())
+    return Ratings(demo_raters(start, stop, seed), demo_products())
 
 
 def _read(path: Path, scale: Scale | None) -> list[Rows]:
@@ -63,12 +63,12 @@ def _read(path: Path, scale: Scale | None) -> list[Rows]:
     return tables + [people(read_columns(file, first_cells(file)[1])) for file in named]
 
 
-def _vocabulary(rows: Rows, scale: Scale) -> Products:
+def _vocabulary(rows: Rows, scale: Scale) -> ProductCatalogue:
     low, high = scale
-    return Products(items=tuple(sorted(rows.items)), low=low, high=high)
+    return ProductCatalogue(items=tuple(sorted(rows.items)), low=low, high=high)
 
 
-def _dataset(rows: Rows, products: Products, path: Path) -> Dataset:
+def _dataset(rows: Rows, products: ProductCatalogue, path: Path) -> Ratings:
     if not rows.users:
         raise DataError("nobody; there is nothing to learn from", path)
     index = {name: k for k, name in enumerate(products.items)}
@@ -84,4 +84,4 @@ def _dataset(rows: Rows, products: Products, path: Path) -> Dataset:
     ends = np.cumsum(np.bincount(rows.user[order], minlength=len(rows.users)))[:-1]
     each = zip(rows.users, np.split(item[order], ends), np.split(rows.rating[order], ends), strict=True)
     raters = [Rater(name, items, ratings) for name, items, ratings in each]
-    return Dataset(tuple(sorted(raters, key=lambda rater: rater.name)), products, tuple(notes))
+    return Ratings(tuple(sorted(raters, key=lambda rater: rater.name)), products, tuple(notes))

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from client.data.partition import floor_share, own_rng
 from client.tasks.ratings.data.raters import Rater
-from common.tasks.ratings.options import Products, RatingsOptions
+from common.tasks.ratings.options import ProductCatalogue, RatingsOptions
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +44,7 @@ class SplitRater:
         return self.test if split == "test" else self.validation
 
 
-def split_rater(rater: Rater, products: Products, options: RatingsOptions, seed: int) -> SplitRater:
+def split_rater(rater: Rater, products: ProductCatalogue, options: RatingsOptions, seed: int) -> SplitRater:
     """Hold out ratings drawn at random: the first share for test, the next, of the rest, for validation.
 
     Shares are rounded down, so one rating is always left for training; the test ratings do not depend on the validation

@@ -6,10 +6,10 @@ from pathlib import Path
 from client.data.tables.values import private_csv
 from client.tasks.ratings.data.raters import Rater
 from client.tasks.ratings.data.rows import ITEM, RATING, USER
-from common.tasks.ratings.options import Products
+from common.tasks.ratings.options import ProductCatalogue
 
 
-def write_raters(path: Path, raters: Iterable[Rater], products: Products) -> None:
+def write_raters(path: Path, raters: Iterable[Rater], products: ProductCatalogue) -> None:
     """Write raters as CSV, readable by the owner only; `read_raters`, given the products, gives the same ones back.
 
     A rater without a rating is a row with a user and nothing else.
@@ -20,7 +20,7 @@ def write_raters(path: Path, raters: Iterable[Rater], products: Products) -> Non
             writer.writerows(_lines(rater, products))
 
 
-def _lines(rater: Rater, products: Products) -> Iterator[tuple[str | float, ...]]:
+def _lines(rater: Rater, products: ProductCatalogue) -> Iterator[tuple[str | float, ...]]:
     for item, rating in zip(rater.items.tolist(), rater.ratings.tolist(), strict=True):
         yield rater.name, products.items[item], rating
     if not len(rater.items):

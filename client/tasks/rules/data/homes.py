@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from common.tasks.rules.options import Catalogue, Edges, relation_parts
+from client.data.dataset import Dataset
+from common.tasks.rules.options import Edges, RuleCatalogue, relation_parts
 
 
 @dataclass(frozen=True)
@@ -22,23 +23,14 @@ class Device:
 class Home:
     """One user's devices and rules."""
 
-    user: str
+    name: str
     devices: tuple[Device, ...]
     """The nodes, ordered by name, then type."""
     rules: Edges
     """Distinct rules in ascending order, so that a home does not depend on the order of its file."""
 
 
-@dataclass(frozen=True)
-class Dataset:
-    """What a reader found."""
-
-    homes: tuple[Home, ...]
-    """Ordered by user."""
-    catalogue: Catalogue
-    """The one given to the reader, or else the names in the data."""
-    notes: tuple[str, ...] = ()
-    """What a person should know of the reading, such as dropped duplicates; names no user and no device."""
+Homes = Dataset[RuleCatalogue, Home]
 
 
 def as_edges(rules: Iterable[tuple[int, int, int]]) -> Edges:
@@ -51,7 +43,7 @@ def larger_than(homes: Iterable[Home], nodes: int) -> tuple[Home, ...]:
     return tuple(home for home in homes if len(home.devices) > nodes)
 
 
-def describe(home: Home, rule: tuple[int, int, int], catalogue: Catalogue) -> str:
+def describe(home: Home, rule: tuple[int, int, int], catalogue: RuleCatalogue) -> str:
     """A rule as a sentence: `when Front door contact sensor opens, turn on Hall light`."""
     trigger, action, relation = rule
     state, verb = relation_parts(catalogue.relations[relation])
@@ -61,7 +53,7 @@ def describe(home: Home, rule: tuple[int, int, int], catalogue: Catalogue) -> st
     return sentence.replace("_", " ")
 
 
-def _label(device: Device, catalogue: Catalogue) -> str:
+def _label(device: Device, catalogue: RuleCatalogue) -> str:
     """A device's own name if that says its type, else type and name."""
     kind = catalogue.entities[device.entity]
     return device.name if kind.casefold() in device.name.casefold() else f"{kind} {device.name}"

@@ -5,19 +5,21 @@ from pathlib import Path
 from client.data.sources import demo_range
 from client.data.tables.reader import suffix_of, tables_in
 from client.tasks.rules.data.generator import demo_homes
-from client.tasks.rules.data.homes import Dataset
+from client.tasks.rules.data.homes import Homes
 from client.tasks.rules.data.ifttt import Setup, is_recrules, read_recrules
 from client.tasks.rules.data.rows import Row, to_dataset
 from client.tasks.rules.data.table import TABLES, read_table
 from common.errors import DataError, VocabularyError
 from common.tasks.rules.demo import demo_catalogue
-from common.tasks.rules.options import Catalogue
+from common.tasks.rules.options import RuleCatalogue
 
 DEMO_HOMES = 400
 """Homes in `demo` when no range is named."""
 
 
-def read_homes(source: Path | str, catalogue: Catalogue | None = None, *, seed: int = 0, setup: Setup = "A") -> Dataset:
+def read_homes(
+    source: Path | str, catalogue: RuleCatalogue | None = None, *, seed: int = 0, setup: Setup = "A"
+) -> Homes:
     """Read the homes of one source.
 
     Args:
@@ -36,10 +38,10 @@ def read_homes(source: Path | str, catalogue: Catalogue | None = None, *, seed: 
     return to_dataset(_rows(Path(source), setup), catalogue)
 
 
-def _demo(start: int, stop: int, seed: int, catalogue: Catalogue | None) -> Dataset:
+def _demo(start: int, stop: int, seed: int, catalogue: RuleCatalogue | None) -> Homes:
     if catalogue is not None and catalogue != demo_catalogue():
         raise VocabularyError("the demo homes speak the demo catalogue, the federation another; give your own data")
-    return Dataset(demo_homes(start, stop, seed), demo_catalogue())
+    return Homes(demo_homes(start, stop, seed), demo_catalogue())
 
 
 def _rows(path: Path, setup: Setup) -> list[Row]:

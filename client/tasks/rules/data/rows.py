@@ -5,9 +5,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from client.tasks.rules.data.homes import Dataset, Device, Home, as_edges
+from client.tasks.rules.data.homes import Homes, Device, Home, as_edges
 from common.errors import DataError, VocabularyError
-from common.tasks.rules.options import SEPARATOR, Catalogue, relation_name
+from common.tasks.rules.options import SEPARATOR, RuleCatalogue, relation_name
 
 
 class Row(NamedTuple):
@@ -39,17 +39,17 @@ class Row(NamedTuple):
         return named if self.action_device else named[:1]
 
 
-def derive_catalogue(rows: Iterable[Row]) -> Catalogue:
+def derive_catalogue(rows: Iterable[Row]) -> RuleCatalogue:
     """The vocabulary that the rows use, in alphabetical order."""
     entities: set[str] = set()
     relations: set[str] = set()
     for row in rows:
         entities.update(kind for _, kind in row.devices)
         relations.add(row.relation)
-    return Catalogue(entities=tuple(sorted(entities)), relations=tuple(sorted(relations - {""})))
+    return RuleCatalogue(entities=tuple(sorted(entities)), relations=tuple(sorted(relations - {""})))
 
 
-def to_dataset(rows: Sequence[Row], catalogue: Catalogue | None = None) -> Dataset:
+def to_dataset(rows: Sequence[Row], catalogue: RuleCatalogue | None = None) -> Homes:
     """Homes from rows in any order; `catalogue` is derived from them if not given.
 
     Raises:
@@ -66,7 +66,7 @@ def to_dataset(rows: Sequence[Row], catalogue: Catalogue | None = None) -> Datas
     homes = tuple(_home(user, by_user[user], entities, relations) for user in sorted(by_user))
     duplicates = sum(1 for row in rows if row.relation) - sum(len(home.rules) for home in homes)
     notes = (f"{duplicates} duplicate rule{'s' * (duplicates != 1)} dropped",) if duplicates else ()
-    return Dataset(homes, catalogue, notes)
+    return Homes(homes, catalogue, notes)
 
 
 def _home(user: str, rows: Sequence[Row], entities: dict[str, int], relations: dict[str, int]) -> Home:

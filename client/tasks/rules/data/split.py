@@ -63,7 +63,7 @@ def split_home(home: Home, relations: int, options: RulesOptions, seed: int) -> 
     Held-out negatives come from the first pool alone, and before anything that depends on the number of pools or the
     validation share is drawn: a home's test examples are the same whatever these are.
     """
-    rng = own_rng(seed, home.user)
+    rng = own_rng(seed, home.name)
     rules, pool = rng.permutation(home.rules), sample_pool(home, relations, rng)[: len(home.rules)]
     test = floor_share(options.test_share, len(rules))
     kept = test + floor_share(options.validation_share, len(rules) - test)

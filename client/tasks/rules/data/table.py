@@ -17,7 +17,7 @@ from client.data.tables.values import private_csv
 from client.tasks.rules.data.homes import Home
 from client.tasks.rules.data.rows import Row
 from common.errors import DataError
-from common.tasks.rules.options import Catalogue, relation_parts
+from common.tasks.rules.options import RuleCatalogue, relation_parts
 
 COLUMNS = (
     "user_id",
@@ -56,7 +56,7 @@ def read_table(path: Path) -> list[Row]:
     return rows
 
 
-def write_table(path: Path, homes: Iterable[Home], catalogue: Catalogue) -> None:
+def write_table(path: Path, homes: Iterable[Home], catalogue: RuleCatalogue) -> None:
     """Write homes as CSV, readable by the owner only; `read_table` gives the same homes back, rules or no rules."""
     with private_csv(path) as writer:
         writer.writerow(COLUMNS)
@@ -64,12 +64,12 @@ def write_table(path: Path, homes: Iterable[Home], catalogue: Catalogue) -> None
             writer.writerows(_lines(home, catalogue))
 
 
-def _lines(home: Home, catalogue: Catalogue) -> Iterator[tuple[str, ...]]:
+def _lines(home: Home, catalogue: RuleCatalogue) -> Iterator[tuple[str, ...]]:
     names = [(catalogue.entities[device.entity], device.name) for device in home.devices]
     for trigger, action, relation in home.rules.tolist():
-        yield (home.user, *names[trigger], *relation_parts(catalogue.relations[relation]), *names[action])
+        yield (home.name, *names[trigger], *relation_parts(catalogue.relations[relation]), *names[action])
     for idle in sorted(set(range(len(names))) - set(home.rules[:, :2].ravel().tolist())):
-        yield (home.user, *names[idle], "", "", "", "")
+        yield (home.name, *names[idle], "", "", "", "")
 
 
 def _delimited_records(path: Path) -> Iterator[Record]:

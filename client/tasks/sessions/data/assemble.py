@@ -9,12 +9,12 @@ import numpy as np
 
 from client.tasks.sessions.data.log import CASE, NOBODY, TEST, TRAIN, Log
 from client.tasks.sessions.data.split import cases_of
-from client.tasks.sessions.data.visitors import Case, Dataset, Visitor
+from client.tasks.sessions.data.visitors import Case, Visits, Visitor
 from common.errors import DataError
 from common.tasks.sessions.options import Clicks, Items
 
 
-def to_dataset(log: Log, items: Items | None, group: int, path: Path) -> Dataset:
+def to_dataset(log: Log, items: Items | None, group: int, path: Path) -> Visits:
     """Visitors with sessions of two clicks or more; a user left with none of them stays, and takes part with nothing.
 
     Test cases of nobody in particular are dealt to the visitors in order, each getting a run of nearly equal length.
@@ -35,7 +35,7 @@ def to_dataset(log: Log, items: Items | None, group: int, path: Path) -> Dataset
     visitors = tuple(_visitors(known))
     if not visitors:
         raise DataError("no session of two clicks or more; there is nothing to learn from", path)
-    return Dataset(visitors, items, notes)
+    return Visits(visitors, items, notes)
 
 
 def grouped(log: Log, group: int) -> Log:

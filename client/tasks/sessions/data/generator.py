@@ -31,7 +31,7 @@ ASTRAY = 0.2
 
 
 @dataclass(frozen=True)
-class Store:
+class Shop:
     """What all visitors share, whatever the seed.
 
     Args:
@@ -51,7 +51,7 @@ def demo_visitors(start: int, stop: int, seed: int) -> tuple[Visitor, ...]:
 
 
 @cache
-def demo_store() -> Store:
+def demo_store() -> Shop:
     """The store's departments and errands."""
     rng = np.random.default_rng(20)
     departments, size = DEPARTMENTS, department_size()
@@ -60,7 +60,7 @@ def demo_store() -> Store:
         [department * size + rng.choice(size, STOPS, replace=False, p=wanted[department]) for _ in range(ERRANDS)]
         for department in range(departments)
     ]
-    return Store(rng.permutation(_zipf(departments, 0.7)), wanted, np.array(rounds))
+    return Shop(rng.permutation(_zipf(departments, 0.7)), wanted, np.array(rounds))
 
 
 def _visitor(number: int, rng: np.random.Generator) -> Visitor:

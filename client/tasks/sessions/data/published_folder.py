@@ -12,7 +12,7 @@ TABLES = (".csv", ".tsv", ".parquet")
 
 
 @dataclass(frozen=True)
-class Form:
+class PublishedSessions:
     """Names of a form's files, as patterns in lower case and without `.gz`; files come in the order of the patterns.
 
     Args:
@@ -27,11 +27,11 @@ class Form:
 
 
 FORMS = (
-    Form((r"users_train\.txt", r"users_valid\.txt", r"users_test\.txt")),
-    Form((r"train_sessions\.txt",), r"test_pairs\.tsv", CASE),
-    Form((r".+_train_full\.txt",), r".+_test\.txt"),
-    Form((r"train\.(txt|csv|tsv|parquet)",), r"test\.(txt|csv|tsv|parquet)"),
-    *(Form((name,)) for name in FILES),
+    PublishedSessions((r"users_train\.txt", r"users_valid\.txt", r"users_test\.txt")),
+    PublishedSessions((r"train_sessions\.txt",), r"test_pairs\.tsv", CASE),
+    PublishedSessions((r".+_train_full\.txt",), r".+_test\.txt"),
+    PublishedSessions((r"train\.(txt|csv|tsv|parquet)",), r"test\.(txt|csv|tsv|parquet)"),
+    *(PublishedSessions((name,)) for name in FILES),
 )
 """Gowalla with users (its own parts are ignored: they are a fraction of the whole); SR-GNN's sets as texts; session-rec's
 sets; plain files; the originals."""

@@ -17,7 +17,7 @@ from client.tasks.sessions.data.plain import read_lines, read_pairs
 from client.tasks.sessions.data.published_folder import TABLES, parts_of
 from client.tasks.sessions.data.published_formats import layout_of, read_original
 from client.tasks.sessions.data.sessionize import DAY, GAP
-from client.tasks.sessions.data.visitors import Dataset
+from client.tasks.sessions.data.visitors import Visits
 from common.errors import DataError, VocabularyError
 from common.tasks.sessions.demo import demo_items
 from common.tasks.sessions.options import Items
@@ -36,7 +36,7 @@ def read_visitors(
     seed: int = 0,
     group: int = 20,
     cut: Literal["gap", "day"] = "gap",
-) -> Dataset:
+) -> Visits:
     """Read the visitors of one source.
 
     Args:
@@ -63,12 +63,12 @@ def read_visitors(
     return to_dataset(log, items, group, path)
 
 
-def _demo(start: int, stop: int, seed: int, items: Items | None) -> Dataset:
+def _demo(start: int, stop: int, seed: int, items: Items | None) -> Visits:
     if items is not None and items != demo_items():
         raise VocabularyError(
             "the demo visitors click on the demo items, the federation has others; give your own data"
         )
-    return Dataset(demo_visitors(start, stop, seed), demo_items())
+    return Visits(demo_visitors(start, stop, seed), demo_items())
 
 
 def _parts(path: Path) -> list[tuple[Path, int]]:

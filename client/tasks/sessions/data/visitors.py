@@ -1,10 +1,11 @@
 """Sessions as the client holds them."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from client.data.dataset import Dataset
 from common.tasks.sessions.options import Clicks, Items
 
 
@@ -31,19 +32,7 @@ class Visitor:
     test: tuple[Case, ...] = ()
 
 
-@dataclass(frozen=True)
-class Dataset:
-    """Visitors under one vocabulary.
-
-    Args:
-        visitors: In the order of their names.
-        items: The vocabulary that indices refer to.
-        notes: What a person should know of the reading, such as how many clicks were skipped and why.
-    """
-
-    visitors: tuple[Visitor, ...]
-    items: Items
-    notes: tuple[str, ...] = field(default=())
+Visits = Dataset[Items, Visitor]
 
 
 def as_clicks(items: list[int]) -> Clicks:

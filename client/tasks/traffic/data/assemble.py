@@ -9,15 +9,15 @@ from numpy.typing import NDArray
 from client.tasks.traffic.data.impute import Filled, fill
 from client.tasks.traffic.data.readings import Readings
 from client.tasks.traffic.data.resample import Intervals, Tidy, adds_up, coarser, intervals, tidy
-from client.tasks.traffic.data.series import Dataset, Series, in_units
+from client.tasks.traffic.data.series import Sensors, Series, in_units
 from common.errors import DataError
-from common.tasks.traffic.options import DAY, HOUR, Measures, duration
+from common.tasks.traffic.options import DAY, HOUR, SensorVariables, duration
 
 LONGEST = 20_000_000
 """Steps of a series; more are a mistyped year."""
 
 
-def to_dataset(readings: Readings, measures: Measures | None, path: Path) -> Dataset:
+def to_dataset(readings: Readings, measures: SensorVariables | None, path: Path) -> Sensors:
     """Series on the grid of the federation's step; without `measures`, an hour's or, of coarser data, their own.
 
     Readings of the same time are averaged, finer readings added up or averaged (`aggregating.SUMMED`), gaps filled
@@ -28,7 +28,7 @@ def to_dataset(readings: Readings, measures: Measures | None, path: Path) -> Dat
     """
     rows = tidy(readings)
     apart = intervals(rows, len(readings.sites))
-    measures = measures or Measures(variables=readings.variables, step_seconds=_own_step(apart.usual))
+    measures = measures or SensorVariables(variables=readings.variables, step_seconds=_own_step(apart.usual))
     step = measures.step_seconds
     if apart.usual > step:
         message = f"readings are {duration(apart.usual)} apart, coarser than the step of {duration(step)}"
@@ -41,7 +41,7 @@ def to_dataset(readings: Readings, measures: Measures | None, path: Path) -> Dat
     filled = {name: fill(values, start * step, step) for name, (start, values) in grids.items()}
     series = (Series(name, _time(grids[name][0], step), *filled[name][:2]) for name in sorted(grids))
     notes = (*readings.notes, *_notes_on_rows(rows, apart, measures), *_notes_on_steps(steps, readings, filled))
-    return Dataset(tuple(series), measures, notes)
+    return Sensors(tuple(series), measures, notes)
 
 
 def _own_step(usual: int) -> int:
@@ -70,7 +70,7 @@ def _time(number: int, step: int) -> np.datetime64:
     return np.datetime64(number * count, unit)
 
 
-def _notes_on_rows(rows: Tidy, apart: Intervals, measures: Measures) -> Iterator[str]:
+def _notes_on_rows(rows: Tidy, apart: Intervals, measures: SensorVariables) -> Iterator[str]:
     if rows.unordered:
         yield f"{rows.unordered} readings came after a later one and were put in order"
     if rows.repeated:

@@ -10,17 +10,17 @@ from client.tasks.traffic.data.plain import read_plain
 from client.tasks.traffic.data.published_folder import TABLES
 from client.tasks.traffic.data.published_formats import read_original
 from client.tasks.traffic.data.readings import Readings, joined, ordered_as
-from client.tasks.traffic.data.series import Dataset
+from client.tasks.traffic.data.series import Sensors
 from client.tasks.traffic.data.tmas import read_volumes
 from common.errors import DataError, VocabularyError
 from common.tasks.traffic.demo import demo_measures
-from common.tasks.traffic.options import Measures
+from common.tasks.traffic.options import SensorVariables
 
 DEMO_SITES = 24
 """Sites in `demo` when no range is named."""
 
 
-def read_series(source: Path | str, measures: Measures | None = None, *, seed: int = 0) -> Dataset:
+def read_series(source: Path | str, measures: SensorVariables | None = None, *, seed: int = 0) -> Sensors:
     """Read the series of one source, in the order of their names.
 
     Args:
@@ -43,10 +43,10 @@ def read_series(source: Path | str, measures: Measures | None = None, *, seed: i
     return to_dataset(joined([ordered_as(part, variables, file) for file, part in parts]), measures, path)
 
 
-def _demo(start: int, stop: int, seed: int, measures: Measures | None) -> Dataset:
+def _demo(start: int, stop: int, seed: int, measures: SensorVariables | None) -> Sensors:
     if measures is not None and measures != demo_measures():
         raise VocabularyError("the demo sites measure hourly volumes, the federation does not; give your own data")
-    return Dataset(demo_series(start, stop, seed), demo_measures())
+    return Sensors(demo_series(start, stop, seed), demo_measures())
 
 
 def _files(path: Path) -> list[Path]:

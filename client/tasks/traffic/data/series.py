@@ -1,12 +1,13 @@
 """Series as the client holds them."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from common.tasks.traffic.options import Measures
+from client.data.dataset import Dataset
+from common.tasks.traffic.options import SensorVariables
 
 
 @dataclass(frozen=True)
@@ -31,19 +32,7 @@ class Series:
         return self.start + np.arange(len(self.values)) * np.timedelta64(count, unit)
 
 
-@dataclass(frozen=True)
-class Dataset:
-    """Series of the same measures.
-
-    Args:
-        series: In the order of their names.
-        measures: What the columns of `Series.values` are.
-        notes: What a person should know of the reading, such as how many gaps were filled.
-    """
-
-    series: tuple[Series, ...]
-    measures: Measures
-    notes: tuple[str, ...] = field(default=())
+Sensors = Dataset[SensorVariables, Series]
 
 
 def in_units(seconds: int) -> tuple[int, Literal["m", "s"]]:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.errors import ConfigError, DataError, RunError
-from common.tasks.traffic.options import Measures
+from common.tasks.traffic.options import SensorVariables
 
 VARIABLES = {
     "vehicle_number": "LAST_STEP_VEHICLE_NUMBER",
@@ -26,7 +26,7 @@ VARIABLES = {
     "noise": "VAR_NOISEEMISSION",
 }
 """Our names and TraCI's: vehicles, share of the length, m/s, mg in the step, mg in the step, dB."""
-MEASURES = Measures(variables=tuple(VARIABLES), step_seconds=1)
+MEASURES = SensorVariables(variables=tuple(VARIABLES), step_seconds=1)
 """Under which the recording is read second by second."""
 
 GRID = 7

@@ -5,10 +5,10 @@ from pathlib import Path
 
 from client.data.tables.values import private_csv
 from client.tasks.traffic.data.series import Series
-from common.tasks.traffic.options import Measures
+from common.tasks.traffic.options import SensorVariables
 
 
-def write_series(path: Path, series: Iterable[Series], measures: Measures) -> None:
+def write_series(path: Path, series: Iterable[Series], measures: SensorVariables) -> None:
     """Write series as CSV, readable by the owner only; `read_series`, given the measures, gives the same ones back.
 
     Filled gaps are written as empty cells, which the reader fills again.

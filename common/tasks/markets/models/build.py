@@ -6,10 +6,12 @@ from common.methods.pfgnn import PFGNN
 from common.tasks.markets.models.baselines import SemiParametric, SiameseTower
 from common.tasks.markets.models.pair_scorer import PairScorer
 from common.tasks.markets.models.sgc import MarketNetwork, Pooling
-from common.tasks.markets.options import Goods, MarketsOptions
+from common.tasks.markets.options import MarketCatalogue, MarketsOptions
 
 
-def build_market_model(goods: Goods, options: MarketsOptions, *, paper: bool, pfgnn: PFGNN | None = None) -> nn.Module:
+def build_market_model(
+    goods: MarketCatalogue, options: MarketsOptions, *, paper: bool, pfgnn: PFGNN | None = None
+) -> nn.Module:
     """The model that the options name.
 
     Args:

@@ -16,7 +16,7 @@ from client.privacy.ledger import records
 from client.privacy.ledger.database import MEMORY, create
 from client.privacy.ledger.ledger import Ledger
 from client.privacy.ledger.records import Slot, Terms
-from client.privacy.ledger.rollback import Witness
+from client.privacy.ledger.rollback import RollbackRecord
 from common.errors import RefusedError
 from common.privacy.accounts import Account, Pure, Rdp, Zcdp, portion
 from common.privacy.claims import UNBOUNDED
@@ -35,7 +35,7 @@ def opened(folder: Path, account: Account | None = None, epsilon: float = EPSILO
     path = folder / "ledger"
     if not path.exists():
         create(path, "lineage")
-    return Ledger(path, "client", account or Zcdp(), epsilon, delta, Witness(folder / "state" / "witness.json"))
+    return Ledger(path, "client", account or Zcdp(), epsilon, delta, RollbackRecord(folder / "state" / "witness.json"))
 
 
 class Maker:
@@ -160,7 +160,9 @@ def test_a_row_says_everything_about_a_release(ledger: Ledger) -> None:
 
 def test_each_unit_has_an_account_of_its_own(tmp_path: Path) -> None:
     client = opened(tmp_path)
-    record = Ledger(tmp_path / "ledger", "record", Rdp(4), EPSILON, DELTA, Witness(tmp_path / "state" / "witness.json"))
+    record = Ledger(
+        tmp_path / "ledger", "record", Rdp(4), EPSILON, DELTA, RollbackRecord(tmp_path / "state" / "witness.json")
+    )
     client.release(Slot("run", 1), priced(client), Maker())
     terms = record.terms(DpSgd(2.0, 0.5, 3, 1.0))
     assert (terms.neighbours, terms.sensitivity, terms.noise) == ("add-or-remove-one", 1.0, 2.0)

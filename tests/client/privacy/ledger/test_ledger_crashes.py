@@ -11,7 +11,7 @@ import pytest
 from client.privacy.ledger.database import create
 from client.privacy.ledger.ledger import Ledger
 from client.privacy.ledger.locate import open_ledger
-from client.privacy.ledger.rollback import Witness
+from client.privacy.ledger.rollback import RollbackRecord
 from common.privacy.accounts import Zcdp, portion
 from common.privacy.zcdp import rho_of
 
@@ -21,7 +21,7 @@ RELEASING = """
 import hashlib, os, random, secrets, signal, sys, time
 from pathlib import Path
 from client.privacy.ledger.ledger import Ledger, Slot
-from client.privacy.ledger.rollback import Witness
+from client.privacy.ledger.rollback import RollbackRecord
 from common.errors import RefusedError
 from common.privacy.accounts import Zcdp, portion
 from common.privacy.mechanisms.additive import Gaussian
@@ -30,7 +30,7 @@ folder, run, first, last = Path(sys.argv[1]), sys.argv[2], 0, int(sys.argv[3])
 sent = os.open(folder / f"sent-{run}", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
 
 def release(first, last):
-    ledger = Ledger(folder / "ledger", "client", Zcdp(), 10.0, 1e-5, Witness(folder / "witness.json"))
+    ledger = Ledger(folder / "ledger", "client", Zcdp(), 10.0, 1e-5, RollbackRecord(folder / "witness.json"))
     terms = ledger.terms(Gaussian(portion(ledger.total, 400), 1.0))
     for number in range(first, last):
         try:
@@ -77,7 +77,7 @@ ANSWERING = """
 import hashlib, os, random, signal, sys, time
 from pathlib import Path
 from client.policy import Policy
-from client.privacy.release import Guard
+from client.privacy.release import Releaser
 from client.privacy.ledger.locate import open_ledger
 from client.session import Session
 from client.state import DiskStore
@@ -97,7 +97,7 @@ model, cost = parameters(build_model(config, CATALOGUE)), rho_of(10, 1e-5) / 100
 def client():
     def ledger(unit, account):
         return open_ledger(str(folder / "homes.csv"), folder / "state", "0" * 64, unit, account, 10.0, 1e-5, alone=True)
-    return Session("ann", learner, DiskStore(folder / "state" / "ann"), Guard(Policy(max_epsilon=10.0), ledger))
+    return Session("ann", learner, DiskStore(folder / "state" / "ann"), Releaser(Policy(max_epsilon=10.0), ledger))
 
 def answer(enrolment, first):
     session = client()
@@ -136,7 +136,7 @@ def started(code: str, *arguments: object) -> subprocess.Popen[bytes]:
 
 
 def opened(folder: Path) -> Ledger:
-    return Ledger(folder / "ledger", "client", Zcdp(), 10.0, 1e-5, Witness(folder / "witness.json"))
+    return Ledger(folder / "ledger", "client", Zcdp(), 10.0, 1e-5, RollbackRecord(folder / "witness.json"))
 
 
 def sent(folder: Path, run: str = "") -> dict[int, list[str]]:

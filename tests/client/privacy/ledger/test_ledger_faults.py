@@ -15,14 +15,14 @@ from client.privacy.ledger import database as book
 from client.privacy.ledger.database import create
 from client.privacy.ledger.ledger import Ledger
 from client.privacy.ledger.records import Slot
-from client.privacy.ledger.rollback import Sighting, Witness
+from client.privacy.ledger.rollback import LedgerHead, RollbackRecord
 from common.errors import LedgerError, StateError
 from common.privacy.accounts import Zcdp
 from common.privacy.mechanisms.additive import Gaussian
 
 
 def opened(folder: Path) -> Ledger:
-    return Ledger(folder / "ledger", "client", Zcdp(), 10.0, 1e-5, Witness(folder / "state" / "witness.json"))
+    return Ledger(folder / "ledger", "client", Zcdp(), 10.0, 1e-5, RollbackRecord(folder / "state" / "witness.json"))
 
 
 @pytest.fixture
@@ -118,7 +118,7 @@ def test_an_older_copy_that_went_another_way_is_noticed(folder: Path) -> None:
     spend(ledger, 3, 4)
     ledger.close()
     (folder / "older").rename(folder / "ledger")
-    other = Ledger(folder / "ledger", "client", Zcdp(), 10.0, 1e-5, Witness(folder / "elsewhere.json"))
+    other = Ledger(folder / "ledger", "client", Zcdp(), 10.0, 1e-5, RollbackRecord(folder / "elsewhere.json"))
     spend(other, 10, 15)
     other.close()
     refuses(folder, "older copy")
@@ -149,7 +149,7 @@ def test_a_log_that_was_lost_is_noticed(folder: Path) -> None:
 
 
 def test_a_witness_that_fell_behind_catches_up(folder: Path) -> None:
-    witness = Witness(folder / "state" / "witness.json")
+    witness = RollbackRecord(folder / "state" / "witness.json")
     before = witness.read()
     ledger = opened(folder)
     spend(ledger, 3, 5)
@@ -169,13 +169,13 @@ def test_a_damaged_witness_is_told(content: bytes, folder: Path) -> None:
 
 
 def test_a_witness_is_overwritten_in_place_whole(tmp_path: Path) -> None:
-    witness = Witness(tmp_path / "state" / "witness.json")
+    witness = RollbackRecord(tmp_path / "state" / "witness.json")
     assert witness.read() is None
-    for seen in (Sighting("l", "/a", 10**9, "f" * 64, (("client", 1 / 3),)), Sighting("l", "/b")):
+    for seen in (LedgerHead("l", "/a", 10**9, "f" * 64, (("client", 1 / 3),)), LedgerHead("l", "/b")):
         witness.write(seen)
         assert (witness.read(), witness.path.stat().st_size) == (seen, 2048)
     assert witness.path.stat().st_mode & 0o777 == 0o600
-    long = Sighting("l", "/" + "x" * 4000)
+    long = LedgerHead("l", "/" + "x" * 4000)
     witness.write(long)
     assert witness.read() == long
 

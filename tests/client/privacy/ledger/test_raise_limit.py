@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from client.privacy.claim import statements
 from client.privacy.ledger.database import create
 from client.privacy.ledger.ledger import Ledger
-from client.privacy.ledger.raise_limit import raise_to
+from client.privacy.ledger.raise_limit import increase_budget
 from client.privacy.ledger.records import Slot
-from client.privacy.ledger.rollback import Witness
+from client.privacy.ledger.rollback import RollbackRecord
 from common.errors import ConfigError, LedgerError, RefusedError
 from common.privacy.accounts import Account, Pure, Rdp, Zcdp
 from common.privacy.claims import LIMITED, LOWERED, RAISED, UNBOUNDED
@@ -25,8 +25,8 @@ from common.privacy.mechanisms.additive import Gaussian, Laplace
 from common.privacy.options import Unit
 
 
-def witness(folder: Path) -> Witness:
-    return Witness(folder / "state" / "witness.json")
+def witness(folder: Path) -> RollbackRecord:
+    return RollbackRecord(folder / "state" / "witness.json")
 
 
 def opened(folder: Path, epsilon: float = 4.0, account: Account | None = None, unit: Unit = "client") -> Ledger:
@@ -58,7 +58,7 @@ def altered(folder: Path, *statements: str) -> None:
 
 
 def test_more_can_be_spent_once_ledger_and_policy_say_so(folder: Path) -> None:
-    [row] = raise_to(folder / "ledger", 6.0, witness(folder))
+    [row] = increase_budget(folder / "ledger", 6.0, witness(folder))
     assert (row.sequence, row.unit, row.raised.before, row.raised.epsilon) == (4, "client", 4.0, 6.0)
     cautious = opened(folder, epsilon=4.0)
     assert cautious.total == 4.0, "the policy still says 4"
@@ -74,8 +74,8 @@ def test_more_can_be_spent_once_ledger_and_policy_say_so(folder: Path) -> None:
 
 
 def test_the_statement_says_that_and_when_it_was_raised(folder: Path) -> None:
-    raise_to(folder / "ledger", 6.0, witness(folder))
-    raise_to(folder / "ledger", 8.0, witness(folder))
+    increase_budget(folder / "ledger", 6.0, witness(folder))
+    increase_budget(folder / "ledger", 8.0, witness(folder))
     [statement] = statements(folder / "ledger")
     claim = statement.claim
     assert (claim.epsilon, claim.total, claim.spent, claim.left) == (8.0, 8.0, 3.0, 5.0)
@@ -100,7 +100,7 @@ def test_what_would_raise_nothing_is_refused_and_leaves_the_ledger_as_it_is(fold
         (float("inf"), "no limit"),
     ):
         with pytest.raises(ConfigError, match=reason):
-            raise_to(folder / "ledger", epsilon, witness(folder))
+            increase_budget(folder / "ledger", epsilon, witness(folder))
     assert (folder / "ledger").read_bytes() == before
 
 
@@ -110,16 +110,16 @@ def test_where_a_smaller_delta_holds_what_was_spent_may_be_more_than_a_larger_ep
     ledger.close()
     Ledger(tmp_path / "ledger", "client", Zcdp(), 4.0, 1e-9, witness(tmp_path)).close()
     with pytest.raises(ConfigError, match="less than what was spent"):
-        raise_to(tmp_path / "ledger", 4.1, witness(tmp_path))
-    [row] = raise_to(tmp_path / "ledger", 6.0, witness(tmp_path))
+        increase_budget(tmp_path / "ledger", 4.1, witness(tmp_path))
+    [row] = increase_budget(tmp_path / "ledger", 6.0, witness(tmp_path))
     assert row.raised.epsilon == 6.0
 
 
 def test_every_account_that_allows_less_is_raised_and_none_lowered(tmp_path: Path) -> None:
     opened(tmp_path, 4.0).close()
     opened(tmp_path, 9.0, Rdp(4), "record").close()
-    assert [(row.unit, row.sequence) for row in raise_to(tmp_path / "ledger", 6.0)] == [("client", 1)]
-    rows = raise_to(tmp_path / "ledger", 10.0)
+    assert [(row.unit, row.sequence) for row in increase_budget(tmp_path / "ledger", 6.0)] == [("client", 1)]
+    rows = increase_budget(tmp_path / "ledger", 10.0)
     assert [(row.unit, row.sequence, row.raised.before) for row in rows] == [("client", 2, 6.0), ("record", 3, 9.0)]
     client, record = statements(tmp_path / "ledger")
     assert (client.claim.epsilon, record.claim.epsilon) == (10.0, 10.0)
@@ -129,10 +129,10 @@ def test_every_account_that_allows_less_is_raised_and_none_lowered(tmp_path: Pat
 def test_it_is_refused_while_a_client_holds_the_ledger(folder: Path) -> None:
     ledger = opened(folder)
     with pytest.raises(LedgerError, match=r"locked; another process is using it; stop that"):
-        raise_to(folder / "ledger", 6.0, witness(folder))
+        increase_budget(folder / "ledger", 6.0, witness(folder))
     assert (ledger.total, ledger.rows()[-1].sequence) == (4.0, 3)
     ledger.close()
-    assert raise_to(folder / "ledger", 6.0, witness(folder))
+    assert increase_budget(folder / "ledger", 6.0, witness(folder))
 
 
 def test_it_is_refused_while_another_process_holds_the_ledger_and_works_once_that_died(folder: Path) -> None:
@@ -149,9 +149,9 @@ def test_it_is_refused_while_another_process_holds_the_ledger_and_works_once_tha
         assert process.stdout is not None
         assert process.stdout.readline() == b"open\n"
         with pytest.raises(LedgerError, match="locked"):
-            raise_to(folder / "ledger", 6.0, witness(folder))
+            increase_budget(folder / "ledger", 6.0, witness(folder))
         process.kill()
-    assert raise_to(folder / "ledger", 6.0, witness(folder))
+    assert increase_budget(folder / "ledger", 6.0, witness(folder))
 
 
 @pytest.mark.parametrize(
@@ -172,14 +172,14 @@ def test_it_is_refused_while_another_process_holds_the_ledger_and_works_once_tha
     ],
 )
 def test_a_raise_that_was_altered_or_is_missing_stops_everything(damage: str, folder: Path) -> None:
-    raise_to(folder / "ledger", 6.0, witness(folder))
+    increase_budget(folder / "ledger", 6.0, witness(folder))
     ledger = opened(folder, 6.0)
     spend(ledger, 5)
     ledger.close()
     altered(folder, damage)
     for ask in (
         lambda: opened(folder, 1000.0),
-        lambda: raise_to(folder / "ledger", 7.0, witness(folder)),
+        lambda: increase_budget(folder / "ledger", 7.0, witness(folder)),
     ):
         with pytest.raises(LedgerError, match=r"ledger"):
             ask()
@@ -187,12 +187,12 @@ def test_a_raise_that_was_altered_or_is_missing_stops_everything(damage: str, fo
 
 def test_the_witness_knows_of_a_raise_that_was_the_newest_row(folder: Path) -> None:
     shutil.copy(folder / "ledger", folder / "older")
-    raise_to(folder / "ledger", 6.0, witness(folder))
+    increase_budget(folder / "ledger", 6.0, witness(folder))
     (folder / "older").rename(folder / "ledger")
     with pytest.raises(LedgerError, match="older copy"):
         opened(folder)
     with pytest.raises(LedgerError, match="older copy"):
-        raise_to(folder / "ledger", 6.0, witness(folder))
+        increase_budget(folder / "ledger", 6.0, witness(folder))
 
 
 @given(st.lists(st.floats(0.1, 20.0), min_size=1, max_size=6))
@@ -205,10 +205,10 @@ def test_a_budget_never_falls_and_what_was_spent_stays_within_it(
         spend(ledger, number, ledger.remaining() / 2)
         ledger.close()
         if wish > highest:
-            assert raise_to(folder / "ledger", wish)[0].raised.before == highest
+            assert increase_budget(folder / "ledger", wish)[0].raised.before == highest
         else:
             with pytest.raises(ConfigError, match="ε"):
-                raise_to(folder / "ledger", wish)
+                increase_budget(folder / "ledger", wish)
         highest = max(highest, wish)
         [statement] = statements(folder / "ledger")
         assert statement.claim.epsilon == highest
@@ -227,7 +227,7 @@ def test_a_first_limit_is_for_good_and_said_to_have_come_late(tmp_path: Path) ->
     [first] = told.claim.raises
     assert (first.before, first.epsilon) == (UNBOUNDED, 10.0)
     assert LIMITED.format(**vars(first)) in told.claim.uncovered
-    assert [row.sequence for row in raise_to(tmp_path / "ledger", 12.0, witness(tmp_path))] == [3]
+    assert [row.sequence for row in increase_budget(tmp_path / "ledger", 12.0, witness(tmp_path))] == [3]
     [again] = statements(tmp_path / "ledger")
     assert RAISED.format(**vars(again.claim.raises[1])) in again.claim.uncovered
 

@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from client.tasks.markets.baseline import MarketLine, scorer_features
+from client.tasks.markets.baseline import MarketBaseline, scorer_features
 from client.tasks.markets.data.graph import Graph, symmetric
-from client.tasks.markets.shrinkage import SURE, trust
+from client.tasks.markets.shrinkage import SURE, shrinkage_weight
 from common.tasks.markets.counts import Elsewhere, counts_of
 from common.tasks.markets.models.pair_scorer import FEATURES, KNOWN, NEW, START, PairScorer
 
@@ -29,12 +29,12 @@ def elsewhere(seed: int = 1) -> Elsewhere:
     return Elsewhere.of(counts_of(pairs, values, degrees, SIZE), ALL)
 
 
-def line(of: Graph | None = None) -> MarketLine:
+def line(of: Graph | None = None) -> MarketBaseline:
     texts = np.random.default_rng(2).standard_normal((SIZE, 5)).astype(np.float32)
-    return MarketLine.of(of or graph(), texts, elsewhere())
+    return MarketBaseline.of(of or graph(), texts, elsewhere())
 
 
-def columns(of: MarketLine) -> dict[str, np.ndarray]:
+def columns(of: MarketBaseline) -> dict[str, np.ndarray]:
     return dict(zip(FEATURES, of.features(ALL), strict=True))
 
 
@@ -87,7 +87,7 @@ def test_before_training_the_scorer_is_the_walk_as_far_as_edges_are_believed_and
     of = line(graph(share=0.5))
     weight = PairScorer().scorer.weight.detach().numpy()[0]
     assert {name: w for name, w in zip(FEATURES, weight.tolist(), strict=True) if w} == START
-    kappa = trust(of.degree, of.reach)[:, None]
+    kappa = shrinkage_weight(of.degree, of.reach)[:, None]
     popular = np.log1p(of.degree - of.links.toarray())
     by_hand = kappa * np.log1p(100 * of.scores(ALL)) + (1 - kappa) * popular
     np.testing.assert_allclose(of.weighed(ALL, weight), by_hand, rtol=1e-5)
@@ -97,7 +97,7 @@ def test_before_training_the_scorer_is_the_walk_as_far_as_edges_are_believed_and
 def test_the_scorer_s_sum_is_that_of_all_features_for_known_and_new_queries() -> None:
     of, weight = line(graph(share=0.5)), np.random.default_rng(5).standard_normal(len(FEATURES)).astype(np.float32)
     queries, known = np.array([4, 0, 9, 2]), weight[: len(KNOWN)]
-    kappa = trust(of.degree[queries], of.reach)[:, None]
+    kappa = shrinkage_weight(of.degree[queries], of.reach)[:, None]
     assert 0 == kappa[1, 0] < kappa[0, 0] < SURE
     edges = np.einsum("f,fbn->bn", known.astype(float), np.stack(list(of.features(queries))[: len(KNOWN)]))
     as_new = np.einsum("f,fbn->bn", weight[len(KNOWN) :].astype(float), np.stack(list(of.as_new(queries))))
@@ -113,9 +113,9 @@ def test_edges_are_believed_where_pairs_close_triangles_and_the_more_the_more_th
     assert reached([*triangle, (3, 4)]) == 4 / 6
     assert line(Graph(ALL, symmetric(np.zeros((0, 2), np.int64), np.zeros(0, np.float32), SIZE))).reach == 0.5
     degree = np.arange(4, dtype=np.float32)
-    assert not trust(degree, 0.0).any()
-    assert trust(degree, 1.0).tolist() == [0, 1, 1, 1]
-    np.testing.assert_allclose(trust(degree, 0.5), degree / (degree + 4), rtol=1e-6)
+    assert not shrinkage_weight(degree, 0.0).any()
+    assert shrinkage_weight(degree, 1.0).tolist() == [0, 1, 1, 1]
+    np.testing.assert_allclose(shrinkage_weight(degree, 0.5), degree / (degree + 4), rtol=1e-6)
 
 
 def test_a_grown_market_s_scores_are_those_of_its_edges_alone() -> None:

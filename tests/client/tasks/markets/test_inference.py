@@ -14,9 +14,9 @@ from common.errors import DataError
 from common.models import build_model, parameters
 from common.tasks.markets.counts import add_pairs, counts_of
 from common.tasks.markets.models.pair_scorer import FEATURES, NEW
-from common.tasks.markets.options import Goods
+from common.tasks.markets.options import MarketCatalogue
 
-GOODS = Goods(
+GOODS = MarketCatalogue(
     items=("cup", "pot", "tea", "jam", "bun", "pan", "lid"), titles=("Cup", "Pot", "Tea", "Jam", "Bun", "", "Pot")
 )
 BASKETS = [{0, 1}, {0, 1}, {1, 2}, {1, 2}, {2, 3}, {2, 3}, {1, 2}]

@@ -5,10 +5,10 @@ import pytest
 import torch
 
 from client.tasks.markets.data.counts import bounded_counts
-from client.tasks.markets.data.markets import Dataset, Market, no_rows
+from client.tasks.markets.data.markets import Markets, Market, no_rows
 from client.tasks.markets.data.reader import read_markets
 from client.tasks.markets.learner import MarketsLearner
-from client.tasks.markets.shrinkage import trust
+from client.tasks.markets.shrinkage import shrinkage_weight
 from common.arrays import Arrays
 from common.config.run import RunConfig, Scalar, parse
 from common.models import parameters, tensors
@@ -17,7 +17,7 @@ from common.tasks.markets.models.pair_scorer import FEATURES, KNOWN
 from common.wire.messages import TrainRequest
 
 DEMO = read_markets("demo:3-6")
-NOTHING = no_counts(len(DEMO.goods.items))
+NOTHING = no_counts(len(DEMO.vocabulary.items))
 METRICS = {"mrr10", "mrr20", "ndcg10", "ndcg20", "recall20"}
 
 
@@ -27,8 +27,8 @@ def configured(model: str = "default", **options: Scalar) -> RunConfig:
     return parse({"method": "fedavg", "task": "markets", "model": model, **small, **markets})
 
 
-def learner(model: str = "default", part: Dataset = DEMO, **options: Scalar) -> MarketsLearner:
-    return MarketsLearner(configured(model, **options), part.goods, part.markets)
+def learner(model: str = "default", part: Markets = DEMO, **options: Scalar) -> MarketsLearner:
+    return MarketsLearner(configured(model, **options), part.vocabulary, part.units)
 
 
 def request(of: MarketsLearner, statics: Arrays | None = None) -> TrainRequest:
@@ -61,7 +61,7 @@ def test_before_training_the_default_follows_the_walk_where_queries_have_neighbo
     [market, *_] = of.markets
     line = market.line(market.graph, {})
     known = np.flatnonzero(line.degree)
-    kappa = trust(line.degree[known], line.reach)[:, None]
+    kappa = shrinkage_weight(line.degree[known], line.reach)[:, None]
     assert kappa.mean() > 0.7
     popular = np.log1p(line.degree - line.links[known].toarray())
     ours = of.scores(parameters(of.module), {}, 0)(known)
@@ -77,13 +77,13 @@ def test_metrics_are_told_with_their_queries(model: str, protocol: str) -> None:
         assert set(metrics) == METRICS
         queries = sum(len(np.unique(m.split.right(split).nonzero()[0])) for m in of.markets)
         assert set(weights.values()) == {float(queries)}
-        lines, _ = of.about(split, {})
+        lines, _ = of.baselines(split, {})
         assert set(lines) == {"walk_mrr20", "walk_ndcg20", "degree_mrr20", "degree_ndcg20"}
 
 
 def test_metrics_are_means_over_the_queries_of_all_markets() -> None:
     both, model = learner(), parameters(learner().module)
-    rows = [MarketsLearner(configured(), DEMO.goods, [market]).evaluate(model, {}, "test") for market in DEMO.markets]
+    rows = [MarketsLearner(configured(), DEMO.vocabulary, [market]).evaluate(model, {}, "test") for market in DEMO.units]
     total = sum(weights["mrr20"] for _, weights in rows)
     expected = sum(metrics["mrr20"] * weights["mrr20"] for metrics, weights in rows) / total
     assert both.evaluate(model, {}, "test")[0]["mrr20"] == pytest.approx(expected)
@@ -92,26 +92,26 @@ def test_metrics_are_means_over_the_queries_of_all_markets() -> None:
 def test_its_own_part_of_the_sums_tells_a_market_nothing() -> None:
     of = learner(count_offset=True)
     own = of.counts()
-    check_pairs(own, len(DEMO.goods.items))
-    alone = MarketsLearner(configured(), DEMO.goods, DEMO.markets[:1])
+    check_pairs(own, len(DEMO.vocabulary.items))
+    alone = MarketsLearner(configured(), DEMO.vocabulary, DEMO.units[:1])
     [market] = alone.markets
     others = alone.others(add_pairs([alone.counts(), NOTHING]), alone.counts())
     for name, x in zip(FEATURES, market.line(market.graph, others).features(np.arange(5)), strict=True):
         if "elsewhere" in name or name == "new_detour":
             assert not x.any()
-    assert of.about("test", own)[0].keys() >= {"shared_mrr20", "shared_ndcg20"}
+    assert of.baselines("test", own)[0].keys() >= {"shared_mrr20", "shared_ndcg20"}
     assert alone.others({}, alone.counts()) == {}
 
 
 def test_what_others_add_stays_when_the_own_part_is_taken_out() -> None:
-    one, rest = (MarketsLearner(configured(), DEMO.goods, part) for part in (DEMO.markets[:1], DEMO.markets[1:]))
+    one, rest = (MarketsLearner(configured(), DEMO.vocabulary, part) for part in (DEMO.units[:1], DEMO.units[1:]))
     left = one.others(add_pairs([one.counts(), rest.counts()]), one.counts())
     for name, values in rest.counts().items():
         np.testing.assert_allclose(left[name], values, rtol=1e-6)
 
 
 def test_new_items_are_asked_about_alike_and_only_where_other_markets_know_them() -> None:
-    one, rest = (MarketsLearner(configured(), DEMO.goods, part) for part in (DEMO.markets[:1], DEMO.markets[1:]))
+    one, rest = (MarketsLearner(configured(), DEMO.vocabulary, part) for part in (DEMO.units[:1], DEMO.units[1:]))
     [market] = one.markets
     familiar = market.elsewhere(rest.counts()).degrees > 0
     assert 0 < familiar.sum() < len(familiar)
@@ -128,8 +128,8 @@ def test_new_items_are_asked_about_alike_and_only_where_other_markets_know_them(
 
 def test_items_that_other_markets_know_are_told_apart_where_items_are_cold() -> None:
     one, rest = (
-        MarketsLearner(configured(protocol="cold", test_share=0.3), DEMO.goods, part)
-        for part in (DEMO.markets[:1], DEMO.markets[1:])
+        MarketsLearner(configured(protocol="cold", test_share=0.3), DEMO.vocabulary, part)
+        for part in (DEMO.units[:1], DEMO.units[1:])
     )
     [market] = one.markets
     statics = rest.counts()
@@ -138,7 +138,7 @@ def test_items_that_other_markets_know_are_told_apart_where_items_are_cold() -> 
     asked = np.flatnonzero(np.diff(market.split.test.right.indptr))
     seen = asked[np.isin(market.graph.items[asked], np.flatnonzero(statics[DEGREES]))]
     assert (weights["mrr20"], weights["seen_mrr20"]) == (len(asked), len(seen))
-    lines, _ = one.about("test", statics)
+    lines, _ = one.baselines("test", statics)
     assert {"degree_seen_mrr20", "shared_seen_ndcg20"} <= set(lines)
     assert set(one.evaluate(parameters(one.module), {}, "test")[0]) == METRICS, "nothing is shared"
 
@@ -146,7 +146,7 @@ def test_items_that_other_markets_know_are_told_apart_where_items_are_cold() -> 
 def test_counts_hold_training_pairs_only() -> None:
     of = learner()
     [market, *_] = of.markets
-    counts, V = market.counts, len(DEMO.goods.items)
+    counts, V = market.counts, len(DEMO.vocabulary.items)
     items = market.graph.items
     held = {(int(items[a]), int(items[b])) for a, b in zip(*market.split.test.right.nonzero(), strict=True)}
     assert not held & {(int(key) // V, int(key) % V) for key in counts[KEYS]}
@@ -160,19 +160,19 @@ def test_bounded_counts_are_the_same_again() -> None:
     assert one[VALUES].min() < 1
 
 
-def test_with_little_noise_noised_counts_are_the_bounded_ones() -> None:
-    of, V = learner(count_epsilon=1.0), len(DEMO.goods.items)
-    noised = of.noised_counts(1e-4, np.random.default_rng(0))
+def test_with_little_noise_private_counts_are_the_bounded_ones() -> None:
+    of, V = learner(count_epsilon=1.0), len(DEMO.vocabulary.items)
+    noised = of.private_counts(1e-4, np.random.default_rng(0))
     check_pairs(noised, V)
     exact = add_pairs([bounded_counts(m.split.validation.ratings, V, np.random.default_rng(1)) for m in of.markets])
     assert abs(noised[VALUES].sum() / exact[VALUES].sum() - 1) < 0.02, "whose items count is drawn anew"
 
 
 def test_lists_of_pairs_add_nothing_under_noise() -> None:
-    listed = Dataset((Market("uk", no_rows(), np.array([[0, 1], [0, 2]])),), DEMO.goods)
+    listed = Markets((Market("uk", no_rows(), np.array([[0, 1], [0, 2]])),), DEMO.vocabulary)
     of = learner(part=listed, count_epsilon=1.0)
     assert not len(of.counts()[KEYS])
-    assert not of.noised_counts(1e-6, np.random.default_rng(0))[DEGREES].any()
+    assert not of.private_counts(1e-6, np.random.default_rng(0))[DEGREES].any()
 
 
 def test_triples_are_of_neighbours_and_of_others_in_the_same_market() -> None:
@@ -191,7 +191,7 @@ def test_triples_are_of_neighbours_and_of_others_in_the_same_market() -> None:
 
 
 def test_all_neighbours_and_others_are_drawn_alike() -> None:
-    path = Dataset((Market("uk", no_rows(), np.array([[0, 1], [0, 2]])),), DEMO.goods)
+    path = Markets((Market("uk", no_rows(), np.array([[0, 1], [0, 2]])),), DEMO.vocabulary)
     of = learner("paper", path, batch=4000, test_share=0.01, fit_share=0.01)
     triples = of.triples(torch.Generator().manual_seed(1))
     rows, counts = np.unique(triples.numpy(), axis=0, return_counts=True)
@@ -203,7 +203,7 @@ def test_all_neighbours_and_others_are_drawn_alike() -> None:
 def test_the_paper_s_loss_is_bpr_on_inner_products() -> None:
     of = learner("paper")
     batch, params = of.batch(request(of)), tensors(parameters(of.module))
-    noise = {n: t[0] for n, t in of.noise(1, torch.Generator().manual_seed(0)).items()}
+    noise = {n: t[0] for n, t in of.step_inputs(1, torch.Generator().manual_seed(0)).items()}
     z = batch["propagated"].double() @ params["phi.mean"].double()
     a, b, c = z[noise["triples"]].unbind(1)
     by_hand = -torch.log(torch.sigmoid((a * b).sum(1) - (a * c).sum(1))).mean()
@@ -213,9 +213,9 @@ def test_the_paper_s_loss_is_bpr_on_inner_products() -> None:
 @pytest.mark.parametrize("model", ["default", "paper"])
 @pytest.mark.parametrize("options", [{}, {"bound_users": True}, {"count_epsilon": 8.0}])
 def test_a_market_without_pairs_takes_part_with_nothing(model: str, options: dict[str, Scalar]) -> None:
-    of = learner(model, Dataset((Market("uk", no_rows(), no_rows()),), DEMO.goods), **options)
+    of = learner(model, Markets((Market("uk", no_rows(), no_rows()),), DEMO.vocabulary), **options)
     assert not len(of.counts()[KEYS])
-    noise = {n: t[0] for n, t in of.noise(1, torch.Generator()).items()}
+    noise = {n: t[0] for n, t in of.step_inputs(1, torch.Generator()).items()}
     assert of.examples == 0
     assert of.evaluate(parameters(of.module), {}, "test") == ({}, {})
     loss = of.loss(tensors(parameters(of.module)), of.batch(request(of)), noise)
@@ -223,7 +223,7 @@ def test_a_market_without_pairs_takes_part_with_nothing(model: str, options: dic
 
 
 def test_counts_that_came_too_late_are_not_taken_off_the_sums() -> None:
-    alone, rest = (MarketsLearner(configured(), DEMO.goods, part) for part in (DEMO.markets[:1], DEMO.markets[1:]))
+    alone, rest = (MarketsLearner(configured(), DEMO.vocabulary, part) for part in (DEMO.units[:1], DEMO.units[1:]))
     sums = rest.counts()
     assert alone.others(sums, alone.counts()) is sums
     assert alone.others(sums, {}) is sums

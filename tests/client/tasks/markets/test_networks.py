@@ -11,14 +11,14 @@ from client.policy import Policy
 from client.privacy.in_memory import in_memory
 from client.session import Session
 from client.state import MemoryStore, Store
-from client.tasks.markets.data.markets import Dataset, Market, no_rows
+from client.tasks.markets.data.markets import Markets, Market, no_rows
 from client.tasks.markets.data.reader import read_markets
 from client.tasks.markets.inference import companions
 from client.tasks.markets.learner import MarketsLearner
 from client.tasks.markets.networks import embedded
 from client.tasks.registry import TaskLearner, build_learner
 from client.training.cohort import train
-from client.training.participant import Member
+from client.training.participant import Participant
 from common.arrays import Arrays
 from common.config.run import RunConfig, Scalar, parse
 from common.errors import ConfigError
@@ -41,12 +41,12 @@ def configured(network: str, method: str = "fedavg", **options: Scalar) -> RunCo
     return parse(flat | options)
 
 
-def learner(network: str, part: Dataset = DEMO) -> MarketsLearner:
-    return MarketsLearner(configured(network), part.goods, part.markets)
+def learner(network: str, part: Markets = DEMO) -> MarketsLearner:
+    return MarketsLearner(configured(network), part.vocabulary, part.units)
 
 
 def drawn(of: MarketsLearner) -> dict[str, torch.Tensor]:
-    return {n: t[0] for n, t in of.noise(1, torch.Generator().manual_seed(0)).items()}
+    return {n: t[0] for n, t in of.step_inputs(1, torch.Generator().manual_seed(0)).items()}
 
 
 def test_the_tower_pulls_neighbours_together_and_pushes_others_apart() -> None:
@@ -95,7 +95,7 @@ def test_they_see_no_graph_and_learn_from_triples(network: str) -> None:
     torch.testing.assert_close(of.propagated, of.features)
     config = configured(network, **{"algorithm.fedavg.optimizer": "adam", "algorithm.fedavg.lr": 0.02})
     model = parameters(of.module)
-    member = Member("ann", "toy", 0, of, MemoryStore(), TrainRequest(1, "toy:0", model), 60)
+    member = Participant("ann", "toy", 0, of, MemoryStore(), TrainRequest(1, "toy:0", model), 60)
     before = of.evaluate(model, {}, "test")[0]["mrr20"]
     [reply] = train(config.chosen, [member])
     assert isinstance(reply, TrainReply)
@@ -106,9 +106,9 @@ def test_they_see_no_graph_and_learn_from_triples(network: str) -> None:
 
 @every_network
 def test_a_market_without_pairs_takes_part_with_nothing(network: str) -> None:
-    of = learner(network, Dataset((Market("uk", no_rows(), no_rows()),), DEMO.goods))
+    of = learner(network, Markets((Market("uk", no_rows(), no_rows()),), DEMO.vocabulary))
     model = parameters(of.module)
-    member = Member("ann", "toy", 0, of, MemoryStore(), TrainRequest(1, "toy:0", model), 2)
+    member = Participant("ann", "toy", 0, of, MemoryStore(), TrainRequest(1, "toy:0", model), 2)
     [reply] = train(configured(network).chosen, [member])
     assert isinstance(reply, TrainReply)
     assert not any(update.any() for update in reply.update.values())
@@ -119,10 +119,10 @@ def test_a_market_without_pairs_takes_part_with_nothing(network: str) -> None:
 def test_markets_train_stacked_as_they_do_alone(network: str) -> None:
     config = configured(network)
 
-    def member(number: int) -> Member:
-        of = learner(network, replace(DEMO, markets=DEMO.markets[number : number + 1]))
+    def member(number: int) -> Participant:
+        of = learner(network, replace(DEMO, units=DEMO.units[number : number + 1]))
         request = TrainRequest(1, "toy:0", parameters(of.module))
-        return Member(f"client-{number}", "toy", 0, of, MemoryStore(), request, 3)
+        return Participant(f"client-{number}", "toy", 0, of, MemoryStore(), request, 3)
 
     together = train(config.chosen, [member(0), member(1)])
     for number, reply in enumerate(together):
@@ -134,7 +134,7 @@ def test_markets_train_stacked_as_they_do_alone(network: str) -> None:
 
 
 def federated(config: RunConfig, folder: Path) -> tuple[Listening, list[Store], Arrays]:
-    stores: list[Store] = [MemoryStore() for _ in DEMO.markets]
+    stores: list[Store] = [MemoryStore() for _ in DEMO.units]
     grid = Listening({k + 1: _session(k, store) for k, store in enumerate(stores)})
     run(grid, config, folder)
     return grid, stores, RunDirectory(folder, "toy").load_model()[0]
@@ -142,7 +142,7 @@ def federated(config: RunConfig, folder: Path) -> tuple[Listening, list[Store], 
 
 def _session(number: int, store: Store) -> Session:
     def build(config: RunConfig, vocabulary: Names) -> TaskLearner:
-        return build_learner(config, replace(DEMO, markets=DEMO.markets[number : number + 1]))
+        return build_learner(config, replace(DEMO, units=DEMO.units[number : number + 1]))
 
     return Session(f"client-{number}", build, store, in_memory(Policy(share_metrics="always")))
 
@@ -152,25 +152,25 @@ def _session(number: int, store: Store) -> Session:
 def test_items_own_vectors_never_leave_a_market(method: str, noise: dict[str, Scalar], tmp_path: Path) -> None:
     grid, stores, end = federated(configured("spe", method, **noise), tmp_path)
     replies = [reply for _, reply in heard(grid, TrainReply)]
-    assert len(replies) == 2 * len(DEMO.markets)
+    assert len(replies) == 2 * len(DEMO.units)
     assert not any(name.startswith("ids") for reply in replies for name in (*reply.update, *reply.gradient))
     assert not end["ids"].any(), "of the server's model they stay as they were"
-    for store, market in zip(stores, DEMO.markets, strict=True):
+    for store, market in zip(stores, DEMO.units, strict=True):
         kept = store.load("toy").groups["head.after"]["ids"].numpy()
         moved = np.flatnonzero(kept.any(axis=1))
         assert len(moved)
-        sold = MarketsLearner(configured("spe"), DEMO.goods, [market]).markets[0].graph.items
+        sold = MarketsLearner(configured("spe"), DEMO.vocabulary, [market]).markets[0].graph.items
         assert set(moved.tolist()) <= set(sold.tolist())
 
 
 @every_network
 def test_what_goes_with_an_item_is_ranked_by_them(network: str) -> None:
-    of = learner(network, replace(DEMO, markets=DEMO.markets[:1]))
+    of = learner(network, replace(DEMO, units=DEMO.units[:1]))
     config, [market] = configured(network), of.markets
     rng = np.random.default_rng(0)
     model = {n: a + 0.1 * rng.standard_normal(a.shape).astype(a.dtype) for n, a in parameters(of.module).items()}
     asked = int(market.graph.items[0])
-    found = companions(config, DEMO.goods, model, DEMO.markets[0], asked, top=3)
+    found = companions(config, DEMO.vocabulary, model, DEMO.units[0], asked, top=3)
     assert len(found) == 3
     assert [c.score for c in found] == sorted((c.score for c in found), reverse=True)
 

@@ -11,10 +11,10 @@ from client.tasks.ratings.inference import own_model, suggestions
 from client.tasks.ratings.learner import RatingsLearner
 from common.config.run import parse
 from common.models import build_model, parameters, tensors
-from common.tasks.ratings.options import Products
+from common.tasks.ratings.options import ProductCatalogue
 from common.wire.messages import TrainRequest
 
-PRODUCTS = Products(items=("tea", "coffee", "milk", "rum", "gin"), low=0.5, high=4)
+PRODUCTS = ProductCatalogue(items=("tea", "coffee", "milk", "rum", "gin"), low=0.5, high=4)
 ANN = Rater("ann", np.array([0, 3]), np.array([4.0, 3.0]))
 CONFIG = parse({"method": "fedavg", "task": "ratings", "rounds": 5, "tasks.ratings.slope": 0.1})
 PAPER = parse({"method": "fedavg", "task": "ratings", "rounds": 20, "model": "paper", "algorithm.fedavg.lr": 1.0})

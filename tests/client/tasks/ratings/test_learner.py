@@ -77,7 +77,7 @@ def test_who_rated_nothing_takes_part_and_sends_nothing(model: str) -> None:
     gradient = grad(of.loss)(tensors(params), of.batch(request()), {})
     assert of.examples == 1
     assert not any(g.any() for g in gradient.values())
-    assert (of.evaluate(params, {}, "test"), of.about("test", {})) == (({}, {}), ({}, {}))
+    assert (of.evaluate(params, {}, "test"), of.baselines("test", {})) == (({}, {}), ({}, {}))
 
 
 @pytest.mark.parametrize("model", ["default", "paper"])
@@ -109,7 +109,7 @@ def test_the_lines() -> None:
     of = learner(ANN, BOB)
     truth = np.concatenate([split.test.values for split in of.splits])
     means = np.concatenate([np.full(len(s.test), own_mean(s.train, of.options)) for s in of.splits])
-    metrics, weights = of.about("test", {})
+    metrics, weights = of.baselines("test", {})
     liked = (truth >= 0.5).mean()
     assert metrics == pytest.approx(
         {
@@ -120,7 +120,7 @@ def test_the_lines() -> None:
         }
     )
     assert [weights[name] for name in ("rmse_local_mean", "rmse_prior_mean", "rmse_half")] == [len(truth)] * 3
-    moved, _ = learner(ANN, BOB, tasks__ratings__prior=0.4).about("test", {})
+    moved, _ = learner(ANN, BOB, tasks__ratings__prior=0.4).baselines("test", {})
     assert moved["rmse_prior_mean"] == pytest.approx(np.sqrt(np.mean((0.4 - truth) ** 2)))
     assert of.evaluate(parameters(of.module), {}, "test")[0]["rmse"] == pytest.approx(metrics["rmse_local_mean"])
 
@@ -142,16 +142,21 @@ def test_nothing_of_the_ratings_is_changed() -> None:
     of.batch(request())
     np.testing.assert_array_equal(ANN.ratings, before[0])
     np.testing.assert_array_equal(ANN.items, before[1])
-    assert (of.counts(), of.property(), of.violation(scores()), of.noise(3, torch.Generator())) == ({}, {}, 0.0, {})
+    assert (of.counts(), of.property(), of.violation(scores()), of.step_inputs(3, torch.Generator())) == (
+        {},
+        {},
+        0.0,
+        {},
+    )
 
 
 @pytest.mark.parametrize(("name", "gain"), [("movielens-100k", 0.014), ("filmtrust", 0.002)])
 def test_on_real_ratings_the_sum_of_reports_beats_everybodys_own_mean(name: str, gain: float) -> None:
     """explore-ratings.md §1, §5: own mean .2089 ± .0007 and .2406 ± .0023; the sum of all reports, nothing hidden."""
     whole = read_raters(folder_of(name))
-    learners = [RatingsLearner(config(), whole.products, (rater,)) for rater in whole.raters]
+    learners = [RatingsLearner(config(), whole.vocabulary, (rater,)) for rater in whole.units]
     total = np.sum([of.batch(request())["report"].numpy() for of in learners], axis=0)
-    of = RatingsLearner(config(), whole.products, whole.raters)
-    rmse, own = of.evaluate({"scores": total}, {}, "test")[0]["rmse"], of.about("test", {})[0]["rmse_local_mean"]
+    of = RatingsLearner(config(), whole.vocabulary, whole.units)
+    rmse, own = of.evaluate({"scores": total}, {}, "test")[0]["rmse"], of.baselines("test", {})[0]["rmse_local_mean"]
     assert own == pytest.approx({"movielens-100k": 0.2089, "filmtrust": 0.2406}[name], abs=0.005)
     assert rmse < own - gain

@@ -10,14 +10,14 @@ from common.config.run import parse
 from common.errors import DataError
 from common.models import build_model, parameters
 from common.tasks.rules.demo import ACTIONS, STATES, demo_catalogue
-from common.tasks.rules.options import Catalogue
+from common.tasks.rules.options import RuleCatalogue
 from tests.support.toys import CATALOGUE, toy_homes
 
 CONFIG = parse({"method": "fedavg", "task": "rules", "run-id": "toy", "rounds": 1})
 HOME = toy_homes(3)[2]
 
 
-def rules(catalogue: Catalogue, top: int = 10_000) -> list[str]:
+def rules(catalogue: RuleCatalogue, top: int = 10_000) -> list[str]:
     trained = parameters(build_model(CONFIG, catalogue))
     return [one.rule for one in recommend(CONFIG, catalogue, trained, HOME, top)]
 
@@ -56,10 +56,12 @@ def test_the_demo_says_what_its_devices_can_do() -> None:
 
 def test_what_is_not_known_is_not_written() -> None:
     assert set(json.loads(CATALOGUE.to_json())) == {"entities", "relations"}
-    assert Catalogue.from_json(demo_catalogue().to_json()) == demo_catalogue()
+    assert RuleCatalogue.from_json(demo_catalogue().to_json()) == demo_catalogue()
     assert np.all(CATALOGUE.possible())
 
 
 def test_abilities_of_an_unknown_type_are_refused() -> None:
     with pytest.raises(DataError, match="'Teapot'"):
-        Catalogue.from_json('{"entities": ["Light"], "relations": ["opens → turn on"], "does": {"Teapot": ["boil"]}}')
+        RuleCatalogue.from_json(
+            '{"entities": ["Light"], "relations": ["opens → turn on"], "does": {"Teapot": ["boil"]}}'
+        )

@@ -24,17 +24,17 @@ def test_the_loss_is_the_mean_over_homes_of_eq_2() -> None:
         p = 1 / (1 + np.exp(-learner.scores(tensors(WORLD), {}, split).astype(np.float64)))
         positive, negative = p[tuple(split.train.positives.T)], p[tuple(split.train.negatives.T)]
         losses.append(-(np.log(positive).sum() + np.log(1 - negative).sum()) / (len(positive) + len(negative)))
-    noise = {n: m[0] for n, m in learner.noise(1, torch.Generator()).items()}
+    noise = {n: m[0] for n, m in learner.step_inputs(1, torch.Generator()).items()}
     loss = learner.loss(tensors(WORLD), learner.batch(REQUEST), noise)
     assert float(loss) == pytest.approx(np.mean(losses), rel=1e-5)
 
 
 def test_dropout_masks_keep_the_mean_and_come_from_the_generator() -> None:
     learner = RulesLearner(configured("fedavg", tasks__rules__dropout=0.25), CATALOGUE, HOMES)
-    keep = learner.noise(50, torch.Generator().manual_seed(0))["keep"]
+    keep = learner.step_inputs(50, torch.Generator().manual_seed(0))["keep"]
     assert keep.unique().tolist() == pytest.approx([0.0, 1 / 0.75])
     assert float(keep.mean()) == pytest.approx(1.0, abs=0.05)
-    assert torch.equal(keep, learner.noise(50, torch.Generator().manual_seed(0))["keep"])
+    assert torch.equal(keep, learner.step_inputs(50, torch.Generator().manual_seed(0))["keep"])
 
 
 def test_a_metric_weighs_the_homes_it_is_the_mean_of() -> None:

@@ -5,7 +5,7 @@ from math import log
 import numpy as np
 import pytest
 
-from client.tasks.sessions.baseline import History, Known, features, pad
+from client.tasks.sessions.baseline import Known, VisitHistory, features, pad
 from common.tasks.sessions.counts import KEYS, VALUES, SharedRules, count_rules
 from common.tasks.sessions.history_blend import FEATURES
 
@@ -24,7 +24,7 @@ SESSIONS = [clicks(A, B, A), clicks(A, B, C)]
 
 
 def test_features_are_visits_bigrams_recency_and_the_last_item() -> None:
-    known = of_each(features(clicks(D, A), History.of(SESSIONS)))
+    known = of_each(features(clicks(D, A), VisitHistory.of(SESSIONS)))
     #             visits        after a       recency last  shared
     assert known[A] == pytest.approx([log(1 + 3), 0.0, 1.0, 1.0, 0.0])
     assert known[B] == pytest.approx([log(1 + 2), log(1 + 2), 0.0, 0.0, 0.0])
@@ -33,18 +33,18 @@ def test_features_are_visits_bigrams_recency_and_the_last_item() -> None:
 
 
 def test_a_repeated_click_counts_by_its_latest() -> None:
-    assert of_each(features(clicks(A, B, A), History.of([])))[A][2] == 1.0
+    assert of_each(features(clicks(A, B, A), VisitHistory.of([])))[A][2] == 1.0
 
 
 def test_a_training_session_does_not_tell_its_own_answer() -> None:
-    before = History.of(SESSIONS).without(SESSIONS[0])
-    assert before == History.of(SESSIONS[1:])
+    before = VisitHistory.of(SESSIONS).without(SESSIONS[0])
+    assert before == VisitHistory.of(SESSIONS[1:])
     assert of_each(features(clicks(A), before))[B] == pytest.approx([log(1 + 1), log(1 + 1), 0.0, 0.0, 0.0])
 
 
 def test_shared_rules_are_the_last_feature() -> None:
     counts = count_rules([clicks(A, D)], 4)
-    known = of_each(features(clicks(A), History.of([]), SharedRules(counts[KEYS], counts[VALUES], 4)))
+    known = of_each(features(clicks(A), VisitHistory.of([]), SharedRules(counts[KEYS], counts[VALUES], 4)))
     assert known[D] == pytest.approx([0.0, 0.0, 0.0, 0.0, log(1 + 1)])
 
 

@@ -95,8 +95,8 @@ def test_the_learner_trains_and_measures_under_what_it_adopts() -> None:
     np.testing.assert_array_equal(pooled["high"][len(new) :], own["high"][len(new) :])
     assert of.batch(TrainRequest(1, "", {}, shared=told | of.property(), statics=told)).keys() == own.keys()
 
-    truth = [of.about("test", statics)[0]["truth_rho_trace"] for statics in ({}, told)]
-    widths = [of.about("test", statics)[0]["property_width"] for statics in ({}, told)]
+    truth = [of.baselines("test", statics)[0]["truth_rho_trace"] for statics in ({}, told)]
+    widths = [of.baselines("test", statics)[0]["property_width"] for statics in ({}, told)]
     assert truth[1] > truth[0]
     assert widths[1] > widths[0]
     assert (

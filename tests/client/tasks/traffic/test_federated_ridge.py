@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from client.policy import Policy
-from client.tasks.traffic.federated_ridge import own_sums, taught
+from client.tasks.traffic.federated_ridge import own_sums, with_federated_ridge
 from client.tasks.traffic.inference import forecast
 from client.tasks.traffic.learner import TrafficLearner
 from client.tasks.traffic.prepare import prepare
@@ -28,7 +28,7 @@ THEIRS = own_sums(TWO, OPTIONS)
 
 
 def test_the_line_is_half_ones_own_and_half_everybodys() -> None:
-    weights, joint = linear_forecast(THEIRS, HISTORY, HORIZON), taught(ONE, THEIRS, OPTIONS)
+    weights, joint = linear_forecast(THEIRS, HISTORY, HORIZON), with_federated_ridge(ONE, THEIRS, OPTIONS)
     for first in (HISTORY, 200, len(ONE.values) - HORIZON):
         past = (ONE.values - ONE.base)[first - HISTORY : first, 0]
         np.testing.assert_allclose(joint.line[first, :, 0], (ONE.line[first, :, 0] + past @ weights) / 2)
@@ -37,13 +37,15 @@ def test_the_line_is_half_ones_own_and_half_everybodys() -> None:
 
 
 def test_without_sums_or_of_nothing_ones_own_line_stays() -> None:
-    assert taught(ONE, {}, OPTIONS) is ONE
-    np.testing.assert_array_equal(taught(ONE, {n: a * 0 for n, a in THEIRS.items()}, OPTIONS).line, ONE.line)
+    assert with_federated_ridge(ONE, {}, OPTIONS) is ONE
+    np.testing.assert_array_equal(
+        with_federated_ridge(ONE, {n: a * 0 for n, a in THEIRS.items()}, OPTIONS).line, ONE.line
+    )
 
 
 def test_sums_of_other_variables_are_refused() -> None:
     with pytest.raises(WireError, match="variables"):
-        taught(ONE, {LAGS: np.zeros((12, 2, 2)), PAIRS: np.ones(12)}, OPTIONS)
+        with_federated_ridge(ONE, {LAGS: np.zeros((12, 2, 2)), PAIRS: np.ones(12)}, OPTIONS)
 
 
 def test_a_learner_adds_its_sensors_and_takes_itself_out() -> None:
@@ -52,10 +54,10 @@ def test_a_learner_adds_its_sensors_and_takes_itself_out() -> None:
     for name, both in add(own_sums(ONE, OPTIONS), THEIRS).items():
         np.testing.assert_allclose(sent[name], both)
     total = add(sent, THEIRS) | {"else": np.ones(1)}
-    left = learner.others(total, sent)
+    left = learner.without_own(total, sent)
     np.testing.assert_allclose(left[LAGS], THEIRS[LAGS])
     assert left["else"] == 1
-    assert learner.others({"else": np.ones(1)}, sent) == {"else": np.ones(1)}
+    assert learner.without_own({"else": np.ones(1)}, sent) == {"else": np.ones(1)}
 
 
 @pytest.mark.parametrize("name", SUMS)
@@ -64,14 +66,14 @@ def test_counts_that_came_too_late_are_not_taken_off_the_sums(name: str) -> None
     learner = TrafficLearner(CONFIG, MEASURES, [sensor(0)])
     sent = learner.counts()
     sums = {each: a * (0.9 if each == name else 2) for each, a in sent.items()}
-    assert learner.others(sums, sent) is sums
+    assert learner.without_own(sums, sent) is sums
 
 
 def test_what_rounding_takes_off_the_sums_is_not_missed() -> None:
     learner = TrafficLearner(CONFIG, MEASURES, [sensor(0)])
     sent = learner.counts()
     rounded = {LAGS: sent[LAGS] * (1 - 1e-15), PAIRS: sent[PAIRS]}
-    assert not learner.others(rounded, sent)[PAIRS].any()
+    assert not learner.without_own(rounded, sent)[PAIRS].any()
 
 
 @pytest.mark.parametrize("hours", [1, HISTORY - 1, HISTORY, HISTORY + 1])
@@ -81,17 +83,17 @@ def test_a_short_series_does_not_keep_the_others_from_everybodys_line(hours: int
     learner, alone = (TrafficLearner(CONFIG, MEASURES, series) for series in ([long, short], [long]))
     request = TrainRequest(1, "", world(CONFIG), statics=THEIRS)
     np.testing.assert_array_equal(learner.batch(request)["line"][: len(long.values)], alone.batch(request)["line"])
-    assert learner.about("test", THEIRS) == alone.about("test", THEIRS)
+    assert learner.baselines("test", THEIRS) == alone.baselines("test", THEIRS)
 
 
 def test_training_and_measuring_start_from_the_joint_line() -> None:
     learner, model = TrafficLearner(CONFIG, MEASURES, [sensor(0)]), world(CONFIG)
-    joint, request = taught(ONE, THEIRS, OPTIONS), TrainRequest(1, "", model, statics=THEIRS)
+    joint, request = with_federated_ridge(ONE, THEIRS, OPTIONS), TrainRequest(1, "", model, statics=THEIRS)
     np.testing.assert_allclose(learner.batch(request)["line"], joint.line.astype(np.float32))
     np.testing.assert_allclose(learner.batch(TrainRequest(1, "", model))["line"], ONE.line.astype(np.float32))
     _, places = ONE.targets(ONE.test, HORIZON)
     expected = ONE.error(ONE.profile[places] + joint.line[ONE.test], places)
-    assert learner.about("test", THEIRS)[0]["ridge_mse"] == pytest.approx(expected)
+    assert learner.baselines("test", THEIRS)[0]["ridge_mse"] == pytest.approx(expected)
     assert learner.evaluate(model, THEIRS, "test")[0]["mse"] == pytest.approx(expected, rel=1e-5)
 
 

@@ -15,11 +15,11 @@ from common.arrays import Arrays, prefixed
 from common.config.run import RunConfig, Scalar, parse
 from common.errors import ConfigError, DataError
 from common.models import parameters
-from common.tasks.traffic.options import Measures
+from common.tasks.traffic.options import SensorVariables
 from common.tasks.traffic.ranges import POOLED
 
 Floats = NDArray[np.float64]
-HOURLY = Measures(variables=("volume",))
+HOURLY = SensorVariables(variables=("volume",))
 WEEKS = 6
 START = np.datetime64("2024-01-01T00:00", "m")
 """A Monday."""

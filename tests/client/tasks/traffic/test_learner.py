@@ -140,7 +140,7 @@ def test_metrics_are_errors_and_obedience_before_and_after_the_teacher() -> None
 def test_the_lines_and_the_truth_s_own_obedience_hold_whatever_the_model() -> None:
     of = learner(gappy())
     [one] = of.sensors
-    metrics, weights = of.about("test", {})
+    metrics, weights = of.baselines("test", {})
     places = one.test[:, None] + np.arange(HORIZON)
     seen, truth = one.observed[places], one.values[places]
     obeys = obedience(one.ranges.excess(truth, one.slots[places]) * seen)
@@ -211,7 +211,7 @@ def test_a_sensor_too_short_to_test_on_leaves_the_others_metrics() -> None:
     both, one = learner(sensor(0, DAYS), sensor(1, 1)), learner(sensor(0, DAYS))
     model = restless(CONFIG)
     assert both.evaluate(model, {}, "test") == one.evaluate(model, {}, "test")
-    assert both.about("test", {}) == one.about("test", {})
+    assert both.baselines("test", {}) == one.baselines("test", {})
 
 
 def test_a_sensor_without_a_true_reading_to_test_on_leaves_the_others_errors() -> None:
@@ -226,14 +226,14 @@ def test_a_sensor_without_a_true_reading_to_test_on_leaves_the_others_errors() -
     assert (weights["mse"], weights["rho_point"]) == (windows["mse"], windows["rho_point"] + 1), (
         "the last it could forecast"
     )
-    assert both.about("test", {})[0]["profile_mse"] == one.about("test", {})[0]["profile_mse"]
+    assert both.baselines("test", {})[0]["profile_mse"] == one.baselines("test", {})[0]["profile_mse"]
     assert "mse" not in learner(dead).evaluate(model, {}, "test")[0]
 
 
 def test_a_series_too_short_has_nothing_to_train_or_measure() -> None:
     short = sensor(0, DAYS)
     of = learner(Series("short", short.start, short.values[:10], short.observed[:10]))
-    assert (of.examples, of.evaluate(world(CONFIG), {}, "test"), of.about("test", {})) == (0, ({}, {}), ({}, {}))
+    assert (of.examples, of.evaluate(world(CONFIG), {}, "test"), of.baselines("test", {})) == (0, ({}, {}), ({}, {}))
     assert not any(sums.any() for sums in of.counts().values())
 
 
@@ -242,21 +242,21 @@ def test_a_constant_series_is_forecast_exactly_and_obeys() -> None:
     of = learner(replace(series, values=np.full_like(series.values, 5.0)))
     metrics, _ = of.evaluate(world(CONFIG), {}, "test")
     assert (metrics["mse"], metrics["rho_trace"], of.violation(world(CONFIG))) == (0.0, 1.0, 0.0)
-    assert of.about("test", {})[0]["property_width"] == 0.0
+    assert of.baselines("test", {})[0]["property_width"] == 0.0
 
 
 def test_rows_are_drawn_from_the_generator_among_all_windows() -> None:
     of = learner()
-    rows = of.noise(300, torch.Generator().manual_seed(1))["rows"]
+    rows = of.step_inputs(300, torch.Generator().manual_seed(1))["rows"]
     assert rows.shape == (300, 4)
-    assert torch.equal(rows, of.noise(300, torch.Generator().manual_seed(1))["rows"])
+    assert torch.equal(rows, of.step_inputs(300, torch.Generator().manual_seed(1))["rows"])
     assert set(rows.unique().tolist()) <= set(range(of.examples))
     assert rows.unique().numel() > 0.9 * of.examples
 
 
 def test_models_are_compared_on_the_same_draws_of_the_training_windows() -> None:
     of, model = learner(), restless(CONFIG)
-    rows = of.noise(8, torch.Generator().manual_seed(0))["rows"]
+    rows = of.step_inputs(8, torch.Generator().manual_seed(0))["rows"]
     assert training_loss(of, model, {}) == pytest.approx(np.mean([step(of, model, draw.tolist()) for draw in rows]))
     assert training_loss(of, model, {}) == training_loss(of, model, {})
 
@@ -266,7 +266,7 @@ def test_nothing_of_the_series_is_changed() -> None:
     kept = series.values.copy()
     of, model = learner(series), restless(CONFIG)
     of.evaluate(model, {}, "test")
-    of.about("test", {})
+    of.baselines("test", {})
     step(of, model, [1, 2])
     np.testing.assert_array_equal(series.values, kept)
 
@@ -279,9 +279,9 @@ def test_under_noise_the_number_of_days_would_drown_the_bounds_and_is_left_out()
 
 def test_the_default_starts_at_the_sensor_s_own_ridge_line() -> None:
     of = learner()
-    measured, lines = of.evaluate(world(CONFIG), {}, "test")[0], of.about("test", {})[0]
+    measured, lines = of.evaluate(world(CONFIG), {}, "test")[0], of.baselines("test", {})[0]
     assert measured["mse"] == pytest.approx(lines["ridge_mse"])
     assert lines["ridge_mse"] != pytest.approx(lines["profile_mse"], rel=1e-3)
     plain = learner(config=road_config("fedavg", tasks__traffic__ridge="none"))
-    assert "ridge_mse" not in plain.about("test", {})[0]
+    assert "ridge_mse" not in plain.baselines("test", {})[0]
     assert plain.evaluate(world(CONFIG), {}, "test")[0]["mse"] == pytest.approx(lines["profile_mse"])

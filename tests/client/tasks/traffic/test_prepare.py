@@ -9,7 +9,7 @@ import pytest
 from client.tasks.traffic.data.series import Series
 from client.tasks.traffic.prepare import Sensor, prepare
 from client.tasks.traffic.profile import profile
-from common.tasks.traffic.options import Measures, TrafficOptions
+from common.tasks.traffic.options import SensorVariables, TrafficOptions
 from common.tasks.traffic.ranges import calibrated, groups_of, infer
 from tests.support.sensors import HISTORY, HORIZON, MEASURES, sensor
 
@@ -37,7 +37,10 @@ def test_a_reading_s_slot_is_its_time_of_the_week_by_the_sensors_clock() -> None
     assert (one.week, one.slots[2 * 168]) == (168, 53)
     daily = Series("day", np.datetime64("2024-01-06T00:00", "m"), np.arange(40.0)[:, None], np.ones((40, 1), bool))
     weekly = prepare(
-        daily, Measures(variables=("v",), step_seconds=86400), TrafficOptions(history=7, horizon=1), residual=True
+        daily,
+        SensorVariables(variables=("v",), step_seconds=86400),
+        TrafficOptions(history=7, horizon=1),
+        residual=True,
     )
     assert (weekly.week, weekly.slots[:3].tolist()) == (7, [5, 6, 0])
 
@@ -169,7 +172,7 @@ def test_of_two_variables_a_row_counts_where_both_were_observed() -> None:
     observed[40:50, 1] = False
     options = TrafficOptions(history=HISTORY, horizon=HORIZON)
     given = with_values(series, np.where(observed, series.values, 9e3), observed)
-    one = prepare(given, Measures(variables=("volume", "speed")), options, residual=True)
+    one = prepare(given, SensorVariables(variables=("volume", "speed")), options, residual=True)
     known = observed.all(axis=1) & (np.arange(len(series.values)) < TRAIN)
     np.testing.assert_array_equal(one.profile, profile(one.values, one.slots, known, 168))
     assert one.ranges.low.shape == (168, 2)

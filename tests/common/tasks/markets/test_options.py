@@ -4,18 +4,18 @@ import pytest
 
 from common.errors import DataError
 from common.tasks.markets.demo import demo_goods, set_size
-from common.tasks.markets.options import Goods
+from common.tasks.markets.options import MarketCatalogue
 
 
 def test_a_catalogue_survives_json() -> None:
-    goods = Goods(items=("a", "b"), titles=("Lamp", ""), descriptions=("", "warm\nlight"))
-    assert Goods.from_json(goods.to_json()) == goods
+    goods = MarketCatalogue(items=("a", "b"), titles=("Lamp", ""), descriptions=("", "warm\nlight"))
+    assert MarketCatalogue.from_json(goods.to_json()) == goods
 
 
 def test_text_is_title_and_description() -> None:
-    goods = Goods(items=("a", "b", "c"), titles=("Lamp", "", " "), descriptions=("warm light", "", ""))
+    goods = MarketCatalogue(items=("a", "b", "c"), titles=("Lamp", "", " "), descriptions=("warm light", "", ""))
     assert [goods.text(k) for k in range(3)] == ["Lamp warm light", "", ""]
-    assert Goods(items=("a",)).text(0) == ""
+    assert MarketCatalogue(items=("a",)).text(0) == ""
 
 
 @pytest.mark.parametrize(
@@ -23,7 +23,7 @@ def test_text_is_title_and_description() -> None:
 )
 def test_what_is_no_catalogue_is_refused(text: str) -> None:
     with pytest.raises(DataError, match="not a catalogue of items"):
-        Goods.from_json(text)
+        MarketCatalogue.from_json(text)
 
 
 def test_a_demo_set_shares_its_kind_and_shelf() -> None:

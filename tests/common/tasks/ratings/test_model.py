@@ -10,9 +10,9 @@ from common.config.run import Scalar, parse
 from common.models import build_model, parameters
 from common.private_layers import head_of, own_of
 from common.tasks.ratings.model import ItemScores, StarAttention
-from common.tasks.ratings.options import Products, RatingsOptions
+from common.tasks.ratings.options import ProductCatalogue, RatingsOptions
 
-PRODUCTS = Products(items=tuple("abcdefg"))
+PRODUCTS = ProductCatalogue(items=tuple("abcdefg"))
 ASKED = torch.arange(7)
 
 
@@ -94,7 +94,7 @@ def test_the_seed_draws_the_paper_s_model_at_the_width_asked_for(std: float) -> 
         "model": "paper",
         "tasks.ratings.embedding-std": std,
     }
-    many = Products(items=tuple(map(str, range(4000))))
+    many = ProductCatalogue(items=tuple(map(str, range(4000))))
     first, again, other = (parameters(build_model(parse({**flat, "seed": seed}), many)) for seed in (0, 0, 1))
     assert first["items"].shape == (4000, 8)
     assert first["items"].std() == pytest.approx(std, rel=0.02)

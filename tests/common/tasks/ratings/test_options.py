@@ -7,13 +7,13 @@ from pydantic import ValidationError
 from common.config.run import parse
 from common.errors import ConfigError, DataError
 from common.tasks.ratings.demo import demo_products
-from common.tasks.ratings.options import Products
+from common.tasks.ratings.options import ProductCatalogue
 
-FILMS = Products(items=("Jaws", "Alien"), low=0.5, high=4)
+FILMS = ProductCatalogue(items=("Jaws", "Alien"), low=0.5, high=4)
 
 
 def test_products_travel_as_json() -> None:
-    assert Products.from_json(FILMS.to_json()) == FILMS
+    assert ProductCatalogue.from_json(FILMS.to_json()) == FILMS
     assert len(set(demo_products().items)) == 240
 
 
@@ -38,13 +38,13 @@ def test_ratings_as_shares_of_the_scale_and_back() -> None:
 )
 def test_what_is_no_vocabulary_is_refused(items: tuple[str, ...], low: float, high: float, message: str) -> None:
     with pytest.raises(ValidationError, match=message):
-        Products(items=items, low=low, high=high)
+        ProductCatalogue(items=items, low=low, high=high)
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"items": "Jaws"}', '{"items": ["Jaws"], "top": 5}'])
 def test_what_is_no_catalogue_is_refused_as_one_of_products(text: str) -> None:
     with pytest.raises(DataError, match="not a catalogue of products"):
-        Products.from_json(text)
+        ProductCatalogue.from_json(text)
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,11 @@ import math
 import numpy as np
 
 from common.tasks.rules.counts import SMOOTHING, offset_of
-from common.tasks.rules.options import Catalogue
+from common.tasks.rules.options import RuleCatalogue
 
-CATALOGUE = Catalogue(entities=("Door", "Lamp"), relations=("opens → turn on", "opens → turn off", "closes → turn off"))
+CATALOGUE = RuleCatalogue(
+    entities=("Door", "Lamp"), relations=("opens → turn on", "opens → turn off", "closes → turn off")
+)
 COUNTS = np.array([[[3, 0, 0], [1, 2, 0]], [[0, 0, 0], [4, 2, 0]]], np.float32)
 
 

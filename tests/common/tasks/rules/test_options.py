@@ -4,9 +4,9 @@ import pytest
 from pydantic import ValidationError
 
 from common.errors import DataError
-from common.tasks.rules.options import Catalogue, RulesOptions, relation_name, relation_parts
+from common.tasks.rules.options import RuleCatalogue, RulesOptions, relation_name, relation_parts
 
-CATALOGUE = Catalogue(entities=("Light", "Lüster"), relations=("opens → turn on", "opens → turn off"))
+CATALOGUE = RuleCatalogue(entities=("Light", "Lüster"), relations=("opens → turn on", "opens → turn off"))
 
 
 def test_a_relations_name_can_be_read_back() -> None:
@@ -27,7 +27,7 @@ def test_an_ambiguous_relation_cannot_be_named(parts: tuple[str, str]) -> None:
 
 
 def test_a_catalogue_survives_json() -> None:
-    again = Catalogue.from_json(CATALOGUE.to_json())
+    again = RuleCatalogue.from_json(CATALOGUE.to_json())
     assert again == CATALOGUE
     assert again.sha256() == CATALOGUE.sha256()
 
@@ -49,7 +49,7 @@ def test_the_fingerprint_depends_on_the_order_of_names() -> None:
 )
 def test_other_json_is_refused_with_the_reason(text: str, complaint: str) -> None:
     with pytest.raises(DataError, match=complaint):
-        Catalogue.from_json(text)
+        RuleCatalogue.from_json(text)
 
 
 def test_options_are_kebab_case_outside_and_refuse_what_they_do_not_know() -> None:

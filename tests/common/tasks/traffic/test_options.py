@@ -4,21 +4,21 @@ import pytest
 from pydantic import ValidationError
 
 from common.errors import ConfigError, DataError
-from common.tasks.traffic.options import Measures, TrafficOptions, compared, duration
+from common.tasks.traffic.options import SensorVariables, TrafficOptions, compared, duration
 from tests.support.sensors import road_config
 
-SIX = Measures(variables=("vehicles", "occupancy"), step_seconds=900)
+SIX = SensorVariables(variables=("vehicles", "occupancy"), step_seconds=900)
 
 
 def test_measures_travel_as_json() -> None:
-    assert Measures.from_json(SIX.to_json()) == SIX
-    assert Measures(variables=("volume",)).step_seconds == 3600
+    assert SensorVariables.from_json(SIX.to_json()) == SIX
+    assert SensorVariables(variables=("volume",)).step_seconds == 3600
 
 
 @pytest.mark.parametrize("variables", [[], [""], ["volume", ""], ["volume", "volume"]])
 def test_variables_are_named_and_each_once(variables: list[str]) -> None:
     with pytest.raises(ValidationError, match="name at least one variable, and each once"):
-        Measures(variables=tuple(variables))
+        SensorVariables(variables=tuple(variables))
 
 
 @pytest.mark.parametrize(
@@ -27,7 +27,7 @@ def test_variables_are_named_and_each_once(variables: list[str]) -> None:
 )
 def test_a_step_divides_a_day(step: int, told: str) -> None:
     with pytest.raises(ValidationError, match=f"a step of {told} does not divide a day"):
-        Measures(variables=("volume",), step_seconds=step)
+        SensorVariables(variables=("volume",), step_seconds=step)
 
 
 @pytest.mark.parametrize(
@@ -49,13 +49,13 @@ def test_a_pair_names_two_of_the_variables(pair: str) -> None:
     with pytest.raises(ConfigError, match="name two of vehicles, occupancy"):
         compared(TrafficOptions(property="difference", pair=pair), SIX)
     with pytest.raises(ConfigError, match="name two of volume"):
-        compared(TrafficOptions(property="difference"), Measures(variables=("volume",)))
+        compared(TrafficOptions(property="difference"), SensorVariables(variables=("volume",)))
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"variables": "volume"}', '{"variables": ["v"], "steps": 60}'])
 def test_what_is_no_catalogue_is_refused_as_one_of_variables(text: str) -> None:
     with pytest.raises(DataError, match="not a catalogue of variables"):
-        Measures.from_json(text)
+        SensorVariables.from_json(text)
 
 
 @pytest.mark.parametrize(

@@ -10,12 +10,12 @@ from client.tasks.traffic.learner import TrafficLearner
 from common.logic.teacher import closest
 from common.logic.templates import intra_task
 from common.tasks.traffic.differences import Differences
-from common.tasks.traffic.options import Measures
+from common.tasks.traffic.options import SensorVariables
 from common.tasks.traffic.property_loss import violation
 from common.wire.messages import TrainRequest
 from tests.support.sensors import HORIZON, road_config, sensor
 
-TWO = Measures(variables=("volume", "speed"))
+TWO = SensorVariables(variables=("volume", "speed"))
 
 
 def drawn(clients: int) -> tuple[torch.Tensor, torch.Tensor]:
@@ -68,6 +68,6 @@ def test_a_learner_trains_measures_and_tells_a_difference() -> None:
     found = violation(torch.from_numpy(forecast), batch["low"][target].double(), batch["high"][target], (1, 0))
     assert float(found) == pytest.approx(made.ranges.excess(forecast, clock).mean(), rel=1e-5)
 
-    metrics, _ = of.about("test", {})
+    metrics, _ = of.baselines("test", {})
     assert "property_width" not in metrics
     assert metrics["truth_rho_trace"] > 0.5

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from deploy.report.launch_record import Origin
-from deploy.report.run import History, read
+from deploy.report.run import RunRecord, read
 from deploy.tasks.markets.figures import bars
-from server.events import Client
+from server.events import ClientResult
 
 MakeRun = Callable[..., Path]
 
@@ -18,15 +18,15 @@ MARKETS = {"uk": 0.6, "jp": 0.3}
 
 
 @pytest.fixture
-def of(fake_run: MakeRun) -> History:
+def of(fake_run: MakeRun) -> RunRecord:
     return read(fake_run(rounds=2))
 
 
-def measured(history: History, method: str = "fedavg", **prefixes: float) -> History:
+def measured(history: RunRecord, method: str = "fedavg", **prefixes: float) -> RunRecord:
     """A markets run whose clients measured .6 and .3, and lines that share of it."""
     assert history.result is not None
     clients = {
-        name: Client(
+        name: ClientResult(
             examples=9,
             metrics={f"{p}{key}": f * v for p, f in {"": 1.0, **prefixes}.items() for key in ("mrr20", "ndcg20")},
         )
@@ -43,7 +43,7 @@ def heights(svg: str) -> list[float]:
     return [float(base) - float(top) for base, _, top, _ in rectangles[2:]]
 
 
-def test_each_market_has_a_bar_of_the_model_and_of_every_line(of: History) -> None:
+def test_each_market_has_a_bar_of_the_model_and_of_every_line(of: RunRecord) -> None:
     section = bars([measured(of, walk_=0.5, degree_=0.25)])
     assert [figure["title"] for figure in section["figures"]] == ["MRR @20", "NDCG @20"]
     svg = section["figures"][0]["svg"]
@@ -54,18 +54,18 @@ def test_each_market_has_a_bar_of_the_model_and_of_every_line(of: History) -> No
     assert [h / uk for h in heights(svg)[2:6]] == pytest.approx([0.25, 0.5, 0.125, 0.25], rel=1e-2)
 
 
-def test_several_runs_stand_side_by_side(of: History) -> None:
+def test_several_runs_stand_side_by_side(of: RunRecord) -> None:
     svg = bars([measured(of), measured(of, "pfgnn", walk_=0.5)])["figures"][0]["svg"]
     assert all(name in svg for name in ("fedavg", "pfgnn", "random walk"))
     assert "model" not in svg.replace("model<", "")
     assert len(heights(svg)) >= 6
 
 
-def test_bars_are_called_by_the_markets_that_clients_were_dealt(of: History) -> None:
+def test_bars_are_called_by_the_markets_that_clients_were_dealt(of: RunRecord) -> None:
     dealt = replace(measured(of), origin=Origin("up", "demo", 2, {"uk": "hills", "jp": "coast + cape"}))
     svgs = [figure["svg"] for figure in bars([dealt])["figures"]]
     assert all(">hills<" in svg and ">coast + cape<" in svg and ">uk<" not in svg for svg in svgs)
 
 
-def test_other_tasks_have_none(of: History) -> None:
+def test_other_tasks_have_none(of: RunRecord) -> None:
     assert bars([of]) == {}

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from deploy.report.run import History, read
+from deploy.report.run import RunRecord, read
 from deploy.tasks.markets.figures import bars
 from deploy.tasks.markets.figures_by_size import MOST_NAMED, sizes
-from server.events import Client
+from server.events import ClientResult
 
 MakeRun = Callable[..., Path]
 
@@ -20,14 +20,14 @@ FOUR = {"in": (10, 0.8, 0.2), "jp": (100, 0.6, 0.4), "uk": (1000, 0.4, 0.4), "us
 
 
 @pytest.fixture
-def of(fake_run: MakeRun) -> History:
+def of(fake_run: MakeRun) -> RunRecord:
     return read(fake_run(rounds=2))
 
 
-def measured(history: History, markets: dict[str, tuple[int, float, float]] = FOUR, **options: str) -> History:
+def measured(history: RunRecord, markets: dict[str, tuple[int, float, float]] = FOUR, **options: str) -> RunRecord:
     assert history.result is not None
     clients = {
-        name: Client(examples=pairs, metrics={"mrr20": mrr, "walk_mrr20": walk, "degree_mrr20": walk / 2})
+        name: ClientResult(examples=pairs, metrics={"mrr20": mrr, "walk_mrr20": walk, "degree_mrr20": walk / 2})
         for name, (pairs, mrr, walk) in markets.items()
     }
     config = {**history.config, "task": "markets", "method": "fedavg", **options}
@@ -40,7 +40,7 @@ def dots(svg: str) -> list[tuple[float, float]]:
     return [(float(x), float(y)) for x, y in re.findall(marker, svg)]
 
 
-def test_each_market_stands_at_its_pairs_and_its_metrics(of: History) -> None:
+def test_each_market_stands_at_its_pairs_and_its_metrics(of: RunRecord) -> None:
     [figure] = sizes([measured(of)])
     assert (figure["title"], figure["arrow"]) == ("MRR @20 by size of market", "↑")
     assert figure["caption"].endswith("strokes: what it gains over random walk.")
@@ -57,20 +57,20 @@ def test_each_market_stands_at_its_pairs_and_its_metrics(of: History) -> None:
     assert bars([measured(of)])["figures"][-1] == figure
 
 
-def test_runs_stand_side_by_side_without_strokes(of: History) -> None:
+def test_runs_stand_side_by_side_without_strokes(of: RunRecord) -> None:
     [figure] = sizes([measured(of), measured(of, method="pfgnn")])
     assert all(f">{name}<" in figure["svg"] for name in ("fedavg", "pfgnn", "random walk"))
     assert "strokes" not in figure["caption"]
     assert len(dots(figure["svg"])) == 3 * 4 + 3
 
 
-def test_where_items_are_held_out_popularity_is_the_line(of: History) -> None:
+def test_where_items_are_held_out_popularity_is_the_line(of: RunRecord) -> None:
     [figure] = sizes([measured(of, FOUR, **{"tasks.markets.protocol": "cold"})])
     assert ">popularity<" in figure["svg"]
     assert ">random walk<" not in figure["svg"]
 
 
-def test_many_markets_go_without_names(of: History) -> None:
+def test_many_markets_go_without_names(of: RunRecord) -> None:
     many = {f"land{k}": (10 * k, 0.5, 0.4) for k in range(1, MOST_NAMED + 2)}
     [figure] = sizes([measured(of, many)])
     assert "land" not in figure["svg"]
@@ -87,6 +87,6 @@ def test_many_markets_go_without_names(of: History) -> None:
     ids=["alike", "one", "noisy"],
 )
 def test_no_figure_where_sizes_are_alike_or_hidden(
-    of: History, markets: dict[str, tuple[int, float, float]], options: dict[str, str]
+    of: RunRecord, markets: dict[str, tuple[int, float, float]], options: dict[str, str]
 ) -> None:
     assert sizes([measured(of, markets, **options)]) == []

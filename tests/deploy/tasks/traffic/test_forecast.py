@@ -10,24 +10,24 @@ import pytest
 from client.tasks.traffic.data.series import Series
 from client.tasks.traffic.inference import Forecast
 from client.tasks.traffic.prepare import prepare
-from common.tasks.traffic.options import Measures, TrafficOptions
-from deploy.tasks.traffic.forecast import Outlook, draw
+from common.tasks.traffic.options import SensorVariables, TrafficOptions
+from deploy.tasks.traffic.forecast import ForecastView, draw
 
 START = np.datetime64("2024-01-01T00:00", "m")
 
 
-def outlook(fault: str = "", variables: tuple[str, ...] = ("volume",)) -> Outlook:
+def outlook(fault: str = "", variables: tuple[str, ...] = ("volume",)) -> ForecastView:
     """Two hours after three weeks: 90, and 150 where no more than 120 are allowed."""
     values = np.tile(np.resize(np.arange(24.0), 21 * 24)[:, None], (1, len(variables)))
     series = Series("a", START, values, np.ones(values.shape, bool))
-    sensor = prepare(series, Measures(variables=variables), TrafficOptions(), residual=True)
+    sensor = prepare(series, SensorVariables(variables=variables), TrafficOptions(), residual=True)
 
     def column(*numbers: float) -> np.ndarray:
         return np.tile(np.array(numbers, float)[:, None], (1, len(variables)))
 
     times = np.array(["2024-01-22T00:00", "2024-01-22T01:00"], "datetime64[m]")
     tables = column(90, 150), column(90, 120), column(-10, 20), column(1_100, 120), column(80, 100)
-    return Outlook("r1", variables, TrafficOptions(), Forecast(sensor, fault, times, *tables))
+    return ForecastView("r1", variables, TrafficOptions(), Forecast(sensor, fault, times, *tables))
 
 
 def test_the_table_stars_what_was_corrected() -> None:

@@ -9,7 +9,7 @@ from client.tasks.traffic.data.series import Series
 from client.tasks.traffic.prepare import Sensor, prepare
 from common.errors import DataError
 from common.logic.parse import parse
-from common.tasks.traffic.options import Measures, TrafficOptions
+from common.tasks.traffic.options import SensorVariables, TrafficOptions
 from deploy.tasks.traffic.clock import digits_for, number
 from deploy.tasks.traffic.property import as_json, as_lines
 from deploy.tasks.traffic.ranges import by_clock
@@ -22,7 +22,7 @@ def sensor(values: np.ndarray, options: TrafficOptions, step: int = 60) -> Senso
     table = values.reshape(len(values), -1).astype(np.float64)
     variables = tuple(f"x{d}" for d in range(table.shape[1]))
     one = Series("a", START, table, np.ones(table.shape, bool))
-    return prepare(one, Measures(variables=variables, step_seconds=60 * step), options, residual=True)
+    return prepare(one, SensorVariables(variables=variables, step_seconds=60 * step), options, residual=True)
 
 
 def two_levels(step: int = 60) -> np.ndarray:
@@ -89,7 +89,7 @@ def test_a_bound_below_nothing_is_not_worth_telling_of_what_never_was_negative()
 
 
 def test_the_lines_say_on_how_many_days_it_holds() -> None:
-    measures = Measures(variables=("volume",))
+    measures = SensorVariables(variables=("volume",))
     lines = as_lines(sensor(two_levels(), TrafficOptions()), measures, TrafficOptions())
     assert lines[0] == "a: what its training part obeys (calibrated ranges, 60 minutes a step)"
     assert "on working days, volume" in lines
@@ -105,7 +105,7 @@ def test_the_lines_say_on_how_many_days_it_holds() -> None:
 
 def unseen(one: Sensor, missing: np.ndarray) -> Sensor:
     """The same series, made ready without those of its readings, T × D."""
-    measures = Measures(variables=tuple(f"x{d}" for d in range(missing.shape[1])), step_seconds=one.step)
+    measures = SensorVariables(variables=tuple(f"x{d}" for d in range(missing.shape[1])), step_seconds=one.step)
     return prepare(replace(one.series, observed=~missing), measures, TrafficOptions(), residual=True)
 
 
@@ -113,24 +113,24 @@ def test_days_that_lack_readings_are_told_as_such() -> None:
     """Five weeks whose every fourth hour is missing: three quarters of 28 days are more than two weeks."""
     full = sensor(two_levels(), TrafficOptions())
     found = unseen(full, np.arange(len(full.values))[:, None] % 4 == 0)
-    lines = as_lines(found, Measures(variables=("x0",)), TrafficOptions())
+    lines = as_lines(found, SensorVariables(variables=("x0",)), TrafficOptions())
     assert lines[-3].startswith("held on ")
     assert lines[-3].endswith("% of past days, each judged without its own week")
     assert lines[-2].startswith("these days lacked 25 % of their readings, for want of two weeks observed in full")
     assert lines[-1] == "no day after its training part was observed in full, so none was judged"
-    told = as_json(found, Measures(variables=("x0",)), TrafficOptions())
+    told = as_json(found, SensorVariables(variables=("x0",)), TrafficOptions())
     assert (told["held_seen"], told["held_later"], told["later_days"]) == (0.75, None, 0)
 
 
 def test_of_one_later_day() -> None:
     full = sensor(two_levels(), TrafficOptions())
     hours = np.arange(len(full.values))[:, None]
-    lines = as_lines(unseen(full, hours >= full.past + 24), Measures(variables=("x0",)), TrafficOptions())
+    lines = as_lines(unseen(full, hours >= full.past + 24), SensorVariables(variables=("x0",)), TrafficOptions())
     assert lines[-1] == "of 1 day observed in full after its training part, 100 % obeyed"
 
 
 def test_the_same_for_programs() -> None:
-    found = as_json(sensor(two_levels(), WEEKDAY), Measures(variables=("volume",)), WEEKDAY)
+    found = as_json(sensor(two_levels(), WEEKDAY), SensorVariables(variables=("volume",)), WEEKDAY)
     assert (found["site"], found["held"], found["held_later"], found["later_days"]) == ("a", None, 1.0, 7)
     assert found["ranges"][1] == {
         "days": "on working days",
@@ -146,7 +146,7 @@ def test_the_same_for_programs() -> None:
 
 def test_nothing_observed_nothing_inferred() -> None:
     unseen = Series("a", START, np.ones((400, 1)), np.zeros((400, 1), bool))
-    measures = Measures(variables=("volume",))
+    measures = SensorVariables(variables=("volume",))
     with pytest.raises(DataError, match="no reading in its training part"):
         by_clock(prepare(unseen, measures, TrafficOptions(), residual=True), ("volume",))
 

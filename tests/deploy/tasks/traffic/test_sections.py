@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from markupsafe import Markup
 
-from deploy.report.run import History, read
+from deploy.report.run import RunRecord, read
 from deploy.tasks.traffic.figures import MOST_ROWS, assignments, before_and_after, by_round
 from deploy.tasks.traffic.sections import clusters, is_forecaster, learning, teaching
 
@@ -16,11 +16,11 @@ MakeRun = Callable[..., Path]
 
 
 @pytest.fixture
-def history(fake_forecasts: MakeRun) -> History:
+def history(fake_forecasts: MakeRun) -> RunRecord:
     return read(fake_forecasts())
 
 
-def test_error_and_obedience_by_round_with_everything_beside_it(history: History) -> None:
+def test_error_and_obedience_by_round_with_everything_beside_it(history: RunRecord) -> None:
     found = learning([history])
     assert [(f["title"], f["arrow"]) for f in found["figures"]] == [
         ("Mean squared error", "↓"),
@@ -32,7 +32,7 @@ def test_error_and_obedience_by_round_with_everything_beside_it(history: History
     assert "best" not in found["note"]
 
 
-def test_the_test_round_is_no_point_of_the_curves(history: History) -> None:
+def test_the_test_round_is_no_point_of_the_curves(history: RunRecord) -> None:
     assert history.tested
     assert history.series("mse") == (list(range(1, 8)), [1 / r for r in range(1, 8)])
     assert not re.search(r">[1-9]0<", by_round([history], "mse", "profile_mse", "profile")), (
@@ -51,7 +51,7 @@ def test_of_several_runs_students_and_teachers_are_drawn_in_the_run_s_colour(fak
     assert clusters(histories)["table"] is None
 
 
-def test_each_client_is_a_ring_a_dot_and_a_dash(history: History) -> None:
+def test_each_client_is_a_ring_a_dot_and_a_dash(history: RunRecord) -> None:
     assert history.result
     svg = before_and_after(history.result.clients, "mse", "profile_mse", "profile", lower=True)
     drawn = re.findall(r"<use [^>]*(?:fill|stroke): (var\(--[\w-]+\))", svg)
@@ -59,7 +59,7 @@ def test_each_client_is_a_ring_a_dot_and_a_dash(history: History) -> None:
     assert ElementTree.fromstring(svg).attrib["aria-label"] == "mse per client before and after the teacher"
 
 
-def test_who_is_with_whom_and_how_that_moved(history: History) -> None:
+def test_who_is_with_whom_and_how_that_moved(history: RunRecord) -> None:
     found = clusters([history])
     assert found["figures"][0]["caption"] == "Clients changed their cluster 2 times, for the last time in round 4."
     assert found["table"]["header"] == ["Cluster", "Clients", "mse", "teacher mse", "ρ.trace", "Who"]
@@ -70,7 +70,7 @@ def test_who_is_with_whom_and_how_that_moved(history: History) -> None:
     ]
 
 
-def test_the_map_has_a_bar_for_every_stay(history: History) -> None:
+def test_the_map_has_a_bar_for_every_stay(history: RunRecord) -> None:
     svg = assignments(history)
     bars = re.findall(r"<path d=\"[^\"]+\"[^>]*style=\"fill: var\(--series-\d\)", svg)
     assert len(bars) == 6 + 2

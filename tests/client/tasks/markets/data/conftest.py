@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from client.tasks.markets.data.markets import Dataset
+from client.tasks.markets.data.markets import Markets
 from client.tasks.markets.data.reader import read_markets
 
 ROOT = Path(__file__).parents[5]
@@ -31,13 +31,13 @@ def text(tmp_path: Path) -> Writer:
 
 
 @pytest.fixture
-def xmarket() -> Dataset:
+def xmarket() -> Markets:
     """XMarket's electronics, read once for all tests; skips where the shared data are absent."""
     return _read()
 
 
 @cache
-def _read() -> Dataset:
+def _read() -> Markets:
     folder = Path(os.environ.get("FEDLOOM_SHARED_DATA", ROOT.parent / "shared" / "data")) / "xmarket-electronics"
     if not folder.is_dir():
         pytest.skip(f"needs the real data in {folder}; set FEDLOOM_SHARED_DATA to the folder of data sets")

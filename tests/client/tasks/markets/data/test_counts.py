@@ -53,7 +53,7 @@ def test_lists_name_nobody_to_bound() -> None:
         bounded_counts(no_rows(), ITEMS, np.random.default_rng(0))
 
 
-def test_noised_counts_are_those_that_dense_noise_lets_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_private_counts_are_those_that_dense_noise_lets_pass(monkeypatch: pytest.MonkeyPatch) -> None:
     """On a lower bar, so that there is something to count: every pair is there as often and as high as its own noise says."""
     bar, noise, draws, size = 1.0, 0.5, 4000, 6
     monkeypatch.setattr("client.tasks.markets.data.counts.PASSING", bar)

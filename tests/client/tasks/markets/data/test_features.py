@@ -5,19 +5,21 @@ import pytest
 
 from client.tasks.markets.data.features import hashed_ids, item_features, weighted_words
 from common.tasks.markets.demo import demo_goods, set_size
-from common.tasks.markets.options import Goods, MarketsOptions
+from common.tasks.markets.options import MarketCatalogue, MarketsOptions
 
 TEXTS = ("Steel cup set", "Steel cup", "Garden rake, long", "", "Steel cup set")
-GOODS = Goods(items=tuple("abcde"), titles=TEXTS, descriptions=("for coffee", "for coffee", "", " ", "for coffee"))
+GOODS = MarketCatalogue(
+    items=tuple("abcde"), titles=TEXTS, descriptions=("for coffee", "for coffee", "", " ", "for coffee")
+)
 ALL = np.arange(5)
 
 
-def vectors(goods: Goods = GOODS, items: np.ndarray = ALL, **options: object) -> np.ndarray:
+def vectors(goods: MarketCatalogue = GOODS, items: np.ndarray = ALL, **options: object) -> np.ndarray:
     return item_features(goods, items, MarketsOptions.model_validate(options))
 
 
 def test_hashing_agrees_between_clients_with_other_catalogues_and_orders() -> None:
-    other = Goods(
+    other = MarketCatalogue(
         items=("z", "b", "a"), titles=("Tent", TEXTS[1], TEXTS[0]), descriptions=("", "for coffee", "for coffee")
     )
     np.testing.assert_array_equal(vectors(other, np.array([2, 1])), vectors()[:2])
@@ -34,7 +36,7 @@ def test_hashing_gives_unit_vectors_that_are_alike_where_texts_are() -> None:
 
 def test_an_item_without_text_is_its_id() -> None:
     np.testing.assert_array_equal(vectors()[3], hashed_ids(["d"], 768)[0])
-    np.testing.assert_array_equal(vectors(Goods(items=tuple("abcde"))), hashed_ids(list("abcde"), 768))
+    np.testing.assert_array_equal(vectors(MarketCatalogue(items=tuple("abcde"))), hashed_ids(list("abcde"), 768))
     np.testing.assert_array_equal(vectors(features="ids", width=32), hashed_ids(list("abcde"), 32))
 
 
@@ -54,10 +56,10 @@ def test_weighted_words_find_the_sets_of_the_demo(width: int) -> None:
 
 
 def test_texts_without_a_word_are_their_ids() -> None:
-    letters = Goods(items=tuple("abc"), titles=("x", "y", "z"))
+    letters = MarketCatalogue(items=tuple("abc"), titles=("x", "y", "z"))
     np.testing.assert_array_equal(weighted_words(letters, 8), hashed_ids(list("abc"), 8))
     np.testing.assert_array_equal(vectors(letters, np.array([1]), features="tfidf", width=8), hashed_ids(["b"], 8))
-    some = Goods(items=tuple("abcd"), titles=("Steel cup", "steel pot", "z", "cup & pot"))
+    some = MarketCatalogue(items=tuple("abcd"), titles=("Steel cup", "steel pot", "z", "cup & pot"))
     X = weighted_words(some, 8)
     np.testing.assert_allclose(X[2], hashed_ids(["c"], 8)[0], rtol=1e-6)
     assert X[0] @ X[3] > 0.3

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from client.tasks.markets.data.graph import co_rated, graph_of, normalised, propagated, symmetric
-from client.tasks.markets.data.markets import Dataset, Market, as_pairs, as_ratings, no_rows
+from client.tasks.markets.data.markets import Markets, Market, as_pairs, as_ratings, no_rows
 
 RATINGS = st.lists(st.tuples(st.integers(0, 5), st.integers(10, 16)), min_size=1, max_size=30)
 
@@ -67,8 +67,8 @@ def test_the_normalised_adjacency_is_that_of_the_formula(seed: int) -> None:
     np.testing.assert_array_equal(propagated(A, X, 0), X)
 
 
-def test_xmarket_s_graphs_are_those_of_the_exploration(xmarket: Dataset) -> None:
-    sizes = {market.name: graph_of(market, 2) for market in xmarket.markets}
+def test_xmarket_s_graphs_are_those_of_the_exploration(xmarket: Markets) -> None:
+    sizes = {market.name: graph_of(market, 2) for market in xmarket.units}
     assert {name: (len(graph.items), len(graph.edges)) for name, graph in sizes.items()} == {
         "ca": (2314, 19355),
         "uk": (1511, 14842),

@@ -8,24 +8,24 @@ import numpy as np
 import pytest
 
 from client.data.own_tables import tables
-from client.tasks.markets.data.markets import Dataset, Market
+from client.tasks.markets.data.markets import Markets, Market
 from client.tasks.markets.data.reader import DEMO_MARKETS, read_markets
 from common.errors import DataError, VocabularyError
-from common.tasks.markets.options import Goods
+from common.tasks.markets.options import MarketCatalogue
 
 Writer = Callable[..., Path]
 
 
-def pairs(market: Market, goods: Goods) -> list[tuple[str, str]]:
+def pairs(market: Market, goods: MarketCatalogue) -> list[tuple[str, str]]:
     return [(goods.items[a], goods.items[b]) for a, b in market.pairs.tolist()]
 
 
 def test_pairs_are_undirected_and_count_once(text: Writer) -> None:
     found = read_markets(text("item_a,item_b", "b,a", "a,b", "c,a", "c,c"))
-    [market] = found.markets
+    [market] = found.units
     assert (market.name, market.listed) == ("uk", True)
-    assert found.goods.items == ("a", "b", "c")
-    assert pairs(market, found.goods) == [("a", "b"), ("a", "c")]
+    assert found.vocabulary.items == ("a", "b", "c")
+    assert pairs(market, found.vocabulary) == [("a", "b"), ("a", "c")]
     assert found.notes == (
         "market uk: 1 pairs of an item with itself skipped",
         "market uk: 1 pairs named more than once (either way round) count once",
@@ -34,7 +34,7 @@ def test_pairs_are_undirected_and_count_once(text: Writer) -> None:
 
 def test_ratings_keep_who_rated_what(text: Writer) -> None:
     found = read_markets(text("user;item;rating", "ann;x;5", "bob;x;1", "ann;y;", "ann;x;2", name="de.csv.gz"))
-    [market] = found.markets
+    [market] = found.units
     assert (market.name, market.listed) == ("de", False)
     np.testing.assert_array_equal(market.ratings, [[0, 0], [0, 1], [1, 0]])
     assert "1 ratings of the same item by the same user count once" in found.notes[0]
@@ -44,7 +44,7 @@ def test_ratings_keep_who_rated_what(text: Writer) -> None:
 def test_names_in_a_text_file_may_stand_further_apart(text: Writer) -> None:
     """As in lists that people line up by hand."""
     dataset = read_markets(text("item_a   item_b", "cup  saucer", "cup spoon", name="north.txt"))
-    assert pairs(dataset.markets[0], dataset.goods) == [("cup", "saucer"), ("cup", "spoon")]
+    assert pairs(dataset.units[0], dataset.vocabulary) == [("cup", "saucer"), ("cup", "spoon")]
 
 
 def test_a_folder_is_a_market_a_table_and_a_catalogue(text: Writer, tmp_path: Path) -> None:
@@ -52,10 +52,10 @@ def test_a_folder_is_a_market_a_table_and_a_catalogue(text: Writer, tmp_path: Pa
     text("item_a,item_b", "x,y", "x,q")
     text("user,item", "1,y", "1,z", name="de.csv")
     found = read_markets(tmp_path)
-    assert found.goods == Goods(
+    assert found.vocabulary == MarketCatalogue(
         items=("x", "y", "z"), titles=("Lamp, small", "", "Cup"), descriptions=("warm\nlight", "", "")
     )
-    assert [market.name for market in found.markets] == ["de", "uk"]
+    assert [market.name for market in found.units] == ["de", "uk"]
     assert "market uk: 1 rows skipped: items that the catalogue lacks" in found.notes
     assert tables("markets", str(tmp_path)) == []  # one data set, not clients' own tables
 
@@ -72,18 +72,18 @@ def test_markets_without_overlap_are_told(text: Writer, tmp_path: Path) -> None:
 def test_known_goods_win_over_the_folder_s_own(text: Writer, tmp_path: Path) -> None:
     text("item", "x", "y", name="catalogue.csv")
     text("item_a,item_b", "x,y")
-    goods = Goods(items=("y", "x"))
-    assert read_markets(tmp_path, goods).goods == goods
+    goods = MarketCatalogue(items=("y", "x"))
+    assert read_markets(tmp_path, goods).vocabulary == goods
 
 
 def test_xmarket_s_raw_ratings_have_no_header(text: Writer, tmp_path: Path) -> None:
     text("AE5 0061806765 3 2012-08-20", "AE5 0142410586 4 2020-04-13", name="ratings_uk_Books.txt.gz")
     text("userId itemId rate date", "AF1 0061806765 5 2012-08-20", name="de_10core.txt")
-    assert [market.name for market in read_markets(tmp_path).markets] == ["de"]  # the cleaned ones win
+    assert [market.name for market in read_markets(tmp_path).units] == ["de"]  # the cleaned ones win
     (tmp_path / "de_10core.txt").unlink()
     found = read_markets(tmp_path)
-    assert found.goods.items == ("0061806765", "0142410586")
-    np.testing.assert_array_equal(found.markets[0].ratings, [[0, 0], [0, 1]])
+    assert found.vocabulary.items == ("0061806765", "0142410586")
+    np.testing.assert_array_equal(found.units[0].ratings, [[0, 0], [0, 1]])
 
 
 def test_metadata_bring_texts_and_lists_that_ratings_yield_to(text: Writer, tmp_path: Path) -> None:
@@ -92,16 +92,16 @@ def test_metadata_bring_texts_and_lists_that_ratings_yield_to(text: Writer, tmp_
     text(json.dumps(one), repr(two), json.dumps({"asin": "C", "title": "Aerial"}), name="metadata_us_Radio.json.gz")
     text("u A 5 2020-01-01", "u C 5 2020-01-01", name="ratings_us_Radio.txt")
     found = read_markets(tmp_path)
-    assert found.goods == Goods(
+    assert found.vocabulary == MarketCatalogue(
         items=("A", "B", "C"), titles=("Radio", "", "Aerial"), descriptions=("Short wave", "", "")
     )
-    assert pairs(found.markets[0], found.goods) == [("A", "B"), ("B", "C")]
+    assert pairs(found.units[0], found.vocabulary) == [("A", "B"), ("B", "C")]
     assert "market us: ratings are not used, since there are lists of items that go together" in found.notes
 
 
 def test_a_table_may_name_several_markets(text: Writer) -> None:
     found = read_markets(text("market,user,item", "uk,1,x", "de,1,y", "fr,,"))
-    assert [(market.name, len(market.ratings)) for market in found.markets] == [("de", 1), ("fr", 0), ("uk", 1)]
+    assert [(market.name, len(market.ratings)) for market in found.units] == [("de", 1), ("fr", 0), ("uk", 1)]
 
 
 @pytest.mark.parametrize(
@@ -154,7 +154,7 @@ def test_a_line_of_metadata_that_is_no_product_is_told(text: Writer, tmp_path: P
 
 def test_a_market_of_another_catalogue_is_refused(text: Writer) -> None:
     with pytest.raises(DataError, match="none of its 2 rows"):
-        read_markets(text("item_a,item_b", "x,y", "y,z"), Goods(items=("p", "q")))
+        read_markets(text("item_a,item_b", "x,y", "y,z"), MarketCatalogue(items=("p", "q")))
 
 
 def test_an_empty_folder_and_none_at_all_are_told(tmp_path: Path) -> None:
@@ -167,13 +167,13 @@ def test_an_empty_folder_and_none_at_all_are_told(tmp_path: Path) -> None:
 def test_the_demo_is_the_same_in_parts() -> None:
     whole = read_markets("demo", seed=3)
     alone = read_markets("demo:4-6", seed=3)
-    assert len(whole.markets) == DEMO_MARKETS
-    for ours, theirs in zip(alone.markets, whole.markets[4:], strict=True):
+    assert len(whole.units) == DEMO_MARKETS
+    for ours, theirs in zip(alone.units, whole.units[4:], strict=True):
         np.testing.assert_array_equal(ours.ratings, theirs.ratings)
 
 
 def test_the_demo_s_markets_differ_in_size_and_overlap() -> None:
-    markets = read_markets("demo").markets
+    markets = read_markets("demo").units
     sizes = [len(market.ratings) for market in markets]
     assert sizes == sorted(sizes, reverse=True)
     assert sizes[0] > 20 * sizes[-1]
@@ -183,12 +183,12 @@ def test_the_demo_s_markets_differ_in_size_and_overlap() -> None:
 
 def test_the_demo_speaks_its_own_goods_only() -> None:
     with pytest.raises(VocabularyError, match="give your own data"):
-        read_markets("demo", Goods(items=("x",)))
+        read_markets("demo", MarketCatalogue(items=("x",)))
     with pytest.raises(DataError, match="demo:2-2 names nothing; write demo, or demo:START-STOP"):
         read_markets("demo:2-2")
 
 
-def test_xmarket_holds_what_its_source_says(xmarket: Dataset) -> None:
+def test_xmarket_holds_what_its_source_says(xmarket: Markets) -> None:
     counted = {
         "ca": (44779, 4668, 5735),
         "de": (17300, 1851, 2179),
@@ -198,8 +198,8 @@ def test_xmarket_holds_what_its_source_says(xmarket: Dataset) -> None:
         "mx": (17095, 1878, 1645),
         "uk": (31547, 3352, 3251),
     }
-    assert len(xmarket.goods.items) == 8304
-    for market in xmarket.markets:
+    assert len(xmarket.vocabulary.items) == 8304
+    for market in xmarket.units:
         [repeated] = [int(n.split()[2]) for n in xmarket.notes if n.startswith(f"market {market.name}:")]
         users, items = (len(np.unique(column)) for column in market.ratings.T)
         assert (len(market.ratings) + repeated, users, items) == counted[market.name]

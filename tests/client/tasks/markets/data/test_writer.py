@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from client.tasks.markets.data.markets import Dataset
+from client.tasks.markets.data.markets import Markets
 from client.tasks.markets.data.reader import read_markets
 from client.tasks.markets.data.writer import write_markets
 
@@ -17,13 +17,13 @@ def test_markets_survive_the_file(source: str, tmp_path: Path) -> None:
     given = read_markets(listed if source == "pairs" else source)
     path = tmp_path / "own" / "market.csv"
     path.parent.mkdir()
-    write_markets(path, given.markets, given.goods)
-    same(read_markets(path, given.goods), given)
+    write_markets(path, given.units, given.vocabulary)
+    same(read_markets(path, given.vocabulary), given)
 
 
-def same(ours: Dataset, theirs: Dataset) -> None:
-    assert ours.goods == theirs.goods
-    for one, other in zip(sorted(ours.markets, key=by_name), sorted(theirs.markets, key=by_name), strict=True):
+def same(ours: Markets, theirs: Markets) -> None:
+    assert ours.vocabulary == theirs.vocabulary
+    for one, other in zip(sorted(ours.units, key=by_name), sorted(theirs.units, key=by_name), strict=True):
         assert one.name == other.name
         np.testing.assert_array_equal(one.ratings, other.ratings)
         np.testing.assert_array_equal(one.pairs, other.pairs)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from client.tasks.ratings.data.raters import Dataset
+from client.tasks.ratings.data.raters import Ratings
 from client.tasks.ratings.data.reader import read_raters
 from tests.support.raters import folder_of
 
@@ -30,7 +30,7 @@ def text(tmp_path: Path) -> Writer:
 
 
 @pytest.fixture
-def shared() -> Callable[[str], Dataset]:
+def shared() -> Callable[[str], Ratings]:
     """Read one of the real data sets, once for all tests; skips where the shared data are absent."""
     return lambda name: _read(folder_of(name))
 
@@ -42,5 +42,5 @@ def folder() -> Callable[[str], Path]:
 
 
 @cache
-def _read(folder: Path) -> Dataset:
+def _read(folder: Path) -> Ratings:
     return read_raters(folder)

@@ -9,7 +9,7 @@ import pytest
 from client.data.own_tables import tables
 from client.data.read import deal
 from client.tasks.ratings.data.published_folder import is_published
-from client.tasks.ratings.data.raters import Dataset
+from client.tasks.ratings.data.raters import Ratings
 from client.tasks.ratings.data.reader import read_raters
 
 Writer = Callable[..., Path]
@@ -33,8 +33,8 @@ def test_people_of_the_trust_network_are_clients_without_a_rating(text: Writer) 
     text("user\titem\trating", "1\t7\t0.5", "0\t9\t4", name="set/filmtrust_874_valid.tsv")
     folder = text("user\tneighbour", "0\t1", "2\t11", name="set/filmtrust_874_social.tsv").parent
     dataset = read_raters(folder)
-    assert {rater.name: len(rater.items) for rater in dataset.raters} == {"0": 2, "1": 1, "11": 0, "2": 0}
-    assert [len(part.raters) for part in deal(dataset, 0) if isinstance(part, Dataset)] == [1, 1, 1, 1]
+    assert {rater.name: len(rater.items) for rater in dataset.units} == {"0": 2, "1": 1, "11": 0, "2": 0}
+    assert [len(part.raters) for part in deal(dataset, 0) if isinstance(part, Ratings)] == [1, 1, 1, 1]
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_people_of_the_trust_network_are_clients_without_a_rating(text: Writer) 
     ],
 )
 def test_the_real_sets_are_what_their_sources_say(
-    shared: Callable[[str], Dataset],
+    shared: Callable[[str], Ratings],
     name: str,
     people: int,
     empty: int,
@@ -55,17 +55,17 @@ def test_the_real_sets_are_what_their_sources_say(
     histogram: list[int],
 ) -> None:
     dataset = shared(name)
-    ratings = np.concatenate([rater.ratings for rater in dataset.raters])
-    assert (len(dataset.raters), len(ratings), len(dataset.products.items)) == (people, count, items)
-    assert sum(not len(rater.items) for rater in dataset.raters) == empty
-    assert (dataset.products.low, dataset.products.high) == scale
+    ratings = np.concatenate([rater.ratings for rater in dataset.units])
+    assert (len(dataset.units), len(ratings), len(dataset.vocabulary.items)) == (people, count, items)
+    assert sum(not len(rater.items) for rater in dataset.units) == empty
+    assert (dataset.vocabulary.low, dataset.vocabulary.high) == scale
     assert np.unique(ratings, return_counts=True)[1].tolist() == histogram
     assert dataset.notes == ()
 
 
 def test_the_whole_of_filmtrust(folder: Callable[[str], Path]) -> None:
     dataset = read_raters(folder("filmtrust") / "ratings.txt.gz")
-    assert (len(dataset.raters), len(dataset.products.items)) == (1508, 2071)
-    assert (dataset.products.low, dataset.products.high) == (0.5, 4)
+    assert (len(dataset.units), len(dataset.vocabulary.items)) == (1508, 2071)
+    assert (dataset.vocabulary.low, dataset.vocabulary.high) == (0.5, 4)
     [note] = dataset.notes
-    assert sum(len(rater.items) for rater in dataset.raters) + int(note.split()[0]) == 35_497
+    assert sum(len(rater.items) for rater in dataset.units) + int(note.split()[0]) == 35_497

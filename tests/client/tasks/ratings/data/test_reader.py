@@ -8,11 +8,11 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
-from client.tasks.ratings.data.raters import Dataset
+from client.tasks.ratings.data.raters import Ratings
 from client.tasks.ratings.data.reader import DEMO_RATERS, read_raters
 from common.errors import DataError, NothingYetError, VocabularyError
 from common.tasks.ratings.demo import demo_products
-from common.tasks.ratings.options import Products
+from common.tasks.ratings.options import ProductCatalogue
 
 Writer = Callable[..., Path]
 HEADER = "user,item,rating,timestamp"
@@ -20,24 +20,24 @@ ROWS = ("bob,tea,4,10", "ann,tea,2.5,11", "bob,milk,1,12")
 EXPECTED = {"ann": {"tea": 2.5}, "bob": {"milk": 1.0, "tea": 4.0}}
 
 
-def ratings(dataset: Dataset) -> dict[str, dict[str, float]]:
+def ratings(dataset: Ratings) -> dict[str, dict[str, float]]:
     """User -> product -> rating."""
-    names = dataset.products.items
+    names = dataset.vocabulary.items
     return {
         r.name: dict(sorted((names[i], v) for i, v in zip(r.items.tolist(), r.ratings.tolist(), strict=True)))
-        for r in dataset.raters
+        for r in dataset.units
     }
 
 
 def test_the_demo_or_some_of_it() -> None:
-    assert len(read_raters("demo").raters) == DEMO_RATERS
+    assert len(read_raters("demo").units) == DEMO_RATERS
     some = read_raters("demo:3-9", demo_products(), seed=2)
-    assert [rater.name for rater in some.raters] == [f"rater-0000{k}" for k in range(3, 9)]
+    assert [rater.name for rater in some.units] == [f"rater-0000{k}" for k in range(3, 9)]
 
 
 def test_the_demo_has_its_own_products_only() -> None:
     with pytest.raises(VocabularyError, match="demo films"):
-        read_raters("demo", Products(items=("tea",)))
+        read_raters("demo", ProductCatalogue(items=("tea",)))
 
 
 @pytest.mark.parametrize("source", ["demo:5-5", "demo:9-3"])
@@ -52,7 +52,7 @@ def test_tables_with_and_without_a_header(text: Writer, name: str, mark: str, he
     lines = (header, *ROWS) if header else ROWS
     dataset = read_raters(text(*(line.replace(",", mark) for line in lines), name=name))
     assert ratings(dataset) == EXPECTED
-    assert dataset.products == Products(items=("milk", "tea"), low=0, high=4)
+    assert dataset.vocabulary == ProductCatalogue(items=("milk", "tea"), low=0, high=4)
     assert dataset.notes == ()
 
 
@@ -60,10 +60,10 @@ def test_blanks_and_two_colons(text: Writer) -> None:
     """FilmTrust's and MovieLens 1M's separators; the names of the files tell the scale."""
     film = read_raters(text("1 215 3", "1 250 2", "2 215 0.5", name="ratings.txt.gz"))
     assert ratings(film) == {"1": {"215": 3.0, "250": 2.0}, "2": {"215": 0.5}}
-    assert (film.products.low, film.products.high) == (0.5, 4)
+    assert (film.vocabulary.low, film.vocabulary.high) == (0.5, 4)
     lens = read_raters(text("1::1193::5::978300760", "2::661::3::978302109", name="ratings.dat"))
     assert ratings(lens) == {"1": {"1193": 5.0}, "2": {"661": 3.0}}
-    assert (lens.products.low, lens.products.high) == (0, 5)
+    assert (lens.vocabulary.low, lens.vocabulary.high) == (0, 5)
 
 
 def test_json_lines(text: Writer) -> None:
@@ -92,7 +92,7 @@ def test_of_several_ratings_of_one_product_the_latest_counts(text: Writer) -> No
 
 def test_under_a_vocabulary_other_products_are_skipped_and_people_stay(text: Writer) -> None:
     path = text(HEADER, *ROWS, "cyd,salt,3,1")
-    dataset = read_raters(path, Products(items=("tea", "rum"), low=0, high=5))
+    dataset = read_raters(path, ProductCatalogue(items=("tea", "rum"), low=0, high=5))
     assert ratings(dataset) == {"ann": {"tea": 2.5}, "bob": {"tea": 4.0}, "cyd": {}}
     assert dataset.notes == ("2 ratings of products outside the vocabulary skipped",)
 
@@ -111,12 +111,12 @@ def test_a_folder_of_tables_is_one_set(text: Writer) -> None:
 
 def test_the_scale_begins_below_zero_where_ratings_do(text: Writer) -> None:
     jokes = read_raters(text("user,item,rating", "ann,a,-9.5", "ann,b,10"))
-    assert (jokes.products.low, jokes.products.high) == (-9.5, 10)
+    assert (jokes.vocabulary.low, jokes.vocabulary.high) == (-9.5, 10)
 
 
 def test_a_published_name_does_not_make_ratings_lie_on_its_scale(text: Writer) -> None:
     dataset = read_raters(text("1 1 10", "1 2 1", name="ratings.txt"))
-    assert (dataset.products.low, dataset.products.high) == (0, 10)
+    assert (dataset.vocabulary.low, dataset.vocabulary.high) == (0, 10)
 
 
 @pytest.mark.parametrize(
@@ -137,7 +137,7 @@ def test_a_bad_cell_is_named_by_file_line_and_column(
 ) -> None:
     path = text(HEADER, *rows)
     with pytest.raises(DataError, match=message) as caught:
-        read_raters(path, Products(items=("tea",), low=0, high=5))
+        read_raters(path, ProductCatalogue(items=("tea",), low=0, high=5))
     assert (caught.value.path, caught.value.line, caught.value.column) == (str(path), line, column)
 
 
@@ -146,7 +146,7 @@ def test_people_who_rated_nothing_make_no_vocabulary_and_have_a_place_in_one(tex
     with pytest.raises(NothingYetError, match="no rating") as caught:
         read_raters(path)
     assert caught.value.path == str(path)
-    assert ratings(read_raters(path, Products(items=("tea",)))) == {"ann": {}, "zoe": {}}
+    assert ratings(read_raters(path, ProductCatalogue(items=("tea",)))) == {"ann": {}, "zoe": {}}
 
 
 @pytest.mark.parametrize("lines", [("user,item,rating",), ("user,item,rating", "ann,tea,0")])

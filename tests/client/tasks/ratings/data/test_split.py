@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from client.tasks.ratings.data.raters import Rater
 from client.tasks.ratings.data.split import SplitRater, arrived, split_rater
-from common.tasks.ratings.options import Products, RatingsOptions
+from common.tasks.ratings.options import ProductCatalogue, RatingsOptions
 
-PRODUCTS = Products(items=tuple(f"p{k}" for k in range(40)), low=0.5, high=4)
+PRODUCTS = ProductCatalogue(items=tuple(f"p{k}" for k in range(40)), low=0.5, high=4)
 
 
 def rater(count: int, name: str = "ann") -> Rater:

@@ -6,21 +6,21 @@ import numpy as np
 import pytest
 
 from client.data.own_tables import write_part
-from client.data.read import Part, demo_part, read_all, read_part
+from client.data.read import Part, demo_part, read_all, read_partition
 from client.tasks.ratings.data.generator import demo_raters
-from client.tasks.ratings.data.raters import Dataset, Rater
+from client.tasks.ratings.data.raters import Ratings, Rater
 from client.tasks.ratings.data.reader import DEMO_RATERS, read_raters
 from client.tasks.ratings.data.writer import write_raters
 from common.tasks.ratings.demo import demo_products
-from common.tasks.ratings.options import Products
+from common.tasks.ratings.options import ProductCatalogue
 
-PRODUCTS = Products(items=("cup, blue", 'the "best" cup', "7"), low=-1, high=1)
+PRODUCTS = ProductCatalogue(items=("cup, blue", 'the "best" cup', "7"), low=-1, high=1)
 
 Plain = tuple[str, list[int], list[float]]
 
 
 def plain(part: Part) -> list[Plain]:
-    assert isinstance(part, Dataset)
+    assert isinstance(part, Ratings)
     return [(rater.name, rater.items.tolist(), rater.ratings.tolist()) for rater in part.raters]
 
 
@@ -30,7 +30,7 @@ def test_ratings_and_people_without_one_survive(tmp_path: Path) -> None:
         Rater("bob", np.zeros(0, np.int64), np.zeros(0)),
         Rater("cyd", np.array([1]), np.array([1.0])),
     )
-    whole = Dataset(raters, PRODUCTS)
+    whole = Ratings(raters, PRODUCTS)
     write_raters(tmp_path / "client.csv", raters, PRODUCTS)
     again = read_raters(tmp_path / "client.csv", PRODUCTS)
     assert (plain(again), again.notes) == (plain(whole), ())
@@ -38,7 +38,7 @@ def test_ratings_and_people_without_one_survive(tmp_path: Path) -> None:
 
 def test_somebody_without_a_rating_alone_takes_part(tmp_path: Path) -> None:
     path = tmp_path / "client-0" / "ratings.csv"
-    write_part(path, Dataset((Rater("bob", np.zeros(0, np.int64), np.zeros(0)),), PRODUCTS))
+    write_part(path, Ratings((Rater("bob", np.zeros(0, np.int64), np.zeros(0)),), PRODUCTS))
     assert plain(read_all("ratings", str(path), known=PRODUCTS)) == [("bob", [], [])]
 
 
@@ -46,13 +46,13 @@ def test_a_folder_of_written_parts_is_the_whole(tmp_path: Path) -> None:
     raters = demo_raters(0, 30, seed=1)
     for number in range(3):
         write_raters(tmp_path / f"client-{number}.csv", raters[number::3], demo_products())
-    assert plain(read_raters(tmp_path, demo_products())) == plain(Dataset(raters, demo_products()))
+    assert plain(read_raters(tmp_path, demo_products())) == plain(Ratings(raters, demo_products()))
 
 
 @pytest.mark.parametrize("parts", [1, 3, 7])
 def test_the_parts_of_the_demo_are_the_demo(parts: int) -> None:
     whole = plain(read_raters("demo:10-31"))
-    shares = [plain(read_part("ratings", "demo:10-31", (k, parts))) for k in range(parts)]
+    shares = [plain(read_partition("ratings", "demo:10-31", (k, parts))) for k in range(parts)]
     assert [rater for share in shares for rater in share] == whole
     assert demo_part("ratings", "demo", (0, 4)) == f"demo:0-{DEMO_RATERS // 4}"
 
@@ -60,5 +60,5 @@ def test_the_parts_of_the_demo_are_the_demo(parts: int) -> None:
 def test_the_parts_of_a_file_are_its_raters(tmp_path: Path) -> None:
     path = tmp_path / "ratings.csv"
     write_raters(path, demo_raters(0, 9, 0), demo_products())
-    shares = [plain(read_part("ratings", str(path), (k, 2), 0, demo_products())) for k in range(2)]
-    assert sorted(rater for share in shares for rater in share) == plain(Dataset(demo_raters(0, 9, 0), demo_products()))
+    shares = [plain(read_partition("ratings", str(path), (k, 2), 0, demo_products())) for k in range(2)]
+    assert sorted(rater for share in shares for rater in share) == plain(Ratings(demo_raters(0, 9, 0), demo_products()))

@@ -71,7 +71,7 @@ def test_tastes_differ_and_show_in_the_devices(homes: tuple[Home, ...]) -> None:
 
 def test_a_home_depends_on_seed_and_number_only() -> None:
     def key(home: Home) -> tuple[object, ...]:
-        return home.user, home.devices, home.rules.tolist()
+        return home.name, home.devices, home.rules.tolist()
 
     assert [key(h) for h in demo_homes(10, 13, 7)] == [key(h) for h in demo_homes(0, 20, 7)[10:13]]
     assert [key(h) for h in demo_homes(0, 20, 7)] != [key(h) for h in demo_homes(0, 20, 8)]

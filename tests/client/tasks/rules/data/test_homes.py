@@ -3,9 +3,9 @@
 import numpy as np
 
 from client.tasks.rules.data.homes import Device, Home, as_edges, describe, larger_than
-from common.tasks.rules.options import Catalogue
+from common.tasks.rules.options import RuleCatalogue
 
-CATALOGUE = Catalogue(
+CATALOGUE = RuleCatalogue(
     entities=("Contact sensor", "Light", "ios_photos"), relations=("opens → turn on", "any_new_photo → dim")
 )
 

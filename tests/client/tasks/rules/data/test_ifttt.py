@@ -75,9 +75,9 @@ def test_the_real_set_has_the_figures_of_the_exploration(
     recrules: Path, setup: Setup, entities: int, relations: int, users: int, rules: int, larger: int, their_rules: int
 ) -> None:
     dataset = to_dataset(read_recrules(recrules, setup))
-    assert (len(dataset.catalogue.entities), len(dataset.catalogue.relations)) == (entities, relations)
-    assert (len(dataset.homes), sum(len(home.rules) for home in dataset.homes)) == (users, rules)
-    kept = larger_than(dataset.homes, nodes=2)
+    assert (len(dataset.vocabulary.entities), len(dataset.vocabulary.relations)) == (entities, relations)
+    assert (len(dataset.units), sum(len(home.rules) for home in dataset.units)) == (users, rules)
+    kept = larger_than(dataset.units, nodes=2)
     assert (len(kept), sum(len(home.rules) for home in kept)) == (larger, their_rules)
     assert dataset.notes == ()
 

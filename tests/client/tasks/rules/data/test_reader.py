@@ -8,22 +8,22 @@ import pytest
 from client.tasks.rules.data.generator import demo_catalogue
 from client.tasks.rules.data.reader import DEMO_HOMES, read_homes
 from common.errors import DataError, VocabularyError
-from common.tasks.rules.options import Catalogue
+from common.tasks.rules.options import RuleCatalogue
 
 RULE = "ann,Light,lamp 1,turns on,turn off,Plug,plug 1"
 TableWriter = Callable[..., Path]
 
 
 def test_the_demo_or_some_of_it() -> None:
-    assert len(read_homes("demo").homes) == DEMO_HOMES
+    assert len(read_homes("demo").units) == DEMO_HOMES
     some = read_homes("demo:50-60", demo_catalogue(), seed=2)
-    assert some.homes[0].user == "home-00050"
-    assert len(some.homes) == 10
+    assert some.units[0].name == "home-00050"
+    assert len(some.units) == 10
 
 
 def test_the_demo_speaks_its_own_catalogue_only() -> None:
     with pytest.raises(VocabularyError, match="demo catalogue"):
-        read_homes("demo", Catalogue(entities=("Light",), relations=()))
+        read_homes("demo", RuleCatalogue(entities=("Light",), relations=()))
 
 
 @pytest.mark.parametrize("source", ["demo:5-5", "demo:9-3"])
@@ -34,25 +34,25 @@ def test_an_empty_range_of_the_demo_is_refused(source: str) -> None:
 
 def test_a_table_with_or_without_a_catalogue(table: TableWriter) -> None:
     derived = read_homes(table(RULE))
-    assert derived.catalogue == Catalogue(entities=("Light", "Plug"), relations=("turns on → turn off",))
-    wider = Catalogue(entities=("Camera", "Plug", "Light"), relations=("opens → dim", "turns on → turn off"))
+    assert derived.vocabulary == RuleCatalogue(entities=("Light", "Plug"), relations=("turns on → turn off",))
+    wider = RuleCatalogue(entities=("Camera", "Plug", "Light"), relations=("opens → dim", "turns on → turn off"))
     given = read_homes(table(RULE), wider)
-    assert given.catalogue is wider
-    assert given.homes[0].rules.tolist() == [[0, 1, 1]]
-    assert [device.entity for device in given.homes[0].devices] == [2, 1]
+    assert given.vocabulary is wider
+    assert given.units[0].rules.tolist() == [[0, 1, 1]]
+    assert [device.entity for device in given.units[0].devices] == [2, 1]
 
 
 def test_a_folder_of_tables_is_one_data_set(table: TableWriter) -> None:
     table(RULE, name="a.csv")
     folder = table(RULE, RULE.replace("ann", "bob"), name="b.csv.gz").parent
     dataset = read_homes(folder)
-    assert [home.user for home in dataset.homes] == ["ann", "bob"]
+    assert [home.name for home in dataset.units] == ["ann", "bob"]
     assert dataset.notes == ("1 duplicate rule dropped",)
 
 
 def test_the_recrules_form_in_both_setups(recrules: Path) -> None:
-    assert len(read_homes(recrules).catalogue.relations) == 139
-    assert len(read_homes(recrules, setup="B").catalogue.relations) == 103
+    assert len(read_homes(recrules).vocabulary.relations) == 139
+    assert len(read_homes(recrules, setup="B").vocabulary.relations) == 103
 
 
 def test_a_missing_source_is_named(tmp_path: Path) -> None:

@@ -93,7 +93,7 @@ def test_isolated_test_rules_can_be_left_out() -> None:
 def test_of_the_real_test_rules_one_in_six_has_an_isolated_end(recrules: Path) -> None:
     """explore-rules.md §5: 112 of 125 clients have a test rule, 691 in all; 16 % have an end without training rule."""
     dataset = to_dataset(read_recrules(recrules, "A"))
-    splits = split_homes(larger_than(dataset.homes, 2), len(dataset.catalogue.relations), PAPER, seed=0)
+    splits = split_homes(larger_than(dataset.units, 2), len(dataset.vocabulary.relations), PAPER, seed=0)
     assert len(splits) == 125
     assert sum(bool(len(split.test.positives)) for split in splits) == 112
     isolated = np.concatenate([split.isolated(split.test.positives) for split in splits])

@@ -19,7 +19,7 @@ TableWriter = Callable[..., Path]
 
 
 def as_names(home: Home) -> tuple[object, ...]:
-    return home.user, home.devices, home.rules.tolist()
+    return home.name, home.devices, home.rules.tolist()
 
 
 def test_a_rule_is_read_with_its_place(table: TableWriter) -> None:
@@ -77,7 +77,7 @@ def test_parquet_holds_the_same_rows_numbers_or_texts(tmp_path: Path) -> None:
 
 def test_rows_without_rule_declare_devices(table: TableWriter) -> None:
     dataset = to_dataset(read_table(table("ann,Light,lamp,,,,", "bob,Light,lamp,,,Plug,plug", RULE)))
-    assert [(home.user, len(home.devices), len(home.rules)) for home in dataset.homes] == [("ann", 3, 1), ("bob", 2, 0)]
+    assert [(home.name, len(home.devices), len(home.rules)) for home in dataset.units] == [("ann", 3, 1), ("bob", 2, 0)]
     assert dataset.notes == ()
 
 
@@ -86,7 +86,7 @@ def test_homes_written_and_read_are_the_same_homes(tmp_path: Path) -> None:
     assert any(not len(home.rules) for home in homes)
     write_table(tmp_path / "homes.csv", homes, demo_catalogue())
     again = to_dataset(read_table(tmp_path / "homes.csv"), demo_catalogue())
-    assert [as_names(home) for home in again.homes] == [as_names(home) for home in homes]
+    assert [as_names(home) for home in again.units] == [as_names(home) for home in homes]
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:

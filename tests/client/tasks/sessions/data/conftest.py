@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from client.tasks.sessions.data.reader import read_visitors
-from client.tasks.sessions.data.visitors import Dataset
+from client.tasks.sessions.data.visitors import Visits
 
 ROOT = Path(__file__).parents[5]
 
@@ -32,13 +32,13 @@ def text(tmp_path: Path) -> Writer:
 
 
 @pytest.fixture
-def shared() -> Callable[[str], Dataset]:
+def shared() -> Callable[[str], Visits]:
     """Read one of the real data sets, once for all tests; skips where the shared data are absent."""
     return _read
 
 
 @cache
-def _read(name: str) -> Dataset:
+def _read(name: str) -> Visits:
     folder = Path(os.environ.get("FEDLOOM_SHARED_DATA", ROOT.parent / "shared" / "data")) / name
     if not folder.is_dir():
         pytest.skip(f"needs the real data in {folder}; set FEDLOOM_SHARED_DATA to the folder of data sets")

@@ -14,8 +14,8 @@ Writer = Callable[..., Path]
 def sessions(path: Path, cut: Literal["gap", "day"] = "gap") -> dict[str, list[str]]:
     dataset = read_visitors(path, cut=cut)
     return {
-        v.name: ["".join(dataset.items.items[k] for k in session.tolist()) for session in v.sessions]
-        for v in dataset.visitors
+        v.name: ["".join(dataset.vocabulary.items[k] for k in session.tolist()) for session in v.sessions]
+        for v in dataset.units
     }
 
 
@@ -52,7 +52,7 @@ def test_without_times_the_order_of_the_file_counts(text: Writer) -> None:
 
 def test_a_quoted_item_may_hold_the_delimiter(text: Writer) -> None:
     dataset = read_visitors(text("session,item", '1,"cup, blue"', "1, tea ", name="a.csv"))
-    assert dataset.items.items == ("cup, blue", "tea")
+    assert dataset.vocabulary.items == ("cup, blue", "tea")
 
 
 def test_test_sessions_of_a_split_column_belong_to_their_user(text: Writer) -> None:
@@ -65,6 +65,6 @@ def test_test_sessions_of_a_split_column_belong_to_their_user(text: Writer) -> N
         "bob,a,1,test",
         "bob,b,2,test",
     )
-    ann, bob = read_visitors(text("user,item,time,split", *rows, name="a.csv")).visitors
+    ann, bob = read_visitors(text("user,item,time,split", *rows, name="a.csv")).units
     assert [(case.prefix.tolist(), case.target) for case in ann.test] == [([1], 0), ([1, 0], 1)]
     assert (len(ann.sessions), len(bob.sessions), len(bob.test)) == (1, 0, 1)

@@ -15,7 +15,7 @@ from client.tasks.sessions.data.published_formats import (
     layout_of,
 )
 from client.tasks.sessions.data.reader import read_visitors
-from client.tasks.sessions.data.visitors import Dataset
+from client.tasks.sessions.data.visitors import Visits
 from common.errors import DataError
 
 Writer = Callable[..., Path]
@@ -24,9 +24,9 @@ DIGINETICA_HEADER = "sessionId;userId;itemId;timeframe;eventdate"
 RETAIL_HEADER = "timestamp,visitorid,event,itemid,transactionid"
 
 
-def sessions(dataset: Dataset) -> dict[str, list[str]]:
-    items = dataset.items.items
-    return {v.name: [" ".join(items[k] for k in session.tolist()) for session in v.sessions] for v in dataset.visitors}
+def sessions(dataset: Visits) -> dict[str, list[str]]:
+    items = dataset.vocabulary.items
+    return {v.name: [" ".join(items[k] for k in session.tolist()) for session in v.sessions] for v in dataset.units}
 
 
 def yoochoose() -> list[str]:
@@ -49,7 +49,7 @@ def test_yoochoose(text: Writer, name: str) -> None:
     """The last day is the test part; the latest 1/64 of five examples is the last session."""
     dataset = read_visitors(text(*yoochoose(), name=name))
     assert sessions(dataset) == {"group-00001": ["11 22"]}
-    assert [(case.prefix.tolist(), case.target) for case in dataset.visitors[0].test] == [([1], 0)], "22 and then 11"
+    assert [(case.prefix.tolist(), case.target) for case in dataset.units[0].test] == [([1], 0)], "22 and then 11"
     assert dataset.notes == ("4 of 13 clicks kept by the rules for this published set",)
 
 
@@ -63,7 +63,7 @@ def test_diginetica(text: Writer) -> None:
     ).parent
     dataset = read_visitors(folder, group=3)
     assert sessions(dataset) == {"group-00001": ["a b"] * 3, "group-00002": ["a b"] * 2}
-    assert sum(len(visitor.test) for visitor in dataset.visitors) == 1
+    assert sum(len(visitor.test) for visitor in dataset.units) == 1
 
 
 def test_gowalla(text: Writer) -> None:

@@ -7,10 +7,10 @@ import pytest
 
 from client.tasks.sessions.data.diversity import jaccard_distance, visited
 from client.tasks.sessions.data.split import split_visitor
-from client.tasks.sessions.data.visitors import Dataset
+from client.tasks.sessions.data.visitors import Visits
 from common.tasks.sessions.options import SessionsOptions
 
-Read = Callable[[str], Dataset]
+Read = Callable[[str], Visits]
 
 
 @pytest.mark.parametrize(
@@ -27,11 +27,11 @@ def test_counts(
 ) -> None:
     """Groups of 20 where there are no users. Yoochoose 1/64 brings 55,898 cases, of which 498 ask for untrained items."""
     dataset = shared(name)
-    found = [session for visitor in dataset.visitors for session in visitor.sessions]
-    assert len(dataset.visitors) == visitors
-    assert (len(found), sum(map(len, found)), len(dataset.items.items)) == (sessions, clicks, items)
+    found = [session for visitor in dataset.units for session in visitor.sessions]
+    assert len(dataset.units) == visitors
+    assert (len(found), sum(map(len, found)), len(dataset.vocabulary.items)) == (sessions, clicks, items)
     assert sum(len(session) - 1 for session in found) == examples
-    assert sum(len(visitor.test) for visitor in dataset.visitors) == cases
+    assert sum(len(visitor.test) for visitor in dataset.units) == cases
 
 
 def test_cases_that_cannot_be_asked_are_counted(shared: Read) -> None:
@@ -41,14 +41,14 @@ def test_cases_that_cannot_be_asked_are_counted(shared: Read) -> None:
 
 def test_the_most_clicked_item_is_the_first(shared: Read) -> None:
     dataset = shared("yoochoose-clicks-100k")
-    clicks = np.concatenate([session for visitor in dataset.visitors for session in visitor.sessions])
-    counts = np.bincount(clicks, minlength=len(dataset.items.items))
+    clicks = np.concatenate([session for visitor in dataset.units for session in visitor.sessions])
+    counts = np.bincount(clicks, minlength=len(dataset.vocabulary.items))
     assert (np.diff(counts) <= 0).all()
 
 
 def test_gowalla_users_are_the_clients(shared: Read) -> None:
     dataset = shared("gowalla")
-    active = [visitor for visitor in dataset.visitors if len(visitor.sessions) >= 5]
+    active = [visitor for visitor in dataset.units if len(visitor.sessions) >= 5]
     assert len(active) == 5_143
     split = [split_visitor(visitor, SessionsOptions(), 0) for visitor in active]
     held = sum(len(v.sessions) - len(s.train) for v, s in zip(active, split, strict=True))

@@ -31,18 +31,18 @@ def test_sessions_test_cases_and_visitors_with_nothing_survive(tmp_path: Path) -
     path = tmp_path / "client.csv"
     write_visitors(path, visitors, ITEMS)
     again = read_visitors(path, ITEMS)
-    assert [plain(visitor) for visitor in again.visitors] == [plain(visitor) for visitor in visitors]
+    assert [plain(visitor) for visitor in again.units] == [plain(visitor) for visitor in visitors]
     assert again.notes == ()
 
 
 def test_a_visitor_with_nothing_alone_takes_part(tmp_path: Path) -> None:
     write_visitors(tmp_path / "bob.csv", (Visitor("bob", ()),), ITEMS)
-    assert [plain(visitor) for visitor in read_visitors(tmp_path / "bob.csv", ITEMS).visitors] == [("bob", [], [])]
+    assert [plain(visitor) for visitor in read_visitors(tmp_path / "bob.csv", ITEMS).units] == [("bob", [], [])]
 
 
 def test_a_folder_of_written_parts_is_the_whole(tmp_path: Path) -> None:
     visitors = demo_visitors(0, 30, seed=1)
     for number in range(3):
         write_visitors(tmp_path / f"client-{number}.csv", visitors[number::3], demo_items())
-    again = read_visitors(tmp_path, demo_items()).visitors
+    again = read_visitors(tmp_path, demo_items()).units
     assert [plain(visitor) for visitor in again] == [plain(visitor) for visitor in visitors]

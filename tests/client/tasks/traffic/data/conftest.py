@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from client.tasks.traffic.data.reader import read_series
-from client.tasks.traffic.data.series import Dataset
+from client.tasks.traffic.data.series import Sensors
 
 ROOT = Path(__file__).parents[5]
 
@@ -32,7 +32,7 @@ def text(tmp_path: Path) -> Writer:
 
 
 @pytest.fixture
-def shared() -> Callable[[str], Dataset]:
+def shared() -> Callable[[str], Sensors]:
     """Read one of the real data sets, once for all tests; skips where the shared data are absent."""
     return lambda name: _read(folder_of(name))
 
@@ -52,5 +52,5 @@ def folder_of(name: str) -> Path:
 
 
 @cache
-def _read(folder: Path) -> Dataset:
+def _read(folder: Path) -> Sensors:
     return read_series(folder)

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from client.tasks.traffic.data.reader import read_series
-from client.tasks.traffic.data.series import Dataset, Series
+from client.tasks.traffic.data.series import Sensors, Series
 from common.errors import VocabularyError
-from common.tasks.traffic.options import Measures
+from common.tasks.traffic.options import SensorVariables
 
-Read = Callable[[str], Dataset]
+Read = Callable[[str], Sensors]
 Folder = Callable[[str], Path]
 
 BOROONDARA = "vicroads-scats-boroondara-2006"
@@ -28,8 +28,8 @@ def rows_of(folder: Path) -> list[list[str]]:
         return list(csv.reader(file))
 
 
-def named(dataset: Dataset, name: str) -> Series:
-    return next(one for one in dataset.series if one.name == name)
+def named(dataset: Sensors, name: str) -> Series:
+    return next(one for one in dataset.units if one.name == name)
 
 
 @pytest.mark.parametrize(
@@ -44,12 +44,12 @@ def named(dataset: Dataset, name: str) -> Series:
 def test_counts(shared: Read, name: str, series: int, length: int, step: int, start: str) -> None:
     """One of the ten sites is dead on its last day or first: the gap at the end is cut off."""
     dataset = shared(name)
-    assert dataset.measures == Measures(variables=("volume",), step_seconds=60 * step)
-    assert len(dataset.series) == series
-    assert max(len(one.values) for one in dataset.series) == length
-    assert min(one.start for one in dataset.series) == np.datetime64(start, "m")
-    assert all((one.values >= 0).all() for one in dataset.series)
-    assert [one.name for one in dataset.series] == sorted({one.name for one in dataset.series})
+    assert dataset.vocabulary == SensorVariables(variables=("volume",), step_seconds=60 * step)
+    assert len(dataset.units) == series
+    assert max(len(one.values) for one in dataset.units) == length
+    assert min(one.start for one in dataset.units) == np.datetime64(start, "m")
+    assert all((one.values >= 0).all() for one in dataset.units)
+    assert [one.name for one in dataset.units] == sorted({one.name for one in dataset.units})
 
 
 def test_boroondara_keeps_the_later_of_two_approaches_under_one_label(shared: Read, folder: Folder) -> None:
@@ -62,11 +62,11 @@ def test_boroondara_keeps_the_later_of_two_approaches_under_one_label(shared: Re
         "34 of 139 approaches without all 31 days left out",
         "31 rows of an approach and day that came again replaced by the later ones",
     )
-    assert all(one.observed.all() and len(one.values) == 744 for one in dataset.series)
+    assert all(one.observed.all() and len(one.values) == 744 for one in dataset.units)
 
 
 def test_boroondara_by_quarters(folder: Folder) -> None:
-    dataset = read_series(folder(BOROONDARA), Measures(variables=("volume",), step_seconds=900))
+    dataset = read_series(folder(BOROONDARA), SensorVariables(variables=("volume",), step_seconds=900))
     first = rows_of(folder(BOROONDARA))[1]
     series = named(dataset, "0970 WARRIGAL_RD N of HIGH STREET_RD")
     assert series.values[:96, 0].tolist() == [float(cell) for cell in first[10:106]]
@@ -79,7 +79,7 @@ def test_the_ten_sites_without_their_outages(shared: Read, folder: Folder) -> No
     assert quarters.shape == (195_168, 10)
     sums = quarters.reshape(-1, 4, 10).sum(axis=1)
     missing = 0
-    for number, one in enumerate(dataset.series):
+    for number, one in enumerate(dataset.units):
         text = "".join("z" if value == 0 else "." for value in sums[:, number])
         dead = np.array([len(run) >= 3 for run in text.split(".") for _ in f"{run}."])[:-1] & (sums[:, number] == 0)
         missing += dead.sum()
@@ -100,7 +100,7 @@ def test_the_interstate_has_an_hour_once(shared: Read, folder: Folder) -> None:
     dataset, rows = shared(INTERSTATE), rows_of(folder(INTERSTATE))[1:]
     assert len(rows) == 48_204
     assert dataset.notes[0] == f"{48_204 - 40_575} further rows of an hour (its other weather) left out"
-    series = dataset.series[0]
+    series = dataset.units[0]
     assert series.observed.sum() == 40_575
     expected = {datetime.strptime(row[7], "%d/%m/%Y %H:%M"): float(row[8]) for row in rows}
     there = series.observed[:, 0]
@@ -109,12 +109,12 @@ def test_the_interstate_has_an_hour_once(shared: Read, folder: Folder) -> None:
 
 def test_the_states_have_all_days_of_2019(shared: Read, folder: Folder) -> None:
     dataset, rows = shared(STATES), rows_of(folder(STATES))[1:]
-    assert sum(one.values.size for one in dataset.series) == len(rows) == 55_896
-    assert all(one.observed.all() for one in dataset.series)
+    assert sum(one.values.size for one in dataset.units) == len(rows) == 55_896
+    assert all(one.observed.all() for one in dataset.units)
     alaska = [float(row[6]) for row in sorted(rows, key=lambda row: row[1]) if row[2] == "2"]
     assert named(dataset, "state-02").values[:, 0].tolist() == alaska
 
 
 def test_a_federation_that_measures_something_else(folder: Folder) -> None:
     with pytest.raises(VocabularyError, match="'speed' are measured"):
-        read_series(folder(STATES), Measures(variables=("speed",)))
+        read_series(folder(STATES), SensorVariables(variables=("speed",)))

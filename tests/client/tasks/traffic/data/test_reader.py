@@ -10,29 +10,29 @@ import pyarrow.parquet
 import pytest
 
 from client.tasks.traffic.data.reader import DEMO_SITES, read_series
-from client.tasks.traffic.data.series import Dataset
+from client.tasks.traffic.data.series import Sensors
 from common.errors import DataError, VocabularyError
 from common.tasks.traffic.demo import demo_measures
-from common.tasks.traffic.options import Measures
+from common.tasks.traffic.options import SensorVariables
 
 Writer = Callable[..., Path]
 HEADER = "timestamp,site,volume"
 
 
-def columns(dataset: Dataset) -> dict[str, list[float]]:
+def columns(dataset: Sensors) -> dict[str, list[float]]:
     """First variable of every series."""
-    return {one.name: one.values[:, 0].tolist() for one in dataset.series}
+    return {one.name: one.values[:, 0].tolist() for one in dataset.units}
 
 
 def test_the_demo_or_some_of_it() -> None:
-    assert len(read_series("demo").series) == DEMO_SITES
+    assert len(read_series("demo").units) == DEMO_SITES
     some = read_series("demo:3-9", demo_measures(), seed=2)
-    assert [one.name for one in some.series] == [f"site-0000{k}" for k in range(3, 9)]
+    assert [one.name for one in some.units] == [f"site-0000{k}" for k in range(3, 9)]
 
 
 def test_the_demo_has_its_own_measures_only() -> None:
     with pytest.raises(VocabularyError, match="hourly volumes"):
-        read_series("demo", Measures(variables=("volume",), step_seconds=900))
+        read_series("demo", SensorVariables(variables=("volume",), step_seconds=900))
 
 
 @pytest.mark.parametrize("source", ["demo:5-5", "demo:9-3"])
@@ -45,13 +45,13 @@ def test_an_empty_range_of_the_demo_is_refused(source: str) -> None:
 def test_long_form(text: Writer, name: str, mark: str) -> None:
     lines = ("Timestamp,Site,volume,speed", "2024-05-31 13:00,b,5,50.5", "2024-05-31T14:00:00,b,6,", "2024-06-01,a,7,9")
     dataset = read_series(text(*(line.replace(",", mark) for line in lines), name=name))
-    assert dataset.measures == Measures(variables=("volume", "speed"), step_seconds=3600)
-    assert [one.name for one in dataset.series] == ["a", "b"]
-    assert dataset.series[0].values.tolist() == [[7, 9]], "a site with a single reading is fine"
-    assert dataset.series[0].start == np.datetime64("2024-06-01T00:00", "m")
-    assert dataset.series[1].start == np.datetime64("2024-05-31T13:00", "m")
-    assert dataset.series[1].values.tolist() == [[5, 50.5], [6, 50.5]]
-    assert dataset.series[1].observed.tolist() == [[True, True], [True, False]]
+    assert dataset.vocabulary == SensorVariables(variables=("volume", "speed"), step_seconds=3600)
+    assert [one.name for one in dataset.units] == ["a", "b"]
+    assert dataset.units[0].values.tolist() == [[7, 9]], "a site with a single reading is fine"
+    assert dataset.units[0].start == np.datetime64("2024-06-01T00:00", "m")
+    assert dataset.units[1].start == np.datetime64("2024-05-31T13:00", "m")
+    assert dataset.units[1].values.tolist() == [[5, 50.5], [6, 50.5]]
+    assert dataset.units[1].observed.tolist() == [[True, True], [True, False]]
     assert dataset.notes == ("1 of 6 readings (16.7%) were missing and interpolated",)
 
 
@@ -70,12 +70,12 @@ def test_the_same_site_in_several_files_is_one_series(text: Writer) -> None:
 
 def test_the_federations_variables_in_its_order(text: Writer) -> None:
     path = text("timestamp,speed,volume", "2024-05-31 13:00,50,5")
-    dataset = read_series(path, Measures(variables=("volume", "speed")))
-    assert dataset.series[0].values.tolist() == [[5, 50]]
+    dataset = read_series(path, SensorVariables(variables=("volume", "speed")))
+    assert dataset.units[0].values.tolist() == [[5, 50]]
     with pytest.raises(VocabularyError, match="column 'speed': 'volume' are measured by the federation"):
-        read_series(path, Measures(variables=("volume",)))
+        read_series(path, SensorVariables(variables=("volume",)))
     with pytest.raises(DataError, match="column 'rain': this variable is missing") as caught:
-        read_series(path, Measures(variables=("volume", "speed", "rain")))
+        read_series(path, SensorVariables(variables=("volume", "speed", "rain")))
     assert not isinstance(caught.value, VocabularyError)
 
 
@@ -84,9 +84,9 @@ def test_the_step_asked_for(text: Writer) -> None:
     rows = [f"2024-05-31 {13 + k // 4}:{15 * (k % 4):02d},{k},{10 * k}" for k in range(8)]
     path = text("timestamp,volume,mean speed", *rows)
     both = ("volume", "mean speed")
-    hourly, halves = (read_series(path, Measures(variables=both, step_seconds=step)) for step in (3600, 1800))
-    assert hourly.series[0].values.tolist() == [[0 + 1 + 2 + 3, 15], [4 + 5 + 6 + 7, 55]]
-    assert halves.series[0].values.tolist() == [[1, 5], [5, 25], [9, 45], [13, 65]]
+    hourly, halves = (read_series(path, SensorVariables(variables=both, step_seconds=step)) for step in (3600, 1800))
+    assert hourly.units[0].values.tolist() == [[0 + 1 + 2 + 3, 15], [4 + 5 + 6 + 7, 55]]
+    assert halves.units[0].values.tolist() == [[1, 5], [5, 25], [9, 45], [13, 65]]
     assert hourly.notes == (
         "readings of 15 minutes became readings of 60 minutes: volume added up, mean speed averaged",
     )
@@ -95,9 +95,9 @@ def test_the_step_asked_for(text: Writer) -> None:
 def test_coarser_data_have_their_own_step_or_none(text: Writer) -> None:
     path = text("date,volume", "2024-05-31,5", "2024-06-01,6", "2024-06-03,7")
     dataset = read_series(path)
-    assert (dataset.measures.step_seconds, columns(dataset)) == (86400, {"road": [5, 6, 6.5, 7]})
+    assert (dataset.vocabulary.step_seconds, columns(dataset)) == (86400, {"road": [5, 6, 6.5, 7]})
     with pytest.raises(DataError, match=r"1,?440 minutes apart, coarser than the step of 60 minutes"):
-        read_series(path, Measures(variables=("volume",)))
+        read_series(path, SensorVariables(variables=("volume",)))
 
 
 def test_hours_of_which_most_are_missing_stay_hours(text: Writer) -> None:
@@ -105,8 +105,8 @@ def test_hours_of_which_most_are_missing_stay_hours(text: Writer) -> None:
     kept = np.flatnonzero(np.random.default_rng(0).random(1440) < 0.3)
     times = np.datetime64("2025-01-06T00:00") + kept * np.timedelta64(60, "m")
     dataset = read_series(text(HEADER, *(f"{t},a,{k}" for t, k in zip(times.astype(str), kept, strict=True))))
-    (one,) = dataset.series
-    assert dataset.measures.step_seconds == 3600
+    (one,) = dataset.units
+    assert dataset.vocabulary.step_seconds == 3600
     np.testing.assert_array_equal(one.values[one.observed], kept)
     span = int(kept[-1] - kept[0]) + 1
     assert dataset.notes[0].startswith(f"{span - len(kept)} of {span} readings")
@@ -116,7 +116,7 @@ def test_hours_told_a_minute_early_or_late_are_not_refused(text: Writer) -> None
     rng = np.random.default_rng(1)
     times = np.datetime64("2025-01-06T00:05:00") + 3600 * np.arange(500) + rng.integers(-60, 61, 500)
     dataset = read_series(
-        text(HEADER, *(f"{t},a,{k}" for k, t in enumerate(times.astype(str)))), Measures(variables=("volume",))
+        text(HEADER, *(f"{t},a,{k}" for k, t in enumerate(times.astype(str)))), SensorVariables(variables=("volume",))
     )
     assert columns(dataset) == {"a": list(range(500))}
 
@@ -138,7 +138,7 @@ def test_the_clock_set_back_is_averaged_and_set_forward_interpolated(text: Write
     forth = ("2024-03-31 00:00,a,0", "2024-03-31 01:00,a,1", "2024-03-31 03:00,a,3", "2024-03-31 04:00,a,4")
     dataset = read_series(text(HEADER, *forth))
     assert columns(dataset) == {"a": [0, 1, 2, 3, 4]}
-    assert dataset.series[0].observed.ravel().tolist() == [True, True, False, True, True]
+    assert dataset.units[0].observed.ravel().tolist() == [True, True, False, True, True]
     assert dataset.notes == ("1 of 5 readings (20.0%) were missing and interpolated",)
 
 

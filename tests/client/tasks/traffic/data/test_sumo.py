@@ -11,7 +11,7 @@ from client.tasks.traffic.data.reader import read_series
 from client.tasks.traffic.data.sumo import MEASURES, VARIABLES, record_sumo
 from client.tasks.traffic.data.writer import write_series
 from common.errors import ConfigError, DataError
-from common.tasks.traffic.options import Measures
+from common.tasks.traffic.options import SensorVariables
 
 
 def test_without_sumo_its_packages_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -34,7 +34,7 @@ def test_a_short_recording(tmp_path: Path) -> None:
     assert len({row[1] for row in rows}) == 5
     assert [row[0] for row in rows[::5]] == [f"2024-01-01T07:00:0{second}" for second in range(4)]
     assert min(float(row[2]) for row in rows) >= 1, "the busiest edges are not empty"
-    assert Measures.from_json(first.with_suffix(".json").read_text()) == MEASURES
+    assert SensorVariables.from_json(first.with_suffix(".json").read_text()) == MEASURES
     for edges, seconds in ((0, 4), (1_000, 4), (5, 0)):
         with pytest.raises(DataError, match="record"):
             record_sumo(tmp_path / "d.csv", edges=edges, seconds=seconds)
@@ -49,12 +49,12 @@ def test_a_recording_is_read_second_by_second(tmp_path: Path) -> None:
     ]
     path = tmp_path / "sumo.csv"
     path.write_text("\n".join([",".join(("timestamp", "site", *VARIABLES)), *rows]))
-    one, two = read_series(path, MEASURES).series
+    one, two = read_series(path, MEASURES).units
     assert one.times(1).astype(str).tolist() == [f"2024-01-01T07:00:0{second}" for second in range(5)]
     np.testing.assert_array_equal(one.values, np.arange(5)[:, None] + np.arange(6))
     assert one.observed.all(axis=1).tolist() == [True, True, False, True, True]
     np.testing.assert_array_equal(two.values, one.values)
     write_series(tmp_path / "again.csv", (one,), MEASURES)
-    again = read_series(tmp_path / "again.csv", MEASURES).series[0]
+    again = read_series(tmp_path / "again.csv", MEASURES).units[0]
     assert again.start == one.start
     np.testing.assert_array_equal(again.values, one.values)

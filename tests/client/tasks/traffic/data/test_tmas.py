@@ -62,11 +62,11 @@ def test_lanes_and_directions_add_up(text: Writer, form: str, name: str) -> None
     first, second, west = list(range(24)), [1000] * 24, [20000 + k for k in range(24)]
     rows = [row(first), row(second, lane="2"), row(west, direction="7"), row([5] * 24, station="00001A", day=2)]
     dataset = read_series(text(*in_form(form, rows), name=name))
-    assert [one.name for one in dataset.series] == ["11-00001A", "11-000050"]
-    assert dataset.series[1].start == np.datetime64("2015-01-01T00:00", "m")
-    assert dataset.series[1].values[:, 0].tolist() == [21_000 + 2 * k for k in range(24)]
-    assert dataset.series[0].start == np.datetime64("2015-01-02T00:00", "m")
-    assert dataset.measures.step_seconds == 3600
+    assert [one.name for one in dataset.units] == ["11-00001A", "11-000050"]
+    assert dataset.units[1].start == np.datetime64("2015-01-01T00:00", "m")
+    assert dataset.units[1].values[:, 0].tolist() == [21_000 + 2 * k for k in range(24)]
+    assert dataset.units[0].start == np.datetime64("2015-01-02T00:00", "m")
+    assert dataset.vocabulary.step_seconds == 3600
     assert dataset.notes == ()
 
 
@@ -77,7 +77,7 @@ def test_an_hour_without_one_of_the_lanes_is_missing(text: Writer, form: str) ->
     rows = [row(list(range(24))), row(gap, lane="2"), row([9] * 24, day=2)]
     rows += [row([50 + k for k in range(24)], day=3), row([50 + k for k in range(24)], lane="2", day=3)]
     dataset = read_series(text(*in_form(form, rows), name="a.vol"))
-    series = dataset.series[0]
+    series = dataset.units[0]
     assert (~series.observed).sum() == 25
     assert series.values[:6, 0].tolist() == [0, 2, 4, 6, 8, 10]
     assert series.values[48:, 0].tolist() == [100 + 2 * k for k in range(24)]
@@ -85,19 +85,19 @@ def test_an_hour_without_one_of_the_lanes_is_missing(text: Writer, form: str) ->
 
 def test_a_row_for_all_lanes_counts_alone(text: Writer) -> None:
     rows = [row([7] * 24, lane="0"), row([3] * 24), row([4] * 24, lane="2"), row([1] * 24, direction="7")]
-    assert (read_series(text(*rows, name="a.vol")).series[0].values == 8).all()
+    assert (read_series(text(*rows, name="a.vol")).units[0].values == 8).all()
 
 
 def test_a_lane_and_day_given_twice_counts_once(text: Writer) -> None:
     dataset = read_series(text(row([7] * 24), row([8] * 24), name="a.vol"))
-    assert (dataset.series[0].values == 8).all()
+    assert (dataset.units[0].values == 8).all()
     assert dataset.notes == ("1 rows of a lane and day that came again replaced by the later ones",)
 
 
 def test_months_in_several_files_are_one_series(text: Writer) -> None:
     text(row([1] * 24, day=1), name="set/jan a.VOL")
     folder = text(row([2] * 24, day=2), name="set/jan b.VOL").parent
-    assert read_series(folder).series[0].values[:, 0].tolist() == [1] * 24 + [2] * 24
+    assert read_series(folder).units[0].values[:, 0].tolist() == [1] * 24 + [2] * 24
 
 
 BAD = row([5] * 24)

@@ -11,7 +11,7 @@ from client.tasks.traffic.data.reader import read_series
 from client.tasks.traffic.data.series import Series
 from client.tasks.traffic.data.writer import write_series
 from common.tasks.traffic.demo import demo_measures
-from common.tasks.traffic.options import Measures
+from common.tasks.traffic.options import SensorVariables
 
 Writer = Callable[..., Path]
 
@@ -28,7 +28,7 @@ def test_demo_sites_survive(tmp_path: Path) -> None:
     sites = demo_series(2, 5, seed=1)
     write_series(tmp_path / "a.csv", sites, demo_measures())
     again = read_series(tmp_path / "a.csv", demo_measures())
-    assert all(map(same, sites, again.series))
+    assert all(map(same, sites, again.units))
     assert again.notes == ()
 
 
@@ -42,17 +42,17 @@ def test_filled_gaps_are_filled_again(text: Writer, tmp_path: Path, step: int) -
     cells = ["" if k % 50 == 7 or k > len(times) - 9 else repr(float(rng.normal())) for k in range(len(times))]
     rows = [f'{t},"a, ""b""",{k / 7},{c}' for k, (t, c) in enumerate(zip(times.astype(str), cells, strict=True))]
     kept = [row for row, away in zip(rows, gone, strict=True) if not away]
-    measures = Measures(variables=("volume", "speed"), step_seconds=60 * step)
+    measures = SensorVariables(variables=("volume", "speed"), step_seconds=60 * step)
     first = read_series(text("timestamp,site,volume,speed", *kept), measures)
-    assert not first.series[0].observed.all(axis=0).any()
+    assert not first.units[0].observed.all(axis=0).any()
 
-    write_series(tmp_path / "b.csv", first.series, measures)
+    write_series(tmp_path / "b.csv", first.units, measures)
     again = read_series(tmp_path / "b.csv", measures)
-    assert all(map(same, first.series, again.series))
-    assert len(again.series) == 1
+    assert all(map(same, first.units, again.units))
+    assert len(again.units) == 1
 
 
 def test_one_reading_and_no_series(tmp_path: Path) -> None:
     one = Series("a", np.datetime64("2024-03-01T05:00", "m"), np.array([[0.1]]), np.array([[True]]))
     write_series(tmp_path / "a.csv", (one,), demo_measures())
-    assert same(read_series(tmp_path / "a.csv", demo_measures()).series[0], one)
+    assert same(read_series(tmp_path / "a.csv", demo_measures()).units[0], one)

@@ -7,9 +7,9 @@ import torch
 from common.private_layers import head_of, own_of
 from common.tasks.markets.models.baselines import SemiParametric, SiameseTower
 from common.tasks.markets.models.build import build_market_model
-from common.tasks.markets.options import Goods, MarketsOptions
+from common.tasks.markets.options import MarketCatalogue, MarketsOptions
 
-GOODS = Goods(items=tuple("abcdefg"))
+GOODS = MarketCatalogue(items=tuple("abcdefg"))
 
 
 def drawn(*shape: int) -> np.ndarray:

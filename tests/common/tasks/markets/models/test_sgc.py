@@ -10,9 +10,9 @@ from common.methods.registry import PFGNN
 from common.tasks.markets.models.build import build_market_model
 from common.tasks.markets.models.pair_scorer import PairScorer
 from common.tasks.markets.models.sgc import MarketNetwork, log_variances, prior_variances
-from common.tasks.markets.options import Goods, MarketsOptions
+from common.tasks.markets.options import MarketCatalogue, MarketsOptions
 
-GOODS = Goods(items=("a", "b"))
+GOODS = MarketCatalogue(items=("a", "b"))
 SMALL = MarketsOptions(width=6, embedding=4)
 ENCODER = {"phi.mean", "phi.log_variance", "theta", "alpha"}
 
