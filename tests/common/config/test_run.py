@@ -242,7 +242,7 @@ def test_noise_and_methods_must_fit() -> None:
     assert "set model=paper or privacy.unit=client" in refusal(
         {"method": "fedavg", "task": "sessions", "privacy.unit": "record"}
     )
-    assert "by home" in refusal({"method": "fedavg", "task": "traffic", "privacy.unit": "record"})
+    assert "batches of separate records" in refusal({"method": "fedavg", "task": "traffic", "privacy.unit": "record"})
     parse({"method": "fedavg", "task": "sessions", "model": "paper", "privacy.unit": "record"})
     assert "DP-SGD adds Gaussian noise" in refusal({"privacy.unit": "record", "privacy.mechanism": "laplace"})
     plain, even = parse({}), parse({"privacy.unit": "client"})
