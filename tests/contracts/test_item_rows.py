@@ -132,7 +132,7 @@ def elsewhere(reply: TrainReply) -> TrainReply:
     [
         (whole, "rows of 0 tables, expected those of the table of items alone"),
         (beside, "rows of 2 tables, expected those of the table of items alone"),
-        (elsewhere, "update: array 'people': rows of what is no table of the model"),
+        (elsewhere, "update: array 'people': rows belong to no table of the model"),
     ],
 )
 def test_rows_of_anything_but_the_items_are_that_client_s_failure(sends: Update, why: str, tmp_path: Path) -> None:

@@ -157,9 +157,9 @@ def spoilt(value: float) -> Arrays:
 
 NARROW = {**MODEL, "encoder.w": MODEL["encoder.w"][:1]}
 FAILURES: dict[str, tuple[Callable[[], TrainReply | RecordDict], str]] = {
-    "NaN": (lambda: reply_of("cyd", update=spoilt(np.nan)), "update: NaN or infinite numbers"),
-    "infinity": (lambda: reply_of("cyd", update=spoilt(np.inf)), "update: NaN or infinite numbers"),
-    "NaN in the gradient": (lambda: reply_of("cyd", gradient=spoilt(np.nan)), "gradient: NaN or infinite numbers"),
+    "NaN": (lambda: reply_of("cyd", update=spoilt(np.nan)), "update: non-finite numbers"),
+    "infinity": (lambda: reply_of("cyd", update=spoilt(np.inf)), "update: non-finite numbers"),
+    "NaN in the gradient": (lambda: reply_of("cyd", gradient=spoilt(np.nan)), "gradient: non-finite numbers"),
     "wrong shape": (lambda: reply_of("cyd", update=NARROW), "update: array 'encoder.w' is float32[1, 2], expected"),
     "wrong type": (
         lambda: reply_of("cyd", update={n: a.astype(np.float64) for n, a in MODEL.items()}),
@@ -174,9 +174,9 @@ FAILURES: dict[str, tuple[Callable[[], TrainReply | RecordDict], str]] = {
     "no records": (lambda: reply_of("cyd", examples=-4), "claims 3 local steps on -4 records"),
     "wrong schema": (
         lambda: with_schema(1),
-        f"schema version 1, this side speaks {SCHEMA}; update the older side",
+        f"schema version 1 differs from {SCHEMA} here; update the older side",
     ),
-    "garbled": (garbled, "TrainReply: the arrays are garbled"),
+    "garbled": (garbled, "TrainReply: arrays cannot be decoded"),
     "empty": (RecordDict, "expected TrainReply, got"),
 }
 
@@ -219,7 +219,7 @@ def test_below_quorum_the_round_ends_with_the_reasons_and_the_state_stands(varia
     lost = Message(Error(1000, "disk full"), reply_to=instruction(NODES["bob"]))
     with pytest.raises(QuorumError) as caught:
         server.round(*good("ann", "dee"), broken, lost)
-    expected = "round 1: 2 usable replies, 3 needed; bob: disk full; cyd: update: NaN or infinite numbers"
+    expected = "round 1: 2 usable replies, 3 needed; bob: disk full; cyd: update: non-finite numbers (NaN or infinity)"
     assert str(caught.value) == expected
     assert (server.strategy.state.round, sha256(server.strategy.state.model)) == (0, sha256(MODEL))
     assert server.trained == []
