@@ -60,13 +60,13 @@ def mean(members: Sequence[Mapping[str, Array]], weights: Sequence[float]) -> Ar
     return {name: result[name].astype(a.dtype) for name, a in first.items()}
 
 
-def prefixed(prefix: str, arrays: Mapping[str, Array]) -> Arrays:
+def add_prefix(prefix: str, arrays: Mapping[str, Array]) -> Arrays:
     """Return the same arrays under the names `prefix/name`."""
     return {f"{prefix}/{name}": a for name, a in arrays.items()}
 
 
 def group(prefix: str, named: Mapping[str, T]) -> dict[str, T]:
-    """Return the entries whose name starts with `prefix/`, without that prefix; inverse of `prefixed`."""
+    """Return the entries whose name starts with `prefix/`, without that prefix; inverse of `add_prefix`."""
     start = f"{prefix}/"
     return {name.removeprefix(start): value for name, value in named.items() if name.startswith(start)}
 

@@ -77,7 +77,7 @@ class QuorumError(FedloomError):
 
 
 class BudgetSpentError(FedloomError):
-    """Further rounds that are unaffordable or not worth their cost; the run ends early and keeps its model."""
+    """Further rounds that are unaffordable or not worth their cost; the run ends and keeps its model."""
 
 
 class RunError(FedloomError):

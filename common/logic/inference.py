@@ -1,7 +1,8 @@
-"""Tight parameters of the templates in closed form (FedSTL, derived in algorithms.md §3.3), without an optimizer.
+"""Tight parameters of the templates in closed form, without an optimizer (FedSTL).
 
-Readings are *C x S x T: any number of client axes (or none), S training traces, T steps. Every inferred property holds
-on all S traces. Tightening a parameter by its slack and 1e-6 violates it on at least one. `over` are windows of steps.
+The formulas are derived in algorithms.md §3.3. Readings are *C x S x T: any number of client axes (or none), S training
+traces, T steps. Every inferred property holds on all S traces. Tightening a parameter by its slack and 1e-6 violates it
+on at least one. `over` are windows of steps.
 """
 
 import math

@@ -1,9 +1,9 @@
-"""Template-free mining (template 8): every template over a grid of windows, the tightest first (algorithms.md §3.2).
+"""Template-free mining (template 8): every template over a grid of windows, the tightest first.
 
-The slack of a property is the mean distance between its bounds and the readings that they bound. The mean is over the
-training traces; the unit is one standard deviation of the bounded quantity. A range has half its width as slack.
-Templates 4 to 7 have the mean of x₁ − x₂, of a window's maximum or of a response, less its bound. An until has its goal
-less the window's minimum.
+Source: algorithms.md §3.2. The slack of a property is the mean distance between its bounds and the readings that they
+bound. The mean is over the training traces; the unit is one standard deviation of the bounded quantity. A range has
+half its width as slack. Templates 4 to 7 have the mean of x₁ − x₂, of a window's maximum or of a response, less its
+bound. An until has its goal less the window's minimum.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -28,7 +28,7 @@ WIDTHS = (1, 2, 3, 4, 6, 8, 12, 24)
 
 @dataclass(frozen=True)
 class MinedProperty:
-    """Property that holds on every training trace, with its template, the width of its windows and its slack."""
+    """Property that holds on every training trace: its template, width of windows and slack."""
 
     template: Template
     width: int

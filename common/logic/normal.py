@@ -6,7 +6,10 @@ OPPOSITE: dict[Relation, Relation] = {"<=": ">", ">": "<=", ">=": "<", "<": ">="
 
 
 def normal_form(phi: Formula) -> Formula:
-    """Move negations into the atoms; truth and robustness are unchanged, the result has no Not and no Implies."""
+    """Move negations into the atoms; the result has no Not and no Implies.
+
+    Truth and robustness are unchanged on every trace.
+    """
     match phi:
         case Atom():
             return phi

@@ -1,9 +1,10 @@
-"""Decomposition of a formula into a box and choices, computed once per formula (FedSTL, algorithms.md §3.4).
+"""Decomposition of a formula into a box and choices (FedSTL, algorithms.md §3.4).
 
-The box holds the bounds of every satisfying trace. A choice (a ◇, an implication, an until) is one of several clauses.
-L1 distances add up over cells, so choices that share no cell are independent. Choices that share cells form a chain.
-A dynamic programme decides a chain; its states are the chosen bounds on cells that later choices may touch. The result
-is exact, and linear in the number of windows where the disjunctive normal form is exponential.
+It is computed once per formula. The box holds the bounds of every satisfying trace. A choice (a ◇, an implication, an
+until) is one of several clauses. L1 distances add up over cells, so choices that share no cell are independent. Choices
+that share cells form a chain. A dynamic programme decides a chain; its states are the chosen bounds on cells that later
+choices may touch. The result is exact, and linear in the number of windows where the disjunctive normal form is
+exponential.
 """
 
 from collections import defaultdict
@@ -106,7 +107,7 @@ def _common_bounds(clauses: list[Clause], box: Clause) -> Clause:
 
 
 def _groups(choices: list[list[Clause]]) -> Iterable[list[list[Clause]]]:
-    """Return choices grouped by shared cells, directly or through other choices, each group in order of time."""
+    """Return choices grouped by shared cells, directly or through other choices; groups are in time order."""
     groups: list[tuple[set[Cell], list[list[Clause]]]] = []
     for clauses in choices:
         cells, members = set[Cell]().union(*clauses), [clauses]
@@ -142,7 +143,7 @@ def _chain(group: list[list[Clause]], box: Clause, cap: int) -> Chain:
 
 
 def _moves(state: Clause, clauses: list[Clause], box: Clause) -> list[tuple[Change, ...]]:
-    """Return the changes of each alternative from a state; if the state satisfies one, only the empty change."""
+    """Return the changes of each alternative; if the state satisfies one, only the empty change."""
     held = box | state
     moves = []
     for clause in clauses:

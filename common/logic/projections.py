@@ -1,4 +1,4 @@
-"""Closest points and L_p: pure tensor functions for torch.func.vmap and grad (FedSTL, algorithms.md §3.4)."""
+"""Closest points and L_p: pure tensor functions for torch.func.vmap and grad (FedSTL, §3.4)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +13,10 @@ from common.logic.formula import Linear
 from common.logic.margin import STRICT, strict_margin
 
 Policy = Literal["split", "second"]
-"""Variable that moves where x₁ − x₂ is bound: both by half (also the L2-closest point), or the second alone."""
+"""Variable that moves where x₁ − x₂ is bound: `split`, both by half; `second`, the second alone.
+
+`split` is also the L2-closest point.
+"""
 
 
 def clamp(traces: Tensor, lower: Tensor, upper: Tensor) -> Tensor:

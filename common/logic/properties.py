@@ -1,7 +1,7 @@
-"""Inferred parameters of a template, of one client or of many at once (FedSTL, algorithms.md §3.2, §3.7).
+"""Inferred parameters of a template, of one client or of many at once.
 
-Parameters are float64, *C or *C x W: C clients, W windows. `property[client]` selects a client, `formula()` is its
-formula.
+Source: FedSTL, algorithms.md §3.2, §3.7. Parameters are float64, *C or *C x W: C clients, W windows. `property[client]`
+selects a client, `formula()` is its formula.
 """
 
 from abc import ABC, abstractmethod

@@ -38,7 +38,9 @@ def robustness_signal(phi: Formula, traces: Tensor, names: Sequence[str]) -> Ten
 
 
 def satisfied(phi: Formula, traces: Tensor, names: Sequence[str], t: int = 0) -> Tensor:
-    """Return True for each trace that satisfies φ at t: B x T x D -> B, bool; strict predicates are strict.
+    """Return True for each trace that satisfies φ at t: B x T x D -> B, bool.
+
+    Strict predicates are strict.
 
     Raises:
         DataError: As in `robustness`.
@@ -62,7 +64,7 @@ def _values(phi: Formula, traces: Tensor, names: Sequence[str], boolean: bool, s
 
 @dataclass(frozen=True)
 class _Evaluation:
-    """Both semantics in one recursion: numbers under min, max and −, or truth values under and, or and not."""
+    """Both semantics in one recursion: numbers under min, max, −, or truth values under and, or, not."""
 
     columns: dict[str, Tensor]
     boolean: bool

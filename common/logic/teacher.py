@@ -22,7 +22,7 @@ from common.logic.semantics import combine
 
 @dataclass(frozen=True)
 class Teacher:
-    """Projection for one formula and traces of one shape; `Teacher.of` builds it once for any number of batches."""
+    """Projection for one formula and traces of one shape, built once by `Teacher.of`."""
 
     plan: Plan
     names: tuple[str, ...]

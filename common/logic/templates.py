@@ -13,9 +13,10 @@ Window = tuple[int, int]
 
 
 def windows(length: int, width: int, stride: int = 0) -> tuple[Window, ...]:
-    """Return windows of `width` steps that cover `length` steps; disjoint, the last cut short, unless `stride` is set.
+    """Return windows of `width` steps that cover `length` steps.
 
-    `windows(24, 2)` are FHWA's twelve; `windows(24, 2, 1)` the paper's overlapping [i, i+1], all of full width.
+    They are disjoint and the last is cut short, unless `stride` is set. `windows(24, 2)` are FHWA's twelve;
+    `windows(24, 2, 1)` the paper's overlapping [i, i+1], all of full width.
 
     Raises:
         ConfigError: The windows do not fit.

@@ -41,7 +41,7 @@ class EnrolReply:
     enrolment: str
     """Fingerprint of (run, config, catalogue); every later request repeats it."""
     examples: int
-    """Number of records (homes, sessions, series …) the client trains on; 1 where the privacy unit protects this number."""
+    """Number of records the client trains on; 1 where the privacy unit protects this number."""
     budget: float = 0.0
     """Remaining budget of this client in this run, in the unit of the run's costs; 0 without noise."""
     shares_metrics: bool = False
@@ -50,7 +50,10 @@ class EnrolReply:
 
 @dataclass(frozen=True)
 class CountsRequest:
-    """Request for the summed counts of a model's offset, with the run's noise or, if the policy allows it, in plaintext."""
+    """Request for the summed counts of a model's offset.
+
+    The counts carry the run's noise or, if the policy allows it, are sent in plaintext.
+    """
 
     enrolment: str
 
@@ -71,7 +74,10 @@ class AssignRequest:
     models: Arrays
     """The K models, as `0/name`, `1/name` and so on."""
     criterion: str
-    """`loss`; `property`: L_p of the client's own property (algorithms.md §3.6); `sample`: no models, shared windows instead."""
+    """`loss`, `property` or `sample`.
+
+    `property` is L_p of the client's own property (algorithms.md §3.6); `sample` sends no models and requests windows.
+    """
     cost: float = 0.0
     """Privacy cost of the reply; see `TrainRequest.cost`."""
     statics: Arrays = field(default_factory=dict)
@@ -80,7 +86,10 @@ class AssignRequest:
 
 @dataclass(frozen=True)
 class AssignReply:
-    """K scores and the client's property; also windows of training data, if its policy opts in to sharing a `sample`."""
+    """K scores and the client's property.
+
+    Windows of training data are included only if the policy opts in to sharing a `sample`.
+    """
 
     round: int
     losses: Metrics
@@ -104,7 +113,10 @@ class TrainRequest:
     statics: Arrays = field(default_factory=dict)
     """Untrained inputs of the model, such as summed counts."""
     phase: str = "local"
-    """`local` or `cluster`; `cluster` is a round's second exchange, which moves shared layers only and stores no state here."""
+    """`local` or `cluster`.
+
+    `cluster` is a round's second exchange, which moves shared layers only and stores no state on the client.
+    """
     cost: float = 0.0
     """Privacy cost of the reply; 0 requests a reply without noise.
 

@@ -33,7 +33,9 @@ def compress(update: Mapping[str, Array]) -> Arrays:
 
 
 def expand(received: Mapping[str, Array], template: Mapping[str, Array], what: str = "update") -> Arrays:
-    """Restore full tables of `template`'s shapes and dtypes; other arrays are unchanged. Inverse of `compress`.
+    """Restore full tables of `template`'s shapes and dtypes; inverse of `compress`.
+
+    Other arrays are unchanged.
 
     Raises:
         WireError: Rows of a table do not fit the template; names `what` and the table.

@@ -14,7 +14,7 @@ from common.config.run import TASKS, RunConfig, Scalar, parse
 from common.errors import ConfigError
 from common.methods.registry import METHODS
 from deploy.commands.resume import option, resumed
-from server.artifacts import RunDirectory, fresh_run_id
+from server.artifacts import RunDirectory, make_run_id
 from server.settings import ServerSettings
 
 MADE_FOR = {"fedrule": "rules", "fedga": "sessions", "fedstl": "traffic", "bgtplanner": "ratings", "pfgnn": "markets"}
@@ -128,7 +128,7 @@ def resolve(
     noise = {"privacy.unit": "client"} if "privacy.epsilon" in given or method in SPENDING else {}
     config = parse({"task": task, **unasked, **noise, **given, **further})
     _require_noise(config, given, further)
-    config = config.model_copy(update={"run_id": run_id or fresh_run_id(config.method, config.task)})
+    config = config.model_copy(update={"run_id": run_id or make_run_id(config.method, config.task)})
     RunDirectory(runs_folder(), config.run_id).require_new()
     return config
 

@@ -13,7 +13,7 @@ from common.config.run import RunConfig
 from common.errors import BudgetSpentError, QuorumError, RunError
 from common.methods.planners import BGTplanner
 from common.text import count
-from server.evaluation import Evaluation, pooled
+from server.evaluation import Evaluation, pool
 from server.planning.context import named_items, singular_values, widest
 from server.planning.planner import Agreed, Budget, Planner, Stop
 from server.planning.preconditions import SHARE, check_judged
@@ -225,10 +225,10 @@ class PlannedStrategy(Strategy):
             before = self._seen().get("norm", np.array(length))
             return improvement(float(before), length), {"norm": np.array(length)}
         metric, rises = REWARDS[self.config.task]
-        now, earlier = evaluation.told(metric), recalled(self._seen())
+        now, earlier = evaluation.values_of(metric), recalled(self._seen())
         if not now and isinstance(self.config.planner, BGTplanner):
             raise RunError(f"bgtplanner goes by '{metric}', which no client told this round; {SHARE}")
         both = {name: now[name] for name in now if name in earlier}
         then = {name: (earlier[name], weight) for name, (_, weight) in both.items()}
-        reward = improvement(pooled(metric, then), pooled(metric, both), rises) if both else 0.0
+        reward = improvement(pool(metric, then), pool(metric, both), rises) if both else 0.0
         return reward, remembered({**earlier, **{name: value for name, (value, _) in now.items()}})

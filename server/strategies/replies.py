@@ -11,7 +11,7 @@ from common.errors import WireError
 from common.wire.codec import decode
 from common.wire.messages import AssignReply, TrainReply
 from server.aggregation import fednova
-from server.aggregation.row_mean import Rows, by_row
+from server.aggregation.row_mean import Rows, rescale_rows
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ def mean_update(replies: list[Reply]) -> Arrays:
 
 def rows_alone(replies: list[Reply]) -> list[Reply]:
     """The replies, such that any mean of them is, row by row, that of the clients that sent the row."""
-    updates = by_row([r.train.update for r in replies], [r.rows for r in replies], [r.weight for r in replies])
+    updates = rescale_rows([r.train.update for r in replies], [r.rows for r in replies], [r.weight for r in replies])
     return [replace(r, train=replace(r.train, update=u)) for r, u in zip(replies, updates, strict=True)]
 
 

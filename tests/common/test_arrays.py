@@ -12,7 +12,7 @@ from common.arrays import (
     group,
     mean,
     norm,
-    prefixed,
+    add_prefix,
     scale,
     sha256,
     sub,
@@ -74,12 +74,12 @@ def test_a_mean_without_weight_is_refused(members: list[dict[str, np.ndarray]], 
 
 def test_arguments_are_not_changed() -> None:
     before = sha256(A), sha256(B)
-    add(A, B), sub(A, B), scale(A, 2), mean([A, B], [1, 2]), zeros_like(A), prefixed("p", A), norm(A)
+    add(A, B), sub(A, B), scale(A, 2), mean([A, B], [1, 2]), zeros_like(A), add_prefix("p", A), norm(A)
     assert (sha256(A), sha256(B)) == before
 
 
 def test_group_inverts_prefixed() -> None:
-    both = {**prefixed("m", A), **prefixed("model", B)}
+    both = {**add_prefix("m", A), **add_prefix("model", B)}
     assert list(group("m", both)) == ["w", "b"]
     assert sha256(group("model", both)) == sha256(B)
 

@@ -19,7 +19,7 @@ from server.artifacts import RunDirectory
 from server.enrolment import Enrolment
 from server.evaluation import Evaluation
 from server.events import Round
-from server.grid import _summary
+from server.grid import _summarize
 from server.journal import Journal, restore
 from server.roster import EnrolledClient
 from server.state import RunState
@@ -200,7 +200,7 @@ def test_a_client_that_says_it_failed_is_left_out_named_and_invited_anew(variant
     server = Server(variant)
     server.round(Message(Error(1000, "out of memory"), reply_to=instruction(NODES["cyd"])), *good("ann"))
     assert server.trained[0].rejected == {"cyd": "out of memory"}
-    assert server.enrolment.roster.strangers(NODES.values()) == [NODES["cyd"]]
+    assert server.enrolment.roster.select_uninvited(NODES.values()) == [NODES["cyd"]]
 
 
 @pytest.mark.parametrize("variant", ["fedrule", "fedrule-server-adam"])
@@ -242,9 +242,9 @@ def test_a_checkpoint_holds_all_that_the_next_round_needs(variant: str, tmp_path
     server.round(*good())
     state = server.round(*good("ann", "bob", number=2))
     folder.create({}, {})
-    Journal(folder, server.config, server.enrolment).trained(Trained(state, 0.5, {}))
+    Journal(folder, server.config, server.enrolment).record_training(Trained(state, 0.5, {}))
 
-    checkpoint = folder.load_latest()
+    checkpoint = folder.checkpoints.load_latest()
     assert checkpoint is not None
     restored = restore(checkpoint)
     assert fingerprint(restored) == fingerprint(state)
@@ -283,10 +283,10 @@ def test_when_the_superlink_answers_for_nodes_that_are_gone_the_clients_are_name
     """Flower signs such errors with its own node id, 1, all of them alike."""
     server = Server(variant)
     lost = [_from_superlink(node) for node in (NODES["bob"], NODES["cyd"])]
-    exchange = _summary([instruction(node) for node in NODES.values()], [*good("ann"), *lost, *good("dee")], 0.1)
+    exchange = _summarize([instruction(node) for node in NODES.values()], [*good("ann"), *lost, *good("dee")], 0.1)
     server.round(*exchange.replies)
     assert server.trained[0].rejected == {"bob": "Node Unavailable", "cyd": "Node Unavailable"}
-    assert server.enrolment.roster.strangers(NODES.values()) == [NODES["bob"], NODES["cyd"]]
+    assert server.enrolment.roster.select_uninvited(NODES.values()) == [NODES["bob"], NODES["cyd"]]
 
 
 def _from_superlink(node: int) -> Message:
@@ -318,9 +318,9 @@ def test_the_rounds_line_carries_the_strategys_own_numbers(variant: str, told: i
     folder.create({}, {})
     server.round(*good())
     journal = Journal(folder, server.config, server.enrolment)
-    journal.exchanged(_summary([instruction(node) for node in NODES.values()], [*good()], 0.1))
-    journal.trained(server.trained[0])
-    journal.evaluated(1, Evaluation({}, {}))
+    journal.record_exchange(_summarize([instruction(node) for node in NODES.values()], [*good()], 0.1))
+    journal.record_training(server.trained[0])
+    journal.record_evaluation(1, Evaluation({}, {}))
     [line] = list(folder.events())
     assert isinstance(line, Round)
     assert line.server == server.trained[0].server

@@ -140,7 +140,7 @@ def test_a_run_resumed_after_a_crash_ends_as_one_that_never_stopped(
     through = run(InProcessGrid(sessions([MemoryStore() for _ in range(3)]), 1), config, tmp_path / "through")
 
     stores: list[Store] = [DiskStore(tmp_path / f"s{k}") if disk else MemoryStore() for k in range(3)]
-    evaluated = Journal.evaluated
+    evaluated = Journal.record_evaluation
 
     def crash(journal: Journal, number: int, evaluation: Any) -> None:
         evaluated(journal, number, evaluation)
@@ -148,7 +148,7 @@ def test_a_run_resumed_after_a_crash_ends_as_one_that_never_stopped(
             raise PullThePlugError
 
     with monkeypatch.context() as patch:
-        patch.setattr(Journal, "evaluated", crash)
+        patch.setattr(Journal, "record_evaluation", crash)
         with pytest.raises(PullThePlugError):
             run(InProcessGrid(sessions(stores), 1), config, tmp_path / "torn")
     assert RunDirectory(tmp_path / "torn", "toy").result() is None
