@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from torch.func import grad_and_value
 
-from client.stacked_tensors import finite, row, stack
+from client.stacked_tensors import are_finite, row, stack
 from client.state import ClientMemory
 from client.tasks.learner import TaskLearner
 from client.trainers.gradient_descent import descend
@@ -65,5 +65,5 @@ def personalised(algorithm: PerFedAvg, member: Participant) -> ClientMemory:
         clip_norm=algorithm.clip_norm,
     )
     others = {name: group for name, group in memory.groups.items() if not name.startswith(OWN)}
-    own = {f"{OWN}.after": row(descent.params, 0)} if finite(descent.params)[0] else {}
+    own = {f"{OWN}.after": row(descent.params, 0)} if are_finite(descent.params)[0] else {}
     return replace(memory, groups={**others, **own})

@@ -13,7 +13,7 @@ from server.aggregation.clusters import pool_ranges
 MIN_GROUP_SIZE = 5
 """Members of a group; a smaller one would reveal its members.
 
-Source: explore-traffic.md, cold-start clients adopt the property of the five nearest.
+Source: explore-traffic.md, cold-start clients: the five nearest.
 """
 
 

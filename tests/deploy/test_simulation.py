@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from client.app import failure
+from client.app import failure_reply
 from client.enrolment import ENROLMENT
 from client.policy import Policy
 from client.privacy.in_memory import in_memory
 from client.session import MODEL, Session
 from client.state import DiskStore, MemoryStore, Store
-from client.tasks.rules.data.homes import Homes, Device, Home, as_edges
+from client.tasks.rules.data.homes import Device, Home, Homes, as_edges
 from client.tasks.rules.learner import RulesLearner
 from common.arrays import sha256
 from common.config.run import RunConfig, Scalar
@@ -170,7 +170,7 @@ class Failing(InProcessGrid):
         fine = [m for m in messages if m.metadata.dst_node_id not in broken]
         lost = [m for m in messages if m.metadata.dst_node_id in broken]
         replies = super()._train(fine) if fine else []
-        return [*replies, *(failure(m, FedloomError("out of memory")) for m in lost)]
+        return [*replies, *(failure_reply(m, FedloomError("out of memory")) for m in lost)]
 
 
 def test_below_quorum_the_run_stops_saying_so_and_keeps_its_last_good_model(settings: Settings, tmp_path: Path) -> None:
