@@ -15,7 +15,8 @@ from common.config.flatten import flatten, to_json
 from common.config.run import RunConfig
 from common.errors import BudgetSpentError, ConfigError, DataError, FedloomError
 from common.models import build_model, parameters
-from common.tasks.vocabularies import Names, demo_vocabulary, vocabulary_of
+from common.tasks.registry import TASKS, demo_vocabulary, read_vocabulary
+from common.tasks.vocabulary import Vocabulary
 from common.wire.codec import to_record
 from common.wire.messages import EnrolRequest
 from server.artifacts import RunDirectory, make_run_id
@@ -31,6 +32,7 @@ from server.state import RunState
 from server.strategies.planned import PlannedStrategy
 from server.strategies.registry import build_strategy
 from server.strategies.round import RoundStrategy
+from server.strategies.spec import RoundParts
 
 
 def run(grid: Grid, config: RunConfig, runs: Path) -> Result:
@@ -49,7 +51,7 @@ def run(grid: Grid, config: RunConfig, runs: Path) -> Result:
         return _run(grid, config, catalogue, folder)
 
 
-def _run(grid: Grid, config: RunConfig, catalogue: Names, folder: RunDirectory) -> Result:
+def _run(grid: Grid, config: RunConfig, catalogue: Vocabulary, folder: RunDirectory) -> Result:
     state, totals = _load_or_create(folder, config, catalogue)
 
     federation = config.federation
@@ -68,7 +70,8 @@ def _run(grid: Grid, config: RunConfig, catalogue: Names, folder: RunDirectory) 
     try:
         enrolment.assemble(grid, federation.min_clients)
         if config.task_options.count_offset and not state.statics:
-            strategy.state = sum_counts(quiet, enrolment.roster, strategy.state, catalogue)
+            add = partial(TASKS[config.task].add_counts, vocabulary=catalogue)
+            strategy.state = sum_counts(quiet, enrolment.roster, strategy.state, add)
         early = _train(strategy, recorded, config.rounds - state.round, federation.deadline)
     except FedloomError as error:
         journal.finish(strategy.state, "failed", str(error))
@@ -96,14 +99,14 @@ def _build_strategy(
     config: RunConfig, state: RunState, enrolment: Enrolment, journal: Journal, decided: str
 ) -> RoundStrategy | PlannedStrategy:
     """Build the strategy, inside a planner if the run has a privacy budget."""
-    build = partial(build_strategy, config.chosen, config=config, state=state, enrolment=enrolment)
+    parts = RoundParts(config, state, enrolment, journal.record_training, journal.record_evaluation)
     if not config.planned:
-        return build(on_trained=journal.record_training, on_evaluated=journal.record_evaluation)
-    callbacks = journal.record_training, journal.record_evaluation, journal.record_observation, journal.record_decision
-    return PlannedStrategy(build, budget_of(config), *callbacks, agreed_in(decided) if decided else None)
+        return build_strategy(parts)
+    agreed = agreed_in(decided) if decided else None
+    return PlannedStrategy(parts, budget_of(config), journal.record_observation, journal.record_decision, agreed)
 
 
-def read_catalogue(config: RunConfig) -> Names:
+def read_catalogue(config: RunConfig) -> Vocabulary:
     """Read the task's public vocabulary.
 
     Raises:
@@ -113,7 +116,7 @@ def read_catalogue(config: RunConfig) -> Names:
     if config.catalogue == "demo":
         return demo_vocabulary(config.task)
     try:
-        return vocabulary_of(config.task, Path(config.catalogue).read_text("utf-8-sig"))
+        return read_vocabulary(config.task, Path(config.catalogue).read_text("utf-8-sig"))
     except OSError as error:
         raise ConfigError(
             f"cannot read vocabulary file {config.catalogue} ({error.strerror}); check --catalogue"
@@ -122,9 +125,10 @@ def read_catalogue(config: RunConfig) -> Names:
         raise DataError(str(error), config.catalogue) from None
 
 
-def _load_or_create(folder: RunDirectory, config: RunConfig, catalogue: Names) -> tuple[RunState, dict[str, Any]]:
+def _load_or_create(folder: RunDirectory, config: RunConfig, catalogue: Vocabulary) -> tuple[RunState, dict[str, Any]]:
     """Return the state of a new or resumed run, and the journal's totals so far."""
-    initial = RunState(0, parameters(build_model(config, catalogue)))
+    spec = TASKS[config.task]
+    initial = RunState(0, parameters(build_model(spec, config.task_run(spec, catalogue))))
     if not config.resume:
         folder.create(flatten(config), json.loads(catalogue.to_json()))
         return initial, {}

@@ -15,11 +15,11 @@ from client.state import DiskStore
 from client.tasks.ratings.data.generator import demo_raters
 from client.tasks.ratings.data.writer import write_raters
 from common.config.flatten import to_json
-from common.config.run import parse
+from common.config.parse import parse
 from common.errors import ConfigError, DataError, RefusedError, StateError, VocabularyError, WireError
 from common.privacy.mechanisms.additive import Gaussian
 from common.privacy.options import PrivacyOptions
-from common.tasks.markets.options import MarketCatalogue
+from common.tasks.markets.vocabulary import MarketCatalogue
 from common.tasks.ratings.demo import demo_products
 from common.tasks.rules.demo import demo_catalogue
 from common.wire.codec import decode, encode
@@ -85,9 +85,7 @@ def test_a_broken_data_file_is_refused_and_its_details_are_logged(
     assert message.startswith(f"query.enrol: {reply.error.reason}: {data}, line 1")
 
 
-def test_notes_on_data_and_options_are_logged_for_the_owner(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_notes_on_data_and_options_are_logged_for_the_owner(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     data = tmp_path / "uk.csv"
     data.write_text("item_a,item_b\nx,y\ny,z\n")
     options = {"tasks.markets.count-offset": True, "tasks.markets.count-epsilon": 8.0, "tasks.markets.width": 8}

@@ -7,12 +7,12 @@ from hypothesis import strategies as st
 
 from common.arrays import (
     add,
+    add_prefix,
     all_finite,
     check_like,
     group,
     mean,
     norm,
-    add_prefix,
     scale,
     sha256,
     sub,

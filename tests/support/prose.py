@@ -109,10 +109,11 @@ def parsed(path: Path) -> ast.Module:
 def docstrings(path: Path) -> Iterator[Text]:
     """Docstrings of a file: of modules, classes, functions and attributes."""
     for node in ast.walk(parsed(path)):
-        for statement in getattr(node, "body", ()) if isinstance(getattr(node, "body", None), list) else ():
-            if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant):
-                if isinstance(statement.value.value, str):
-                    yield Text(f"{relative(path)}:{statement.lineno}", "docstring", statement.value.value)
+        body = getattr(node, "body", ())
+        for statement in body if isinstance(body, list) else ():
+            match statement:
+                case ast.Expr(value=ast.Constant(value=str(text))):
+                    yield Text(f"{relative(path)}:{statement.lineno}", "docstring", text)
 
 
 def comments(path: Path) -> Iterator[Text]:

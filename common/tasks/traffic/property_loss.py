@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from common.logic.projections import clamp, separate, property_loss
+from common.logic.projections import clamp, property_loss, separate
 
 
 def violation(forecast: Tensor, low: Tensor, high: Tensor, pair: tuple[int, int] | None) -> Tensor:
