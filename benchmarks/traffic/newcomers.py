@@ -17,7 +17,7 @@ from client.tasks.traffic.data.series import Sensors, Series
 from client.tasks.traffic.prepare import Sensor, prepare
 from common.tasks.traffic.options import TrafficOptions
 from common.tasks.traffic.ranges import Ranges, obedience
-from server.aggregation.pooled_properties import neighbourhoods
+from server.aggregation.pooled_properties import pool_neighbors
 
 DAYS = (5, 7)
 APART = 25
@@ -78,7 +78,7 @@ def _compared(
 ) -> Iterator[tuple[float, float, float, float]]:
     """(own share, pooled share, own width, pooled width) of every newcomer with a day seen in full."""
     members = {str(k): sensor.ranges.arrays() for k, sensor in enumerate(full) if k not in new}
-    pooled = neighbourhoods(*({name: told[end] for name, told in members.items()} for end in ("low", "high")))
+    pooled = pool_neighbors(*({name: told[end] for name, told in members.items()} for end in ("low", "high")))
     for k in new:
         first = int(full[k].test[0])
         known = _from(full[k].series, first - days * 24 * 3600 // full[k].step, full[k].step)

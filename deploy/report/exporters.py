@@ -51,7 +51,7 @@ def rounds(folder: RunDirectory, *, follow: bool = False) -> Iterator[Round]:
         heard = heard if told == len(events) else time.monotonic()
         told = len(events)
         over = bool(events) and isinstance(events[-1], Finish) and folder.result() is not None
-        if not follow or over or (time.monotonic() - heard > SILENCE and folder.idle()):
+        if not follow or over or (time.monotonic() - heard > SILENCE and folder.is_idle()):
             return
         time.sleep(LOOK_EVERY)
 
