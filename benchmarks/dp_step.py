@@ -29,7 +29,7 @@ from client.privacy.ledger.locate import open_ledger
 from client.privacy.ledger.records import Slot
 from common.privacy.accounts import Zcdp, portion
 from common.privacy.clipping import Vector
-from common.privacy.mechanisms.additive import Gaussian
+from common.privacy.mechanisms.gaussian import Gaussian
 from common.privacy.randomness import fresh_generator
 
 LIMIT = 3.0

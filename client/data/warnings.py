@@ -6,8 +6,7 @@ import numpy as np
 
 from client.data.read import Part
 from client.tasks.markets.data.graph import graph_of
-from client.tasks.markets.data.markets import Markets
-from client.tasks.markets.data.markets import Market
+from client.tasks.markets.data.markets import Market, Markets
 from client.tasks.markets.data.split import least_users
 from common.config.run import RunConfig
 from common.tasks.markets.options import MarketsOptions

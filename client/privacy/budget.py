@@ -11,7 +11,8 @@ from client.privacy.ledger.limits import Limits
 from client.privacy.ledger.records import Slot
 from common.config.run import RunConfig
 from common.errors import RefusedError
-from common.privacy.accounts import Account, Pure, Rdp, build_account
+from common.privacy.accounts import Account, Pure, Rdp
+from common.privacy.mechanisms.registry import build_account
 from common.privacy.options import PrivacyOptions, Unit
 from common.wire.messages import AssignRequest, TrainRequest
 

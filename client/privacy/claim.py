@@ -11,7 +11,7 @@ from client.privacy.ledger.database import LedgerDatabase
 from client.privacy.ledger.queries import Opened
 from client.privacy.ledger.records import BudgetIncrease, LedgerEntry
 from client.privacy.ledger.verify import compare_all
-from common.privacy.accounts import account_named
+from common.privacy.accounts import parse_account
 from common.privacy.claims import NEIGHBOURS, SAME_ITEMS, UNBOUNDED, Claim
 from common.privacy.options import Unit
 
@@ -71,7 +71,7 @@ def claim_of(
     name, epsilon, delta = opened
     rows = [row for row in every if row.terms.unit == unit]
     beside = tuple(sorted({row.terms.unit for row in every} - {unit}))
-    account, spent = account_named(name), math.fsum(row.terms.cost for row in rows)
+    account, spent = parse_account(name), math.fsum(row.terms.cost for row in rows)
     mechanisms = tuple(sorted({row.terms.mechanism for row in rows}))
     so_far = account.claim(spent, delta) if rows else 0.0
     total = account.total(epsilon, delta)
@@ -79,10 +79,10 @@ def claim_of(
         _, epsilon, delta = made
     shown = any(row.terms.neighbours == SAME_ITEMS for row in rows)
     neighbours = SAME_ITEMS if shown else NEIGHBOURS[unit]
-    told_delta = 0.0 if name == "pure" else delta
+    reported_delta = delta if account.has_delta else 0.0
     raised = tuple(one.raised for one in raises if one.unit == unit)
-    lowered = made[1] if rows and name != "pure" and epsilon < made[1] < UNBOUNDED else 0.0
-    about = (unit, neighbours, mechanisms, name, epsilon, told_delta, total, spent, so_far)
+    lowered = made[1] if rows and account.has_delta and epsilon < made[1] < UNBOUNDED else 0.0
+    about = (unit, neighbours, mechanisms, name, epsilon, reported_delta, total, spent, so_far)
     return Claim(*about, raised, lowered, beside)
 
 

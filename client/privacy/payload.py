@@ -5,7 +5,7 @@ import numpy as np
 from common.arrays import Arrays, prefixed
 from common.errors import RefusedError
 from common.privacy.clipping import Vector
-from common.privacy.options import LEAST_CLIP, PrivacyOptions
+from common.privacy.options import MIN_CLIP, PrivacyOptions
 from common.wire.messages import TrainReply
 from common.wire.sparse_rows import ROWS
 
@@ -18,8 +18,8 @@ def at_clip(options: PrivacyOptions, factor: float) -> PrivacyOptions:
     """
     if not 0 < factor <= 1:
         raise RefusedError(f"the server asks for a clip of {factor} times the run's; it may only be lowered")
-    if options.clip * factor < LEAST_CLIP:
-        raise RefusedError(f"the server asks for a clip of {options.clip * factor:.2g}; {LEAST_CLIP:g} is the least")
+    if options.clip * factor < MIN_CLIP:
+        raise RefusedError(f"the server asks for a clip of {options.clip * factor:.2g}; {MIN_CLIP:g} is the least")
     return options.model_copy(update={"clip": options.clip * factor})
 
 

@@ -15,10 +15,11 @@ from client.privacy.payload import at_clip, finite_or_zeros, payload_of, sort_bo
 from common.arrays import Arrays, group, prefixed
 from common.config.run import RunConfig
 from common.errors import RefusedError
-from common.privacy.accounts import build_account
 from common.privacy.claims import SAME_ITEMS
-from common.privacy.mechanisms.additive import Gaussian, build_mechanism
+from common.privacy.cost import PrivacyCost
 from common.privacy.mechanisms.dp_sgd import DpSgd, multiplier_for
+from common.privacy.mechanisms.gaussian import Gaussian
+from common.privacy.mechanisms.registry import build_account, build_mechanism
 from common.privacy.options import PrivacyOptions
 from common.privacy.randomness import fresh_generator
 from common.privacy.vectors import from_vector, to_vector
@@ -130,7 +131,7 @@ class Releaser:
         slot = Slot(self._purse.run(run), 0, kind="counts")
         ledger, account = self.ledger(options), build_account(options)
         cost = self._purse.agreed(options, slot, account.total(options.epsilon, options.delta))
-        mechanism = Gaussian(cost / account.charge(Gaussian(1.0, ONE)), ONE)
+        mechanism = Gaussian(cost / account.charge(PrivacyCost.of_zcdp(1.0)), ONE)
         terms, limits = ledger.terms(mechanism), self._purse.limits(options)
         return load(ledger.release(slot, terms, lambda: save(draw(mechanism.noise, self.generator())), limits))
 

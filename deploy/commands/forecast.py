@@ -42,7 +42,9 @@ def properties(
     dataset, options = read(data, None), config.tasks.traffic
     sensor = prepare(series_of(site, dataset, data), dataset.vocabulary, options, residual=True)
     if is_new(sensor, options):
-        name, pooled = pooled_for(ForecastQuery(data, site, run, client, state_dir), dataset.vocabulary, options.property)
+        name, pooled = pooled_for(
+            ForecastQuery(data, site, run, client, state_dir), dataset.vocabulary, options.property
+        )
         sensor = adopted(sensor, pooled, options)
         if sensor.pooled:
             o.console.print(f"{data}: with what members of run {name} obey", soft_wrap=True, markup=False)

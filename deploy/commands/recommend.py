@@ -11,8 +11,7 @@ from rich.text import Text
 from client.tasks.markets.data.markets import Markets
 from client.tasks.ratings.data.raters import Ratings
 from client.tasks.rules.data.homes import Homes
-from client.tasks.sessions.data.visitors import Visits
-from client.tasks.sessions.data.visitors import Visitor
+from client.tasks.sessions.data.visitors import Visitor, Visits
 from common.config.run import Task
 from common.errors import ConfigError, DataError
 from common.options import hint

@@ -7,7 +7,7 @@ from common.config.run import RunConfig, parse
 from common.errors import ConfigError
 from common.methods.registry import BGTplanner
 from common.metrics.spec import MetricSpec
-from common.privacy.accounts import build_account
+from common.privacy.mechanisms.registry import build_account
 from deploy.report.metric_table import measure
 from deploy.report.run import RunRecord
 from server.events import Round

@@ -17,7 +17,7 @@ from client.tasks.ratings.data.writer import write_raters
 from common.config.flatten import to_json
 from common.config.run import parse
 from common.errors import ConfigError, DataError, RefusedError, StateError, VocabularyError, WireError
-from common.privacy.mechanisms.additive import Gaussian
+from common.privacy.mechanisms.gaussian import Gaussian
 from common.privacy.options import PrivacyOptions
 from common.tasks.markets.options import MarketCatalogue
 from common.tasks.ratings.demo import demo_products

@@ -13,7 +13,7 @@ from client.privacy.in_memory import in_memory
 from client.session import Session
 from client.state import MemoryStore
 from client.tasks.ratings.data.generator import demo_raters
-from client.tasks.ratings.data.raters import Ratings, Rater
+from client.tasks.ratings.data.raters import Rater, Ratings
 from client.tasks.registry import TaskLearner, build_learner
 from common.arrays import Arrays, sha256
 from common.config.run import RunConfig, Scalar, parse

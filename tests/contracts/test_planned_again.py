@@ -10,7 +10,7 @@ from client.privacy.ledger.records import Slot
 from client.session import MODEL, Session
 from common.config.run import RunConfig
 from common.errors import QuorumError, RefusedError
-from common.privacy.mechanisms.additive import Gaussian
+from common.privacy.mechanisms.gaussian import Gaussian
 from server.artifacts import RunDirectory
 from server.evaluation import Evaluation
 from server.journal import Journal

@@ -24,7 +24,7 @@ from common.config.run import RunConfig, Scalar, parse
 from common.errors import ConfigError, DataError, LedgerError, RefusedError
 from common.models import build_model, parameters
 from common.privacy.accounts import Zcdp
-from common.privacy.mechanisms.additive import Gaussian
+from common.privacy.mechanisms.gaussian import Gaussian
 from common.tasks.vocabularies import vocabulary_of
 from common.wire.messages import EnrolRequest, TrainRequest
 from deploy.cli import app

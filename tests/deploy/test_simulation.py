@@ -14,7 +14,7 @@ from client.policy import Policy
 from client.privacy.in_memory import in_memory
 from client.session import MODEL, Session
 from client.state import DiskStore, MemoryStore, Store
-from client.tasks.rules.data.homes import Homes, Device, Home, as_edges
+from client.tasks.rules.data.homes import Device, Home, Homes, as_edges
 from client.tasks.rules.learner import RulesLearner
 from common.arrays import sha256
 from common.config.run import RunConfig, Scalar

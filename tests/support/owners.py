@@ -12,10 +12,10 @@ from client.privacy.in_memory import in_memory
 from client.session import Session
 from client.state import MemoryStore
 from client.tasks.registry import TaskLearner, build_learner
-from client.tasks.rules.data.homes import Homes, Home
+from client.tasks.rules.data.homes import Home, Homes
 from common.arrays import Arrays
 from common.config.run import RunConfig, Scalar
-from common.privacy.accounts import build_account
+from common.privacy.mechanisms.registry import build_account
 from common.tasks.vocabularies import Names
 from deploy.simulation import InProcessGrid
 from server.artifacts import RunDirectory

@@ -11,7 +11,7 @@ from torch import Tensor
 from client.stacked_tensors import Tensors
 from client.state import MemoryStore, Store
 from client.tasks.learner import Unruled
-from client.tasks.rules.data.homes import Homes, Device, Home, as_edges
+from client.tasks.rules.data.homes import Device, Home, Homes, as_edges
 from client.trainers.registry import build_trainer
 from client.training.cohort import train
 from client.training.participant import Participant

@@ -20,10 +20,11 @@ from client.privacy.ledger.replay_cache import DiskReplayCache, KeptInMemory, Re
 from client.privacy.ledger.rollback import LedgerHead, RollbackRecord
 from client.privacy.ledger.verify import check, compare, sighting
 from common.errors import RefusedError
-from common.privacy.accounts import Account, Charged, account_named
+from common.privacy.accounts import Account, parse_account
 from common.privacy.claims import Claim
+from common.privacy.mechanisms.spec import AccountedMechanism
 from common.privacy.options import Unit
-from common.privacy.validation import positive
+from common.privacy.validation import check_positive
 
 _RELEASED = "UPDATE releases SET status = 'released' WHERE sequence = ? AND status != 'released'"
 
@@ -58,7 +59,7 @@ class Ledger:
         *,
         alone: bool = False,
     ) -> None:
-        positive(epsilon=epsilon, delta=delta)
+        check_positive(epsilon=epsilon, delta=delta)
         self.unit, self._witness, self._alone, self._wished = unit, witness, alone, (epsilon, delta)
         self._book = LedgerDatabase(path, secrets.token_hex(16))
         self._kept: ReplayCache = KeptInMemory() if path == MEMORY else DiskReplayCache(Path(f"{path}-kept"))
@@ -84,7 +85,7 @@ class Ledger:
                 compare(db, self._book, self._witness)
                 self._open(db, account)
 
-    def terms(self, mechanism: Charged) -> Terms:
+    def terms(self, mechanism: AccountedMechanism) -> Terms:
         """What a mechanism would cost here.
 
         Raises:
@@ -179,7 +180,7 @@ class Ledger:
     def _open(self, db: Connection, account: Account) -> None:
         wished = (account.name, *self._wished)
         name, self.epsilon, self.delta = queries.open_account(db, self._book.lineage, self.unit, wished)
-        self.account = account_named(name)
+        self.account = parse_account(name)
         self.total = self.account.total(self.epsilon, self.delta)
 
     def _check_account(self, terms: Terms) -> None:

@@ -10,7 +10,7 @@ from sqlite3 import Connection
 from client.privacy.ledger.records import BudgetIncrease, LedgerEntry, Slot, Terms, link_of_raise
 from client.privacy.ledger.schema import RAISES, VERSIONS
 from common.errors import LedgerError, RefusedError
-from common.privacy.accounts import account_named
+from common.privacy.accounts import parse_account
 from common.privacy.claims import UNBOUNDED, Raised
 from common.privacy.options import Unit
 
@@ -57,7 +57,7 @@ def open_account(db: Connection, lineage: str, unit: Unit, wished: Opened) -> Op
     unlimited, released = wished[1] < UNBOUNDED <= epsilon, unit in dict(spent_by_unit(db))
     if not released and (name != wished[0] or unlimited):
         _make_anew(db, lineage, unit, (wished[0], wished[1] if unlimited else epsilon, delta))
-    elif unlimited and spent(db, unit) <= account_named(name).total(*wished[1:]):  # a limit, once it limits something
+    elif unlimited and spent(db, unit) <= parse_account(name).total(*wished[1:]):  # a limit, once it limits something
         insert_raise(db, next_raise(db, lineage, unit, (epsilon, wished[1])))
     now = (*wished[1:], unit)
     if opened(db, lineage)[unit][1:] != wished[1:]:

@@ -14,7 +14,7 @@ from client.privacy.ledger.records import BudgetIncrease
 from client.privacy.ledger.rollback import RollbackRecord
 from client.privacy.ledger.verify import check, sighting
 from common.errors import ConfigError
-from common.privacy.accounts import account_named
+from common.privacy.accounts import parse_account
 from common.privacy.claims import UNBOUNDED
 from common.privacy.options import Unit
 
@@ -66,7 +66,7 @@ def _check(db: Connection, unit: Unit, wished: Opened) -> None:
     name, epsilon, delta = wished
     if not 0 < epsilon < UNBOUNDED:
         raise ConfigError(f"ε = {epsilon:g} is no limit; say a positive number below {UNBOUNDED:g}")
-    account, spent = account_named(name), queries.spent(db, unit)
+    account, spent = parse_account(name), queries.spent(db, unit)
     if spent > account.total(epsilon, delta):
         so_far = account.claim(spent, delta)
         raise ConfigError(

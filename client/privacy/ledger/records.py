@@ -6,10 +6,11 @@ from datetime import UTC, datetime
 from typing import Literal, Self
 
 from common.errors import RefusedError
-from common.privacy.accounts import Account, Charged
+from common.privacy.accounts import Account
 from common.privacy.claims import NEIGHBOURS, Raised
+from common.privacy.mechanisms.spec import AccountedMechanism
 from common.privacy.options import Unit
-from common.privacy.validation import positive
+from common.privacy.validation import check_positive
 
 Status = Literal["reserved", "released"]
 """`reserved`: paid, and perhaps never sent, as after a crash; `released`: its bytes exist."""
@@ -48,16 +49,16 @@ class Terms:
     cost: float
 
     def __post_init__(self) -> None:
-        positive(sensitivity=self.sensitivity, noise=self.noise, cost=self.cost)
+        check_positive(sensitivity=self.sensitivity, noise=self.noise, cost=self.cost)
 
     @classmethod
-    def of(cls, unit: Unit, mechanism: Charged, account: Account) -> Self:
+    def of(cls, unit: Unit, mechanism: AccountedMechanism, account: Account) -> Self:
         """The terms of a mechanism, charged to an account.
 
         Raises:
             RefusedError: The mechanism's loss has no bound in this account.
         """
-        cost = account.charge(mechanism)
+        cost = account.charge(mechanism.privacy_cost)
         about = (mechanism.name, NEIGHBOURS[unit], mechanism.sensitivity, mechanism.noise)
         return cls(unit, *about, account.name, cost)
 

@@ -7,7 +7,7 @@ import pytest
 
 from client.data.read import Part, demo_part, read_partition
 from client.data.sources import fingerprint, with_test
-from client.tasks.rules.data.homes import Homes, Home
+from client.tasks.rules.data.homes import Home, Homes
 from client.tasks.rules.data.reader import DEMO_HOMES, read_homes
 from client.tasks.rules.data.table import write_table
 from client.tasks.sessions.data.visitors import Homes as Visits

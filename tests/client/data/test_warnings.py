@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from client.data.warnings import remarks
-from client.tasks.markets.data.markets import Markets, Market, no_rows
+from client.tasks.markets.data.markets import Market, Markets, no_rows
 from client.tasks.markets.data.reader import read_markets
 from client.tasks.rules.data.reader import read_homes
 from common.config.run import Scalar, parse

@@ -5,7 +5,8 @@ import pytest
 from client.privacy.budget import counting_so
 from common.config.flatten import to_json
 from common.errors import RefusedError
-from common.privacy.accounts import Account, Pure, Rdp, Zcdp, build_account, fixed_order
+from common.privacy.accounts import Account, Pure, Rdp, Zcdp, fixed_order
+from common.privacy.mechanisms.registry import build_account
 from common.privacy.options import PrivacyOptions
 from common.privacy.zcdp import rho_of
 from common.wire.messages import EnrolReply, EnrolRequest, TrainRequest

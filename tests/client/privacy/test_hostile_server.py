@@ -26,7 +26,7 @@ from common.config.flatten import to_json
 from common.errors import RefusedError, WireError
 from common.models import tensors
 from common.privacy.accounts import Rdp, Zcdp
-from common.privacy.mechanisms.additive import Gaussian
+from common.privacy.mechanisms.gaussian import Gaussian
 from common.privacy.options import Unit
 from common.privacy.zcdp import epsilon_of, rho_of
 from common.tasks.rules.counts import COUNTS

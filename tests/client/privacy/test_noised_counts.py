@@ -14,7 +14,7 @@ from common.config.flatten import to_json
 from common.config.run import RunConfig, Scalar, parse
 from common.errors import RefusedError
 from common.models import build_model, parameters
-from common.privacy.accounts import build_account
+from common.privacy.mechanisms.registry import build_account
 from common.privacy.zcdp import rho_of, sigma_of
 from common.tasks.markets.counts import KEYS, VALUES, no_counts
 from common.tasks.markets.options import MarketCatalogue
@@ -91,7 +91,10 @@ def test_another_run_finds_the_budget_of_the_data_spent() -> None:
 def test_what_it_sent_is_no_news_to_itself() -> None:
     """A sum of its own counts alone is nothing of other markets: metrics and lines are those of an empty sum."""
     client = Asked(configured(count_epsilon=1e4, protocol="cold"))
-    counts, model = client.session.counts(client.request).counts, parameters(build_model(client.config, DEMO.vocabulary))
+    counts, model = (
+        client.session.counts(client.request).counts,
+        parameters(build_model(client.config, DEMO.vocabulary)),
+    )
     assert len(counts[KEYS]) > 100
     asked = [
         client.session.evaluate(EvaluateRequest(1, client.request.enrolment, model, "test", statics))

@@ -12,7 +12,7 @@ from common.arrays import norm, sub
 from common.config.flatten import to_json
 from common.config.run import parse
 from common.errors import ConfigError, RefusedError
-from common.privacy.accounts import build_account
+from common.privacy.mechanisms.registry import build_account
 from common.privacy.zcdp import rho_of
 from common.wire.messages import CountsRequest, EnrolRequest, EvaluateRequest, TrainRequest
 from tests.support.asked import Asked, configured

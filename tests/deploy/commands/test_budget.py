@@ -12,8 +12,9 @@ from client.privacy.ledger.records import Slot
 from common.errors import ConfigError, DataError, LedgerError
 from common.privacy.accounts import Pure, Rdp, Zcdp
 from common.privacy.claims import BESIDE, UNBOUNDED, UNCOVERED
-from common.privacy.mechanisms.additive import Gaussian, Laplace
 from common.privacy.mechanisms.dp_sgd import DpSgd
+from common.privacy.mechanisms.gaussian import Gaussian
+from common.privacy.mechanisms.laplace import Laplace
 from deploy.cli import app
 from deploy.partitioning import DEALT, Partitioning
 

@@ -20,8 +20,9 @@ from client.privacy.ledger.rollback import RollbackRecord
 from common.errors import RefusedError
 from common.privacy.accounts import Account, Pure, Rdp, Zcdp, portion
 from common.privacy.claims import UNBOUNDED
-from common.privacy.mechanisms.additive import Gaussian, Laplace
 from common.privacy.mechanisms.dp_sgd import DpSgd
+from common.privacy.mechanisms.gaussian import Gaussian
+from common.privacy.mechanisms.laplace import Laplace
 
 EPSILON, DELTA = 10.0, 1e-5
 
@@ -180,7 +181,7 @@ def test_the_account_is_fixed_by_the_first_release(tmp_path: Path) -> None:
     later = opened(tmp_path, Zcdp())
     later.count_in(Zcdp())
     assert (later.account, later.total, later.spent()) == (Pure(), EPSILON, 0.5)
-    with pytest.raises(RefusedError, match="no pure ε"):
+    with pytest.raises(RefusedError, match="no finite cost in the pure account"):
         later.terms(Gaussian(0.1, 1.0))
     assert later.terms(Laplace(0.5, 1.0)).cost == 0.5
 

@@ -18,7 +18,7 @@ from client.privacy.ledger.records import Slot
 from client.privacy.ledger.rollback import LedgerHead, RollbackRecord
 from common.errors import LedgerError, StateError
 from common.privacy.accounts import Zcdp
-from common.privacy.mechanisms.additive import Gaussian
+from common.privacy.mechanisms.gaussian import Gaussian
 
 
 def opened(folder: Path) -> Ledger:

@@ -13,7 +13,7 @@ from client.privacy.ledger.records import Slot
 from client.privacy.ledger.rollback import sightings
 from common.errors import LedgerError
 from common.privacy.accounts import Zcdp
-from common.privacy.mechanisms.additive import Gaussian
+from common.privacy.mechanisms.gaussian import Gaussian
 
 
 def ledger_of(source: Path | str, state: Path, **options: Path) -> Ledger:

@@ -21,7 +21,8 @@ from client.privacy.ledger.rollback import RollbackRecord
 from common.errors import ConfigError, LedgerError, RefusedError
 from common.privacy.accounts import Account, Pure, Rdp, Zcdp
 from common.privacy.claims import LIMITED, LOWERED, RAISED, UNBOUNDED
-from common.privacy.mechanisms.additive import Gaussian, Laplace
+from common.privacy.mechanisms.gaussian import Gaussian
+from common.privacy.mechanisms.laplace import Laplace
 from common.privacy.options import Unit
 
 

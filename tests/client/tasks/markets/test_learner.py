@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from client.tasks.markets.data.counts import bounded_counts
-from client.tasks.markets.data.markets import Markets, Market, no_rows
+from client.tasks.markets.data.markets import Market, Markets, no_rows
 from client.tasks.markets.data.reader import read_markets
 from client.tasks.markets.learner import MarketsLearner
 from client.tasks.markets.shrinkage import shrinkage_weight
@@ -83,7 +83,9 @@ def test_metrics_are_told_with_their_queries(model: str, protocol: str) -> None:
 
 def test_metrics_are_means_over_the_queries_of_all_markets() -> None:
     both, model = learner(), parameters(learner().module)
-    rows = [MarketsLearner(configured(), DEMO.vocabulary, [market]).evaluate(model, {}, "test") for market in DEMO.units]
+    rows = [
+        MarketsLearner(configured(), DEMO.vocabulary, [market]).evaluate(model, {}, "test") for market in DEMO.units
+    ]
     total = sum(weights["mrr20"] for _, weights in rows)
     expected = sum(metrics["mrr20"] * weights["mrr20"] for metrics, weights in rows) / total
     assert both.evaluate(model, {}, "test")[0]["mrr20"] == pytest.approx(expected)

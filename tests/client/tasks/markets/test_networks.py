@@ -11,7 +11,7 @@ from client.policy import Policy
 from client.privacy.in_memory import in_memory
 from client.session import Session
 from client.state import MemoryStore, Store
-from client.tasks.markets.data.markets import Markets, Market, no_rows
+from client.tasks.markets.data.markets import Market, Markets, no_rows
 from client.tasks.markets.data.reader import read_markets
 from client.tasks.markets.inference import companions
 from client.tasks.markets.learner import MarketsLearner

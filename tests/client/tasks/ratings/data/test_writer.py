@@ -8,7 +8,7 @@ import pytest
 from client.data.own_tables import write_part
 from client.data.read import Part, demo_part, read_all, read_partition
 from client.tasks.ratings.data.generator import demo_raters
-from client.tasks.ratings.data.raters import Ratings, Rater
+from client.tasks.ratings.data.raters import Rater, Ratings
 from client.tasks.ratings.data.reader import DEMO_RATERS, read_raters
 from client.tasks.ratings.data.writer import write_raters
 from common.tasks.ratings.demo import demo_products
