@@ -8,27 +8,23 @@ from functools import lru_cache, partial
 from safetensors.numpy import load, save
 
 from client.enrolment import accepted, check_same_run, fingerprint, remember
-from client.privacy.pseudo_items import among_pseudo_items
 from client.privacy.release import Releaser
 from client.state import Store
 from client.tasks.learner import ExcludesOwnCounts, PrivatizesCounts, TaskLearner, training_loss
-from client.trainers.registry import build_trainer
 from client.training.client_state import HEAD, load_group
-from client.training.cohort import train, zero_reply
+from client.training.cohort import train
 from client.training.evaluation import ADAPT, measured
-from client.training.failures import DivergedError, run_or_zeros
+from client.training.failures import run_or_zeros
 from client.training.participant import Participant
 from common.arrays import Arrays, check_like, group
 from common.config.flatten import from_json
 from common.config.run import RunConfig, hands_over_windows
 from common.errors import DataError, FedloomError, RefusedError
 from common.models import parameters
-from common.row_sparse_items import sends_item_ids
 from common.tasks.counts import add_counts
 from common.tasks.traffic.ranges import POOLED
 from common.tasks.vocabularies import Names, vocabulary_of
 from common.wire.messages import (
-    LOCAL,
     AssignReply,
     AssignRequest,
     CountsReply,
@@ -40,7 +36,6 @@ from common.wire.messages import (
     TrainReply,
     TrainRequest,
 )
-from common.wire.sparse_rows import compress_reply
 
 MODEL, COUNTS = "model.safetensors", "counts.safetensors"
 """Documents a client keeps of each run: the finished model, and the counts that it sent."""
@@ -95,7 +90,9 @@ class Session:
         if enrolment in self._unfit and time.monotonic() < self._unfit[enrolment]:
             raise RefusedError(UNFIT)
         enrolled = self._enrolled.get(enrolment) or self._open(enrolment, request)
-        reply = self.guard.enrolled(enrolled.config, EnrolReply(self.client, enrolment, enrolled.learner.examples))
+        reply = self.guard.release_enrolment(
+            enrolled.config, EnrolReply(self.client, enrolment, enrolled.learner.examples)
+        )
         remember(self.store, request)
         return reply
 
@@ -166,40 +163,22 @@ class Session:
                 raise reply
             return reply
 
-        return self.as_sent(request, member.steps, work)
+        return self.release(member, work)
 
-    def as_sent(self, request: TrainRequest, steps: int, work: Callable[[], TrainReply]) -> TrainReply:
-        """What `work` came to, as the run's configuration, the policy and the ledger let it travel."""
-        config = self.config(request.enrolment)
-        learner, generator = self._find(request.enrolment).learner, self.guard.generator
-        if config.privacy.unit != "none":
-            failures = DivergedError if config.privacy.unit == "record" else Exception
-            work = partial(run_or_zeros, work, partial(zero_reply, config.chosen, learner, request, steps), failures)
-        work = among_pseudo_items(work, learner, config, request.round, generator)
-        reply = self.guard.release_update(config, request, steps, work)
-        self._remember(config, request, reply, steps)
-        sparse = config.federation.updates == "auto" and config.privacy.unit == "none" and not sends_item_ids(config)
-        return compress_reply(reply) if sparse else reply
-
-    def _remember(self, config: RunConfig, request: TrainRequest, reply: TrainReply, steps: int) -> None:
-        """Keep what left, where a method needs that; without noise the training kept it."""
-        if config.privacy.unit == "none" or request.phase != LOCAL:
-            return
-        run, trainer = self._find(request.enrolment).run, build_trainer(config.chosen)
-        released = trainer.released(reply.update, reply.gradient, steps)
-        if released and (memory := self.store.load(run)).round == request.round:
-            groups = {key: {**memory.groups.get(key, {}), **kept} for key, kept in released.items()}
-            self.store.save(run, replace(memory, groups={**memory.groups, **groups}))
+    def release(self, participant: Participant, work: Callable[[], TrainReply]) -> TrainReply:
+        """Release the reply of local training as the configuration, the policy and the ledger allow."""
+        return self.guard.release_update(self.config(participant.request.enrolment), participant, work)
 
     def member(self, request: TrainRequest) -> Participant:
         """This client as one of a cohort that trains together."""
         enrolled = self._find(request.enrolment)
         check_like(request.model, parameters(enrolled.learner.module), "the server's model")
         steps = self.policy.local_steps(enrolled.config.chosen.steps(request.phase))
-        noise = self.guard.admit(enrolled.config, request, steps)
+        reservation = self.guard.budget.reserve(enrolled.config, request)
+        noise = reservation.noise(steps, self.guard.generator) if reservation else None
         request = replace(request, statics=self._others(enrolled, request.statics))
         about = (self.client, enrolled.run, enrolled.config.seed, enrolled.learner, self.store)
-        return Participant(*about, request, steps, noise)
+        return Participant(*about, request, steps, noise, reservation)
 
     def evaluate(self, request: EvaluateRequest) -> EvaluateReply:
         """Metrics of the global model here, if they may leave; the finished model is kept for the client's own use."""

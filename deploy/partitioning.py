@@ -15,7 +15,7 @@ from typing import Any, cast
 from client.data.own_tables import TABLES, tables, write_part
 from client.data.read import Part
 from client.data.sources import fingerprint, is_demo
-from client.privacy.claim import statements
+from client.privacy.claim import read_statements
 from client.privacy.ledger.locate import data_path, find_ledger, ledger_path
 from common.config.run import Task
 from common.errors import ConfigError, DataError, LedgerError
@@ -222,4 +222,4 @@ def _with(part: Part, field: str, people: tuple[Any, ...]) -> Part:
 
 
 def _released(ledgers: Sequence[Path]) -> bool:
-    return any(one.runs for path in ledgers for one in statements(path))
+    return any(one.runs for path in ledgers for one in read_statements(path))

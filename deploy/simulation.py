@@ -179,7 +179,7 @@ class InProcessGrid(Grid):
             algorithm = sessions[cohort[0]].config(requests[cohort[0]].enrolment).chosen
             outcomes = train(algorithm, [members[k] for k in cohort])
             for k, outcome in zip(cohort, outcomes, strict=True):
-                replies.append(_answer(sessions[k], messages[k], requests[k], members[k].steps, outcome))
+                replies.append(_answer(sessions[k], messages[k], members[k], outcome))
         return replies
 
     def _keep(self, replies: Iterable[Message]) -> None:
@@ -187,7 +187,7 @@ class InProcessGrid(Grid):
 
 
 def _answer(
-    session: Session, message: Message, request: TrainRequest, steps: int, outcome: TrainReply | FedloomError
+    session: Session, message: Message, participant: Participant, outcome: TrainReply | FedloomError
 ) -> Message:
     def work() -> TrainReply:
         if isinstance(outcome, FedloomError):
@@ -195,6 +195,6 @@ def _answer(
         return outcome
 
     try:
-        return Message(encode(session.as_sent(request, steps, work)), reply_to=message)
+        return Message(encode(session.release(participant, work)), reply_to=message)
     except FedloomError as error:
         return failure(message, error)

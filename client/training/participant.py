@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from client.privacy.dp_sgd_noise import DpSgdNoise
+from client.privacy.reservation import Reservation
 from client.stacked_tensors import Tensors
 from client.state import Store
 from common.config.run import Task
@@ -53,7 +54,9 @@ class Participant:
     request: TrainRequest
     steps: int
     noise: DpSgdNoise | None = None
-    """Of its local steps, under DP-SGD."""
+    """Noise of its local steps, under DP-SGD."""
+    reservation: Reservation | None = None
+    """Permission to release the update; None in runs without noise."""
 
 
 def generator(member: Participant) -> torch.Generator:

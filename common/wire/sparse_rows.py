@@ -44,11 +44,6 @@ def expand(received: Mapping[str, Array], template: Mapping[str, Array], what: s
     return whole | {n: _table(f"{what}: array '{n}'", n, received, template) for n in tables}
 
 
-def compress_reply(reply: TrainReply) -> TrainReply:
-    """The reply as it travels where `federation.updates` is `auto`."""
-    return replace(reply, update=compress(reply.update), gradient=compress(reply.gradient))
-
-
 def expand_reply(reply: TrainReply, model: Mapping[str, Array]) -> TrainReply:
     """The reply with whole tables, whichever way it travelled.
 

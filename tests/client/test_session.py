@@ -159,7 +159,7 @@ def test_divergence_is_told_with_advice() -> None:
     client = session()
     invitation = replace(INVITATION, config=to_json(configured("fedavg", lr=1e30)))
     enrolment = client.enrol(invitation).enrolment
-    with pytest.raises(FedloomError, match=r"training diverged .* lower lr, or set clip-norm"):
+    with pytest.raises(FedloomError, match=r"local training diverged .* lower lr or set clip-norm"):
         client.train(TrainRequest(1, enrolment, WORLD))
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, Literal, Protocol, TypeVar
 
 import numpy as np
 
@@ -67,5 +67,5 @@ class MechanismSpec(Generic[MechanismT]):
     """(options, cost, size) -> mechanism of that cost in that account; raises RefusedError for an impossible cost.
 
     The size is the length of the vector or, for noise in local steps, their number."""
-    cost_power: int
+    cost_power: Literal[1, 2]
     """Exponent k of cost ∝ noise^−k."""

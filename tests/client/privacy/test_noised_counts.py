@@ -69,7 +69,7 @@ def test_noise_is_what_the_promise_asks_for_and_the_whole_promise_is_booked() ->
     account = build_account(client.config.count_privacy)
     assert client.spent == pytest.approx(account.total(EPSILON, 1e-5))
     assert client.spent <= account.total(EPSILON, 1e-5)
-    assert [row.slot.kind for row in client.guard.ledger(client.config.count_privacy).rows()] == ["counts"]
+    assert [row.slot.kind for row in client.guard.ledger(client.config.count_privacy).entries()] == ["counts"]
 
 
 def test_asked_again_the_same_bytes_leave_and_nothing_is_paid() -> None:
@@ -84,7 +84,7 @@ def test_another_run_finds_the_budget_of_the_data_spent() -> None:
     client = Asked(configured(), Policy(max_epsilon=EPSILON, require_noise=False))
     client.session.counts(client.request)
     other = client.session.enrol(EnrolRequest("other", to_json(configured()), DEMO.vocabulary.to_json()))
-    with pytest.raises(RefusedError, match="are left here"):
+    with pytest.raises(RefusedError, match="exceeds the remaining budget"):
         client.session.counts(CountsRequest(other.enrolment))
 
 

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from client.policy import Policy
 from client.privacy.in_memory import in_memory
-from client.privacy.payload import split_row_ids
-from client.privacy.pseudo_items import drawn
+from client.privacy.pseudo_items import draw_items
 from client.session import Session
 from client.state import MemoryStore
 from client.tasks.ratings.data.generator import demo_raters
@@ -65,7 +64,7 @@ def ids_of(reply: TrainReply) -> np.ndarray:
 @given(st.integers(0, 2**32 - 1), st.sets(st.integers(0, 29)), st.integers(0, 40))
 def test_own_items_and_as_many_others_as_there_are(seed: int, rated: set[int], number: int) -> None:
     own = np.array(sorted(rated), np.int64)
-    ids = drawn(own, 30, number, np.random.default_rng(seed))
+    ids = draw_items(own, 30, number, np.random.default_rng(seed))
     assert len(set(ids.tolist())) == len(ids) == min(30, len(own) + number)
     assert rated <= set(ids.tolist()) <= set(range(30))
     assert ids.tolist() == sorted(ids.tolist())
@@ -74,7 +73,7 @@ def test_own_items_and_as_many_others_as_there_are(seed: int, rated: set[int], n
 def test_others_are_drawn_evenly() -> None:
     """5,000 draws of 3 among 7: each is in about 3/7 of them, standard deviation .007."""
     rng, own = np.random.default_rng(0), np.array([2, 5, 8])
-    seen = np.bincount(np.concatenate([drawn(own, 10, 3, rng) for _ in range(5000)]), minlength=10) / 5000
+    seen = np.bincount(np.concatenate([draw_items(own, 10, 3, rng) for _ in range(5000)]), minlength=10) / 5000
     assert seen[own].tolist() == [1, 1, 1]
     assert np.delete(seen, own) == pytest.approx(np.full(7, 3 / 7), abs=0.03)
 
@@ -141,11 +140,3 @@ def test_the_ledger_says_what_is_not_covered() -> None:
     claim = dense.guard.ledger(dense.config.privacy).claim()
     assert (claim.neighbours, ITEM_IDS in claim.uncovered) == ("replace-one", False)
     assert sent.update["items"].shape[0] == ITEMS
-
-
-def test_a_parameter_named_like_ids_is_noised_where_the_run_names_no_items() -> None:
-    """Ids leave in clear by what the run agreed on, not by what something in an update is called."""
-    secret = {"w@rows": np.arange(3.0), "v": np.ones(2)}
-    assert split_row_ids(secret, named=False) == (secret, {})
-    noised, ids = split_row_ids(secret, named=True)
-    assert (list(noised), list(ids)) == (["v"], ["w@rows"])
