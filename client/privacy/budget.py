@@ -92,12 +92,12 @@ class Budget:
         return reservation
 
     def reserve_counts(self, config: RunConfig, run: str) -> Reservation:
-        """Reserve the release of counts at the whole budget of `config.count_privacy`.
+        """Reserve the release of counts at the whole budget of `config.task_options.count_privacy`.
 
         Raises:
             RefusedError: The cost exceeds the policy or the ledger's budget.
         """
-        return self._reserve(config.count_privacy, Slot(self._run(run), 0, kind="counts"))
+        return self._reserve(config.task_options.count_privacy, Slot(self._run(run), 0, kind="counts"))
 
     def _reserve(self, options: PrivacyOptions, slot: Slot, requested: float | None = None) -> Reservation:
         """Reserve the requested cost, by default the run's budget, less a margin that keeps rounded sums within totals."""

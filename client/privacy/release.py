@@ -35,7 +35,6 @@ from common.privacy.cost import PrivacyCost
 from common.privacy.mechanisms.gaussian import Gaussian
 from common.privacy.options import PrivacyOptions
 from common.privacy.randomness import fresh_generator
-from common.row_sparse_items import sends_item_ids
 from common.wire.messages import LOCAL, AssignReply, AssignRequest, EnrolReply, TrainReply
 
 COUNT_CLIP = 0.5
@@ -120,12 +119,12 @@ class Releaser:
         select: list[Select] = []
         learner, request = participant.learner, participant.request
         if participant.reservation:
-            zeros = partial(zero_reply, config.chosen, learner, request, participant.steps)
+            zeros = partial(zero_reply, config.method_options, learner, request, participant.steps)
             failures = DivergedError if config.privacy.unit == "record" else Exception
             select.append(ZerosOnFailure(lambda: _update_of(zeros()), failures))
-        if sends_item_ids(config) and isinstance(learner, HasItemRows):
-            count = config.tasks.ratings.pseudo_items
-            select.append(AddPseudoItems(learner, request.round, count, self.generator))
+        rows = config.task_options.named_rows
+        if rows and isinstance(learner, HasItemRows):
+            select.append(AddPseudoItems(learner, request.round, rows.pseudo, self.generator))
         return tuple(select)
 
     def release_assignment(
@@ -170,8 +169,8 @@ class Releaser:
 def _encode(config: RunConfig, participant: Participant) -> tuple[Encode, ...]:
     if participant.reservation:
         local = participant.request.phase == LOCAL
-        return (KeepReleased(build_trainer(config.chosen), participant),) if local else ()
-    dense = config.federation.updates != "auto" or sends_item_ids(config)
+        return (KeepReleased(build_trainer(config.method_options), participant),) if local else ()
+    dense = config.federation.updates != "auto" or config.task_options.named_rows
     return () if dense else (to_sparse_rows,)
 
 

@@ -11,11 +11,11 @@ import torch
 from client.privacy.transforms import Released
 from client.stacked_tensors import Tensors, row, stack
 from client.state import ClientMemory
-from client.trainers.fedavg import FedAvgTrainer
 from client.trainers.optimizers import Moments, fresh_moments
+from client.trainers.spec import Trainer
 from client.training.participant import Participant
 from common.arrays import group
-from common.methods.registry import Algorithm
+from common.methods.spec import MethodOptions
 from common.wire.messages import LOCAL, TrainRequest
 
 HEAD, OWN = "head", "own"
@@ -26,7 +26,7 @@ HEAD, OWN = "head", "own"
 class KeepReleased:
     """Encode step: store the released values in the client state, where a method needs them in place of the exact ones."""
 
-    trainer: FedAvgTrainer
+    trainer: Trainer
     participant: Participant
 
     def __call__(self, released: Released) -> Released:
@@ -51,7 +51,7 @@ def save_group(group: str, before: Tensors, after: Tensors) -> dict[str, Tensors
 
 
 def carried_moments(
-    algorithm: Algorithm, memories: Sequence[ClientMemory], requests: Sequence[TrainRequest], start: Tensors
+    algorithm: MethodOptions, memories: Sequence[ClientMemory], requests: Sequence[TrainRequest], start: Tensors
 ) -> Moments:
     """Moments to start from, stacked; fresh ones where the method keeps none."""
     fresh = fresh_moments(algorithm, start)
@@ -65,7 +65,7 @@ def carried_moments(
     return Moments(torch.stack([r["count"]["count"] for r in rows]), first, second)
 
 
-def kept_moments(algorithm: Algorithm, k: int, before: Moments, after: Moments) -> dict[str, Tensors]:
+def kept_moments(algorithm: MethodOptions, k: int, before: Moments, after: Moments) -> dict[str, Tensors]:
     """Client k's moments, as they are to be kept."""
     if not _persistent(algorithm):
         return {}
@@ -82,5 +82,5 @@ def _groups(moments: Moments, k: int) -> dict[str, Tensors]:
     return {"first": row(moments.first, k), "second": row(moments.second, k), "count": count}
 
 
-def _persistent(algorithm: Algorithm) -> bool:
+def _persistent(algorithm: MethodOptions) -> bool:
     return algorithm.optimizer == "adam" and algorithm.moments == "persist"

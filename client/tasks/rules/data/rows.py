@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from client.tasks.rules.data.homes import Device, Home, Homes, as_edges
 from common.errors import DataError, VocabularyError
-from common.tasks.rules.options import SEPARATOR, RuleCatalogue, relation_name
+from common.tasks.rules.vocabulary import SEPARATOR, RuleCatalogue, relation_name
 
 
 class Row(NamedTuple):
