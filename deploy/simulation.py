@@ -184,7 +184,7 @@ class InProcessGrid(Grid):
         replies = []
         for k, (session, request) in enumerate(zip(sessions, requests, strict=True)):
             try:
-                members[k] = session.member(request)
+                members[k] = session.participant(request)
             except FedloomError as error:
                 replies.append(failure(messages[k], error))
         by_size = sorted(members, key=lambda k: members[k].learner.size)

@@ -149,7 +149,7 @@ def test_data_renamed_and_taken_in_other_parts_have_one_budget(later: dict[str, 
         settings = ClientSettings.of_node(
             {"data": str(tmp_path / name), "state-dir": str(tmp_path / "s"), **options}, "ann"
         )
-        return open_session(settings).guard.ledger(PrivacyOptions(unit="client"))
+        return open_session(settings).releaser.ledger(PrivacyOptions(unit="client"))
 
     first = ledger("r.csv", shard="0/2")
     first.release(Slot("run", 1), first.terms(Gaussian(0.1, 1.0)), lambda: b"noise")

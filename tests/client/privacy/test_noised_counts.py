@@ -40,8 +40,8 @@ class Asked:
     def __init__(self, config: RunConfig, policy: Policy | None = None) -> None:
         draws = iter(range(100))
         self.noises: list[float] = []
-        self.guard = in_memory(policy or Policy(), lambda: np.random.default_rng(next(draws)))
-        self.session = Session("ann", self._learner, MemoryStore(), self.guard)
+        self.releaser = in_memory(policy or Policy(), lambda: np.random.default_rng(next(draws)))
+        self.session = Session("ann", self._learner, MemoryStore(), self.releaser)
         self.config = config
         invitation = EnrolRequest("toy", to_json(config), DEMO.vocabulary.to_json())
         self.request = CountsRequest(self.session.enrol(invitation).enrolment)
@@ -60,7 +60,7 @@ class Asked:
 
     @property
     def spent(self) -> float:
-        return self.guard.ledger(self.config.task_options.count_privacy).spent()
+        return self.releaser.ledger(self.config.task_options.count_privacy).spent()
 
 
 def test_noise_is_what_the_promise_asks_for_and_the_whole_promise_is_booked() -> None:
@@ -72,7 +72,7 @@ def test_noise_is_what_the_promise_asks_for_and_the_whole_promise_is_booked() ->
     account = build_account(client.config.task_options.count_privacy)
     assert client.spent == pytest.approx(account.total(EPSILON, 1e-5))
     assert client.spent <= account.total(EPSILON, 1e-5)
-    ledger = client.guard.ledger(client.config.task_options.count_privacy)
+    ledger = client.releaser.ledger(client.config.task_options.count_privacy)
     assert [row.slot.kind for row in ledger.entries()] == ["counts"]
 
 

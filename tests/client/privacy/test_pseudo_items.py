@@ -46,8 +46,8 @@ class Asked:
         }
         self.config = parse({**flat, **{key.replace("__", ".").replace("_", "-"): v for key, v in options.items()}})
         draws = count()
-        self.guard = in_memory(Policy(), lambda: np.random.default_rng([seed, next(draws)]))
-        self.session = Session("ann", self._learner, MemoryStore(), self.guard)
+        self.releaser = in_memory(Policy(), lambda: np.random.default_rng([seed, next(draws)]))
+        self.session = Session("ann", self._learner, MemoryStore(), self.releaser)
         self.model = parameters(task_model(self.config, PRODUCTS))
         self.enrolment = self.session.enrol(EnrolRequest("toy", to_json(self.config), PRODUCTS.to_json())).enrolment
         self.own = self._learner(self.config, PRODUCTS).own_items(1)
@@ -102,7 +102,7 @@ def test_every_round_draws_anew_and_a_retry_sends_what_was_sent() -> None:
     first, again, second = client.train(1, cost), client.train(1, cost), client.train(2, cost)
     for name, array in first.update.items():
         np.testing.assert_array_equal(again.update[name], array)
-    assert client.guard.ledger(client.config.privacy).spent() == pytest.approx(2 * cost)
+    assert client.releaser.ledger(client.config.privacy).spent() == pytest.approx(2 * cost)
     both = np.intersect1d(ids_of(first), ids_of(second))
     assert len(ids_of(first)) == len(ids_of(second)) == len(client.own) + 50
     assert set(client.own.tolist()) <= set(both.tolist()) < set(ids_of(first).tolist())
@@ -135,11 +135,11 @@ def test_all_that_is_sent_is_clipped_as_one_vector() -> None:
 def test_the_ledger_says_what_is_not_covered() -> None:
     client = Asked(privacy__unit="client")
     client.train(1, 0.1)
-    claim = client.guard.ledger(client.config.privacy).claim()
+    claim = client.releaser.ledger(client.config.privacy).claim()
     assert (claim.neighbours, claim.uncovered[0]) == (SAME_ITEMS, ITEM_IDS)
     assert claim.covers.endswith("that name the same items")
     dense = Asked(privacy__unit="client", tasks__ratings__items="dense")
     sent = dense.train(1, 0.1)
-    claim = dense.guard.ledger(dense.config.privacy).claim()
+    claim = dense.releaser.ledger(dense.config.privacy).claim()
     assert (claim.neighbours, ITEM_IDS in claim.uncovered) == ("replace-one", False)
     assert sent.update["items"].shape[0] == ITEMS
