@@ -9,13 +9,16 @@ from client.privacy.dp_sgd_noise import DpSgdNoise
 from client.privacy.ledger.ledger import Ledger
 from client.privacy.ledger.limits import Limits
 from client.privacy.ledger.records import Slot
-from common.errors import StateError
+from common.errors import RefusedError, StateError
 from common.privacy.accounts import Account
 from common.privacy.claims import SAME_ITEMS
 from common.privacy.mechanisms.dp_sgd import DP_SGD, DpSgd
 from common.privacy.mechanisms.registry import build_mechanism
 from common.privacy.mechanisms.spec import AccountedMechanism, Mechanism
 from common.privacy.options import PrivacyOptions
+
+TOLERANCE = 1e-9
+"""Relative rounding error by which a mechanism's cost may exceed the reserved cost."""
 
 
 @dataclass
@@ -78,7 +81,7 @@ class Reservation:
 
         Raises:
             StateError: The reservation was committed before.
-            RefusedError: The cost exceeds a limit by now, or the slot was released on other terms.
+            RefusedError: The cost exceeds the reserved cost, or a limit by now, or the slot was released on other terms.
             LedgerError: The ledger cannot be trusted or written; nothing was released.
         """
         if self._committed:
@@ -87,6 +90,8 @@ class Reservation:
             )
         self._committed = True
         terms = self.ledger.terms(mechanism)
+        if terms.cost > self.cost * (1 + TOLERANCE):
+            raise RefusedError(f"release refused: cost {terms.cost:.4g} exceeds the reserved cost {self.cost:.4g}")
         terms = replace(terms, neighbours=SAME_ITEMS) if same_items else terms
         return self.ledger.release(self.slot, terms, make, self.limits)
 

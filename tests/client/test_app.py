@@ -79,7 +79,7 @@ def test_a_broken_data_file_is_refused_without_its_story_which_goes_to_the_log(
         reply = handle(instruction(77, encode(INVITATION), ENROL), context(tmp_path, data=str(data)))
     assert (reply.error.code, reply.error.reason) == (
         FAILED,
-        "its data cannot be used in this run; the client's own log says why",
+        "this client's data do not match the run's vocabulary or format; see the client's log",
     )
     [told] = [record.getMessage() for record in caplog.records]
     assert told.startswith(f"query.enrol: {reply.error.reason}: {data}, line 1")

@@ -113,7 +113,7 @@ def test_what_it_sent_is_no_news_to_itself() -> None:
 def test_a_run_that_was_not_announced_as_one_that_takes_counts_gets_none() -> None:
     """The owner's policy looks at what is announced."""
     client = Asked(configured(count_offset=False))
-    with pytest.raises(RefusedError, match="not announced"):
+    with pytest.raises(RefusedError, match="does not announce such counts"):
         client.session.counts(client.request)
     assert not client.noises
 

@@ -61,7 +61,7 @@ def test_a_promise_of_noise_hides_numbers_of_records_losses_and_metrics() -> Non
 
 def test_counts_do_not_leave_beside_noise() -> None:
     client = Asked(configured(), Policy(allow_counts=True))
-    with pytest.raises(RefusedError, match="noise that this run promises on all that leaves"):
+    with pytest.raises(RefusedError, match="noise on updates does not cover counts"):
         client.session.counts(CountsRequest(client.enrolled.enrolment))
 
 
