@@ -48,7 +48,7 @@ class Session:
     def __init__(self, client: str, build_learner: BuildLearner, store: Store, releaser: Releaser) -> None:
         self.client, self.build_learner, self.store, self.releaser = client, build_learner, store, releaser
         self.policy = releaser.policy
-        self._runs = Enrolments(build_learner, store, releaser.policy)
+        self.runs = Enrolments(build_learner, store, releaser.policy)
 
     def enrol(self, request: EnrolRequest) -> EnrolReply:
         """Accept an enrolment.
@@ -56,19 +56,19 @@ class Session:
         Raises:
             RefusedError: The policy forbids the run, its budget is exhausted, or the data do not match its vocabulary.
         """
-        run = self._runs.open(request)
+        run = self.runs.open(request)
         reply = EnrolReply(self.client, fingerprint(request), run.learner.examples)
         reply = self.releaser.release_enrolment(run.config, reply)
-        self._runs.save(request)
+        self.runs.save(request)
         return reply
 
     def counts(self, request: CountsRequest) -> CountsReply:
         """Return the client's statistics for the sums of the run."""
-        return CountsReply(release_counts(self._runs.find(request.enrolment), self.releaser, self.store))
+        return CountsReply(release_counts(self.runs.find(request.enrolment), self.releaser, self.store))
 
     def assign(self, request: AssignRequest) -> AssignReply:
         """Return the assignment score of several models, and the parameters of the client's property."""
-        run = self._runs.find(request.enrolment)
+        run = self.runs.find(request.enrolment)
 
         def work() -> AssignReply:
             return assess_models(run, self.store, request, without_own_counts(run, self.store, request.statics))
@@ -89,7 +89,7 @@ class Session:
 
     def evaluate(self, request: EvaluateRequest) -> EvaluateReply:
         """Return metrics of the shared model if the policy allows; the finished model is stored for the client's own use."""
-        run, empty = self._runs.find(request.enrolment), EvaluateReply(request.round, {}, {})
+        run, empty = self.runs.find(request.enrolment), EvaluateReply(request.round, {}, {})
         shares_metrics = self.policy.shares_metrics(run.config.privacy)
         if not shares_metrics and not request.final:
             return empty
@@ -104,7 +104,7 @@ class Session:
 
     def config(self, enrolment: str) -> RunConfig:
         """Return the configuration of a run in which this client is enrolled."""
-        return self._runs.find(enrolment).config
+        return self.runs.find(enrolment).config
 
     def participant(self, request: TrainRequest) -> Participant:
         """Return this client as part of a cohort, with the release of its update reserved.
@@ -113,7 +113,7 @@ class Session:
             WireError: The model does not match the run's.
             RefusedError: The cost of the release exceeds a limit.
         """
-        run = self._runs.find(request.enrolment)
+        run = self.runs.find(request.enrolment)
         check_like(request.model, parameters(run.learner.module), "the server's model")
         steps = self.policy.local_steps(run.config.method_options.steps(request.phase))
         reservation = self.releaser.budget.reserve(run.config, request)

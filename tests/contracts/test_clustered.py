@@ -90,7 +90,7 @@ def test_clients_join_by_what_they_say_of_the_models(method: str, rule: str, tmp
     models = apart(world(config), 3, 0.5, config.seed)
     _, first = heard(grid, AssignRequest)[0]
     assert sha256(first.models) == sha256(models)
-    learner = grid._sessions[2]._find(first.enrolment).learner
+    learner = grid._sessions[2].runs.find(first.enrolment).learner
     if method == "fedstl":
         each = [group(str(j), models) for j in range(3)]
         assert said["client-1"] == [learner.violation(m) + TIE_WEIGHT * training_loss(learner, m, {}) for m in each]
