@@ -118,7 +118,9 @@ def test_an_older_copy_is_told_in_the_clients_words_and_not_raised(data: Path, t
         result = CliRunner().invoke(app, ["budget", *map(str, about)])
         assert (result.exit_code, result.stdout) == (1, "")
         assert isinstance(result.exception, LedgerError)
-        assert "it is an older copy, or another ledger; nothing was released; restore the newest copy" in str(result.exception)
+        assert "it is an older copy, or another ledger; nothing was released; restore the newest copy" in str(
+            result.exception
+        )
     with pytest.raises(LedgerError, match="older copy"):
         said("--data", data, "--state", state, "--raise-to", 14)
     ledger.write_bytes(newest)
