@@ -29,7 +29,7 @@ from client.privacy.ledger.locate import open_ledger
 from client.privacy.ledger.records import Slot
 from common.privacy.accounts import Zcdp, portion
 from common.privacy.clipping import Vector
-from common.privacy.mechanisms.additive import Gaussian
+from common.privacy.mechanisms.gaussian import Gaussian
 from common.privacy.randomness import fresh_generator
 
 LIMIT = 3.0
@@ -75,7 +75,7 @@ def measure(folder: Path, size: int, releases: int, watch: Watch) -> Times:
 
 def _release(ledger: Ledger, mechanism: Gaussian, vector: Vector, slot: Slot, watch: Watch) -> None:
     """`Ledger.release` taken apart."""
-    paid = watch("pay", lambda: ledger.reserve(slot, ledger.terms(mechanism)))
+    paid = watch("pay", lambda: ledger.charge(slot, ledger.terms(mechanism)))
     assert isinstance(paid, int)
     released = watch(
         "clip and noise", lambda: mechanism.release(vector, fresh_generator()).astype(np.float32).tobytes()

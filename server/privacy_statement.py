@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from common.config.run import RunConfig
-from common.privacy.accounts import build_account
 from common.privacy.claims import HELD_OUT, ITEM_IDS, NEIGHBOURS, SAME_ITEMS, UNCOVERED
+from common.privacy.mechanisms.registry import build_account
 from server.events import Privacy
 
 UNPROTECTED = Privacy(
@@ -76,7 +76,7 @@ def statement(config: RunConfig, spent: Mapping[str, float], sharing: int) -> Pr
         unit=options.unit,
         mechanism=how.format(what=NUMBERS if ids else ALL, **options.model_dump()),
         epsilon_spent_max=min(account.claim(most, options.delta), options.epsilon) if most else 0.0,
-        delta=None if account.name == "pure" else options.delta,
+        delta=options.delta if account.has_delta else None,
         uncovered=[*ids, *metrics, *size, *UNCOVERED, *IN_A_RUN],
         epsilon=options.epsilon,
         neighbours=SAME_ITEMS if ids else NEIGHBOURS[options.unit],

@@ -1,20 +1,43 @@
-"""What a client carries from round to round: Adam's moments, its private head, a model of its own.
+"""Load and store client state: optimizer moments, private head, personalized model.
 
-Each is kept as it was before and after the last round, so that a round which is asked for again starts where it did.
+Each is stored as it was before and after the last round, so that a repeated round starts from the same state.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import torch
 
+from client.privacy.transforms import Released
 from client.stacked_tensors import Tensors, row, stack
 from client.state import ClientMemory
 from client.trainers.optimizers import Moments, fresh_moments
+from client.trainers.spec import Trainer
+from client.training.participant import Participant
+from common.arrays import group
 from common.methods.spec import MethodOptions
 from common.wire.messages import LOCAL, TrainRequest
 
 HEAD, OWN = "head", "own"
-"""Groups of a client's memory: its private head, and a model of its own."""
+"""Groups of client state: private head, and personalized model."""
+
+
+@dataclass(frozen=True)
+class KeepReleased:
+    """Encode step: store the released values in the client state, where a method needs them in place of the exact ones."""
+
+    trainer: Trainer
+    participant: Participant
+
+    def __call__(self, released: Released) -> Released:
+        """Store the values of this round; return them unchanged."""
+        participant = self.participant
+        update, gradient = group("update", released.arrays), group("gradient", released.arrays)
+        groups = self.trainer.released(update, gradient, participant.steps)
+        if groups and (memory := participant.store.load(participant.run)).round == participant.request.round:
+            merged = {key: {**memory.groups.get(key, {}), **tensors} for key, tensors in groups.items()}
+            participant.store.save(participant.run, replace(memory, groups={**memory.groups, **merged}))
+        return released
 
 
 def load_group(memory: ClientMemory, request: TrainRequest, group: str) -> Tensors:

@@ -73,9 +73,7 @@ def submitted(order: Order, control: Controls) -> Result:
 
 
 @pytest.mark.parametrize("end", [SystemExit(143), KeyboardInterrupt(), RunError("three questions unanswered")])
-def test_a_run_without_a_watcher_is_stopped(
-    end: BaseException, order: Order, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_without_a_watcher_is_stopped(end: BaseException, order: Order, monkeypatch: pytest.MonkeyPatch) -> None:
     def watch(*about: Any) -> Result:
         raise end
 
