@@ -35,7 +35,9 @@ def test_the_guarantee_is_the_promise_and_spending_is_told_beside_it() -> None:
     half = said({"ann": rho_of(4.0, 1e-5), "bob": 0.0}, unit="client", epsilon=8.0)
     assert (half.epsilon, half.delta, half.account, half.neighbours) == (8.0, 1e-5, "zcdp", "replace-one")
     assert half.epsilon_spent_max == pytest.approx(4.0)
-    assert half.mechanism == "Gaussian noise on all that a client sends, as one vector of Euclidean norm at most 1"
+    assert (
+        half.mechanism == "Gaussian noise on all values that a client sends, as one vector of Euclidean norm at most 1"
+    )
     assert said({}, unit="client").epsilon_spent_max == 0.0
 
 
@@ -59,7 +61,7 @@ def test_records_are_hidden_in_number_not_and_in_content() -> None:
 
 def test_every_open_channel_is_named_and_metrics_only_where_they_left() -> None:
     shared = said({}, sharing=3, unit="client").uncovered
-    assert shared[0] == "metrics: 3 clients' owners share theirs in clear"
+    assert shared[0] == "metrics: 3 clients send theirs in plaintext, as their policies allow"
     assert set(UNCOVERED) < set(shared)
     assert said({}, unit="client").uncovered == shared[1:]
 
@@ -69,10 +71,12 @@ def test_item_ids_in_clear_are_said_to_be_and_are_not_covered() -> None:
     shown = statement(parse({**paper, "tasks.ratings.items": "paper"}), {}, 0)
     hidden = statement(parse(paper), {}, 0)
     assert shown.neighbours == "replace-one-same-items"
-    assert shown.mechanism.startswith("Gaussian noise on all numbers that a client sends, beside ids of items in clear")
-    assert shown.uncovered[0].startswith("item ids: which products a client rated is sent in clear")
+    assert shown.mechanism.startswith(
+        "Gaussian noise on all numbers that a client sends, apart from item ids in plaintext"
+    )
+    assert shown.uncovered[0].startswith("item ids: which products a client rated is sent in plaintext")
     assert shown.uncovered[1:] == hidden.uncovered
-    assert hidden.mechanism.startswith("Gaussian noise on all that a client sends, as one vector")
+    assert hidden.mechanism.startswith("Gaussian noise on all values that a client sends, as one vector")
 
 
 def test_counts_with_noise_of_their_own_are_told_apart_from_updates_without() -> None:

@@ -9,7 +9,7 @@ from sqlite3 import Connection
 from client.privacy.ledger.records import BudgetIncrease, LedgerEntry, Slot, Terms, link_of_increase
 from client.privacy.ledger.schema import INCREASES, VERSIONS
 from common.errors import LedgerError, RefusedError
-from common.privacy.claims import Raised
+from common.privacy.claims import LimitChange
 from common.privacy.options import Unit
 
 _COLUMNS = "sequence, time, run, round, phase, kind, unit, mechanism, neighbours, sensitivity, noise, account, cost"
@@ -71,7 +71,7 @@ def mark_released(db: Connection, sequence: int) -> None:
 def next_increase(db: Connection, lineage: str, unit: Unit, epsilon: tuple[float, float]) -> BudgetIncrease:
     """Return the row that changes a unit's ε from the first to the second of these."""
     sequence, before = newest(db)
-    raised = Raised(datetime.now(UTC).isoformat(timespec="seconds"), *epsilon)
+    raised = LimitChange(datetime.now(UTC).isoformat(timespec="seconds"), *epsilon)
     return BudgetIncrease(sequence + 1, unit, raised, link_of_increase(before or lineage, sequence + 1, unit, raised))
 
 
@@ -89,7 +89,7 @@ def increases(db: Connection) -> list[BudgetIncrease]:
     if "raises" not in _chained_tables(db):
         return []
     rows = db.execute("SELECT sequence, unit, time, epsilon_before, epsilon, link FROM raises ORDER BY sequence")
-    return [BudgetIncrease(row[0], row[1], Raised(*row[2:5]), row[5]) for row in rows]
+    return [BudgetIncrease(row[0], row[1], LimitChange(*row[2:5]), row[5]) for row in rows]
 
 
 def entries(db: Connection) -> Iterator[LedgerEntry]:

@@ -7,7 +7,7 @@ from typing import Literal, Self
 
 from common.errors import RefusedError
 from common.privacy.accounts import Account
-from common.privacy.claims import NEIGHBOURS, Raised
+from common.privacy.claims import NEIGHBOURS, LimitChange
 from common.privacy.mechanisms.spec import AccountedMechanism
 from common.privacy.options import Unit
 from common.privacy.validation import check_positive
@@ -90,7 +90,7 @@ class BudgetIncrease:
     sequence: int
     """Number in one sequence with the releases."""
     unit: Unit
-    raised: Raised
+    raised: LimitChange
     link: str
 
     def link_after(self, before: str) -> str:
@@ -110,6 +110,6 @@ def link_of(before: str, sequence: int, time: str, slot: Slot, terms: Terms) -> 
     return hashlib.sha256(repr(fields).encode()).hexdigest()
 
 
-def link_of_increase(before: str, sequence: int, unit: Unit, raised: Raised) -> str:
+def link_of_increase(before: str, sequence: int, unit: Unit, raised: LimitChange) -> str:
     """Return the link of an increase; it has fewer fields than an entry's, so neither can replace the other."""
     return hashlib.sha256(repr((before, sequence, "raise", unit, *astuple(raised))).encode()).hexdigest()

@@ -97,4 +97,11 @@ def _calibrate(options: PrivacyOptions, cost: float, steps: int) -> DpSgd:
     return DpSgd(multiplier, options.sample, steps, options.clip)
 
 
-DP_SGD = MechanismSpec(name="dp-sgd", units=frozenset({"record"}), account=_account, calibrate=_calibrate, cost_power=2)
+DP_SGD = MechanismSpec(
+    name="dp-sgd",
+    summary="Gaussian noise on sums of gradients of norm at most {clip:g}, of records drawn with probability {sample:g}",
+    units=frozenset({"record"}),
+    account=_account,
+    calibrate=_calibrate,
+    cost_power=2,
+)

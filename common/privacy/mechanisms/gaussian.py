@@ -62,6 +62,7 @@ class Gaussian:
 
 GAUSSIAN = MechanismSpec(
     name=Gaussian.name,
+    summary="Gaussian noise on {what}, as one vector of Euclidean norm at most {clip:g}",
     units=frozenset({"client"}),
     account=lambda options: Zcdp(),
     calibrate=lambda options, rho, size: Gaussian(rho, options.clip),

@@ -62,6 +62,7 @@ class Laplace:
 
 LAPLACE = MechanismSpec(
     name=Laplace.name,
+    summary="Laplace noise on {what}, as one vector of absolute sum at most {clip:g}",
     units=frozenset({"client"}),
     account=lambda options: Pure(),
     calibrate=lambda options, epsilon, size: Laplace(epsilon, options.clip),

@@ -112,6 +112,7 @@ def threshold(epsilon: float, dimension: int) -> float:
 
 PRIVUNIT = MechanismSpec(
     name=PrivUnit.name,
+    summary="PrivUnitG on the direction of {what}, as one vector",
     units=frozenset({"client"}),
     account=lambda options: Pure(),
     calibrate=lambda options, epsilon, size: PrivUnit(epsilon, options.clip, size),

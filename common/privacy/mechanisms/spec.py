@@ -59,6 +59,8 @@ class MechanismSpec(Generic[MechanismT]):
 
     name: str
     """Value of `privacy.mechanism`; for unit `record`, a label."""
+    summary: str
+    """Text of the privacy statement; `what` stands for the values that get noise, other fields for options of `[privacy]`."""
     units: frozenset[Unit]
     """Units that it protects."""
     account: Callable[[PrivacyOptions], Account]

@@ -55,7 +55,7 @@ def test_people_read_the_claim_what_it_covers_and_what_not(data: Path, tmp_path:
         "guarantee: ε = 10, δ = 1e-05, whatever is still asked",
         "spent 1.25 of 1.55036 (zcdp), left 0\n",
         "nothing more leaves under unit client: a limit over all runs is of one unit, and there are two",
-        "does not cover noised answers under unit record: they have a claim of their own, and the two add up",
+        "does not cover noisy replies under unit record: they have a claim of their own, and the two add up",
         "to lower that, say a smaller max-epsilon in the policy; to raise it, fedloom budget --data DATA --raise-to EPS",
         "to plan with, no guarantee",
         "run one: 0.5 in 2 releases\n",
@@ -155,7 +155,7 @@ def test_an_owner_raises_the_limit_and_the_statement_says_so(data: Path, tmp_pat
     text = said("--data", data, "--state", tmp_path / "state", "--raise-to", 12)
     assert "guarantee: ε = 12, δ = 1e-05, whatever is still asked" in text
     assert "raised by the owner from ε = 10 to ε = 12 at 20" in text
-    assert "does not cover raised budget: ε = 10 was promised until 20" in text
+    assert "does not cover raised budget: the limit was ε = 10 until 20" in text
     client, record = json.loads(said("--data", data, "--state", tmp_path / "state", "--json"))
     assert client["epsilon"] == record["epsilon"] == 12.0
     assert [(one["before"], one["epsilon"]) for one in client["raises"]] == [(10.0, 12.0)]

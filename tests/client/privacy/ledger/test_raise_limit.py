@@ -74,7 +74,7 @@ def test_the_statement_says_that_and_when_it_was_raised(folder: Path) -> None:
     assert [(one.before, one.epsilon) for one in claim.raises] == [(4.0, 6.0), (6.0, 8.0)]
     told = [channel for channel in claim.uncovered if channel.startswith("raised budget")]
     assert len(told) == 2
-    assert f"ε = 4 was promised until {claim.raises[0].time}" in told[0]
+    assert f"the limit was ε = 4 until {claim.raises[0].time}" in told[0]
     age = datetime.datetime.now(datetime.UTC) - datetime.datetime.fromisoformat(claim.raises[1].time)
     assert abs(age.total_seconds()) < 60
     assert opened(folder, epsilon=8.0).claim() == claim
