@@ -1,4 +1,7 @@
-"""Settings of a client's owner, from the node's configuration or `FEDLOOM_*` variables, never from the server."""
+"""Settings of a client's owner, from the node's configuration or `FEDLOOM_*` variables.
+
+The server cannot set them.
+"""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -32,7 +35,10 @@ class ClientSettings(BaseSettings):
     )
 
     data: str = "demo"
-    """Data file or folder; `demo` or `demo:START-STOP` is generated; for sessions, `FILE::TEST` holds TEST out."""
+    """Data file or folder; `demo` or `demo:START-STOP` is generated.
+
+    For sessions, `FILE::TEST` holds TEST out.
+    """
 
     shard: Annotated[str, StringConstraints(pattern=r"^(\d+/\d+)?$"), AfterValidator(_check_shard)] = ""
     """Shard `k/K`, the k-th (from 0) of K partitions of the data; empty for all."""

@@ -1,7 +1,7 @@
-"""Client state between rounds: control variates, moments, pending increments; private, on the client's disk.
+"""Client state between rounds: control variates, moments, pending increments; private.
 
-A file is replaced as a whole (write, fsync, rename), so a crash leaves the old state or the new one. Its folder depends
-on the client's name and the fingerprint of its data: other data have other state.
+It stays on the client's disk. A file is replaced as a whole (write, fsync, rename), so a crash leaves the old state or
+the new one. Its folder depends on the client's name and the fingerprint of its data: other data have other state.
 """
 
 import json

@@ -83,8 +83,8 @@ def make_server_certificate(
     files, key = Certificates(folder), ec.generate_private_key(ec.SECP256R1())
     authority, authority_key = _load_authority(files)
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "fedloom server")])
-    kept = names_of(files) if overwrite and not hosts and files.server.exists() else ()
-    names = [_general_name(host) for host in dict.fromkeys((*LOCAL_HOSTS, *kept, *hosts))]
+    previous = names_of(files) if overwrite and not hosts and files.server.exists() else ()
+    names = [_general_name(host) for host in dict.fromkeys((*LOCAL_HOSTS, *previous, *hosts))]
     certificate = (
         _unsigned(name, authority.subject, key.public_key(), authority_key.public_key(), days)
         .add_extension(x509.SubjectAlternativeName(names), critical=False)
@@ -105,7 +105,7 @@ def names_of(files: Certificates) -> tuple[str, ...]:
     return tuple(str(name.value) for name in names)
 
 
-def as_told(host: str) -> str:
+def normalize_host(host: str) -> str:
     """Return a host in the form of `names_of`."""
     return str(_general_name(host).value)
 

@@ -18,7 +18,7 @@ from deploy.superlink import flower_environment, flower_program
 RunConfig = Mapping[str, bool | int | float | str]
 CONNECTION = "fedloom"
 CALLS_AT_ONCE = 4  # each takes over a second, most of it to start Python
-CALL_DEADLINE = 120.0  # seconds
+CALL_SECONDS = 120.0  # seconds
 UNREACHABLE = "Connection to the SuperLink is unavailable"
 CHATTER = ("Using SuperLink", "Flower App configuration warnings", "- Recommended property")
 """Beginnings of lines that Flower's command prints before its message."""
@@ -76,7 +76,9 @@ class Control:
         raise RunError(f"cannot start the run: {self._fault(answer)}")
 
     def status(self, run_id: int) -> str:
-        """Return `pending`, `starting`, `running`, `finished:completed`, `finished:failed` or `finished:stopped`.
+        """Return the status of a run.
+
+        It is `pending`, `starting`, `running`, `finished:completed`, `finished:failed` or `finished:stopped`.
 
         Raises:
             RunError: The server refuses, or there is no such run.
@@ -114,13 +116,13 @@ class Control:
                 env=environment,
                 capture_output=True,
                 text=True,
-                timeout=CALL_DEADLINE,
+                timeout=CALL_SECONDS,
                 stdin=subprocess.DEVNULL,
                 check=False,
             )
         except subprocess.TimeoutExpired:
             raise RunError(
-                f"the SuperLink at {self._address} did not answer `flwr {arguments[0]}` within {CALL_DEADLINE:.0f} s"
+                f"the SuperLink at {self._address} did not answer `flwr {arguments[0]}` within {CALL_SECONDS:.0f} s"
             ) from None
         try:
             answer = json.loads(done.stdout)

@@ -11,7 +11,14 @@ from rich.console import Console
 from common.config.run import RunConfig
 from common.errors import ConfigError, RunError
 from deploy.bundle import make_app
-from deploy.certificates import LOCAL_HOSTS, Certificates, as_told, make_authority, make_server_certificate, names_of
+from deploy.certificates import (
+    LOCAL_HOSTS,
+    Certificates,
+    make_authority,
+    make_server_certificate,
+    names_of,
+    normalize_host,
+)
 from deploy.control import Control
 from deploy.files import write_file
 from deploy.keys import make_node_key, public_path
@@ -45,7 +52,7 @@ class ClientSpec:
     source: str = ""
 
 
-def certificates(folder: Path, hosts: Sequence[str] = ()) -> Certificates:
+def ensure_certificates(folder: Path, hosts: Sequence[str] = ()) -> Certificates:
     """Return the server's certificates in `folder`, created if missing.
 
     Raises:
@@ -57,7 +64,7 @@ def certificates(folder: Path, hosts: Sequence[str] = ()) -> Certificates:
     if not files.server.exists():
         return make_server_certificate(folder, hosts)
     valid = names_of(files)
-    if missing := [host for host in hosts if as_told(host) not in valid]:
+    if missing := [host for host in hosts if normalize_host(host) not in valid]:
         names = " ".join(f"--name {name}" for name in (*valid, *missing) if name not in LOCAL_HOSTS)
         raise ConfigError(f"{files.server} is not valid for '{missing[0]}'; run fedloom keys server --renew {names}")
     return files

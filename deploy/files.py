@@ -7,7 +7,9 @@ from common.files import write_atomically
 
 
 def write_file(path: Path, content: bytes, *, mode: int = 0o644, overwrite: bool = False) -> None:
-    """Write `content` to `path` atomically, with permissions `mode` from its first byte; create missing folders.
+    """Write `content` to `path` atomically, with permissions `mode` from its first byte.
+
+    Missing folders are created.
 
     Raises:
         ConfigError: The file exists and `overwrite` is not set.

@@ -19,8 +19,8 @@ import psutil
 
 from common.errors import ConfigError, RunError
 
-GRACE = 5.0  # seconds between SIGTERM and SIGKILL
-TAIL = 12  # last lines of an ended process's log in its error
+GRACE_SECONDS = 5.0  # seconds between SIGTERM and SIGKILL
+TAIL_LINES = 12  # last lines of an ended process's log in its error
 _PR_SET_CHILD_SUBREAPER = 36  # from linux/prctl.h
 
 
@@ -41,7 +41,7 @@ class Child:
     def _log_tail(self) -> str:
         if self.log is None or not self.log.is_file():
             return ""
-        lines = self.log.read_text(errors="replace").splitlines()[-TAIL:]
+        lines = self.log.read_text(errors="replace").splitlines()[-TAIL_LINES:]
         return "\n".join([f"; the end of {self.log}:", *lines])
 
 
@@ -53,7 +53,7 @@ class Processes:
     unwinds the block. Enter it in the main thread.
     """
 
-    def __init__(self, grace: float = GRACE) -> None:
+    def __init__(self, grace: float = GRACE_SECONDS) -> None:
         self._grace = grace
         self._children: list[Child] = []
         self._strangers: set[psutil.Process] = set()

@@ -21,8 +21,8 @@ from deploy.report.metric_table import format_value, headlines, is_error, measur
 from deploy.report.text import cost, duration, first_line, size
 from server.events import Event, Finish, Round, Start, event_from_line
 
-POLL = 0.1  # seconds
-MOST_METRICS = 4  # in one line
+POLL_SECONDS = 0.1  # seconds
+MAX_METRICS = 4  # in one line
 
 
 def follow(
@@ -53,7 +53,7 @@ def follow(
                 return
         if last_look:
             return
-        sleep(POLL)
+        sleep(POLL_SECONDS)
 
 
 def show(events: Iterable[Event], console: Console) -> Finish | None:
@@ -90,7 +90,7 @@ def round_line(event: Round, start: Start | None = None) -> Text:
     if not spent and (start is None or is_error(start.task, start.model)):
         line.append(f" train loss {format_value(measure('loss'), event.loss)} ")
     line.append(f" {event.split}:" if event.split else "", "cyan")
-    for m in headlines(event.metrics.keys() - {"loss"})[:MOST_METRICS]:
+    for m in headlines(event.metrics.keys() - {"loss"})[:MAX_METRICS]:
         line.append(f" {m.short} ").append(f"{format_value(m, event.metrics[m.key])} ", "bold")
     if spent:
         line.append(f" {cost(start.account if start else '', spent)}, {100 * event.server['left']:.0f} % left ", "cyan")

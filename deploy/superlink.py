@@ -13,7 +13,7 @@ from common.errors import RunError
 from deploy.certificates import Certificates
 from deploy.processes import Child, Processes, require_free_port
 
-START_DEADLINE = 60.0  # seconds
+START_SECONDS = 60.0  # seconds
 LOOPBACK = "127.0.0.1"
 
 
@@ -93,11 +93,11 @@ def start_superlink(processes: Processes, settings: SuperLinkSettings) -> Child:
     environment = flower_environment({"FLWR_HOME": str(settings.folder / "flwr"), **settings.environment})
     child = processes.start("the SuperLink", _command(settings), log=settings.log, environment=environment)
 
-    end = time.monotonic() + START_DEADLINE
+    end = time.monotonic() + START_SECONDS
     while not is_healthy(settings):
         child.check()
         if time.monotonic() > end:
-            raise RunError(f"the SuperLink did not answer within {START_DEADLINE:.0f} s; see {settings.log}")
+            raise RunError(f"the SuperLink did not answer within {START_SECONDS:.0f} s; see {settings.log}")
         time.sleep(0.1)
     return child
 

@@ -12,16 +12,16 @@ from common.errors import RunError
 from deploy.control import Control
 from deploy.processes import Child, Processes
 from deploy.progress import follow, show
-from deploy.report import render
+from deploy.report.render import render
 from deploy.report.text import first_line
 from deploy.summary import print_summary
 from server.artifacts import RunDirectory
 from server.events import Result
 
-ASK_EVERY = 10.0  # seconds without events after which Flower is queried for the run's status
-MOST_UNANSWERED = 3  # consecutive unanswered queries; a busy machine may fail to answer one
-ADMIT_EVERY = 2.0  # seconds between two searches for new keys
-SELDOM = 60.0  # maximum seconds until a key that could not be registered is tried again
+QUERY_SECONDS = 10.0  # seconds without events after which Flower is queried for the run's status
+MAX_UNANSWERED = 3  # consecutive unanswered queries; a busy machine may fail to answer one
+ADMIT_SECONDS = 2.0  # seconds between two searches for new keys
+MAX_RETRY_SECONDS = 60.0  # maximum seconds until a key that could not be registered is tried again
 
 
 @dataclass
@@ -69,14 +69,14 @@ class Pulse:
         size, now = self.metrics.stat().st_size if self.metrics.exists() else 0, time.monotonic()
         if size != self.size:
             self.size, self.heard = size, now
-        if now - max(self.heard, self.queried) < ASK_EVERY:
+        if now - max(self.heard, self.queried) < QUERY_SECONDS:
             return True
         self.queried = now
         try:
             continues = not self.control.status(self.run_id).startswith("finished")
         except RunError:
             self.unanswered += 1
-            if self.unanswered == MOST_UNANSWERED:
+            if self.unanswered == MAX_UNANSWERED:
                 raise
             return True
         self.unanswered = 0
@@ -106,7 +106,7 @@ class Pulse:
             return len(events.readlines()) > 1
 
     def _admit(self) -> None:
-        if self.nodes is None or time.monotonic() < self.searched + ADMIT_EVERY:
+        if self.nodes is None or time.monotonic() < self.searched + ADMIT_SECONDS:
             return
         for key in sorted(set(self.nodes.glob("*.pub")) - self.admitted):
             if time.monotonic() < self.again.get(key, (0.0, 0.0))[0]:
@@ -117,7 +117,7 @@ class Pulse:
                 if self.refused.get(key) != str(error):
                     self.console.print(str(error), style="yellow", markup=False, soft_wrap=True)
                 self.refused[key] = str(error)
-                pause = min(2 * self.again.get(key, (0.0, ADMIT_EVERY / 2))[1], SELDOM)
+                pause = min(2 * self.again.get(key, (0.0, ADMIT_SECONDS / 2))[1], MAX_RETRY_SECONDS)
                 self.again[key] = time.monotonic() + pause, pause
             else:
                 self.admitted.add(key)

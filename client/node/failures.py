@@ -65,7 +65,10 @@ class Server:
 
 
 def explain(error: grpc.RpcError, server: Server) -> FedloomError:
-    """Return the error to raise for a failed call: an error of this module if retrying can help, else a ConnectError."""
+    """Return the error to raise for a failed call.
+
+    It is an error of this module if retrying can help, else a plain ConnectError.
+    """
     status, details = error.code(), error.details() or ""
     match status:
         case grpc.StatusCode.UNAVAILABLE | grpc.StatusCode.DEADLINE_EXCEEDED:

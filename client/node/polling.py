@@ -31,7 +31,7 @@ class Polling:
         return self._spread(min(self.cap, self.head_start * rhythm), random)
 
     def wait_after_nothing(self, empty: int, took: float, random: Random) -> float:
-        """Return seconds to wait after `empty` ≥ 1 empty answers in a row, the last of which took `took` seconds."""
+        """Return seconds to wait after `empty` ≥ 1 empty answers, the last of which took `took` seconds."""
         steps = min(empty - 1, 200)  # the power must not overflow in a client that is idle for weeks
         return self._spread(min(self.cap, max(self.first * self.growth**steps, self.courtesy * took)), random)
 

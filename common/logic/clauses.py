@@ -135,12 +135,12 @@ def intersect(left: Clause, right: Clause) -> Clause:
 
 def prune(clauses: list[Clause]) -> list[Clause]:
     """Return the clauses without those that another clause implies."""
-    kept: list[Clause] = []
+    result: list[Clause] = []
     for clause in sorted(clauses, key=len):
-        if not any(_implies(clause, weaker) for weaker in kept):
-            kept = [weaker for weaker in kept if len(weaker) < len(clause) or not _implies(weaker, clause)]
-            kept.append(clause)
-    return kept
+        if not any(_implies(clause, weaker) for weaker in result):
+            result = [weaker for weaker in result if len(weaker) < len(clause) or not _implies(weaker, clause)]
+            result.append(clause)
+    return result
 
 
 def _implies(clause: Clause, weaker: Clause) -> bool:

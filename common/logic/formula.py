@@ -129,11 +129,7 @@ class Implies(_Connectives):
 
 @dataclass(frozen=True)
 class _Windowed(_Connectives):
-    """Steps from a to b after the present, both included.
-
-    Raises:
-        ConfigError: Not 0 ≤ a ≤ b.
-    """
+    """Steps from a to b after the present, both included; raises ConfigError unless 0 ≤ a ≤ b."""
 
     a: int
     b: int

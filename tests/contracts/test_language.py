@@ -5,6 +5,7 @@ import re
 from collections import defaultdict
 
 import pytest
+from rich.text import Text
 
 from tests.support.prose import (
     BLOCKED,
@@ -26,7 +27,7 @@ QUESTION_WORDS = re.compile(r"\W*(What|Whether|Which|Where|How|Who|Why)\b")
 LONGEST_SENTENCE, LONGEST_FIRST_LINE, LONGEST_README = 25, 100, 900  # words, characters, words
 BLOCKED_NAMES = {"whoever", "dealt", "dealing", "purse", "witness", "told", "tells"}
 VERBAL_MODULES = re.compile(
-    r"(training|planning|sampling|mining|partitioning|clipping|shared_\w+|row_sparse|personalized|stacked_tensors"
+    r"(training|planning|sampling|mining|polling|partitioning|clipping|shared_\w+|row_sparse|personalized|stacked_tensors"
     r"|observed|planned|clustered)$"
 )
 TWICE: frozenset[str] = frozenset()
@@ -61,8 +62,7 @@ def _lines_that_are_no_text() -> list[str]:
         if isinstance(node, ast.Attribute)
         and isinstance(node.value, ast.Name | ast.Attribute)
         and (node.value.id if isinstance(node.value, ast.Name) else node.value.attr) in ("line", "_line")
-        and not hasattr(str, node.attr)
-        and not hasattr(bytes, node.attr)
+        and not any(hasattr(text, node.attr) for text in (str, bytes, Text))
     ]
 
 

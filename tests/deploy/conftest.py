@@ -177,7 +177,7 @@ def fake_run(tmp_path_factory: pytest.TempPathFactory) -> MakeRun:
 
 
 if __name__ == "__main__":
-    from deploy.report import render
+    from deploy.report.render import render
 
     folder = Path(sys.argv[1])
     made = [

@@ -22,8 +22,8 @@ AWAY = "Connection to the SuperLink is unavailable. Please check your network co
 @pytest.mark.parametrize(
     ("reason", "message"),
     [
-        ("App is too large\n", "starting the run: App is too large"),
-        (AWAY, "starting the run: no SuperLink answers at nowhere:9; is that its --control address, and --ca"),
+        ("App is too large\n", "cannot start the run: App is too large"),
+        (AWAY, "cannot start the run: no SuperLink answers at nowhere:9; check --control and --ca"),
     ],
 )
 def test_a_fault_is_reported_without_the_greeting_of_flower(

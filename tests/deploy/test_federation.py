@@ -17,19 +17,19 @@ from deploy import cli, federation
 from deploy.certificates import make_server_certificate, names_of
 from deploy.commands import up as training
 from deploy.control import Control
-from deploy.federation import Order, certificates, submit
+from deploy.federation import Order, ensure_certificates, submit
 from deploy.processes import Processes
 from server.artifacts import RunDirectory
 from server.events import Result
 
 
 def test_a_certificate_for_another_host_is_refused(tmp_path: Path) -> None:
-    files = certificates(tmp_path, ["a.example"])
-    assert certificates(tmp_path) == certificates(tmp_path, ["a.example", "0:0:0:0:0:0:0:1"]) == files
+    files = ensure_certificates(tmp_path, ["a.example"])
+    assert ensure_certificates(tmp_path) == ensure_certificates(tmp_path, ["a.example", "0:0:0:0:0:0:0:1"]) == files
     with pytest.raises(
         ConfigError, match=r"not valid for 'b.example'; run .* --renew --name a.example --name b.example"
     ):
-        certificates(tmp_path, ["b.example"])
+        ensure_certificates(tmp_path, ["b.example"])
     before = files.server.read_bytes()
     make_server_certificate(tmp_path, overwrite=True)
     assert files.server.read_bytes() != before
@@ -40,7 +40,7 @@ def test_a_certificate_for_another_host_is_refused(tmp_path: Path) -> None:
 
 def test_an_invalid_host_name_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"'müller\.local' is not a host name"):
-        certificates(tmp_path, ["müller.local"])
+        ensure_certificates(tmp_path, ["müller.local"])
 
 
 class Controls(Control):

@@ -93,7 +93,7 @@ def test_the_number_of_measuring_clients_is_shown() -> None:
         "client-8": ClientResult(examples=1, metrics={"auc": math.nan}),
     }
     lines = summary_lines(replace(RESULT, clients={**RESULT.clients, **silent}), None)
-    assert "measured by 4 of 6 clients; the others hold nothing out, or keep what they measured" in lines
+    assert "measured by 4 of 6 clients; the rest have no held-out data or do not share metrics" in lines
     assert not any(line.startswith("measured") for line in summary_lines(RESULT, None))
 
 
@@ -142,7 +142,7 @@ def test_a_guarantee_has_its_own_lines_and_an_early_end_is_completed() -> None:
         "time        12.6 s",
         "traffic     412 kB to the clients, 410 kB from them",
         f"privacy     {privacy(noisy)[0]}",
-        "spent       at most ε = 3, δ = 1e-05 asked of a client: a number to plan with, not the guarantee",
+        "spent       at most ε = 3, δ = 1e-05 requested from a client; for planning, not the guarantee",
         "terms       unit client; replace-one; noise; counted in zCDP (ρ)",
         "not covered metrics; tuning",
         "model       sha256 0123456789abcdef…",

@@ -32,7 +32,7 @@ def test_a_key_that_could_not_be_registered_is_retried_and_the_failure_reported_
 ) -> None:
     for name in ("half.pub", "broken.pub"):
         (tmp_path / name).write_text("")
-    monkeypatch.setattr(watch, "ADMIT_EVERY", 0.0)
+    monkeypatch.setattr(watch, "ADMIT_SECONDS", 0.0)
     output, control = StringIO(), Controls(tmp_path / "control", failures=2)
     pulse = Pulse(
         control, 1, Processes(), None, tmp_path / "metrics.jsonl", 0, tmp_path, Console(file=output, width=200)
