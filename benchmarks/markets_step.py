@@ -29,9 +29,9 @@ from torch import Tensor
 from client.stacked_tensors import Tensors
 from client.tasks.markets.data.graph import Graph, symmetric
 from client.tasks.markets.triples import TripleSource
-from client.trainers.optimizers import fresh_moments
+from client.trainers.optimizers import initialize_moments
 from client.trainers.pfgnn import PFGNNTrainer
-from client.trainers.pfgnn_objective import Objective
+from client.trainers.pfgnn_objective import MarketObjective
 from common.methods.pfgnn import PFGNN
 from common.tasks.markets.models.pooling import assignments, summarise, unpool
 from common.tasks.markets.models.sgc import MarketNetwork, Pooling
@@ -94,10 +94,10 @@ def epoch(market: Synthetic, algorithm: PFGNN, options: MarketsOptions, steps: i
     trainer, start = PFGNNTrainer(algorithm), begin(algorithm, options)
     before, busy = time.perf_counter(), time.process_time()
     generator = torch.Generator().manual_seed(0)
-    descent = trainer.train([market], start, fresh_moments(algorithm, start), [generator], [False], steps)
+    descent = trainer.train([market], start, initialize_moments(algorithm, start), [generator], [False], steps)
     seconds, cpu_seconds = time.perf_counter() - before, time.process_time() - busy
     after = {n: p[0] for n, p in descent.params.items()}
-    objective = Objective(algorithm, market)
+    objective = MarketObjective(algorithm, market)
     z = objective.mean(after)
     c = assignments(z, after["kappa"], algorithm.tau)
     draw = objective.draw(options.embedding, torch.Generator().manual_seed(1))

@@ -21,7 +21,7 @@ from rich.table import Table
 
 from common.methods.planners import ADAP, ADPML, BGTplanner, FedSGD, PlannerOptions, Uniform
 from server.planning.context import singular_values
-from server.planning.planner import Budget, Decision, Planner
+from server.planning.planner import Decision, Planner, RunBudget
 from server.planning.registry import build_planner
 from server.planning.state import State
 
@@ -59,7 +59,7 @@ def median(work: Callable[[], object], repetitions: int) -> float:
 
 def measure(options: PlannerOptions, clients: int, history: int, repetitions: int) -> dict[str, float]:
     """Seconds to decide and to observe after `history` rounds."""
-    planner = build_planner(options, Budget(TOTAL, 2 * history, clients))
+    planner = build_planner(options, RunBudget(TOTAL, 2 * history, clients))
     purses = np.random.default_rng(2).uniform(0.5, 1.0, clients) * TOTAL
     remaining = {f"user-{i:05d}": float(purse) for i, purse in enumerate(purses)}
     state = played(planner, remaining, history)

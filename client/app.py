@@ -9,7 +9,7 @@ from flwr.app import Context, Error, Message
 from flwr.clientapp import ClientApp
 
 from client.data.read import read_partition
-from client.data.sources import fingerprint, fingerprint_of_all, is_demo, located
+from client.data.sources import fingerprint, fingerprint_of_all, is_demo, resolve_source
 from client.policy import Policy, read_policy
 from client.privacy.ledger.ledger import Ledger
 from client.privacy.ledger.locate import open_ledger
@@ -123,7 +123,7 @@ def open_session(settings: ClientSettings) -> Session:
     """Return the client with these settings; it stays in memory between messages."""
     data = fingerprint(settings.data, settings.part, settings.data_seed)
     store = DiskStore(settings.state_dir / settings.name / data[:16])
-    store.describe({"data": located(settings.data), "part": list(settings.part), "seed": settings.data_seed})
+    store.describe({"data": resolve_source(settings.data), "part": list(settings.part), "seed": settings.data_seed})
     learner, policy = (
         functools.partial(_build_learner, settings),
         read_policy(settings.policy, made=is_demo(settings.data)),

@@ -10,7 +10,7 @@ from functools import lru_cache
 from client.policy import Policy
 from client.state import Store
 from client.tasks.learner import Learner
-from common.config.flatten import from_json, names_in
+from common.config.flatten import from_json, read_names
 from common.config.run import RunConfig
 from common.errors import DataError, RefusedError, WireError
 from common.tasks.registry import read_vocabulary
@@ -78,7 +78,7 @@ class Enrolments:
         self._store.write(request.run, ENROLMENT, json.dumps(document).encode())
 
     def _open(self, enrolment: str, request: EnrolRequest) -> EnrolledRun:
-        self._policy.check_names(*names_in(request.config))
+        self._policy.check_names(*read_names(request.config))
         config = from_json(request.config)
         self._policy.check(config)
         _check_same_run(self._store, request.run, config)

@@ -16,7 +16,7 @@ from common.privacy.options import PrivacyOptions, Unit
 from common.tasks.registry import TASKS
 
 
-def _limits_epsilon(told: dict[str, Any]) -> bool:
+def _has_epsilon_limit(told: dict[str, Any]) -> bool:
     """Whether an ε is limited, of options as far as they were read without error."""
     return any(math.isfinite(told.get(limit, math.inf)) for limit in ("max_epsilon", "max_epsilon_per_round"))
 
@@ -49,7 +49,7 @@ class Policy(Options):
     max_epsilon_per_round: float = Field(math.inf, gt=0)
     """ε of a single round, all that it asks for together, at `delta`; a request for more is refused."""
 
-    require_noise: bool = Field(default_factory=_limits_epsilon)
+    require_noise: bool = Field(default_factory=_has_epsilon_limit)
     """Whether this client sends nothing that noise does not cover: runs without noise are refused, and runs that show which
     items were rated. Whether it answers at all, or refuses, is not covered. Unless the owner says otherwise, this goes with
     `max-epsilon` and `max-epsilon-per-round`: what leaves without noise has no ε."""
@@ -154,11 +154,11 @@ def read_policy(path: Path | None, *, made: bool = False) -> Policy:
     except UnicodeDecodeError:
         raise ConfigError(f"policy {path}: no UTF-8 text; save it as such") from None
     except (tomllib.TOMLDecodeError, ValidationError) as error:
-        where = _explained(error) if isinstance(error, ValidationError) else str(error)
+        where = _explain(error) if isinstance(error, ValidationError) else str(error)
         raise ConfigError(f"policy {path}: {where}") from None
 
 
-def _explained(error: ValidationError) -> str:
+def _explain(error: ValidationError) -> str:
     """What is wrong with the first thing that is, and what was probably meant."""
     first = error.errors()[0]
     place = first["loc"]

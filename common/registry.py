@@ -67,7 +67,7 @@ class Registry(Mapping[str, EntryT], Generic[EntryT]):
     def _plugins(self) -> dict[str, EntryPoint]:
         plugins: dict[str, EntryPoint] = {}
         for point in entry_points(group=self._group):
-            if taken := "fedloom" if point.name in self._built_in else _named(plugins.get(point.name)):
+            if taken := "fedloom" if point.name in self._built_in else _origin_of(plugins.get(point.name)):
                 raise ConfigError(
                     f"{self._kind} '{point.name}' is provided by {taken} and by {_distribution(point)}; uninstall one"
                 )
@@ -91,19 +91,19 @@ class Registry(Mapping[str, EntryT], Generic[EntryT]):
             ) from error
         if not isinstance(found, self._base):
             raise ConfigError(f"{package}: {point.value} is a {type(found).__name__}, not a {self._base.__name__}")
-        if not NAME.fullmatch(name) or _own_name(found) != name:
+        if not NAME.fullmatch(name) or _declared_name(found) != name:
             raise ConfigError(
-                f"{package}: {point.value} is named '{_own_name(found)}'; use one lower-case name in both"
+                f"{package}: {point.value} is named '{_declared_name(found)}'; use one lower-case name in both"
             )
         loaded: EntryT = found
         return loaded
 
 
-def _own_name(entry: Any) -> str:
+def _declared_name(entry: Any) -> str:
     return str(entry.name if hasattr(entry, "name") else entry.spec.name)
 
 
-def _named(point: EntryPoint | None) -> str:
+def _origin_of(point: EntryPoint | None) -> str:
     return _distribution(point) if point else ""
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from client.data.dataset import AnyDataset
-from client.data.read import demo_partition, own_tables, partition, read_all
-from client.data.sources import is_demo, located
+from client.data.read import demo_partition, find_own_tables, partition, read_all
+from client.data.sources import is_demo, resolve_source
 from client.policy import Policy
 from client.tasks.registry import CLIENT_TASKS
 from common.config.run import RunConfig
@@ -53,7 +53,7 @@ def parts_of(task: str, data: str, known: Vocabulary | None, clients: int | None
     Raises:
         DataError: The data cannot be read, or cannot be dealt to so many clients.
     """
-    whole, own = read_all(task, data, vocabulary=known), own_tables(task, data)
+    whole, own = read_all(task, data, vocabulary=known), find_own_tables(task, data)
     clients = _few(task, whole, len(own)) if clients is None else clients
     if len(own) == clients > 0:
         return [read_all(task, str(table), vocabulary=whole.vocabulary) for table in own]
@@ -100,7 +100,7 @@ def share_out(task: str, data: str, parts: Sequence[AnyDataset], home: Path, dea
         made = [demo_partition(task, data, (k, len(parts))) for k in range(len(parts))]
         specs = [ClientSpec(own.name, task, source, own) for own, source in zip(homes, made, strict=True)]
     else:
-        dealing = Partitioning(dealt, task, located(data), len(parts))
+        dealing = Partitioning(dealt, task, resolve_source(data), len(parts))
         shares = [str(share) for share in dealing.deal(parts)]
         specs = [
             ClientSpec(own.name, task, share, own, state=dealing.state, source=dealing.data)
@@ -122,7 +122,7 @@ def require_one_budget(config: RunConfig, policy: Policy, data: str, clients: in
         config.task_options.count_offset and config.task_options.count_privacy.unit != "none"
     )
     if data and not is_demo(data) and (noisy or policy.require_noise):
-        Partitioning(dealt, config.task, located(data), clients).require_one_budget()
+        Partitioning(dealt, config.task, resolve_source(data), clients).require_one_budget()
 
 
 def shared_out(home: Path) -> list[ClientSpec]:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import cast
 
 from client.data.dataset import AnyDataset
-from client.data.read import own_tables
+from client.data.read import find_own_tables
 from client.data.sources import fingerprint, is_demo
 from client.privacy.claim import read_statements
 from client.privacy.ledger.locate import data_path, find_ledger, ledger_path
@@ -122,7 +122,7 @@ class Partitioning:
 
     def _others(self) -> Iterator["Partitioning"]:
         for task, clients in sorted(
-            {*_dealt(self.root, self.data), (self.task, len(own_tables(self.task, self.data)))}
+            {*_dealt(self.root, self.data), (self.task, len(find_own_tables(self.task, self.data)))}
         ):
             if (task, clients) != (self.task, self.clients):
                 yield replace(self, task=task, clients=clients)
@@ -141,7 +141,7 @@ class Partitioning:
 
     def _own_tables(self) -> list[Path]:
         """The tables of a folder that has one a client."""
-        own = own_tables(self.task, self.data)
+        own = find_own_tables(self.task, self.data)
         return own if len(own) == self.clients else []
 
     def _settled(self, parts: Sequence[AnyDataset]) -> list[AnyDataset]:

@@ -17,7 +17,7 @@ from server.enrolment import Enrolment
 from server.evaluation import Evaluation
 from server.events import Best, ClientResult, Finish, Metrics, Result, Round, Split, Start
 from server.grid import Exchange
-from server.planning.planner import Agreed
+from server.planning.planner import RoundDecision
 from server.privacy_statement import statement
 from server.state import PLAN_PREFIX, RunState, Trained
 
@@ -62,7 +62,7 @@ class Journal:
         """Record a round trip to the clients; called before its replies are processed."""
         self._exchanges.append(exchange)
 
-    def record_decision(self, agreed: Agreed) -> None:
+    def record_decision(self, agreed: RoundDecision) -> None:
         """Record the cost of a round, which clients may spend before the next checkpoint."""
         self._folder.write_decision(agreed.to_json())
 

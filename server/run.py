@@ -25,7 +25,7 @@ from server.events import ENDED_EARLY, Result
 from server.federated_counts import sum_counts
 from server.grid import PollingGrid
 from server.journal import Journal, restore
-from server.planning.planner import agreed_in
+from server.planning.planner import read_round_decision
 from server.planning.spending import budget_of
 from server.round_limits import RoundLimits
 from server.state import RunState
@@ -102,7 +102,7 @@ def _build_strategy(
     parts = RoundParts(config, state, enrolment, journal.record_training, journal.record_evaluation)
     if not config.planned:
         return build_strategy(parts)
-    agreed = agreed_in(decided) if decided else None
+    agreed = read_round_decision(decided) if decided else None
     return PlannedStrategy(parts, budget_of(config), journal.record_observation, journal.record_decision, agreed)
 
 

@@ -22,8 +22,8 @@ from common.methods.planners import BGTplanner, PlannerOptions, Uniform
 from common.tasks.ratings.metrics import rating_metrics
 from common.tasks.ratings.model import NEGATIVE_SLOPE, StarAttention
 from common.tasks.ratings.options import RatingsOptions
-from server.planning.context import named_items, singular_values
-from server.planning.planner import Budget, Decision, Stop
+from server.planning.context import item_matrix, singular_values
+from server.planning.planner import Decision, RunBudget, Stop
 from server.planning.registry import build_planner
 
 Mechanism = Literal["gaussian", "laplace"]
@@ -58,7 +58,9 @@ class Authors:
         mechanism: Mechanism = "gaussian",
     ) -> None:
         self._rounds, self._items, self._mechanism = rounds, items, mechanism
-        self._planner = build_planner(planner, Budget(BUDGET, rounds, len(splits), 2 if mechanism == "gaussian" else 1))
+        self._planner = build_planner(
+            planner, RunBudget(BUDGET, rounds, len(splits), 2 if mechanism == "gaussian" else 1)
+        )
         self._context = planner.context if isinstance(planner, BGTplanner) else 0
         self._lengths = [len(split.train) for split in splits]
         self._index, self._ratings, self._order = padded([split.train for split in splits])
@@ -88,7 +90,7 @@ class Authors:
             model, norm = self._round(model, number, decision, rng)
             before, now, left = now, self._measured(model), left - decision.cost
             state = self._planner.observe(state, decision, before["rmse"] - now["rmse"], None, norm)
-            context = singular_values(named_items(self._named, self._items), self._context)
+            context = singular_values(item_matrix(self._named, self._items), self._context)
             if number % EVERY == 0:
                 curve[str(number)] = now
         return {**curve, str(len(state.history)): now}

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from client.data.dataset import AnyDataset, Dataset, UnitT
 from client.data.partition import partition_units
-from client.data.sources import HELD_OUT, Source, demo_range, is_demo
+from client.data.sources import TEST_MARK, Source, demo_range, is_demo
 from client.data.tables.reader import tables_in
 from client.tasks.registry import CLIENT_TASKS
 from client.tasks.spec import Noun
@@ -60,7 +60,7 @@ def partition(
     return [replace(dataset, units=owned) for owned in units]
 
 
-def own_tables(task: str, source: str) -> list[Path]:
+def find_own_tables(task: str, source: str) -> list[Path]:
     """Return the tables of a folder of tables, each of which may be a client's own."""
     folder, kind = Path(source), CLIENT_TASKS[task]
     return tables_in(folder, kind.suffixes) if folder.is_dir() and not kind.published(folder) else []
@@ -77,4 +77,4 @@ def with_test(task: str, source: str, test: str) -> str:
         raise ConfigError(f"--test does not apply to task {task}; remove it, or set --task to one of: {able}")
     if test and is_demo(source):
         raise ConfigError("--test needs your own data; name them with --data")
-    return f"{source}{HELD_OUT}{test}" if test else source
+    return f"{source}{TEST_MARK}{test}" if test else source

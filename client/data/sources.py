@@ -7,7 +7,7 @@ from pathlib import Path
 
 from common.errors import DataError
 
-HELD_OUT = "::"
+TEST_MARK = "::"
 """Between a source of sessions and the file of those to hold out: `clicks.txt::held-out.txt` is a source too."""
 
 
@@ -24,12 +24,12 @@ class Source:
     @property
     def path(self) -> Path:
         """File or folder of the data."""
-        return and_test(self.text)[0]
+        return split_test_file(self.text)[0]
 
     @property
     def test(self) -> Path | None:
         """File of records to hold out."""
-        return and_test(self.text)[1]
+        return split_test_file(self.text)[1]
 
 
 def is_demo(source: str) -> bool:
@@ -59,7 +59,7 @@ def fingerprint(source: str, part: tuple[int, int], seed: int) -> str:
         DataError: A file may not be read.
     """
     digest = hashlib.sha256(f"{source if is_demo(source) else ''}|{part}|{seed}".encode())
-    path, test = and_test(source)
+    path, test = split_test_file(source)
     try:
         for file in sorted(path.iterdir()) if path.is_dir() else [path]:
             digest.update(file.read_bytes() if file.is_file() else b"")
@@ -76,18 +76,18 @@ def fingerprint_of_all(source: str) -> str:
     Raises:
         DataError: A file may not be read.
     """
-    return fingerprint(source if is_demo(source) else str(and_test(source)[0]), (0, 1), 0)
+    return fingerprint(source if is_demo(source) else str(split_test_file(source)[0]), (0, 1), 0)
 
 
-def located(source: str) -> str:
+def resolve_source(source: str) -> str:
     """The source by its whole path, whichever folder a command was started in; embedded data as they are called."""
     if is_demo(source):
         return source
-    path, test = and_test(source)
-    return HELD_OUT.join(str(file.resolve()) for file in (path, test) if file)
+    path, test = split_test_file(source)
+    return TEST_MARK.join(str(file.resolve()) for file in (path, test) if file)
 
 
-def and_test(source: str) -> tuple[Path, Path | None]:
+def split_test_file(source: str) -> tuple[Path, Path | None]:
     """The two files that `with_test` made one source of."""
-    path, mark, test = source.partition(HELD_OUT)
+    path, mark, test = source.partition(TEST_MARK)
     return (Path(path), Path(test)) if mark and not Path(source).exists() else (Path(source), None)

@@ -2,7 +2,7 @@
 
 from client.stacked_tensors import Tensors
 from client.trainers.fedavg import FedAvgTrainer
-from client.trainers.proximal import pulled
+from client.trainers.proximal import add_pull
 from client.trainers.spec import ClientMethod
 from common.methods import fedprox
 from common.methods.fedprox import FedProx
@@ -17,7 +17,7 @@ class FedProxTrainer(FedAvgTrainer):
 
     def correct(self, gradient: Tensors, params: Tensors, start: Tensors, control: Tensors) -> Tensors:
         """∇L_k + μ(θ − θ^c)."""
-        return pulled(gradient, params, start, self.mu)
+        return add_pull(gradient, params, start, self.mu)
 
 
 METHOD = ClientMethod(fedprox.METHOD, FedProxTrainer)

@@ -71,13 +71,13 @@ def descend(
         resting = frozen(t)
         moving = {n: g for n, g in gradient.items() if n not in resting}
         direction = correct(clip(moving, clip_norm), params)
-        params, moments = _stepped(step, params, direction, moments)
+        params, moments = _step_moving(step, params, direction, moments)
         total |= {n: total[n] + g for n, g in direction.items()}
         first_loss = value if t == 0 else first_loss
     return Descent(params, moments, {n: g / steps for n, g in total.items()}, first_loss)
 
 
-def _stepped(step: Step, params: Tensors, direction: Tensors, moments: Moments) -> tuple[Tensors, Moments]:
+def _step_moving(step: Step, params: Tensors, direction: Tensors, moments: Moments) -> tuple[Tensors, Moments]:
     """Step the parameters that have a direction; the others, and their moments, stay."""
     if direction.keys() == params.keys():
         return step(params, direction, moments)

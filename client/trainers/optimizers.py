@@ -40,14 +40,16 @@ def build_step(options: LocalTraining) -> Step:
         second = {n: torch.addcmul(_BETA2 * moments.second[n], g, g, value=1 - _BETA2) for n, g in direction.items()}
         stepped = {}
         for n, p in params.items():
-            size = per_client(-options.rate(n) * unbias / (1 - _BETA1**count), p)
-            stepped[n] = torch.addcdiv(p, size * first[n], torch.sqrt(second[n]) + per_client(_EPSILON * unbias, p))
+            size = to_client_shape(-options.rate(n) * unbias / (1 - _BETA1**count), p)
+            stepped[n] = torch.addcdiv(
+                p, size * first[n], torch.sqrt(second[n]) + to_client_shape(_EPSILON * unbias, p)
+            )
         return stepped, Moments(count, first, second)
 
     return sgd if options.optimizer == "sgd" else adam
 
 
-def fresh_moments(options: LocalTraining, params: Tensors) -> Moments:
+def initialize_moments(options: LocalTraining, params: Tensors) -> Moments:
     """Moments before the first step, for parameters stacked K × …."""
     clients = next(iter(params.values())).shape[0]
     count = torch.zeros(clients, dtype=torch.float64)  # 1 − β₂ᵗ loses four digits in float32
@@ -64,9 +66,9 @@ def clip(direction: Tensors, largest: float) -> Tensors:
     squares = [direction[n].flatten(1).square().sum(1) for n in sorted(direction)]  # a decoded model's order is any
     norms = torch.stack(squares).sum(0).sqrt()
     factor = torch.clamp(largest / norms.clamp(min=torch.finfo(norms.dtype).tiny), max=1.0)
-    return {n: g * per_client(factor, g) for n, g in direction.items()}
+    return {n: g * to_client_shape(factor, g) for n, g in direction.items()}
 
 
-def per_client(numbers: Tensor, like: Tensor) -> Tensor:
+def to_client_shape(numbers: Tensor, like: Tensor) -> Tensor:
     """K numbers shaped and typed to multiply K × … tensors."""
     return numbers.to(like.dtype).reshape(-1, *[1] * (like.dim() - 1))

@@ -9,10 +9,10 @@ from client.stacked_tensors import Tensors, are_finite, row, stack
 from client.state import ClientMemory
 from client.trainers.fedavg import FedAvgTrainer
 from client.trainers.gradient_descent import GradientAndLoss, descend
-from client.trainers.optimizers import build_step, fresh_moments
+from client.trainers.optimizers import build_step, initialize_moments
 from client.trainers.spec import ClientMethod
-from client.training.client_state import HEAD, OWN
-from client.training.participant import Participant, generator
+from client.training.client_state import HEAD, PERSONALIZED
+from client.training.participant import Participant, build_generator
 from common.methods import perfedavg
 from common.methods.perfedavg import PerFedAvg
 from common.models import tensors
@@ -31,14 +31,14 @@ class PerFedAvgTrainer(FedAvgTrainer):
         """∇F_k(w) and L_k(w) from ∇L_k: (I − α∇²L_k(w; D″)) ∇L_k(w − α∇L_k(w; D); D′)."""
 
         def meta(params: Tensors, batch: Tensors, noise: Tensors) -> tuple[Tensors, Tensor]:
-            first, value = plain(params, batch, _draw(noise, 0))
-            g, _ = plain(_moved(params, first, -self.alpha), batch, _draw(noise, 1))
+            first, value = plain(params, batch, _sample_of(noise, 0))
+            g, _ = plain(_add_scaled(params, first, -self.alpha), batch, _sample_of(noise, 1))
             if self.first_order:
                 return g, value
-            ahead, _ = plain(_moved(params, g, self.delta), batch, _draw(noise, 2))
-            behind, _ = plain(_moved(params, g, -self.delta), batch, _draw(noise, 2))
+            ahead, _ = plain(_add_scaled(params, g, self.delta), batch, _sample_of(noise, 2))
+            behind, _ = plain(_add_scaled(params, g, -self.delta), batch, _sample_of(noise, 2))
             curved = {n: (ahead[n] - behind[n]) / (2 * self.delta) for n in g}
-            return _moved(g, curved, -self.alpha), value
+            return _add_scaled(g, curved, -self.alpha), value
 
         return meta
 
@@ -54,22 +54,22 @@ class PerFedAvgTrainer(FedAvgTrainer):
             grad_and_value(learner.loss),
             start,
             batch=stack([learner.batch(request)]),
-            noise=stack([learner.step_inputs(participant.steps, generator(participant))]),
+            noise=stack([learner.step_inputs(participant.steps, build_generator(participant))]),
             steps=participant.steps,
             step=build_step(options),
-            moments=fresh_moments(options, start),
+            moments=initialize_moments(options, start),
             clip_norm=options.clip_norm,
         )
-        others = {name: group for name, group in memory.groups.items() if not name.startswith(OWN)}
-        own = {f"{OWN}.after": row(descent.params, 0)} if are_finite(descent.params)[0] else {}
+        others = {name: group for name, group in memory.groups.items() if not name.startswith(PERSONALIZED)}
+        own = {f"{PERSONALIZED}.after": row(descent.params, 0)} if are_finite(descent.params)[0] else {}
         return replace(memory, groups={**others, **own})
 
 
-def _moved(tensors: Tensors, along: Tensors, size: float) -> Tensors:
+def _add_scaled(tensors: Tensors, along: Tensors, size: float) -> Tensors:
     return {n: t + size * along[n] for n, t in tensors.items()}
 
 
-def _draw(noise: Tensors, number: int) -> Tensors:
+def _sample_of(noise: Tensors, number: int) -> Tensors:
     """One of a step's draws."""
     return {n: t[number] for n, t in noise.items()}
 

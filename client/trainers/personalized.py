@@ -4,7 +4,7 @@ from collections.abc import Collection
 
 from client.stacked_tensors import Tensors
 from client.trainers.fedavg import FedAvgTrainer
-from client.trainers.proximal import pulled
+from client.trainers.proximal import add_pull
 from client.trainers.spec import ClientMethod
 from common.methods import clustered, fedstl, personalized
 from common.methods.personalized import Ditto, FedRep
@@ -34,7 +34,7 @@ class DittoTrainer(FedAvgTrainer):
 
     def pull(self, gradient: Tensors, params: Tensors, start: Tensors) -> Tensors:
         """∇L_k(v) + λ(v − θ)."""
-        return pulled(gradient, params, start, self.strength)
+        return add_pull(gradient, params, start, self.strength)
 
 
 class ClusterTrainer(FedAvgTrainer):

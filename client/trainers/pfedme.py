@@ -2,7 +2,7 @@
 
 from client.stacked_tensors import Tensors
 from client.trainers.fedavg import FedAvgTrainer
-from client.trainers.proximal import pulled
+from client.trainers.proximal import add_pull
 from client.trainers.spec import ClientMethod
 from common.methods import pfedme
 from common.methods.pfedme import PFedMe
@@ -17,7 +17,7 @@ class PFedMeTrainer(FedAvgTrainer):
 
     def correct(self, gradient: Tensors, params: Tensors, start: Tensors, control: Tensors) -> Tensors:
         """∇L_i(θ) + λ(θ − w)."""
-        return pulled(gradient, params, start, self.lam)
+        return add_pull(gradient, params, start, self.lam)
 
     def upload(self, displacement: Tensors) -> Tensors:
         """ηλ(w − θ_i), the gradient step on the envelope."""

@@ -15,17 +15,17 @@ from client.stacked_tensors import Tensors, select
 from client.trainers.fedavg import FedAvgTrainer
 from client.trainers.gradient_descent import Descent
 from client.trainers.optimizers import Moments, build_step, clip
-from client.trainers.pfgnn_centroids import centres
-from client.trainers.pfgnn_objective import ENCODER, Draw, MarketTensors, Objective
-from client.trainers.proximal import proximal, pulled
+from client.trainers.pfgnn_centroids import initialize_centroids
+from client.trainers.pfgnn_objective import ENCODER, MarketObjective, MarketTensors, StepDraw
+from client.trainers.proximal import add_pull, apply_proximal
 from client.trainers.spec import ClientMethod, Cohort, CohortResult
-from client.training.participant import generator
+from client.training.participant import build_generator
 from common.methods import pfgnn
 from common.methods.pfgnn import PFGNN
 
 log = logging.getLogger("fedloom.client")
 
-COINCIDE = (
+COINCIDENCE_WARNING = (
     "clusters coincide (condition %.0e): a wide ridge stood in, which blurs what tells them apart; set"
     " algorithm.pfgnn.clusters or algorithm.pfgnn.tau smaller"
 )
@@ -46,14 +46,14 @@ class PFGNNTrainer(FedAvgTrainer):
 
     def correct(self, gradient: Tensors, params: Tensors, start: Tensors, control: Tensors) -> Tensors:
         """∇L_i + 2λ_w(φ_i − φ): Eq 13 for the default scorer, which is all shared and descends like other models."""
-        return pulled(gradient, params, start, 2 * self.pfgnn.lambda_w)
+        return add_pull(gradient, params, start, 2 * self.pfgnn.lambda_w)
 
     def train_cohort(self, cohort: Cohort) -> CohortResult:
         """Train markets one after the other by Algorithm 2; a model without encoder descends like others."""
         if ENCODER not in cohort.start:
             return super().train_cohort(cohort)
         markets = [cast(MarketTensors, one.learner) for one in cohort.participants]  # the method trains markets only
-        sources, fresh = [generator(one) for one in cohort.participants], [not head for head in cohort.heads]
+        sources, fresh = [build_generator(one) for one in cohort.participants], [not head for head in cohort.heads]
         descent = self.train(markets, cohort.start, cohort.moments, sources, fresh, cohort.participants[0].steps)
         return CohortResult(descent, descent.params)
 
@@ -78,8 +78,8 @@ class PFGNNTrainer(FedAvgTrainer):
         """
         alone = []
         for k, (market, source, new) in enumerate(zip(markets, generators, fresh, strict=True)):
-            objective, first = Objective(self.pfgnn, market), _part(start, k)
-            known = Moments(moments.count[k : k + 1], _part(moments.first, k), _part(moments.second, k))
+            objective, first = MarketObjective(self.pfgnn, market), _slice(start, k)
+            known = Moments(moments.count[k : k + 1], _slice(moments.first, k), _slice(moments.second, k))
             alone.append(self._alone(objective, first, known, source, new, steps))
         return Descent(
             {n: torch.cat([one.params[n] for one in alone]) for n in start},
@@ -94,7 +94,7 @@ class PFGNNTrainer(FedAvgTrainer):
 
     def _alone(
         self,
-        objective: Objective,
+        objective: MarketObjective,
         start: Tensors,
         moments: Moments,
         generator: torch.Generator,
@@ -112,31 +112,33 @@ class PFGNNTrainer(FedAvgTrainer):
         if fitting and centring:
             params = self._centred(objective, params, start, generator)
         if "xi" in start:
-            xi, unpooled = objective.summary(_row(params))
+            xi, unpooled = objective.summary(_first(params))
             params = {**params, "xi": xi.unsqueeze(0)}
-            if unpooled.degenerate and (fresh or not objective.summary(_row(start))[1].degenerate):  # said once
-                log.warning(COINCIDE, unpooled.condition)
+            if unpooled.degenerate and (fresh or not objective.summary(_first(start))[1].degenerate):  # said once
+                log.warning(COINCIDENCE_WARNING, unpooled.condition)
         return Descent(params, moments, {}, losses[0].reshape(1))
 
     def _fits(self, start: Tensors) -> bool:
         return "xi" in start and not bool(start["xi"].any())
 
-    def _centred(self, objective: Objective, params: Tensors, start: Tensors, generator: torch.Generator) -> Tensors:
+    def _centred(
+        self, objective: MarketObjective, params: Tensors, start: Tensors, generator: torch.Generator
+    ) -> Tensors:
         reference = start["kappa" if self._fits(start) else "xi"][0]
-        kappa = centres(objective.mean(_row(params)), params["kappa"][0], reference, generator)
+        kappa = initialize_centroids(objective.mean(_first(params)), params["kappa"][0], reference, generator)
         return {**params, "kappa": kappa.unsqueeze(0)}
 
     def _stepped(
         self,
-        objective: Objective,
+        objective: MarketObjective,
         params: Tensors,
         start: Tensors,
         moments: Moments,
-        draw: Draw,
+        draw: StepDraw,
         fitting: bool,
     ) -> tuple[Tensors, Moments, Tensor]:
         """(a) and (b) of Algorithm 2; the loss is Eq 15 before them. Phase 1 leaves clusters and pulls out."""
-        leaves = {n: p.detach().requires_grad_() for n, p in _row(params).items() if n in {*OWN, *SHARED}}
+        leaves = {n: p.detach().requires_grad_() for n, p in _first(params).items() if n in {*OWN, *SHARED}}
         if fitting:
             leaves.pop("kappa")
         encoded = objective.encode(leaves, draw)
@@ -144,11 +146,11 @@ class PFGNNTrainer(FedAvgTrainer):
 
         params, own = self._moved(inner, leaves, OWN, params, moments)
         xi = start["xi"][0] if "xi" in start and not fitting else torch.zeros(0)
-        outer = objective.outer({**leaves, **_row(select(params, OWN))}, encoded, draw, xi)
+        outer = objective.outer({**leaves, **_first(select(params, OWN))}, encoded, draw, xi)
         params, shared = self._moved(outer, leaves, SHARED, params, moments)
         if not fitting:
             params = self._pulled(params, start)
-        return params, _joined(moments, own, shared), inner.detach()
+        return params, _join_moments(moments, own, shared), inner.detach()
 
     def _moved(
         self, loss: Tensor, leaves: Tensors, names: Collection[str], params: Tensors, moments: Moments
@@ -168,19 +170,19 @@ class PFGNNTrainer(FedAvgTrainer):
         if self.pfgnn.exchange == "kappa" and "kappa" in params:
             strengths["kappa"] = self.pfgnn.lambda_s
         lr = self.pfgnn.lr
-        return {**params, **{n: proximal(params[n], start[n], lr, s) for n, s in strengths.items()}}
+        return {**params, **{n: apply_proximal(params[n], start[n], lr, s) for n, s in strengths.items()}}
 
 
-def _row(params: Tensors) -> Tensors:
+def _first(params: Tensors) -> Tensors:
     """One client's parameters without the dimension of clients."""
     return {n: p[0] for n, p in params.items()}
 
 
-def _part(stacked: Tensors, k: int) -> Tensors:
+def _slice(stacked: Tensors, k: int) -> Tensors:
     return {n: t[k : k + 1] for n, t in stacked.items()}
 
 
-def _joined(before: Moments, own: Moments, shared: Moments) -> Moments:
+def _join_moments(before: Moments, own: Moments, shared: Moments) -> Moments:
     """Moments of both steps; each made one, so the count grows by one."""
     first, second = {**before.first, **own.first, **shared.first}, {**before.second, **own.second, **shared.second}
     return Moments(shared.count, first, second)

@@ -7,7 +7,7 @@ from sklearn.cluster import kmeans_plusplus
 from torch import Tensor
 
 
-def centres(z: Tensor, start: Tensor, reference: Tensor, generator: torch.Generator) -> Tensor:
+def initialize_centroids(z: Tensor, start: Tensor, reference: Tensor, generator: torch.Generator) -> Tensor:
     """κ, c × k, from embeddings Z, n × k.
 
     A cluster's number must mean the same in every market, or the mean of summaries mixes unrelated ones: each centre takes

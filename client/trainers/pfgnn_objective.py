@@ -44,7 +44,7 @@ class MarketTensors(Protocol):
 
 
 @dataclass(frozen=True)
-class Draw:
+class StepDraw:
     """What one step draws."""
 
     triples: Tensor
@@ -62,7 +62,7 @@ class Draw:
 
 
 @dataclass(frozen=True)
-class Encoded:
+class Encoding:
     """A market's items under (φ, κ); of the distribution only those that a step sees."""
 
     mean: Tensor
@@ -77,7 +77,7 @@ class Encoded:
     """P_κ⁻¹(ξ), n × k; empty without clusters."""
 
 
-class Objective:
+class MarketObjective:
     """ℓ_i and its parts, pure functions of parameters and a draw."""
 
     def __init__(self, options: PFGNN, market: MarketTensors) -> None:
@@ -85,13 +85,13 @@ class Objective:
         self.items = len(market.propagated)
         self.exact = options.rows == 0 or self.items <= options.rows
 
-    def draw(self, embedding: int, generator: torch.Generator) -> Draw:
+    def draw(self, embedding: int, generator: torch.Generator) -> StepDraw:
         """Triples, noise and rows of one step."""
         triples, epsilon = self.market.triples(generator), torch.randn(self.items, embedding, generator=generator)
         if self.exact:
-            return Draw(triples, epsilon, torch.arange(self.items), torch.arange(self.items))
+            return StepDraw(triples, epsilon, torch.arange(self.items), torch.arange(self.items))
         rows = torch.randint(self.items, (self.options.rows,), generator=generator)
-        return Draw(triples, epsilon, rows, self._seen(torch.cat([triples.flatten(), rows])))
+        return StepDraw(triples, epsilon, rows, self._seen(torch.cat([triples.flatten(), rows])))
 
     def _seen(self, items: Tensor) -> Tensor:
         """Those items, each once, in order; all of the market's where they are most of it, since picking costs time too."""
@@ -100,7 +100,7 @@ class Objective:
         seen = named.nonzero().flatten()
         return seen if 2 * len(seen) < self.items else torch.arange(self.items)
 
-    def encode(self, params: Tensors, draw: Draw) -> Encoded:
+    def encode(self, params: Tensors, draw: StepDraw) -> Encoding:
         """Q's reparametrised sample of the items seen, and what the clusters make of the mean of all the market's items."""
         clustered, all_seen = "kappa" in params, len(draw.seen) == self.items
         x = self.market.propagated if all_seen else self.market.propagated[draw.seen]
@@ -111,10 +111,10 @@ class Objective:
         item, *others = (sample[places] for places in draw.places(draw.triples).unbind(1))
         likes = torch.stack([(item * other).sum(-1) for other in others], dim=1)
         if not clustered:
-            return Encoded(mean, log_variance, likes, mean.new_zeros(0), mean.new_zeros(0))
+            return Encoding(mean, log_variance, likes, mean.new_zeros(0), mean.new_zeros(0))
         c = assignments(every, params["kappa"], self.options.tau)
         xi = summarise(c, every, self.options.summary)
-        return Encoded(mean, log_variance, likes, xi, unpool(c, xi, self.options.summary).embeddings)
+        return Encoding(mean, log_variance, likes, xi, unpool(c, xi, self.options.summary).embeddings)
 
     def mean(self, params: Tensors) -> Tensor:
         """M = S^m X W, n × k."""
@@ -127,7 +127,7 @@ class Objective:
         xi = summarise(c, mean, self.options.summary)
         return xi, unpool(c, xi, self.options.summary)
 
-    def fit(self, params: Tensors, encoded: Encoded, draw: Draw) -> Tensor:
+    def fit(self, params: Tensors, encoded: Encoding, draw: StepDraw) -> Tensor:
         """−L_i (Eq 10): BPR on a sample of q stands for the likelihood; the mean divergence is weighted 1/n.
 
         θ₂ cancels out of BPR and is left out, or Adam would follow its rounding errors.
@@ -142,7 +142,7 @@ class Objective:
             prior = prior_variances(self.market.features[draw.rows], params["alpha"])
         return error + self.options.divergence * divergence(mean, log_variance, prior).mean() / self.items
 
-    def inner(self, params: Tensors, encoded: Encoded, draw: Draw) -> Tensor:
+    def inner(self, params: Tensors, encoded: Encoding, draw: StepDraw) -> Tensor:
         """Eq 15: −L_i + ‖A − E[A | P_κ⁻¹(ξ)]‖²/n²."""
         fit = self.fit(params, encoded, draw)
         if not len(encoded.unpooled) or self.options.reconstruction == 0:
@@ -154,7 +154,7 @@ class Objective:
             error = frobenius_sampled(z, theta, draw.rows, draw.triples[:EDGES, :2], len(edges))
         return fit + self.options.reconstruction * error / self.items**2
 
-    def outer(self, params: Tensors, encoded: Encoded, draw: Draw, xi: Tensor) -> Tensor:
+    def outer(self, params: Tensors, encoded: Encoding, draw: StepDraw, xi: Tensor) -> Tensor:
         """Eq 16 without the pull of φ, which `proximal` solves: ℓ_i + λ_s‖ξ − ξ_i‖²/n², ξ_i a function of κ and φ.
 
         Nothing is divided by n² where ξ is of means.

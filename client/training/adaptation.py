@@ -32,34 +32,34 @@ def adapt(session: Session, config: RunConfig, names: Vocabulary, trained: Array
     """
     spec = TASKS[config.task]
     own = parameters(build_model(spec, config.task_run(spec, names)))
-    models = [{name: one[name] for name in own} for one in models_in(trained)]
-    statics = {name: a for name, a in trained.items() if name not in own and not _of_cluster(name)}
+    models = [{name: one[name] for name in own} for one in split_models(trained)]
+    statics = {name: a for name, a in trained.items() if name not in own and not _is_of_cluster(name)}
     enrolled = session.enrol(EnrolRequest(config.run_id, to_json(config), names.to_json()))
     enrolment, trains = enrolled.enrolment, enrolled.examples > 0
-    shared = _closest(session, enrolment, models, statics) if trains and len(models) > 1 else models[0]
-    for number in range(1, config.rounds + 1 if trains and _keeps(config, shared) else 1):
+    shared = _select_closest(session, enrolment, models, statics) if trains and len(models) > 1 else models[0]
+    for number in range(1, config.rounds + 1 if trains and _keeps_parameters(config, shared) else 1):
         session.train(TrainRequest(number, enrolment, shared, statics=statics))
     return session.evaluate(EvaluateRequest(config.rounds, enrolment, shared, "test", statics, final=True)).metrics
 
 
-def models_in(trained: Arrays) -> list[Arrays]:
+def split_models(trained: Arrays) -> list[Arrays]:
     """The models of a finished run: of each of its clusters, or the one that it has."""
-    clusters = sorted({name.partition("/")[0] for name in trained if _of_cluster(name)}, key=int)
+    clusters = sorted({name.partition("/")[0] for name in trained if _is_of_cluster(name)}, key=int)
     return [group(key, trained) for key in clusters] or [trained]
 
 
-def _of_cluster(name: str) -> bool:
+def _is_of_cluster(name: str) -> bool:
     return name.partition("/")[0].isdigit()
 
 
-def _closest(session: Session, enrolment: str, models: Sequence[Arrays], statics: Arrays) -> Arrays:
+def _select_closest(session: Session, enrolment: str, models: Sequence[Arrays], statics: Arrays) -> Arrays:
     """The model of the cluster that suits the newcomer's own data best."""
     told = {name: a for j, model in enumerate(models) for name, a in add_prefix(str(j), model).items()}
     losses = session.assign(AssignRequest(1, enrolment, told, "loss", statics=statics)).losses
     return models[int(min(losses, key=lambda key: losses[key]))]
 
 
-def _keeps(config: RunConfig, model: Arrays) -> bool:
+def _keeps_parameters(config: RunConfig, model: Arrays) -> bool:
     """Whether clients of such a run have a model or parameters of their own."""
     capabilities = config.capabilities
     own_model = capabilities.own_model in ("trained", "beside")

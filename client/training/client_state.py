@@ -11,14 +11,14 @@ import torch
 from client.privacy.transforms import Released
 from client.stacked_tensors import Tensors, row, stack
 from client.state import ClientMemory
-from client.trainers.optimizers import Moments, fresh_moments
+from client.trainers.optimizers import Moments, initialize_moments
 from client.trainers.spec import Trainer
 from client.training.participant import Participant
 from common.arrays import group
 from common.methods.spec import MethodOptions
 from common.wire.messages import LOCAL, TrainRequest
 
-HEAD, OWN = "head", "own"
+HEAD, PERSONALIZED = "head", "own"
 """Groups of client state: private head, and personalized model."""
 
 
@@ -42,7 +42,7 @@ class KeepReleased:
 
 def load_group(memory: ClientMemory, request: TrainRequest, group: str) -> Tensors:
     """A group as this request finds it; empty before the first round."""
-    return memory.groups.get(f"{group}.{_when(memory, request)}", {})
+    return memory.groups.get(f"{group}.{_side_of(memory, request)}", {})
 
 
 def save_group(group: str, before: Tensors, after: Tensors) -> dict[str, Tensors]:
@@ -50,37 +50,37 @@ def save_group(group: str, before: Tensors, after: Tensors) -> dict[str, Tensors
     return {f"{group}.before": before, f"{group}.after": after} if after else {}
 
 
-def carried_moments(
+def load_moments(
     algorithm: MethodOptions, memories: Sequence[ClientMemory], requests: Sequence[TrainRequest], start: Tensors
 ) -> Moments:
     """Moments to start from, stacked; fresh ones where the method keeps none."""
-    fresh = fresh_moments(algorithm, start)
-    if not _persistent(algorithm) or not any(m.round for m in memories):
+    fresh = initialize_moments(algorithm, start)
+    if not _has_persistent_moments(algorithm) or not any(m.round for m in memories):
         return fresh
     rows = []
     for k, (memory, request) in enumerate(zip(memories, requests, strict=True)):
         known = {group: load_group(memory, request, group) for group in ("first", "second", "count")}
-        rows.append(known if known["count"] else _groups(fresh, k))
+        rows.append(known if known["count"] else _moment_groups(fresh, k))
     first, second = stack([r["first"] for r in rows]), stack([r["second"] for r in rows])
     return Moments(torch.stack([r["count"]["count"] for r in rows]), first, second)
 
 
-def kept_moments(algorithm: MethodOptions, k: int, before: Moments, after: Moments) -> dict[str, Tensors]:
+def save_moments(algorithm: MethodOptions, k: int, before: Moments, after: Moments) -> dict[str, Tensors]:
     """Client k's moments, as they are to be kept."""
-    if not _persistent(algorithm):
+    if not _has_persistent_moments(algorithm):
         return {}
-    old, new = _groups(before, k), _groups(after, k)
+    old, new = _moment_groups(before, k), _moment_groups(after, k)
     return {name: group for key in old for name, group in save_group(key, old[key], new[key]).items()}
 
 
-def _when(memory: ClientMemory, request: TrainRequest) -> str:
+def _side_of(memory: ClientMemory, request: TrainRequest) -> str:
     return "before" if memory.round == request.round and request.phase == LOCAL else "after"
 
 
-def _groups(moments: Moments, k: int) -> dict[str, Tensors]:
+def _moment_groups(moments: Moments, k: int) -> dict[str, Tensors]:
     count = {"count": moments.count[k].clone()}
     return {"first": row(moments.first, k), "second": row(moments.second, k), "count": count}
 
 
-def _persistent(algorithm: MethodOptions) -> bool:
+def _has_persistent_moments(algorithm: MethodOptions) -> bool:
     return algorithm.optimizer == "adam" and algorithm.moments == "persist"

@@ -7,7 +7,7 @@ from client.state import Store
 from client.tasks.learner import HasBaselines, HasProperty, Learner, SharesWindows, training_loss
 from client.trainers.registry import build_trainer
 from client.training.client_state import HEAD, load_group
-from client.training.cohort import evaluated
+from client.training.cohort import select_models
 from client.training.failures import run_or_zeros
 from client.training.participant import Participant
 from common.arrays import Arrays, check_like, group
@@ -45,7 +45,7 @@ def evaluate_models(
     weights: Metrics = {}
     if isinstance(learner, HasBaselines):
         metrics, weights = map(dict, learner.baselines(split, request.statics))
-    for prefix, model in evaluated(options, request.model, memory).items():
+    for prefix, model in select_models(options, request.model, memory).items():
         values, counts = learner.evaluate(model, request.statics, split)
         metrics |= {f"{prefix}{name}": value for name, value in values.items()}
         weights |= {f"{prefix}{name}": count for name, count in counts.items()}

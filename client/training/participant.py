@@ -29,7 +29,7 @@ class Participant:
     """Permission to release the update; None in runs without noise."""
 
 
-def generator(member: Participant) -> torch.Generator:
+def build_generator(member: Participant) -> torch.Generator:
     """The client's own source of randomness in that exchange: the same in a simulation as across machines."""
     request = member.request
     text = f"{member.seed}|{request.round}|{member.client}" + ("" if request.phase == LOCAL else f"|{request.phase}")

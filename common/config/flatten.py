@@ -23,7 +23,7 @@ def to_json(config: RunConfig) -> str:
     return json.dumps(flatten(config), sort_keys=True)
 
 
-def names_in(text: str) -> tuple[str, str, str]:
+def read_names(text: str) -> tuple[str, str, str]:
     """Return the names of task, method and training method in the text of `to_json`, without importing anything of them.
 
     Raises:

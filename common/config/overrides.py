@@ -6,7 +6,7 @@ from common.errors import ConfigError
 from common.options import Scalar
 
 
-def overrides(assignments: list[str]) -> dict[str, Scalar]:
+def read_overrides(assignments: list[str]) -> dict[str, Scalar]:
     """Read `key=value` assignments; a value is a TOML scalar or, failing that, a bare word.
 
     Raises:

@@ -6,7 +6,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from common.config.run import RunConfig
-from common.config.sections import ignored_sections
+from common.config.sections import find_ignored_sections
 from common.errors import ConfigError
 from common.methods.planners import PLANNERS
 from common.methods.registry import METHODS
@@ -35,7 +35,7 @@ def parse(flat: Mapping[str, Scalar]) -> RunConfig:
     except ValidationError as error:
         reasons = (_explain(e["loc"], e["type"], e["msg"], e.get("input")) for e in error.errors())
         raise ConfigError("; ".join(dict.fromkeys(reasons))) from None
-    for other in ignored_sections(tree.get("algorithm"), config.method):
+    for other in find_ignored_sections(tree.get("algorithm"), config.method):
         raise ConfigError(
             f"option algorithm.{other}.* has no effect with method {config.method}; remove it or set method={other}"
         )
@@ -52,7 +52,7 @@ def option_keys() -> tuple[str, ...]:
     return tuple(key for key, _ in leaves(tree, ""))
 
 
-def _to_depth(depth: int) -> list[str]:
+def _list_prefixes(depth: int) -> list[str]:
     """Return the keys, and sections of keys, of that many parts."""
     return list(dict.fromkeys(".".join(key.split(".")[:depth]) for key in option_keys()))
 
@@ -60,7 +60,7 @@ def _to_depth(depth: int) -> list[str]:
 def _explain(place: tuple[int | str, ...], kind: str, message: str, given: object) -> str:
     path = ".".join(str(part) for part in place)
     if kind == "extra_forbidden":
-        return f"unknown option '{path}'{hint(path, _to_depth(len(place)), cutoff=0.5)}"
+        return f"unknown option '{path}'{hint(path, _list_prefixes(len(place)), cutoff=0.5)}"
     message = message.removeprefix("Value error, ")
     if path in ("method", "task"):
         return message

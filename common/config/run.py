@@ -7,7 +7,7 @@ from pydantic import Field, SerializeAsAny, ValidationInfo, field_validator, mod
 
 from common.config import sections
 from common.config.federation import Federation
-from common.config.validation_split import check_share, with_share
+from common.config.validation_split import add_validation_share, check_validation_share
 from common.errors import ConfigError
 from common.methods.planners import PlannerOptions, Uniform
 from common.methods.registry import FIRST_METHOD, METHODS, method_names
@@ -119,7 +119,7 @@ class RunConfig(Options):
             return given
         if "method" not in info.data:  # an unknown name is reported once
             return METHODS[FIRST_METHOD].options()
-        return sections.method_options(given, info.data["method"])
+        return sections.read_method_options(given, info.data["method"])
 
     @field_validator("planner_options", mode="before")
     @classmethod
@@ -128,7 +128,7 @@ class RunConfig(Options):
             return given
         if "method" not in info.data:
             return None
-        return sections.planner_options(given, info.data["method"])
+        return sections.read_planner_options(given, info.data["method"])
 
     @field_validator("task_options", mode="before")
     @classmethod
@@ -137,13 +137,13 @@ class RunConfig(Options):
             return given
         if "task" not in info.data:  # an unknown name is reported once
             return TASKS[FIRST_TASK].options()
-        return sections.task_options(given, info.data["task"])
+        return sections.read_task_options(given, info.data["task"])
 
     @model_validator(mode="before")
     @classmethod
     def _complete(cls, given: Any) -> Any:
         """Hold data out for a planner that needs rewards."""
-        return with_share(given) if isinstance(given, Mapping) else given
+        return add_validation_share(given) if isinstance(given, Mapping) else given
 
     @model_validator(mode="after")
     def _noise_fits(self) -> Self:
@@ -155,7 +155,7 @@ class RunConfig(Options):
         if unit == "record":
             self._check_records()
         if planner and planner.by_rewards:
-            check_share(self.method, self.task, self.task_options.validation_share)
+            check_validation_share(self.method, self.task, self.task_options.validation_share)
         if planner and planner.by_rewards and self.evaluate_every != 1:
             raise ValueError(f"{self.method} goes by what each round gains; leave evaluate-every at 1")
         return self

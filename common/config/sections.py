@@ -11,39 +11,39 @@ from common.options import Options
 from common.tasks.registry import TASKS
 
 
-def task_options(sections: Any, task: str) -> Options:
+def read_task_options(sections: Any, task: str) -> Options:
     """Return the options of the task; sections of other tasks are validated and dropped.
 
     Raises:
         ValidationError: A section or an option is unknown or has a wrong value; located below the sections.
     """
-    return _chosen(sections, task, lambda name: TASKS[name].options if name in TASKS else None)
+    return _read_chosen(sections, task, lambda name: TASKS[name].options if name in TASKS else None)
 
 
-def method_options(sections: Any, method: str) -> Options:
+def read_method_options(sections: Any, method: str) -> Options:
     """Return the options of the method that trains: `method`, or the inner method of a planner.
 
     Raises:
         ValidationError: As `task_options`.
     """
-    options = planner_options(sections, method)
-    return _chosen(sections, getattr(options, "inner", method), _method_class)
+    options = read_planner_options(sections, method)
+    return _read_chosen(sections, getattr(options, "inner", method), _method_class)
 
 
-def planner_options(sections: Any, method: str) -> Options | None:
+def read_planner_options(sections: Any, method: str) -> Options | None:
     """Return the options of the planner named `method`; None if that is no planner.
 
     Raises:
         ValidationError: As `task_options`.
     """
-    return _chosen(sections, method, _method_class) if method in PLANNERS else None
+    return _read_chosen(sections, method, _method_class) if method in PLANNERS else None
 
 
-def ignored_sections(sections: Any, method: str) -> list[str]:
+def find_ignored_sections(sections: Any, method: str) -> list[str]:
     """Return the sections `[algorithm.<name>]` that are set but belong to neither the method nor its inner method."""
     if not isinstance(sections, Mapping) or method not in {*METHODS, *PLANNERS}:
         return []
-    inner = getattr(planner_options(sections, method), "inner", method)
+    inner = getattr(read_planner_options(sections, method), "inner", method)
     return sorted(set(sections) - {method, inner})
 
 
@@ -53,7 +53,7 @@ def _method_class(name: str) -> type[Options] | None:
     return METHODS[name].options if name in METHODS else None
 
 
-def _chosen(sections: Any, name: str, class_of: Callable[[str], type[Options] | None]) -> Options:
+def _read_chosen(sections: Any, name: str, class_of: Callable[[str], type[Options] | None]) -> Options:
     """Validate every known section under its class and return the one of that name, with defaults where it is absent."""
     if not isinstance(sections, Mapping):
         sections = {}

@@ -10,7 +10,7 @@ from common.methods.planners import PlannerOptions
 from common.tasks.registry import FIRST_TASK, TASKS
 
 
-def with_share(given: Mapping[str, Any]) -> Mapping[str, Any]:
+def add_validation_share(given: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return a raw configuration with a validation split if its planner needs one and none is set."""
     task, tasks = given.get("task", FIRST_TASK), given.get("tasks", {})
     chosen = tasks.get(task, {}) if isinstance(tasks, Mapping) else None
@@ -21,7 +21,7 @@ def with_share(given: Mapping[str, Any]) -> Mapping[str, Any]:
     return {**given, "tasks": {**tasks, task: {**chosen, "validation-share": TASKS[task].planner_validation_share}}}
 
 
-def check_share(method: str, task: str, share: float) -> None:
+def check_validation_share(method: str, task: str, share: float) -> None:
     """Accept the validation split of a planner that learns from rewards.
 
     Raises:
@@ -35,7 +35,7 @@ def check_share(method: str, task: str, share: float) -> None:
 
 def _needs_rewards(given: Mapping[str, Any]) -> bool:
     try:
-        planner = sections.planner_options(given.get("algorithm", {}), given.get("method", ""))
+        planner = sections.read_planner_options(given.get("algorithm", {}), given.get("method", ""))
     except ValidationError:  # reported when the section itself is validated
         return False
     return isinstance(planner, PlannerOptions) and planner.by_rewards

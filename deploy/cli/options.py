@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from common.config.overrides import overrides
+from common.config.overrides import read_overrides
 from common.config.parse import parse
 from common.config.run import RunConfig
 from common.errors import ConfigError
@@ -104,7 +104,7 @@ def resolve(
     told: dict[str, Scalar | None] = {"method": method or None, "task": task or None, "rounds": rounds, "seed": seed}
     told |= {key.replace("__", ".").replace("_", "-"): value for key, value in own.items()}
     given = {key: value for key, value in told.items() if value is not None}
-    further = overrides(sets or [])
+    further = read_overrides(sets or [])
     if resume:
         folder, called = RunDirectory(runs_folder(), resume), {"run-id": run_id} if run_id else {}
         return resumed(folder, flat(folder.config()), {**given, **called}, further)

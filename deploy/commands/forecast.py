@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from common.config.overrides import overrides
+from common.config.overrides import read_overrides
 from common.config.parse import parse
 from common.errors import ConfigError, DataError
 from common.tasks.traffic.task import TASK
@@ -39,7 +39,7 @@ def properties(
     from client.tasks.traffic.prepare import prepare
     from deploy.tasks.traffic.property import as_json, as_lines
 
-    config = parse({"method": "fedstl", "task": "traffic", **overrides(sets or [])})
+    config = parse({"method": "fedstl", "task": "traffic", **read_overrides(sets or [])})
     dataset, options = read(data, None), config.options_of(TASK)
     sensor = prepare(series_of(site, dataset, data), dataset.vocabulary, options, residual=True)
     if is_new(sensor, options):

@@ -7,11 +7,11 @@ from pathlib import Path
 
 from safetensors.numpy import load
 
-from client.data.sources import fingerprint, located
+from client.data.sources import fingerprint, resolve_source
 from client.enrolment import ENROLMENT
 from client.session import MODEL
 from client.state import DiskStore
-from client.training.cohort import evaluated
+from client.training.cohort import select_models
 from common.arrays import Arrays
 from common.config.flatten import from_json
 from common.config.run import RunConfig
@@ -102,11 +102,11 @@ def _of_task(task: str, paths: Sequence[Path], mark: str) -> Iterator[StoredMode
         if document and (config := from_json(document["config"])).task == task:
             kept = load(path.read_bytes())
             shared, pooled = ({n: a for n, a in kept.items() if (n in STATICS) == told} for told in (False, True))
-            model = {**shared, **evaluated(config.method_options, shared, store.load(run))[""]}
+            model = {**shared, **select_models(config.method_options, shared, store.load(run))[""]}
             names = read_vocabulary(task, document["catalogue"])
             yield StoredModel(run, folder.parent.name, config, names, model, shared, pooled, grown=folder.name != mark)
 
 
 def _trained_on(folder: Path, data: str) -> bool:
     about = DiskStore(folder).about()
-    return (about.get("data"), about.get("part")) == (located(data), [0, 1])
+    return (about.get("data"), about.get("part")) == (resolve_source(data), [0, 1])

@@ -14,7 +14,7 @@ from deploy.report.metric_table import measure
 from deploy.report.run import RunRecord
 from server.events import Round
 from server.planning import exploration
-from server.planning.scales import SMALLEST
+from server.planning.scales import MIN_REWARD_SCALE
 from server.planning.spending import budget_of
 
 
@@ -96,9 +96,9 @@ def _stages(config: RunConfig, rounds: tuple[Round, ...]) -> tuple[str, ...]:
     planner = config.planner
     if not isinstance(planner, BGTplanner):
         return ("",) * len(rounds)
-    t0 = exploration.fitting(planner.t0, planner.arms, config.rounds)
+    t0 = exploration.limit_t0(planner.t0, planner.arms, config.rounds)
     learnt = [sum("reward" in r.server for r in rounds[:k]) for k in range(len(rounds))]
-    return tuple(exploration.stage(done, planner.arms, t0) for done in learnt)
+    return tuple(exploration.stage_of(done, planner.arms, t0) for done in learnt)
 
 
 def _scale(config: RunConfig, rounds: tuple[Round, ...], stages: tuple[str, ...]) -> float:
@@ -107,4 +107,4 @@ def _scale(config: RunConfig, rounds: tuple[Round, ...], stages: tuple[str, ...]
     if isinstance(planner, BGTplanner) and planner.inputs == "code":
         return 1.0
     gains = [abs(r.server.get("reward", 0.0)) for r, stage in zip(rounds, stages, strict=True) if stage != "2"]
-    return max([SMALLEST, *(gain for gain in gains if not math.isnan(gain))])
+    return max([MIN_REWARD_SCALE, *(gain for gain in gains if not math.isnan(gain))])

@@ -8,8 +8,8 @@ import numpy as np
 
 from common.methods.planners import ADAP
 from server.planning.arms import FloatArray
-from server.planning.planner import Budget, Decision, Stop, opening, recorded
-from server.planning.state import PlayedRounds, State, blank
+from server.planning.planner import Decision, RunBudget, Stop, open_round, record_round
+from server.planning.state import PlayedRounds, State, empty_state
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class AdaptiveNoise:
     """
 
     options: ADAP
-    budget: Budget
+    budget: RunBudget
 
     @property
     def costs(self) -> FloatArray:
@@ -33,16 +33,16 @@ class AdaptiveNoise:
 
     def start(self) -> State:
         """Before the first round."""
-        return blank()
+        return empty_state()
 
     def decide(
         self, state: State, context: FloatArray, remaining: Mapping[str, float], rng: np.random.Generator
     ) -> Decision | Stop:
         """The least noise that is due and that everybody can pay."""
-        offered = opening(state, self.options, self.budget, self.costs, remaining)
+        offered = open_round(state, self.options, self.budget, self.costs, remaining)
         if isinstance(offered, Stop):
             return offered
-        arm = min(decays(state.history.rewards, self.options.falls), int(offered.arms[-1]))
+        arm = min(count_decays(state.history.rewards, self.options.falls), int(offered.arms[-1]))
         p = np.eye(len(offered.costs))[arm]
         clip = self._clip(state.history)
         return Decision(arm, float(offered.costs[arm]), offered.active, offered.retired, probabilities=p, clip=clip)
@@ -56,7 +56,7 @@ class AdaptiveNoise:
         update_norm: float = 1.0,
     ) -> State:
         """One round more."""
-        return recorded(state, decision, reward, update_norm)
+        return record_round(state, decision, reward, update_norm)
 
     def _clip(self, history: PlayedRounds) -> float:
         """A multiple of the last noisy norm, within the run's own clip: noise alone would else enlarge it for ever."""
@@ -65,7 +65,7 @@ class AdaptiveNoise:
         return float(np.clip(self.options.clip_factor * history.norms[-1], self.options.clip_floor, 1.0))
 
 
-def decays(rewards: FloatArray, falls: int) -> int:
+def count_decays(rewards: FloatArray, falls: int) -> int:
     """How often the loss fell `falls` times in a row (rewards (t,) are positive then); every time counts anew."""
     count = streak = 0
     for reward in rewards:

@@ -6,7 +6,7 @@ import numpy as np
 
 from server.planning.arms import FloatArray
 
-WIDEST = 2.0
+MAX_GAP = 2.0
 """Largest gap that counts, the width of standardised rewards; every arm keeps at least 1/(K + 2γ)."""
 
 
@@ -18,7 +18,7 @@ def probabilities(values: FloatArray, gamma: float) -> FloatArray:
         gamma: γ ≥ 0; 0 draws uniformly.
     """
     best = int(np.argmax(values))
-    gaps = np.clip(values[best] - values, 0.0, WIDEST)
+    gaps = np.clip(values[best] - values, 0.0, MAX_GAP)
     p: FloatArray = 1 / (len(values) + gamma * gaps)
     p[best] = 0.0
     p[best] = 1 - p.sum()

@@ -32,7 +32,7 @@ class Offer:
     remaining: Mapping[str, float]
 
 
-def levels(total: float, rounds: int, t_min: float, k: int, spacing: Literal["linspace", "code"]) -> FloatArray:
+def cost_levels(total: float, rounds: int, t_min: float, k: int, spacing: Literal["linspace", "code"]) -> FloatArray:
     """(K,) costs between B/T_max and B/T_min, rising; `code` steps by 1/K of the way and stops short of the end.
 
     Args:
@@ -46,7 +46,7 @@ def levels(total: float, rounds: int, t_min: float, k: int, spacing: Literal["li
     return np.linspace(low, low / t_min, k, endpoint=spacing == "linspace")
 
 
-def offer(costs: FloatArray, remaining: Mapping[str, float]) -> Offer:
+def build_offer(costs: FloatArray, remaining: Mapping[str, float]) -> Offer:
     """A_t of the clients that can still pay; the others retire.
 
     Args:

@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 from common.methods.planners import BGTplanner
 from server.planning import constrainer, exploration, scales
 from server.planning.allocator import exploitation, probabilities
-from server.planning.arms import FloatArray, Offer, levels
+from server.planning.arms import FloatArray, Offer, cost_levels
 from server.planning.constrainer import Dual
-from server.planning.planner import Budget, Decision, Stop, opening, recorded
-from server.planning.predictor import Kernel, Observed, posterior
+from server.planning.planner import Decision, RunBudget, Stop, open_round, record_round
+from server.planning.predictor import Kernel, Observations, posterior
 from server.planning.scales import Scales
-from server.planning.state import PlayedRounds, State, blank
+from server.planning.state import PlayedRounds, State, empty_state
 
 
 @dataclass(frozen=True)
@@ -27,18 +27,18 @@ class BanditPlanner:
     """
 
     options: BGTplanner
-    budget: Budget
+    budget: RunBudget
 
     @property
     def costs(self) -> FloatArray:
         """(K,), rising."""
         o = self.options
-        return levels(self.budget.total, self.budget.rounds, o.t_min, o.arms, o.spacing)
+        return cost_levels(self.budget.total, self.budget.rounds, o.t_min, o.arms, o.spacing)
 
     @property
     def t0(self) -> int:
         """T₀ of this run."""
-        return exploration.fitting(self.options.t0, self.options.arms, self.budget.rounds)
+        return exploration.limit_t0(self.options.t0, self.options.arms, self.budget.rounds)
 
     @property
     def gamma(self) -> float:
@@ -48,13 +48,13 @@ class BanditPlanner:
 
     def start(self) -> State:
         """Before the first round."""
-        return blank(self.options.context)
+        return empty_state(self.options.context)
 
     def decide(
         self, state: State, context: FloatArray, remaining: Mapping[str, float], rng: np.random.Generator
     ) -> Decision | Stop:
         """An arm by schedule in stage 1, drawn by Eq 11-13 in stage 2; only arms that everybody can pay."""
-        offered = opening(state, self.options, self.budget, self.costs, remaining)
+        offered = open_round(state, self.options, self.budget, self.costs, remaining)
         if isinstance(offered, Stop):
             return offered
         plan = self._explored(state, offered)
@@ -77,17 +77,17 @@ class BanditPlanner:
             charged = dict.fromkeys(decision.active, decision.cost) if spent is None else spent
             eta = constrainer.step_size(self.budget.clients, self.budget.rounds)
             dual = constrainer.descend(dual, self._shares(charged), eta)
-        return recorded(state, decision, reward, update_norm, dual)
+        return record_round(state, decision, reward, update_norm, dual)
 
     def _explored(self, state: State, offered: Offer) -> Decision:
         """Stage 1: the arms that are due are drawn evenly."""
         k, played = self.options.arms, state.history.arms.tolist()
-        stage = exploration.stage(len(played), k, self.t0)
+        stage = exploration.stage_of(len(played), k, self.t0)
         due: Collection[int] = range(k)
         if stage == "1a":
-            due = exploration.due(played, k, self.t0, self.options.arm_order)
-        arms = exploration.candidates(due, offered.arms)
-        p = _spread(np.full(len(arms), 1 / len(arms)), arms, k)
+            due = exploration.select_due(played, k, self.t0, self.options.arm_order)
+        arms = exploration.select_candidates(due, offered.arms)
+        p = _expand(np.full(len(arms), 1 / len(arms)), arms, k)
         return Decision(0, 0.0, offered.active, offered.retired, stage, probabilities=p)
 
     def _exploited(self, plan: Decision, state: State, offered: Offer) -> Decision:
@@ -95,12 +95,12 @@ class BanditPlanner:
         dual = self._dual(state, offered)
         mean, sd = self._predict(state.history, plan.context)
         value = mean + dual.value(self.costs / self.budget.share, frozenset(offered.active))  # Eq 11
-        p = _spread(probabilities(value[offered.arms], self.gamma), offered.arms, self.options.arms)
+        p = _expand(probabilities(value[offered.arms], self.gamma), offered.arms, self.options.arms)
         return replace(plan, probabilities=p, mean=mean, sd=sd, dual=dual)
 
     def _dual(self, state: State, offered: Offer) -> Dual:
         """λ_t with those who came, without those who cannot pay; all equal in the first round of stage 2."""
-        dual = state.dual if state.dual.opened else constrainer.opening(self._price_bound(state.history))
+        dual = state.dual if state.dual.opened else constrainer.open_dual(self._price_bound(state.history))
         left = self.budget.rounds - len(state.history)
         dual = constrainer.dismiss(dual, offered.retired)
         return constrainer.admit(dual, self._shares(offered.remaining), left)
@@ -111,7 +111,7 @@ class BanditPlanner:
         arms = np.arange(self.options.arms)
         queries = seer.inputs(arms, np.tile(context, (len(arms), 1)))
         mean, variance = posterior(
-            self._kernel, _observed(history, seer, seen), queries, np.full(len(arms), seen + 1.0)
+            self._kernel, _observations(history, seer, seen), queries, np.full(len(arms), seen + 1.0)
         )
         return mean, np.sqrt(variance)
 
@@ -120,7 +120,7 @@ class BanditPlanner:
         k, t0, seer = self.options.arms, self.t0, self._scales(history)
         rounds = np.arange(k * t0, (k + 1) * t0)
         queries = seer.inputs(np.tile(np.arange(k), t0), np.repeat(history.contexts[rounds], k, axis=0))
-        fitted, _ = posterior(self._kernel, _observed(history, seer, k * t0), queries, np.repeat(rounds + 1.0, k))
+        fitted, _ = posterior(self._kernel, _observations(history, seer, k * t0), queries, np.repeat(rounds + 1.0, k))
         predicted = fitted.reshape(t0, k)
         rewards = seer.rewards(history.rewards[: (k + 1) * t0])
         residuals = rewards[rounds] - predicted[np.arange(t0), history.arms[rounds]]
@@ -130,9 +130,9 @@ class BanditPlanner:
 
     def _scales(self, history: PlayedRounds) -> Scales:
         if self.options.inputs == "code":
-            return scales.raw(self.options.arms, self.options.context)
+            return scales.identity_scales(self.options.arms, self.options.context)
         first = (self.options.arms + 1) * self.t0
-        return scales.standardised(self.costs, history.contexts[:first], history.rewards[:first])
+        return scales.standardize(self.costs, history.contexts[:first], history.rewards[:first])
 
     def _shares(self, costs: Mapping[str, float]) -> dict[str, float]:
         return {name: cost / self.budget.share for name, cost in costs.items()}
@@ -142,13 +142,13 @@ class BanditPlanner:
         return Kernel(self.options.length_scale, self.options.omega, self.options.sigma)
 
 
-def _observed(history: PlayedRounds, seer: Scales, rounds: int) -> Observed:
+def _observations(history: PlayedRounds, seer: Scales, rounds: int) -> Observations:
     """The first so many rounds, counted from 1."""
     inputs = seer.inputs(history.arms[:rounds], history.contexts[:rounds])
-    return Observed(inputs, seer.rewards(history.rewards[:rounds]), np.arange(1.0, rounds + 1))
+    return Observations(inputs, seer.rewards(history.rewards[:rounds]), np.arange(1.0, rounds + 1))
 
 
-def _spread(p: FloatArray, arms: NDArray[np.intp], k: int) -> FloatArray:
+def _expand(p: FloatArray, arms: NDArray[np.intp], k: int) -> FloatArray:
     """(K,) with p at these arms and 0 elsewhere."""
     whole = np.zeros(k)
     whole[arms] = p

@@ -11,7 +11,7 @@ import numpy as np
 
 from server.planning.arms import FloatArray
 
-STEEPEST = 2.0
+MAX_GRADIENT = 2.0
 """Largest |g|: a client that joins late has many shares a round, and its λ must not vanish for good."""
 
 
@@ -57,7 +57,7 @@ CLOSED = Dual(-1.0, (), np.zeros(0), 1.0, np.zeros(0))
 """No λ yet."""
 
 
-def opening(bound: float) -> Dual:
+def open_dual(bound: float) -> Dual:
     """Z is known and all of it is slack; clients come in by `admit`."""
     return replace(CLOSED, bound=bound)
 
@@ -97,7 +97,7 @@ def descend(dual: Dual, spent: Mapping[str, float], eta: float) -> Dual:
         eta: η.
     """
     paid = np.fromiter((spent.get(name, 0.0) for name in dual.names), np.float64, len(dual.names))
-    g = np.clip(dual.rates - paid, -STEEPEST, STEEPEST)
+    g = np.clip(dual.rates - paid, -MAX_GRADIENT, MAX_GRADIENT)
     grown = dual.weights * np.exp(-eta * g)
     whole = float(grown.sum()) + dual.slack
     return replace(dual, weights=grown / whole, slack=dual.slack / whole)

@@ -10,18 +10,18 @@ from common.arrays import Array, Arrays
 from common.errors import RunError
 from server.planning.arms import FloatArray
 
-DENSE = 64
+MAX_DENSE_SIDE = 64
 """Matrices with a side up to this are decomposed whole."""
 
 
-def widest(update: Arrays) -> Array:
+def largest_table(update: Arrays) -> Array:
     """The largest table of an update that moved, as a matrix: item embeddings, say; what clients keep never moves."""
     moved = [array for array in update.values() if array.any()] or list(update.values())
     largest = max(moved, key=lambda array: array.size)
     return largest.reshape(len(largest), -1) if largest.ndim else largest.reshape(1, 1)
 
 
-def named_items(ids: Sequence[NDArray[np.integer]], items: int) -> FloatArray:
+def item_matrix(ids: Sequence[NDArray[np.integer]], items: int) -> FloatArray:
     """M_t, N × I: 1 where client k named item i this round, drawn ones included.
 
     Args:
@@ -48,15 +48,15 @@ def singular_values(matrix: NDArray[np.floating], d: int) -> FloatArray:
     """
     if not np.isfinite(matrix).all():
         raise RunError("the update that describes this round is not finite; lower the learning rate or the noise")
-    found = np.sort(_largest(np.asarray(matrix, np.float64), d))[::-1][:d]
+    found = np.sort(_top_singular_values(np.asarray(matrix, np.float64), d))[::-1][:d]
     return np.concatenate([found, np.zeros(d - len(found))])
 
 
-def _largest(matrix: FloatArray, d: int) -> FloatArray:
+def _top_singular_values(matrix: FloatArray, d: int) -> FloatArray:
     side = min(matrix.shape)
     if side == 0 or d == 0 or not matrix.any():
         return np.zeros(0)
-    if side <= max(DENSE, 2 * d):
+    if side <= max(MAX_DENSE_SIDE, 2 * d):
         return np.asarray(np.linalg.svd(matrix, compute_uv=False), np.float64)
     start = np.random.default_rng(0).normal(size=side)  # ARPACK draws its own otherwise, and no two runs agree
     return np.asarray(svds(matrix, k=d, v0=start, return_singular_vectors=False), np.float64)

@@ -13,19 +13,19 @@ from server.planning.arms import FloatArray
 Stage = Literal["1a", "1b", "2"]
 
 
-def stage(done: int, arms: int, t0: int) -> Stage:
+def stage_of(done: int, arms: int, t0: int) -> Stage:
     """The stage of the round after `done` rounds: K·T₀ rounds of 1a, T₀ of 1b, then 2."""
     if done < arms * t0:
         return "1a"
     return "1b" if done < (arms + 1) * t0 else "2"
 
 
-def fitting(t0: int, arms: int, rounds: int) -> int:
+def limit_t0(t0: int, arms: int, rounds: int) -> int:
     """T₀, lowered so that stage 1 takes at most half of the rounds, and at least 1."""
     return min(t0, max(1, rounds // (2 * (arms + 1))))
 
 
-def due(played: Sequence[int], arms: int, t0: int, order: Literal["blocks", "code"]) -> Collection[int]:
+def select_due(played: Sequence[int], arms: int, t0: int, order: Literal["blocks", "code"]) -> Collection[int]:
     """Arms from which stage 1a takes the next one, drawn evenly.
 
     In `blocks` it is what the running block of K rounds has not played: without replacement is a shuffled block.
@@ -75,7 +75,7 @@ def price_bound(best: float, confidence_: float, largest: float, mode: Literal["
     return max(best + confidence_, 0.0) if mode == "paper" else largest
 
 
-def candidates(wanted: Collection[int], affordable: NDArray[np.intp]) -> NDArray[np.intp]:
+def select_candidates(wanted: Collection[int], affordable: NDArray[np.intp]) -> NDArray[np.intp]:
     """The wanted arms that everybody can pay; all affordable ones where there is none."""
     both = affordable[np.isin(affordable, list(wanted))]
     return both if len(both) else affordable

@@ -10,14 +10,14 @@ import numpy as np
 
 from common.errors import RunError
 from common.methods.planners import PlannerOptions
-from server.planning.arms import FloatArray, Offer, offer
+from server.planning.arms import FloatArray, Offer, build_offer
 from server.planning.constrainer import CLOSED, Dual
-from server.planning.reward import plateaued
+from server.planning.reward import has_plateaued
 from server.planning.state import State
 
 
 @dataclass(frozen=True)
-class Budget:
+class RunBudget:
     """What may be spent.
 
     Args:
@@ -79,7 +79,7 @@ class Decision:
 
 
 @dataclass(frozen=True)
-class Agreed:
+class RoundDecision:
     """A round's decision as it was told to clients, which may have paid for it before the server went down.
 
     Args:
@@ -99,7 +99,7 @@ class Agreed:
         return json.dumps(asdict(self), default=np.ndarray.tolist)
 
 
-def agreed_in(text: str) -> Agreed:
+def read_round_decision(text: str) -> RoundDecision:
     """Inverse of `Agreed.to_json`."""
     told: dict[str, Any] = json.loads(text)
     plan = told["decision"]
@@ -107,7 +107,7 @@ def agreed_in(text: str) -> Agreed:
     plan |= {name: tuple(plan[name]) for name in ("active", "retired")}
     dual = plan["dual"]
     dual |= {name: np.array(dual[name], np.float64) for name in ("weights", "rates")} | {"names": tuple(dual["names"])}
-    return Agreed(**{**told, "decision": Decision(**{**plan, "dual": Dual(**dual)})})
+    return RoundDecision(**{**told, "decision": Decision(**{**plan, "dual": Dual(**dual)})})
 
 
 @dataclass(frozen=True)
@@ -158,19 +158,19 @@ class Planner(Protocol):
         """
 
 
-def opening(
-    state: State, options: PlannerOptions, budget: Budget, costs: FloatArray, remaining: Mapping[str, float]
+def open_round(
+    state: State, options: PlannerOptions, budget: RunBudget, costs: FloatArray, remaining: Mapping[str, float]
 ) -> Offer | Stop:
     """What may be spent this round, or why nothing more will be: what all planners share."""
     if len(state.history) >= budget.rounds:
         return Stop(f"all {budget.rounds} rounds are done")
-    if options.stop == "plateau" and plateaued(state.history.rewards, options.patience, options.min_gain):
+    if options.stop == "plateau" and has_plateaued(state.history.rewards, options.patience, options.min_gain):
         return Stop(f"the last {options.patience} rounds gained nothing")
-    offered = offer(costs, remaining)
+    offered = build_offer(costs, remaining)
     return offered if offered.active else Stop("no client can pay another round", offered.retired)
 
 
-def recorded(state: State, decision: Decision, reward: float, update_norm: float, dual: Dual = CLOSED) -> State:
+def record_round(state: State, decision: Decision, reward: float, update_norm: float, dual: Dual = CLOSED) -> State:
     """The state with this round in its history.
 
     Raises:

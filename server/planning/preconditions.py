@@ -7,14 +7,14 @@ from common.errors import RunError
 from common.tasks.registry import TASKS
 from server.roster import EnrolledClient
 
-SHARE = (
+METRICS_REMEDY = (
     'under noise metrics leave a client only where its policy says share-metrics = "always": let some owners say so, '
     "or take what needs none: algorithm.bgtplanner.reward=norm, method uniform, stop=never"
 )
 """What to do about it."""
 
 
-def check_judged(config: RunConfig, clients: Collection[EnrolledClient]) -> None:
+def check_metrics_shared(config: RunConfig, clients: Collection[EnrolledClient]) -> None:
     """Accept a round whose gain somebody will tell.
 
     Args:
@@ -29,5 +29,5 @@ def check_judged(config: RunConfig, clients: Collection[EnrolledClient]) -> None
     metric = TASKS[config.task].objective.metric
     raise RunError(
         f"{config.method} goes by '{metric}', which none of the {len(clients)} enrolled clients shares; "
-        f"nobody was asked to spend anything. {SHARE[0].upper()}{SHARE[1:]}"
+        f"nobody was asked to spend anything. {METRICS_REMEDY[0].upper()}{METRICS_REMEDY[1:]}"
     )

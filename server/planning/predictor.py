@@ -34,7 +34,7 @@ class Kernel:
 
 
 @dataclass(frozen=True)
-class Observed:
+class Observations:
     """What a Gaussian process has seen.
 
     Args:
@@ -48,7 +48,9 @@ class Observed:
     rounds: FloatArray
 
 
-def posterior(kernel: Kernel, seen: Observed, queries: FloatArray, rounds: FloatArray) -> tuple[FloatArray, FloatArray]:
+def posterior(
+    kernel: Kernel, seen: Observations, queries: FloatArray, rounds: FloatArray
+) -> tuple[FloatArray, FloatArray]:
     """Eq 5: means k_*ᵀ(K+σ²I)⁻¹r and variances 1 − k_*ᵀ(K+σ²I)⁻¹k_* under a zero mean, both (m,).
 
     The authors' code adds σ² to every entry of K and rounds to four decimals; this does neither.

@@ -11,19 +11,19 @@ from common.errors import ConfigError
 from common.methods.planners import ADAP, ADPML, BGTplanner, FedSGD, PlannerOptions, Uniform
 from server.planning.adap import AdaptiveNoise
 from server.planning.bgt import BanditPlanner
-from server.planning.planner import Budget, Planner
-from server.planning.schedules import Schedule, free, growing, level
+from server.planning.planner import Planner, RunBudget
+from server.planning.schedules import Schedule, growing_costs, level_costs, zero_costs
 
-BUILD: dict[str, Callable[[Any, Budget], Planner]] = {
+BUILD: dict[str, Callable[[Any, RunBudget], Planner]] = {
     BGTplanner.name: BanditPlanner,
     ADAP.name: AdaptiveNoise,
-    Uniform.name: lambda options, budget: Schedule(options, budget, level(budget)),
-    ADPML.name: lambda options, budget: Schedule(options, budget, growing(budget, options.growth)),
-    FedSGD.name: lambda options, budget: Schedule(options, budget, free(budget)),
+    Uniform.name: lambda options, budget: Schedule(options, budget, level_costs(budget)),
+    ADPML.name: lambda options, budget: Schedule(options, budget, growing_costs(budget, options.growth)),
+    FedSGD.name: lambda options, budget: Schedule(options, budget, zero_costs(budget)),
 }
 
 
-def build_planner(options: PlannerOptions, budget: Budget) -> Planner:
+def build_planner(options: PlannerOptions, budget: RunBudget) -> Planner:
     """Build the planner of these options.
 
     Raises:

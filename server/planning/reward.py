@@ -24,7 +24,7 @@ def improvement(before: float, after: float, rises: bool = False) -> float:
     return after - before if rises else before - after
 
 
-def plateaued(rewards: FloatArray, patience: int, min_gain: float) -> bool:
+def has_plateaued(rewards: FloatArray, patience: int, min_gain: float) -> bool:
     """Whether the best of the last `patience` rounds is no more than `min_gain` better than the best before them.
 
     Args:

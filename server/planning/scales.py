@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from server.planning.arms import FloatArray
 
-SMALLEST = 1e-6
+MIN_REWARD_SCALE = 1e-6
 """Floor of the rewards' scale."""
 
 
@@ -36,7 +36,7 @@ class Scales:
         return np.clip(rewards / self.reward, -self.limit, self.limit)
 
 
-def standardised(costs: FloatArray, contexts: FloatArray, rewards: FloatArray) -> Scales:
+def standardize(costs: FloatArray, contexts: FloatArray, rewards: FloatArray) -> Scales:
     """Arms by cost in [0, 1], contexts over their mean and rewards over their largest |r|.
 
     Args:
@@ -46,10 +46,10 @@ def standardised(costs: FloatArray, contexts: FloatArray, rewards: FloatArray) -
     """
     span = float(costs[-1] - costs[0])
     mean = contexts.mean(axis=0)
-    largest = max(float(np.abs(rewards).max()), SMALLEST)
+    largest = max(float(np.abs(rewards).max()), MIN_REWARD_SCALE)
     return Scales((costs - costs[0]) / (span or 1.0), np.where(mean > 0, mean, 1.0), largest, 1.0)
 
 
-def raw(arms: int, context: int) -> Scales:
+def identity_scales(arms: int, context: int) -> Scales:
     """Numbers as they are: K arms by index, d singular values, rewards in their own unit."""
     return Scales(np.arange(arms, dtype=np.float64), np.ones(context), 1.0, np.inf)

@@ -7,8 +7,8 @@ import numpy as np
 
 from common.methods.planners import PlannerOptions
 from server.planning.arms import FloatArray
-from server.planning.planner import Budget, Decision, Stop, opening, recorded
-from server.planning.state import State, blank
+from server.planning.planner import Decision, RunBudget, Stop, open_round, record_round
+from server.planning.state import State, empty_state
 
 
 @dataclass(frozen=True)
@@ -22,19 +22,19 @@ class Schedule:
     """
 
     options: PlannerOptions
-    budget: Budget
+    budget: RunBudget
     costs: FloatArray
 
     def start(self) -> State:
         """Before the first round."""
-        return blank()
+        return empty_state()
 
     def decide(
         self, state: State, context: FloatArray, remaining: Mapping[str, float], rng: np.random.Generator
     ) -> Decision | Stop:
         """This round's cost, for everybody who can pay it."""
         t = len(state.history)
-        offered = opening(state, self.options, self.budget, self.costs[t : t + 1], remaining)
+        offered = open_round(state, self.options, self.budget, self.costs[t : t + 1], remaining)
         if isinstance(offered, Stop):
             return offered
         return Decision(0, float(offered.costs[0]), offered.active, offered.retired)
@@ -48,20 +48,20 @@ class Schedule:
         update_norm: float = 1.0,
     ) -> State:
         """One round more."""
-        return recorded(state, decision, reward, update_norm)
+        return record_round(state, decision, reward, update_norm)
 
 
-def level(budget: Budget) -> FloatArray:
+def level_costs(budget: RunBudget) -> FloatArray:
     """(T,): B/T each."""
     return np.full(budget.rounds, budget.share)
 
 
-def growing(budget: Budget, growth: float) -> FloatArray:
+def growing_costs(budget: RunBudget, growth: float) -> FloatArray:
     """(T,): ε_t = ε_1 q^{t−1} with ε_T/ε_1 = growth and Σ ε_t = B."""
     shape = np.geomspace(1.0, growth, budget.rounds)
     return np.asarray(budget.total * shape / shape.sum(), np.float64)
 
 
-def free(budget: Budget) -> FloatArray:
+def zero_costs(budget: RunBudget) -> FloatArray:
     """(T,): nothing, which means no noise."""
     return np.zeros(budget.rounds)

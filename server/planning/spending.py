@@ -8,12 +8,12 @@ import numpy as np
 from common.arrays import Arrays
 from common.config.run import RunConfig
 from common.privacy.mechanisms.registry import build_account, select_spec
-from server.planning.planner import Agreed, Budget, Decision
+from server.planning.planner import Decision, RoundDecision, RunBudget
 from server.roster import EnrolledClient, Roster
 
 
 @dataclass(frozen=True)
-class Waiting:
+class PendingRound:
     """A round that was decided and not yet judged.
 
     Args:
@@ -33,16 +33,16 @@ class Waiting:
         return self.decision.numbers() | ({"left": self.left} if self.decision.cost else {})
 
 
-def budget_of(config: RunConfig) -> Budget:
+def budget_of(config: RunConfig) -> RunBudget:
     """B of a fresh client and T_max; nothing is counted where there is no noise."""
     options = config.privacy
     if options.unit == "none":
-        return Budget(np.inf, config.rounds, 1)
+        return RunBudget(np.inf, config.rounds, 1)
     total = build_account(options).total(options.epsilon, options.delta)
-    return Budget(total, config.rounds, 1, select_spec(options).cost_power)
+    return RunBudget(total, config.rounds, 1, select_spec(options).cost_power)
 
 
-def remaining(roster: Roster, clients: Mapping[str, EnrolledClient], total: float) -> dict[str, float]:
+def compute_remaining(roster: Roster, clients: Mapping[str, EnrolledClient], total: float) -> dict[str, float]:
     """What clients may still be asked for: by their own word, and by what this run promised, which the roster then holds.
 
     A simulated client forgets what it spent before a resume; the roster does not.
@@ -55,7 +55,7 @@ def remaining(roster: Roster, clients: Mapping[str, EnrolledClient], total: floa
     return {name: roster.clients[client.node].budget for name, client in clients.items()}
 
 
-def credit(roster: Roster, agreed: Agreed) -> None:
+def refund(roster: Roster, agreed: RoundDecision) -> None:
     """Give back what a round cost that is asked for again: who paid for it then sends the same bytes, and pays no more."""
     for node, client in roster.clients.items():
         if client.name in agreed.left:
@@ -63,11 +63,11 @@ def credit(roster: Roster, agreed: Agreed) -> None:
             roster.clients[node] = replace(client, budget=min(client.budget + agreed.decision.cost, most))
 
 
-def charge(roster: Roster, decision: Decision, nodes: Iterable[int], total: float, start: Arrays) -> Waiting:
+def charge(roster: Roster, decision: Decision, nodes: Iterable[int], total: float, start: Arrays) -> PendingRound:
     """Note what the clients that are asked will spend."""
     spent: dict[str, float] = {}
     for node in nodes:
         roster.charge(node, decision.cost)
         spent[roster.name(node)] = decision.cost
     left = min((client.budget for client in roster.clients.values() if client.name in spent), default=0.0)
-    return Waiting(decision, start, spent, max(left, 0.0) / total)
+    return PendingRound(decision, start, spent, max(left, 0.0) / total)

@@ -52,7 +52,7 @@ class State:
     dual: Dual = CLOSED
 
 
-def blank(context: int = 0) -> State:
+def empty_state(context: int = 0) -> State:
     """Nothing has happened yet; contexts will have that many numbers."""
     return State(PlayedRounds(np.zeros(0, np.int64), np.zeros((0, context)), np.zeros(0), np.zeros(0)))
 
@@ -82,13 +82,13 @@ def from_groups(groups: dict[str, Arrays]) -> State:
     )
 
 
-def remembered(told: Mapping[str, float]) -> Arrays:
+def pack_values(told: Mapping[str, float]) -> Arrays:
     """Clients and a number of each as arrays, names as JSON bytes."""
     names = np.frombuffer(json.dumps(sorted(told)).encode(), np.uint8)
     return {"names": names, "values": np.array([told[name] for name in sorted(told)])}
 
 
-def recalled(arrays: Arrays) -> dict[str, float]:
+def unpack_values(arrays: Arrays) -> dict[str, float]:
     """Inverse of `remembered`; empty where nothing was."""
     if "names" not in arrays:
         return {}

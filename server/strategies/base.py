@@ -14,7 +14,7 @@ from server.roster import EnrolledClient
 from server.strategies.replies import Reply
 from server.strategies.spec import RoundParts
 
-Ask = Callable[[list[Message]], Iterable[Message]]
+SendAndReceive = Callable[[list[Message]], Iterable[Message]]
 """Sends messages and returns their replies."""
 
 
@@ -35,7 +35,7 @@ class StrategyBase(Strategy):
         self.config, self.state, self.enrolment = parts.config, parts.state, parts.enrolment
         self._on_trained, self._on_evaluated = parts.on_trained, parts.on_evaluated
         self.task, self.capabilities = TASKS[parts.config.task], parts.config.capabilities
-        self._ask: Ask = lambda messages: []
+        self._ask: SendAndReceive = lambda messages: []
         self.cost, self.clip, self.over = 0.0, 1.0, False
         self.named: list[Rows] = []
 
@@ -82,7 +82,7 @@ class StrategyBase(Strategy):
         """Client -> cluster, for the report."""
         return {}
 
-    def prepare(self, clients: Mapping[str, EnrolledClient], ask: Ask, *, training: bool) -> None:
+    def prepare(self, clients: Mapping[str, EnrolledClient], ask: SendAndReceive, *, training: bool) -> None:
         """Ask the clients of a round whatever has to be known before they train, or are measured."""
 
     def polish(self, model: Arrays, replies: list[Reply]) -> Arrays:

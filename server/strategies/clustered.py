@@ -16,7 +16,7 @@ from common.wire.messages import ASSIGN, AssignReply, AssignRequest
 from server.aggregation.clusters import assign_clusters, spread_copies
 from server.aggregation.optimizers import OptimizerState
 from server.roster import EnrolledClient
-from server.strategies.base import Ask
+from server.strategies.base import SendAndReceive
 from server.strategies.replies import Reply, check_assignment, content_of, mean_update
 from server.strategies.round import RoundStrategy
 from server.strategies.spec import RoundParts, ServerMethod
@@ -52,7 +52,7 @@ class ClusteredStrategy(RoundStrategy):
         """Client -> cluster."""
         return {client: int(j) for client, j in sorted(self.state.memory.get("cluster", {}).items())}
 
-    def prepare(self, clients: Mapping[str, EnrolledClient], ask: Ask, *, training: bool) -> None:
+    def prepare(self, clients: Mapping[str, EnrolledClient], ask: SendAndReceive, *, training: bool) -> None:
         """Assign the clients that train and are due, or those that are measured and were never assigned."""
         due = [client for name, client in sorted(clients.items()) if self._due(name, training)]
         answers = self._assessed(due, ask)
@@ -61,7 +61,7 @@ class ClusteredStrategy(RoundStrategy):
         chosen: Arrays = {name: np.array(j) for name, j in assign_clusters(losses, self.options.assign).items()}
         memory = self.state.memory
         known = ("low", "high", "days") if training else ("days",)
-        news: OptimizerState = {"cluster": chosen, **{key: _told(key, answers) for key in known}}
+        news: OptimizerState = {"cluster": chosen, **{key: _select_property(key, answers) for key in known}}
         if training:  # what is only measured leaves no trace in later rounds, nor in a run that is resumed
             news["since"] = dict.fromkeys(chosen, np.array(self.state.round + 1))
         merged = {key: {**memory.get(key, {}), **new} for key, new in news.items()}
@@ -74,7 +74,7 @@ class ClusteredStrategy(RoundStrategy):
         since = memory.get("since", {}).get(client)
         return since is None or self.state.round + 1 - int(since) >= self.options.recluster_every
 
-    def _assessed(self, clients: list[EnrolledClient], ask: Ask) -> dict[str, AssignReply]:
+    def _assessed(self, clients: list[EnrolledClient], ask: SendAndReceive) -> dict[str, AssignReply]:
         """What every client that answered usably says of the K models."""
         number, made = self.state.round + 1, {}
         for client in clients:
@@ -109,7 +109,7 @@ class ClusteredStrategy(RoundStrategy):
         return moved
 
 
-def _told(key: str, answers: Mapping[str, AssignReply]) -> Arrays:
+def _select_property(key: str, answers: Mapping[str, AssignReply]) -> Arrays:
     return {name: answer.property[key] for name, answer in answers.items() if key in answer.property}
 
 

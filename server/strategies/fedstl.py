@@ -14,7 +14,7 @@ from common.wire.messages import CLUSTER, TRAIN, TrainRequest
 from server.aggregation.clusters import pool_ranges
 from server.aggregation.pooled_properties import pool_neighbors
 from server.roster import EnrolledClient
-from server.strategies.base import Ask
+from server.strategies.base import SendAndReceive
 from server.strategies.clustered import ClusteredStrategy
 from server.strategies.replies import Reply
 from server.strategies.spec import RoundParts, ServerMethod
@@ -31,18 +31,18 @@ class FedSTLStrategy(ClusteredStrategy):
         super().__init__(algorithm, parts)
         self.kappa = algorithm.cluster_steps
 
-    def prepare(self, clients: Mapping[str, EnrolledClient], ask: Ask, *, training: bool) -> None:
+    def prepare(self, clients: Mapping[str, EnrolledClient], ask: SendAndReceive, *, training: bool) -> None:
         """Assign clients to clusters, and pool the properties of those that have told theirs."""
         super().prepare(clients, ask, training=training)
         if training and not self.cost:  # noised bounds, and the widest of several, would tell a newcomer nothing
             low, high = ({n: a for n, a in self._told(bound).items() if not self._new(n)} for bound in ("low", "high"))
             self.state = replace(
-                self.state, statics={**_without_pooled(self.state.statics), **pool_neighbors(low, high)}
+                self.state, statics={**_remove_pooled(self.state.statics), **pool_neighbors(low, high)}
             )
 
     def statics_for(self, client: str) -> Arrays:
         """Newcomers are told the pooled properties, the others have their own."""
-        return self.state.statics if self._new(client) else _without_pooled(self.state.statics)
+        return self.state.statics if self._new(client) else _remove_pooled(self.state.statics)
 
     def polish(self, model: Arrays, replies: list[Reply]) -> Arrays:
         """Cluster epochs: F_j = MSE + λ·L_p(φ_j) over the shared layers, on the members' own data (§3.7)."""
@@ -70,7 +70,7 @@ class FedSTLStrategy(ClusteredStrategy):
             enrolment=enrolment,
             model=group(str(cluster), model),
             shared=phi,
-            statics=_without_pooled(self.state.statics),
+            statics=_remove_pooled(self.state.statics),
             phase=CLUSTER,
             cost=self.cost,
             clip=self.clip,
@@ -86,7 +86,7 @@ class FedSTLStrategy(ClusteredStrategy):
         return days is not None and int(days.max()) < self.config.options_of(TASK).newcomer_days
 
 
-def _without_pooled(statics: Arrays) -> Arrays:
+def _remove_pooled(statics: Arrays) -> Arrays:
     return {name: a for name, a in statics.items() if name not in POOLED}
 
 

@@ -27,7 +27,7 @@ from common.wire.codec import decode, encode
 from common.wire.messages import ASSIGN, AssignReply, AssignRequest
 from server.aggregation.clusters import pool_ranges
 from server.roster import EnrolledClient
-from server.strategies.base import Ask
+from server.strategies.base import SendAndReceive
 from server.strategies.fedstl import FedSTLStrategy
 from server.strategies.replies import Reply, check_assignment, content_of
 from server.strategies.spec import RoundParts
@@ -61,7 +61,7 @@ class SharedWindowsStrategy(FedSTLStrategy):
         """The windows are not kept from round to round, so whoever trains is asked."""
         return training or super()._due(client, training)
 
-    def _assessed(self, clients: list[EnrolledClient], ask: Ask) -> dict[str, AssignReply]:
+    def _assessed(self, clients: list[EnrolledClient], ask: SendAndReceive) -> dict[str, AssignReply]:
         """What the clients hand over, and what the K models make of it."""
         number, answers = self.state.round + 1, dict[str, AssignReply]()
         asked = [

@@ -10,10 +10,10 @@ from common.errors import RunError
 from common.tasks.registry import TASKS
 from server.aggregation.row_mean import Rows
 from server.evaluation import Evaluation, pool
-from server.planning.context import named_items, widest
-from server.planning.preconditions import SHARE
+from server.planning.context import item_matrix, largest_table
+from server.planning.preconditions import METRICS_REMEDY
 from server.planning.reward import improvement
-from server.planning.state import recalled, remembered
+from server.planning.state import pack_values, unpack_values
 
 
 def is_on_test_data(config: RunConfig, number: int) -> bool:
@@ -22,7 +22,7 @@ def is_on_test_data(config: RunConfig, number: int) -> bool:
     return held_out and number == config.rounds and not config.planner.observes_norm
 
 
-def reward_of(config: RunConfig, evaluation: Evaluation, length: float, seen: Arrays) -> tuple[float, Arrays]:
+def compute_reward(config: RunConfig, evaluation: Evaluation, length: float, seen: Arrays) -> tuple[float, Arrays]:
     """Return r_t over the clients that reported this round and an earlier one, and the reference of the next round.
 
     Over different clients, a client that joins or leaves would look like a gain or a loss.
@@ -41,17 +41,19 @@ def reward_of(config: RunConfig, evaluation: Evaluation, length: float, seen: Ar
         before = seen.get("norm", np.array(length))
         return improvement(float(before), length), {"norm": np.array(length)}
     objective = TASKS[config.task].objective
-    now, earlier = evaluation.values_of(objective.metric), recalled(seen)
+    now, earlier = evaluation.values_of(objective.metric), unpack_values(seen)
     if not now and planner.requires_rewards:
-        raise RunError(f"{planner.name} goes by '{objective.metric}', which no client reported this round; {SHARE}")
+        raise RunError(
+            f"{planner.name} goes by '{objective.metric}', which no client reported this round; {METRICS_REMEDY}"
+        )
     both = {name: now[name] for name in now if name in earlier}
     then = {name: (earlier[name], weight) for name, (_, weight) in both.items()}
     metric, rises = objective.metric, objective.higher_is_better
     reward = improvement(pool(metric, then), pool(metric, both), rises) if both else 0.0
-    return reward, remembered({**earlier, **{name: value for name, (value, _) in now.items()}})
+    return reward, pack_values({**earlier, **{name: value for name, (value, _) in now.items()}})
 
 
-def context_of(update: Arrays, named: Sequence[Rows]) -> Array:
+def build_context(update: Arrays, named: Sequence[Rows]) -> Array:
     """Return the matrix that describes a round: M_t where clients name items, else the aggregated noisy update.
 
     Args:
@@ -60,6 +62,6 @@ def context_of(update: Arrays, named: Sequence[Rows]) -> Array:
     """
     tables = {name for rows in named for name in rows}
     if not tables:
-        return widest(update)
+        return largest_table(update)
     [table] = tables
-    return named_items([rows[table] for rows in named], len(update[table]))
+    return item_matrix([rows[table] for rows in named], len(update[table]))

@@ -14,18 +14,18 @@ from common.errors import BudgetSpentError, QuorumError
 from common.text import count
 from server.evaluation import Evaluation
 from server.planning.context import singular_values
-from server.planning.planner import Agreed, Budget, Planner, Stop
-from server.planning.preconditions import check_judged
+from server.planning.planner import Planner, RoundDecision, RunBudget, Stop
+from server.planning.preconditions import check_metrics_shared
 from server.planning.registry import build_planner
-from server.planning.spending import Waiting, charge, credit, remaining
+from server.planning.spending import PendingRound, charge, compute_remaining, refund
 from server.planning.state import State, from_groups, to_groups
 from server.roster import EnrolledClient
 from server.state import RunState, Trained
-from server.strategies.observed import context_of, is_on_test_data, reward_of
+from server.strategies.observed import build_context, compute_reward, is_on_test_data
 from server.strategies.registry import build_strategy
 from server.strategies.spec import RoundParts
 
-SEEN = "planner_seen"
+REFERENCE = "planner_seen"
 """What the planner last saw, beside its own groups: what each client told of the metric that it goes by, or the last update's
 `norm`, and that update's singular values, `context`."""
 
@@ -44,16 +44,16 @@ class PlannedStrategy(Strategy):
     def __init__(
         self,
         parts: RoundParts,
-        budget: Budget,
+        budget: RunBudget,
         on_observed: Callable[[RunState], None],
-        on_decided: Callable[[Agreed], None] = lambda agreed: None,
-        agreed: Agreed | None = None,
+        on_decided: Callable[[RoundDecision], None] = lambda agreed: None,
+        agreed: RoundDecision | None = None,
     ) -> None:
         self.inner = build_strategy(replace(parts, on_trained=self._trained, on_evaluated=self._evaluated))
         self._budget = budget
         self._on_trained, self._on_evaluated, self._on_observed = parts.on_trained, parts.on_evaluated, on_observed
         self._on_decided, self._agreed = on_decided, agreed
-        self._waiting: Waiting | None = None
+        self._waiting: PendingRound | None = None
 
     @property
     def config(self) -> RunConfig:
@@ -80,7 +80,7 @@ class PlannedStrategy(Strategy):
         """
         roster, number = self.inner.enrolment.roster, self.state.round + 1
         able = self.inner.enrolment.gather(grid, self.config.federation.min_replies)
-        check_judged(self.config, able.values())
+        check_metrics_shared(self.config, able.values())
         self._agreed = self._decided(number, able)
         decision = self._agreed.decision
         self._on_decided(self._agreed)
@@ -123,16 +123,16 @@ class PlannedStrategy(Strategy):
         """As the strategy inside."""
         self.inner.conclude(grid)
 
-    def _decided(self, number: int, able: Mapping[str, EnrolledClient]) -> Agreed:
+    def _decided(self, number: int, able: Mapping[str, EnrolledClient]) -> RoundDecision:
         """What the round costs: as clients were told before the server went down, or as the planner says now.
 
         Raises:
             BudgetSpentError: As `configure_train`; of a round that failed before, if the planner sees no other.
         """
-        left, agreed = remaining(self.inner.enrolment.roster, able, self._budget.total), self._agreed
+        left, agreed = compute_remaining(self.inner.enrolment.roster, able, self._budget.total), self._agreed
         stands = agreed is not None and agreed.number == number
         if agreed is not None and stands and not agreed.failed:
-            credit(self.inner.enrolment.roster, agreed)
+            refund(self.inner.enrolment.roster, agreed)
             return agreed
         rng = np.random.default_rng([self.config.seed, number])
         decision = self._planner(len(able)).decide(self._memory(), self._seen()["context"], left, rng)
@@ -143,9 +143,9 @@ class PlannedStrategy(Strategy):
             paying = count(len(decision.active), "client")
             raise BudgetSpentError(f"{paying} can pay another round, the round needs {needed}")
         if agreed is not None and stands:  # those who answered it answer it on no other terms
-            credit(self.inner.enrolment.roster, agreed)
+            refund(self.inner.enrolment.roster, agreed)
             return agreed
-        return Agreed(number, decision, left)
+        return RoundDecision(number, decision, left)
 
     def _planner(self, clients: int) -> Planner:
         return build_planner(self.config.planner, replace(self._budget, clients=max(clients, 1)))
@@ -155,7 +155,7 @@ class PlannedStrategy(Strategy):
 
     def _seen(self) -> Arrays:
         """What came of the last round; of a fresh run, a context of zeros."""
-        return self.state.plan.get(SEEN) or {"context": np.zeros(self.config.planner.context_size)}
+        return self.state.plan.get(REFERENCE) or {"context": np.zeros(self.config.planner.context_size)}
 
     def _trained(self, trained: Trained) -> None:
         numbers = self._waiting.numbers() if self._waiting else {}
@@ -173,11 +173,11 @@ class PlannedStrategy(Strategy):
             reward, seen = 0.0, {name: a for name, a in self._seen().items() if name != "context"}
             self._on_evaluated(number, evaluation)
         else:
-            reward, seen = reward_of(self.config, evaluation, length, self._seen())
+            reward, seen = compute_reward(self.config, evaluation, length, self._seen())
             self._on_evaluated(number, replace(evaluation, notes={"reward": reward}))
 
         planner = self._planner(len(waiting.decision.active))
         after = planner.observe(self._memory(), waiting.decision, reward, waiting.spent, length)
-        seen["context"] = singular_values(context_of(update, self.inner.named), self.config.planner.context_size)
-        self.state = replace(self.state, plan={**to_groups(after), SEEN: seen})
+        seen["context"] = singular_values(build_context(update, self.inner.named), self.config.planner.context_size)
+        self.state = replace(self.state, plan={**to_groups(after), REFERENCE: seen})
         self._on_observed(self.state)

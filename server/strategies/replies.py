@@ -27,7 +27,7 @@ class Reply:
 
 
 @dataclass(frozen=True)
-class ReplyTerms:
+class ExpectedReply:
     """What was asked for, and so what a reply must be."""
 
     round: int
@@ -36,7 +36,7 @@ class ReplyTerms:
     needs_gradient: bool
 
 
-def check(reply: TrainReply, terms: ReplyTerms) -> None:
+def check_reply(reply: TrainReply, terms: ExpectedReply) -> None:
     """Accept a reply that can enter a mean.
 
     Raises:
@@ -80,7 +80,7 @@ def mean_update(replies: list[Reply]) -> Arrays:
     )
 
 
-def rows_named(update: Arrays) -> Arrays:
+def read_row_ids(update: Arrays) -> Arrays:
     """Return the row ids that an update names in a run whose clients send them in plaintext.
 
     Raises:
@@ -92,13 +92,13 @@ def rows_named(update: Arrays) -> Arrays:
     return rows
 
 
-def rows_alone(replies: list[Reply]) -> list[Reply]:
+def average_by_row(replies: list[Reply]) -> list[Reply]:
     """The replies, such that any mean of them is, row by row, that of the clients that sent the row."""
     updates = rescale_rows([r.train.update for r in replies], [r.rows for r in replies], [r.weight for r in replies])
     return [replace(r, train=replace(r.train, update=u)) for r, u in zip(replies, updates, strict=True)]
 
 
-def sort_out(
+def split_replies(
     messages: Iterable[Message], name_of: Callable[[int], str], accept: Callable[[str, TrainReply], Reply]
 ) -> tuple[list[Reply], dict[int, str]]:
     """Replies that `accept` takes, in the order of names, and node -> reason for the others."""

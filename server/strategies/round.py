@@ -20,7 +20,15 @@ from server.roster import EnrolledClient
 from server.sampling import cohort
 from server.state import Trained
 from server.strategies.base import StrategyBase
-from server.strategies.replies import Reply, ReplyTerms, check, content_of, rows_alone, rows_named, sort_out
+from server.strategies.replies import (
+    ExpectedReply,
+    Reply,
+    average_by_row,
+    check_reply,
+    content_of,
+    read_row_ids,
+    split_replies,
+)
 
 log = logging.getLogger("fedloom.server")
 
@@ -57,7 +65,7 @@ class RoundStrategy(StrategyBase):
             raise QuorumError(f"round {self.state.round + 1}: {len(usable)} usable replies, {needed} needed{reasons}")
         shared = {name: a for name, a in self.state.model.items() if not self.task.is_client_only(name)}
         self.named = [reply.rows for reply in usable]
-        moved, memory = self.update(self.state.memory, shared, rows_alone(usable))
+        moved, memory = self.update(self.state.memory, shared, average_by_row(usable))
         model = self.polish({**self.state.model, **moved}, usable)
         self.state = self.state.next(model, memory, [r.client for r in usable])
         hidden = self.cost > 0  # a reply with noise tells no loss
@@ -140,13 +148,13 @@ class RoundStrategy(StrategyBase):
     def _sort(self, messages: Iterable[Message], phase: str = LOCAL) -> tuple[list[Reply], dict[str, str]]:
         """Usable replies in the order of names, and why the others are not; who failed is invited anew next round."""
         roster = self.enrolment.roster
-        usable, failed = sort_out(messages, roster.name, lambda name, reply: self._checked(name, reply, phase))
+        usable, failed = split_replies(messages, roster.name, lambda name, reply: self._checked(name, reply, phase))
         return usable, {roster.leave(node): reason for node, reason in failed.items()}
 
     def _checked(self, name: str, reply: TrainReply, phase: str) -> Reply:
         options, wanted = self.config.method_options, self.wanted(self.model_for(name))
-        terms = ReplyTerms(self.state.round + 1, options.steps(phase), wanted, self.capabilities.needs_gradient)
-        rows = rows_named(reply.update) if self.config.task_options.named_rows else {}
+        terms = ExpectedReply(self.state.round + 1, options.steps(phase), wanted, self.capabilities.needs_gradient)
+        rows = read_row_ids(reply.update) if self.config.task_options.named_rows else {}
         reply = expand_reply(reply, wanted)
-        check(reply, terms)
+        check_reply(reply, terms)
         return Reply(name, 1.0 if options.weighting == "uniform" else float(reply.examples), reply, rows)

@@ -10,7 +10,7 @@ from client.data.read import read_all
 from client.policy import Policy
 from client.tasks.registry import CLIENT_TASKS
 from client.tasks.rules.learner import RulesLearner
-from common.config.flatten import names_in, to_json
+from common.config.flatten import read_names, to_json
 from common.config.parse import option_keys, parse
 from common.errors import ConfigError, DataError, QuorumError, RefusedError, RunError
 from common.methods.registry import METHODS
@@ -115,7 +115,7 @@ def test_a_server_cannot_make_a_client_import_what_its_policy_forbids(monkeypatc
     install(monkeypatch, {"fedloom.tasks": {"weather": "no_such_package:TASK"}})
     text = to_json(parse({})).replace('"task": "rules"', '"task": "weather"')
     with pytest.raises(RefusedError, match="task 'weather' is not allowed"):
-        Policy(tasks=("rules",)).check_names(*names_in(text))
+        Policy(tasks=("rules",)).check_names(*read_names(text))
     with pytest.raises(RefusedError, match="'snow' is not installed on this client"):
         Policy().check_names("snow", "fedavg", "fedavg")
 

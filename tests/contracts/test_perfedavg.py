@@ -17,9 +17,9 @@ from client.tasks.registry import build_learner
 from client.tasks.traffic.inference import own_model
 from client.trainers.perfedavg import PerFedAvgTrainer
 from client.training.adaptation import adapt
-from client.training.cohort import evaluated, train
+from client.training.cohort import select_models, train
 from client.training.evaluation import ADAPT
-from client.training.participant import Participant, generator
+from client.training.participant import Participant, build_generator
 from common.arrays import Arrays, sha256
 from common.config.parse import parse
 from common.config.run import RunConfig
@@ -93,7 +93,7 @@ def test_its_own_model_is_a_few_plain_steps_from_the_shared_one(steps: int) -> N
     for _ in range(steps):
         w = w - ALPHA * client.curvature @ (w - client.centre)
     memory = personalized(algorithm, member)
-    found = evaluated(algorithm, model, memory)
+    found = select_models(algorithm, model, memory)
     np.testing.assert_allclose(flat(found[""]), w)
     assert sha256(found["global_"]) == sha256(model)
     assert member.store.load("toy").groups == {}, "nothing is saved"
@@ -104,7 +104,7 @@ def test_a_model_that_diverges_gives_way_to_the_shared_one() -> None:
     request = TrainRequest(1, "toy:0", model, phase=ADAPT)
     algorithm = PerFedAvg(alpha=1e200)
     memory = personalized(algorithm, Participant("ann", "toy", 0, client, MemoryStore(), request, 3))
-    assert sha256(evaluated(algorithm, model, memory)[""]) == sha256(model)
+    assert sha256(select_models(algorithm, model, memory)[""]) == sha256(model)
 
 
 def market_config(**options: Scalar) -> RunConfig:
@@ -129,7 +129,7 @@ def test_each_gradient_of_a_step_has_triples_of_its_own() -> None:
     [reply] = train(PerFedAvg(alpha=0.5, lr=0.3), [member])
     assert isinstance(reply, TrainReply)
 
-    triples = learner.step_inputs(4, generator(member))["triples"]
+    triples = learner.step_inputs(4, build_generator(member))["triples"]
     assert not torch.equal(triples[0], triples[1])
 
     def gradient(params: dict[str, torch.Tensor], step: int) -> dict[str, torch.Tensor]:
@@ -154,12 +154,12 @@ def test_a_client_is_measured_with_its_own_model_and_keeps_that_of_the_finished_
     learner = learner_of(config, DEMO.vocabulary, DEMO.units[:1])
     request = TrainRequest(2, "toy:0", end, phase=ADAPT)
     own = personalized(PerFedAvg(alpha=0.5), Participant("client-0", "toy", 0, learner, MemoryStore(), request, 1))
-    found = evaluated(config.method_options, end, own)
+    found = select_models(config.method_options, end, own)
     last = dict(heard(grid, EvaluateReply))["client-0"].metrics
     for prefix, model in found.items():
         metrics, _ = learner.evaluate(model, {}, "test")
         assert {name: last[f"{prefix}{name}"] for name in metrics} == metrics
-    assert sha256(found[""]) == sha256(evaluated(config.method_options, end, store.load("toy"))[""])
+    assert sha256(found[""]) == sha256(select_models(config.method_options, end, store.load("toy"))[""])
     assert sha256(found[""]) != sha256(end)
 
 

@@ -15,8 +15,8 @@ from common.privacy.mechanisms.gaussian import Gaussian
 from server.artifacts import RunDirectory
 from server.evaluation import Evaluation
 from server.journal import Journal
-from server.planning.planner import Agreed, agreed_in
-from server.planning.state import recalled
+from server.planning.planner import RoundDecision, read_round_decision
+from server.planning.state import unpack_values
 from server.strategies.planned import PlannedStrategy
 from tests.support.owners import PLANNERS, Owners, costs_of, listening, noisy, owners, total_of
 from tests.support.sensors import rounds_of
@@ -82,7 +82,7 @@ def test_a_round_that_was_decided_before_a_crash_is_asked_for_again_as_it_was(
 
     decided, aggregated = Journal.record_decision, PlannedStrategy.aggregate_train
 
-    def note(journal: Journal, agreed: Agreed) -> None:
+    def note(journal: Journal, agreed: RoundDecision) -> None:
         decided(journal, agreed)
         if agreed.number == last and not paid:
             raise PullThePlugError
@@ -99,7 +99,7 @@ def test_a_round_that_was_decided_before_a_crash_is_asked_for_again_as_it_was(
             clients.run(config, tmp_path / "torn")
     before = sum(costs[: last if paid else last - 1])
     assert clients.spent(config) == pytest.approx(dict.fromkeys(steady.spent(config), before), rel=1e-6)
-    kept = agreed_in(RunDirectory(tmp_path / "torn", "toy").decision())
+    kept = read_round_decision(RunDirectory(tmp_path / "torn", "toy").decision())
     assert (kept.number, kept.failed) == (last, False)
     assert kept.decision.cost == pytest.approx(costs[last - 1], rel=1e-12)
     assert kept.left == pytest.approx(dict.fromkeys(kept.left, total_of(config) - sum(costs[: last - 1])))
@@ -131,7 +131,7 @@ def test_a_round_that_failed_is_asked_for_again_unless_too_few_can_pay(
         during.setattr(Session, "release", refuse)
         with pytest.raises(QuorumError, match="not now"):
             clients.run(config, tmp_path)
-    assert agreed_in(folder.decision()).failed
+    assert read_round_decision(folder.decision()).failed
     if drained:
         ledger = next(one for one in clients.sessions.values() if one.client == "client-1").releaser.ledger(
             config.privacy
@@ -191,4 +191,4 @@ def test_test_data_move_no_plan_of_a_run_that_is_given_more_rounds(
     checkpoint = RunDirectory(tmp_path, "toy").checkpoints.load_latest()
     assert checkpoint is not None
     held_out, tested = ({name: value for name, (value, _) in one.values_of("loss").items()} for one in told[-2:])
-    assert recalled(checkpoint.groups["planner_seen"]) == held_out != tested
+    assert unpack_values(checkpoint.groups["planner_seen"]) == held_out != tested

@@ -11,7 +11,7 @@ from client.stacked_tensors import stack
 from client.state import MemoryStore
 from client.tasks.rules.data.homes import Home
 from client.training.cohort import train
-from client.training.participant import Participant, generator
+from client.training.participant import Participant, build_generator
 from common.arrays import sha256
 from common.config.run import RunConfig
 from common.errors import FedloomError
@@ -127,15 +127,15 @@ def test_a_client_descends(variant: str) -> None:
 
 def test_randomness_is_a_function_of_seed_round_and_client() -> None:
     draws = {
-        (s, r, c): torch.rand(3, generator=generator(source(s, r, c)))
+        (s, r, c): torch.rand(3, generator=build_generator(source(s, r, c)))
         for s in (0, 1)
         for r in (1, 2)
         for c in ("a", "b")
     }
     assert len({tuple(d.tolist()) for d in draws.values()}) == 8
-    second = torch.rand(3, generator=generator(source(0, 1, "a", "cluster")))
+    second = torch.rand(3, generator=build_generator(source(0, 1, "a", "cluster")))
     assert not torch.equal(draws[0, 1, "a"], second), "a round's second exchange draws anew"
-    assert torch.equal(draws[0, 1, "a"], torch.rand(3, generator=generator(source(0, 1, "a"))))
+    assert torch.equal(draws[0, 1, "a"], torch.rand(3, generator=build_generator(source(0, 1, "a"))))
 
 
 def test_stacking_pads_with_zeros() -> None:

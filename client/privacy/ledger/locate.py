@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from client.data.sources import and_test, is_demo
+from client.data.sources import is_demo, split_test_file
 from client.privacy.ledger.database import LedgerDatabase, create
 from client.privacy.ledger.ledger import Ledger
 from client.privacy.ledger.rollback import LedgerHead, RollbackRecord, read_heads
@@ -108,7 +108,7 @@ def ledger_path(source: str, state_dir: Path, fingerprint: str, folder: Path | N
 
 def data_path(source: str) -> Path:
     """Return the file or folder of a source, without its test file."""
-    return and_test(source)[0]
+    return split_test_file(source)[0]
 
 
 def absolute_source(source: str) -> str:

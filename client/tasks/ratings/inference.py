@@ -11,7 +11,7 @@ from client.tasks.ratings.data.raters import Rater, Ratings
 from client.tasks.ratings.data.split import Rated, SplitRater
 from client.tasks.ratings.learner import RatingsLearner
 from client.trainers.gradient_descent import descend
-from client.trainers.optimizers import build_step, fresh_moments
+from client.trainers.optimizers import build_step, initialize_moments
 from common.arrays import Arrays
 from common.config.run import RunConfig
 from common.models import tensors
@@ -60,7 +60,7 @@ def own_model(config: RunConfig, learner: RatingsLearner, trained: Arrays) -> Ar
         noise={},
         steps=config.rounds * config.method_options.local_steps,
         step=build_step(config.method_options),
-        moments=fresh_moments(config.method_options, start),
+        moments=initialize_moments(config.method_options, start),
         clip_norm=config.method_options.clip_norm,
         frozen=lambda t: rest,
     )

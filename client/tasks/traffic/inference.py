@@ -15,8 +15,8 @@ from client.tasks.traffic.learner import TrafficLearner
 from client.tasks.traffic.prepare import Sensor, line_of, prepare
 from client.tasks.traffic.profile import profile
 from client.trainers.registry import build_trainer
-from client.training.adaptation import models_in
-from client.training.cohort import evaluated, train
+from client.training.adaptation import split_models
+from client.training.cohort import select_models, train
 from client.training.evaluation import ADAPT
 from client.training.participant import Participant
 from common.arrays import Arrays
@@ -74,7 +74,7 @@ def own_model(config: RunConfig, learner: TrafficLearner, trained: Arrays, poole
     `trained` is the run's model, or its K models as `0/name` and so on; `pooled` is what stands beside it. Where the
     method leaves layers with the client, one round of training on its own data follows, of which nothing is sent.
     """
-    models = models_in(trained)
+    models = split_models(trained)
     if not learner.examples:
         return models[0]
     model = min(models, key=lambda one: training_loss(learner, one, pooled))
@@ -82,10 +82,10 @@ def own_model(config: RunConfig, learner: TrafficLearner, trained: Arrays, poole
     chosen, about = config.method_options, ("", config.run_id, config.seed, learner, store, request)
     adapted = build_trainer(chosen).personalize(Participant(*about, chosen.steps(ADAPT)))
     if adapted is not None:
-        return evaluated(chosen, model, adapted)[""]
+        return select_models(chosen, model, adapted)[""]
     if personal(config, model):
         train(chosen, [Participant(*about, chosen.steps(request.phase))])
-    return evaluated(chosen, model, store.load(config.run_id))[""]
+    return select_models(chosen, model, store.load(config.run_id))[""]
 
 
 def personal(config: RunConfig, names: Collection[str]) -> bool:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from client.data.read import own_tables, read_all
+from client.data.read import find_own_tables, read_all
 from client.tasks.registry import CLIENT_TASKS
 from common.tasks.registry import TASKS
 
@@ -21,14 +21,14 @@ FORMS: dict[str, tuple[str, ...]] = {
 def test_every_table_that_can_be_read_is_a_client_s_own(task: str, suffix: str, tmp_path: Path) -> None:
     for name in (f"b{suffix}", f"a{suffix}", "notes.md"):
         (tmp_path / name).touch()
-    assert own_tables(task, str(tmp_path)) == [tmp_path / f"a{suffix}", tmp_path / f"b{suffix}"]
+    assert find_own_tables(task, str(tmp_path)) == [tmp_path / f"a{suffix}", tmp_path / f"b{suffix}"]
 
 
 @pytest.mark.parametrize("name", ["demo", "a.csv", "nowhere"])
 @pytest.mark.parametrize("task", TASKS)
 def test_what_is_no_folder_has_no_tables(task: str, name: str, tmp_path: Path) -> None:
     (tmp_path / "a.csv").touch()
-    assert own_tables(task, name if name == "demo" else str(tmp_path / name)) == []
+    assert find_own_tables(task, name if name == "demo" else str(tmp_path / name)) == []
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def test_what_is_no_folder_has_no_tables(task: str, name: str, tmp_path: Path) -
 def test_a_published_set_is_no_folder_of_clients(task: str, names: tuple[str, ...], tmp_path: Path) -> None:
     for name in (*names, "a.csv", "b.tsv"):
         (tmp_path / name).touch()
-    assert own_tables(task, str(tmp_path)) == []
+    assert find_own_tables(task, str(tmp_path)) == []
 
 
 @pytest.mark.parametrize("task", TASKS)

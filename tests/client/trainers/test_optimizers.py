@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from client.stacked_tensors import Tensors
-from client.trainers.optimizers import Moments, build_step, clip, fresh_moments
+from client.trainers.optimizers import Moments, build_step, clip, initialize_moments
 from common.methods.fedavg import FedAvg
 
 K = 3
@@ -21,7 +21,7 @@ def draw(seed: int) -> Tensors:
 @pytest.mark.parametrize("rule", ["sgd", "adam"])
 def test_steps_are_those_of_torch(rule: str) -> None:
     options = FedAvg(optimizer=rule, lr=0.02, lr_predictor=0.07)  # type: ignore[arg-type]
-    ours, moments, step = draw(0), fresh_moments(options, draw(0)), build_step(options)
+    ours, moments, step = draw(0), initialize_moments(options, draw(0)), build_step(options)
     theirs = {n: p.clone().requires_grad_() for n, p in ours.items()}
     groups = [{"params": [p], "lr": options.rate(n)} for n, p in theirs.items()]
     optimizer = (torch.optim.SGD if rule == "sgd" else torch.optim.Adam)(groups)
@@ -50,7 +50,7 @@ def test_clients_of_different_age_each_correct_their_own_bias() -> None:
 def test_a_step_changes_nothing_handed_in(rule: str) -> None:
     options = FedAvg(optimizer=rule)  # type: ignore[arg-type]
     params, gradient = draw(0), draw(1)
-    moments = fresh_moments(options, params)
+    moments = initialize_moments(options, params)
     build_step(options)(params, gradient, moments)
     assert all(torch.equal(params[n], draw(0)[n]) and torch.equal(gradient[n], draw(1)[n]) for n in params)
     assert moments.count.tolist() == [0] * K

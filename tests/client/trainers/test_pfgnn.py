@@ -10,9 +10,9 @@ from torch import Tensor
 
 from client.stacked_tensors import Tensors
 from client.trainers.gradient_descent import Descent
-from client.trainers.optimizers import fresh_moments
+from client.trainers.optimizers import initialize_moments
 from client.trainers.pfgnn import PFGNNTrainer
-from client.trainers.proximal import proximal
+from client.trainers.proximal import apply_proximal
 from common.methods.pfgnn import PFGNN
 from common.tasks.markets.task import TASK
 
@@ -51,7 +51,7 @@ def start(plus: bool = True, known: bool = True, exchange: str = "summary") -> T
 def run(begin: Tensors, steps: int = 5, fresh: bool = False, seed: int = 3, **options: Any) -> Descent:
     algorithm = PFGNN(**{"optimizer": "sgd", "lr": 0.1, "clip_norm": 0.0, **options})
     generator = torch.Generator().manual_seed(seed)
-    moments = fresh_moments(algorithm, begin)
+    moments = initialize_moments(algorithm, begin)
     return PFGNNTrainer(algorithm).train([ring()], begin, moments, [generator], [fresh], steps)
 
 
@@ -193,10 +193,10 @@ def test_clients_side_by_side_are_clients_one_by_one() -> None:
     trainer, one, other = PFGNNTrainer(algorithm), start(), {n: 0.5 * t for n, t in start().items()}
     both = {n: torch.cat([one[n], other[n]]) for n in one}
     sources = [torch.Generator().manual_seed(s) for s in (1, 2)]
-    side = trainer.train([ring(0), ring(1)], both, fresh_moments(algorithm, both), sources, [False, True], 3)
+    side = trainer.train([ring(0), ring(1)], both, initialize_moments(algorithm, both), sources, [False, True], 3)
     sources = [torch.Generator().manual_seed(s) for s in (1, 2)]
     for k, (begin, market, fresh) in enumerate(((one, ring(0), False), (other, ring(1), True))):
-        alone = trainer.train([market], begin, fresh_moments(algorithm, begin), [sources[k]], [fresh], 3)
+        alone = trainer.train([market], begin, initialize_moments(algorithm, begin), [sources[k]], [fresh], 3)
         for n in begin:
             assert side.params[n][k].equal(alone.params[n][0])
             assert side.moments.first[n][k].equal(alone.moments.first[n][0])
@@ -211,7 +211,7 @@ def test_a_prior_that_is_standard_leaves_alpha_alone() -> None:
 
 def test_the_proximal_step_solves_its_quadratic() -> None:
     stepped, anchor = torch.tensor([2.0]), torch.tensor([-1.0])
-    solution = float(proximal(stepped, anchor, 0.1, 1000.0))
+    solution = float(apply_proximal(stepped, anchor, 0.1, 1000.0))
     assert 2 * 1000.0 * (solution - -1.0) + (solution - 2.0) / 0.1 == pytest.approx(0, abs=1e-2)
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from client.trainers.pfgnn_centroids import centres
+from client.trainers.pfgnn_centroids import initialize_centroids
 
 
 def source(seed: int = 0) -> torch.Generator:
@@ -21,14 +21,14 @@ def test_centres_are_spread_over_the_items_and_numbered_by_the_reference() -> No
     items, directions = groups()
     for seed in range(5):
         for order in ([0, 1, 2], [2, 0, 1]):
-            kappa = centres(items, torch.zeros(3, 4), 5 * directions[order], source(seed))
+            kappa = initialize_centroids(items, torch.zeros(3, 4), 5 * directions[order], source(seed))
             np.testing.assert_allclose(kappa.numpy(), directions[order].numpy(), atol=0.1)
 
 
 def test_the_seed_decides() -> None:
     items = torch.randn(50, 4, generator=source(2))
     start = torch.randn(5, 4, generator=source(3))
-    once, again, other = (centres(items, start, start, source(seed)) for seed in (0, 0, 1))
+    once, again, other = (initialize_centroids(items, start, start, source(seed)) for seed in (0, 0, 1))
     assert once.equal(again)
     assert not once.equal(other)
 
@@ -36,11 +36,11 @@ def test_the_seed_decides() -> None:
 def test_clusters_beyond_the_distinct_items_keep_the_servers_centre() -> None:
     start = 7 * torch.eye(4)
     items = torch.tensor([[0.0, 0.0, 1.0, 0.0], [1.0, 0.0, 0.0, 0.0], [1.0, 0.0, 0.0, 0.0]])
-    kappa = centres(items, start, start, source())
+    kappa = initialize_centroids(items, start, start, source())
     assert kappa.tolist() == [[1, 0, 0, 0], [0, 7, 0, 0], [0, 0, 1, 0], [0, 0, 0, 7]]
     assert start.equal(7 * torch.eye(4)), "nothing handed in is changed"
 
 
 def test_a_market_whose_items_have_collapsed_still_starts() -> None:
     start = torch.eye(3)
-    assert centres(torch.zeros(5, 3), start, start, source()).isfinite().all()
+    assert initialize_centroids(torch.zeros(5, 3), start, start, source()).isfinite().all()

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from client.stacked_tensors import Tensors
-from client.trainers.pfgnn_objective import Draw, Objective
+from client.trainers.pfgnn_objective import MarketObjective, StepDraw
 from common.methods.pfgnn import PFGNN
 
 N, D, K, C, B = 200, 6, 4, 3, 10
@@ -39,7 +39,7 @@ def leaves(*, clusters: bool) -> Tensors:
     return {n: t.requires_grad_() for n, t in drawn.items()}
 
 
-def slopes(objective: Objective, params: Tensors, draw: Draw) -> Tensors:
+def slopes(objective: MarketObjective, params: Tensors, draw: StepDraw) -> Tensors:
     """Eq 16 and its gradient."""
     xi = torch.ones(C, K, dtype=torch.float64) if "kappa" in params else torch.zeros(0)
     loss = objective.outer(params, objective.encode(params, draw), draw, xi)
@@ -49,7 +49,7 @@ def slopes(objective: Objective, params: Tensors, draw: Draw) -> Tensors:
 
 @pytest.mark.parametrize("clusters", [False, True])
 def test_only_the_items_that_a_step_names_are_encoded_and_nothing_changes(clusters: bool) -> None:
-    objective, params = Objective(PFGNN(rows=8), ring()), leaves(clusters=clusters)
+    objective, params = MarketObjective(PFGNN(rows=8), ring()), leaves(clusters=clusters)
     for seed in range(3):
         draw = objective.draw(K, torch.Generator().manual_seed(seed))
         draw = replace(draw, epsilon=draw.epsilon.double())
@@ -67,6 +67,6 @@ def test_only_the_items_that_a_step_names_are_encoded_and_nothing_changes(cluste
 
 @pytest.mark.parametrize("rows", [0, N - 10, N])
 def test_where_a_step_names_most_items_all_are_taken(rows: int) -> None:
-    objective = Objective(PFGNN(rows=rows), ring())
+    objective = MarketObjective(PFGNN(rows=rows), ring())
     assert objective.exact == (rows in (0, N))
     assert objective.draw(K, torch.Generator().manual_seed(0)).seen.equal(torch.arange(N))

@@ -4,7 +4,7 @@ import pytest
 
 from common.config.federation import Federation
 from common.config.flatten import flatten, from_json, to_json
-from common.config.overrides import overrides
+from common.config.overrides import read_overrides
 from common.config.parse import option_keys, parse
 from common.config.run import RunConfig
 from common.errors import ConfigError
@@ -193,23 +193,23 @@ def test_fedrules_control_fits_its_optimizer(optimizer: str, control: str, fine:
     ],
 )
 def test_assignments_are_toml_scalars_or_bare_words(assignment: str, pair: dict[str, Scalar]) -> None:
-    assert overrides([assignment]) == pair
+    assert read_overrides([assignment]) == pair
 
 
 def test_of_two_assignments_the_last_counts() -> None:
-    assert overrides(["rounds=3", "rounds=4"]) == {"rounds": 4}
+    assert read_overrides(["rounds=3", "rounds=4"]) == {"rounds": 4}
 
 
 @pytest.mark.parametrize("assignment", ["rounds", "=3", " =3", ""])
 def test_an_assignment_without_key_or_value_is_refused_with_an_example(assignment: str) -> None:
     with pytest.raises(ConfigError, match=r"--set .*: write it as key=value, for example algorithm\.fedrule\.lam=1\.0"):
-        overrides([assignment])
+        read_overrides([assignment])
 
 
 @pytest.mark.parametrize("assignment", ["rounds=[1, 2]", "federation={cohort = 0.5}x", "rounds=2024-01-01"])
 def test_a_value_that_is_no_scalar_ends_as_a_config_error(assignment: str) -> None:
     with pytest.raises(ConfigError):
-        parse(overrides([assignment]))
+        parse(read_overrides([assignment]))
 
 
 @pytest.mark.parametrize("method", list(METHODS))

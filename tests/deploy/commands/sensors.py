@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from client.data.read import read_partition
-from client.data.sources import fingerprint, located
+from client.data.sources import fingerprint, resolve_source
 from client.policy import Policy
 from client.privacy.in_memory import in_memory
 from client.session import Session
@@ -32,7 +32,7 @@ def take_part(
     config = configured(method, run)
 
     store = DiskStore(root / name / fingerprint(str(table), (0, 1), 0)[:16])
-    store.describe({"data": located(str(table)), "part": [0, 1], "seed": 0})
+    store.describe({"data": resolve_source(str(table)), "part": [0, 1], "seed": 0})
     session = Session(
         name,
         lambda of, names: build_learner(of, read_partition(of.task, str(table), (0, 1), 0, names)),

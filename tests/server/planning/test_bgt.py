@@ -8,7 +8,7 @@ import pytest
 
 from common.methods.planners import BGTplanner
 from server.planning.bgt import BanditPlanner
-from server.planning.planner import Budget, Decision, Stop
+from server.planning.planner import Decision, RunBudget, Stop
 from server.planning.state import State
 
 NAMES = ("ann", "bob", "cyd")
@@ -33,7 +33,7 @@ def play(
 
 
 def planner(total: float = 10.0, rounds: int = 100, **options: object) -> BanditPlanner:
-    return BanditPlanner(BGTplanner.model_validate(options), Budget(total, rounds, len(NAMES)))
+    return BanditPlanner(BGTplanner.model_validate(options), RunBudget(total, rounds, len(NAMES)))
 
 
 PEAKED = {0: -0.5, 1: -0.2, 2: 1.0, 3: -0.2, 4: -0.5}
@@ -93,7 +93,7 @@ def test_the_code_s_inputs_predict_nothing_for_a_context_they_have_not_seen() ->
 
 
 def test_the_code_s_gamma_draws_about_evenly_among_many_clients() -> None:
-    many = Budget(10.0, 100, 943)
+    many = RunBudget(10.0, 100, 943)
     even, keen = (BanditPlanner(BGTplanner(gamma=g), many).gamma for g in ("code", "derived"))
     assert even == pytest.approx(0.68, abs=0.005)
     assert keen == pytest.approx(8.5, abs=0.02)
@@ -130,7 +130,7 @@ def test_clients_with_different_budgets_have_prices_of_their_own() -> None:
 def test_the_first_weighing_is_equations_4_to_13_by_hand() -> None:
     """Two arms, T₀ = 2, no context: four rounds of stage 1a, two of 1b, then a dense solve of everything."""
     options = BGTplanner(arms=2, t0=2, context=0, omega=0.3, length_scale=1.0, sigma=0.5)
-    p, rewards = BanditPlanner(options, Budget(10.0, 20, 1)), [0.5, -0.1, 0.3, 0.2, -0.4, 0.1]
+    p, rewards = BanditPlanner(options, RunBudget(10.0, 20, 1)), [0.5, -0.1, 0.3, 0.2, -0.4, 0.1]
     state, nothing = p.start(), np.zeros(0)
     for t, reward in enumerate(rewards):
         decision = p.decide(state, nothing, {"a": 10.0}, np.random.default_rng(t))

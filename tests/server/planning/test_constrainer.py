@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from server.planning.constrainer import CLOSED, Dual, admit, descend, dismiss, opening, step_size
+from server.planning.constrainer import CLOSED, Dual, admit, descend, dismiss, open_dual, step_size
 
 shares = st.floats(0, 50, allow_subnormal=False)
 budgets = st.dictionaries(st.sampled_from([f"client-{i}" for i in range(8)]), shares, min_size=1)
@@ -18,11 +18,11 @@ def whole(dual: Dual) -> float:
 
 
 def test_lambda_starts_at_its_bound_over_n_plus_one_each() -> None:
-    dual = admit(opening(3.0), {"a": 10.0, "b": 5.0, "c": 0.0}, rounds_left=10)
+    dual = admit(open_dual(3.0), {"a": 10.0, "b": 5.0, "c": 0.0}, rounds_left=10)
     assert dual.bound * dual.weights == pytest.approx([0.75] * 3)
     assert (dual.rates.tolist(), dual.names) == ([1.0, 0.5, 0.0], ("a", "b", "c"))
     assert not CLOSED.opened
-    assert opening(0.0).opened
+    assert open_dual(0.0).opened
 
 
 def test_one_step_by_hand() -> None:
@@ -38,7 +38,7 @@ def test_one_step_by_hand() -> None:
 @given(st.integers(1, 30), st.floats(0.1, 10), st.lists(st.floats(0.5, 1.5), max_size=30))
 def test_with_equal_budgets_the_sum_follows_the_scalar_recursion(n: int, z: float, costs: list[float]) -> None:
     names = [f"client-{i}" for i in range(n)]
-    dual, eta = admit(opening(z), dict.fromkeys(names, 100.0), 100), step_size(n, 100)
+    dual, eta = admit(open_dual(z), dict.fromkeys(names, 100.0), 100), step_size(n, 100)
     scalar = z * n / (n + 1)  # λ·N, and z − λ·N is the slack
     for cost in costs:
         dual = descend(dual, dict.fromkeys(names, cost), eta)
@@ -52,7 +52,7 @@ def test_with_equal_budgets_the_sum_follows_the_scalar_recursion(n: int, z: floa
 def test_lambda_stays_on_the_scaled_simplex_whoever_comes_goes_and_spends(
     first: dict[str, float], rounds: list[tuple[dict[str, float], dict[str, float]]], z: float, eta: float
 ) -> None:
-    dual = admit(opening(z), first, 5)
+    dual = admit(open_dual(z), first, 5)
     for comes, spent in rounds:
         dual = descend(admit(dismiss(dual, list(spent)[:1]), comes, 3), spent, eta)
         assert (dual.weights > 0).all()
@@ -63,14 +63,14 @@ def test_lambda_stays_on_the_scaled_simplex_whoever_comes_goes_and_spends(
 
 @given(st.floats(0.01, 1.9), st.floats(0.01, 3))
 def test_lambda_rises_after_overspending_and_falls_after_saving(excess: float, eta: float) -> None:
-    dual = admit(opening(1.0), {"a": 10.0, "b": 10.0}, 10)
+    dual = admit(open_dual(1.0), {"a": 10.0, "b": 10.0}, 10)
     over, under = (descend(dual, dict.fromkeys("ab", cost), eta) for cost in (1 + excess, max(1 - excess, 0)))
     assert (over.weights > dual.weights).all()
     assert (under.weights < dual.weights).all()
 
 
 def test_who_is_charged_nothing_is_priced_lower_than_who_is() -> None:
-    dual = descend(admit(opening(1.0), {"a": 10.0, "b": 10.0}, 10), {"a": 1.0}, 0.5)
+    dual = descend(admit(open_dual(1.0), {"a": 10.0, "b": 10.0}, 10), {"a": 1.0}, 0.5)
     assert dual.weights[1] < dual.weights[0]
 
 
@@ -83,7 +83,7 @@ def test_the_value_of_an_arm_counts_only_those_present() -> None:
 
 
 def test_a_newcomer_gets_an_even_place_and_who_retires_leaves_slack() -> None:
-    dual = admit(admit(opening(1.0), {"a": 4.0, "b": 4.0}, 4), {"a": 0.0, "c": 6.0}, 2)
+    dual = admit(admit(open_dual(1.0), {"a": 4.0, "b": 4.0}, 4), {"a": 0.0, "c": 6.0}, 2)
     assert dual.weights == pytest.approx([0.25, 0.25, 0.25])
     assert dual.rates == pytest.approx([1.0, 1.0, 3.0])
     gone = dismiss(dual, ["b", "stranger"])

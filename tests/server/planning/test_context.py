@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from common.errors import RunError
-from server.planning.context import named_items, singular_values, widest
+from server.planning.context import item_matrix, largest_table, singular_values
 
 RNG = np.random.default_rng(1)
 
@@ -39,14 +39,14 @@ def test_what_is_not_finite_is_said() -> None:
 
 
 def test_m_t_says_who_named_what() -> None:
-    matrix = named_items([np.array([0, 3]), np.array([], np.int64), np.array([3])], 5)
+    matrix = item_matrix([np.array([0, 3]), np.array([], np.int64), np.array([3])], 5)
     assert matrix.tolist() == [[1, 0, 0, 1, 0], [0, 0, 0, 0, 0], [0, 0, 0, 1, 0]]
 
 
 def test_a_round_is_described_by_the_largest_table_that_moved() -> None:
     head, items, bias = np.zeros((9, 9)), np.ones((4, 2)), np.float64(3.0)
     update = {"head": head, "items": items, "bias": np.asarray(bias)}
-    assert widest(update).tolist() == items.tolist()
-    assert widest({"bias": np.asarray(bias)}).tolist() == [[3.0]]
-    assert widest({"head": head}).shape == (9, 9), "nothing moved"
-    assert widest({"kernel": np.ones((3, 2, 2))}).shape == (3, 4)
+    assert largest_table(update).tolist() == items.tolist()
+    assert largest_table({"bias": np.asarray(bias)}).tolist() == [[3.0]]
+    assert largest_table({"head": head}).shape == (9, 9), "nothing moved"
+    assert largest_table({"kernel": np.ones((3, 2, 2))}).shape == (3, 4)

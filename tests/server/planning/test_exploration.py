@@ -9,38 +9,46 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from server.planning.exploration import best_mix, candidates, confidence, due, fitting, price_bound, stage
+from server.planning.exploration import (
+    best_mix,
+    confidence,
+    limit_t0,
+    price_bound,
+    select_candidates,
+    select_due,
+    stage_of,
+)
 
 COSTS = np.array([1.0, 1.125, 1.25])
 
 
 def test_stages_last_kt0_and_t0_rounds() -> None:
-    stages = [stage(t, arms=5, t0=5) for t in range(40)]
+    stages = [stage_of(t, arms=5, t0=5) for t in range(40)]
     assert (stages.count("1a"), stages.count("1b"), stages.index("2")) == (25, 5, 30)
 
 
 def test_stage_1_takes_at_most_half_of_a_run_where_it_can() -> None:
-    assert [fitting(5, 5, rounds) for rounds in (100, 60, 59, 24, 12, 3)] == [5, 5, 4, 2, 1, 1]
+    assert [limit_t0(5, 5, rounds) for rounds in (100, 60, 59, 24, 12, 3)] == [5, 5, 4, 2, 1, 1]
 
 
 @given(st.integers(1, 5), st.integers(1, 4), st.randoms(use_true_random=False))
 def test_blocks_play_every_arm_once_in_each(k: int, t0: int, random: Random) -> None:
     played: list[int] = []
     for _ in range(k * t0):
-        played.append(random.choice(sorted(due(played, k, t0, "blocks"))))
+        played.append(random.choice(sorted(select_due(played, k, t0, "blocks"))))
     assert all(sorted(played[i : i + k]) == list(range(k)) for i in range(0, k * t0, k))
 
 
 def test_the_code_s_order_is_the_dearest_first() -> None:
     played: list[int] = []
     for _ in range(6):
-        played += due(played, 3, 2, "code")
+        played += select_due(played, 3, 2, "code")
     assert played == [2, 2, 1, 1, 0, 0]
 
 
 def test_an_arm_that_is_due_but_too_dear_gives_way_to_any_other() -> None:
-    assert candidates({1, 2}, np.array([0, 1])).tolist() == [1]
-    assert candidates({2}, np.array([0, 1])).tolist() == [0, 1]
+    assert select_candidates({1, 2}, np.array([0, 1])).tolist() == [1]
+    assert select_candidates({2}, np.array([0, 1])).tolist() == [0, 1]
 
 
 def test_m_is_the_specification_s_3_03_without_residuals() -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from common.arrays import sha256
 from common.errors import ConfigError, RunError
 from common.methods.planners import ADAP, ADPML, PLANNERS, BGTplanner, FedSGD, PlannerOptions, Uniform
-from server.planning.planner import Agreed, Budget, Decision, Planner, Stop, agreed_in
+from server.planning.planner import Decision, Planner, RoundDecision, RunBudget, Stop, read_round_decision
 from server.planning.registry import build_planner
 from server.planning.state import State, from_groups, to_groups
 
@@ -45,7 +45,7 @@ def ask(planner: Planner, state: State, context: list[float], left: dict[str, fl
 def test_nobody_ever_overspends_whatever_rewards_contexts_and_absences(
     options: PlannerOptions, rounds: int, purses: list[float], turns: list[tuple[float, list[float], set[str]]]
 ) -> None:
-    planner = build_planner(options, Budget(2.0, rounds, len(NAMES)))
+    planner = build_planner(options, RunBudget(2.0, rounds, len(NAMES)))
     state, left, gone = planner.start(), dict(zip(NAMES, purses, strict=True)), set[str]()
     for t, (reward, context, absent) in enumerate(turns):
         decision = ask(planner, state, context, {k: v for k, v in left.items() if k not in gone}, t)
@@ -67,7 +67,7 @@ def test_nobody_ever_overspends_whatever_rewards_contexts_and_absences(
 def test_a_resumed_run_goes_on_as_it_would_have(
     options: PlannerOptions, turns: list[tuple[float, list[float], set[str]]], torn: int
 ) -> None:
-    planner = build_planner(options, Budget(2.0, 30, len(NAMES)))
+    planner = build_planner(options, RunBudget(2.0, 30, len(NAMES)))
     state, left = planner.start(), dict.fromkeys(NAMES, 2.0)
     for t, (reward, context, absent) in enumerate(turns):
         again = from_groups(to_groups(state)) if t >= torn else state
@@ -86,15 +86,15 @@ def test_a_resumed_run_goes_on_as_it_would_have(
 @pytest.mark.parametrize("options", EVERY, ids=lambda o: o.name)
 def test_a_decision_comes_back_from_the_disk_and_teaches_the_same(options: PlannerOptions) -> None:
     budget = math.inf if isinstance(options, FedSGD) else 2.0
-    planner = build_planner(options, Budget(budget, 14, len(NAMES)))
+    planner = build_planner(options, RunBudget(budget, 14, len(NAMES)))
     state, opened = planner.start(), []
     left = {**dict.fromkeys(NAMES, budget), 'Zoë, "2"\n/x': budget, "poor": 1e-3}
     for t in range(14):
         decision = ask(planner, state, [3.0 + t, 1 / 3], left, t)
         if isinstance(decision, Stop):
             break
-        agreed = Agreed(t, decision, left, failed=t == 2)
-        read = agreed_in(agreed.to_json())
+        agreed = RoundDecision(t, decision, left, failed=t == 2)
+        read = read_round_decision(agreed.to_json())
         again = read.decision
         assert (read.to_json(), read.number, read.left, read.failed) == (agreed.to_json(), t, left, t == 2)
         assert [type(value) for value in vars(again).values()] == [type(value) for value in vars(decision).values()]
@@ -114,7 +114,7 @@ def fingerprints(state: State) -> dict[str, str]:
 
 @pytest.mark.parametrize("options", EVERY, ids=lambda o: o.name)
 def test_a_round_that_diverged_is_an_error_and_leaves_the_state_alone(options: PlannerOptions) -> None:
-    planner = build_planner(options, Budget(2.0, 30, 1))
+    planner = build_planner(options, RunBudget(2.0, 30, 1))
     state = planner.start()
     decision = ask(planner, state, [1.0, 1.0], {"a": 2.0}, 0)
     assert isinstance(decision, Decision)
@@ -129,7 +129,7 @@ def test_a_round_that_diverged_is_an_error_and_leaves_the_state_alone(options: P
 
 @pytest.mark.parametrize("options", EVERY, ids=lambda o: o.name)
 def test_it_stops_when_nobody_is_left_and_when_all_rounds_are_done(options: PlannerOptions) -> None:
-    planner = build_planner(options, Budget(2.0, 2, 1))
+    planner = build_planner(options, RunBudget(2.0, 2, 1))
     nobody = ask(planner, planner.start(), [1.0, 1.0], {"a": -0.1, "b": math.nan}, 0)
     assert isinstance(nobody, Stop)
     assert nobody.retired == ("a", "b")
@@ -147,7 +147,7 @@ def test_it_stops_when_nobody_is_left_and_when_all_rounds_are_done(options: Plan
 def test_a_plateau_stops_only_who_asked_for_it(name: str) -> None:
     kind = PLANNERS[name].options
     for stop, rounds in (("plateau", 6), ("never", 20)):
-        planner = build_planner(kind(stop=stop, patience=4), Budget(2.0, 20, 1))
+        planner = build_planner(kind(stop=stop, patience=4), RunBudget(2.0, 20, 1))
         state, t = planner.start(), 0
         while isinstance(decision := planner.decide(state, np.ones(5), {"a": 9.0}, np.random.default_rng(t)), Decision):
             state = planner.observe(state, decision, 0.1 if t < 2 else -0.1)
@@ -159,12 +159,12 @@ def test_a_plateau_stops_only_who_asked_for_it(name: str) -> None:
 def test_a_planner_without_a_budget_says_what_to_set(total: float) -> None:
     for options in EVERY[:-1]:
         with pytest.raises(ConfigError, match=r"privacy\.unit"):
-            build_planner(options, Budget(total, 10, 1))
-    assert build_planner(FedSGD(), Budget(total, 10, 1)).start()
+            build_planner(options, RunBudget(total, 10, 1))
+    assert build_planner(FedSGD(), RunBudget(total, 10, 1)).start()
 
 
 def test_nothing_handed_in_is_changed() -> None:
-    planner = build_planner(EVERY[0], Budget(2.0, 12, 2))
+    planner = build_planner(EVERY[0], RunBudget(2.0, 12, 2))
     state, left = planner.start(), {"a": 2.0, "b": 2.0}
     for t in range(10):
         before = fingerprints(state)

@@ -6,10 +6,10 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF
 
 from server.planning.arms import FloatArray
-from server.planning.predictor import Kernel, Observed, posterior
+from server.planning.predictor import Kernel, Observations, posterior
 
 RNG = np.random.default_rng(3)
-SEEN = Observed(RNG.uniform(0, 1, (30, 3)), RNG.normal(0, 1, 30), np.arange(1.0, 31.0))
+SEEN = Observations(RNG.uniform(0, 1, (30, 3)), RNG.normal(0, 1, 30), np.arange(1.0, 31.0))
 QUERIES = RNG.uniform(0, 1, (7, 3))
 NEXT = np.full(7, 31.0)
 
@@ -47,7 +47,7 @@ def test_with_forgetting_it_is_the_dense_solve_of_equation_5(omega: float) -> No
 
 
 def test_one_seen_round_by_hand() -> None:
-    seen = Observed(np.array([[0.0]]), np.array([0.5]), np.array([1.0]))
+    seen = Observations(np.array([[0.0]]), np.array([0.5]), np.array([1.0]))
     mean, variance = posterior(Kernel(0.2, 0.19, 0.1), seen, np.array([[0.0], [0.2]]), np.array([3.0, 1.0]))
     forgotten, apart = 0.81, np.exp(-0.5)  # (1 − ω)^{2/2}; one ℓ away
     assert mean == pytest.approx([forgotten * 0.5 / 1.01, apart * 0.5 / 1.01])
@@ -55,7 +55,7 @@ def test_one_seen_round_by_hand() -> None:
 
 
 def test_repeated_inputs_and_hardly_any_noise_still_solve() -> None:
-    seen = Observed(np.zeros((5, 2)), np.full(5, 0.3), np.arange(1.0, 6.0))
+    seen = Observations(np.zeros((5, 2)), np.full(5, 0.3), np.arange(1.0, 6.0))
     mean, variance = posterior(Kernel(0.2, 0.0, 1e-12), seen, np.zeros((1, 2)), np.array([6.0]))
     assert mean == pytest.approx([0.3], abs=1e-6)
     assert 0 <= variance[0] < 1e-6

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from common.errors import RunError
-from server.planning.reward import improvement, plateaued
+from server.planning.reward import has_plateaued, improvement
 
 
 def test_a_falling_error_and_a_rising_score_are_gains() -> None:
@@ -33,4 +33,4 @@ def test_divergence_is_an_error_and_no_gain_of_zero(before: float, after: float)
     ],
 )
 def test_a_plateau_is_patience_rounds_without_a_new_best(rewards: list[float], min_gain: float, expected: bool) -> None:
-    assert plateaued(np.array(rewards), 3, min_gain) is expected
+    assert has_plateaued(np.array(rewards), 3, min_gain) is expected

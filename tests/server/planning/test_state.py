@@ -7,13 +7,13 @@ import numpy as np
 from common.arrays import sha256
 from server.artifacts import RunDirectory
 from server.checkpoints import Checkpoint
-from server.planning.constrainer import admit, descend, opening
-from server.planning.state import State, blank, from_groups, to_groups
+from server.planning.constrainer import admit, descend, open_dual
+from server.planning.state import State, empty_state, from_groups, to_groups
 
 
 def test_it_comes_back_from_a_checkpoint_beside_other_groups(tmp_path: Path) -> None:
-    history = blank(2).history.then(3, np.array([9.0, 1.5]), -0.1, 0.7).then(0, np.array([8.0, 1.0]), 1e-9, 1.0)
-    dual = descend(admit(opening(3.0), {"ann": 2.0, "Zoë, 2\n/x": 1.0}, 4), {"ann": 1.0}, 0.5)
+    history = empty_state(2).history.then(3, np.array([9.0, 1.5]), -0.1, 0.7).then(0, np.array([8.0, 1.0]), 1e-9, 1.0)
+    dual = descend(admit(open_dual(3.0), {"ann": 2.0, "Zoë, 2\n/x": 1.0}, 4), {"ann": 1.0}, 0.5)
     state = State(history, dual)
     runs = RunDirectory(tmp_path, "run")
     runs.create({}, {})
@@ -26,5 +26,5 @@ def test_it_comes_back_from_a_checkpoint_beside_other_groups(tmp_path: Path) -> 
 
 
 def test_the_first_state_does_too() -> None:
-    back = from_groups(to_groups(blank(5)))
+    back = from_groups(to_groups(empty_state(5)))
     assert (len(back.history), back.history.contexts.shape, back.dual.opened) == (0, (0, 5), False)

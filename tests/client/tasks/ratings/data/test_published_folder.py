@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from client.data.read import own_tables, partition
+from client.data.read import find_own_tables, partition
 from client.tasks.ratings.data.published_folder import is_published
 from client.tasks.ratings.data.raters import Ratings
 from client.tasks.ratings.data.reader import read_raters
@@ -18,13 +18,13 @@ Writer = Callable[..., Path]
 def test_a_published_file_makes_the_folder_one_set(text: Writer, name: str) -> None:
     folder = text("1 2 3", name=f"set/{name}").parent
     assert is_published(folder)
-    assert own_tables("ratings", str(folder)) == []
+    assert find_own_tables("ratings", str(folder)) == []
 
 
 def test_clients_tables_are_not_one_set(text: Writer) -> None:
     table = text("user,item,rating", name="set/client-1.csv")
     assert not is_published(table.parent)
-    assert own_tables("ratings", str(table.parent)) == [table]
+    assert find_own_tables("ratings", str(table.parent)) == [table]
 
 
 def test_people_of_the_trust_network_are_clients_without_a_rating(text: Writer) -> None:
