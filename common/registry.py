@@ -1,4 +1,4 @@
-"""Registries of tasks and methods: built-in entries and entry points of installed packages, imported when looked up."""
+"""Registry of tasks or methods: built-in entries and entry points of packages, imported on first use."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -11,13 +11,13 @@ from common.errors import ConfigError
 from common.options import hint
 
 NAME = re.compile(r"[a-z][a-z0-9_]{0,31}")
-"""Form of the name of a task or a method."""
+"""Pattern of the names of tasks and methods."""
 
 EntryT = TypeVar("EntryT")
 
 
 class Registry(Mapping[str, EntryT], Generic[EntryT]):
-    """Objects of one kind by name; listing imports none, a look-up imports one.
+    """Objects of one kind by name; listing the names imports nothing, a look-up imports one object.
 
     Args:
         kind: Noun for messages, such as `task`.
@@ -31,10 +31,10 @@ class Registry(Mapping[str, EntryT], Generic[EntryT]):
         self._loaded: dict[str, EntryT] = {}
 
     def __iter__(self) -> Iterator[str]:
-        """Iterate over the names: built-in ones first, then those of packages, sorted.
+        """Iterate over the names: first the built-in names, then those of other packages, sorted.
 
         Raises:
-            ConfigError: Two packages provide a name, or a package provides a built-in one.
+            ConfigError: Two packages provide a name, or a package provides a built-in name.
         """
         return iter((*self._built_in, *sorted(self._plugins)))
 
@@ -48,20 +48,20 @@ class Registry(Mapping[str, EntryT], Generic[EntryT]):
         """Return the object of that name.
 
         Raises:
-            ConfigError: The name is unknown, its package cannot be imported, or its object is none of this kind.
+            ConfigError: The name is unknown, its package cannot be imported, or its object is of another kind.
         """
         if name not in self._loaded:
             self._loaded[name] = self._load(name)
         return self._loaded[name]
 
     def origin(self, name: str) -> str:
-        """Return the distribution that provides the name, with its version."""
+        """Return name and version of the distribution that provides an entry."""
         return _distribution(self._plugins[name]) if name in self._plugins else "fedloom"
 
-    def unknown(self, name: str) -> str:
-        """Return the message about an unknown name, with the nearest one."""
-        nearest = hint(name, self, cutoff=0.4) or ";"
-        return f"unknown {self._kind} '{name}'{nearest} installed: {', '.join(sorted(self))}"
+    def describe_unknown(self, name: str) -> str:
+        """Return the message about an unknown name, with the closest name and all names."""
+        closest = hint(name, self, cutoff=0.4) or ";"
+        return f"unknown {self._kind} '{name}'{closest} installed: {', '.join(sorted(self))}"
 
     @cached_property
     def _plugins(self) -> dict[str, EntryPoint]:
@@ -80,23 +80,23 @@ class Registry(Mapping[str, EntryT], Generic[EntryT]):
             entry: EntryT = getattr(import_module(module), attribute)
             return entry
         if name not in self._plugins:
-            raise ConfigError(self.unknown(name))
+            raise ConfigError(self.describe_unknown(name))
         point = self._plugins[name]
         package = f"{self._kind} '{name}' of {_distribution(point)}"
         try:
-            found = point.load()
+            plugin = point.load()
         except Exception as error:
             raise ConfigError(
                 f"{package} cannot be imported ({type(error).__name__}: {error}); uninstall it"
             ) from error
-        if not isinstance(found, self._base):
-            raise ConfigError(f"{package}: {point.value} is a {type(found).__name__}, not a {self._base.__name__}")
-        if not NAME.fullmatch(name) or _declared_name(found) != name:
+        if not isinstance(plugin, self._base):
+            raise ConfigError(f"{package}: {point.value} is a {type(plugin).__name__}, not a {self._base.__name__}")
+        if not NAME.fullmatch(name) or _declared_name(plugin) != name:
             raise ConfigError(
-                f"{package}: {point.value} is named '{_declared_name(found)}'; use one lower-case name in both"
+                f"{package}: {point.value} is named '{_declared_name(plugin)}'; use one lower-case name in both"
             )
-        loaded: EntryT = found
-        return loaded
+        checked: EntryT = plugin
+        return checked
 
 
 def _declared_name(entry: Any) -> str:

@@ -100,7 +100,7 @@ def _build_strategy(
 ) -> RoundStrategy | PlannedStrategy:
     """Build the strategy, inside a planner if the run has a privacy budget."""
     parts = RoundParts(config, state, enrolment, journal.record_training, journal.record_evaluation)
-    if not config.planned:
+    if not config.needs_planner:
         return build_strategy(parts)
     agreed = read_round_decision(decided) if decided else None
     return PlannedStrategy(parts, budget_of(config), journal.record_observation, journal.record_decision, agreed)

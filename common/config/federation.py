@@ -1,4 +1,4 @@
-"""`[federation]`: what a run asks of its clients as a whole."""
+"""Options of the section `[federation]`: cohorts, quorum, time limits and the form of updates."""
 
 from typing import Literal
 
@@ -8,31 +8,32 @@ from common.options import Options
 
 
 class Federation(Options):
-    """Who takes part in a round, and when a round counts."""
+    """Options of cohorts, quorum, time limits and the form of updates, `[federation]`."""
 
     min_clients: int = Field(2, ge=1)
-    """The run starts when this many clients have enrolled."""
+    """Number of enrolled clients at which the run starts."""
 
     min_replies: int = Field(1, ge=1)
-    """Quorum: a round with fewer usable replies stops the run, keeping the last good model."""
+    """Quorum: a round with fewer usable replies stops the run; the last good model stays."""
 
     cohort: float = Field(1.0, gt=0, le=1)
-    """Share of the enrolled clients asked in a round, drawn from (seed, round, client names)."""
+    """Share of the enrolled clients in a cohort, sampled from (seed, round, client names)."""
 
     deadline: float = Field(120.0, gt=0)
-    """Seconds after which a round goes on without those who have not answered."""
+    """Time limit of a round in seconds; later replies are left out."""
 
     upload: float = Field(20.0, gt=0)
-    """Seconds, of the deadline's, that an answer may take to arrive once it is announced: a client that dies in the middle of
-    an upload holds its round up no longer than this."""
+    """Time limit in seconds for an announced upload, within the deadline. A client that fails during its
+    upload delays the round by no more."""
 
     patience: float = Field(10.0, ge=0)
-    """Once the quorum has answered after t seconds, the rest have patience·t + 1 s more."""
+    """Factor on the time t of the quorum: the remaining clients have patience·t + 1 seconds more."""
 
     wait: float = Field(120.0, gt=0)
-    """Seconds to wait for `min-clients` before the first round. Up to 120 the run gives up at once where as many have answered
-    as are needed and some refused; above that, others may come. Later rounds wait for `min-replies` clients, 120 s at most."""
+    """Seconds to wait for `min-clients` before the first round. Up to 120, the run ends at once if
+    `min-clients` nodes have answered and some of them refused; above 120, it waits for further clients. Later rounds
+    wait for `min-replies` clients, at most 120 seconds."""
 
     updates: Literal["auto", "dense"] = "auto"
-    """How clients send tables of which a round touched few rows: as those rows where that is smaller, or always whole, so
-    that which rows a client touched cannot be read off."""
+    """Form of tables in uploads: `auto` sends only the changed rows if that is smaller; `dense` always
+    sends whole tables, which do not show the rows a client used."""

@@ -1,4 +1,4 @@
-"""`--set a.b=c`: options as a person types them."""
+"""Reader of the command-line option `--set KEY=VALUE`."""
 
 import tomllib
 
@@ -7,16 +7,18 @@ from common.options import Scalar
 
 
 def read_overrides(assignments: list[str]) -> dict[str, Scalar]:
-    """Read `key=value` assignments; a value is a TOML scalar or, failing that, a bare word.
+    """Return the keys and values of `key=value` assignments; a value that is not TOML stays text.
 
     Raises:
-        ConfigError: An assignment without `=`.
+        ConfigError: An assignment has no `=` or no key.
     """
     pairs = {}
     for assignment in assignments:
         key, equals, text = assignment.partition("=")
         if not equals or not key.strip():
-            raise ConfigError(f"--set {assignment}: write it as key=value, for example algorithm.fedrule.lam=1.0")
+            raise ConfigError(
+                f"--set {assignment} is not an assignment; write key=value, for example algorithm.fedrule.lam=1.0"
+            )
         try:
             value = tomllib.loads(f"v = {text}")["v"]
         except tomllib.TOMLDecodeError:

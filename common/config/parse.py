@@ -1,4 +1,4 @@
-"""Parsing of a configuration from dotted keys, with errors that name the key and the nearest one."""
+"""Parser of configurations in dotted keys; errors name the key and the closest valid key."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -18,7 +18,7 @@ def parse(flat: Mapping[str, Scalar]) -> RunConfig:
     """Parse dotted keys such as `algorithm.fedrule.lam`.
 
     Raises:
-        ConfigError: An unknown or mistyped key, named by its path, with the key that was probably meant.
+        ConfigError: A key is unknown or without effect, or a value is invalid.
     """
     tree: dict[str, Any] = {}
     for key, value in flat.items():
@@ -43,7 +43,7 @@ def parse(flat: Mapping[str, Scalar]) -> RunConfig:
 
 
 def option_keys() -> tuple[str, ...]:
-    """Return every key that can be set, with the sections of all installed tasks and methods."""
+    """Return all option keys, with the sections of all installed tasks and methods."""
     config = RunConfig()
     tree = config.model_dump(by_alias=True, exclude={"method_options", "planner_options", "task_options"})
     methods = {name: METHODS[name].options for name in METHODS} | {n: spec.options for n, spec in PLANNERS.items()}
@@ -53,15 +53,15 @@ def option_keys() -> tuple[str, ...]:
 
 
 def _list_prefixes(depth: int) -> list[str]:
-    """Return the keys, and sections of keys, of that many parts."""
+    """Return the option keys cut to at most `depth` parts, each once."""
     return list(dict.fromkeys(".".join(key.split(".")[:depth]) for key in option_keys()))
 
 
-def _explain(place: tuple[int | str, ...], kind: str, message: str, given: object) -> str:
+def _explain(place: tuple[int | str, ...], kind: str, message: str, value: object) -> str:
     path = ".".join(str(part) for part in place)
     if kind == "extra_forbidden":
         return f"unknown option '{path}'{hint(path, _list_prefixes(len(place)), cutoff=0.5)}"
     message = message.removeprefix("Value error, ")
     if path in ("method", "task"):
         return message
-    return f"'{path}': {message} (got {given!r})" if path and not isinstance(given, (dict, BaseModel)) else message
+    return f"'{path}': {message} (got {value!r})" if path and not isinstance(value, (dict, BaseModel)) else message

@@ -1,4 +1,4 @@
-"""Validation split for planners that learn from rewards: held-out data, never the test split (algorithms.md §4.8)."""
+"""Validation split of planners that learn from rewards (algorithms.md §4.8)."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,32 +10,32 @@ from common.methods.planners import PlannerOptions
 from common.tasks.registry import FIRST_TASK, TASKS
 
 
-def add_validation_share(given: Mapping[str, Any]) -> Mapping[str, Any]:
+def add_validation_share(tree: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return a raw configuration with a validation split if its planner needs one and none is set."""
-    task, tasks = given.get("task", FIRST_TASK), given.get("tasks", {})
+    task, tasks = tree.get("task", FIRST_TASK), tree.get("tasks", {})
     chosen = tasks.get(task, {}) if isinstance(tasks, Mapping) else None
     if not isinstance(chosen, Mapping) or {"validation-share", "validation_share"} & chosen.keys():
-        return given
-    if task not in TASKS or not _needs_rewards(given):
-        return given
-    return {**given, "tasks": {**tasks, task: {**chosen, "validation-share": TASKS[task].planner_validation_share}}}
+        return tree
+    if task not in TASKS or not _needs_rewards(tree):
+        return tree
+    return {**tree, "tasks": {**tasks, task: {**chosen, "validation-share": TASKS[task].planner_validation_share}}}
 
 
 def check_validation_share(method: str, task: str, share: float) -> None:
-    """Accept the validation split of a planner that learns from rewards.
+    """Check that a planner that learns from rewards has a validation split.
 
     Raises:
-        ValueError: It is empty.
+        ValueError: The share is 0.
     """
     if not share:
         raise ValueError(
-            f"{method} goes by what rounds gain, which test data must not tell; set tasks.{task}.validation-share above 0"
+            f"{method} needs rewards, which the test split must not provide; set tasks.{task}.validation-share above 0"
         )
 
 
-def _needs_rewards(given: Mapping[str, Any]) -> bool:
+def _needs_rewards(tree: Mapping[str, Any]) -> bool:
     try:
-        planner = sections.read_planner_options(given.get("algorithm", {}), given.get("method", ""))
+        planner = sections.read_planner_options(tree.get("algorithm", {}), tree.get("method", ""))
     except ValidationError:  # reported when the section itself is validated
         return False
     return isinstance(planner, PlannerOptions) and planner.by_rewards

@@ -1,4 +1,4 @@
-"""What methods that keep several models say about them."""
+"""Options of clustered federated learning, and of IFCA."""
 
 from typing import ClassVar, Literal
 
@@ -8,31 +8,31 @@ from common.methods.spec import Capabilities, MethodOptions, MethodSpec
 
 
 class Clustered(MethodOptions):
-    """K models, each the mean of the clients that are assigned to it."""
+    """Options of clustered methods: K models, each the mean of the clients assigned to it."""
 
     clusters: int = Field(5, ge=1)
-    """K."""
+    """Number K of clusters."""
 
     assign: Literal["argmin", "capacity"] = "argmin"
-    """Each client to the cluster that suits it best, or greedily over all (cluster, client) pairs with equal room in each
-    cluster, as the authors' code does."""
+    """Rule of the assignment. `argmin`: each client joins the cluster with the lowest score. `capacity`:
+    greedy over all (cluster, client) pairs, with equal room in each cluster, as in the authors' code."""
 
     recluster_every: int = Field(1, ge=1)
-    """m, rounds between two assignments of a client that takes part."""
+    """Number m of rounds between two assignments of a client in the cohort."""
 
     spread: float = Field(0.1, ge=0)
-    """Standard deviation, relative to each layer's own, of the noise that tells the K models apart at first; without it the
-    first assignment is a tie and one cluster takes all."""
+    """Standard deviation of the random perturbation of the K initial models, relative to each layer's own.
+    At 0 the first assignment is a tie and one cluster takes all clients."""
 
 
 class IFCA(Clustered):
-    """Clusters by loss: a client joins the model with the lowest one on its data (Ghosh et al. 2020)."""
+    """IFCA: a client joins the model with the lowest loss on its data (Ghosh et al. 2020)."""
 
     name: ClassVar[str] = "ifca"
 
     def capabilities(self) -> Capabilities:
-        """Return needs and limits under these options."""
-        return Capabilities(record_dp="asks which cluster's loss is least", own_model="trained", extra_releases=1)
+        """Return the capabilities under these options."""
+        return Capabilities(record_dp="requests each cluster's loss", own_model="trained", extra_releases=1)
 
 
 METHOD = MethodSpec(

@@ -1,4 +1,4 @@
-"""FedAvg (McMahan et al. 2017) and its server momentum."""
+"""Options of FedAvg (McMahan et al. 2017) with server momentum."""
 
 from typing import ClassVar
 
@@ -9,15 +9,18 @@ from common.methods.spec import Capabilities, MethodSpec
 
 
 class FedAvg(ServerStep):
-    """θ ← θ − ηₛ·m with m ← βm + Δ̄; plain averaging at ηₛ = 1, β = 0. On rules this is the paper's FedGNN."""
+    """FedAvg: θ ← θ − ηₛ·m with m ← βm + Δ̄.
+
+    Plain averaging is ηₛ = 1, β = 0. On task rules this is the FedGNN baseline of the FedRule paper.
+    """
 
     name: ClassVar[str] = "fedavg"
 
     momentum: float = Field(0.0, ge=0, lt=1)
-    """β, server momentum (FedAvgM)."""
+    """Server momentum β (FedAvgM)."""
 
     def capabilities(self) -> Capabilities:
-        """Return needs and limits under these options."""
+        """Return the capabilities under these options."""
         return Capabilities(row_wise=True, sum_only=True)
 
 

@@ -1,4 +1,4 @@
-"""FedGA: federated session recommendation with a gradient-aware server step (DRA and C-SME)."""
+"""Options of FedGA: session recommendation with a gradient-aware server step (DRA and C-SME)."""
 
 from typing import ClassVar, Literal
 
@@ -9,16 +9,16 @@ from common.methods.spec import Capabilities, MethodSpec
 
 
 class FedGA(ServerAdaptive):
-    """θ ← θ − ηₛ m/(√v + τ), where v follows Δ'², the squared mean of |Δ_k| (algorithms.md §2.2–2.3)."""
+    """FedGA: θ ← θ − ηₛ m/(√v + τ), where v follows the square of Δ' = mean |Δ_k| (algorithms.md §2)."""
 
     name: ClassVar[str] = "fedga"
 
     second_moment: Literal["saturated", "ramp", "quadratic", "adam", "yogi"] = "saturated"
-    """How v follows Δ'². The paper's Eq 3 is known by its cases only; `saturated`, `ramp` and `quadratic` are readings of
-    them, so a result says which one it used."""
+    """Update rule of v. The paper states only the cases of its Eq 3; `saturated`, `ramp` and `quadratic`
+    are three functions with these cases. `adam` and `yogi` are the rules of FedAdam and FedYogi."""
 
     dra: bool = True
-    """Δ' = mean |Δ_k|; without it Δ' = |Δ̄|, as in FedAdam and FedYogi."""
+    """True for Δ' = mean |Δ_k| (DRA); False for Δ' = |Δ̄|, as in FedAdam and FedYogi."""
 
     lr: float = Field(1.0, gt=0)
 
@@ -29,13 +29,15 @@ class FedGA(ServerAdaptive):
     weighting: Literal["uniform", "examples"] = "examples"
 
     server_lr: float = Field(0.03, gt=0)
-    """ηₛ; DRA enlarges the denominator, so 1.5 to 2 times what FedAdam and FedYogi want."""
+    """Server step size ηₛ. DRA enlarges the denominator; suitable values are 1.5 to 2 times those of
+    FedAdam and FedYogi."""
 
     tau: float = Field(1e-4, gt=0)
-    """τ, floor of the denominator. The paper's 1e-3 is above √v of session models, which turns every rule into momentum."""
+    """Floor τ of the denominator. The paper's 1e-3 exceeds √v of session models; every rule then equals
+    momentum."""
 
     def capabilities(self) -> Capabilities:
-        """Return needs and limits: the server takes |Δ_k| of every reply."""
+        """Return the capabilities; the server computes |Δ_k| of every reply."""
         return Capabilities()
 
 

@@ -1,4 +1,4 @@
-"""FedProx (Li et al. 2020)."""
+"""Options of FedProx (Li et al. 2020)."""
 
 from typing import ClassVar
 
@@ -8,15 +8,15 @@ from common.methods.spec import Capabilities, MethodOptions, MethodSpec
 
 
 class FedProx(MethodOptions):
-    """FedAvg whose clients minimise L_k(θ) + μ/2‖θ − θ^c‖²."""
+    """FedProx: FedAvg with the local objective L_k(θ) + μ/2‖θ − θ^c‖²."""
 
     name: ClassVar[str] = "fedprox"
 
     mu: float = Field(0.01, ge=0)
-    """μ, pull towards the round's model."""
+    """Weight μ of the proximal term, towards the round's model."""
 
     def capabilities(self) -> Capabilities:
-        """Return needs and limits under these options."""
+        """Return the capabilities under these options."""
         return Capabilities(row_wise=True, sum_only=True)
 
 

@@ -1,4 +1,4 @@
-"""FedSTL: clusters by what clients' properties say, private heads, forecasts asked to obey (algorithms.md §3.5-3.7)."""
+"""Options of FedSTL: clusters by STL properties, private heads, property loss (algorithms.md §3)."""
 
 from typing import TYPE_CHECKING, ClassVar, Literal
 
@@ -11,12 +11,17 @@ if TYPE_CHECKING:
     from common.tasks.spec import ModelVariant, TaskOptions
 
 PROPERTIES = "parameters of inferred properties"
+"""Uncovered channel of every FedSTL run."""
 
 WINDOWS = "windows of training data, sent to the server in plaintext (shared_sample)"
+"""Uncovered channel of runs with `cluster-data=shared_sample`."""
 
 
 class FedSTL(Clustered):
-    """Clients join the cluster whose forecasts violate their property least, and train its shared layers (Algorithms 1, 2)."""
+    """FedSTL: a client joins the cluster whose forecasts violate its property least (Algorithms 1, 2).
+
+    It then trains the shared layers of that cluster.
+    """
 
     name: ClassVar[str] = "fedstl"
 
@@ -29,22 +34,23 @@ class FedSTL(Clustered):
     weighting: Literal["uniform", "examples"] = "examples"
 
     cluster_steps: int = Field(2, ge=0)
-    """κ, further steps of the shared layers under the cluster's property φ_j, made by the members in a second exchange;
-    0 leaves it out and halves the uploads."""
+    """Number κ of further steps of the shared layers under the cluster's property φ_j, in a second
+    exchange with its clients; 0 omits the exchange and halves the uploads."""
 
     cluster_data: Literal["none", "shared_sample"] = "none"
-    """What clusters are chosen by and polished on, beside clients' own data. `shared_sample`, for fidelity to the authors' code
-    only: windows of training data that clients hand to the server in clear, where their owners' policies allow it."""
+    """Data of the assignment and of the κ steps. `none`: the clients' own data. `shared_sample`, to
+    reproduce the authors' code only: training windows that clients send to the server in plaintext, if their policies
+    allow it."""
 
     sample_windows: int = Field(64, ge=1)
-    """Most windows that a client hands over."""
+    """Maximum number of windows that a client sends under `cluster-data=shared_sample`."""
 
     def steps(self, phase: str) -> int:
-        """κ in the second exchange."""
+        """Return τ; in the second exchange, κ."""
         return self.cluster_steps if phase == "cluster" else self.local_steps
 
     def capabilities(self) -> Capabilities:
-        """Return needs and limits under these options."""
+        """Return the capabilities under these options."""
         return Capabilities(
             tasks=frozenset({"traffic"}),
             tasks_reason="clusters clients by properties of time series",
@@ -56,12 +62,14 @@ class FedSTL(Clustered):
         )
 
     def check(self, task: "TaskOptions", model: "ModelVariant") -> None:
-        """Accept the options of the task."""
+        """Raise ValueError if shared windows are combined with a property other than a range."""
         if self._shares_windows and getattr(task, "property", "") == "difference":
-            raise ValueError("algorithm.fedstl.cluster-data=shared_sample judges ranges; choose another property")
+            raise ValueError(
+                "algorithm.fedstl.cluster-data=shared_sample needs a range property; set tasks.traffic.property=calibrated"
+            )
 
     def uncovered(self) -> tuple[str, ...]:
-        """Return channels that no privacy claim covers under these options."""
+        """Return the uncovered channels under these options."""
         return (WINDOWS, PROPERTIES) if self._shares_windows else (PROPERTIES,)
 
     @property

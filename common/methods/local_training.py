@@ -1,4 +1,4 @@
-"""What every method says about training on a client."""
+"""Options of local training, common to all methods."""
 
 from typing import Literal
 
@@ -8,33 +8,34 @@ from common.options import Options
 
 
 class LocalTraining(Options):
-    """Local gradient descent on a client; the fields every method shares."""
+    """Options of local gradient descent, common to all methods."""
 
     optimizer: Literal["sgd", "adam"] = "sgd"
-    """Rule of one local step."""
+    """Optimizer of the local steps."""
 
     lr: float = Field(0.3, gt=0)
-    """η, local step size."""
+    """Local step size η."""
 
     lr_predictor: float = Field(0.0, ge=0)
-    """η of the predictor φ where it differs from the graph encoder's; 0 means `lr`."""
+    """Local step size η of the predictor φ; 0: the same as `lr`."""
 
     local_steps: int = Field(3, ge=1)
-    """τ, local steps a round, each on the client's whole data."""
+    """Number τ of local steps per round, each on all data of the client."""
 
     clip_norm: float = Field(0.0, ge=0)
-    """Largest Euclidean norm of a client's gradient in one step; 0 clips nothing."""
+    """Maximum L2 norm of a client's gradient in one step; 0: no clipping."""
 
     moments: Literal["reset", "persist"] = "persist"
-    """Whether Adam's moments start anew each round or stay with the client."""
+    """Adam's moments between rounds: `reset` to zero, or `persist` in the client state."""
 
     weighting: Literal["uniform", "examples"] = "uniform"
-    """A client's weight p_k in the server's mean: 1/K, or its share of all homes."""
+    """Weight p_k of a client in the server's mean: `uniform` is 1/K; `examples` is its share of all
+    training records."""
 
     def steps(self, phase: str) -> int:
-        """Local steps of an exchange; methods with a second one a round say how many it has."""
+        """Return the number of local steps of an exchange; a method may have a second exchange."""
         return self.local_steps
 
     def rate(self, parameter: str) -> float:
-        """η of the parameter of that name (`predictor.…` may have its own)."""
+        """Return η of a parameter, by its name; `predictor.…` may have its own."""
         return self.lr_predictor if self.lr_predictor and parameter.startswith("predictor.") else self.lr

@@ -1,6 +1,6 @@
-"""Methods that plan how much of the privacy budget each round spends; another method aggregates what clients send.
+"""Options of planners, which set the cost of each round; an inner method trains and aggregates.
 
-Costs are in the unit of the mechanism's account: zCDP ρ for `gaussian`, pure ε for `laplace` and `privunit`.
+Costs have the unit of the mechanism's account: zCDP ρ for `gaussian`, pure ε for `laplace` and `privunit`.
 """
 
 from dataclasses import dataclass
@@ -12,49 +12,49 @@ from common.options import Options
 
 
 class PlannerOptions(Options):
-    """Options of every planner: the method that trains, and when to stop."""
+    """Options of every planner: the inner method and early stopping."""
 
     name: ClassVar[str]
 
     needs_noise: ClassVar[bool] = True
-    """True if it plans a privacy budget, so that the run must add noise; False if the run must add none."""
+    """True if it plans a privacy budget, and the run must add noise; False if the run must not add noise."""
 
     learns: ClassVar[bool] = False
-    """True if it goes by the reward of every round, unless `observes_norm`."""
+    """True if the plan depends on the reward of every round."""
 
     requires_rewards: ClassVar[bool] = False
     """True if a round without rewards ends the run."""
 
     inner: str = "fedavg"
-    """The method that aggregates; its own options stand in its own table."""
+    """Name of the method that trains and aggregates; its options are in the section `algorithm.<name>`."""
 
     stop: Literal["never", "plateau"] = "never"
-    """`plateau` ends the run when `patience` rounds brought no gain; what is left of the budget is then never spent.
-    Rewards are metrics that owners share in clear, which no claim covers, or already noised: to stop by them spends nothing."""
+    """Early stopping: `plateau` ends the run if `patience` rounds bring no gain; the rest of the budget
+    stays unspent. It costs nothing: rewards are already noisy, or metrics sent in plaintext, which no claim covers."""
 
     patience: int = Field(10, ge=1)
-    """Rounds without a gain after which `plateau` stops."""
+    """Number of rounds without a gain after which `plateau` stops."""
 
     min_gain: float = Field(0.0, ge=0, allow_inf_nan=False)
-    """How much those rounds must gain together, in the unit of the reward, for the run to go on."""
+    """Minimum gain of these rounds together, in the unit of the reward."""
 
     @field_validator("inner")
     @classmethod
-    def _inner_is_installed(cls, name: str) -> str:
-        from common.methods.registry import METHODS  # that module lists the planners too
+    def _check_inner(cls, name: str) -> str:
+        from common.methods.registry import METHODS  # the registry imports this module
 
         if name not in METHODS:
-            raise ValueError(METHODS.unknown(name))
+            raise ValueError(METHODS.describe_unknown(name))
         return name
 
     @property
     def observes_norm(self) -> bool:
-        """True if the reward is the fall of the noisy update's norm, which needs no metrics."""
+        """True if the reward is the decrease of the noisy update's norm, which needs no metrics."""
         return False
 
     @property
     def context_size(self) -> int:
-        """Number of singular values that describe a round to the planner."""
+        """Number d of singular values in the context of a round."""
         return 0
 
     @property
@@ -64,7 +64,7 @@ class PlannerOptions(Options):
 
 
 class BGTplanner(PlannerOptions):
-    """A Gaussian process predicts what an arm gains, a Lagrangian keeps to the budget, a bandit draws (algorithms.md §4)."""
+    """BGTplanner: predicted rewards, Lagrangian of the budget, bandit of cost levels (algorithms.md §4)."""
 
     name: ClassVar[str] = "bgtplanner"
 
@@ -73,78 +73,78 @@ class BGTplanner(PlannerOptions):
     requires_rewards: ClassVar[bool] = True
 
     arms: int = Field(5, ge=1)
-    """K, levels of cost between B/T_max and B/T_min."""
+    """Number K of arms: levels of cost between B/T_max and B/T_min."""
 
     t_min: float = Field(0.8, gt=0, le=1)
-    """T_min as a share of T_max, the rounds of the run: the dearest arm alone would last that long."""
+    """Share T_min/T_max of the rounds after which the most expensive arm alone exhausts the budget."""
 
     spacing: Literal["linspace", "code"] = "linspace"
-    """Whether the arms reach B/T_min; the authors' code divides by K and stops short of it."""
+    """Spacing of the arms: `linspace` includes B/T_min; `code`, as the authors', ends below it."""
 
     context: int = Field(5, ge=0)
-    """d, singular values that describe a round."""
+    """Number d of singular values that describe a round."""
 
     reward: Literal["metrics", "norm"] = "metrics"
-    """What a round is judged by: a metric of clients whose owners share it (named in the privacy statement), or how much
-    the noisy update's norm fell, which is free and weak."""
+    """Reward of a round. `metrics`: a metric of clients whose owners share it, as the privacy statement
+    lists. `norm`: the decrease of the noisy update's norm, which costs nothing but is a weak signal."""
 
     t0: int = Field(5, ge=1)
-    """T₀, rounds of every arm in stage 1a and rounds of stage 1b. Lowered where (K+1)T₀ is more than half the run."""
+    """Rounds T₀ of each arm in stage 1a and of stage 1b; lowered if (K+1)T₀ exceeds half of the run."""
 
     arm_order: Literal["blocks", "code"] = "blocks"
-    """Stage 1a in shuffled blocks of all arms, or all rounds of the dearest arm first as in the authors' code, which
-    mistakes what early rounds gain for what dear arms gain."""
+    """Order of arms in stage 1a. `blocks`: shuffled blocks of all arms. `code`: as in the authors' code,
+    all rounds of the most expensive arm first, which confounds arms with time."""
 
     inputs: Literal["standardised", "code"] = "standardised"
-    """What the Gaussian process sees: arms in [0, 1], singular values over their mean and rewards over their largest of
-    stage 1; or numbers as they are, at which every pair of inputs is too far apart for ℓ."""
+    """Scale of the predictor's inputs. `standardised`: arms in [0, 1], singular values over their mean,
+    rewards over their maximum in stage 1. `code`: unscaled; all inputs are then too far apart for ℓ."""
 
     length_scale: float = Field(0.2, gt=0, allow_inf_nan=False)
-    """ℓ of Eq 4."""
+    """Length scale ℓ of Eq 4."""
 
     omega: float = Field(0.001, ge=0, lt=1)
-    """ω of Eq 4, how fast old rounds are forgotten."""
+    """Rate ω of Eq 4 at which old rounds lose weight."""
 
     sigma: float = Field(0.1, gt=0, allow_inf_nan=False)
-    """σ of Eq 5, noise of a reward."""
+    """Standard deviation σ of the observation error of a reward, Eq 5."""
 
     gamma: Literal["derived", "code"] = "derived"
-    """γ of Eq 12 is 2√(KT/(m ln T)); m is the number of the predictor's inputs d + 1, or N + 2 as in the authors' code, with
-    which all arms are drawn about equally."""
+    """Exploitation rate γ = 2√(KT/(m ln T)) of Eq 12. `derived`: m = d + 1, the predictor's inputs.
+    `code`: m = N + 2, as in the authors' code, which samples all arms about equally."""
 
     z_mode: Literal["paper", "cap"] = "paper"
-    """Z of Eq 10, or T·max|r|/B: the paper's M(T₀) is mostly its union bound, whatever the data."""
+    """Bound Z. `paper`: Eq 10, whose M(T₀) is mostly its union bound for any data. `cap`: T·max|r|/B."""
 
     @property
     def observes_norm(self) -> bool:
-        """True if `reward` is `norm`."""
+        """True if the reward is the decrease of the noisy update's norm."""
         return self.reward == "norm"
 
     @property
     def context_size(self) -> int:
-        """D."""
+        """Number d of singular values in the context of a round."""
         return self.context
 
 
 class Uniform(PlannerOptions):
-    """B/T each round: DPSGD."""
+    """Uniform planner: cost B/T each round (DPSGD)."""
 
     name: ClassVar[str] = "uniform"
 
 
 class ADPML(PlannerOptions):
-    """Costs grow by a fixed rate and sum to B. Re-implemented; the parameters are chosen by us."""
+    """ADPML: costs grow by a constant factor per round and sum to B; our own parameters."""
 
     name: ClassVar[str] = "adpml"
 
     growth: float = Field(4.0, ge=1, allow_inf_nan=False)
-    """ε_max/ε_min, the last round's cost over the first's."""
+    """Ratio ε_max/ε_min of the last round's cost to the first round's."""
 
 
 class ADAP(PlannerOptions):
-    """Less noise after each run of falling losses, and a clip that follows the last update.
+    """ADAP: less noise after consecutive decreases of the loss, and a clip that follows the last update.
 
-    Re-implemented; the parameters are chosen by us. It starts at B/T, so the budget ends before T rounds if noise shrinks.
+    The parameters are our own. The first cost is B/T, so the budget is exhausted before T rounds if the noise shrinks.
     """
 
     name: ClassVar[str] = "adap"
@@ -152,20 +152,20 @@ class ADAP(PlannerOptions):
     learns: ClassVar[bool] = True
 
     beta: float = Field(0.95, gt=0, le=1)
-    """β, factor on the noise multiplier."""
+    """Factor β on the noise multiplier."""
 
     falls: int = Field(3, ge=1)
-    """Rounds in a row whose loss falls, that is whose reward is positive, after which the noise shrinks."""
+    """Number of consecutive rounds with positive reward (falling loss) after which the noise shrinks."""
 
     clip_factor: float = Field(1.5, gt=0, allow_inf_nan=False)
-    """The next clip over the norm of the last noisy update."""
+    """Ratio of the next clip norm to the norm of the last noisy update."""
 
     clip_floor: float = Field(0.1, gt=0, le=1)
-    """Smallest clip as a share of the run's clip C, which is the largest."""
+    """Minimum clip norm as a share of the run's clip norm C, which is the maximum."""
 
 
 class FedSGD(PlannerOptions):
-    """No noise and no cost: what privacy is measured against."""
+    """FedSGD: no noise and no cost, the reference of comparisons."""
 
     name: ClassVar[str] = "fedsgd"
 
@@ -174,12 +174,12 @@ class FedSGD(PlannerOptions):
 
 @dataclass(frozen=True)
 class PlannerSpec:
-    """A planner, as far as the configuration knows it; the planner itself is `server.planning.registry`'s.
+    """Registry entry of a planner; `server.planning.registry` builds the planner itself.
 
     Args:
-        options: Class of `[algorithm.<name>]`; its `name` is the planner's.
+        options: Class of `[algorithm.<name>]`; its `name` is the planner's name.
         summary: One line for `fedloom methods` and help.
-        default_task: Task that `--method NAME` trains where no task is named; empty for the first one.
+        default_task: Task that `--method NAME` trains by default; empty for the first task.
     """
 
     options: type[PlannerOptions]
@@ -197,4 +197,4 @@ PLANNERS: dict[str, PlannerSpec] = {
         PlannerSpec(FedSGD, "Train without noise and without cost, for comparison"),
     )
 }
-"""Planners by name; built in only, since the privacy statement vouches for them."""
+"""Planners by name; built in only, because the privacy statement describes them."""

@@ -1,4 +1,4 @@
-"""Registry of training methods; planners, which train by one of these, are in `common.methods.planners`."""
+"""Registry of training methods; planners are in `common.methods.planners`."""
 
 from common.methods.planners import PLANNERS
 from common.methods.spec import AnyMethod, MethodSpec
@@ -28,9 +28,9 @@ METHODS: Registry[AnyMethod] = Registry(
 )
 
 FIRST_METHOD = "fedrule"
-"""Method of a run that names none."""
+"""Default method."""
 
 
 def method_names() -> tuple[str, ...]:
-    """Return the names that `method` may have: training methods, then planners."""
+    """Return the valid values of `method`: training methods, then planners."""
     return (*METHODS, *PLANNERS)

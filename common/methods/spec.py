@@ -1,4 +1,4 @@
-"""Definition of a method, as far as server and clients must agree on it."""
+"""Method definition shared by server and clients: options and capabilities."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
@@ -14,22 +14,22 @@ OwnModel = Literal["none", "trained", "beside", "adapted"]
 
 @dataclass(frozen=True)
 class Capabilities:
-    """Needs and limits of a method under its options; shared code asks nothing else about a method.
+    """Capabilities of a method under its options; shared code uses no other property of a method.
 
     Args:
-        tasks: Tasks that it trains; empty for any.
+        tasks: Supported tasks; empty for all.
         tasks_reason: Reason of that limit, for the error.
-        record_dp: Reason why DP-SGD does not cover it; empty if it does.
-        needs_gradient: True if replies carry the mean gradient s_k.
+        record_dp: Reason why DP-SGD does not cover the method; empty if it does.
+        needs_gradient: True if replies contain the mean gradient s_k.
         private_layers: Parameters that stay with a client: none, the task's private head, or all.
-        shared_head: Parameters of the head that are sent all the same.
-        own_model: Model that a client keeps: none; the one it trained; one that descends beside the shared one;
-            or one adapted from the shared one whenever it is evaluated.
-        row_wise: True if the server step treats table rows alike, so that row-sparse replies suffice.
+        shared_head: Parameters of the private head that are sent nevertheless.
+        own_model: Personalized model of a client. `none`: no such model. `trained`: the model it trained. `beside`: a second
+            model, trained in parallel with the shared one. `adapted`: adapted from the shared one at each evaluation.
+        row_wise: True if the server step treats table rows alike and row-sparse replies suffice.
         sum_only: True if the server needs weighted sums alone.
-        extra_releases: Further data-dependent replies per round, such as cluster assignments.
-        plaintext: Policy keys that must be opted in.
-        shared_windows: Training windows that a client sends in plaintext, at most.
+        extra_releases: Number of further data-dependent replies per round, such as cluster assignments.
+        plaintext: Policy keys that owners must opt in to.
+        shared_windows: Maximum number of training windows that a client sends in plaintext.
     """
 
     tasks: frozenset[str] = frozenset()
@@ -47,23 +47,23 @@ class Capabilities:
 
 
 class MethodOptions(LocalTraining):
-    """Options of every method, `[algorithm.<name>]`; a method adds its own and may override a default."""
+    """Options of every method, `[algorithm.<name>]`; a method adds options and may override defaults."""
 
     name: ClassVar[str]
 
     def capabilities(self) -> Capabilities:
-        """Return needs and limits under these options."""
+        """Return the capabilities under these options."""
         return Capabilities()
 
     def check(self, task: "TaskOptions", model: "ModelVariant") -> None:
-        """Accept the options of the task.
+        """Check that the method supports the task's options and the model variant.
 
         Raises:
-            ValueError: The combination cannot work.
+            ValueError: The combination is not supported.
         """
 
     def uncovered(self) -> tuple[str, ...]:
-        """Return channels that no privacy claim covers under these options, for the statement."""
+        """Return the uncovered channels under these options, for the privacy statement."""
         return ()
 
 
@@ -72,13 +72,13 @@ MethodT = TypeVar("MethodT", bound=MethodOptions)
 
 @dataclass(frozen=True)
 class MethodSpec(Generic[MethodT]):
-    """A method, as far as server and clients must agree on it. Importing it must not import torch.
+    """Method definition shared by server and clients; importing it must not import torch.
 
     Args:
-        options: Class of `[algorithm.<name>]`; its `name` is the method's.
+        options: Class of `[algorithm.<name>]`; its `name` is the method's name.
         summary: One line for `fedloom methods` and help.
         paper: Reference, such as an arXiv number.
-        default_task: Task that `--method NAME` trains where no task is named; empty for the first one.
+        default_task: Task that `--method NAME` trains by default; empty for the first task.
     """
 
     options: type[MethodT]
@@ -88,9 +88,9 @@ class MethodSpec(Generic[MethodT]):
 
     @property
     def name(self) -> str:
-        """Name in options and files."""
+        """Name of the method in options and files."""
         return self.options.name
 
 
 AnyMethod = MethodSpec[Any]
-"""A method of which only the name is known."""
+"""Method with options of any class."""

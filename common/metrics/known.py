@@ -3,23 +3,23 @@
 from common.metrics.spec import MetricFamily, MetricSpec
 
 LOSS = MetricSpec(
-    "loss", "loss", "Loss", "lower", 3, "How surprised the model is by held-out truth; 0 is certain and right."
+    "loss", "loss", "Loss", "lower", 3, "Mean loss of the predictions on held-out data; 0 is certain and right."
 )
 HIT_RATE = MetricSpec(
-    "hr*", "hr@*", "Hit rate @*", "higher", 3, "Share of held-out truth among the first * suggestions."
+    "hr*", "hr@*", "Hit rate @*", "higher", 3, "Share of the held-out answers among the first * suggestions."
 )
-MRR = MetricSpec("mrr*", "mrr@*", "MRR @*", "higher", 3, "Mean of 1/position of the first right answer, 0 beyond *.")
+MRR = MetricSpec("mrr*", "mrr@*", "MRR @*", "higher", 3, "Mean of 1/position of the first right answer; 0 beyond *.")
 NDCG = MetricSpec(
     "ndcg*",
     "ndcg@*",
     "NDCG @*",
     "higher",
     3,
-    "Right answers among the first *, worth less further down; 1 is perfect.",
+    "Right answers among the first *, discounted by position; 1 is perfect.",
 )
 
-EXAMPLES = MetricSpec("examples", "examples", "Examples", "", 0, "How much each client brings.")
-"""Number of records; no metric, but spread over the clients like one."""
+EXAMPLES = MetricSpec("examples", "examples", "Examples", "", 0, "Number of training records of each client.")
+"""Number of records; not a metric, but reported per client like one."""
 
 MODEL_FAMILIES = (MetricFamily("cluster_", "cluster model"), MetricFamily("global_", "shared model"))
-"""Metrics of a model that a client shares, where it also has a personalized one."""
+"""Metrics of the shared model of a client that also has a personalized model."""

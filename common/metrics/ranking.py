@@ -1,4 +1,4 @@
-"""Ranking metrics; pure NumPy. Ties count as if broken at random: every metric is the mean over all their orders."""
+"""Ranking metrics; pure NumPy. Each metric is the mean over all orders of tied scores."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -11,10 +11,11 @@ Mask = NDArray[np.bool_]
 
 
 def auc(scores: Scores, labels: NDArray[Any]) -> float | None:
-    """Area under the ROC curve, P(positive scores above negative) + ½ P(they tie); None if a class is missing.
+    """Return the area under the ROC curve, P(positive > negative) + ½ P(tie); None if a class is missing.
 
-    Shapes:
-        scores (n,), labels (n,) of 0 and 1.
+    Args:
+        scores: Scores, (n,).
+        labels: Labels 0 or 1, (n,).
     """
     positive = np.asarray(labels, dtype=bool)
     positives, negatives = int(positive.sum()), int((~positive).sum())
@@ -27,25 +28,29 @@ def auc(scores: Scores, labels: NDArray[Any]) -> float | None:
 
 
 def mean_rank(scores: Scores, targets: NDArray[np.integer[Any]], excluded: Mask | None = None) -> float:
-    """Mean 0-based rank of each row's target among that row's other candidates.
+    """Return the mean 0-based rank of each row's target among the row's other candidates.
 
-    Shapes:
-        scores (n, c), targets (n,) column of the one that is right, excluded (n, c) True where a candidate does not
-        compete; a target itself always does.
+    Args:
+        scores: Scores of the candidates, (n, c).
+        targets: Column of the right candidate, (n,).
+        excluded: True for candidates left out of a row's ranking, (n, c); the target is never left out.
     """
-    own = np.take_along_axis(scores, targets[:, None], axis=1)
+    target_scores = np.take_along_axis(scores, targets[:, None], axis=1)
     rivals = np.ones(scores.shape, dtype=bool) if excluded is None else ~excluded
     rivals[np.arange(len(targets)), targets] = False
-    above = ((scores > own) & rivals).sum(axis=1)
-    level = ((scores == own) & rivals).sum(axis=1)
-    return float((above + level / 2).mean())
+    above = ((scores > target_scores) & rivals).sum(axis=1)
+    tied = ((scores == target_scores) & rivals).sum(axis=1)
+    return float((above + tied / 2).mean())
 
 
 def hit_rates(scores: Scores, positive: Mask, tops: Sequence[int], total: int | None = None) -> list[float]:
-    """|top-n ∩ positives| / |positives| for every n in `tops`, which ascend.
+    """Return |top-n ∩ positives| / |positives| for every n in `tops`.
 
-    Shapes:
-        scores (m,) of all candidates, positive (m,); `total` is |positives| if some of them are no candidates.
+    Args:
+        scores: Scores of all candidates, (m,).
+        positive: True for positives, (m,).
+        tops: Values of n, ascending.
+        total: |positives| if some positives are not among the candidates.
     """
     total = int(positive.sum()) if total is None else total
     largest = min(tops[-1], len(scores))
@@ -58,9 +63,9 @@ def hit_rates(scores: Scores, positive: Mask, tops: Sequence[int], total: int | 
 
 def _expected_hits(scores: Scores, positive: Mask, top: int) -> float:
     threshold = _nth_largest(scores, top)
-    above, level = scores > threshold, scores == threshold
-    chance = (top - above.sum()) / level.sum()
-    return float(positive[above].sum() + chance * positive[level].sum())
+    above, tied = scores > threshold, scores == threshold
+    probability = (top - above.sum()) / tied.sum()
+    return float(positive[above].sum() + probability * positive[tied].sum())
 
 
 def _nth_largest(scores: Scores, n: int) -> float:

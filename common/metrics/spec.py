@@ -1,4 +1,4 @@
-"""Description of metrics: names, direction, digits, meaning."""
+"""Metric descriptions: names, direction, digits and meaning."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -8,18 +8,18 @@ Better = Literal["lower", "higher", ""]
 
 @dataclass(frozen=True)
 class MetricSpec:
-    """One metric.
+    """Description of one metric.
 
     Args:
         key: Key in metrics.jsonl and result.json; a final `*` stands for a cut-off, as in `hr*`.
-        short: Name in a progress line.
-        label: Name in a heading.
-        better: Direction of better values; empty where there is none.
-        digits: Digits after the point.
-        meaning: One plain sentence.
-        headline: True if it stands in progress lines and gets a curve; False if it stands in tables only.
-        baseline: True if it is the metric of an untrained reference.
-        short_table: True if it stands in short tables.
+        short: Name in progress lines.
+        label: Name in headings.
+        better: Direction of better values; empty if there is none.
+        digits: Number of digits after the decimal point.
+        meaning: Explanation in one sentence.
+        headline: True if progress lines and curves show it; False if only tables do.
+        baseline: True if it is a metric of an untrained baseline.
+        short_table: True if short tables show it.
     """
 
     key: str
@@ -35,15 +35,15 @@ class MetricSpec:
 
 @dataclass(frozen=True)
 class MetricFamily:
-    """Metrics with a prefix: those of another model, or of a subset of the records.
+    """Metrics with a common prefix, of another model or of a subset of the records.
 
     Args:
         prefix: Prefix of the keys, such as `cluster_`.
-        origin: Origin of the values, for labels.
-        baseline: True if they are metrics of an untrained reference.
-        better: False if neither direction is better, such as for the truth itself.
-        headlines: Keys, with prefix, that stand in progress lines.
-        short_table: Keys, with prefix, that stand in short tables; None for those whose metric without prefix does.
+        origin: Source of the values, for labels.
+        baseline: True if they are metrics of an untrained baseline.
+        better: False if neither direction is better, as for statistics of the ground truth.
+        headlines: Keys, with prefix, that progress lines show.
+        short_table: Keys, with prefix, that short tables show; None: as for the metric without prefix.
     """
 
     prefix: str

@@ -183,4 +183,4 @@ def test_a_sensor_that_comes_later_forecasts_with_its_own_model() -> None:
 def test_records_cannot_be_hidden_one_by_one() -> None:
     with pytest.raises(ConfigError, match=r"set privacy.unit=client"):
         parse({"method": "perfedavg", "privacy.unit": "record"})
-    assert parse({"method": "perfedavg", "privacy.unit": "client"}).planned
+    assert parse({"method": "perfedavg", "privacy.unit": "client"}).needs_planner

@@ -19,7 +19,12 @@ CHECKED = (
     "common/text.py",
     "common/options.py",
     "common/wire/",
+    "common/config/",
     "common/logic/",
+    "common/methods/",
+    "common/metrics/",
+    "common/models.py",
+    "common/registry.py",
     "server/aggregation/",
     *(
         f"server/{name}.py"

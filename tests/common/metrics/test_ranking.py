@@ -27,13 +27,13 @@ def test_mean_rank_is_zero_based_and_shares_ties() -> None:
     assert mean_rank(scores, np.array([2, 1])) == (2 + 1) / 2
 
 
-def test_mean_rank_leaves_out_the_excluded_but_never_the_target() -> None:
+def test_mean_rank_excludes_candidates_but_never_the_target() -> None:
     scores, excluded = np.array([[4.0, 3.0, 2.0, 1.0]]), np.array([[True, False, True, False]])
     assert mean_rank(scores, np.array([2]), excluded) == 1
     assert mean_rank(scores, np.array([3]), excluded) == 1
 
 
-def test_hit_rates_of_a_list_ranked_by_hand() -> None:
+def test_hit_rates_of_a_list_computed_by_hand() -> None:
     scores, positive = np.array([9.0, 8.0, 7.0, 6.0]), np.array([False, True, False, True])
     assert hit_rates(scores, positive, (1, 2, 3, 4, 9)) == [0.0, 0.5, 0.5, 1.0, 1.0]
     assert hit_rates(scores, positive, (2,), total=4) == [0.25]
@@ -42,9 +42,9 @@ def test_hit_rates_of_a_list_ranked_by_hand() -> None:
 
 @settings(deadline=None)
 @given(coarse_scores.filter(lambda rows: any(p for _, p in rows)), st.integers(1, 12))
-def test_hit_rates_of_ties_is_the_mean_over_their_orders(rows: list[tuple[int, bool]], top: int) -> None:
-    """Each of a group of tied items is as likely as the others to get one of the places the group holds."""
+def test_hit_rates_of_ties_are_the_mean_over_their_orders(rows: list[tuple[int, bool]], top: int) -> None:
+    """Check that tied items are equally likely at each of their positions."""
     scores, positive = np.array([s for s, _ in rows], float), np.array([p for _, p in rows])
-    chance = [min(1.0, max(0.0, (top - sum(scores > s)) / sum(scores == s))) for s in scores]
-    expected = sum(c for c, p in zip(chance, positive, strict=True) if p) / positive.sum()
+    probability = [min(1.0, max(0.0, (top - sum(scores > s)) / sum(scores == s))) for s in scores]
+    expected = sum(c for c, p in zip(probability, positive, strict=True) if p) / positive.sum()
     assert hit_rates(scores, positive, (top, 40))[0] == pytest.approx(expected)

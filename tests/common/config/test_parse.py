@@ -1,0 +1,107 @@
+"""Dotted keys are parsed; errors name the key and the closest valid key."""
+
+import pytest
+
+from common.config.federation import Federation
+from common.config.parse import parse
+from common.config.run import RunConfig
+from common.methods.registry import method_names
+from common.options import Scalar
+from tests.support.configurations import refusal
+
+
+def test_an_empty_configuration_has_the_defaults() -> None:
+    assert parse({}) == RunConfig()
+    assert (parse({}).method, parse({}).method_options.name) == ("fedrule", "fedrule")
+
+
+def test_flat_keys_set_their_options() -> None:
+    config = parse(
+        {
+            "method": "fedprox",
+            "rounds": 7,
+            "run-id": "mine",
+            "federation.min-clients": 4,
+            "algorithm.fedprox.mu": 0.5,
+            "tasks.rules.test-share": 0.3,
+        }
+    )
+    assert (config.method, config.rounds, config.run_id) == ("fedprox", 7, "mine")
+    assert config.federation == Federation(min_clients=4)
+    assert config.method_options.mu == 0.5
+    assert config.method_options is config.method_options
+    assert config.task_options.test_share == 0.3
+
+
+@pytest.mark.parametrize(
+    ("key", "closest"),
+    [
+        ("algorithm.fedrule.lamda", "algorithm.fedrule.lam"),
+        ("algorithm.fedrule.lam-predictr", "algorithm.fedrule.lam-predictor"),
+        ("algorithm.fedrule.server-rate", "algorithm.fedrule.server-lr"),
+        ("federation.min-client", "federation.min-clients"),
+        ("tasks.rules.negative-ration", "tasks.rules.negatives"),
+        ("round", "rounds"),
+        ("tasks.rule.negatives", "tasks.rules.negatives"),
+    ],
+)
+def test_an_unknown_key_is_refused_with_the_closest_key(key: str, closest: str) -> None:
+    text = refusal({key: 1})
+    unknown = key if not key.startswith("tasks.rule.") else "tasks.rule"
+    assert text.startswith(f"unknown option '{unknown}'")
+    if unknown == key:
+        assert text == f"unknown option '{key}'; did you mean '{closest}'?"
+
+
+def test_an_unknown_key_without_a_close_key_is_refused() -> None:
+    assert refusal({"zzz": 1}) == "unknown option 'zzz'"
+
+
+def test_an_unknown_method_or_task_is_refused_with_the_closest_name() -> None:
+    assert refusal({"method": "fedrul"}) == "unknown method 'fedrul'; did you mean 'fedrule'?"
+    assert refusal({"method": "xyz"}) == f"unknown method 'xyz'; choose one of {', '.join(method_names())}"
+    assert (
+        refusal({"task": "rule"})
+        == "unknown task 'rule'; did you mean 'rules'? installed: markets, ratings, rules, sessions, traffic"
+    )
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("rounds", "many"),
+        ("rounds", 0),
+        ("seed", -1),
+        ("federation.cohort", 1.5),
+        ("federation.deadline", 0),
+        ("algorithm.fedrule.lam", 2.0),
+        ("algorithm.fedrule.lam", -0.1),
+        ("algorithm.fedrule.lr", "fast"),
+        ("algorithm.fedrule.optimizer", "adamw"),
+        ("tasks.rules.dropout", 1),
+        ("model", "papers"),
+    ],
+)
+def test_an_invalid_value_is_refused_with_its_key(key: str, value: Scalar) -> None:
+    text = refusal({key: value})
+    assert text.startswith(f"'{key}': ")
+    assert text.endswith(f"(got {value!r})")
+
+
+def test_all_errors_are_reported_at_once() -> None:
+    text = refusal({"rounds": 0, "algorithm.fedrule.lamda": 1})
+    assert "'rounds'" in text
+    assert "'algorithm.fedrule.lamda'" in text
+
+
+def test_a_key_is_a_value_or_a_section() -> None:
+    assert (
+        refusal({"federation": 3, "federation.cohort": 0.5})
+        == "option 'federation' is set both to a value and as a section; remove one of them"
+    )
+    assert "federation" in refusal({"federation.cohort": 0.5, "federation": 3})
+
+
+def test_options_of_another_method_are_refused() -> None:
+    text = refusal({"method": "fedavg", "algorithm.fedrule.lam": 1.0})
+    assert text == "option algorithm.fedrule.* has no effect with method fedavg; remove it or set method=fedrule"
