@@ -53,7 +53,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, homes: Path) -> Path
         (2, "up --set algorithm.fedrule.lamm=1", "unknown option 'algorithm.fedrule.lamm'; did you mean"),
         (2, "up --set algorithm.fedrule.lam=abc", "'algorithm.fedrule.lam': Input should be a valid number"),
         (2, "up --set rounds=2.5", "'rounds': Input should be a valid integer"),
-        (2, "up --set lam", "write it as key=value"),
+        (2, "up --set lam", "write key=value"),
         (2, "up --rounds 0", "'rounds': Input should be greater than or equal to 1"),
         (2, "up --run-id ../x", "run id '../x': use up to 100 letters"),
         (2, "up --resume nobody", "no run 'nobody' in"),
