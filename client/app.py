@@ -126,7 +126,7 @@ def open_session(settings: ClientSettings) -> Session:
     store.describe({"data": resolve_source(settings.data), "part": list(settings.part), "seed": settings.data_seed})
     learner, policy = (
         functools.partial(_build_learner, settings),
-        read_policy(settings.policy, made=is_demo(settings.data)),
+        read_policy(settings.policy, is_generated=is_demo(settings.data)),
     )
     whole = data if is_demo(settings.data) else fingerprint_of_all(settings.data)
     guard = Releaser(policy, functools.partial(_open_ledger, settings, policy, whole), part=_part_name(settings.part))

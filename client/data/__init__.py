@@ -1,1 +1,1 @@
-"""Readers of private data; raw data is reachable from here only."""
+"""Readers of private data, the only modules that access raw data."""

@@ -1,4 +1,4 @@
-"""Records of some units (homes, visitors, sensors, people, markets) under one vocabulary."""
+"""Data set of any task: records of units (homes, visitors, sensors …) under a vocabulary."""
 
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
@@ -19,12 +19,12 @@ UnitT = TypeVar("UnitT", bound=Unit)
 
 @dataclass(frozen=True, eq=False)
 class Dataset(Generic[VocabularyT, UnitT]):
-    """Records of some units under a vocabulary.
+    """Records of units under a vocabulary.
 
     Args:
-        units: Ordered by name.
-        vocabulary: Names that indices refer to: the reader's argument, or else the names in the data.
-        notes: Findings of the reader for the owner, such as dropped duplicates; without names of units.
+        units: Units, ordered by name.
+        vocabulary: Names that indices refer to: the reader's argument, or the names in the data.
+        notes: Messages of the reader to the owner, such as dropped duplicates; without names of units.
     """
 
     units: tuple[UnitT, ...]
@@ -33,4 +33,4 @@ class Dataset(Generic[VocabularyT, UnitT]):
 
 
 AnyDataset = Dataset[Any, Any]
-"""A data set of any task."""
+"""Data set of any task."""

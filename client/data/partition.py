@@ -1,4 +1,4 @@
-"""Whoever data are about (homes, visitors): dealt to clients, each with randomness of its own."""
+"""Partition of units (homes, visitors) among clients, and the random generator of each unit."""
 
 import hashlib
 import math
@@ -27,16 +27,16 @@ def partition_units(units: Sequence[UnitT], clients: int, seed: int, noun: str) 
     """
     count = len(units)
     if not 1 <= clients <= count:
-        raise DataError(f"cannot share {count} {noun} among {clients} clients; ask for 1 to {count} clients")
+        raise DataError(f"cannot partition {count} {noun} among {clients} clients; set 1 to {count} clients")
     shuffled = sorted(units, key=lambda unit: hashlib.sha256(f"{seed}:{unit.name}".encode()).digest())
     return [tuple(sorted(shuffled[k::clients], key=lambda unit: unit.name)) for k in range(clients)]
 
 
 def own_rng(seed: int, name: str) -> np.random.Generator:
-    """A generator of somebody's own: the same wherever the data of that name live."""
+    """Return the generator of a unit, seeded by (seed, name); it is the same on every machine."""
     return np.random.default_rng([seed, int.from_bytes(hashlib.sha256(name.encode()).digest()[:8])])
 
 
 def floor_share(share: float, count: int) -> int:
-    """floor(share · count), safe against 0.29 · 100 = 28.999…96."""
+    """Return floor(share · count), robust to rounding such as 0.29 · 100 = 28.999…96."""
     return math.floor(share * count + 1e-9)

@@ -1,4 +1,4 @@
-"""Reading of a data set, and its partition among clients, for every task."""
+"""Data sets of every task: reading a source, and partition among clients."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -16,7 +16,7 @@ from common.tasks.vocabulary import Vocabulary
 
 
 def read_all(task: str, source: str, seed: int = 0, vocabulary: Vocabulary | None = None) -> AnyDataset:
-    """Read all of a source, under the vocabulary or, without one, the data's own.
+    """Read all of a source, under the vocabulary if there is one, else under the names in the data.
 
     Raises:
         DataError: The source cannot be read.
@@ -27,7 +27,14 @@ def read_all(task: str, source: str, seed: int = 0, vocabulary: Vocabulary | Non
 def read_partition(
     task: str, source: str, part: tuple[int, int], seed: int = 0, vocabulary: Vocabulary | None = None
 ) -> AnyDataset:
-    """Read the k-th of K partitions of a source, part = (k, K); embedded data are generated for this partition only.
+    """Read the k-th of K partitions of a source.
+
+    Args:
+        task: Name of the task.
+        source: Source of the whole data; demo data are generated for this partition only.
+        part: (k, K), k from 0.
+        seed: Seed of the partition.
+        vocabulary: Vocabulary of the indices; None for the names in the data.
 
     Raises:
         DataError: The source cannot be read, or has fewer units than partitions.
@@ -40,7 +47,7 @@ def read_partition(
 
 
 def demo_partition(task: str, source: str, part: tuple[int, int]) -> str:
-    """Return the k-th of K ranges of nearly equal length of an embedded source, such as `demo:0-200`."""
+    """Return the k-th of K ranges of nearly equal length of demo data, such as `demo:0-200`."""
     start, stop = demo_range(source, CLIENT_TASKS[task].demo_units) or (0, 0)
     k, parts = part
     return f"demo:{start + k * (stop - start) // parts}-{start + (k + 1) * (stop - start) // parts}"
@@ -49,32 +56,32 @@ def demo_partition(task: str, source: str, part: tuple[int, int]) -> str:
 def partition(
     dataset: Dataset[VocabularyT, UnitT], clients: int, seed: int = 0, unit: Noun = ("unit", "units")
 ) -> Sequence[Dataset[VocabularyT, UnitT]]:
-    """Partition a data set among clients; 0 clients means one unit each, in their order.
+    """Partition a data set among clients; 0 clients: one unit per client, in the units' order.
 
     Raises:
         DataError: There are more clients than units.
     """
-    units: Sequence[tuple[UnitT, ...]] = [(one,) for one in dataset.units]
+    shards: Sequence[tuple[UnitT, ...]] = [(one,) for one in dataset.units]
     if clients:
-        units = partition_units(dataset.units, clients, seed, unit[1])
-    return [replace(dataset, units=owned) for owned in units]
+        shards = partition_units(dataset.units, clients, seed, unit[1])
+    return [replace(dataset, units=shard) for shard in shards]
 
 
 def find_own_tables(task: str, source: str) -> list[Path]:
-    """Return the tables of a folder of tables, each of which may be a client's own."""
+    """Return the tables in a folder, each of which may be one client's data; none for other sources."""
     folder, kind = Path(source), CLIENT_TASKS[task]
     return tables_in(folder, kind.suffixes) if folder.is_dir() and not kind.published(folder) else []
 
 
 def with_test(task: str, source: str, test: str) -> str:
-    """Return the source with the records of the file `test` held out; without one, the source as it is.
+    """Return the source with the records of the file `test` held out; unchanged if `test` is empty.
 
     Raises:
-        ConfigError: The task takes no test file, or the data are embedded.
+        ConfigError: The task does not support a test file, or the data are demo data.
     """
     if test and not CLIENT_TASKS[task].test_file:
-        able = ", ".join(name for name in CLIENT_TASKS if CLIENT_TASKS[name].test_file)
-        raise ConfigError(f"--test does not apply to task {task}; remove it, or set --task to one of: {able}")
+        supported = ", ".join(name for name in CLIENT_TASKS if CLIENT_TASKS[name].test_file)
+        raise ConfigError(f"--test does not apply to task {task}; remove it, or set --task to one of: {supported}")
     if test and is_demo(source):
-        raise ConfigError("--test needs your own data; name them with --data")
+        raise ConfigError("--test does not apply to demo data; set --data to your own data")
     return f"{source}{TEST_MARK}{test}" if test else source

@@ -1,4 +1,4 @@
-"""What a person calls data by: a file, a folder, two files, or data made on the spot."""
+"""Sources of data as the user writes them: a file, a folder, a file with a test file, or demo data."""
 
 import hashlib
 import re
@@ -8,55 +8,59 @@ from pathlib import Path
 from common.errors import DataError
 
 TEST_MARK = "::"
-"""Between a source of sessions and the file of those to hold out: `clicks.txt::held-out.txt` is a source too."""
+"""Separator of a source and its test file: `clicks.txt::held-out.txt`."""
 
 
 @dataclass(frozen=True)
 class Source:
-    """Place of a data set.
+    """Source of a data set.
 
     Args:
-        text: `demo`, `demo:START-STOP` or a path; for sessions also `PATH::TEST`, where TEST is a file to hold out.
+        text: `demo`, `demo:START-STOP` or a path; for sessions also `PATH::TEST` with a test file TEST.
     """
 
     text: str
 
     @property
     def path(self) -> Path:
-        """File or folder of the data."""
+        """Path of the data: a file or a folder."""
         return split_test_file(self.text)[0]
 
     @property
     def test(self) -> Path | None:
-        """File of records to hold out."""
+        """Path of the test file; None if there is none."""
         return split_test_file(self.text)[1]
 
 
 def is_demo(source: str) -> bool:
-    """Whether the data are made, not read; a file may well be called demo.csv."""
+    """Return True if the data are generated; `demo.csv` is a file."""
     return source == "demo" or source.startswith("demo:")
 
 
 def demo_range(source: Path | str, whole: int) -> tuple[int, int] | None:
-    """First, and one past the last, of made data of which there are so many; None of data that are read.
+    """Return (start, stop) of generated units; None if the source is a file or folder.
+
+    Args:
+        source: Source of the data.
+        whole: Default of stop, the number of units of the whole demo data.
 
     Raises:
-        DataError: The range is misspelt or empty.
+        DataError: The range is malformed or empty.
     """
     if not is_demo(str(source)):
         return None
-    found = re.fullmatch(r"demo(?::(\d+)-(\d+))?", str(source))
-    start, stop = (int(found[1] or 0), int(found[2] or whole)) if found else (0, 0)
+    form = re.fullmatch(r"demo(?::(\d+)-(\d+))?", str(source))
+    start, stop = (int(form[1] or 0), int(form[2] or whole)) if form else (0, 0)
     if start >= stop:
-        raise DataError(f"{source} names nothing; write demo, or demo:START-STOP with START below STOP")
+        raise DataError(f"invalid demo range '{source}'; write demo, or demo:START-STOP with START smaller than STOP")
     return start, stop
 
 
 def fingerprint(source: str, part: tuple[int, int], seed: int) -> str:
-    """What state is bound to: other data, other fingerprint.
+    """Return the SHA-256 of a client's data, by which client state is stored.
 
     Raises:
-        DataError: A file may not be read.
+        DataError: A file cannot be read.
     """
     digest = hashlib.sha256(f"{source if is_demo(source) else ''}|{part}|{seed}".encode())
     path, test = split_test_file(source)
@@ -71,16 +75,18 @@ def fingerprint(source: str, part: tuple[int, int], seed: int) -> str:
 
 
 def fingerprint_of_all(source: str) -> str:
-    """What a ledger is bound to: the data, whichever part of them a client takes and whatever it holds out.
+    """Return the SHA-256 of the whole data, by which ledgers are stored.
+
+    It is the same for every partition and every test file.
 
     Raises:
-        DataError: A file may not be read.
+        DataError: A file cannot be read.
     """
     return fingerprint(source if is_demo(source) else str(split_test_file(source)[0]), (0, 1), 0)
 
 
 def resolve_source(source: str) -> str:
-    """The source by its whole path, whichever folder a command was started in; embedded data as they are called."""
+    """Return the source with absolute paths; demo data unchanged."""
     if is_demo(source):
         return source
     path, test = split_test_file(source)
@@ -88,6 +94,6 @@ def resolve_source(source: str) -> str:
 
 
 def split_test_file(source: str) -> tuple[Path, Path | None]:
-    """The two files that `with_test` made one source of."""
+    """Return the path of the data and of the test file, the inverse of `with_test`."""
     path, mark, test = source.partition(TEST_MARK)
     return (Path(path), Path(test)) if mark and not Path(source).exists() else (Path(source), None)

@@ -76,7 +76,7 @@ def _at_home(session: "Session") -> "Session":
     from client.privacy.in_memory import in_memory
     from client.session import Session
 
-    return Session(session.client, session.build_learner, session.store, in_memory(session.policy.at_home()))
+    return Session(session.client, session.build_learner, session.store, in_memory(session.policy.for_local_use()))
 
 
 def _config(folder: RunDirectory) -> RunConfig:

@@ -25,7 +25,7 @@ def keep_terms(settings: ClientSettings, methods: Sequence[str], epsilon: float 
     Raises:
         ConfigError: As `narrowed`, or the policy file is wrong.
     """
-    terms = narrowed(read_policy(settings.policy, made=is_demo(settings.data)), methods, epsilon, delta)
+    terms = narrowed(read_policy(settings.policy, is_generated=is_demo(settings.data)), methods, epsilon, delta)
     path = settings.state_dir / settings.name / FILE
     write_file(path, tomli_w.dumps(terms.model_dump(by_alias=True)).encode(), mode=0o600, overwrite=True)
     return path

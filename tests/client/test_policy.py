@@ -1,4 +1,4 @@
-"""The owner's terms: what is refused, in words that may leave, and files that are wrong."""
+"""Policies of data owners: refused runs, and invalid policy files."""
 
 from pathlib import Path
 
@@ -9,50 +9,52 @@ from common.config.parse import parse
 from common.errors import ConfigError, RefusedError
 
 
-def test_without_a_file_everything_but_counts_is_allowed() -> None:
+def test_the_default_policy_allows_all_but_counts_in_plaintext() -> None:
     assert read_policy(None) == Policy()
     Policy().check(parse({}))
-    with pytest.raises(RefusedError, match=r"tasks\.rules\.count-offset needs counts in clear"):
+    with pytest.raises(RefusedError, match=r"does not allow sending counts in plaintext \(allow-counts = false\)"):
         Policy().check(parse({"tasks.rules.count-offset": True}))
     Policy(allow_counts=True).check(parse({"tasks.rules.count-offset": True}))
 
 
-def test_counts_with_noise_of_their_own_need_no_leave_to_go_in_clear() -> None:
-    noised = {
+def test_noisy_counts_need_no_opt_in_to_plaintext() -> None:
+    noisy = {
         "task": "markets",
         "method": "fedavg",
         "tasks.markets.count-offset": True,
         "tasks.markets.count-epsilon": 8.0,
     }
-    Policy().check(parse(noised))
-    with pytest.raises(RefusedError, match="count-offset needs counts in clear"):
-        Policy().check(parse({**noised, "tasks.markets.count-epsilon": 0.0}))
-    with pytest.raises(RefusedError, match=r"privacy\.unit=record is not allowed"):
-        Policy(units=("client",)).check(parse(noised))
-    with pytest.raises(RefusedError, match=r"privacy\.delta=0.001 is above"):
-        Policy(max_epsilon=10, require_noise=False).check(parse({**noised, "tasks.markets.count-delta": 1e-3}))
+    Policy().check(parse(noisy))
+    with pytest.raises(RefusedError, match="does not allow sending counts in plaintext"):
+        Policy().check(parse({**noisy, "tasks.markets.count-epsilon": 0.0}))
+    with pytest.raises(RefusedError, match=r"does not allow privacy\.unit=record \(units = client\)"):
+        Policy(units=("client",)).check(parse(noisy))
+    with pytest.raises(RefusedError, match=r"privacy\.delta = 0\.001 exceeds the policy's delta = 1e-05"):
+        Policy(max_epsilon=10, require_noise=False).check(parse({**noisy, "tasks.markets.count-delta": 1e-3}))
 
 
-def test_windows_are_handed_over_where_the_owner_says_so_only() -> None:
+def test_windows_are_sent_only_with_the_owner_s_opt_in() -> None:
     shared = parse({"method": "fedstl", "task": "traffic", "algorithm.fedstl.cluster-data": "shared_sample"})
-    with pytest.raises(RefusedError, match="sends data in plaintext, which this client's policy does not allow"):
+    with pytest.raises(
+        RefusedError, match=r"does not allow method 'fedstl' to send data in plaintext \(allow-shared-sample = false\)"
+    ):
         Policy().check(shared)
     Policy(allow_shared_sample=True).check(shared)
 
 
-def test_who_requires_noise_shows_no_item_ids() -> None:
+def test_a_policy_that_requires_noise_refuses_to_send_item_ids() -> None:
     paper = {"method": "fedavg", "task": "ratings", "model": "paper", "privacy.unit": "client"}
     Policy(require_noise=True).check(parse(paper))
     Policy().check(parse({**paper, "tasks.ratings.items": "paper"}))
-    with pytest.raises(RefusedError, match=r"sends row ids in plaintext.*policy requires noise"):
+    with pytest.raises(RefusedError, match=r"requires differential privacy; task 'ratings' sends row ids in plaintext"):
         Policy(require_noise=True).check(parse({**paper, "tasks.ratings.items": "paper"}))
 
 
 @pytest.mark.parametrize("limit", ["max-epsilon = 10.0", "max-epsilon-per-round = 1.0"])
-def test_who_limits_epsilon_requires_noise_unless_told_otherwise(limit: str, tmp_path: Path) -> None:
+def test_a_limit_on_epsilon_requires_noise_by_default(limit: str, tmp_path: Path) -> None:
     (tmp_path / "policy.toml").write_text(limit)
     policy = read_policy(tmp_path / "policy.toml")
-    with pytest.raises(RefusedError, match="requires noise"):
+    with pytest.raises(RefusedError, match="requires differential privacy"):
         policy.check(parse({"method": "fedavg"}))
     policy.check(noisy := parse({"method": "fedavg", "privacy.unit": "client"}))
     assert not policy.shares_metrics(noisy.privacy)
@@ -60,45 +62,45 @@ def test_who_limits_epsilon_requires_noise_unless_told_otherwise(limit: str, tmp
     read_policy(tmp_path / "policy.toml").check(parse({"method": "fedavg"}))
 
 
-def test_work_that_nothing_leaves_of_needs_no_noise() -> None:
-    home = Policy(max_epsilon=1.0, share_metrics="never", methods=("fedavg",)).at_home()
-    home.check(exact := parse({"method": "fedavg"}))
-    assert home.shares_metrics(exact.privacy)
-    with pytest.raises(RefusedError, match="method 'fedrule' is not allowed"):
-        home.check(parse({}))
+def test_local_work_needs_no_noise() -> None:
+    policy = Policy(max_epsilon=1.0, share_metrics="never", methods=("fedavg",)).for_local_use()
+    policy.check(exact := parse({"method": "fedavg"}))
+    assert policy.shares_metrics(exact.privacy)
+    with pytest.raises(RefusedError, match="does not allow method 'fedrule'"):
+        policy.check(parse({}))
 
 
-def test_methods_and_tasks_not_listed_are_refused_by_name() -> None:
-    with pytest.raises(RefusedError, match="method 'fedrule' is not allowed by this client's policy"):
+def test_unlisted_methods_and_tasks_are_refused() -> None:
+    with pytest.raises(RefusedError, match="the policy does not allow method 'fedrule'"):
         Policy(methods=("fedavg",)).check(parse({}))
-    with pytest.raises(RefusedError, match="task 'rules' is not allowed by this client's policy"):
+    with pytest.raises(RefusedError, match="the policy does not allow task 'rules'"):
         Policy(tasks=()).check(parse({}))
     Policy(methods=("fedavg",)).check(parse({"method": "fedavg"}))
 
 
-def test_the_method_inside_a_planner_counts_unless_only_planners_are_listed() -> None:
+def test_the_inner_method_is_checked_unless_only_planners_are_listed() -> None:
     planned = parse({"method": "uniform", "algorithm.uniform.inner": "fedprox", "privacy.unit": "client"})
-    with pytest.raises(RefusedError, match="method 'fedprox' is not allowed by this client's policy"):
+    with pytest.raises(RefusedError, match="the policy does not allow method 'fedprox'"):
         Policy(methods=("uniform", "fedavg")).check(planned)
-    with pytest.raises(RefusedError, match="method 'uniform' is not allowed by this client's policy"):
+    with pytest.raises(RefusedError, match="the policy does not allow method 'uniform'"):
         Policy(methods=("fedprox",)).check(planned)
     Policy(methods=("uniform",)).check(planned)
     Policy(methods=("uniform", "fedprox")).check(planned)
 
 
-@pytest.mark.parametrize(("most", "wished", "made"), [(0, 9, 9), (3, 9, 3), (3, 2, 2)])
-def test_local_steps_have_a_limit(most: int, wished: int, made: int) -> None:
-    assert Policy(max_local_steps=most).local_steps(wished) == made
+@pytest.mark.parametrize(("limit", "requested", "steps"), [(0, 9, 9), (3, 9, 3), (3, 2, 2)])
+def test_local_steps_have_a_limit(limit: int, requested: int, steps: int) -> None:
+    assert Policy(max_local_steps=limit).local_steps(requested) == steps
 
 
-def test_a_file_says_it_in_kebab_case(tmp_path: Path) -> None:
+def test_keys_of_a_file_are_in_kebab_case(tmp_path: Path) -> None:
     path = tmp_path / "policy.toml"
     path.write_text('methods = ["fedavg", "fedprox"]\nallow-counts = true\nmax-local-steps = 2\n')
     assert read_policy(path) == Policy(methods=("fedavg", "fedprox"), allow_counts=True, max_local_steps=2)
 
 
 @pytest.mark.parametrize(
-    ("text", "complaint"),
+    ("text", "reason"),
     [
         ("allow-count = true", "'allow-count'"),
         ('allow-counts = "perhaps"', "'allow-counts'"),
@@ -107,15 +109,15 @@ def test_a_file_says_it_in_kebab_case(tmp_path: Path) -> None:
         ("methods = [", "policy .*policy.toml: "),
     ],
 )
-def test_a_bad_file_is_named_with_what_is_wrong(text: str, complaint: str, tmp_path: Path) -> None:
+def test_an_invalid_file_is_refused_with_the_reason(text: str, reason: str, tmp_path: Path) -> None:
     path = tmp_path / "policy.toml"
     path.write_text(text)
-    with pytest.raises(ConfigError, match=complaint) as caught:
+    with pytest.raises(ConfigError, match=reason) as caught:
         read_policy(path)
     assert str(caught.value).startswith(f"policy {path}: ")
 
 
-def test_a_missing_file_is_no_permission(tmp_path: Path) -> None:
+def test_a_missing_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="No such file"):
         read_policy(tmp_path / "none.toml")
 
@@ -128,7 +130,7 @@ def test_a_missing_file_is_no_permission(tmp_path: Path) -> None:
         ("max-epsilo = 1.0", "unknown option 'max-epsilo'; did you mean 'max-epsilon'?"),
     ],
 )
-def test_who_mistypes_is_told_what_was_meant(text: str, hint: str, tmp_path: Path) -> None:
+def test_an_unknown_name_is_refused_with_the_closest_one(text: str, hint: str, tmp_path: Path) -> None:
     path = tmp_path / "policy.toml"
     path.write_text(text, "utf-8")
     with pytest.raises(ConfigError) as caught:
@@ -136,10 +138,10 @@ def test_who_mistypes_is_told_what_was_meant(text: str, hint: str, tmp_path: Pat
     assert str(caught.value) == f"policy {path}: {hint}"
 
 
-def test_a_policy_that_an_editor_of_windows_saved(tmp_path: Path) -> None:
+def test_a_file_with_a_byte_order_mark_is_read(tmp_path: Path) -> None:
     path = tmp_path / "policy.toml"
     path.write_bytes("\ufeff# größe\nmax-local-steps = 2\n".encode())
     assert read_policy(path).max_local_steps == 2
     path.write_bytes("# größe\n".encode("cp1252"))
-    with pytest.raises(ConfigError, match="no UTF-8 text"):
+    with pytest.raises(ConfigError, match="is not UTF-8 text"):
         read_policy(path)

@@ -208,7 +208,7 @@ def test_a_client_whose_policy_says_no_is_named_with_its_reason(settings: Settin
         1: session("willing", homes[:1], MemoryStore()),
         2: session("strict", homes[1:], MemoryStore(), Policy(methods=("fedavg",))),
     }
-    with pytest.raises(QuorumError, match="refused: method 'fedrule' is not allowed by this client's policy"):
+    with pytest.raises(QuorumError, match="refused: the policy does not allow method 'fedrule'"):
         run(InProcessGrid(nodes, 1), settings(federation__min_clients=2), tmp_path / "two")
     result = RunDirectory(tmp_path / "two", "toy").result()
     assert result is not None

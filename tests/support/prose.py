@@ -48,7 +48,12 @@ CHECKED = (
             "uploads",
         )
     ),
+    "client/data/dataset.py",
+    "client/data/partition.py",
+    "client/data/read.py",
+    "client/data/sources.py",
     "client/node/",
+    "client/policy.py",
     "client/app.py",
     "client/settings.py",
     "client/state.py",

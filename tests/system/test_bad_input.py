@@ -72,7 +72,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, homes: Path) -> Path
             "up --data types.csv --catalogue demo.json",
             "types.csv, line 2, column 'trigger_device': the federation's",
         ),
-        (1, "up --data good.csv --clients 41", "cannot share 40 homes among 41 clients; ask for 1 to 40 clients"),
+        (1, "up --data good.csv --clients 41", "cannot partition 40 homes among 41 clients; set 1 to 40 clients"),
         (1, "up --clients 99999", "homes among 99999 clients; ask for 1 to "),
         (1, "up --catalogue absent.json", "absent.json: No such file"),
         (1, "up --catalogue none.json --data good.csv", "not a catalogue of device types and relations: entities"),

@@ -34,7 +34,7 @@ def test_it_depends_on_names_and_seed_only() -> None:
 
 @pytest.mark.parametrize("parts", [0, 51])
 def test_more_clients_than_people_are_refused(parts: int) -> None:
-    with pytest.raises(DataError, match="cannot share 50 homes among"):
+    with pytest.raises(DataError, match="cannot partition 50 homes among"):
         deal(NAMES, parts)
 
 

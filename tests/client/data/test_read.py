@@ -53,7 +53,7 @@ def test_the_parts_of_a_file_are_its_homes_whatever_it_is_called(
 
 
 def test_more_parts_than_homes_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="cannot share"):
+    with pytest.raises(DataError, match="cannot partition"):
         read_partition("rules", str(written(tmp_path, "homes.csv", "demo:0-3")), (0, 9))
 
 
@@ -101,7 +101,7 @@ def test_without_a_test_file_the_source_stays_as_it_is(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("task", "source", "message"),
-    [("traffic", "a.csv", "--test does not apply to task traffic"), ("sessions", "demo:0-5", "with --data")],
+    [("traffic", "a.csv", "--test does not apply to task traffic"), ("sessions", "demo:0-5", "set --data")],
 )
 def test_where_no_test_file_makes_sense_it_is_refused(task: str, source: str, message: str) -> None:
     with pytest.raises(ConfigError, match=message):

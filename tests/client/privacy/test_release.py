@@ -165,11 +165,11 @@ def test_nothing_a_server_asks_spends_more_than_was_promised(asked: list[tuple[i
 
 
 def test_the_owner_has_the_last_word() -> None:
-    with pytest.raises(RefusedError, match="requires noise"):
+    with pytest.raises(RefusedError, match="requires differential privacy"):
         Asked(parse({"method": "fedavg", "run-id": "toy"}), Policy(require_noise=True))
-    with pytest.raises(RefusedError, match=r"privacy\.unit=client is not allowed"):
+    with pytest.raises(RefusedError, match=r"does not allow privacy\.unit=client"):
         Asked(configured(), Policy(units=("record",)))
-    with pytest.raises(RefusedError, match=r"privacy\.delta=0\.001 is above the 1e-05"):
+    with pytest.raises(RefusedError, match=r"privacy\.delta = 0\.001 exceeds the policy's delta = 1e-05"):
         Asked(configured(delta=1e-3), Policy(max_epsilon=1.0))
     modest = Asked(configured(), Policy(max_epsilon=1.0))
     assert modest.enrolled.budget == pytest.approx(rho_of(1.0, 1e-5)), "less than the run would spend"

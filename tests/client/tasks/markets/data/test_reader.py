@@ -184,7 +184,7 @@ def test_the_demo_s_markets_differ_in_size_and_overlap() -> None:
 def test_the_demo_speaks_its_own_goods_only() -> None:
     with pytest.raises(VocabularyError, match="give your own data"):
         read_markets("demo", MarketCatalogue(items=("x",)))
-    with pytest.raises(DataError, match="demo:2-2 names nothing; write demo, or demo:START-STOP"):
+    with pytest.raises(DataError, match="invalid demo range 'demo:2-2'; write demo, or demo:START-STOP"):
         read_markets("demo:2-2")
 
 
