@@ -1,0 +1,26 @@
+"""Markdown tables of the results pages."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+
+@dataclass
+class Table:
+    """A Markdown table.
+
+    Args:
+        header: Titles of the columns.
+        rows: Cells, as many a row as the header has.
+    """
+
+    header: Sequence[str]
+    rows: list[Sequence[str]] = field(default_factory=list)
+
+    def without_empty_columns(self) -> "Table":
+        """Return the table without the columns that have no filled cell."""
+        filled = [k for k in range(len(self.header)) if any(row[k] for row in self.rows)]
+        return Table([self.header[k] for k in filled], [[row[k] for k in filled] for row in self.rows])
+
+    def __str__(self) -> str:
+        lines: Iterable[Sequence[str]] = [self.header, ["---"] * len(self.header), *self.rows]
+        return "\n".join(f"| {' | '.join(line)} |" for line in lines)
