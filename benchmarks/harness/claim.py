@@ -86,6 +86,11 @@ def verdict(holds: bool) -> str:
     return "holds" if holds else "**does not hold**"
 
 
+def of_seeds(count: int) -> str:
+    """Return `1 seed` or `3 seeds`."""
+    return f"{count} seed{'' if count == 1 else 's'}"
+
+
 def bulleted(sentences: list[str]) -> str:
     """Return sentences as a Markdown list."""
     return "\n".join(f"- {sentence}" for sentence in sentences)

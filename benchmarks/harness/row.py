@@ -120,10 +120,18 @@ def mean(values: Iterable[float]) -> float:
     return fmean(numbers) if numbers else float("nan")
 
 
-def mean_sd(values: Iterable[float], digits: int, scale: float = 1.0) -> str:
-    """Return `mean ± standard deviation`, the mean alone if nothing deviates, or nothing without values."""
+def mean_sd(values: Iterable[float], digits: int, scale: float = 1.0, *, shows_zero: bool = True) -> str:
+    """Return `mean ± standard deviation`; the mean alone with one value, nothing without values.
+
+    Args:
+        values: One a seed.
+        digits: Digits behind the point.
+        scale: Factor of every value.
+        shows_zero: False if a deviation of exactly 0 is left out.
+    """
     numbers = [scale * value for value in values]
     if not numbers:
         return ""
     deviation = stdev(numbers) if len(numbers) > 1 else 0.0
-    return f"{fmean(numbers):.{digits}f}" + (f" ± {deviation:.{digits}f}" if deviation else "")
+    shown = deviation > 0 or (shows_zero and len(numbers) > 1)
+    return f"{fmean(numbers):.{digits}f}" + (f" ± {deviation:.{digits}f}" if shown else "")

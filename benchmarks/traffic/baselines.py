@@ -1,4 +1,4 @@
-"""Lines without a network: the last reading, and ridge regression of what is to come on what was, summed over clients."""
+"""Baselines without a network: the last reading, and a ridge regression on statistics summed over clients."""
 
 from collections.abc import Sequence
 
@@ -13,7 +13,7 @@ RIDGE = 10.0
 
 
 def last_reading(sensors: Sequence[Sensor], options: TrafficOptions) -> float:
-    """MSE of repeating the last reading of the history, mean over sensors."""
+    """Return the MSE of repeating the last reading of the history, mean over sensors."""
     errors = []
     for sensor in sensors:
         _, places = sensor.targets(sensor.test, options.horizon)
@@ -22,7 +22,7 @@ def last_reading(sensors: Sequence[Sensor], options: TrafficOptions) -> float:
 
 
 def ridge_row(sensors: Sequence[Sensor], options: TrafficOptions) -> dict[str, float]:
-    """Metrics, mean over sensors, of profile + ridge fitted on Gram matrices summed over all clients (one exchange)."""
+    """Return metrics, mean over sensors, of profile + ridge fitted on Gram matrices summed over all clients (one upload)."""
     rows = [_rows(sensor, sensor.train, options) for sensor in sensors]
     gram, moment = np.sum([x.T @ x for x, _ in rows], axis=0), np.sum([x.T @ y for x, y in rows], axis=0)
     weights = np.linalg.solve(gram + RIDGE * np.eye(len(gram)), moment)
@@ -31,7 +31,7 @@ def ridge_row(sensors: Sequence[Sensor], options: TrafficOptions) -> dict[str, f
 
 
 def _rows(sensor: Sensor, first: np.ndarray, options: TrafficOptions) -> tuple[np.ndarray, np.ndarray]:
-    """Departures from the profile: histories with a constant, N × (H·D + 1), and days, N × P·D."""
+    """Return departures from the profile: histories with a constant, N × (H·D + 1), and targets, N × P·D."""
     departure = sensor.values - sensor.profile
     past, future = first[:, None] + np.arange(-options.history, 0), first[:, None] + np.arange(options.horizon)
     x = departure[past].reshape(len(first), -1)
@@ -43,5 +43,5 @@ def _measured(sensor: Sensor, weights: np.ndarray, options: TrafficOptions) -> d
     _, places = sensor.targets(sensor.test, options.horizon)
     forecast = (x @ weights).reshape(*places.shape, -1) + sensor.profile[places]
     corrected = sensor.ranges.corrected(forecast, sensor.clock[places])
-    obeys = obedience(sensor.ranges.excess(forecast, sensor.clock[places]))
-    return {"mse": sensor.error(forecast, places), "teacher_mse": sensor.error(corrected, places), **obeys}
+    satisfied = obedience(sensor.ranges.excess(forecast, sensor.clock[places]))
+    return {"mse": sensor.error(forecast, places), "teacher_mse": sensor.error(corrected, places), **satisfied}

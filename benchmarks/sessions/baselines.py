@@ -1,11 +1,10 @@
-"""The trivial lines that stand in every table: what needs no network, some of it not even a federation.
+"""Baselines of next-item recommendation that need no network; some need no federation either.
 
-Every line maps (clicks so far, whose they are) to scores of all items, V; higher is better.
+Each maps (clicks so far, index of the visitor) to scores of all items, V; higher is better.
 """
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,59 +12,58 @@ from numpy.typing import NDArray
 from client.tasks.sessions.baseline import VisitHistory
 from client.tasks.sessions.data.split import SplitVisitor
 from common.tasks.sessions.counts import FADING, KEYS, VALUES, SharedRules, count_rules
-from common.tasks.sessions.options import Clicks
+from common.tasks.sessions.vocabulary import Clicks
 
 Scores = NDArray[np.float64]
-Line = Callable[[Clicks, int], Scores]
+Baseline = Callable[[Clicks, int], Scores]
 """(clicks so far, index of the visitor) -> scores."""
 
 NEIGHBOURS = 200
 
 
-def lines_of(splits: Sequence[SplitVisitor], items: int) -> dict[str, Line]:
-    """All lines, fitted on the training sessions; by their titles in the table."""
+def baselines_of(splits: Sequence[SplitVisitor], items: int) -> dict[str, Baseline]:
+    """Return key -> baseline, fitted on the training sessions."""
     sessions = [session for split in splits for session in split.train]
     popularity = np.bincount(np.concatenate(sessions), minlength=items) / len(sessions)
     histories = [VisitHistory.of(split.train) for split in splits]
     counts = count_rules(sessions, items)
     rules = SharedRules(counts[KEYS], counts[VALUES], items)
-    everybody = VisitHistory.of(sessions)
-    followers = _by_first(everybody.pairs)
+    followers = _by_first(VisitHistory.of(sessions).pairs)
     neighbours = _Neighbours(sessions, items)
 
-    def most_popular(clicks: Clicks, who: int) -> Scores:
+    def most_popular(clicks: Clicks, visitor: int) -> Scores:
         return popularity
 
-    def session_items(clicks: Clicks, who: int) -> Scores:
+    def session_items(clicks: Clicks, visitor: int) -> Scores:
         return _recency(clicks, items) + 1e-6 * popularity
 
-    def bigram(clicks: Clicks, who: int) -> Scores:
+    def bigram(clicks: Clicks, visitor: int) -> Scores:
         return _row(followers.get(int(clicks[-1]), {}), items) + popularity
 
-    def session_rules(clicks: Clicks, who: int) -> Scores:
+    def session_rules(clicks: Clicks, visitor: int) -> Scores:
         return _row(_scored(rules, clicks), items) + 1e-6 * popularity
 
-    def own_history(clicks: Clicks, who: int) -> Scores:
-        return _row(histories[who].visits, items) + 1e-3 * popularity
+    def own_history(clicks: Clicks, visitor: int) -> Scores:
+        return _row(histories[visitor].visits, items) + 1e-3 * popularity
 
-    def own_everything(clicks: Clicks, who: int) -> Scores:
-        last, history = int(clicks[-1]), histories[who]
+    def own_bigram(clicks: Clicks, visitor: int) -> Scores:
+        last, history = int(clicks[-1]), histories[visitor]
         after = {j: n for (i, j), n in history.pairs.items() if i == last}
         own = np.log1p(_row(history.visits, items)) + np.log1p(_row(after, items))
         return own + _recency(clicks, items) + 1e-3 * popularity
 
-    def own_and_rules(clicks: Clicks, who: int) -> Scores:
-        return own_everything(clicks, who) + np.log1p(_row(_scored(rules, clicks), items))
+    def own_rules(clicks: Clicks, visitor: int) -> Scores:
+        return own_bigram(clicks, visitor) + np.log1p(_row(_scored(rules, clicks), items))
 
     return {
         "popularity": most_popular,
-        "items of the session, by recency": session_items,
-        "bigram + popularity": bigram,
-        "sequential rules": session_rules,
-        f"session-kNN, {NEIGHBOURS} neighbours (central)": partial(neighbours.scores),
-        "own history (frequency)": own_history,
-        "own bigram + frequency + session": own_everything,
-        "own + sequential rules": own_and_rules,
+        "session-items": session_items,
+        "bigram": bigram,
+        "session-rules": session_rules,
+        "session-knn": neighbours.scores,
+        "own-history": own_history,
+        "own-bigram": own_bigram,
+        "own-rules": own_rules,
     }
 
 
@@ -105,7 +103,7 @@ class _Neighbours:
         self._holders = np.repeat(np.arange(len(sessions)), lengths)[order]
         self._starts = np.searchsorted(np.concatenate(self._sets)[order], np.arange(items + 1))
 
-    def scores(self, clicks: Clicks, who: int) -> Scores:
+    def scores(self, clicks: Clicks, visitor: int) -> Scores:
         weights = np.zeros(len(self._sets))
         for age, item in enumerate(dict.fromkeys(reversed(clicks.tolist()))):
             holders = self._holders[self._starts[item] : self._starts[item + 1]]
