@@ -5,7 +5,8 @@ import shlex
 from typing import Any
 
 from common.config.flatten import flatten
-from common.config.run import RunConfig, parse
+from common.config.parse import parse
+from common.config.run import RunConfig
 from common.errors import ConfigError
 from common.options import leaves
 from deploy.report.launch_record import Origin

@@ -15,11 +15,11 @@ from client.state import DiskStore
 from client.tasks.ratings.data.generator import demo_raters
 from client.tasks.ratings.data.writer import write_raters
 from common.config.flatten import to_json
-from common.config.run import parse
+from common.config.parse import parse
 from common.errors import ConfigError, DataError, RefusedError, StateError, VocabularyError, WireError
 from common.privacy.mechanisms.additive import Gaussian
 from common.privacy.options import PrivacyOptions
-from common.tasks.markets.options import MarketCatalogue
+from common.tasks.markets.vocabulary import MarketCatalogue
 from common.tasks.ratings.demo import demo_products
 from common.tasks.rules.demo import demo_catalogue
 from common.wire.codec import decode, encode

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from client.policy import Policy, read_policy
-from common.config.run import parse
+from common.config.parse import parse
 from common.errors import ConfigError, RefusedError
 
 

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from common.private_layers import HEADS
 
 from client.policy import Policy
 from client.privacy.in_memory import in_memory
@@ -13,14 +14,15 @@ from client.tasks.learner import training_loss
 from client.tasks.rules.data.homes import Homes
 from client.tasks.rules.learner import RulesLearner
 from common.arrays import Arrays, group, sha256
-from common.config.run import RunConfig, Scalar
-from common.private_layers import HEADS
-from common.tasks.vocabularies import Names
+from common.config.run import RunConfig
+from common.options import Scalar
+from common.tasks.vocabulary import Vocabulary
 from common.wire.messages import CLUSTER, AssignReply, AssignRequest, TrainReply, TrainRequest
 from deploy.simulation import InProcessGrid, simulate
 from server.aggregation.clusters import apart, assigned, weakest
 from server.artifacts import RunDirectory
 from server.run import run
+from tests.support.build import learner_of
 from tests.support.sensors import APART, Listening, heard, road_config, road_grid, rounds_of, stores, world
 from tests.support.toys import CATALOGUE, configured, toy_dataset
 
@@ -150,7 +152,7 @@ def test_models_are_judged_with_the_sums_that_they_start_from(tmp_path: Path) ->
     options: dict[str, Scalar] = {"clusters": 2, "tasks__rules__count_offset": True, "federation__min_clients": 1}
     config = configured("ifca", rounds=1, catalogue=str(path), **options)
     parts = [toy_dataset(3), toy_dataset(4, seed=1)]
-    learners = [RulesLearner(config, CATALOGUE, part.units) for part in parts]
+    learners = [learner_of(config, CATALOGUE, part.units) for part in parts]
     grid = Listening({k: _simulated(k, part) for k, part in enumerate(parts, start=1)})
     run(grid, config, tmp_path)
     total = learners[0].counts()["counts"] + learners[1].counts()["counts"]
@@ -165,7 +167,7 @@ def test_models_are_judged_with_the_sums_that_they_start_from(tmp_path: Path) ->
 
 
 def _simulated(node: int, part: Homes) -> Session:
-    def learner(config: RunConfig, names: Names) -> RulesLearner:
-        return RulesLearner(config, CATALOGUE, part.units)
+    def learner(config: RunConfig, names: Vocabulary) -> RulesLearner:
+        return learner_of(config, CATALOGUE, part.units)
 
     return Session(f"client-{node - 1}", learner, MemoryStore(), in_memory(Policy(allow_counts=True)))

@@ -6,7 +6,9 @@ import pytest
 
 from client.data.read import deal
 from client.tasks.markets.data.reader import read_markets
-from common.config.run import RunConfig, Scalar, parse
+from common.config.parse import parse
+from common.config.run import RunConfig
+from common.options import Scalar
 from deploy.simulation import simulate_clients
 from server.events import Result
 

@@ -6,21 +6,22 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from common.private_layers import head_of
 
 from client.state import MemoryStore
-from client.tasks.traffic.learner import TrafficLearner
 from client.training.cohort import evaluated, train
 from client.training.participant import Participant
 from common.arrays import Arrays, sha256
-from common.config.run import Scalar
-from common.methods.registry import Algorithm, Ditto, FedAvg, FedRep, FedSTL, Local
-from common.private_layers import head_of
+from common.methods.fedavg import FedAvg
+from common.methods.fedstl import FedSTL
+from common.methods.personalized import Ditto, FedRep, Local
+from common.options import Scalar
 from common.wire.messages import CLUSTER, AssignReply, EnrolRequest, EvaluateReply, TrainReply, TrainRequest
 from server.artifacts import RunDirectory
 from server.enrolment import Enrolment
 from server.run import run
 from server.state import RunState
-from server.strategies.registry import build_strategy
+from tests.support.build import learner_of, strategy_of
 from tests.support.sensors import MEASURES, Listening, heard, road_config, road_grid, sensor, session, world
 from tests.support.toys import Quadratic, flat, quadratic_model, quadratics
 
@@ -118,12 +119,12 @@ def test_the_cluster_s_epochs_move_shared_layers_only_and_leave_no_trace() -> No
 def test_a_model_whose_layers_arrive_in_another_order_is_trained_to_the_same_bits() -> None:
     """Decoding gives them in any; the norm that gradients are clipped to is a sum over the layers."""
     config, rng = road_config("fedstl", model="paper", lr=1.0, clip_norm=0.5), np.random.default_rng(0)
-    learner, start = TrafficLearner(config, MEASURES, (sensor(1),)), world(config)
+    learner, start = learner_of(config, MEASURES, (sensor(1),)), world(config)
     ends = set()
     for _ in range(12):
         request = TrainRequest(1, "toy:0", {n: start[n] for n in rng.permutation(list(start)).tolist()})
         one = Participant("ann", "toy", 0, learner, MemoryStore(), request, 2)
-        ends.add(sha256(once(config.chosen, one).update))
+        ends.add(sha256(once(config.method_options, one).update))
     assert len(ends) == 1
 
 
@@ -191,7 +192,7 @@ def test_heads_are_in_no_reply_and_the_server_s_never_change(
     assert all(reply.property.keys() == {"low", "high", "days"} for _, reply in heard(grid, AssignReply))
 
     enrolment = Enrolment(EnrolRequest("toy", "{}", "{}"), 0.0, lambda messages, seconds: [])
-    fresh = build_strategy(config.chosen, config=config, state=RunState(0, start), enrolment=enrolment).state.model
+    fresh = strategy_of(config, RunState(0, start), enrolment).state.model
     changed = {name for name in end if not np.array_equal(end[name], fresh[name])}
     assert fresh.keys() == end.keys()
     assert head_of("traffic", {name.split("/")[-1] for name in changed}) == frozenset()

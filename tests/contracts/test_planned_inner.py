@@ -9,12 +9,15 @@ from client.data.read import Part, deal
 from client.privacy.in_memory import in_memory
 from client.session import Session
 from client.state import MemoryStore
+from client.tasks.learner import Learner
 from client.tasks.markets.data.reader import read_markets
-from client.tasks.registry import TaskLearner, build_learner
+from client.tasks.registry import build_learner
 from client.tasks.rules.data.homes import Homes
 from client.tasks.traffic.data.series import Homes as Sensors
-from common.config.run import RunConfig, Scalar, parse
-from common.tasks.vocabularies import Names
+from common.config.parse import parse
+from common.config.run import RunConfig
+from common.options import Scalar
+from common.tasks.vocabulary import Vocabulary
 from deploy.simulation import InProcessGrid
 from server.run import run
 from tests.support.owners import PLANNERS, SHARING, costs_of, noisy, total_of
@@ -54,7 +57,7 @@ def parts(inner: str) -> Sequence[Part]:
 
 
 def session(name: str, part: Part) -> Session:
-    def learner(config: RunConfig, vocabulary: Names) -> TaskLearner:
+    def learner(config: RunConfig, vocabulary: Vocabulary) -> Learner:
         return build_learner(config, part)
 
     return Session(name, learner, MemoryStore(), in_memory(SHARING))

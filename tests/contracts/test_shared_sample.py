@@ -13,9 +13,10 @@ from torch.func import functional_call
 from client.policy import Policy
 from client.tasks.traffic.learner import TrafficLearner
 from common.arrays import Arrays, group, sha256
-from common.config.run import RunConfig, Scalar
+from common.config.run import RunConfig
 from common.errors import ConfigError, QuorumError, RefusedError, WireError
-from common.models import build_model, tensors
+from common.models import tensors
+from common.options import Scalar
 from common.tasks.traffic.shared_windows import PREFIX, Sample
 from common.wire.codec import decode, encode
 from common.wire.messages import CLUSTER, AssignReply, AssignRequest, EnrolRequest, TrainReply, TrainRequest
@@ -26,6 +27,7 @@ from server.privacy_statement import SAMPLE, statement
 from server.run import run
 from server.state import RunState
 from server.strategies.fedstl_shared_windows import SharedWindowsStrategy
+from tests.support.build import task_model
 from tests.support.sensors import (
     HISTORY,
     HORIZON,
@@ -59,7 +61,7 @@ def loss(config: RunConfig, model: Arrays, windows: list[tuple[Sample, Arrays]])
             *((s.history, s.target, t["low"][s.clock], t["high"][s.clock]) for s, t in windows), strict=True
         )
     )
-    forecast = functional_call(build_model(config, MEASURES), params, (histories,))
+    forecast = functional_call(task_model(config, MEASURES), params, (histories,))
     outside = (lows - forecast).clamp(min=0) + (forecast - highs).clamp(min=0)
     error, distance = (forecast - targets).square().mean(), outside.mean()
     gradients = torch.autograd.grad(error + config.tasks.traffic.property_weight * distance, list(params.values()))
@@ -72,7 +74,7 @@ def loss(config: RunConfig, model: Arrays, windows: list[tuple[Sample, Arrays]])
 
 def handed(grid: Listening, config: RunConfig) -> dict[str, tuple[Sample, Arrays]]:
     return {
-        name: (Sample.of(reply.property, config.tasks.traffic), reply.property)
+        name: (Sample.of(reply.property, config.task_options), reply.property)
         for name, reply in heard(grid, AssignReply)
     }
 
@@ -178,7 +180,7 @@ def test_a_sample_that_does_not_fit_is_refused(changed: dict[str, np.ndarray | N
         if a is not None
     }
     with pytest.raises(WireError, match=told):
-        Sample.of({"low": np.zeros((168, 1)), **sent}, road_config("fedstl").tasks.traffic)
+        Sample.of({"low": np.zeros((168, 1)), **sent}, road_config("fedstl").task_options)
 
 
 def two_variables(reply: AssignReply) -> Arrays:

@@ -5,11 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from client.data.read import Part, read_all, vocabulary
-from client.data.sources import with_test
+from client.data.read import Part, read_all, vocabulary, with_test
 from client.tasks.markets.data.markets import Visits as Markets
 from client.tasks.sessions.data.visitors import Visits
-from common.config.run import Task
 from common.errors import DataError
 from deploy.client_data import MOST, USUAL, markets_of, parts_of, share_out
 
@@ -31,7 +29,7 @@ def test_each_client_gets_its_share_of_the_sessions_held_out(tmp_path: Path) -> 
     assert sum(len(test) for _, test in dealt) == 5
 
     specs = share_out("sessions", source, parts, tmp_path / "home", tmp_path / "dealt")
-    theirs = [read_all("sessions", spec.data, known=vocabulary(whole)) for spec in specs]
+    theirs = [read_all("sessions", spec.data, vocabulary=vocabulary(whole)) for spec in specs]
     assert [held_out(part) for part in theirs] == [held_out(part) for part in parts]
 
 

@@ -3,12 +3,12 @@
 from pathlib import Path
 
 import pytest
+from client.data.own_tables import TABLES
+from common.private_layers import HEADS
 from typer.testing import CliRunner
 
-from client.data.own_tables import TABLES
 from client.data.read import DEMO_SIZES
-from common.config.run import TASKS
-from common.private_layers import HEADS
+from common.tasks.registry import TASKS
 from deploy.cli import app
 from deploy.cli.options import MADE_FOR
 from deploy.partitioning import PEOPLE

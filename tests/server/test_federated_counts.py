@@ -7,7 +7,7 @@ import pytest
 from flwr.app import Error, Message
 
 from common.errors import QuorumError
-from common.tasks.rules.options import RuleCatalogue
+from common.tasks.rules.vocabulary import RuleCatalogue
 from common.wire.codec import encode
 from common.wire.messages import CountsReply
 from server.federated_counts import sum_counts

@@ -5,7 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from common.config.run import Scalar, parse
+from common.config.parse import parse
+from common.options import Scalar
 from common.privacy.claims import HELD_OUT, UNCOVERED
 from common.privacy.zcdp import rho_of
 from server.events import Privacy

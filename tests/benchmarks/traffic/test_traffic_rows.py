@@ -17,7 +17,7 @@ from benchmarks.traffic.study import Row
 from benchmarks.traffic.table import other_networks, other_origins
 from client.tasks.traffic.data.series import Sensors
 from client.tasks.traffic.prepare import prepare
-from common.config.run import parse
+from common.config.parse import parse
 from common.tasks.traffic.options import TrafficOptions
 from tests.support.sensors import HISTORY, HORIZON, MEASURES, sensor
 

@@ -3,10 +3,10 @@
 from pathlib import Path
 
 import pytest
-
 from client.data.own_tables import TABLES, tables, write_part
+
 from client.data.read import read_all
-from common.config.run import TASKS, Task
+from common.tasks.registry import TASKS
 
 FORMS: dict[Task, tuple[str, ...]] = {
     "rules": (".csv", ".csv.gz", ".tsv", ".parquet"),

@@ -5,13 +5,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from client.data.read import Part, demo_part, read_partition
-from client.data.sources import fingerprint, with_test
-from client.tasks.rules.data.homes import Homes, Home
+from client.data.read import Part, read_partition, with_test
+from client.data.sources import fingerprint
+from client.tasks.rules.data.homes import Home, Homes
 from client.tasks.rules.data.reader import DEMO_HOMES, read_homes
 from client.tasks.rules.data.table import write_table
 from client.tasks.sessions.data.visitors import Homes as Visits
-from common.config.run import Task
 from common.errors import ConfigError, DataError
 from common.tasks.rules.demo import demo_catalogue
 
@@ -38,8 +37,8 @@ def test_the_parts_of_the_demo_are_the_demo(parts: int) -> None:
 
 
 def test_the_demo_without_a_range_is_cut_too() -> None:
-    shards = [demo_part("rules", "demo", (k, 4)) for k in range(4)]
-    assert shards == [demo_part("rules", f"demo:0-{DEMO_HOMES}", (k, 4)) for k in range(4)]
+    shards = [demo_partition("rules", "demo", (k, 4)) for k in range(4)]
+    assert shards == [demo_partition("rules", f"demo:0-{DEMO_HOMES}", (k, 4)) for k in range(4)]
     assert shards[0] == f"demo:0-{DEMO_HOMES // 4}"
 
 

@@ -4,13 +4,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-
 from client.data.warnings import remarks
-from client.tasks.markets.data.markets import Markets, Market, no_rows
+
+from client.tasks.markets.data.markets import Market, Markets, no_rows
 from client.tasks.markets.data.reader import read_markets
 from client.tasks.rules.data.reader import read_homes
-from common.config.run import Scalar, parse
-from common.tasks.markets.options import MarketCatalogue
+from common.config.parse import parse
+from common.options import Scalar
+from common.tasks.markets.vocabulary import MarketCatalogue
 
 GOODS = MarketCatalogue(items=tuple("abcd"))
 RATED = Market("br", np.array([[0, 0], [0, 1], [1, 0], [1, 1], [2, 2], [3, 3], [3, 2]]), no_rows())

@@ -2,11 +2,14 @@
 
 import pytest
 
+from common.config.federation import Federation
 from common.config.flatten import flatten, from_json, to_json
 from common.config.overrides import overrides
-from common.config.run import Federation, RunConfig, Scalar, option_keys, parse
+from common.config.parse import option_keys, parse
+from common.config.run import RunConfig
 from common.errors import ConfigError
-from common.methods.registry import METHODS, AlgorithmOptions
+from common.methods.registry import METHODS
+from common.options import Scalar
 
 PLANNERS = ("bgtplanner", "uniform", "adpml", "adap", "fedsgd")
 TASK_OF = {"fedstl": "traffic", "pfgnn": "markets"}
@@ -20,14 +23,14 @@ BARE: dict[str, dict[str, Scalar]] = {
 @pytest.mark.parametrize("method", ["bgtplanner", "adap"])
 def test_planners_are_not_judged_by_test_data(method: str) -> None:
     noisy = {"method": method, "task": "ratings", "privacy.unit": "client"}
-    assert parse(noisy).tasks.ratings.validation_share == 0.1
-    assert parse({**noisy, "task": "rules"}).tasks.rules.validation_share == 0.3
-    assert parse({**noisy, "tasks.ratings.validation-share": 0.2}).tasks.ratings.validation_share == 0.2
-    assert parse({**noisy, "method": "uniform"}).tasks.ratings.validation_share == 0
+    assert parse(noisy).task_options.validation_share == 0.1
+    assert parse({**noisy, "task": "rules"}).task_options.validation_share == 0.3
+    assert parse({**noisy, "tasks.ratings.validation-share": 0.2}).task_options.validation_share == 0.2
+    assert parse({**noisy, "method": "uniform"}).task_options.validation_share == 0
     with pytest.raises(ConfigError, match="which test data must not tell; set tasks"):
         parse({**noisy, "tasks.ratings.validation-share": 0.0})
     stopping = {**noisy, "method": "uniform", "algorithm.uniform.stop": "plateau"}
-    assert parse(stopping).tasks.ratings.validation_share == 0.1
+    assert parse(stopping).task_options.validation_share == 0.1
     with pytest.raises(ConfigError, match="which test data must not tell"):
         parse({**stopping, "tasks.ratings.validation-share": 0.0})
 
@@ -36,8 +39,8 @@ def test_planners_are_not_judged_by_test_data(method: str) -> None:
 def test_a_planner_that_goes_by_the_norm_of_updates_holds_nothing_out(stop: str) -> None:
     by_norm = {"method": "bgtplanner", "privacy.unit": "client", "algorithm.bgtplanner.reward": "norm"}
     config = parse({**by_norm, "algorithm.bgtplanner.stop": stop, "evaluate-every": 5})
-    assert (config.planner.by_rewards, config.tasks.rules.validation_share) == (False, 0)
-    assert parse({**by_norm, "tasks.rules.validation-share": 0.2}).tasks.rules.validation_share == 0.2
+    assert (config.planner.by_rewards, config.task_options.validation_share) == (False, 0)
+    assert parse({**by_norm, "tasks.rules.validation-share": 0.2}).task_options.validation_share == 0.2
 
 
 def test_fedrep_leaves_steps_to_the_shared_layers() -> None:
@@ -59,7 +62,7 @@ def refusal(flat: dict[str, Scalar]) -> str:
 
 def test_nothing_set_gives_the_defaults() -> None:
     assert parse({}) == RunConfig()
-    assert (parse({}).method, parse({}).chosen.name) == ("fedrule", "fedrule")
+    assert (parse({}).method, parse({}).method_options.name) == ("fedrule", "fedrule")
 
 
 def test_flat_keys_reach_their_options() -> None:
@@ -76,8 +79,8 @@ def test_flat_keys_reach_their_options() -> None:
     assert (config.method, config.rounds, config.run_id) == ("fedprox", 7, "mine")
     assert config.federation == Federation(min_clients=4)
     assert config.algorithm.fedprox.mu == 0.5
-    assert config.chosen is config.algorithm.fedprox
-    assert config.tasks.rules.test_share == 0.3
+    assert config.method_options is config.algorithm.fedprox
+    assert config.task_options.test_share == 0.3
 
 
 @pytest.mark.parametrize(
@@ -219,7 +222,7 @@ def test_a_planner_brings_the_method_inside(method: str) -> None:
     own = {f"algorithm.{method}.inner": "fedga", f"algorithm.{method}.patience": 3, "algorithm.fedga.lr": 0.5}
     config = parse({**BARE[method], **own})
     assert from_json(to_json(config)) == config
-    assert (config.planner.name, config.chosen.name, config.chosen.rate("x")) == (method, "fedga", 0.5)
+    assert (config.planner.name, config.method_options.name, config.method_options.rate("x")) == (method, "fedga", 0.5)
     assert config.planned
     sections = {key.split(".")[1] for key in flatten(config) if key.startswith("algorithm.")}
     assert sections == {method, "fedga"}

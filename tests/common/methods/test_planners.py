@@ -5,10 +5,12 @@ from typing import get_args
 import pytest
 from pydantic import ValidationError
 
-from common.config.run import Scalar, hands_over_windows, parse
+from common.config.parse import parse
+from common.config.run import hands_over_windows
 from common.errors import ConfigError
 from common.methods.planners import ADAP, ADPML, BGTplanner, Inner
 from common.methods.registry import METHODS, Planner
+from common.options import Scalar
 
 
 def test_the_paper_s_symbols_have_the_paper_s_values() -> None:

@@ -11,9 +11,10 @@ from typer.testing import CliRunner
 
 from client.data.read import read_all
 from common.config.flatten import flatten
-from common.config.run import Scalar, Task, parse
+from common.config.parse import parse
 from common.errors import ConfigError, DataError
-from common.tasks.vocabularies import demo_vocabulary
+from common.options import Scalar
+from common.tasks.registry import demo_vocabulary
 from deploy.cli import app
 from deploy.commands.recommend import _run_for
 from deploy.commands.runs import newest, run_of

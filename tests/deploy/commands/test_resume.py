@@ -9,8 +9,10 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from common.config.flatten import flatten
-from common.config.run import RunConfig, Scalar, parse
+from common.config.parse import parse
+from common.config.run import RunConfig
 from common.errors import ConfigError
+from common.options import Scalar
 from common.tasks.rules.demo import demo_catalogue
 from deploy.cli import app
 from deploy.cli.options import resolve

@@ -1,4 +1,4 @@
-"""Names, order and formats of the metrics."""
+"""Vocabulary, order and formats of the metrics."""
 
 import math
 

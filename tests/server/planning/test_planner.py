@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from common.arrays import sha256
 from common.errors import ConfigError, RunError
-from common.methods.planners import ADAP, ADPML, BGTplanner, FedSGD, Uniform
+from common.methods.planners import ADAP, ADPML, BGTplanner, FedSGD, PlannerOptions, Uniform
 from server.planning.planner import Agreed, Budget, Decision, Planner, Stop, agreed_in
-from server.planning.registry import PlannerOptions, build_planner
+from server.planning.registry import build_planner
 from server.planning.state import State, from_groups, to_groups
 
 EVERY: list[PlannerOptions] = [

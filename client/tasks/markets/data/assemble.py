@@ -6,11 +6,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from client.tasks.markets.data.markets import Markets, Market, Pairs, as_pairs, as_ratings, no_rows
+from client.tasks.markets.data.markets import Market, Markets, Pairs, as_pairs, as_ratings, no_rows
 from client.tasks.markets.data.plain import Named, Records, goods_of
 from client.tasks.markets.data.published_folder import Product
 from common.errors import DataError
-from common.tasks.markets.options import MarketCatalogue
+from common.tasks.markets.vocabulary import MarketCatalogue
 
 ABSENT = -1
 

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from client.data.dataset import Dataset
-from common.tasks.markets.options import MarketCatalogue
+from common.tasks.markets.vocabulary import MarketCatalogue
 
 Pairs = NDArray[np.int64]
 """Rows of two numbers, P × 2."""

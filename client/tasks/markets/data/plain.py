@@ -8,7 +8,7 @@ from client.data.tables.reader import plain_name
 from client.tasks.markets.data.published_folder import titles_of
 from client.tasks.markets.data.table_rows import Row, header_of, read_rows
 from common.errors import DataError
-from common.tasks.markets.options import MarketCatalogue
+from common.tasks.markets.vocabulary import MarketCatalogue
 
 Named = list[tuple[str, str]]
 """(user, item) or (item, item), by name."""

@@ -21,7 +21,7 @@ from client.tasks.markets.data.published_folder import (
 )
 from common.errors import DataError, VocabularyError
 from common.tasks.markets.demo import demo_goods
-from common.tasks.markets.options import MarketCatalogue
+from common.tasks.markets.vocabulary import MarketCatalogue
 
 DEMO_MARKETS = len(SIZES)
 """Markets in `demo` when no range is named."""

@@ -9,11 +9,11 @@ from client.data.tables.reader import first_cells, read_columns
 from client.tasks.ratings.data.generator import demo_raters
 from client.tasks.ratings.data.plain import read_table
 from client.tasks.ratings.data.published_folder import TABLES, files_of, form_of
-from client.tasks.ratings.data.raters import Ratings, Rater
+from client.tasks.ratings.data.raters import Rater, Ratings
 from client.tasks.ratings.data.rows import Rows, Scale, joined, latest, people, rows_of, scale_of
 from common.errors import DataError, VocabularyError
 from common.tasks.ratings.demo import demo_products
-from common.tasks.ratings.options import ProductCatalogue
+from common.tasks.ratings.vocabulary import ProductCatalogue
 
 DEMO_RATERS = 200
 """Raters in `demo` when no range is named."""

@@ -11,7 +11,7 @@ from client.tasks.rules.data.rows import Row, to_dataset
 from client.tasks.rules.data.table import TABLES, read_table
 from common.errors import DataError, VocabularyError
 from common.tasks.rules.demo import demo_catalogue
-from common.tasks.rules.options import RuleCatalogue
+from common.tasks.rules.vocabulary import RuleCatalogue
 
 DEMO_HOMES = 400
 """Homes in `demo` when no range is named."""

@@ -5,9 +5,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from client.tasks.rules.data.homes import Homes, Device, Home, as_edges
+from client.tasks.rules.data.homes import Device, Home, Homes, as_edges
 from common.errors import DataError, VocabularyError
-from common.tasks.rules.options import SEPARATOR, RuleCatalogue, relation_name
+from common.tasks.rules.vocabulary import SEPARATOR, RuleCatalogue, relation_name
 
 
 class Row(NamedTuple):

@@ -17,7 +17,7 @@ from client.data.tables.values import private_csv
 from client.tasks.rules.data.homes import Home
 from client.tasks.rules.data.rows import Row
 from common.errors import DataError
-from common.tasks.rules.options import RuleCatalogue, relation_parts
+from common.tasks.rules.vocabulary import RuleCatalogue, relation_parts
 
 COLUMNS = (
     "user_id",

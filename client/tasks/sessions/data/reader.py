@@ -20,7 +20,7 @@ from client.tasks.sessions.data.sessionize import DAY, GAP
 from client.tasks.sessions.data.visitors import Visits
 from common.errors import DataError, VocabularyError
 from common.tasks.sessions.demo import demo_items
-from common.tasks.sessions.options import Items
+from common.tasks.sessions.vocabulary import Items
 
 DEMO_VISITORS = 400
 """Visitors in `demo` when no range is named."""

@@ -14,7 +14,7 @@ from client.tasks.traffic.data.series import Sensors
 from client.tasks.traffic.data.tmas import read_volumes
 from common.errors import DataError, VocabularyError
 from common.tasks.traffic.demo import demo_measures
-from common.tasks.traffic.options import SensorVariables
+from common.tasks.traffic.vocabulary import SensorVariables
 
 DEMO_SITES = 24
 """Sites in `demo` when no range is named."""

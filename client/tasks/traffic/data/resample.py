@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from client.tasks.traffic.data.readings import Readings
-from common.tasks.traffic.options import DAY
+from common.tasks.traffic.vocabulary import DAY
 
 SUMMED = {
     *("volume", "volumes", "count", "counts", "flow", "vehicles", "cars", "trucks", "buses", "motorcycles", "bicycles"),

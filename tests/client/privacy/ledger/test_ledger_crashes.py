@@ -92,7 +92,7 @@ from tests.support.toys import CATALOGUE
 folder, last, kills, chance = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), random.Random(0)
 asked, sent = (os.open(folder / name, os.O_WRONLY | os.O_CREAT | os.O_APPEND) for name in ("asked", "sent"))
 config = configured()
-model, cost = parameters(build_model(config, CATALOGUE)), rho_of(10, 1e-5) / 100
+model, cost = parameters(task_model(config, CATALOGUE)), rho_of(10, 1e-5) / 100
 
 def client():
     def ledger(unit, account):

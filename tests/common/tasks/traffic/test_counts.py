@@ -4,13 +4,13 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from common.tasks.counts import add_counts
 from numpy.lib.stride_tricks import sliding_window_view
 
 from common.arrays import Arrays
 from common.errors import WireError
-from common.tasks.counts import add_counts
 from common.tasks.traffic.counts import LAGS, PAIRS, check_lags, lag_sums, linear_forecast
-from common.tasks.traffic.options import SensorVariables
+from common.tasks.traffic.vocabulary import SensorVariables
 
 H, P = 4, 3
 ALL = np.ones(4000, bool)

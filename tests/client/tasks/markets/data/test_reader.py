@@ -6,12 +6,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
 from client.data.own_tables import tables
-from client.tasks.markets.data.markets import Markets, Market
+
+from client.tasks.markets.data.markets import Market, Markets
 from client.tasks.markets.data.reader import DEMO_MARKETS, read_markets
 from common.errors import DataError, VocabularyError
-from common.tasks.markets.options import MarketCatalogue
+from common.tasks.markets.vocabulary import MarketCatalogue
 
 Writer = Callable[..., Path]
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
 from client.data.own_tables import tables
+
 from client.data.read import deal
 from client.tasks.ratings.data.published_folder import is_published
 from client.tasks.ratings.data.raters import Ratings

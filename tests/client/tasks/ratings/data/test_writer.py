@@ -4,15 +4,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
 from client.data.own_tables import write_part
-from client.data.read import Part, demo_part, read_all, read_partition
+
+from client.data.read import Part, read_all, read_partition
 from client.tasks.ratings.data.generator import demo_raters
-from client.tasks.ratings.data.raters import Ratings, Rater
+from client.tasks.ratings.data.raters import Rater, Ratings
 from client.tasks.ratings.data.reader import DEMO_RATERS, read_raters
 from client.tasks.ratings.data.writer import write_raters
 from common.tasks.ratings.demo import demo_products
-from common.tasks.ratings.options import ProductCatalogue
+from common.tasks.ratings.vocabulary import ProductCatalogue
 
 PRODUCTS = ProductCatalogue(items=("cup, blue", 'the "best" cup', "7"), low=-1, high=1)
 
@@ -54,7 +54,7 @@ def test_the_parts_of_the_demo_are_the_demo(parts: int) -> None:
     whole = plain(read_raters("demo:10-31"))
     shares = [plain(read_partition("ratings", "demo:10-31", (k, parts))) for k in range(parts)]
     assert [rater for share in shares for rater in share] == whole
-    assert demo_part("ratings", "demo", (0, 4)) == f"demo:0-{DEMO_RATERS // 4}"
+    assert demo_partition("ratings", "demo", (0, 4)) == f"demo:0-{DEMO_RATERS // 4}"
 
 
 def test_the_parts_of_a_file_are_its_raters(tmp_path: Path) -> None:
