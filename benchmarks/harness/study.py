@@ -25,7 +25,7 @@ class Selection:
 
     Args:
         data: Folder of the data sets.
-        only: Short names of rows; empty for all.
+        only: Short names of rows, or `protocol/name`; empty for all.
         sets: Short names of data sets; empty for all.
         most: Largest number of seeds.
     """
@@ -35,9 +35,9 @@ class Selection:
     sets: Collection[str] = ()
     most: int = 1_000
 
-    def has(self, row: str) -> bool:
+    def has(self, row: str, protocol: str = "default") -> bool:
         """Return True if the row is asked for."""
-        return not self.only or row in self.only
+        return not self.only or row in self.only or f"{protocol}/{row}" in self.only
 
     def has_set(self, name: str) -> bool:
         """Return True if the data set is asked for."""

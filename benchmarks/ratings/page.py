@@ -1,161 +1,202 @@
-"""The results page as Markdown."""
+"""Results page of the ratings study, made from stored results alone."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
+from benchmarks.harness.claim import compare
+from benchmarks.harness.experiment import Experiment
+from benchmarks.harness.results import Results
+from benchmarks.harness.row import Metrics, Row, RowKey, mean, mean_sd
+from benchmarks.harness.table import Table
 from benchmarks.ratings import prose
 from benchmarks.ratings.claims import (
-    TARGETS,
+    ERRORS,
     below_own_mean,
     default_verdict,
-    duel,
     number,
     planner_verdict,
+    short,
+    span,
+    text_of,
     unmoved,
 )
-from benchmarks.ratings.experiments import EXPERIMENTS, MECHANISMS, REWARD_SHARE, Experiment, Table
-from benchmarks.ratings.lines import OWN
+from benchmarks.ratings.experiments import (
+    AUTHORS,
+    AUTHORS_ROUNDS,
+    BASELINES,
+    EXPERIMENTS,
+    MECHANISMS,
+    OWN,
+    REWARD_SHARE,
+    baseline_protocol,
+    epsilon_of_run,
+    has_true_cost,
+    held_out,
+    mechanism_of,
+    uses_set_constants,
+)
 from benchmarks.ratings.published import TABLE_II, arriving, pure_epsilon, true_epsilon
-from benchmarks.ratings.study import AUTHORS_ROUNDS, Row, Study
-
-BY_KEY = {experiment.key: experiment for experiment in EXPERIMENTS}
+from benchmarks.ratings.sets import SETTINGS, Setting
 
 COLUMNS = ("RMSE", "MAE", "F1", "best RMSE", "against own mean")
+HEADER = ("method", "noise", "splits", "rounds", *COLUMNS, "against uniform")
 
 
-def page(studies: Sequence[Study], made_by: str) -> str:
-    """The whole page; `made_by` says how and with what it was made."""
+@dataclass(frozen=True)
+class Measured:
+    """Stored rows of one data set."""
+
+    setting: Setting
+    results: Results
+
+    def protocol(self, name: str) -> dict[str, Row]:
+        """Return short name -> row of a protocol."""
+        return self.results.measured(self.setting.key, name)
+
+    def rows(self, protocol: str) -> list[tuple[Experiment, Row]]:
+        """Return experiments of a table with their rows, those without noise last; then by mechanism and ε."""
+        found = self.protocol(protocol)
+        return sorted(((one, found[one.key]) for one in self.wanted(protocol) if one.key in found), key=_order)
+
+    def wanted(self, protocol: str) -> list[Experiment]:
+        """Return the experiments of a table."""
+        return [one for one in EXPERIMENTS if one.protocol == protocol]
+
+    def baselines(self, share: float) -> dict[str, Row]:
+        """Return the baselines that see the same training ratings as rows with that share held out."""
+        found = self.protocol(baseline_protocol(share))
+        return {key: found[key] for key in BASELINES if key in found}
+
+    def uniform(self, one: Experiment) -> Row | None:
+        """Return the row of the even split under the same noise; None for itself and without noise."""
+        key = f"uniform{one.key.removeprefix(str(one.settings['method']))}"
+        return self.protocol(one.protocol).get(key) if mechanism_of(one) and key != one.key else None
+
+
+def page(results: Results, made_by: str) -> str:
+    """Return the page; `made_by` states its provenance."""
     parts = [prose.INTRODUCTION.format(made_by=made_by)]
-    for study in studies:
-        parts += _set(study)
+    for setting in SETTINGS:
+        if (data := RowKey(setting.key, "all", "data")) in results.rows:
+            parts += _set(Measured(setting, results), results.rows[data].only)
     return "\n\n".join(parts) + "\n"
 
 
-def _set(study: Study) -> Iterable[str]:
-    yield f"## {study.setting.title}"
-    yield (
-        f"{study.clients:,} users, {study.empty} of them without a rating, who send noise like everybody else; "
-        f"{study.items:,} films, {study.ratings:,} ratings, counted as {study.setting.scale}."
-    )
-    yield from _once(study)
-    yield from _planned(study, "planned", prose.PLANNED.format(own=OWN))
-    yield from _planned(study, "paper", prose.PAPER)
-    yield from _accounting(study)
-    if study.absent:
-        yield f"**Not run yet** (keys as in `--only`; `authors-…` come without it): {', '.join(study.absent)}."
-    if study.short:
-        yield f"**Fewer splits than planned so far:** {', '.join(study.short)}."
-    if study.failed:
-        yield f"**Failed:** {'; '.join(study.failed)}."
+def _set(measured: Measured, sizes: Metrics) -> Iterator[str]:
+    yield f"## {measured.setting.title}\n\n{prose.SIZES.format(scale=measured.setting.scale, **sizes)}"
+    yield from _once(measured)
+    yield from _planned(measured, "planned", prose.PLANNED.format(own=BASELINES[OWN]))
+    yield from _planned(measured, "paper", prose.PAPER)
+    yield from _accounting(measured, sizes)
+    yield from _unfinished(measured)
 
 
-def _once(study: Study) -> Iterable[str]:
-    """The default model in one round, and whether it does what it has to."""
-    lines = _lines_of(study, 0.0)
-    rows = sorted(_rows_of(study, "once"), key=_order)
-    yield prose.ONCE
-    cells = [_cells(row, lines[OWN], _how(one), str(len(row.seeds))) for one, row in rows]
-    yield _markdown(["method", "noise", "splits", *COLUMNS], [*_line_cells(lines, 2), *cells])
-    default = study.rows.get("once-privunit-10")
-    said = default_verdict(TARGETS[study.setting.key], default, lines[OWN]) if default else ["not run yet."]
-    yield "**The default**: " + " ".join(said)
-    yield below_own_mean({f"{row.title}, {_how(one)}": row for one, row in rows}, lines[OWN])
+def _once(measured: Measured) -> Iterator[str]:
+    """Return the default model in one round, and whether it reaches its target."""
+    baselines, rows = measured.baselines(0.0), measured.rows("once")
+    table = Table(["method", "noise", "splits", *COLUMNS], _baseline_cells(baselines, 2))
+    table.rows += [_cells(row, baselines[OWN], _noise(one), str(len(row.trials))) for one, row in rows]
+    yield f"{prose.ONCE}\n\n{table}"
+    default = measured.protocol("once").get("privunit-10")
+    claims = default_verdict(measured.setting.target, default, baselines[OWN]) if default else []
+    yield "**The default**: " + (" ".join(map(str, claims)) or "not run yet.")
+    yield below_own_mean({f"{row.title}, {_noise(one)}": row for one, row in rows}, baselines[OWN])
 
 
-def _planned(study: Study, table: Table, about: str) -> Iterable[str]:
-    """Planners, each against uniform under the same noise on the same splits."""
-    lines = _lines_of(study, REWARD_SHARE)
-    rows = sorted(_rows_of(study, table), key=_order)
-    yield about
-    cells = [
-        [*_cells(row, lines[OWN], _how(one), *_done(row)), _against(_uniform_of(study, one), row)] for one, row in rows
-    ]
-    header = ["method", "noise", "splits", "rounds", *COLUMNS, "against uniform"]
-    yield _markdown(header, [*([*line, ""] for line in _line_cells(lines, 3)), *cells])
+def _planned(measured: Measured, protocol: str, about: str) -> Iterator[str]:
+    """Return planners, each against uniform under the same noise on the same splits."""
+    baselines, rows = measured.baselines(REWARD_SHARE), measured.rows(protocol)
+    table = Table(HEADER, [[*cells, ""] for cells in _baseline_cells(baselines, 3)])
     for one, row in rows:
-        uniform = _uniform_of(study, one)
-        if one.planner == "bgtplanner" and uniform is not None:
-            yield f"**BGTplanner, {_how(one)}:** {planner_verdict(row, uniform)}"
-    pairs = {_how(one): (row, _uniform_of(study, one)) for one, row in rows if one.planner == "adap"}
-    if said := unmoved({how: (row, uniform) for how, (row, uniform) in pairs.items() if uniform}):
-        yield said
+        cells = _cells(row, baselines[OWN], _noise(one), str(len(row.trials)), span(row))
+        table.rows.append([*cells, _against(row, measured.uniform(one))])
+    yield f"{about}\n\n{table}"
+    pairs = [(one, row, uniform) for one, row in rows if (uniform := measured.uniform(one))]
+    for one, row, uniform in pairs:
+        if one.settings["method"] == "bgtplanner":
+            yield f"**BGTplanner, {_noise(one)}:** {planner_verdict(one, row, uniform)}"
+    adap = {_noise(one): (row, uniform) for one, row, uniform in pairs if one.settings["method"] == "adap"}
+    if sentence := unmoved(adap):
+        yield sentence
 
 
-def _accounting(study: Study) -> Iterable[str]:
-    """Table II beside runs under its accounting and an honest one at what that costs."""
-    mean, most = study.item_rows
-    present, late = (_epsilons(*rows) for rows in ((mean, most), (_late(mean), _late(most))))
-    yield prose.ACCOUNTING.format(mean=mean, most=most, present=present, late=late)
-    lines = _lines_of(study, 0.0)
-    rows = [[*line, ""] for line in _table_ii(study.setting.key)]
-    for (planner, mechanism), row in study.authors.items():
-        cost = pure_epsilon if mechanism == "laplace" else true_epsilon
-        true = f"{MECHANISMS[mechanism]}, true ε = {cost(mean):,.0f}, arriving {cost(_late(mean)):,.0f}"
-        uniform = study.authors.get(("uniform", mechanism)) if planner != "uniform" else None
-        rows.append([*_cells(row, lines[OWN], true, *_done(row)), _against(uniform, row)])
-    for one, row in _rows_of(study, "honest"):
-        title = f"Gaussian, ε = {true_epsilon(mean):,.0f}"
-        rows.append([*_cells(row, _lines_of(study, one.held_out)[OWN], title, *_done(row)), ""])
-    for _, row in _rows_of(study, "long"):
-        rows.append([*_cells(row, lines[OWN], "none", *_done(row)), ""])
-    header = ["method", "noise", "splits", "rounds", *COLUMNS, "against uniform"]
-    yield _markdown(header, [*([*line, ""] for line in _line_cells(lines, 3)), *rows])
+def _accounting(measured: Measured, sizes: Metrics) -> Iterator[str]:
+    """Return Table II beside runs under its accounting, and an honest run at its true cost."""
+    most, average = sizes["max_rows"], sizes["mean_rows"]
+    present, late = (_epsilons(*rows) for rows in ((average, most), (_arriving(average), _arriving(most))))
+    baselines = measured.baselines(0.0)
+    table = Table(HEADER, [[*cells, ""] for cells in [*_baseline_cells(baselines, 3), *_table_ii(measured.setting.key)]])
+    for key, row in ((key, row) for key in AUTHORS if (row := measured.protocol("authors").get(key))):
+        cost = pure_epsilon if key.endswith("laplace") else true_epsilon
+        noise = f"{MECHANISMS[mechanism_of(AUTHORS[key])]}, true ε = {cost(average):,.0f}, arriving {cost(_arriving(average)):,.0f}"
+        cells = _cells(row, baselines[OWN], noise, str(len(row.trials)), span(row))
+        table.rows.append([*cells, _against(row, measured.uniform(AUTHORS[key]))])
+    for one, row in (*measured.rows("honest"), *measured.rows("long")):
+        noise = f"Gaussian, ε = {true_epsilon(average):,.0f}" if has_true_cost(one) else "none"
+        own = measured.baselines(held_out(one))[OWN]
+        table.rows.append([*_cells(row, own, noise, str(len(row.trials)), span(row)), ""])
+    yield prose.ACCOUNTING.format(mean=average, most=most, present=present, late=late) + f"\n\n{table}"
+
+
+def _unfinished(measured: Measured) -> Iterator[str]:
+    """State which rows are absent, lack splits or failed."""
+    absent, lacking, failed = [], [], []
+    for one in (*EXPERIMENTS, *AUTHORS.values()):
+        name, row = f"{one.protocol}/{one.key}", measured.results.row(RowKey(measured.setting.key, one.protocol, one.key))
+        failed += [f"{name}, split {seed}: {reason}" for seed, reason in row.about.failures.items()]
+        if not row.trials and not row.about.failures:
+            absent.append(name)
+        elif len(row.trials) < one.seeds:
+            lacking.append(f"{name} ({len(row.trials)} of {one.seeds})")
+    if absent:
+        yield f"**Not run yet:** {', '.join(absent)}."
+    if lacking:
+        yield f"**Fewer splits than planned so far:** {', '.join(lacking)}."
+    if failed:
+        yield f"**Failed:** {'; '.join(failed)}."
 
 
 def _epsilons(*rows: float) -> str:
-    """`589 and 3,340`: what the authors' accounting really costs clients of so many item rows."""
+    """Return `589 and 3,340`: the true cost of the authors' accounting for clients of so many item rows."""
     return " and ".join(f"{true_epsilon(one):,.0f}" for one in rows)
 
 
-def _late(rows: float) -> float:
-    """Item rows of a client of the harness, mean over its rounds."""
+def _arriving(rows: float) -> float:
+    """Return the item rows of a client of the authors' scheme, mean over its rounds."""
     return arriving(rows, AUTHORS_ROUNDS)
 
 
-def _rows_of(study: Study, table: Table) -> list[tuple[Experiment, Row]]:
-    return [(BY_KEY[key], row) for key, row in study.rows.items() if BY_KEY[key].table == table]
-
-
-def _lines_of(study: Study, held_out: float) -> dict[str, Row]:
-    return {row.key: row for row in study.lines[held_out]}
-
-
 def _order(entry: tuple[Experiment, Row]) -> tuple[bool, int, float, bool]:
-    """Without noise last; by mechanism, then ε."""
     one = entry[0]
-    return not one.mechanism, [*MECHANISMS, ""].index(one.mechanism), one.epsilon, one.tuned
+    return not mechanism_of(one), [*MECHANISMS, ""].index(mechanism_of(one)), epsilon_of_run(one), uses_set_constants(one)
 
 
-def _uniform_of(study: Study, one: Experiment) -> Row | None:
-    key = one.key.replace(f"-{one.planner}-", "-uniform-", 1)
-    return study.rows.get(key) if one.mechanism and key != one.key else None
+def _noise(one: Experiment) -> str:
+    return f"{MECHANISMS[mechanism_of(one)]}, ε = {epsilon_of_run(one):g}" if mechanism_of(one) else "none"
 
 
-def _against(uniform: Row | None, row: Row) -> str:
-    found = duel(row, uniform) if uniform else None
-    return found.text if found else ""
-
-
-def _how(one: Experiment) -> str:
-    return f"{MECHANISMS[one.mechanism]}, ε = {one.epsilon:g}" if one.mechanism else "none"
-
-
-def _done(row: Row) -> tuple[str, str]:
-    """Splits and rounds."""
-    return str(len(row.seeds)), row.span
+def _against(row: Row, uniform: Row | None) -> str:
+    found = compare(row, uniform, "rmse") if uniform else None
+    return text_of(found) if found else ""
 
 
 def _cells(row: Row, own: Row, *between: str) -> list[str]:
-    best = number(row.best) if row.curves and not math.isnan(row.best) else ""
-    found = duel(row, own)
-    return [row.title, *between, *(_spread(row, m) for m in ("rmse", "mae", "f1")), best, found.text if found else ""]
+    lows = [min(found["rmse"] for found in trial.curve.values()) for trial in row.trials.values() if trial.curve]
+    best = number(mean(lows)) if lows else ""
+    return [row.title, *between, *_errors(row), best, _against(row, own)]
 
 
-def _line_cells(lines: Mapping[str, Row], between: int) -> Iterable[list[str]]:
-    for row in lines.values():
-        paired = duel(row, lines[OWN]) if "rmse" in next(iter(row.seeds.values())) and row.key != OWN else None
-        errors = [_spread(row, metric) for metric in ("rmse", "mae", "f1")]
-        yield [row.title, *[""] * between, *errors, "", paired.text if paired else ""]
+def _errors(row: Row) -> list[str]:
+    return [short(mean_sd(row.values(metric).values(), 4, shows_zero=False)) for metric in ERRORS]
+
+
+def _baseline_cells(baselines: Mapping[str, Row], between: int) -> list[Sequence[str]]:
+    own = baselines[OWN]
+    return [
+        [row.title, *[""] * between, *_errors(row), "", "" if row is own else _against(row, own)]
+        for row in baselines.values()
+    ]
 
 
 def _table_ii(key: str) -> Iterable[list[str]]:
@@ -164,15 +205,3 @@ def _table_ii(key: str) -> Iterable[list[str]]:
             if not math.isnan(rmse):
                 how = "none" if "no noise" in entry.method else f'{noise}, "ε = 10"'
                 yield [f"*Table II:* {entry.method}", how, "", "", "", "", number(f1), number(rmse), ""]
-
-
-def _spread(row: Row, metric: str) -> str:
-    if metric not in next(iter(row.seeds.values())):
-        return ""
-    spread = row.spread(metric)
-    return number(row.mean(metric)) + (f" ± {number(spread)}" if spread else "")
-
-
-def _markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [header, ["---"] * len(header), *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)

@@ -1,166 +1,112 @@
-"""All rows of one data set, breadth first, so that a study cut short has few splits rather than few rows."""
+"""Runs of the ratings study: default and paper model under planners and noise, baselines, and the authors' own scheme."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from statistics import fmean, stdev
-from typing import Any
+from functools import partial
 
 import numpy as np
 
-from benchmarks.ratings.authors import DPSGD, Mechanism
-from benchmarks.ratings.experiments import PLANNERS as TITLES
-from benchmarks.ratings.experiments import Experiment
-from benchmarks.ratings.sets import Setting
-from benchmarks.ratings.training import Bench, Trial
+from benchmarks.harness.bench import Bench, Finished
+from benchmarks.harness.row import NO_SEED, Metrics, RowKey, Trial
+from benchmarks.harness.store import Store
+from benchmarks.harness.study import Selection
+from benchmarks.ratings.authors import DPSGD, Authors, Mechanism
+from benchmarks.ratings.baselines import baselines_of
+from benchmarks.ratings.experiments import (
+    AUTHORS,
+    AUTHORS_ROUNDS,
+    BASELINES,
+    REWARD_SHARE,
+    baseline_protocol,
+    held_out,
+)
+from benchmarks.ratings.published import rows_of, true_epsilon
+from benchmarks.ratings.sets import SETTINGS, Setting
+from client.tasks.ratings.data.reader import read_raters
+from client.tasks.ratings.data.split import SplitRater, split_rater
 from common.methods.planners import ADAP, ADPML, BGTplanner, PlannerOptions
+from common.tasks.ratings.options import RatingsOptions
 
-AUTHORS_ROUNDS = 100
-"""T of the authors' own scheme, at ε = 10/T a round."""
+ERRORS = ("rmse", "mae", "f1")
 
-AUTHORS_SPLITS = 3
-"""Splits of these rows, none of which is an `Experiment`."""
-
-PLANNERS: tuple[PlannerOptions, ...] = (DPSGD, ADPML(), ADAP(), BGTplanner())
-MECHANISMS: tuple[Mechanism, ...] = ("gaussian", "laplace")
-
-Metrics = dict[str, float]
-
-
-@dataclass
-class Row:
-    """One line or method: every split's metrics."""
-
-    key: str
-    title: str
-    seeds: dict[int, Metrics] = field(default_factory=dict)
-    curves: dict[int, dict[str, Metrics]] = field(default_factory=dict)
-    failures: dict[int, str] = field(default_factory=dict)
-    rounds: dict[int, int] = field(default_factory=dict)
-    """Split -> rounds done."""
-    shares: dict[int, float] = field(default_factory=dict)
-    """Split -> share of the budget that was spent; none of it where nothing was planned."""
-    seconds: float = 0.0
-    megabytes: float = 0.0
-
-    def mean(self, metric: str) -> float:
-        """Over the splits."""
-        return fmean(seed[metric] for seed in self.seeds.values())
-
-    def spread(self, metric: str) -> float:
-        """Standard deviation over the splits; 0 of one."""
-        values = [seed[metric] for seed in self.seeds.values()]
-        return stdev(values) if len(values) > 1 else 0.0
-
-    @property
-    def best(self) -> float:
-        """Mean over splits of the least RMSE of any round; NaN without curves."""
-        lows = [min(metrics["rmse"] for metrics in curve.values()) for curve in self.curves.values() if curve]
-        return fmean(lows) if lows else float("nan")
-
-    @property
-    def span(self) -> str:
-        """Rounds done: `20`, or `17–20` where splits differ."""
-        done = sorted(set(self.rounds.values()))
-        return "–".join(str(count) for count in (done if len(done) < 2 else (done[0], done[-1])))
+PLANNERS: dict[str, PlannerOptions] = {
+    "uniform": DPSGD,
+    "adpml": ADPML(),
+    "adap": ADAP(),
+    "bgtplanner": BGTplanner(),
+}
 
 
-@dataclass
-class Study:
-    """One data set."""
-
-    setting: Setting
-    clients: int
-    items: int
-    ratings: int
-    empty: int
-    """Clients without a single rating."""
-    item_rows: tuple[float, float]
-    """Mean and largest number of training ratings of a client that has any."""
-    lines: dict[float, list[Row]]
-    """Share held out for planners -> the lines."""
-    rows: dict[str, Row]
-    absent: list[str]
-    """Keys of rows without a result."""
-    short: list[str]
-    """Keys of those with fewer splits than planned so far, and how many."""
-    failed: list[str]
-    """Which experiments failed on which split, and why."""
-    authors: dict[tuple[str, Mechanism], Row]
-    """Planner and mechanism -> their own scheme under these."""
+def compute(selection: Selection, store: Store) -> None:
+    """Compute the selected rows; a row is selected by `protocol/key` or by its key."""
+    for setting in SETTINGS:
+        if selection.has_set(setting.key):
+            _compute_set(setting, selection, store)
 
 
-def study(bench: Bench, experiments: Sequence[Experiment], most: int, *, authors: bool) -> Study:
-    """Compute, or look up, every row on at most that many splits; `authors` asks for their scheme too."""
-    rows = {one.key: Row(one.key, one.title) for one in experiments}
-    for seed in range(most):
-        for one in experiments:
-            trial = bench.trial(one, seed) if seed < one.seeds else None
-            if trial is not None:
-                _keep(rows[one.key], seed, trial)
-                if trial.spent is not None and not one.at_true_cost:
-                    rows[one.key].shares[seed] = one.share(trial.spent)
-    sizes = bench.memory.recall(f"{bench.setting.key}-sizes", lambda: _sizes(bench))
-    schemes = _schemes(bench) if authors else {}
-    planned = [(rows[one.key], one.seeds) for one in experiments]
-    planned += [(row, AUTHORS_SPLITS) for row in schemes.values()]
-    return Study(
-        bench.setting,
-        **(sizes or _sizes(bench)),
-        lines={share: _lines(bench, share, min(most, splits)) for share, splits in _held_out(experiments).items()},
-        rows={key: row for key, row in rows.items() if row.seeds},
-        absent=[row.key for row, _ in planned if not row.seeds and not row.failures],
-        short=[f"{row.key} ({len(row.seeds)} of {splits})" for row, splits in planned if 0 < len(row.seeds) < splits],
-        failed=[f"{row.key}, split {seed}: {why}" for row, _ in planned for seed, why in row.failures.items()],
-        authors={about: row for about, row in schemes.items() if row.seeds},
-    )
+def _compute_set(setting: Setting, selection: Selection, store: Store) -> None:
+    bench = Bench(setting.key, partial(read_raters, selection.data / setting.folder), store, measured)
+    experiments = setting.experiments(lambda: float(round(true_epsilon(_item_rows(bench)[0]))))
+    bench.run([one for one in experiments if selection.has(one.key, one.protocol)], selection.most)
+    for share in (0.0, REWARD_SHARE):
+        protocol = baseline_protocol(share)
+        most = max(one.seeds for one in experiments if held_out(one) == share)
+        for key in (key for key in BASELINES if selection.has(key, protocol)):
+            for seed in range(min(most, selection.most)):
+                score = partial(_baseline, bench, key, seed, share)
+                row = RowKey(setting.key, protocol, key)
+                store.get_or_compute(row, seed, score, f"*baseline:* {BASELINES[key]}")
+    store.get_or_compute(RowKey(setting.key, "all", "data"), NO_SEED, partial(_sizes, bench), "data set")
+    for key, one in AUTHORS.items():
+        if selection.has(key, "authors"):
+            planner, _, mechanism = key.partition("-")
+            for seed in range(min(one.seeds, selection.most)):
+                scheme = partial(_authors, bench, PLANNERS[planner], mechanism, seed)
+                store.get_or_compute(RowKey(setting.key, "authors", key), seed, scheme, one.title)
 
 
-def _schemes(bench: Bench) -> dict[tuple[str, Mechanism], Row]:
-    """The authors' scheme on some splits, breadth first."""
-    rows: dict[tuple[str, Mechanism], Row] = {}
-    for planner in PLANNERS:
-        for mechanism in MECHANISMS:
-            about = f"authors-{planner.name}-{mechanism}", f"{TITLES[planner.name]}, the authors' own accounting"
-            rows[planner.name, mechanism] = Row(*about)
-    for seed in range(AUTHORS_SPLITS):
-        for planner in PLANNERS:
-            for mechanism in MECHANISMS:
-                if trial := bench.authors(AUTHORS_ROUNDS, seed, planner, mechanism):
-                    _keep(rows[planner.name, mechanism], seed, trial)
-    return rows
+def measured(run: Finished) -> Trial:
+    """Return test errors, rounds done and ε spent; the curve of RMSE on held-out ratings where planners are rewarded there."""
+    metrics: Metrics = {name: run.result.metrics[name] for name in ERRORS}
+    metrics["rounds"] = run.result.rounds_done
+    if (spent := run.result.privacy.epsilon_spent_max) is not None:
+        metrics["epsilon_spent"] = spent
+    curve = {number: {"rmse": found["rmse"]} for number, found in run.curve().items() if "rmse" in found}
+    return Trial(metrics, curve)
 
 
-def _sizes(bench: Bench) -> dict[str, Any]:
+def splits_of(bench: Bench, seed: int, share: float = 0.0) -> tuple[list[SplitRater], RatingsOptions]:
+    """Return the ratings of all users as that seed splits them; a share of the training ratings is held out."""
+    options = RatingsOptions(validation_share=share)
+    return [split_rater(r, bench.dataset.vocabulary, options, seed) for r in bench.dataset.units], options
+
+
+def _item_rows(bench: Bench) -> tuple[float, float]:
+    """Return the mean and the largest number of training ratings, over clients that have any."""
+    return rows_of(np.array([len(split.train) for split in splits_of(bench, 0)[0]]))
+
+
+def _baseline(bench: Bench, key: str, seed: int, share: float) -> Trial:
+    splits, options = splits_of(bench, seed, share)
+    return Trial(baselines_of(splits, len(bench.dataset.vocabulary.items), options)[key])
+
+
+def _sizes(bench: Bench) -> Trial:
     counts = np.array([len(rater.items) for rater in bench.dataset.units])
-    return {
+    mean_rows, max_rows = _item_rows(bench)
+    sizes: Metrics = {
         "clients": len(counts),
         "items": len(bench.dataset.vocabulary.items),
         "ratings": int(counts.sum()),
         "empty": int((counts == 0).sum()),
-        "item_rows": bench.item_rows,
+        "mean_rows": mean_rows,
+        "max_rows": max_rows,
     }
+    return Trial(sizes)
 
 
-def _held_out(experiments: Sequence[Experiment]) -> dict[float, int]:
-    """Share held out for planners -> splits on which something is measured so."""
-    shares = sorted({one.held_out for one in experiments})
-    return {share: max(one.seeds for one in experiments if one.held_out == share) for share in shares}
-
-
-def _keep(row: Row, seed: int, trial: Trial) -> None:
-    if trial.failure:
-        row.failures[seed] = trial.failure
-        return
-    done = len(row.seeds)
-    row.seeds[seed], row.curves[seed] = trial.final, trial.curve
-    row.rounds[seed] = trial.rounds
-    row.seconds = (row.seconds * done + trial.seconds) / (done + 1)
-    row.megabytes = (row.megabytes * done + trial.megabytes) / (done + 1)
-
-
-def _lines(bench: Bench, held_out: float, most: int) -> list[Row]:
-    rows: dict[str, Row] = {}
-    for seed in range(most):
-        for title, metrics in bench.lines(seed, held_out).items():
-            rows.setdefault(title, Row(title, f"*line:* {title}")).seeds[seed] = metrics
-    return list(rows.values())
+def _authors(bench: Bench, planner: PlannerOptions, mechanism: Mechanism, seed: int) -> Trial:
+    """Run the authors' own scheme; its curve is on test ratings."""
+    splits, _ = splits_of(bench, seed)
+    curve = Authors(splits, len(bench.dataset.vocabulary.items), AUTHORS_ROUNDS, planner, mechanism).run(seed)
+    last = max(curve)
+    rmse = {number: {"rmse": metrics["rmse"]} for number, metrics in curve.items()}
+    return Trial({**curve[last], "rounds": last}, rmse)
