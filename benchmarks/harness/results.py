@@ -85,7 +85,9 @@ class Results:
         lines = sorted(number for row in self.rows.values() for number in _of_row(row))
         with (folder / "runs.csv").open("w", encoding="utf-8", newline="") as file:
             csv.writer(file, lineterminator="\n").writerows([COLUMNS, *(number.cells() for number in lines)])
-        rows = {str(key): _compact(row.about) for key, row in sorted(self.rows.items()) if row.trials or row.about.title}
+        rows = {
+            str(key): _compact(row.about) for key, row in sorted(self.rows.items()) if row.trials or row.about.title
+        }
         lines_of = [f"{_json(key)}: {_json(about)}" for key, about in {"": self.made, **rows}.items()]
         (folder / "rows.json").write_text("{\n" + ",\n".join(lines_of) + "\n}\n", "utf-8")
 

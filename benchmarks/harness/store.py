@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from benchmarks.harness.experiment import TUNING_SEED
 from benchmarks.harness.results import Results
 from benchmarks.harness.row import About, RowKey, Trial
 
@@ -39,13 +38,15 @@ class Store:
         row = self.results.rows.get(key)
         if row and seed in row.trials:
             return row.trials[seed]
+        if row and str(seed) in row.about.failures:
+            return Trial(failure=row.about.failures[str(seed)])
         trial = self._cached("-".join([*key, str(seed)]), compute)
         self._add(key, seed, trial, title)
         return trial
 
     def tuning_trial(self, key: RowKey, point: str, compute: Callable[[], Trial]) -> Trial:
-        """Return the trial of a point on the tuning seed, which only the cache holds."""
-        return self._cached("-".join([*key, point, f"tune{TUNING_SEED}"]), compute)
+        """Return the trial of a point on the tuning seed; only the cache holds it."""
+        return self._cached("-".join([*key, point, "tune"]), compute)
 
     def _cached(self, name: str, compute: Callable[[], Trial]) -> Trial:
         path = self.folder / f"{name.replace(' ', '').replace('/', '_')}.json"

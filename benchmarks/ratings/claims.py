@@ -99,7 +99,9 @@ def _after_equal_rounds(one: Experiment, planner: Row, uniform: Row) -> list[str
         return []
     last = min(max(row.trials[seed].curve) for seed in seeds for row in (planner, uniform))
     errors = (tuple(row.trials[seed].curve[last]["rmse"] for seed in seeds) for row in (planner, uniform))
-    sentences = [f"It stopped earlier; after {last} rounds of each, on held-out ratings: {text_of(Comparison(*errors))}."]
+    sentences = [
+        f"It stopped earlier; after {last} rounds of each, on held-out ratings: {text_of(Comparison(*errors))}."
+    ]
     spent, even_spent = (row.values("epsilon_spent") for row in (planner, uniform))
     if set(seeds) <= spent.keys() & even_spent.keys():
         own = mean(budget_share(one, spent[seed]) for seed in seeds)

@@ -126,10 +126,13 @@ def _accounting(measured: Measured, sizes: Metrics) -> Iterator[str]:
     most, average = sizes["max_rows"], sizes["mean_rows"]
     present, late = (_epsilons(*rows) for rows in ((average, most), (_arriving(average), _arriving(most))))
     baselines = measured.baselines(0.0)
-    table = Table(HEADER, [[*cells, ""] for cells in [*_baseline_cells(baselines, 3), *_table_ii(measured.setting.key)]])
+    table = Table(
+        HEADER, [[*cells, ""] for cells in [*_baseline_cells(baselines, 3), *_table_ii(measured.setting.key)]]
+    )
     for key, row in ((key, row) for key in AUTHORS if (row := measured.protocol("authors").get(key))):
         cost = pure_epsilon if key.endswith("laplace") else true_epsilon
-        noise = f"{MECHANISMS[mechanism_of(AUTHORS[key])]}, true ε = {cost(average):,.0f}, arriving {cost(_arriving(average)):,.0f}"
+        true, late_cost = cost(average), cost(_arriving(average))
+        noise = f"{MECHANISMS[mechanism_of(AUTHORS[key])]}, true ε = {true:,.0f}, arriving {late_cost:,.0f}"
         cells = _cells(row, baselines[OWN], noise, str(len(row.trials)), span(row))
         table.rows.append([*cells, _against(row, measured.uniform(AUTHORS[key]))])
     for one, row in (*measured.rows("honest"), *measured.rows("long")):
@@ -143,7 +146,10 @@ def _unfinished(measured: Measured) -> Iterator[str]:
     """State which rows are absent, lack splits or failed."""
     absent, lacking, failed = [], [], []
     for one in (*EXPERIMENTS, *AUTHORS.values()):
-        name, row = f"{one.protocol}/{one.key}", measured.results.row(RowKey(measured.setting.key, one.protocol, one.key))
+        name, row = (
+            f"{one.protocol}/{one.key}",
+            measured.results.row(RowKey(measured.setting.key, one.protocol, one.key)),
+        )
         failed += [f"{name}, split {seed}: {reason}" for seed, reason in row.about.failures.items()]
         if not row.trials and not row.about.failures:
             absent.append(name)
@@ -169,7 +175,12 @@ def _arriving(rows: float) -> float:
 
 def _order(entry: tuple[Experiment, Row]) -> tuple[bool, int, float, bool]:
     one = entry[0]
-    return not mechanism_of(one), [*MECHANISMS, ""].index(mechanism_of(one)), epsilon_of_run(one), uses_set_constants(one)
+    return (
+        not mechanism_of(one),
+        [*MECHANISMS, ""].index(mechanism_of(one)),
+        epsilon_of_run(one),
+        uses_set_constants(one),
+    )
 
 
 def _noise(one: Experiment) -> str:

@@ -64,9 +64,7 @@ def _row(
 EXPERIMENTS = (
     _row("graphrule-sgd", "GraphRule (central), SGD", "fedavg", SGD, LOCAL_SGD, central=True),
     _row("graphrule-adam", "GraphRule (central), Adam", "fedavg", ADAM, PERSIST, central=True),
-    _row(
-        "graphrule-server", "GraphRule (central), server Adam", "fedadam", SERVER_ADAM, BEHIND_SERVER, central=True
-    ),
+    _row("graphrule-server", "GraphRule (central), server Adam", "fedadam", SERVER_ADAM, BEHIND_SERVER, central=True),
     _row("fedgnn-sgd", "FedGNN, SGD", "fedavg", SGD, LOCAL_SGD),
     _row("fedgnn-adam", "FedGNN, local Adam, moments persist", "fedavg", ADAM, PERSIST),
     _row("fedgnn-adam-reset", "FedGNN, local Adam, moments reset", "fedavg", ADAM, RESET),

@@ -71,7 +71,9 @@ def _set(name: str, rows: Mapping[str, Row], sizes: Metrics) -> Iterator[str]:
     yield f"### Results without isolated devices\n\n{prose.LEAK.format(leak=sizes['leaking_share'])}"
     yield str(Table(["method", *CONNECTED], [[row.title, *_cells(row, CONNECTED)] for row in rows.values()]))
     yield f"### Tuning\n\n{prose.TUNED.format(tuning_seed=TUNING_SEED)}"
-    yield str(Table(["method", "validation loss by point"], [[r.title, _grid(r)] for r in rows.values() if r.about.grid]))
+    yield str(
+        Table(["method", "validation loss by point"], [[r.title, _grid(r)] for r in rows.values() if r.about.grid])
+    )
 
 
 def _measured(row: Row, columns: Mapping[str, Sequence[str]]) -> list[str]:

@@ -94,9 +94,7 @@ class Factorization(Bench):
         *_, (_, score) = scores
         return Trial(_all_metrics(self.dataset, splits, score), config=flat)
 
-    def _scores(
-        self, splits: Sequence[SplitHome], rate: float, rounds: int, seed: int
-    ) -> Iterator[tuple[int, Score]]:
+    def _scores(self, splits: Sequence[SplitHome], rate: float, rounds: int, seed: int) -> Iterator[tuple[int, Score]]:
         """Yield scores by round."""
         catalogue = self.dataset.vocabulary
         reports = factorize(

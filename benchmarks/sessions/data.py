@@ -70,6 +70,7 @@ def _restricted(visitor: Visitor, place: np.ndarray) -> Visitor:
     test = tuple(case for case in cases if case.target >= 0 and len(case.prefix))
     return replace(visitor, sessions=tuple(s for s in sessions if len(s) >= 2), test=test)
 
+
 READERS: dict[str, Callable[[Path], Visits]] = {
     "gowalla": gowalla,
     "yoochoose": yoochoose,

@@ -74,8 +74,8 @@ def _property_holds(rows: Rows) -> str:
     share, width, widest = ours["truth_rho_trace"], ours["property_width"], papers["property_width"]
     true, narrow = COVERAGE[0] <= share <= COVERAGE[1], width <= widest
     return (
-        f"Calibrated at 90 %, the property holds on {share:.1%} of the true windows (target {COVERAGE[0]:.0%} to "
-        f"{COVERAGE[1]:.0%}: {verdict(true)}); its width is {width:.2f} against {widest:.2f} of the paper's ({verdict(narrow)})."
+        f"Calibrated at 90 %, the property holds on {share:.1%} of the true windows (target {COVERAGE[0]:.0%} to"
+        f" {COVERAGE[1]:.0%}: {verdict(true)}). Its width is {width:.2f} against {widest:.2f} of the paper's: {verdict(narrow)}."
     )
 
 

@@ -80,6 +80,7 @@ class Dead:
     hours: int
 
     def __call__(self, past: Floats, sensor: Sensor, rng: np.random.Generator) -> Floats:
+        """Return histories whose last hours are zero counts."""
         zero = sensor.scaler.scale(np.zeros((1, past.shape[2])))
         return np.concatenate([past[:, : -self.hours], np.broadcast_to(zero, past[:, -self.hours :].shape)], axis=1)
 

@@ -64,7 +64,9 @@ def _streets(setting: Setting, rows: Mapping[str, Row]) -> Iterator[str]:
     """Return the section on simulated streets, whose strongest baseline is the last reading."""
     local = rows["baselines-difference"]
     last = ["*baseline:* last reading", "", _cell(local, "last_mse"), *[""] * 9]
-    methods = [[*_method(row)[:-1], ""] for row in _of(rows, (*PAPER, *DEFAULT))]  # the paper's figures are of other data
+    methods = [
+        [*_method(row)[:-1], ""] for row in _of(rows, (*PAPER, *DEFAULT))
+    ]  # the paper's figures are of other data
     yield f"## {setting.title}\n\n{setting.about}"
     yield str(Table(HEADER, [_truth(local), last, _ridge(local), *methods]).without_empty_columns())
 

@@ -61,9 +61,7 @@ def _compute_set(setting: Setting, selection: Selection, store: Store) -> None:
         known = store.results.measured(setting.key, "faults")
         found = {} if known.keys() >= FAULTS.keys() else faults(benches[0], setting)
         for key_, metrics in found.items():
-            store.get_or_compute(
-                RowKey(setting.key, "faults", key_), NO_SEED, partial(Trial, metrics), FAULTS[key_]
-            )
+            store.get_or_compute(RowKey(setting.key, "faults", key_), NO_SEED, partial(Trial, metrics), FAULTS[key_])
 
 
 def _stacked(config: RunConfig) -> int:
