@@ -62,7 +62,7 @@ def of_pairs(rows: Rows) -> Iterator[str]:
 
 def of_default(protocol: str, rows: Rows) -> Iterator[str]:
     """Check whether the default is below degree or the walk."""
-    if "default" not in rows:
+    if not {"default", "degree", "walk"} <= rows.keys():
         return
     baselines = {"degree": rows["degree"], "wRA": rows["walk"]}
     lost = []

@@ -55,9 +55,16 @@ def _introduction(made_by: str, rows: Mapping[str, Row]) -> str:
     """State which rate of the grid each network has."""
     titles: dict[str, list[str]] = {f"{rate:g}": [] for rate in RATES}
     for row in by_key(rows, *(one.key for one in EXPERIMENTS if len(one.grid) > 1)):
-        titles[str(row.about.chosen["point"]).removeprefix("lr ")].append(row.title.replace("*", ""))
-    rates = "; ".join(f"{rate} for {', '.join(found)}" for rate, found in titles.items() if found) or "none chosen yet"
-    return prose.INTRODUCTION.format(made_by=made_by, seeds=SEEDS, grid=", ".join(titles), rates=rates)
+        titles.setdefault(str(row.about.chosen.get("point", "lr ")).removeprefix("lr "), []).append(
+            row.title.replace("*", "")
+        )
+    rates = (
+        "; ".join(f"{rate} for {', '.join(found)}" for rate, found in titles.items() if rate and found)
+        or "none chosen yet"
+    )
+    return prose.INTRODUCTION.format(
+        made_by=made_by, seeds=SEEDS, grid=", ".join(f"{rate:g}" for rate in RATES), rates=rates
+    )
 
 
 def _protocol(protocol: str, rows: Mapping[str, Row]) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """Results page of the ratings study, made from stored results alone."""
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from benchmarks.harness.claim import compare
@@ -68,6 +68,10 @@ class Measured:
         found = self.protocol(baseline_protocol(share))
         return {key: found[key] for key in BASELINES if key in found}
 
+    def own_mean(self, share: float) -> Row:
+        """Return the baseline that rows with that share held out are compared with; empty if it was not measured."""
+        return self.baselines(share).get(OWN) or Row(RowKey(self.setting.key, baseline_protocol(share), OWN))
+
     def uniform(self, one: Experiment) -> Row | None:
         """Return the row of the even split under the same noise; None for itself and without noise."""
         key = f"uniform{one.key.removeprefix(str(one.settings['method']))}"
@@ -78,8 +82,8 @@ def page(results: Results, made_by: str) -> str:
     """Return the page; `made_by` states its provenance."""
     parts = [prose.INTRODUCTION.format(made_by=made_by)]
     for setting in SETTINGS:
-        if (data := RowKey(setting.key, "all", "data")) in results.rows:
-            parts += _set(Measured(setting, results), results.rows[data].only)
+        if data := results.measured(setting.key, "all").get("data"):
+            parts += _set(Measured(setting, results), data.only)
     return "\n\n".join(parts) + "\n"
 
 
@@ -94,22 +98,22 @@ def _set(measured: Measured, sizes: Metrics) -> Iterator[str]:
 
 def _once(measured: Measured) -> Iterator[str]:
     """Return the default model in one round, and whether it reaches its target."""
-    baselines, rows = measured.baselines(0.0), measured.rows("once")
-    table = Table(["method", "noise", "splits", *COLUMNS], _baseline_cells(baselines, 2))
-    table.rows += [_cells(row, baselines[OWN], _noise(one), str(len(row.trials))) for one, row in rows]
+    own, rows = measured.own_mean(0.0), measured.rows("once")
+    table = Table(["method", "noise", "splits", *COLUMNS], _baseline_cells(measured, 0.0, 2))
+    table.rows += [_cells(row, own, _noise(one), str(len(row.trials))) for one, row in rows]
     yield f"{prose.ONCE}\n\n{table}"
     default = measured.protocol("once").get("privunit-10")
-    claims = default_verdict(measured.setting.target, default, baselines[OWN]) if default else []
+    claims = default_verdict(measured.setting.target, default, own) if default else []
     yield "**The default**: " + (" ".join(map(str, claims)) or "not run yet.")
-    yield below_own_mean({f"{row.title}, {_noise(one)}": row for one, row in rows}, baselines[OWN])
+    yield below_own_mean({f"{row.title}, {_noise(one)}": row for one, row in rows}, own)
 
 
 def _planned(measured: Measured, protocol: str, about: str) -> Iterator[str]:
     """Return planners, each against uniform under the same noise on the same splits."""
-    baselines, rows = measured.baselines(REWARD_SHARE), measured.rows(protocol)
-    table = Table(HEADER, [[*cells, ""] for cells in _baseline_cells(baselines, 3)])
+    own, rows = measured.own_mean(REWARD_SHARE), measured.rows(protocol)
+    table = Table(HEADER, [[*cells, ""] for cells in _baseline_cells(measured, REWARD_SHARE, 3)])
     for one, row in rows:
-        cells = _cells(row, baselines[OWN], _noise(one), str(len(row.trials)), span(row))
+        cells = _cells(row, own, _noise(one), str(len(row.trials)), span(row))
         table.rows.append([*cells, _against(row, measured.uniform(one))])
     yield f"{about}\n\n{table}"
     pairs = [(one, row, uniform) for one, row in rows if (uniform := measured.uniform(one))]
@@ -125,19 +129,18 @@ def _accounting(measured: Measured, sizes: Metrics) -> Iterator[str]:
     """Return Table II beside runs under its accounting, and an honest run at its true cost."""
     most, average = sizes["max_rows"], sizes["mean_rows"]
     present, late = (_epsilons(*rows) for rows in ((average, most), (_arriving(average), _arriving(most))))
-    baselines = measured.baselines(0.0)
     table = Table(
-        HEADER, [[*cells, ""] for cells in [*_baseline_cells(baselines, 3), *_table_ii(measured.setting.key)]]
+        HEADER, [[*cells, ""] for cells in [*_baseline_cells(measured, 0.0, 3), *_table_ii(measured.setting.key)]]
     )
     for key, row in ((key, row) for key in AUTHORS if (row := measured.protocol("authors").get(key))):
         cost = pure_epsilon if key.endswith("laplace") else true_epsilon
         true, late_cost = cost(average), cost(_arriving(average))
         noise = f"{MECHANISMS[mechanism_of(AUTHORS[key])]}, true ε = {true:,.0f}, arriving {late_cost:,.0f}"
-        cells = _cells(row, baselines[OWN], noise, str(len(row.trials)), span(row))
+        cells = _cells(row, measured.own_mean(0.0), noise, str(len(row.trials)), span(row))
         table.rows.append([*cells, _against(row, measured.uniform(AUTHORS[key]))])
     for one, row in (*measured.rows("honest"), *measured.rows("long")):
         noise = f"Gaussian, ε = {true_epsilon(average):,.0f}" if has_true_cost(one) else "none"
-        own = measured.baselines(held_out(one))[OWN]
+        own = measured.own_mean(held_out(one))
         table.rows.append([*_cells(row, own, noise, str(len(row.trials)), span(row)), ""])
     yield prose.ACCOUNTING.format(mean=average, most=most, present=present, late=late) + f"\n\n{table}"
 
@@ -202,11 +205,11 @@ def _errors(row: Row) -> list[str]:
     return [short(mean_sd(row.values(metric).values(), 4, shows_zero=False)) for metric in ERRORS]
 
 
-def _baseline_cells(baselines: Mapping[str, Row], between: int) -> list[Sequence[str]]:
-    own = baselines[OWN]
+def _baseline_cells(measured: Measured, share: float, between: int) -> list[Sequence[str]]:
+    own = measured.own_mean(share)
     return [
-        [row.title, *[""] * between, *_errors(row), "", "" if row is own else _against(row, own)]
-        for row in baselines.values()
+        [row.title, *[""] * between, *_errors(row), "", "" if key == OWN else _against(row, own)]
+        for key, row in measured.baselines(share).items()
     ]
 
 

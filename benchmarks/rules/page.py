@@ -6,7 +6,7 @@ from statistics import fmean
 from benchmarks.harness.claim import bulleted
 from benchmarks.harness.experiment import TUNING_SEED
 from benchmarks.harness.results import Results
-from benchmarks.harness.row import Metrics, Row, RowKey, mean_sd
+from benchmarks.harness.row import Metrics, Row, mean_sd
 from benchmarks.harness.table import Table
 from benchmarks.rules import claims, prose
 from benchmarks.rules.experiments import EVALUATE_EVERY, ROUNDS, SETS, TITLES, VALIDATION_SHARE
@@ -45,8 +45,8 @@ def page(results: Results, made_by: str) -> str:
         )
     ]
     for name, rows in sets.items():
-        if rows:
-            parts += _set(name, rows, results.row(RowKey(name, "default", "data")).only)
+        if rows and "data" in results.measured(name):
+            parts += _set(name, rows, results.measured(name)["data"].only)
     return "\n\n".join(parts) + "\n"
 
 

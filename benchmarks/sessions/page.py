@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from benchmarks.harness.claim import by_key, compare
 from benchmarks.harness.results import Results
-from benchmarks.harness.row import Metrics, Row, RowKey, mean, mean_sd
+from benchmarks.harness.row import Metrics, Row, mean, mean_sd
 from benchmarks.harness.table import Table
 from benchmarks.sessions import prose
 from benchmarks.sessions.experiments import CENTRAL, TITLES
@@ -25,8 +25,8 @@ def page(results: Results, made_by: str) -> str:
     for setting in SETTINGS:
         measured = results.measured(setting.key)
         rows = {key: measured[key] for key in TITLES if key in measured}
-        if rows:
-            parts += _set(setting, rows, results.row(RowKey(setting.key, "default", "data")).only)
+        if rows and "data" in measured:
+            parts += _set(setting, rows, measured["data"].only)
     return "\n\n".join([*parts, *_check(results)]) + "\n"
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from benchmarks.harness.claim import bulleted
 from benchmarks.harness.experiment import Experiment
 from benchmarks.harness.results import Results
-from benchmarks.harness.row import Row, mean, mean_sd
+from benchmarks.harness.row import NO_SEED, Row, RowKey, mean, mean_sd
 from benchmarks.harness.table import Table
 from benchmarks.traffic import prose
 from benchmarks.traffic.claims import correction, verdicts
@@ -41,7 +41,7 @@ def page(results: Results, made_by: str) -> str:
 
 def _set(setting: Setting, rows: Mapping[str, Row], results: Results) -> Iterator[str]:
     yield f"## {setting.title}\n\n{setting.about}"
-    calibrated, two_hourly = rows["baselines-calibrated"], rows["baselines-paper"]
+    calibrated, two_hourly = (_baselines(rows, kind) for kind in ("calibrated", "paper"))
     tables = (
         ("The paper's model, twelve two-hour ranges", PAPER, two_hourly),
         ("The default model, hourly ranges for working days and weekends, calibrated at 90 %", DEFAULT, calibrated),
@@ -62,13 +62,18 @@ def _set(setting: Setting, rows: Mapping[str, Row], results: Results) -> Iterato
 
 def _streets(setting: Setting, rows: Mapping[str, Row]) -> Iterator[str]:
     """Return the section on simulated streets, whose strongest baseline is the last reading."""
-    local = rows["baselines-difference"]
+    local = _baselines(rows, "difference")
     last = ["*baseline:* last reading", "", _cell(local, "last_mse"), *[""] * 9]
     methods = [
         [*_method(row)[:-1], ""] for row in _of(rows, (*PAPER, *DEFAULT))
     ]  # the paper's figures are of other data
     yield f"## {setting.title}\n\n{setting.about}"
     yield str(Table(HEADER, [_truth(local), last, _ridge(local), *methods]).without_empty_columns())
+
+
+def _baselines(rows: Mapping[str, Row], kind: str) -> Row:
+    """Return what holds without a trained model under a kind of property; an empty row if it was not measured."""
+    return rows.get(f"baselines-{kind}") or Row(RowKey("", "", kind))
 
 
 def _of(rows: Mapping[str, Row], experiments: Iterable[Experiment]) -> list[Row]:
@@ -112,10 +117,10 @@ def _origins(setting: Setting, results: Results) -> Iterator[str]:
     found = [results.measured(setting.key, f"origin-{origin}") for origin in range(setting.origins)]
     if not any(found[1:]):
         return
-    local = "baselines-calibrated"
+    local = [_baselines(rows, "calibrated").values for rows in found]
     titles = {key: found[0][key].title for key in ROLLING if key in found[0]}
-    errors = {title: [rows[local].only.get(metric) for rows in found] for metric, title in BASELINES.items()}
-    errors[RIDGE] = [rows[local].only["mse"] for rows in found]
+    errors = {title: [values(metric).get(NO_SEED) for values in local] for metric, title in BASELINES.items()}
+    errors[RIDGE] = [values("mse").get(NO_SEED) for values in local]
     errors |= {title: [_first(rows, key) for rows in found] for key, title in titles.items()}
     header = ["method", *(f"{k * setting.back} days earlier" if k else "as above" for k in range(len(found))), "mean"]
     about = f"The data end {setting.back} days earlier from one column to the next; MSE of the student, seed 0."

@@ -4,7 +4,7 @@ import sys
 import threading
 from pathlib import Path
 
-from benchmarks.noop_app.client_app import app
+from benchmarks.speed.noop_app.client_app import app
 from client.node.failures import Server
 from client.node.resident import leave_on_signals, run_resident
 from deploy.keys import load_private_key

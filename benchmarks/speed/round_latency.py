@@ -29,7 +29,7 @@ from deploy.processes import Processes, free_port
 from deploy.superlink import SuperLinkSettings, flower_environment, flower_program, start_superlink
 
 ROOT = Path(__file__).resolve().parent.parent
-APP = ROOT / "benchmarks" / "noop_app"
+APP = ROOT / "benchmarks" / "speed" / "noop_app"
 LIGHT = "stock, light app"
 CLIENTS = [LIGHT, "stock", "resident"]
 TARGET = {"bare": 50.0, "full": 20.0}  # times less than stock
