@@ -5,13 +5,14 @@ import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 
-from benchmarks.harness.experiment import TUNING_SEED, Experiment, Settings, label
+from benchmarks.harness.experiment import Experiment, Settings, label
 from benchmarks.harness.row import Metrics, RowKey, Trial
 from benchmarks.harness.store import Store
+from benchmarks.harness.tuning import Tuning
 from client.data.dataset import AnyDataset
 from common.config.parse import parse
 from common.config.run import RunConfig
@@ -52,40 +53,6 @@ Measure = Callable[[Finished], Trial]
 """Metrics, curve and clients of a finished run; the bench adds time, traffic and configuration."""
 
 
-@dataclass(frozen=True)
-class Tuning:
-    """Choice of a point of a grid on validation data.
-
-    Args:
-        metric: Validation metric that decides.
-        settings: Configuration of tuning runs beside the point.
-        higher_is_better: True if larger values are better.
-        chooses_round: True if the round to stop at is chosen too.
-        seed: Seed of tuning runs.
-        protocol: Protocol under which all rows are tuned; empty for their own.
-    """
-
-    metric: str
-    settings: Settings = field(default_factory=dict)
-    higher_is_better: bool = False
-    chooses_round: bool = False
-    seed: int = TUNING_SEED
-    protocol: str = ""
-
-    def best_of(self, curve: dict[int, Metrics]) -> Metrics:
-        """Return the validation metric that counts for a point, with its round if that is chosen; empty without a curve."""
-        if not curve:
-            return {}
-        if not self.chooses_round:
-            return {self.metric: curve[max(curve)][self.metric]}
-        best = min(sorted(curve), key=lambda number: self.loss(curve[number]))
-        return {self.metric: curve[best][self.metric], "round": best}
-
-    def loss(self, metrics: Metrics) -> float:
-        """Return the metric with the sign that makes lower better."""
-        return -metrics[self.metric] if self.higher_is_better else metrics[self.metric]
-
-
 def final_metrics(run: Finished) -> Trial:
     """Return metrics after the last round; the curve while tuning."""
     return Trial(dict(run.result.metrics), run.curve() if run.tunes else {})
@@ -98,7 +65,7 @@ class Bench:
     Args:
         set: Short name of the data set.
         read: Reads the data, when they are first needed.
-        store: Trials that are known.
+        store: Trials computed before.
         measure: Reads a trial off a finished run.
         tuning: How points are chosen; None if no grid has two.
         stacked: Number of clients that train stacked under a configuration; 0 lets the simulation choose.

@@ -59,7 +59,7 @@ class Trial:
 
 @dataclass
 class About:
-    """Description of a row: how it was made, beside its measurements.
+    """Description of a row: title, configuration, tuning and cost.
 
     Args:
         title: Name in the tables.

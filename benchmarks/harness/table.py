@@ -1,10 +1,8 @@
 """Markdown tables of the results pages."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 
 
-@dataclass
 class Table:
     """A Markdown table.
 
@@ -13,8 +11,8 @@ class Table:
         rows: Cells, as many a row as the header has.
     """
 
-    header: Sequence[str]
-    rows: list[Sequence[str]] = field(default_factory=list)
+    def __init__(self, header: Sequence[str], rows: Iterable[Sequence[str]] = ()) -> None:
+        self.header, self.rows = header, list(rows)
 
     def without_empty_columns(self) -> "Table":
         """Return the table without the columns that have no filled cell."""
@@ -22,5 +20,5 @@ class Table:
         return Table([self.header[k] for k in filled], [[row[k] for k in filled] for row in self.rows])
 
     def __str__(self) -> str:
-        lines: Iterable[Sequence[str]] = [self.header, ["---"] * len(self.header), *self.rows]
+        lines = [self.header, ["---"] * len(self.header), *self.rows]
         return "\n".join(f"| {' | '.join(line)} |" for line in lines)

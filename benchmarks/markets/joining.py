@@ -114,7 +114,7 @@ def _without_items(graph: Graph, removed: NDArray[np.int64], model: Arrays, stat
 
 def _measured(whole: ReadyMarket, counts: MarketBaseline, model: Arrays) -> Metrics:
     """Return metrics of all scores on the test pairs of the whole market."""
-    metrics = {}
+    metrics: Metrics = {}
     for key, scores in _scores(counts, model).items():
         found, _ = ranking_metrics(scores, whole.split.test.right, whole.masked("test"))
         metrics |= {f"{key}_{metric}": found[metric] for metric in ("mrr20", "ndcg20")}

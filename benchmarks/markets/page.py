@@ -40,7 +40,7 @@ def page(results: Results, made_by: str) -> str:
     sentences = [
         *claims.of_new_market(joined),
         *claims.of_late(late),
-        *(line for protocol, measured in rows.items() for line in claims.of_default(PROTOCOLS[protocol], measured)),
+        *(one for protocol, measured in rows.items() for one in claims.of_default(PROTOCOLS[protocol], measured)),
         *claims.of_pairs(rows["pairs"]),
     ]
     parts += [f"## Targets\n\n{bulleted(sentences)}", *_unfinished(rows), prose.NOT_RUN]

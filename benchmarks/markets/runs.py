@@ -4,11 +4,12 @@ from collections.abc import Callable
 from functools import lru_cache, partial
 from pathlib import Path
 
-from benchmarks.harness.bench import Bench, Finished, Tuning
+from benchmarks.harness.bench import Bench, Finished
 from benchmarks.harness.experiment import task_options
 from benchmarks.harness.row import Metrics, RowKey, Trial
 from benchmarks.harness.store import Store
 from benchmarks.harness.study import Selection
+from benchmarks.harness.tuning import Tuning
 from benchmarks.markets import joining
 from benchmarks.markets.baselines import measure
 from benchmarks.markets.experiments import (
@@ -66,7 +67,7 @@ def _compute_joining(bench: Bench, selection: Selection, store: Store, seed: int
     if selection.has_set(LATE):
         late = lru_cache(partial(joining.late, bench, seed))
         for share in (share for share in SHARES if selection.has(f"share-{share:g}", LATE)):
-            metrics = partial(_each_small_market, lambda name, share=share: late(name)[share])
+            metrics = partial(_each_small_market, partial(_at_share, late, share))
             row = RowKey(XMARKET, LATE, f"share-{share:g}")
             store.get_or_compute(row, seed, metrics, f"late-joining market, {share:.0%} of its pairs")
 
@@ -98,6 +99,10 @@ def _ready(dataset: AnyDataset, protocol: str, seed: int) -> dict[str, ReadyMark
     """Return all markets, split under a protocol."""
     options = MarketsOptions.model_validate({"protocol": protocol, "features": "ids", "width": 2})
     return {market.name: prepare(market, dataset.vocabulary, options, seed) for market in dataset.units}
+
+
+def _at_share(late: Callable[[str], dict[float, Metrics]], share: float, name: str) -> Metrics:
+    return late(name)[share]
 
 
 def _each_small_market(metrics_of: Callable[[str], Metrics]) -> Trial:

@@ -98,16 +98,17 @@ def _after_equal_rounds(one: Experiment, planner: Row, uniform: Row) -> list[str
     if all(done[seed] == even_done[seed] for seed in seeds):
         return []
     last = min(max(row.trials[seed].curve) for seed in seeds for row in (planner, uniform))
-    errors = (tuple(row.trials[seed].curve[last]["rmse"] for seed in seeds) for row in (planner, uniform))
+    ours, even = (tuple(row.trials[seed].curve[last]["rmse"] for seed in seeds) for row in (planner, uniform))
     sentences = [
-        f"It stopped earlier; after {last} rounds of each, on held-out ratings: {text_of(Comparison(*errors))}."
+        f"It stopped earlier; after {last} rounds of each, on held-out ratings: {text_of(Comparison(ours, even))}."
     ]
     spent, even_spent = (row.values("epsilon_spent") for row in (planner, uniform))
     if set(seeds) <= spent.keys() & even_spent.keys():
-        own = mean(budget_share(one, spent[seed]) for seed in seeds)
-        even = mean(budget_share(one, even_spent[seed]) * done[seed] / even_done[seed] for seed in seeds)
+        share = mean(budget_share(one, spent[seed]) for seed in seeds)
+        even_share = mean(budget_share(one, even_spent[seed]) * done[seed] / even_done[seed] for seed in seeds)
         sentences.append(
-            f"By then it had spent more: {own:.0%} of the budget in its {span(planner)} rounds, uniform {even:.0%} in as many."
+            f"By then it had spent more: {share:.0%} of the budget in its {span(planner)} rounds,"
+            f" uniform {even_share:.0%} in as many."
         )
     return sentences
 

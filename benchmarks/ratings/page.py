@@ -2,10 +2,8 @@
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 from benchmarks.harness.claim import compare
-from benchmarks.harness.experiment import Experiment
 from benchmarks.harness.results import Results
 from benchmarks.harness.row import Metrics, Row, RowKey, mean, mean_sd
 from benchmarks.harness.table import Table
@@ -29,53 +27,16 @@ from benchmarks.ratings.experiments import (
     MECHANISMS,
     OWN,
     REWARD_SHARE,
-    baseline_protocol,
-    epsilon_of_run,
     has_true_cost,
     held_out,
     mechanism_of,
-    uses_set_constants,
 )
+from benchmarks.ratings.measured import Measured, noise_of
 from benchmarks.ratings.published import TABLE_II, arriving, pure_epsilon, true_epsilon
-from benchmarks.ratings.sets import SETTINGS, Setting
+from benchmarks.ratings.sets import SETTINGS
 
 COLUMNS = ("RMSE", "MAE", "F1", "best RMSE", "against own mean")
 HEADER = ("method", "noise", "splits", "rounds", *COLUMNS, "against uniform")
-
-
-@dataclass(frozen=True)
-class Measured:
-    """Stored rows of one data set."""
-
-    setting: Setting
-    results: Results
-
-    def protocol(self, name: str) -> dict[str, Row]:
-        """Return short name -> row of a protocol."""
-        return self.results.measured(self.setting.key, name)
-
-    def rows(self, protocol: str) -> list[tuple[Experiment, Row]]:
-        """Return experiments of a table with their rows, those without noise last; then by mechanism and ε."""
-        found = self.protocol(protocol)
-        return sorted(((one, found[one.key]) for one in self.wanted(protocol) if one.key in found), key=_order)
-
-    def wanted(self, protocol: str) -> list[Experiment]:
-        """Return the experiments of a table."""
-        return [one for one in EXPERIMENTS if one.protocol == protocol]
-
-    def baselines(self, share: float) -> dict[str, Row]:
-        """Return the baselines that see the same training ratings as rows with that share held out."""
-        found = self.protocol(baseline_protocol(share))
-        return {key: found[key] for key in BASELINES if key in found}
-
-    def own_mean(self, share: float) -> Row:
-        """Return the baseline that rows with that share held out are compared with; empty if it was not measured."""
-        return self.baselines(share).get(OWN) or Row(RowKey(self.setting.key, baseline_protocol(share), OWN))
-
-    def uniform(self, one: Experiment) -> Row | None:
-        """Return the row of the even split under the same noise; None for itself and without noise."""
-        key = f"uniform{one.key.removeprefix(str(one.settings['method']))}"
-        return self.protocol(one.protocol).get(key) if mechanism_of(one) and key != one.key else None
 
 
 def page(results: Results, made_by: str) -> str:
@@ -100,12 +61,12 @@ def _once(measured: Measured) -> Iterator[str]:
     """Return the default model in one round, and whether it reaches its target."""
     own, rows = measured.own_mean(0.0), measured.rows("once")
     table = Table(["method", "noise", "splits", *COLUMNS], _baseline_cells(measured, 0.0, 2))
-    table.rows += [_cells(row, own, _noise(one), str(len(row.trials))) for one, row in rows]
+    table.rows += [_cells(row, own, noise_of(one), str(len(row.trials))) for one, row in rows]
     yield f"{prose.ONCE}\n\n{table}"
     default = measured.protocol("once").get("privunit-10")
     claims = default_verdict(measured.setting.target, default, own) if default else []
     yield "**The default**: " + (" ".join(map(str, claims)) or "not run yet.")
-    yield below_own_mean({f"{row.title}, {_noise(one)}": row for one, row in rows}, own)
+    yield below_own_mean({f"{row.title}, {noise_of(one)}": row for one, row in rows}, own)
 
 
 def _planned(measured: Measured, protocol: str, about: str) -> Iterator[str]:
@@ -113,20 +74,20 @@ def _planned(measured: Measured, protocol: str, about: str) -> Iterator[str]:
     own, rows = measured.own_mean(REWARD_SHARE), measured.rows(protocol)
     table = Table(HEADER, [[*cells, ""] for cells in _baseline_cells(measured, REWARD_SHARE, 3)])
     for one, row in rows:
-        cells = _cells(row, own, _noise(one), str(len(row.trials)), span(row))
+        cells = _cells(row, own, noise_of(one), str(len(row.trials)), span(row))
         table.rows.append([*cells, _against(row, measured.uniform(one))])
     yield f"{about}\n\n{table}"
     pairs = [(one, row, uniform) for one, row in rows if (uniform := measured.uniform(one))]
     for one, row, uniform in pairs:
         if one.settings["method"] == "bgtplanner":
-            yield f"**BGTplanner, {_noise(one)}:** {planner_verdict(one, row, uniform)}"
-    adap = {_noise(one): (row, uniform) for one, row, uniform in pairs if one.settings["method"] == "adap"}
+            yield f"**BGTplanner, {noise_of(one)}:** {planner_verdict(one, row, uniform)}"
+    adap = {noise_of(one): (row, uniform) for one, row, uniform in pairs if one.settings["method"] == "adap"}
     if sentence := unmoved(adap):
         yield sentence
 
 
 def _accounting(measured: Measured, sizes: Metrics) -> Iterator[str]:
-    """Return Table II beside runs under its accounting, and an honest run at its true cost."""
+    """Return Table II, runs under its accounting, and an honest run at its true cost."""
     most, average = sizes["max_rows"], sizes["mean_rows"]
     present, late = (_epsilons(*rows) for rows in ((average, most), (_arriving(average), _arriving(most))))
     table = Table(
@@ -174,20 +135,6 @@ def _epsilons(*rows: float) -> str:
 def _arriving(rows: float) -> float:
     """Return the item rows of a client of the authors' scheme, mean over its rounds."""
     return arriving(rows, AUTHORS_ROUNDS)
-
-
-def _order(entry: tuple[Experiment, Row]) -> tuple[bool, int, float, bool]:
-    one = entry[0]
-    return (
-        not mechanism_of(one),
-        [*MECHANISMS, ""].index(mechanism_of(one)),
-        epsilon_of_run(one),
-        uses_set_constants(one),
-    )
-
-
-def _noise(one: Experiment) -> str:
-    return f"{MECHANISMS[mechanism_of(one)]}, ε = {epsilon_of_run(one):g}" if mechanism_of(one) else "none"
 
 
 def _against(row: Row, uniform: Row | None) -> str:

@@ -35,6 +35,9 @@ PLANNERS: dict[str, PlannerOptions] = {
 }
 
 
+MECHANISMS: dict[str, Mechanism] = {"gaussian": "gaussian", "laplace": "laplace"}
+
+
 def compute(selection: Selection, store: Store) -> None:
     """Compute the selected rows; a row is selected by `protocol/key` or by its key."""
     for setting in SETTINGS:
@@ -57,7 +60,7 @@ def _compute_set(setting: Setting, selection: Selection, store: Store) -> None:
     store.get_or_compute(RowKey(setting.key, "all", "data"), NO_SEED, partial(_sizes, bench), "data set")
     for key, one in AUTHORS.items():
         if selection.has(key, "authors"):
-            planner, _, mechanism = key.partition("-")
+            planner, mechanism = key.partition("-")[0], MECHANISMS[key.partition("-")[2]]
             for seed in range(min(one.seeds, selection.most)):
                 scheme = partial(_authors, bench, PLANNERS[planner], mechanism, seed)
                 store.get_or_compute(RowKey(setting.key, "authors", key), seed, scheme, one.title)

@@ -6,7 +6,9 @@ from typing import Literal
 from benchmarks.harness.experiment import Experiment, Settings, method_options, task_options
 from common.options import Scalar
 
-SETS = {
+Setup = Literal["A", "B"]
+
+SETS: dict[Setup, str] = {
     "A": "whole names, trigger-action pairs used at least 8 times",
     "B": "the names' first words, pairs used at least 5 times",
 }

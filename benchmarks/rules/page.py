@@ -9,7 +9,7 @@ from benchmarks.harness.results import Results
 from benchmarks.harness.row import Metrics, Row, mean_sd
 from benchmarks.harness.table import Table
 from benchmarks.rules import claims, prose
-from benchmarks.rules.experiments import EVALUATE_EVERY, ROUNDS, SETS, TITLES, VALIDATION_SHARE
+from benchmarks.rules.experiments import EVALUATE_EVERY, ROUNDS, SETS, TITLES, VALIDATION_SHARE, Setup
 
 SEEDS = 5
 
@@ -54,7 +54,7 @@ def _in_order(rows: Mapping[str, Row]) -> dict[str, Row]:
     return {key: rows[key] for key in TITLES if key in rows}
 
 
-def _set(name: str, rows: Mapping[str, Row], sizes: Metrics) -> Iterator[str]:
+def _set(name: Setup, rows: Mapping[str, Row], sizes: Metrics) -> Iterator[str]:
     seeds = max(len(row.trials) for row in rows.values())
     yield prose.SETUP.format(setup=name, about=SETS[name], seeds=seeds, **sizes)
     columns = {**COLUMNS, **FILTERED}

@@ -6,11 +6,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from benchmarks.harness.bench import Bench, Finished, Tuning
+from benchmarks.harness.bench import Bench, Finished
 from benchmarks.harness.experiment import Settings
 from benchmarks.harness.row import NO_SEED, RowKey, Trial
 from benchmarks.harness.store import Store
 from benchmarks.harness.study import Selection
+from benchmarks.harness.tuning import Tuning
 from benchmarks.rules.baselines import count_baseline, factorize
 from benchmarks.rules.experiments import (
     COUNTS,
@@ -21,6 +22,7 @@ from benchmarks.rules.experiments import (
     ROUNDS,
     SETS,
     VALIDATION_SHARE,
+    Setup,
 )
 from benchmarks.rules.measure import Metrics, Score, allowed_triples, leaking_share, measure, validation_loss
 from client.data.dataset import AnyDataset
@@ -47,12 +49,12 @@ TUNING = Tuning(
 
 def compute(selection: Selection, store: Store) -> None:
     """Compute the selected rows."""
-    for name in filter(selection.has_set, SETS):
+    for name in (name for name in SETS if selection.has_set(name)):
         read = partial(_read, selection.data, name)
         bench = Bench(name, read, store, _measured, TUNING, lambda _: STACKED)
         bench.run([one for one in EXPERIMENTS if selection.has(one.key)], selection.most)
         if selection.has(FACTORS.key):
-            factors = Factorization(name, lambda bench=bench: bench.dataset, store, tuning=TUNING)
+            factors = Factorization(name, read, store, tuning=TUNING)
             factors.run([FACTORS], selection.most)
         for key in filter(selection.has, COUNTS):
             for seed in range(min(FACTORS.seeds, selection.most)):
@@ -61,7 +63,7 @@ def compute(selection: Selection, store: Store) -> None:
         store.get_or_compute(RowKey(name, "default", "data"), NO_SEED, partial(_sizes, bench.dataset), "data set")
 
 
-def _read(data: Path, setup: str) -> AnyDataset:
+def _read(data: Path, setup: Setup) -> AnyDataset:
     """Read the homes with more than two devices."""
     whole = read_homes(data / "ifttt-recrules", setup=setup)
     return replace(whole, units=larger_than(whole.units, 2))

@@ -24,47 +24,53 @@ NEIGHBOURS = 200
 def baselines_of(splits: Sequence[SplitVisitor], items: int) -> dict[str, Baseline]:
     """Return key -> baseline, fitted on the training sessions."""
     sessions = [session for split in splits for session in split.train]
-    popularity = np.bincount(np.concatenate(sessions), minlength=items) / len(sessions)
-    histories = [VisitHistory.of(split.train) for split in splits]
-    counts = count_rules(sessions, items)
-    rules = SharedRules(counts[KEYS], counts[VALUES], items)
-    followers = _by_first(VisitHistory.of(sessions).pairs)
-    neighbours = _Neighbours(sessions, items)
-
-    def most_popular(clicks: Clicks, visitor: int) -> Scores:
-        return popularity
-
-    def session_items(clicks: Clicks, visitor: int) -> Scores:
-        return _recency(clicks, items) + 1e-6 * popularity
-
-    def bigram(clicks: Clicks, visitor: int) -> Scores:
-        return _row(followers.get(int(clicks[-1]), {}), items) + popularity
-
-    def session_rules(clicks: Clicks, visitor: int) -> Scores:
-        return _row(_scored(rules, clicks), items) + 1e-6 * popularity
-
-    def own_history(clicks: Clicks, visitor: int) -> Scores:
-        return _row(histories[visitor].visits, items) + 1e-3 * popularity
-
-    def own_bigram(clicks: Clicks, visitor: int) -> Scores:
-        last, history = int(clicks[-1]), histories[visitor]
-        after = {j: n for (i, j), n in history.pairs.items() if i == last}
-        own = np.log1p(_row(history.visits, items)) + np.log1p(_row(after, items))
-        return own + _recency(clicks, items) + 1e-3 * popularity
-
-    def own_rules(clicks: Clicks, visitor: int) -> Scores:
-        return own_bigram(clicks, visitor) + np.log1p(_row(_scored(rules, clicks), items))
-
+    fitted = _Fitted(splits, sessions, items)
     return {
-        "popularity": most_popular,
-        "session-items": session_items,
-        "bigram": bigram,
-        "session-rules": session_rules,
-        "session-knn": neighbours.scores,
-        "own-history": own_history,
-        "own-bigram": own_bigram,
-        "own-rules": own_rules,
+        "popularity": fitted.popular,
+        "session-items": fitted.session_items,
+        "bigram": fitted.bigram,
+        "session-rules": fitted.session_rules,
+        "session-knn": _Neighbours(sessions, items).scores,
+        "own-history": fitted.own_history,
+        "own-bigram": fitted.own_bigram,
+        "own-rules": fitted.own_rules,
     }
+
+
+class _Fitted:
+    """Baselines by counts of the training sessions."""
+
+    def __init__(self, splits: Sequence[SplitVisitor], sessions: Sequence[Clicks], items: int) -> None:
+        counts = count_rules(sessions, items)
+        self._items = items
+        self._popularity = np.bincount(np.concatenate(sessions), minlength=items) / len(sessions)
+        self._histories = [VisitHistory.of(split.train) for split in splits]
+        self._rules = SharedRules(counts[KEYS], counts[VALUES], items)
+        self._followers = _by_first(VisitHistory.of(sessions).pairs)
+
+    def popular(self, clicks: Clicks, visitor: int) -> Scores:
+        return self._popularity
+
+    def session_items(self, clicks: Clicks, visitor: int) -> Scores:
+        return _recency(clicks, self._items) + 1e-6 * self._popularity
+
+    def bigram(self, clicks: Clicks, visitor: int) -> Scores:
+        return _row(self._followers.get(int(clicks[-1]), {}), self._items) + self._popularity
+
+    def session_rules(self, clicks: Clicks, visitor: int) -> Scores:
+        return _row(_scored(self._rules, clicks), self._items) + 1e-6 * self._popularity
+
+    def own_history(self, clicks: Clicks, visitor: int) -> Scores:
+        return _row(self._histories[visitor].visits, self._items) + 1e-3 * self._popularity
+
+    def own_bigram(self, clicks: Clicks, visitor: int) -> Scores:
+        last, history = int(clicks[-1]), self._histories[visitor]
+        after = {j: n for (i, j), n in history.pairs.items() if i == last}
+        own = np.log1p(_row(history.visits, self._items)) + np.log1p(_row(after, self._items))
+        return own + _recency(clicks, self._items) + 1e-3 * self._popularity
+
+    def own_rules(self, clicks: Clicks, visitor: int) -> Scores:
+        return self.own_bigram(clicks, visitor) + np.log1p(_row(_scored(self._rules, clicks), self._items))
 
 
 def _recency(clicks: Clicks, items: int) -> Scores:

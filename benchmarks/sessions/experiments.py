@@ -43,7 +43,8 @@ def _row(
     tuned_as: str = "",
 ) -> Experiment:
     """Return a row; without a grid it has the data set's grid of adaptive methods."""
-    task = {"count-offset": counts, **({"network": network} if network else {})}
+    task: dict[str, Scalar] = {"count-offset": counts}
+    task |= {"network": network} if network else {}
     settings = {
         "method": method,
         "task": "sessions",

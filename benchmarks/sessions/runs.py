@@ -1,16 +1,17 @@
 """Runs of the sessions study: federated methods, central training and baselines on four sets."""
 
 from collections.abc import Sequence
-from functools import partial
+from functools import lru_cache, partial
 
 import numpy as np
 
-from benchmarks.harness.bench import Bench, Finished, Tuning
+from benchmarks.harness.bench import Bench, Finished
 from benchmarks.harness.experiment import TUNING_SEED, label, task_options
 from benchmarks.harness.row import NO_SEED, Metrics, RowKey, Trial
 from benchmarks.harness.store import Store
 from benchmarks.harness.study import Selection
-from benchmarks.sessions.baselines import baselines_of
+from benchmarks.harness.tuning import Tuning
+from benchmarks.sessions.baselines import Baseline, baselines_of
 from benchmarks.sessions.central import Central
 from benchmarks.sessions.data import READERS
 from benchmarks.sessions.experiments import BASELINES, CENTRAL, CENTRAL_EPOCHS, TITLES, VALIDATION_SHARE
@@ -50,8 +51,8 @@ def _compute_set(setting: Setting, selection: Selection, store: Store) -> None:
     read = partial(READERS[setting.key], selection.data)
     bench = Bench(setting.key, read, store, _measured, TUNING, lambda _: STACKED)
     seeds = range(min(CENTRAL.seeds, selection.most))
-    for key in filter(selection.has, BASELINES):
-        for seed in seeds:
+    for seed in seeds:
+        for key in filter(selection.has, BASELINES):
             score = partial(_baseline, bench, key, seed)
             store.get_or_compute(RowKey(setting.key, "default", key), seed, score, TITLES[key])
     if selection.has(CENTRAL.key):
@@ -91,12 +92,17 @@ def _central(bench: Bench, rate: float, seed: int, epochs: int, validation_share
 
 def _baseline(bench: Bench, key: str, seed: int) -> Trial:
     """Measure a baseline on all test cases."""
+    score = _fitted(bench.dataset, seed)[key]
     splits = _splits(bench.dataset, seed)
-    score = baselines_of(splits, len(bench.dataset.vocabulary.items))[key]
     cases = [(visitor, case) for visitor, split in enumerate(splits) for case in split.test]
     places = [ranks(score(case.prefix, visitor)[None], np.array([case.target])) for visitor, case in cases]
     metrics = session_metrics(np.concatenate(places), np.zeros(len(places)))
     return Trial({name: value for name, value in metrics.items() if name != "loss"})
+
+
+@lru_cache(maxsize=1)
+def _fitted(dataset: AnyDataset, seed: int) -> dict[str, Baseline]:
+    return baselines_of(_splits(dataset, seed), len(dataset.vocabulary.items))
 
 
 def _sizes(bench: Bench) -> Trial:

@@ -1,15 +1,12 @@
-"""What privacy costs a client's answer: clip, noise and the ledger, for 100,000 numbers.
+"""Time of a release of 100,000 numbers: clip, noise and ledger.
 
-`python -m benchmarks.dp_step` releases vectors of 100,000 numbers through an open ledger of a data file, as a client does in
-every round. Times are medians. The limit asked for is 3 ms and one fsync: an fsync of a small file on the same disk is timed in
-turns with the releases. `processor` is the same work with the files on a RAM disk, where an fsync is free, in processor time,
-which other load on the machine does not lengthen: the overhead itself. Prints a table and writes JSON.
+`python -m benchmarks speed dp_step` releases vectors of 100,000 numbers through an open ledger of a data file, as a client
+does in every round. Times are medians. The limit is 3 ms and one fsync: an fsync of a small file on the same disk is timed
+in turns with the releases. `processor` is the same work with the files on a RAM disk, where an fsync is free, in processor
+time, which other load on the machine does not lengthen. Prints a table and writes JSON.
 """
 
-import argparse
-import json
 import os
-import platform
 import sqlite3
 import statistics
 import tempfile
@@ -24,6 +21,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.speed import timing
 from client.privacy.ledger.ledger import Ledger
 from client.privacy.ledger.locate import open_ledger
 from client.privacy.ledger.records import Slot
@@ -33,9 +31,9 @@ from common.privacy.mechanisms.additive import Gaussian
 from common.privacy.randomness import fresh_generator
 
 LIMIT = 3.0
-"""Milliseconds besides one fsync."""
+"""Largest number of milliseconds without one fsync."""
 
-PARTS = ("clip and noise", "pay", "keep")
+PARTS = ("clip and noise", "reserve", "store")
 
 T = TypeVar("T")
 Times = dict[str, list[float]]
@@ -43,13 +41,13 @@ Times = dict[str, list[float]]
 
 @dataclass(frozen=True)
 class Watch:
-    """Times work, in milliseconds by name."""
+    """Stopwatch: milliseconds of named work."""
 
     clock: Callable[[], float]
     times: Times = field(default_factory=lambda: defaultdict(list))
 
     def __call__(self, name: str, work: Callable[[], T]) -> T:
-        """Do the work."""
+        """Do the work and note its time."""
         start = self.clock()
         result = work()
         self.times[name].append(1e3 * (self.clock() - start))
@@ -57,7 +55,7 @@ class Watch:
 
 
 def measure(folder: Path, size: int, releases: int, watch: Watch) -> Times:
-    """Each part of each release, and a plain fsync after it."""
+    """Return the times of each part of each release, and of a plain fsync after it."""
     data = folder / "homes.csv"
     data.write_text("home,rule\n")
     ledger = open_ledger(str(data), folder / "state", "0" * 64, "client", Zcdp(), 10.0, 1e-5)
@@ -74,32 +72,31 @@ def measure(folder: Path, size: int, releases: int, watch: Watch) -> Times:
 
 
 def _release(ledger: Ledger, mechanism: Gaussian, vector: Vector, slot: Slot, watch: Watch) -> None:
-    """`Ledger.release` taken apart."""
-    paid = watch("pay", lambda: ledger.reserve(slot, ledger.terms(mechanism)))
-    assert isinstance(paid, int)
+    """Release a vector in the steps of `Ledger.release`."""
+    entry = watch("reserve", lambda: ledger.reserve(slot, ledger.terms(mechanism)))
+    assert isinstance(entry, int)
     released = watch(
         "clip and noise", lambda: mechanism.release(vector, fresh_generator()).astype(np.float32).tobytes()
     )
-    watch("keep", lambda: ledger.store(paid, released))
+    watch("store", lambda: ledger.store(entry, released))
 
 
 def summary(times: Times) -> dict[str, float]:
-    """Medians; `total` is that of whole releases, `beside_fsync` what they take beyond the fsync of their turn."""
+    """Return medians; `total` is of whole releases, `beside_fsync` of their time beyond the fsync of their turn."""
     whole = [sum(parts) for parts in zip(*(times[part] for part in PARTS), strict=True)]
-    beside = [total - fsync for total, fsync in zip(whole, times["fsync"], strict=True)]
+    extra = [total - fsync for total, fsync in zip(whole, times["fsync"], strict=True)]
     medians = {name: statistics.median(values) for name, values in times.items()}
-    return {**medians, "total": statistics.median(whole), "beside_fsync": statistics.median(beside)}
+    return {**medians, "total": statistics.median(whole), "beside_fsync": statistics.median(extra)}
 
 
 def main() -> None:
     """Measure, print, write."""
-    arguments = argparse.ArgumentParser(description=__doc__)
-    arguments.add_argument("--numbers", type=int, default=100_000)
-    arguments.add_argument("--releases", type=int, default=200)
-    arguments.add_argument("--disk", type=Path, default=Path("/tmp"), help="folder on a real disk")
-    arguments.add_argument("--ram", type=Path, default=Path("/dev/shm"), help="folder on a RAM disk")
-    arguments.add_argument("--out", type=Path, default=Path("docs/results/dp_step.json"))
-    options = arguments.parse_args()
+    parser = timing.options(__doc__, "dp_step")
+    parser.add_argument("--numbers", type=int, default=100_000)
+    parser.add_argument("--releases", type=int, default=200)
+    parser.add_argument("--disk", type=Path, default=Path("/tmp"), help="folder on a real disk")
+    parser.add_argument("--ram", type=Path, default=Path("/dev/shm"), help="folder on a RAM disk")
+    options = parser.parse_args()
 
     runs = {}
     for name, place, clock in (("disk", options.disk, time.perf_counter), ("processor", options.ram, time.thread_time)):
@@ -110,17 +107,11 @@ def main() -> None:
     for name, run in runs.items():
         table.add_row(name, *(f"{run[column]:.2f}" for column in columns))
     Console().print(table)
-    versions = {"python": platform.python_version(), "numpy": np.__version__, "sqlite": sqlite3.sqlite_version}
     result = {
         "numbers": options.numbers,
         "releases": options.releases,
         "limit_ms": LIMIT,
         "runs": runs,
-        "versions": versions,
+        "sqlite": sqlite3.sqlite_version,
     }
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    options.out.write_text(json.dumps(result, indent=2) + "\n")
-
-
-if __name__ == "__main__":
-    main()
+    timing.write(options.out, result, "numpy")

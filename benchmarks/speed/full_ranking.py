@@ -1,26 +1,21 @@
-"""How long ranking every item of a large market for every query takes, and how much memory.
+"""Time and memory of ranking every item of a large market for every query.
 
-`python -m benchmarks.full_ranking` makes a graph of the size of XMarket's US electronics (36,000 items, 2 million pairs, a
-popularity tail), holds a tenth of the pairs out, and asks every item: once with embeddings of width 128, as the paper's
-networks score, once with the count-weighted walk, and once with all numbers that the default's scorer weighs. The limits
-asked for, for the embeddings: 90 s and 2 GB. Prints a table and writes JSON.
+`python -m benchmarks speed full_ranking` makes a graph of the size of XMarket's US electronics (36,000 items, 2 million
+pairs, a popularity tail), holds a tenth of the pairs out, and ranks all items for each: once with embeddings of width 128,
+as the paper's networks score, once with the count-weighted walk, and once with all features of the default's scorer. The
+limits for the embeddings are 90 s and 2 GB. Prints a table and writes JSON.
 """
 
-import argparse
-import json
 import os
-import platform
 import resource
-import time
 from multiprocessing import get_context
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.speed import timing
 from client.tasks.markets.baseline import MarketBaseline
 from client.tasks.markets.data.graph import Graph, Sparse, symmetric
 from common.tasks.markets.counts import Elsewhere
@@ -31,8 +26,8 @@ LIMIT = {"seconds": 90.0, "gigabytes": 2.0}
 KINDS = ("embeddings", "walk", "scorer")
 
 
-def made(items: int, pairs: int, seed: int = 0) -> tuple[Graph, Sparse]:
-    """A training graph and the right answers: pairs of items drawn by popularity, a tenth of them held out."""
+def generate(items: int, pairs: int, seed: int = 0) -> tuple[Graph, Sparse]:
+    """Return a training graph and the right answers: pairs of items drawn by popularity, a tenth of them held out."""
     rng = np.random.default_rng(seed)
     fame = 1 / np.arange(1, items + 1) ** 0.4
     drawn = rng.choice(items, size=(int(1.3 * pairs), 2), p=fame / fame.sum())
@@ -44,24 +39,22 @@ def made(items: int, pairs: int, seed: int = 0) -> tuple[Graph, Sparse]:
 
 
 def scores_of(kind: str, graph: Graph) -> ScoreBlock:
-    """What ranks: random embeddings, the walk, or every number of the scorer."""
+    """Return scores: by random embeddings, the walk, or every feature of the scorer."""
     n = len(graph.items)
     if kind == "embeddings":
         z = np.random.default_rng(1).standard_normal((n, 128), np.float32)
         return lambda queries: z[queries] @ z.T
-    line = MarketBaseline.of(graph, np.zeros((n, 0), np.float32), Elsewhere.nothing(n))
+    counts = MarketBaseline.of(graph, np.zeros((n, 0), np.float32), Elsewhere.nothing(n))
     weight = np.full(len(FEATURES), 0.1, np.float32)
-    return line.scores if kind == "walk" else lambda queries: line.weighed(queries, weight)
+    return counts.scores if kind == "walk" else lambda queries: counts.weighed(queries, weight)
 
 
 def measure(kind: str, items: int, pairs: int) -> dict[str, Any]:
-    """Seconds and the process's largest memory; run in a process of its own."""
-    graph, right = made(items, pairs)
+    """Return seconds and the largest memory of this process, which runs nothing else."""
+    graph, right = generate(items, pairs)
     scores = scores_of(kind, graph)
     before = _gigabytes()
-    start = time.perf_counter()
-    metrics, queries = ranking_metrics(scores, right, graph.weights)
-    seconds = time.perf_counter() - start
+    (metrics, queries), seconds = timing.timed(lambda: ranking_metrics(scores, right, graph.weights))
     return {
         "kind": kind,
         "queries": queries,
@@ -74,12 +67,11 @@ def measure(kind: str, items: int, pairs: int) -> dict[str, Any]:
 
 def main() -> None:
     """Measure, print, write."""
-    arguments = argparse.ArgumentParser(description=__doc__)
-    arguments.add_argument("--items", type=int, default=36_000)
-    arguments.add_argument("--pairs", type=int, default=2_000_000)
-    arguments.add_argument("--kinds", nargs="*", choices=KINDS, default=list(KINDS))
-    arguments.add_argument("--out", type=Path, default=Path("docs/results/full_ranking.json"))
-    options = arguments.parse_args()
+    parser = timing.options(__doc__, "full_ranking")
+    parser.add_argument("--items", type=int, default=36_000)
+    parser.add_argument("--pairs", type=int, default=2_000_000)
+    parser.add_argument("--kinds", nargs="*", choices=KINDS, default=list(KINDS))
+    options = parser.parse_args()
     table = Table("scores", "queries", "seconds", "GB, peak", title=f"{options.items:,} items, {options.pairs:,} pairs")
     runs = []
     for kind in options.kinds:
@@ -88,23 +80,16 @@ def main() -> None:
         table.add_row(kind, f"{run['queries']:,}", f"{run['seconds']:.1f}", f"{run['gigabytes']:.2f}")
         runs.append(run)
     Console().print(table)
-    versions = {"python": platform.python_version(), "numpy": np.__version__, "torch": torch.__version__}
     result = {
         "items": options.items,
         "pairs": options.pairs,
         "limit": LIMIT,
         "threads": int(os.environ.get("OMP_NUM_THREADS", "0")) or os.cpu_count(),
         "runs": runs,
-        "versions": versions,
     }
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    options.out.write_text(json.dumps(result, indent=2) + "\n")
+    timing.write(options.out, result, "numpy", "torch")
 
 
 def _gigabytes() -> float:
-    """The largest memory this process has had."""
+    """Return the largest memory that this process has had."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
-
-
-if __name__ == "__main__":
-    main()

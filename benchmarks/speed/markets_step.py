@@ -1,22 +1,18 @@
-"""How long PF-GNN+ takes for one local epoch on the largest market, and in how much memory.
+"""Time and memory of one local epoch of PF-GNN+ on the largest market.
 
-`python -m benchmarks.markets_step` makes a market of 36,000 items and two million pairs (the paper's United States: 35,939
-and 2,048,177), its degrees skewed, with 768 features an item. The market is propagated once; then an epoch, in which as
-many triples are drawn as there are pairs, runs the client's own trainer: all of Eq 15 and 16, every item encoded and clustered
-in every step. A step takes 131,072 triples; of the default 1,024 an epoch would have 1,954 steps, some 50 a minute.
-The limits asked for: 60 s on two cores and 4 GB. Beside the seconds stands the processor's time, which another load on the
-machine lengthens less. Prints a table and writes JSON.
+`python -m benchmarks speed markets_step` makes a market of 36,000 items and two million pairs (the paper's United States:
+35,939 and 2,048,177), its degrees skewed, with 768 features an item. The market is propagated once; then an epoch, in which
+as many triples are drawn as there are pairs, runs the client's own trainer: all of Eq 15 and 16, every item encoded and
+clustered in every step. A step takes 131,072 triples; of the default 1,024 an epoch would have 1,954 steps, some 50 a
+minute. The limits are 60 s on two cores and 4 GB. The table has the processor's time too, which other load on the machine
+lengthens less. Prints a table and writes JSON.
 """
 
-import argparse
-import json
 import math
 import os
-import platform
 import resource
 import time
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,6 +22,7 @@ from rich.console import Console
 from rich.table import Table
 from torch import Tensor
 
+from benchmarks.speed import timing
 from client.stacked_tensors import Tensors
 from client.tasks.markets.data.graph import Graph, symmetric
 from client.tasks.markets.triples import TripleSource
@@ -42,32 +39,32 @@ SECONDS, GIGABYTES = 60.0, 4.0
 
 @dataclass(frozen=True)
 class Synthetic:
-    """A market without a federation around it."""
+    """Market without a federation."""
 
     source: TripleSource
 
     @property
     def features(self) -> Tensor:
-        """X, n × d."""
+        """Features X, n × d."""
         return self.source.features
 
     @property
     def propagated(self) -> Tensor:
-        """S^m X, n × d."""
+        """Propagated features S^m X, n × d."""
         return self.source.propagated
 
     @property
     def pairs(self) -> Tensor:
-        """Each pair once, E × 2."""
+        """Pairs, each once, E × 2."""
         return self.source.pairs
 
     def triples(self, generator: torch.Generator) -> Tensor:
-        """See `TripleSource.draw`."""
+        """Draw triples, as `TripleSource.draw` does."""
         return self.source.draw(generator)
 
 
-def generated(items: int, pairs: int, options: MarketsOptions, rng: np.random.Generator) -> Synthetic:
-    """Pairs by the product of two popularities, rank^−½ each; features random, of length 1."""
+def generate(items: int, pairs: int, options: MarketsOptions, rng: np.random.Generator) -> Synthetic:
+    """Return a market with pairs by the product of two popularities, rank^−½ each, and random features of length 1."""
     popularity = 1 / np.sqrt(np.arange(1, items + 1))
     keys: NDArray[np.int64] = np.zeros(0, np.int64)
     while len(keys) < pairs:
@@ -81,7 +78,7 @@ def generated(items: int, pairs: int, options: MarketsOptions, rng: np.random.Ge
 
 
 def begin(algorithm: PFGNN, options: MarketsOptions) -> Tensors:
-    """Parameters of a client that has trained before: ξ known, so that every term is in the epoch."""
+    """Return parameters of a client that has trained before: with ξ, every term is in the epoch."""
     torch.manual_seed(0)
     pooling = Pooling(algorithm.clusters, shares_summary=True)
     network = MarketNetwork(options.width, options.embedding, variational=True, pooling=pooling)
@@ -90,7 +87,7 @@ def begin(algorithm: PFGNN, options: MarketsOptions) -> Tensors:
 
 
 def epoch(market: Synthetic, algorithm: PFGNN, options: MarketsOptions, steps: int) -> dict[str, Any]:
-    """Seconds of an epoch, its loss before and after, and how well the clusters can be told apart at the end."""
+    """Return seconds of an epoch, its loss before and after, and the condition number of the clusters at the end."""
     trainer, start = PFGNNTrainer(algorithm), begin(algorithm, options)
     before, busy = time.perf_counter(), time.process_time()
     generator = torch.Generator().manual_seed(0)
@@ -109,28 +106,26 @@ def epoch(market: Synthetic, algorithm: PFGNN, options: MarketsOptions, steps: i
 
 def main() -> None:
     """Measure, print, write."""
-    arguments = argparse.ArgumentParser(description=__doc__)
-    arguments.add_argument("--items", type=int, default=36_000)
-    arguments.add_argument("--pairs", type=int, default=2_000_000)
-    arguments.add_argument("--batch", type=int, default=131_072)
-    arguments.add_argument("--threads", type=int, default=2)
-    arguments.add_argument("--out", type=Path, default=Path("docs/results/markets_step.json"))
-    asked = arguments.parse_args()
-    torch.set_num_threads(asked.threads)
+    parser = timing.options(__doc__, "markets_step")
+    parser.add_argument("--items", type=int, default=36_000)
+    parser.add_argument("--pairs", type=int, default=2_000_000)
+    parser.add_argument("--batch", type=int, default=131_072)
+    parser.add_argument("--threads", type=int, default=2)
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
 
-    algorithm, options = PFGNN(), MarketsOptions(batch=asked.batch)
-    steps = math.ceil(asked.pairs / asked.batch)
-    before = time.perf_counter()
-    market = generated(asked.items, asked.pairs, options, np.random.default_rng(0))
-    made = time.perf_counter() - before
-    run = {"prepare_seconds": made, "steps": steps} | epoch(market, algorithm, options, steps)
+    algorithm, task = PFGNN(), MarketsOptions(batch=options.batch)
+    steps = math.ceil(options.pairs / options.batch)
+    rng = np.random.default_rng(0)
+    market, made = timing.timed(lambda: generate(options.items, options.pairs, task, rng))
+    run = {"prepare_seconds": made, "steps": steps} | epoch(market, algorithm, task, steps)
     run["gigabytes"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
 
     table = Table(
         "",
         "measured",
         "limit",
-        title=f"{asked.items:,} items, {asked.pairs:,} pairs, {steps} steps of {asked.batch:,} triples",
+        title=f"{options.items:,} items, {options.pairs:,} pairs, {steps} steps of {options.batch:,} triples",
     )
     table.add_row("market made and propagated, s", f"{made:.1f}", "")
     table.add_row("one local epoch, s", f"{run['seconds']:.1f}", f"{SECONDS:.0f}")
@@ -138,14 +133,7 @@ def main() -> None:
     table.add_row("most memory, GB", f"{run['gigabytes']:.2f}", f"{GIGABYTES:.0f}")
     table.add_row("loss before and after", f"{run['loss_before']:.3f}, {run['loss_after']:.3f}", "")
     Console().print(table)
-    versions = {"python": platform.python_version(), "torch": torch.__version__}
-    about = {"items": asked.items, "pairs": asked.pairs, "batch": asked.batch, "threads": asked.threads}
+    about = {"items": options.items, "pairs": options.pairs, "batch": options.batch, "threads": options.threads}
     limits = {"seconds": SECONDS, "gigabytes": GIGABYTES}
     machine = {"cores": os.cpu_count(), "load": os.getloadavg()[1]}
-    result = {**about, **machine, "limits": limits, "run": run, "versions": versions}
-    asked.out.parent.mkdir(parents=True, exist_ok=True)
-    asked.out.write_text(json.dumps(result, indent=2) + "\n")
-
-
-if __name__ == "__main__":
-    main()
+    timing.write(options.out, {**about, **machine, "limits": limits, "run": run}, "torch")

@@ -1,24 +1,18 @@
-"""How long the server takes to plan a round, planner by planner.
+"""Time of the server to plan a round, by planner.
 
-`python -m benchmarks.planner` plays a run of 943 clients up to round 100 of 200, every client with a budget of its own,
-and takes the time of the next decision and of what is learnt from it. The limit asked for is 5 ms a decision. `bgtplanner,
-first` is the one round that also solves the linear program for Z. Prints a table and writes JSON.
+`python -m benchmarks speed planner` plays a run of 943 clients up to round 100 of 200, every client with its own budget, and
+times the next decision and the update by its reward. The limit is 5 ms a decision. `bgtplanner, first` is the one round that
+also solves the linear program for Z. Prints a table and writes JSON.
 """
 
-import argparse
-import json
-import platform
-import statistics
-import time
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.speed import timing
+from benchmarks.speed.timing import median_seconds
 from common.methods.planners import ADAP, ADPML, BGTplanner, FedSGD, PlannerOptions, Uniform
 from server.planning.context import singular_values
 from server.planning.planner import Budget, Decision, Planner
@@ -30,16 +24,16 @@ TOTAL = 1.5504  # zCDP ρ of (10, 1e-5)
 EVERY: tuple[PlannerOptions, ...] = (BGTplanner(), Uniform(), ADPML(), ADAP(), FedSGD())
 
 
-def played(planner: Planner, remaining: dict[str, float], rounds: int) -> State:
-    """The state after so many rounds of noisy rewards; budgets are left as they are, so that no round is refused."""
+def play(planner: Planner, remaining: dict[str, float], rounds: int) -> State:
+    """Return the state after so many rounds of noisy rewards; budgets do not shrink, and no round is refused."""
     state, rng = planner.start(), np.random.default_rng(0)
     for t in range(rounds):
-        state = planner.observe(state, decided(planner, state, remaining, t), float(rng.normal(1e-3, 1e-3)))
+        state = planner.observe(state, decide(planner, state, remaining, t), float(rng.normal(1e-3, 1e-3)))
     return state
 
 
-def decided(planner: Planner, state: State, remaining: dict[str, float], t: int) -> Decision:
-    """The decision of round t."""
+def decide(planner: Planner, state: State, remaining: dict[str, float], t: int) -> Decision:
+    """Return the decision of round t."""
     context = np.sort(np.random.default_rng([1, t]).uniform(8, 12, 5))[::-1]
     decision = planner.decide(state, context, remaining, np.random.default_rng([0, t]))
     if not isinstance(decision, Decision):
@@ -47,48 +41,37 @@ def decided(planner: Planner, state: State, remaining: dict[str, float], t: int)
     return decision
 
 
-def median(work: Callable[[], object], repetitions: int) -> float:
-    """Seconds of the middle one of so many repetitions."""
-    seconds = []
-    for _ in range(repetitions):
-        start = time.perf_counter()
-        work()
-        seconds.append(time.perf_counter() - start)
-    return statistics.median(seconds)
-
-
 def measure(options: PlannerOptions, clients: int, history: int, repetitions: int) -> dict[str, float]:
-    """Seconds to decide and to observe after `history` rounds."""
+    """Return seconds to decide and to observe after `history` rounds."""
     planner = build_planner(options, Budget(TOTAL, 2 * history, clients))
-    purses = np.random.default_rng(2).uniform(0.5, 1.0, clients) * TOTAL
-    remaining = {f"user-{i:05d}": float(purse) for i, purse in enumerate(purses)}
-    state = played(planner, remaining, history)
-    decision = decided(planner, state, remaining, history)
+    budgets = np.random.default_rng(2).uniform(0.5, 1.0, clients) * TOTAL
+    remaining = {f"user-{i:05d}": float(budget) for i, budget in enumerate(budgets)}
+    state = play(planner, remaining, history)
+    decision = decide(planner, state, remaining, history)
     return {
-        "decide": median(lambda: decided(planner, state, remaining, history), repetitions),
-        "observe": median(lambda: planner.observe(state, decision, 1e-3), repetitions),
+        "decide": median_seconds(lambda: decide(planner, state, remaining, history), repetitions),
+        "observe": median_seconds(lambda: planner.observe(state, decision, 1e-3), repetitions),
     }
 
 
 def contexts(clients: int, items: int, repetitions: int) -> dict[str, float]:
-    """Seconds for the top five singular values of an item update and of the paper's usage matrix."""
+    """Return seconds for the top five singular values of an item update and of the paper's usage matrix."""
     rng = np.random.default_rng(3)
     update, usage = rng.normal(size=(items, 8)), (rng.uniform(size=(clients, items)) < 0.1).astype(np.float32)
     return {
-        f"update {items} x 8": median(lambda: singular_values(update, 5), repetitions),
-        f"usage {clients} x {items}": median(lambda: singular_values(usage, 5), 3),
+        f"update {items} x 8": median_seconds(lambda: singular_values(update, 5), repetitions),
+        f"usage {clients} x {items}": median_seconds(lambda: singular_values(usage, 5), 3),
     }
 
 
 def main() -> None:
     """Measure, print, write."""
-    arguments = argparse.ArgumentParser(description=__doc__)
-    arguments.add_argument("--clients", type=int, default=943)
-    arguments.add_argument("--history", type=int, default=100)
-    arguments.add_argument("--items", type=int, default=1682)
-    arguments.add_argument("--repetitions", type=int, default=51)
-    arguments.add_argument("--out", type=Path, default=Path("docs/results/planner.json"))
-    options = arguments.parse_args()
+    parser = timing.options(__doc__, "planner")
+    parser.add_argument("--clients", type=int, default=943)
+    parser.add_argument("--history", type=int, default=100)
+    parser.add_argument("--items", type=int, default=1682)
+    parser.add_argument("--repetitions", type=int, default=51)
+    options = parser.parse_args()
 
     runs: list[dict[str, Any]] = []
     for each, name, history in [(BGTplanner(), "bgtplanner, first", 30)] + [
@@ -103,12 +86,6 @@ def main() -> None:
     for name, seconds in described.items():
         table.add_row(f"context of {name}", f"{1e3 * seconds:.3f}", "", "")
     Console().print(table)
-    versions = {"python": platform.python_version(), "numpy": np.__version__, "scipy": scipy.__version__}
     sizes = {"clients": options.clients, "arms": BGTplanner().arms, "history": options.history}
-    result = sizes | {"limit": LIMIT, "runs": runs, "contexts": described, "versions": versions}
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    options.out.write_text(json.dumps(result, indent=2) + "\n")
-
-
-if __name__ == "__main__":
-    main()
+    result = sizes | {"limit": LIMIT, "runs": runs, "contexts": described}
+    timing.write(options.out, result, "numpy", "scipy")

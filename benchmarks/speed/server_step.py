@@ -1,24 +1,22 @@
 """FedGA's server step against a plain running mean of the same updates, and its memory at 10 and at 100 clients.
 
-`python -m benchmarks.server_step` makes 100 clients' updates of an SR-GNN for 40,000 items (4.3 million float32), each when
-it is asked for, and times what each way does between one update and the next; the time to make them is left out. The two
-ways take turns, and the median over repetitions is printed and written. The running mean is `sum += update`, in float64, with
-one division at the end: neither weights nor |Δ| nor a step.
+`python -m benchmarks speed server_step` makes 100 clients' updates of an SR-GNN for 40,000 items (4.3 million float32), one
+by one, and times the work of each way between two updates; the time to make updates is left out. The two ways take turns;
+the median over turns is printed and written. The running mean is `sum += update`, in float64, with one division at the end:
+no weights, no |Δ| and no step.
 """
 
-import argparse
-import json
 import os
 import statistics
 import time
 import tracemalloc
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.speed import timing
 from common.arrays import Arrays, scale, sub
 from server.aggregation.fedga_sums import Share, fold
 from server.aggregation.optimizers import adaptive
@@ -28,7 +26,7 @@ MODEL: Arrays = {name: np.zeros(shape, np.float32) for name, shape in SHAPES.ite
 
 
 class Clients:
-    """Updates made one by one; `making` is the seconds that took."""
+    """Updates made one by one; `making` is the time to make them, in seconds."""
 
     def __init__(self, count: int) -> None:
         self.count, self.making = count, 0.0
@@ -43,7 +41,7 @@ class Clients:
 
 
 def running_mean(clients: Clients) -> Arrays:
-    """The mean and nothing else."""
+    """Return the mean of the updates."""
     total = {name: np.zeros(shape) for name, shape in SHAPES.items()}
     for share in clients:
         for name, update in share.update.items():
@@ -52,7 +50,7 @@ def running_mean(clients: Clients) -> Arrays:
 
 
 def fedga(clients: Clients) -> Arrays:
-    """Both sums, the moments and the step."""
+    """Return the model after FedGA's step: both sums, the moments and the step."""
     sums = fold(clients)
     step, _ = adaptive({}, sums.mean(), "saturated", sums.magnitude(), beta1=0.9, beta2=0.99, tau=1e-4)
     return sub(MODEL, scale(step, 0.03))
@@ -62,14 +60,14 @@ WAYS: dict[str, Callable[[Clients], Arrays]] = {"running mean": running_mean, "F
 
 
 def seconds(way: Callable[[Clients], Arrays], count: int) -> float:
-    """Seconds that `way` takes, without those to make the updates."""
+    """Return the seconds of a way, without those to make the updates."""
     clients, start = Clients(count), time.perf_counter()
     way(clients)
     return time.perf_counter() - start - clients.making
 
 
 def peak(way: Callable[[Clients], Arrays], count: int) -> float:
-    """Most megabytes that `way` and the update it is working on hold at once."""
+    """Return the peak of megabytes that a way and its current update hold."""
     tracemalloc.start()
     way(Clients(count))
     _, most = tracemalloc.get_traced_memory()
@@ -79,11 +77,10 @@ def peak(way: Callable[[Clients], Arrays], count: int) -> float:
 
 def main() -> None:
     """Measure, print, write."""
-    arguments = argparse.ArgumentParser(description=__doc__)
-    arguments.add_argument("--clients", type=int, default=100)
-    arguments.add_argument("--repetitions", type=int, default=5)
-    arguments.add_argument("--out", type=Path, default=Path("docs/results/server_step.json"))
-    options = arguments.parse_args()
+    parser = timing.options(__doc__, "server_step")
+    parser.add_argument("--clients", type=int, default=100)
+    parser.add_argument("--repetitions", type=int, default=5)
+    options = parser.parse_args()
 
     took: dict[str, list[float]] = {name: [] for name in WAYS}
     for _ in range(options.repetitions):
@@ -109,9 +106,4 @@ def main() -> None:
         "peak_mb": memory,
         "threads": os.environ.get("OMP_NUM_THREADS", ""),
     }
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    options.out.write_text(json.dumps(result, indent=2) + "\n")
-
-
-if __name__ == "__main__":
-    main()
+    timing.write(options.out, result, "numpy")

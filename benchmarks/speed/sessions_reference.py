@@ -1,8 +1,8 @@
-"""The baseline of `sessions_step`: SR-GNN as the authors' public code puts it, written anew.
+"""Baseline of `sessions_step`: SR-GNN in the formulation of the authors' public code, re-implemented.
 
-The maths are those of `common.tasks.sessions.model.SRGNN`; the formulation differs. All sessions are padded to the longest of
-the whole set, every batch builds each session's graph in a Python loop, nodes are put back in click order session by session,
-and a plain Adam steps. Example matrices go through one NumPy array into a tensor.
+The maths are those of `common.tasks.sessions.model.SRGNN`; the formulation differs. All sessions are padded to the longest
+of the whole set, every batch builds each session's graph in a Python loop, nodes return to click order session by session,
+and Adam is not fused. Example matrices go through one NumPy array into a tensor.
 """
 
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ class ReferenceSessions:
         self._targets = np.array(targets)
 
     def slice(self, chosen: NDArray[np.int64]) -> Slice:
-        """Build the graphs of the chosen examples."""
+        """Return the graphs of the chosen examples."""
         inputs, mask, targets = self._inputs[chosen], self._mask[chosen], self._targets[chosen]
         widest = max(len(np.unique(clicks)) for clicks in inputs)
         nodes, adjacencies, alias = [], [], []
@@ -43,7 +43,7 @@ class ReferenceSessions:
 
 
 def _adjacency(clicks: NDArray[np.int64], node: NDArray[np.int64], widest: int) -> NDArray[np.float64]:
-    """[A_in ‖ A_out] of one session, N × 2N."""
+    """Return [A_in ‖ A_out] of one session, N × 2N."""
     links = np.zeros((widest, widest))
     for before, after in pairwise(clicks):
         if after == 0:
@@ -56,18 +56,18 @@ def _adjacency(clicks: NDArray[np.int64], node: NDArray[np.int64], widest: int) 
 
 
 class ReferenceSRGNN(nn.Module):
-    """SR-GNN over one slice; parameters are named as those of `SRGNN`."""
+    """SR-GNN over one slice; its parameters have the names of `SRGNN`."""
 
     def __init__(self, items: int, d: int) -> None:
         super().__init__()
         self.d = d
         self.embedding = nn.Embedding(items + 1, d)
-        self.graph = GatedGraph(d)  # the cell is the same in both, what arrives at it is not
+        self.graph = GatedGraph(d)  # the cell is the same in both, its inputs are not
         self.w1, self.w2 = nn.Linear(d, d), nn.Linear(d, d, bias=False)
         self.q, self.w3 = nn.Linear(d, 1, bias=False), nn.Linear(2 * d, d)
 
     def forward(self, data: Slice) -> Tensor:
-        """Logits of all items, E × V."""
+        """Return logits of all items, E × V."""
         alias, adjacency, nodes, given_mask, _ = data
         a, mask = torch.tensor(adjacency).float(), torch.tensor(given_mask)
         size = a.shape[1]

@@ -1,23 +1,16 @@
 """Examples per second of SR-GNN's training step: fedloom's against the public reference's formulation.
 
-`python -m benchmarks.sessions_step` trains both networks, from the same parameters, on the same generated examples with the
-same batch size, rate and L2 term, taking turns. Fedloom's graphs are collated once, in NumPy, for the whole set; a batch holds
-prefixes of like length; the loss is `next_item_loss`; Adam is fused. The time to collate counts, as if it were one epoch. The
-reference is described in `sessions_reference`. Sessions of both are cut to 20 clicks, which spares the reference the padding
-to a set's longest session. The
-ratio is the median over turns of the two rates of a turn, so that another load on the machine hits both. Prints a table and
-writes JSON.
+`python -m benchmarks speed sessions_step` trains both networks in turns, from the same parameters, on the same generated
+examples with the same batch size, rate and L2 term. Fedloom's graphs are collated in NumPy; a batch holds prefixes of
+similar length; the loss is `next_item_loss`; Adam is fused. The time to collate counts. `sessions_reference` describes the
+reference. Sessions of both are cut to 20 clicks; longer padding would slow the reference. The ratio is the median over turns
+of the two rates of a turn, since other load on the machine affects both. Prints a table and writes JSON.
 """
 
-import argparse
-import json
-import os
-import platform
 import statistics
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from functools import partial
 
 import numpy as np
 import torch
@@ -27,7 +20,8 @@ from rich.table import Table
 from torch.nn.functional import cross_entropy
 
 from benchmarks.sessions.loss import next_item_loss
-from benchmarks.sessions_reference import ReferenceSessions, ReferenceSRGNN
+from benchmarks.speed import timing
+from benchmarks.speed.sessions_reference import ReferenceSessions, ReferenceSRGNN
 from client.tasks.sessions.data.graphs import ExampleBatch, collate
 from common.tasks.sessions.model import SRGNN, build_session_model
 from common.tasks.sessions.options import SessionsOptions
@@ -37,19 +31,19 @@ BATCH, WIDTH, LONGEST = 100, 100, 20
 RATE, L2 = 1e-3, 1e-5
 
 Turn = Callable[[NDArray[np.int64]], float]
-"""Trains on the chosen examples, returns the mean loss of its batches."""
+"""Training on the chosen examples, with the mean loss of its batches."""
 
 
 @dataclass(frozen=True)
 class Examples:
-    """Prefixes and the click after each."""
+    """Prefixes and the click after each of them."""
 
     prefixes: Sequence[Clicks]
     targets: NDArray[np.int64]
 
 
-def generated(count: int, items: int, rng: np.random.Generator) -> Examples:
-    """Examples of sessions with 4.2 clicks on average, items by Zipf's law, a fifth of the clicks repeating one before."""
+def generate(count: int, items: int, rng: np.random.Generator) -> Examples:
+    """Return examples of sessions with 4.2 clicks on average, items by Zipf's law, a fifth of the clicks repeated."""
     prefixes: list[Clicks] = []
     targets: list[int] = []
     popularity = 1 / np.arange(1, items + 1)
@@ -63,8 +57,8 @@ def generated(count: int, items: int, rng: np.random.Generator) -> Examples:
     return Examples(prefixes[:count], np.array(targets[:count]))
 
 
-def ours(model: SRGNN, examples: Examples) -> Turn:
-    """Fedloom's way."""
+def fedloom(model: SRGNN, examples: Examples) -> Turn:
+    """Return training in fedloom's formulation."""
     adam = torch.optim.Adam(model.parameters(), RATE, weight_decay=L2, fused=True)
 
     def train(chosen: NDArray[np.int64]) -> float:
@@ -82,18 +76,18 @@ def ours(model: SRGNN, examples: Examples) -> Turn:
 
 
 def batches(examples: Examples, chosen: NDArray[np.int64]) -> list[ExampleBatch]:
-    """Batches of like length, in the order in which the first of each was chosen."""
+    """Return batches of similar length, in the order of the first example of each."""
     lengths = np.array([len(examples.prefixes[i]) for i in chosen])
     cut = np.split(np.argsort(lengths, kind="stable"), range(BATCH, len(chosen), BATCH))
-    by_chance = sorted(cut, key=lambda places: int(places[0]))
+    in_order = sorted(cut, key=lambda places: int(places[0]))
     return [
         collate([examples.prefixes[i] for i in rows], examples.targets[rows].tolist(), LONGEST)
-        for rows in (chosen[places] for places in by_chance)
+        for rows in (chosen[places] for places in in_order)
     ]
 
 
-def theirs(model: ReferenceSRGNN, examples: Examples) -> Turn:
-    """The reference's way."""
+def reference(model: ReferenceSRGNN, examples: Examples) -> Turn:
+    """Return training in the reference's formulation."""
     adam = torch.optim.Adam(model.parameters(), RATE, weight_decay=L2)
     sessions = ReferenceSessions(examples.prefixes, examples.targets.tolist())
 
@@ -112,56 +106,47 @@ def theirs(model: ReferenceSRGNN, examples: Examples) -> Turn:
 
 
 def twins(items: int) -> tuple[SRGNN, ReferenceSRGNN]:
-    """Both networks with the same parameters."""
-    model, reference = build_session_model(items, SessionsOptions(hidden=WIDTH)), ReferenceSRGNN(items, WIDTH)
-    reference.load_state_dict(model.state_dict())
+    """Return both networks with the same parameters."""
+    model, baseline = build_session_model(items, SessionsOptions(hidden=WIDTH)), ReferenceSRGNN(items, WIDTH)
+    baseline.load_state_dict(model.state_dict())
     assert isinstance(model, SRGNN)
-    return model, reference
+    return model, baseline
 
 
-def measure(items: int, steps: int, repetitions: int) -> dict[str, list[float]]:
-    """Examples per second of each way, in turns; one turn goes before them."""
+def measure(items: int, steps: int, turns: int) -> tuple[timing.Times, float]:
+    """Return examples per second of each way, turn by turn, and the median ratio of fedloom's to the reference's."""
     torch.manual_seed(0)
     rng = np.random.default_rng(0)
-    examples = generated(4 * steps * BATCH, items, rng)
-    model, reference = twins(items)
-    ways = {"reference": theirs(reference, examples), "fedloom": ours(model, examples)}
-    rates: dict[str, list[float]] = {name: [] for name in ways}
-    for repetition in range(repetitions + 1):
-        chosen = rng.permutation(len(examples.prefixes))[: steps * BATCH]
-        for name, way in ways.items():
-            start = time.perf_counter()
-            way(chosen)
-            if repetition:
-                rates[name].append(len(chosen) / (time.perf_counter() - start))
-    return rates
+    examples = generate(4 * steps * BATCH, items, rng)
+    model, baseline = twins(items)
+    ways = {"reference": reference(baseline, examples), "fedloom": fedloom(model, examples)}
+    chosen = [rng.permutation(len(examples.prefixes))[: steps * BATCH] for _ in range(turns + 1)]
+    work = {name: partial(_next_turn, way, iter(chosen)) for name, way in ways.items()}
+    seconds = timing.interleaved(work, turns)
+    rates = {name: [steps * BATCH / taken for taken in times] for name, times in seconds.items()}
+    return rates, timing.median_ratio(rates["fedloom"], rates["reference"])
+
+
+def _next_turn(way: Turn, chosen: Iterator[NDArray[np.int64]]) -> float:
+    return way(next(chosen))
 
 
 def main() -> None:
     """Measure, print, write."""
-    arguments = argparse.ArgumentParser(description=__doc__)
-    arguments.add_argument("--items", type=int, nargs="+", default=[17_376])
-    arguments.add_argument("--steps", type=int, default=10, help="batches of a turn")
-    arguments.add_argument("--repetitions", type=int, default=15, help="turns")
-    arguments.add_argument("--out", type=Path, default=Path("docs/results/sessions_step.json"))
-    options = arguments.parse_args()
-    torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
+    parser = timing.options(__doc__, "sessions_step")
+    parser.add_argument("--items", type=int, nargs="+", default=[17_376])
+    parser.add_argument("--steps", type=int, default=10, help="batches of a turn")
+    parser.add_argument("--repetitions", type=int, default=15, help="turns")
+    options = parser.parse_args()
+    threads = timing.use_few_threads()
 
     table = Table("items", "reference", "fedloom", "times", title=f"SR-GNN, examples/s, batch {BATCH}, d {WIDTH}")
     results = []
     for items in options.items:
-        rates = measure(items, options.steps, options.repetitions)
-        median = {name: statistics.median(all_of) for name, all_of in rates.items()}
-        turns = zip(rates["fedloom"], rates["reference"], strict=True)
-        ratio = statistics.median(fast / slow for fast, slow in turns)
+        rates, ratio = measure(items, options.steps, options.repetitions)
+        median = {name: statistics.median(each) for name, each in rates.items()}
         table.add_row(f"{items:,}", *(f"{median[name]:,.0f}" for name in ("reference", "fedloom")), f"{ratio:.2f}")
         results.append({"items": items, "examples_per_second": rates, "median": median, "ratio": ratio})
     Console().print(table)
-    versions = {"python": platform.python_version(), "torch": torch.__version__, "numpy": np.__version__}
-    result = {"batch": BATCH, "width": WIDTH, "threads": torch.get_num_threads(), "runs": results, "versions": versions}
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    options.out.write_text(json.dumps(result, indent=2) + "\n")
-
-
-if __name__ == "__main__":
-    main()
+    result = {"batch": BATCH, "width": WIDTH, "threads": threads, "runs": results}
+    timing.write(options.out, result, "torch", "numpy")

@@ -1,12 +1,10 @@
-"""Milliseconds per client update: Flower's Ray simulation against `fedloom simulate`, the same ServerApp code and ClientApp.
+"""Time per client update: Flower's Ray simulation against `fedloom simulate`, with the same ServerApp and ClientApp.
 
-`python -m benchmarks.simulation` runs FedRule on 1,000 demo homes, one client each, in both, and beside them a ClientApp that
-does nothing under Ray, then checks that the memory of the in-process simulation does not grow with rounds. Prints a table and
-writes JSON. A client update is one train request answered; evaluation and start-up are left out.
+`python -m benchmarks speed simulation` runs FedRule on 1,000 demo homes, one client each, in both, and a ClientApp that does
+nothing under Ray. Then it checks that the memory of the in-process simulation does not grow with rounds. Prints a table and
+writes JSON. A client update is one train request with its reply; evaluation and start-up are left out.
 """
 
-import argparse
-import json
 import os
 import statistics
 import sys
@@ -22,6 +20,7 @@ from flwr.clientapp import ClientApp
 from flwr.serverapp import Grid, ServerApp
 from flwr.simulation import run_simulation
 
+from benchmarks.speed import timing
 from client.app import app as client_app
 from client.tasks.rules.data.reader import read_homes
 from common.config.parse import parse
@@ -36,18 +35,17 @@ CORES = 2
 
 def main() -> None:
     """Measure, print, write."""
-    arguments = argparse.ArgumentParser(description=__doc__)
-    arguments.add_argument("--clients", type=int, default=1000)
-    arguments.add_argument("--rounds", type=int, default=4, help="timed rounds; one more goes before them")
-    arguments.add_argument("--out", type=Path, default=Path("docs/results/simulation.json"))
-    options = arguments.parse_args()
+    parser = timing.options(__doc__, "simulation")
+    parser.add_argument("--clients", type=int, default=1000)
+    parser.add_argument("--rounds", type=int, default=4, help="timed rounds; one more round precedes them")
+    options = parser.parse_args()
     os.environ |= {"FLWR_TELEMETRY_ENABLED": "0", "OMP_NUM_THREADS": "1"}
     torch.set_num_threads(1)
 
     with tempfile.TemporaryDirectory() as folder:
         os.environ |= {"FEDLOOM_DATA": f"demo:0-{options.clients}", "FEDLOOM_STATE_DIR": f"{folder}/state"}
         os.environ["FEDLOOM_RUNS"] = folder
-        in_process = ours(Path(folder), options.clients, options.rounds)
+        in_process = fedloom(Path(folder), options.clients, options.rounds)
         ray = rays(Path(folder), options.clients, options.rounds)
         ray_nothing = rays_nothing(options.clients, options.rounds)
         memory = memory_growth(Path(folder), options.clients)
@@ -63,23 +61,22 @@ def main() -> None:
         print(f"| {name} | {milliseconds:.2f} | {milliseconds / in_process:.1f} |")
     print(f"\nmemory after 2, 10, 20 rounds: {', '.join(f'{m:.0f} MB' for m in memory)}")
     result = {"clients": options.clients, "milliseconds": dict(table), "memory_mb": memory, "command": sys.argv[1:]}
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    options.out.write_text(json.dumps(result, indent=2) + "\n")
+    timing.write(options.out, result, "torch", "flwr", "ray")
 
 
 def settings(name: str, rounds: int) -> RunConfig:
-    """FedRule as users get it, without evaluation until the end."""
+    """Return the default configuration of FedRule, with evaluation at the end alone."""
     return parse({"run-id": name, "rounds": rounds, "evaluate-every": 1_000_000, "federation.deadline": 3600.0})
 
 
-def ours(folder: Path, clients: int, rounds: int) -> float:
-    """Milliseconds per client update in process."""
-    simulate(settings("ours", rounds + 1), read_homes(f"demo:0-{clients}"), folder)
-    return _milliseconds(folder, "ours")
+def fedloom(folder: Path, clients: int, rounds: int) -> float:
+    """Return milliseconds per client update in process."""
+    simulate(settings("fedloom", rounds + 1), read_homes(f"demo:0-{clients}"), folder)
+    return _milliseconds(folder, "fedloom")
 
 
 def rays(folder: Path, clients: int, rounds: int) -> float:
-    """Milliseconds per client update under Ray: the real ClientApp and the real server."""
+    """Return milliseconds per client update under Ray, with the product's ClientApp and server."""
     server = ServerApp()
 
     @server.main()
@@ -91,7 +88,7 @@ def rays(folder: Path, clients: int, rounds: int) -> float:
 
 
 def rays_nothing(clients: int, rounds: int) -> float:
-    """Milliseconds per message under Ray with a ClientApp that returns what it gets."""
+    """Return milliseconds per message under Ray with a ClientApp that returns its message."""
     server, client = ServerApp(), ClientApp()
     seconds: list[float] = []
 
@@ -115,7 +112,7 @@ def rays_nothing(clients: int, rounds: int) -> float:
 
 
 def memory_growth(folder: Path, clients: int) -> list[float]:
-    """Resident megabytes after 2, 10 and 20 rounds of one simulation each, in this order."""
+    """Return resident megabytes after 2, 10 and 20 rounds of one simulation each, in this order."""
     sizes = []
     for rounds in (2, 10, 20):
         simulate(settings(f"memory-{rounds}", rounds), read_homes(f"demo:0-{clients}"), folder)
@@ -124,14 +121,10 @@ def memory_growth(folder: Path, clients: int) -> list[float]:
 
 
 def _milliseconds(folder: Path, name: str) -> float:
-    """Median over rounds of seconds per answered client, without the first round (which enrols and imports) and the last."""
+    """Return the median over rounds of milliseconds per client, without the first round (enrolment, imports) and the last."""
     rounds = [event for event in RunDirectory(folder, name).events() if isinstance(event, Round)]
     return 1000 * statistics.median(r.seconds / r.answered for r in rounds[1:-1])
 
 
 def _two_cores() -> Any:
     return {"client_resources": {"num_cpus": 1, "num_gpus": 0.0}, "init_args": {"num_cpus": CORES}}
-
-
-if __name__ == "__main__":
-    main()

@@ -1,20 +1,14 @@
-"""Tight parameters of templates 1-7 for 500 clients, next to the seconds that the FedSTL paper reports (Tables 3 and 4).
+"""Time to infer tight parameters of templates 1-7 for 500 clients, next to FedSTL's figures (Tables 3 and 4).
 
-`python -m benchmarks.stl_inference` gives every client a series of 180 readings, cut into 14 traces of 24 steps overlapping by
-12. One formula is one window [i, i+1] (one span, for implications), as the paper's index runs; 5, 10 and 15 formulas are so
-many windows. All clients are inferred at once: `batch` is the seconds of all of them, `a_client` those divided by the clients.
-The paper's "s a formula, 500 clients" does not say whether it is one client's formula, to which `times` compares `a_client`,
-or all clients', to which `times_undivided` compares `batch`. Prints a table and writes JSON, each with a sentence on that.
+`python -m benchmarks speed stl_inference` gives every client a series of 180 readings, cut into 14 traces of 24 steps
+overlapping by 12. One formula is one window [i, i+1] (one span, for implications), as the paper's index runs; 5, 10 and 15
+formulas are so many windows. All clients are inferred at once: `batch` is the seconds of all of them, `a_client` those
+divided by the clients. The paper's "s a formula, 500 clients" does not say whether it is one client's formula, to which
+`times` compares `a_client`, or all clients', to which `times_undivided` compares `batch`. Prints a table and writes JSON,
+each with a sentence on that.
 """
 
-import argparse
-import json
-import os
-import platform
-import statistics
-import time
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -22,12 +16,13 @@ from rich.console import Console
 from rich.table import Table
 from torch import Tensor
 
+from benchmarks.speed import timing
 from common.logic import inference
 from common.logic.templates import Window, windows
 
 LENGTH, STEPS = 180, 24
 ENOUGH = 50
-"""Times faster than published, at which we aimed."""
+"""Target: times faster than published."""
 PUBLISHED = {
     "1 operational range": {1: 0.0032, 5: 0.0166, 10: 0.0317, 15: 0.0469},
     "2 existence": {1: 0.0052, 5: 0.0253, 10: 0.0521, 15: 0.0769},
@@ -43,7 +38,7 @@ Way = Callable[[tuple[Window, ...]], object]
 
 
 def ways(x: Tensor, y: Tensor) -> dict[str, Way]:
-    """How each template is inferred from windows; x and y are C x S x T."""
+    """Return template -> its inference from windows; x and y are C x S x T."""
     delay = (1, 5)
     return {
         "1 operational range": lambda over: inference.infer_operational_range(x, over, "x"),
@@ -57,33 +52,27 @@ def ways(x: Tensor, y: Tensor) -> dict[str, Way]:
 
 
 def seconds(way: Way, over: tuple[Window, ...], repetitions: int) -> float:
-    """Median seconds of the whole batch of clients; one call goes before."""
-    way(over)
-    found = []
-    for _ in range(repetitions):
-        start = time.perf_counter()
-        way(over)
-        found.append(time.perf_counter() - start)
-    return statistics.median(found)
+    """Return the median seconds of the whole batch of clients."""
+    return timing.median_seconds(lambda: way(over), repetitions, warm_up=True)
 
 
 def run_of(name: str, way: Way, formulas: int, clients: int, repetitions: int) -> dict[str, Any]:
-    """One cell of the tables."""
+    """Return one cell of the tables."""
     batch = seconds(way, windows(STEPS, 2, 1)[:formulas], repetitions)
     published = PUBLISHED[name][formulas]
-    mine = batch / clients
-    return {"template": name, "formulas": formulas, "batch": batch, "a_client": mine, "published": published} | {
-        "times": published / mine,
+    per_client = batch / clients
+    return {"template": name, "formulas": formulas, "batch": batch, "a_client": per_client, "published": published} | {
+        "times": published / per_client,
         "times_undivided": published / batch,
     }
 
 
 def about(runs: Sequence[Mapping[str, Any]], clients: int) -> str:
-    """What the two ratios compare, and their spans over all cells."""
+    """State what the two ratios compare, and their ranges over all cells."""
     divided, undivided = ([run[key] for run in runs] for key in ("times", "times_undivided"))
     enough = sum(ratio >= ENOUGH for ratio in undivided)
     return (
-        f"'times' takes the published seconds for one client's formula and divides ours, which are of the batch, by its"
+        f"'times' reads the published seconds as those of one client's formula and divides ours, of the batch, by its"
         f" {clients} clients: {min(divided):,.0f} to {max(divided):,.0f}. If the published seconds are of all clients, nothing"
         f" may be divided and 'undivided' holds: {min(undivided):,.1f} to {max(undivided):,.1f},"
         f" {ENOUGH} or more in {enough} of {len(undivided)} cells."
@@ -92,12 +81,11 @@ def about(runs: Sequence[Mapping[str, Any]], clients: int) -> str:
 
 def main() -> None:
     """Measure, print, write."""
-    arguments = argparse.ArgumentParser(description=__doc__)
-    arguments.add_argument("--clients", type=int, default=500)
-    arguments.add_argument("--repetitions", type=int, default=9)
-    arguments.add_argument("--out", type=Path, default=Path("docs/results/stl_inference.json"))
-    options = arguments.parse_args()
-    torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
+    parser = timing.options(__doc__, "stl_inference")
+    parser.add_argument("--clients", type=int, default=500)
+    parser.add_argument("--repetitions", type=int, default=9)
+    options = parser.parse_args()
+    threads = timing.use_few_threads()
 
     series = torch.randn(2, options.clients, LENGTH, generator=torch.Generator().manual_seed(0))
     x, y = series.unfold(-1, STEPS, STEPS // 2).contiguous()
@@ -117,19 +105,13 @@ def main() -> None:
                 f"{run['times_undivided']:,.1f}",
             )
             runs.append(run)
-    told = about(runs, options.clients)
-    Console().print(table, told)
-    versions = {"python": platform.python_version(), "torch": torch.__version__}
+    sentence = about(runs, options.clients)
+    Console().print(table, sentence)
     result = {
         "clients": options.clients,
         "length": LENGTH,
-        "threads": torch.get_num_threads(),
-        "about": told,
+        "threads": threads,
+        "about": sentence,
         "runs": runs,
     }
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    options.out.write_text(json.dumps(result | {"versions": versions}, indent=2) + "\n")
-
-
-if __name__ == "__main__":
-    main()
+    timing.write(options.out, result, "torch")

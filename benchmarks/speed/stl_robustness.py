@@ -1,22 +1,14 @@
-"""Robustness of a batch of traces: fedloom's engine against rtamt, formula by formula, trace by trace.
+"""Time of the robustness of a batch of traces: fedloom against rtamt.
 
-`python -m benchmarks.stl_robustness` draws traces of 24 steps and two variables, evaluates the same formulas with both, demands
-that all values agree to 1e-9 (float64), and times them in turns. rtamt parses each formula once, outside the clock, and gets
-ready lists; it evaluates one trace at a time, which is all it does. Prints a table and writes JSON.
+`python -m benchmarks speed stl_robustness` draws traces of 24 steps and two variables, evaluates the same formulas with
+both, requires that all values agree to 1e-9 (float64), and times them in turns. rtamt parses each formula once, which is not
+timed, and receives lists; it evaluates one trace at a time. Prints a table and writes JSON.
 """
 
-import argparse
-import json
-import os
-import platform
 import statistics
 import sys
-import time
 import typing
-from collections.abc import Callable
 from dataclasses import dataclass
-from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -24,12 +16,13 @@ from rich.console import Console
 from rich.table import Table
 from torch import Tensor
 
+from benchmarks.speed import timing
 from common.logic import templates
 from common.logic.formula import Always, And, Atom, Eventually, Formula, Implies, Not, Or, Until, Variable
 from common.logic.semantics import robustness
 from common.logic.templates import windows
 
-sys.modules["typing.io"] = typing  # rtamt's antlr4 imports TextIO from there, a name that Python 3.12 has no more
+sys.modules["typing.io"] = typing  # rtamt's antlr4 imports TextIO from there, which Python 3.12 lacks
 import rtamt  # noqa: E402
 
 NAMES = ("x", "y")
@@ -38,7 +31,7 @@ TOLERANCE = 1e-9
 
 
 def rtamt_text(phi: Formula) -> str:
-    """φ in rtamt's language. Its until leaves out t', so ψ asks for φ there as well: the closed window of §3.1."""
+    """Return φ in rtamt's language; its until leaves out t', and φ is added to ψ for the closed window of §3.1."""
     match phi:
         case Atom():
             return f"({phi})"
@@ -61,7 +54,7 @@ def rtamt_text(phi: Formula) -> str:
 
 @dataclass(frozen=True)
 class Oracle:
-    """rtamt's discrete-time monitor of one formula."""
+    """Discrete-time monitor of rtamt for one formula."""
 
     monitor: Any
 
@@ -76,12 +69,12 @@ class Oracle:
         return cls(monitor)
 
     def signal(self, trace: dict[str, list[float]]) -> list[float]:
-        """Robustness at every step of one trace (`time` and the variables as lists)."""
+        """Return the robustness at every step of one trace (`time` and the variables as lists)."""
         return [value for _, value in self.monitor.evaluate(trace)]
 
 
 def trace_lists(traces: Tensor, names: typing.Sequence[str] = NAMES) -> list[dict[str, list[float]]]:
-    """Traces B x T x D as rtamt reads them."""
+    """Return traces B x T x D as rtamt reads them."""
     time_axis = list(range(traces.shape[1]))
     return [
         {"time": time_axis} | {name: trace[:, d].tolist() for d, name in enumerate(names)} for trace in traces.unbind(0)
@@ -89,7 +82,7 @@ def trace_lists(traces: Tensor, names: typing.Sequence[str] = NAMES) -> list[dic
 
 
 def formulas() -> dict[str, Formula]:
-    """One of each template, with 12 windows of two steps or a span of 18 steps."""
+    """Return a formula of each template, with 12 windows of two steps or a span of 18 steps."""
     over = windows(STEPS, 2)
     n = len(over)
     x, y = Variable("x"), Variable("y")
@@ -105,42 +98,29 @@ def formulas() -> dict[str, Formula]:
     }
 
 
-def timed(way: Callable[[], Any]) -> tuple[Any, float]:
-    """What it returns, and the seconds it took."""
-    start = time.perf_counter()
-    result = way()
-    return result, time.perf_counter() - start
-
-
 def measure(phi: Formula, traces: Tensor, repetitions: int) -> dict[str, Any]:
-    """Seconds a batch of both, in turns, and the largest difference of values."""
+    """Return seconds a batch of both, in turns, and the largest difference of values."""
     oracle, lists = Oracle.of(phi), trace_lists(traces)
-    robustness(phi, traces, NAMES)
-    turns = []
-    for _ in range(repetitions):
-        theirs, slow = timed(lambda: [oracle.signal(trace)[0] for trace in lists])
-        ours, fast = timed(lambda: robustness(phi, traces, NAMES))
-        turns.append((slow, fast))
-    difference = float((ours - torch.tensor(theirs, dtype=torch.float64)).abs().max())
+    values = torch.tensor([oracle.signal(trace)[0] for trace in lists], dtype=torch.float64)
+    difference = float((robustness(phi, traces, NAMES) - values).abs().max())
     if difference > TOLERANCE:
         raise SystemExit(f"{phi}: the values differ by {difference}")
-    slow, fast = (statistics.median(each) for each in zip(*turns, strict=True))
-    return {
-        "rtamt": slow,
-        "fedloom": fast,
-        "times": statistics.median(a / b for a, b in turns),
-        "difference": difference,
+    ways = {
+        "rtamt": lambda: [oracle.signal(trace)[0] for trace in lists],
+        "fedloom": lambda: robustness(phi, traces, NAMES),
     }
+    times = timing.interleaved(ways, repetitions, warm_up=False)
+    ratio = timing.median_ratio(times["rtamt"], times["fedloom"])
+    return {**{name: statistics.median(each) for name, each in times.items()}, "times": ratio, "difference": difference}
 
 
 def main() -> None:
     """Measure, print, write."""
-    arguments = argparse.ArgumentParser(description=__doc__)
-    arguments.add_argument("--batch", type=int, default=1000)
-    arguments.add_argument("--repetitions", type=int, default=3)
-    arguments.add_argument("--out", type=Path, default=Path("docs/results/stl_robustness.json"))
-    options = arguments.parse_args()
-    torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
+    parser = timing.options(__doc__, "stl_robustness")
+    parser.add_argument("--batch", type=int, default=1000)
+    parser.add_argument("--repetitions", type=int, default=3)
+    options = parser.parse_args()
+    threads = timing.use_few_threads()
 
     traces = torch.randn(options.batch, STEPS, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     table = Table(
@@ -154,17 +134,10 @@ def main() -> None:
         )
         runs.append({"formula": name, "text": str(phi)} | run)
     Console().print(table)
-    versions = {"python": platform.python_version(), "torch": torch.__version__, "rtamt": version("rtamt")}
     result = {
         "batch": options.batch,
         "steps": STEPS,
-        "threads": torch.get_num_threads(),
+        "threads": threads,
         "runs": runs,
-        "versions": versions,
     }
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    options.out.write_text(json.dumps(result, indent=2) + "\n")
-
-
-if __name__ == "__main__":
-    main()
+    timing.write(options.out, result, "torch", "rtamt")

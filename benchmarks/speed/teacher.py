@@ -1,17 +1,10 @@
-"""How long the teacher takes for a large batch, template by template.
+"""Time of the teacher for a large batch, by template.
 
-`python -m benchmarks.teacher` corrects 10,000 traces of 24 hours, drawn wide enough to break most formulas, and checks
-that all corrected traces satisfy it. `plan` is paid once a formula, `correct` every batch. The limits asked for: 20 ms for
-twelve two-hour ranges, 200 ms for two-step eventualities in twelve windows. Prints a table and writes JSON.
+`python -m benchmarks speed teacher` corrects 10,000 traces of 24 hours, wide enough to violate most formulas, and checks
+that all corrected traces satisfy their formula. `plan` is done once a formula, `correct` once a batch. The limits are 20 ms
+for twelve two-hour ranges and 200 ms for two-step eventualities in twelve windows. Prints a table and writes JSON.
 """
 
-import argparse
-import json
-import os
-import platform
-import statistics
-import time
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -19,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from torch import Tensor
 
+from benchmarks.speed import timing
 from common.logic import templates
 from common.logic.formula import Formula
 from common.logic.semantics import satisfied
@@ -29,7 +23,7 @@ STEPS = 24
 
 
 def cases() -> dict[str, tuple[Formula, tuple[str, ...], float | None]]:
-    """Formula, variables, and the limit in seconds where one is set."""
+    """Return formula, variables, and the limit in seconds where one is set."""
     over = windows(STEPS, 2)
     n = len(over)
     return {
@@ -44,21 +38,16 @@ def cases() -> dict[str, tuple[Formula, tuple[str, ...], float | None]]:
 
 
 def measure(phi: Formula, names: tuple[str, ...], traces: Tensor, repetitions: int) -> dict[str, Any]:
-    """Seconds to plan and to correct, and the shares of traces that satisfy φ before and after."""
-    start = time.perf_counter()
-    teacher = Teacher.of(phi, names, STEPS)
-    planned = time.perf_counter() - start
-    corrected, seconds = teacher(traces), []
-    for _ in range(repetitions):
-        start = time.perf_counter()
-        corrected = teacher(traces)
-        seconds.append(time.perf_counter() - start)
+    """Return seconds to plan and to correct, and the shares of traces that satisfy φ before and after."""
+    teacher, planned = timing.timed(lambda: Teacher.of(phi, names, STEPS))
+    corrected = teacher(traces)
+    seconds = timing.median_seconds(lambda: teacher(traces), repetitions)
     before, after = (float(satisfied(phi, each, names).double().mean()) for each in (traces, corrected))
     if after < 1:
         raise SystemExit(f"{phi}: only {after:.2%} of the corrected traces satisfy it")
     return {
         "plan": planned,
-        "correct": statistics.median(seconds),
+        "correct": seconds,
         "satisfied_before": before,
         "satisfied_after": after,
     }
@@ -66,15 +55,20 @@ def measure(phi: Formula, names: tuple[str, ...], traces: Tensor, repetitions: i
 
 def main() -> None:
     """Measure, print, write."""
-    arguments = argparse.ArgumentParser(description=__doc__)
-    arguments.add_argument("--traces", type=int, default=10_000)
-    arguments.add_argument("--repetitions", type=int, default=11)
-    arguments.add_argument("--out", type=Path, default=Path("docs/results/teacher.json"))
-    options = arguments.parse_args()
-    torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
+    parser = timing.options(__doc__, "teacher")
+    parser.add_argument("--traces", type=int, default=10_000)
+    parser.add_argument("--repetitions", type=int, default=11)
+    options = parser.parse_args()
+    threads = timing.use_few_threads()
 
     table = Table(
-        "formula", "plan, ms", "correct, ms", "limit, ms", "obeyed", "obeys", title=f"{options.traces:,} x {STEPS}"
+        "formula",
+        "plan, ms",
+        "correct, ms",
+        "limit, ms",
+        "satisfied before",
+        "after",
+        title=f"{options.traces:,} x {STEPS}",
     )
     runs = []
     for name, (phi, names, limit) in cases().items():
@@ -86,17 +80,10 @@ def main() -> None:
         table.add_row(name, *times, f"{run['satisfied_before']:.1%}", f"{run['satisfied_after']:.1%}")
         runs.append({"formula": name, "limit": limit} | run)
     Console().print(table)
-    versions = {"python": platform.python_version(), "torch": torch.__version__}
     result = {
         "traces": options.traces,
         "steps": STEPS,
-        "threads": torch.get_num_threads(),
+        "threads": threads,
         "runs": runs,
-        "versions": versions,
     }
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    options.out.write_text(json.dumps(result, indent=2) + "\n")
-
-
-if __name__ == "__main__":
-    main()
+    timing.write(options.out, result, "torch")

@@ -55,8 +55,9 @@ def _row(
 
 def _paper_rows(network: str = "", lr: Settings | None = None, batch: int = 0) -> tuple[Experiment, ...]:
     """Return the methods of the paper's Table 2 on a network, by default the GRU."""
-    prefix, task = (f"{network}-", {"network": network}) if network else ("", {})
-    task = {**task, **({"batch": batch} if batch else {})}
+    prefix = f"{network}-" if network else ""
+    task: dict[str, Scalar] = {"network": network} if network else {}
+    task |= {"batch": batch} if batch else {}
     uploads = TRANSFORMER_UPLOADS if network == "transformer" else UPLOADS
 
     def row(key: str, title: str, options: Settings | None = None, *, logic: bool = False) -> Experiment:
