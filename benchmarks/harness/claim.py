@@ -67,7 +67,7 @@ class Comparison:
         """Return `lower loss in 5 of 5 seeds (0.159 ± 0.039 against 0.490 ± 0.019)`."""
         word = "higher" if self.higher_is_better else "lower"
         means = " against ".join(mean_sd(values, digits) for values in (self.first, self.second))
-        return f"{word} {metric} in {self.won} of {self.seeds} seeds ({means})"
+        return f"{word} {metric} in {self.won} of {of_seeds(self.seeds)} ({means})"
 
 
 def compare(

@@ -1,8 +1,9 @@
 """What the page says of its targets follows from its figures."""
 
-from benchmarks.markets.claims import of_cold, of_default, of_joiners, of_pairs
 from benchmarks.markets.sets import MARKETS, SMALL
 from benchmarks.markets.table import Row
+
+from benchmarks.markets.claims import of_cold, of_default, of_joiners, of_pairs
 
 
 def row(key: str, mrr: float) -> Row:

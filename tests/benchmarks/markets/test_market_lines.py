@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
+from benchmarks.markets.lines import RIDGE, lines, measured, slim
 from scipy.sparse import csr_array
 
 from benchmarks.markets.joining import _drawn, _thinned
-from benchmarks.markets.lines import RIDGE, lines, measured, slim
 from client.tasks.markets.data.graph import Graph, symmetric
 from client.tasks.markets.data.reader import read_markets
 from client.tasks.markets.prepare import ReadyMarket, prepare

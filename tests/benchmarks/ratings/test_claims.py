@@ -1,7 +1,7 @@
 import pytest
+from benchmarks.ratings.study import Row
 
 from benchmarks.ratings.claims import Duel, below_own_mean, default_verdict, duel, planner_verdict, unmoved
-from benchmarks.ratings.study import Row
 
 
 def _row(title: str, *errors: float) -> Row:

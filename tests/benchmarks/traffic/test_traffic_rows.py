@@ -4,17 +4,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
 from benchmarks.memory import Memory
+from benchmarks.traffic.lines import last_reading
+from benchmarks.traffic.newcomers import Newcomers, newcomers
+from benchmarks.traffic.study import Row
+from benchmarks.traffic.table import other_networks, other_origins
+
 from benchmarks.traffic.claims import verdicts
 from benchmarks.traffic.experiments import EXPERIMENTS, NETWORKS, ROLLING, STREETS, TABLE_2
 from benchmarks.traffic.faults import Fault
-from benchmarks.traffic.lines import last_reading
-from benchmarks.traffic.newcomers import Newcomers, newcomers
 from benchmarks.traffic.published import published
 from benchmarks.traffic.sets import SETTINGS, SUMO, Setting, ending
-from benchmarks.traffic.study import Row
-from benchmarks.traffic.table import other_networks, other_origins
 from client.tasks.traffic.data.series import Sensors
 from client.tasks.traffic.prepare import prepare
 from common.config.parse import parse

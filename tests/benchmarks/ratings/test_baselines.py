@@ -1,9 +1,10 @@
-"""The lines, against what can be said of them by hand and by least squares."""
+"""Baselines against values by hand and by least squares."""
 
 import numpy as np
 import pytest
 
-from benchmarks.ratings.lines import OWN, SHRINK, Flat, biases, item_means, lines_of
+from benchmarks.ratings.baselines import SHRINK, Flat, baselines_of, biases, item_means
+from benchmarks.ratings.experiments import BASELINES, OWN
 from client.tasks.ratings.data.raters import Rater
 from client.tasks.ratings.data.split import Rated, SplitRater
 from common.tasks.ratings.options import RatingsOptions
@@ -18,17 +19,18 @@ def _split(train: dict[int, float], test: dict[int, float]) -> SplitRater:
     return SplitRater(Rater("", np.zeros(0, np.int64), np.zeros(0)), rated(train), NOTHING, rated(test))
 
 
-def test_the_lines_by_hand() -> None:
+def test_baselines_by_hand() -> None:
     splits = [_split({0: 1.0, 1: 0.6}, {2: 0.8}), _split({0: 0.2}, {1: 0.4}), _split({}, {})]
-    lines = lines_of(splits, 3, RatingsOptions(prior=0.7, prior_weight=3))
-    assert lines["always 0.5"]["rmse"] == pytest.approx(np.sqrt((0.3**2 + 0.1**2) / 2))
-    assert lines["global mean (not private)"]["mae"] == pytest.approx(0.2)
+    found = baselines_of(splits, 3, RatingsOptions(prior=0.7, prior_weight=3))
+    assert found["always-half"]["rmse"] == pytest.approx(np.sqrt((0.3**2 + 0.1**2) / 2))
+    assert found["global-mean"]["mae"] == pytest.approx(0.2)
     first, second = (1.6 + 2.1) / 5, (0.2 + 2.1) / 4
-    assert lines[OWN]["mae"] == pytest.approx((abs(first - 0.8) + abs(second - 0.4)) / 2)
-    assert lines["all positive"] == {"f1": pytest.approx(2 / 3)}
+    assert found[OWN]["mae"] == pytest.approx((abs(first - 0.8) + abs(second - 0.4)) / 2)
+    assert found["all-positive"] == {"f1": pytest.approx(2 / 3)}
+    assert found.keys() == BASELINES.keys()
 
 
-def test_item_means_are_drawn_to_the_global_one() -> None:
+def test_item_means_shrink_to_the_global_mean() -> None:
     trained = Flat(np.array([0, 1, 1]), np.array([0, 0, 2]), np.array([0.2, 0.4, 0.9]))
     np.testing.assert_allclose(
         item_means(trained, 3), [(0.6 + SHRINK * 0.5) / (2 + SHRINK), 0.5, (0.9 + SHRINK * 0.5) / 6]

@@ -1,9 +1,9 @@
-"""What the seconds of inference compare: one client's formula, and the batch of all clients undivided."""
+"""Two readings of the published seconds: of one client's formula, or of all clients."""
 
 import pytest
 
-from benchmarks import stl_inference
-from benchmarks.stl_inference import about, run_of
+from benchmarks.speed import stl_inference
+from benchmarks.speed.stl_inference import about, run_of
 
 
 def test_both_ratios_follow_from_the_batch(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -14,7 +14,7 @@ def test_both_ratios_follow_from_the_batch(monkeypatch: pytest.MonkeyPatch) -> N
     assert (found["times"], found["times_undivided"]) == (pytest.approx(1600), pytest.approx(3.2))
 
 
-def test_the_sentence_says_what_was_divided_and_what_holds_undivided() -> None:
-    told = about([{"times": 350.0, "times_undivided": 0.7}, {"times": 50_000.0, "times_undivided": 100.0}], 500)
-    assert "by its 500 clients: 350 to 50,000." in told
-    assert "0.7 to 100.0, 50 or more in 1 of 2 cells" in told
+def test_the_sentence_states_both_readings() -> None:
+    sentence = about([{"times": 350.0, "times_undivided": 0.7}, {"times": 50_000.0, "times_undivided": 100.0}], 500)
+    assert "by its 500 clients: 350 to 50,000." in sentence
+    assert "0.7 to 100.0, 50 or more in 1 of 2 cells" in sentence

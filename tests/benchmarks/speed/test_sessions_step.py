@@ -9,15 +9,15 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from benchmarks.sessions.loss import next_item_loss
-from benchmarks.sessions_reference import ReferenceSessions
-from benchmarks.sessions_step import batches, generated, twins
+from benchmarks.speed.sessions_reference import ReferenceSessions
+from benchmarks.speed.sessions_step import batches, generate, twins
 
 ITEMS = 50
 
 
 def test_both_ways_have_the_same_loss_and_gradients() -> None:
     torch.manual_seed(0)
-    examples, chosen = generated(40, ITEMS, np.random.default_rng(1)), np.arange(40)
+    examples, chosen = generate(40, ITEMS, np.random.default_rng(1)), np.arange(40)
     model, reference = twins(ITEMS)
     [batch] = batches(examples, chosen)
     vectors = model.vectors(*batch.graph)
@@ -34,7 +34,7 @@ def gradients(model: torch.nn.Module, loss: Tensor) -> dict[str, Tensor]:
 
 
 def test_batches_hold_each_chosen_example_once_and_like_lengths() -> None:
-    examples = generated(350, ITEMS, np.random.default_rng(2))
+    examples = generate(350, ITEMS, np.random.default_rng(2))
     chosen = np.random.default_rng(3).permutation(350)[:250]
     cut = batches(examples, chosen)
     assert sorted(len(batch.target) for batch in cut) == [50, 100, 100]
@@ -46,6 +46,6 @@ def test_batches_hold_each_chosen_example_once_and_like_lengths() -> None:
 
 
 def test_sessions_are_as_long_as_yoochooses() -> None:
-    examples = generated(20_000, ITEMS, np.random.default_rng(4))
+    examples = generate(20_000, ITEMS, np.random.default_rng(4))
     sessions = sum(len(prefix) == 1 for prefix in examples.prefixes)
     assert 1 + len(examples.prefixes) / sessions == pytest.approx(4.2, abs=0.1)
