@@ -3,7 +3,7 @@
 import math
 import tomllib
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, get_args
 
 from pydantic import Field, ValidationError, ValidationInfo, field_validator
 
@@ -164,4 +164,7 @@ def _explained(error: ValidationError) -> str:
     place = first["loc"]
     if first["type"] == "extra_forbidden":
         return f"unknown option '{place[-1]}'{meant(str(place[-1]), map(kebab, Policy.model_fields))}"
+    if first["type"] == "literal_error" and place[0] == "units":
+        given = str(first.get("input"))
+        return f"'units': unknown '{given}'{meant(given, get_args(Unit))}"
     return f"'{'.'.join(map(str, place))}': {first['msg'].removeprefix('Value error, ')}"

@@ -10,15 +10,12 @@ from common.config.federation import Federation
 from common.config.validation_split import check_share, with_share
 from common.errors import ConfigError
 from common.methods.planners import PlannerOptions, Uniform
-from common.methods.registry import METHODS, method_names
+from common.methods.registry import FIRST_METHOD, METHODS, method_names
 from common.methods.spec import Capabilities, MethodOptions
 from common.options import Options, meant
 from common.privacy.options import PrivacyOptions
-from common.tasks.registry import TASKS
+from common.tasks.registry import FIRST_TASK, TASKS
 from common.tasks.spec import OptionsT, TaskOptions, TaskRun, TaskSpec, VocabularyT
-
-FIRST_TASK, FIRST_METHOD = "rules", "fedrule"
-"""Task and method of a run that names neither."""
 
 
 class RunConfig(Options):
@@ -181,10 +178,15 @@ class RunConfig(Options):
         if self.model not in TASKS[self.task].record_dp:
             raise ValueError(
                 f"privacy.unit=record needs batches of separate records, which task '{self.task}' with"
-                f" model={self.model} has not; set privacy.unit=client"
+                f" model={self.model} has not; set {self._records_remedy()}"
             )
         if reason := self.capabilities.record_dp:
             method = self.method_options.name
             raise ValueError(f"{method} {reason}, which privacy.unit=record does not cover; set privacy.unit=client")
         if self.privacy.mechanism != "gaussian":
             raise ValueError(f"DP-SGD adds Gaussian noise; mechanism={self.privacy.mechanism} is for unit=client")
+
+    def _records_remedy(self) -> str:
+        """Return the model that separates records, if there is one, or the other unit."""
+        models = sorted(TASKS[self.task].record_dp)
+        return f"model={models[0]} or privacy.unit=client" if models else "privacy.unit=client"

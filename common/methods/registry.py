@@ -9,23 +9,26 @@ METHODS: Registry[AnyMethod] = Registry(
     "fedloom.methods",
     MethodSpec,
     {
-        "fedrule": "common.methods.fedrule:METHOD",
-        "fedga": "common.methods.fedga:METHOD",
-        "fedstl": "common.methods.fedstl:METHOD",
-        "pfgnn": "common.methods.pfgnn:METHOD",
         "fedavg": "common.methods.fedavg:METHOD",
         "fedprox": "common.methods.fedprox:METHOD",
         "fedadam": "common.methods.fedopt:FEDADAM",
         "fedyogi": "common.methods.fedopt:FEDYOGI",
         "fedadagrad": "common.methods.fedopt:FEDADAGRAD",
+        "fedrule": "common.methods.fedrule:METHOD",
+        "fedga": "common.methods.fedga:METHOD",
         "fedrep": "common.methods.personalized:FEDREP",
         "ditto": "common.methods.personalized:DITTO",
         "local": "common.methods.personalized:LOCAL",
         "ifca": "common.methods.clustered:METHOD",
+        "fedstl": "common.methods.fedstl:METHOD",
         "pfedme": "common.methods.pfedme:METHOD",
         "perfedavg": "common.methods.perfedavg:METHOD",
+        "pfgnn": "common.methods.pfgnn:METHOD",
     },
 )
+
+FIRST_METHOD = "fedrule"
+"""Method of a run that names none."""
 
 
 def method_names() -> tuple[str, ...]:

@@ -136,7 +136,7 @@ def test_the_client_notes_where_its_data_lie_beside_its_state(tmp_path: Path, mo
     for name, data, located in (("ann", "homes.csv", str(tmp_path / "homes.csv")), ("bob", "demo:0-6", "demo:0-6")):
         handle(instruction(77, encode(INVITATION), ENROL), context(tmp_path / "state", data=data, name=name))
         [folder] = (tmp_path / "state" / name).iterdir()
-        assert DiskStore(folder).baselines() == {"data": located, "part": [0, 1], "seed": 0}
+        assert DiskStore(folder).about() == {"data": located, "part": [0, 1], "seed": 0}
 
 
 @pytest.mark.parametrize("later", [{}, {"shard": "1/2"}])

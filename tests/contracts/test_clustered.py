@@ -1,10 +1,10 @@
 """IFCA and FedSTL through whole runs: what they turn into, who joins which cluster, what a cluster trains on."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-from common.private_layers import HEADS
 
 from client.policy import Policy
 from client.privacy.in_memory import in_memory
@@ -15,6 +15,7 @@ from client.tasks.rules.data.homes import Homes
 from client.tasks.rules.learner import RulesLearner
 from common.arrays import Arrays, group, sha256
 from common.config.run import RunConfig
+from common.methods.fedstl import FedSTL
 from common.options import Scalar
 from common.tasks.vocabulary import Vocabulary
 from common.wire.messages import CLUSTER, AssignReply, AssignRequest, TrainReply, TrainRequest
@@ -66,7 +67,8 @@ def test_fedstl_of_one_cluster_without_its_epochs_is_fedavg_with_a_private_head(
 
 def test_and_with_all_layers_shared_it_is_fedavg(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """§3.13."""
-    monkeypatch.setitem(HEADS, "traffic", ())
+    whole = FedSTL.capabilities
+    monkeypatch.setattr(FedSTL, "capabilities", lambda self: replace(whole(self), private_layers="none"))
     both: dict[str, Scalar] = {"lr": 0.1, "rounds": 3, "weighting": "examples", "tasks__traffic__property_weight": 0.0}
     fedstl, _ = trained(road_config("fedstl", **both, **ONE, cluster_steps=0), tmp_path / "fedstl")
     fedavg, _ = trained(road_config("fedavg", **both, clip_norm=1.0), tmp_path / "fedavg")

@@ -134,8 +134,8 @@ def elsewhere(reply: TrainReply) -> TrainReply:
 @pytest.mark.parametrize(
     ("sends", "why"),
     [
-        (whole, "rows of 0 tables, expected those of the table of items alone"),
-        (beside, "rows of 2 tables, expected those of the table of items alone"),
+        (whole, "rows of 0 tables, expected those of one"),
+        (beside, "rows of 2 tables, expected those of one"),
         (elsewhere, "update: array 'people': rows of what is no table of the model"),
     ],
 )

@@ -9,15 +9,16 @@ import torch
 from client.policy import Policy
 from client.privacy.in_memory import in_memory
 from client.session import Session
-from client.state import MemoryStore, Store
+from client.state import ClientMemory, MemoryStore, Store
 from client.tasks.learner import Learner
 from client.tasks.markets.data.markets import Markets
 from client.tasks.markets.data.reader import read_markets
 from client.tasks.registry import build_learner
 from client.tasks.traffic.inference import own_model
+from client.trainers.perfedavg import PerFedAvgTrainer
 from client.training.adaptation import adapt
 from client.training.cohort import evaluated, train
-from client.training.evaluation import ADAPT, personalised
+from client.training.evaluation import ADAPT
 from client.training.participant import Participant, generator
 from common.arrays import Arrays, sha256
 from common.config.parse import parse
@@ -36,6 +37,10 @@ from tests.support.toys import Quadratic, Toy, configured, flat, quadratics
 
 ALPHA, BETA = 0.3, 0.2
 DEMO = read_markets("demo:4-5")
+
+
+def personalized(algorithm: PerFedAvg, member: Participant) -> ClientMemory:
+    return PerFedAvgTrainer(algorithm).personalize(member)
 
 
 def toy(count: int = 3, lr: float = BETA, **options: Scalar) -> Toy:
@@ -87,7 +92,7 @@ def test_its_own_model_is_a_few_plain_steps_from_the_shared_one(steps: int) -> N
     w = flat(model)
     for _ in range(steps):
         w = w - ALPHA * client.curvature @ (w - client.centre)
-    memory = personalised(algorithm, member)
+    memory = personalized(algorithm, member)
     found = evaluated(algorithm, model, memory)
     np.testing.assert_allclose(flat(found[""]), w)
     assert sha256(found["global_"]) == sha256(model)
@@ -98,7 +103,7 @@ def test_a_model_that_diverges_gives_way_to_the_shared_one() -> None:
     client, model = quadratics(1)["client-0"], {"encoder.w": np.ones(2), "predictor.w": np.ones(2)}
     request = TrainRequest(1, "toy:0", model, phase=ADAPT)
     algorithm = PerFedAvg(alpha=1e200)
-    memory = personalised(algorithm, Participant("ann", "toy", 0, client, MemoryStore(), request, 3))
+    memory = personalized(algorithm, Participant("ann", "toy", 0, client, MemoryStore(), request, 3))
     assert sha256(evaluated(algorithm, model, memory)[""]) == sha256(model)
 
 
@@ -148,7 +153,7 @@ def test_a_client_is_measured_with_its_own_model_and_keeps_that_of_the_finished_
     end, _ = RunDirectory(tmp_path, "toy").load_model()
     learner = learner_of(config, DEMO.vocabulary, DEMO.units[:1])
     request = TrainRequest(2, "toy:0", end, phase=ADAPT)
-    own = personalised(PerFedAvg(alpha=0.5), Participant("client-0", "toy", 0, learner, MemoryStore(), request, 1))
+    own = personalized(PerFedAvg(alpha=0.5), Participant("client-0", "toy", 0, learner, MemoryStore(), request, 1))
     found = evaluated(config.method_options, end, own)
     last = dict(heard(grid, EvaluateReply))["client-0"].metrics
     for prefix, model in found.items():
@@ -176,6 +181,6 @@ def test_a_sensor_that_comes_later_forecasts_with_its_own_model() -> None:
 
 
 def test_records_cannot_be_hidden_one_by_one() -> None:
-    with pytest.raises(ConfigError, match=r"say privacy.unit=client"):
+    with pytest.raises(ConfigError, match=r"set privacy.unit=client"):
         parse({"method": "perfedavg", "privacy.unit": "record"})
     assert parse({"method": "perfedavg", "privacy.unit": "client"}).planned

@@ -6,7 +6,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from common.private_layers import head_of
 
 from client.state import MemoryStore
 from client.training.cohort import evaluated, train
@@ -15,13 +14,14 @@ from common.arrays import Arrays, sha256
 from common.methods.fedavg import FedAvg
 from common.methods.fedstl import FedSTL
 from common.methods.personalized import Ditto, FedRep, Local
+from common.methods.spec import MethodOptions
 from common.options import Scalar
 from common.wire.messages import CLUSTER, AssignReply, EnrolRequest, EvaluateReply, TrainReply, TrainRequest
 from server.artifacts import RunDirectory
 from server.enrolment import Enrolment
 from server.run import run
 from server.state import RunState
-from tests.support.build import learner_of, strategy_of
+from tests.support.build import head_of, learner_of, strategy_of
 from tests.support.sensors import MEASURES, Listening, heard, road_config, road_grid, sensor, session, world
 from tests.support.toys import Quadratic, flat, quadratic_model, quadratics
 
@@ -38,7 +38,7 @@ def member(
     return Participant("ann", "toy", 0, CLIENT, like.store if like else MemoryStore(), request, 3)
 
 
-def once(algorithm: Algorithm, one: Participant) -> TrainReply:
+def once(algorithm: MethodOptions, one: Participant) -> TrainReply:
     [reply] = train(algorithm, [replace(one, steps=algorithm.steps(one.request.phase))])
     assert isinstance(reply, TrainReply)
     return reply
@@ -61,7 +61,7 @@ def elsewhere(seed: int) -> Arrays:
     return {"encoder.w": rng.normal(size=2), "predictor.w": rng.normal(size=2)}
 
 
-PRIVATE: dict[str, tuple[Algorithm, list[np.ndarray]]] = {
+PRIVATE: dict[str, tuple[MethodOptions, list[np.ndarray]]] = {
     "together": (FedRep(lr=0.1, local_steps=3), [ENCODER | HEAD] * 3),
     "head first": (FedRep(lr=0.1, local_steps=3, head_steps=2), [HEAD, HEAD, ENCODER]),
     "fedstl": (FedSTL(lr=0.1, local_steps=3, clip_norm=0.0), [ENCODER | HEAD] * 3),
@@ -69,7 +69,9 @@ PRIVATE: dict[str, tuple[Algorithm, list[np.ndarray]]] = {
 
 
 @pytest.mark.parametrize(("algorithm", "masks"), PRIVATE.values(), ids=PRIVATE.keys())
-def test_a_private_head_trains_stays_and_goes_on_where_it_was(algorithm: Algorithm, masks: list[np.ndarray]) -> None:
+def test_a_private_head_trains_stays_and_goes_on_where_it_was(
+    algorithm: MethodOptions, masks: list[np.ndarray]
+) -> None:
     first = member()
     reply = once(algorithm, first)
     after = descended(np.zeros(4), masks)
@@ -91,7 +93,7 @@ def test_a_private_head_trains_stays_and_goes_on_where_it_was(algorithm: Algorit
     [FedRep(head_steps=1), Ditto(), Local(), FedSTL(), FedRep(optimizer="adam", lr=0.02), Local(optimizer="adam")],
     ids=lambda a: f"{a.name}-{a.optimizer}",
 )
-def test_a_replayed_round_ends_as_the_first_attempt_did(algorithm: Algorithm) -> None:
+def test_a_replayed_round_ends_as_the_first_attempt_did(algorithm: MethodOptions) -> None:
     before = member()
     once(algorithm, before)
     later = member(2, elsewhere(1), before)

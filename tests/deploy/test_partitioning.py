@@ -10,14 +10,14 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from client.app import open_session
-from client.data.read import Part, with_test
+from client.data.dataset import AnyDataset
+from client.data.read import with_test
 from client.data.sources import fingerprint
 from client.policy import Policy
 from client.privacy.ledger.locate import open_ledger
 from client.privacy.ledger.records import Slot
 from client.session import Session
 from client.settings import ClientSettings
-from client.tasks.ratings.data.raters import Ratings
 from client.tasks.ratings.data.reader import read_raters
 from common.config.flatten import to_json
 from common.config.parse import parse
@@ -62,9 +62,9 @@ def dealt(run: str, data: str = "my.csv", clients: int = 2) -> list[ClientSpec]:
     return share_out("ratings", data, parts, Path("up", run).resolve(), DEALT.resolve())
 
 
-def names_of(parts: Sequence[Part]) -> list[set[str]]:
+def names_of(parts: Sequence[AnyDataset]) -> list[set[str]]:
     """Who is in each part."""
-    return [{rater.name for rater in part.raters} for part in parts if isinstance(part, Ratings)]
+    return [{rater.name for rater in part.units} for part in parts]
 
 
 def configured(run: str, **options: Scalar) -> RunConfig:
@@ -192,7 +192,7 @@ def test_who_was_counted_with_a_client_stays_with_it() -> None:
     Path("my.csv").write_text(text)
     assert gone in people(dealt("four")[0]), "who comes back comes back there"
     Path("my.csv").write_text("\n".join([*HEADER, *rows(sorted(before[1]))]) + "\n")
-    with pytest.raises(DataError, match="none of those are left whose privacy client-0 spent"):
+    with pytest.raises(DataError, match="partition client-0 has no records left"):
         dealt("five")
     [where] = DEALT.glob("*/people.json")
     where.unlink()

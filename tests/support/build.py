@@ -31,3 +31,13 @@ def learner_of(config: RunConfig, vocabulary: Vocabulary, units: Iterable[Any]) 
 def strategy_of(config: RunConfig, state: RunState, enrolment: Any, **callbacks: Any) -> RoundStrategy:
     """Build the strategy of the run's method."""
     return build_strategy(RoundParts(config, state, enrolment, **callbacks))
+
+
+def head_of(task: str, names: Iterable[str]) -> frozenset[str]:
+    """Return the parameters that form the private head."""
+    return frozenset(name for name in names if name.startswith(TASKS[task].head))
+
+
+def own_of(task: str, names: Iterable[str]) -> frozenset[str]:
+    """Return the parameters that never leave a client."""
+    return frozenset(name for name in names if TASKS[task].is_client_only(name))

@@ -10,7 +10,6 @@ from torch import Tensor
 
 from client.stacked_tensors import Tensors
 from client.state import MemoryStore, Store
-from client.tasks.learner import Unruled
 from client.tasks.rules.data.homes import Device, Home, Homes, as_edges
 from client.trainers.registry import build_trainer
 from client.training.cohort import train
@@ -64,10 +63,12 @@ def configured(method: str = "fedrule", **options: Scalar) -> RunConfig:
     return parse(flat)
 
 
-class Quadratic(Unruled):
+class Quadratic:
     """L_k(θ) = ½(θ − c)ᵀA(θ − c) with θ = [encoder.w ‖ predictor.w] ∈ ℝ⁴, in float64; optimum of Σ L_k in closed form."""
 
-    task: Task = "rules"
+    task = "rules"
+    rows = 0
+    shared: tuple[str, ...] = ()
 
     def __init__(self, curvature: np.ndarray, centre: np.ndarray, examples: int = 1) -> None:
         self.curvature, self.centre, self.examples, self.size = curvature, centre, examples, 1

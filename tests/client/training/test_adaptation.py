@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from common.private_layers import HEADS
 from safetensors.numpy import load
 
 from client.policy import Policy
@@ -23,6 +22,7 @@ from common.models import parameters
 from common.options import Scalar
 from common.tasks.markets.counts import no_counts
 from common.tasks.markets.vocabulary import MarketCatalogue
+from common.tasks.registry import TASKS
 from common.tasks.vocabulary import Vocabulary
 from common.wire.messages import CountsRequest, TrainRequest
 from server.aggregation.clusters import apart
@@ -104,7 +104,9 @@ def test_a_newcomer_takes_the_cluster_that_suits_it(method: str) -> None:
     found = adapt(road, config, MEASURES, models)
     assert np.isfinite(found["mse"])
     kept = load(road.store.read("toy", MODEL))
-    shared = {n: a for n, a in group(str(int(np.argmin(losses))), models).items() if not n.startswith(HEADS["traffic"])}
+    shared = {
+        n: a for n, a in group(str(int(np.argmin(losses))), models).items() if not n.startswith(TASKS["traffic"].head)
+    }
     assert shared
     for name, array in shared.items():
         np.testing.assert_array_equal(kept[name], array)

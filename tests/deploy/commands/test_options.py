@@ -56,7 +56,7 @@ def test_who_speaks_of_noise_does_not_train_without_any(sets: list[str] | None, 
 
 
 def test_a_task_that_tells_no_records_apart_says_so_whatever_mechanism_it_gets_unasked() -> None:
-    with pytest.raises(ConfigError, match=r"tells records apart in task rules.*; say privacy\.unit=client") as caught:
+    with pytest.raises(ConfigError, match=r"needs batches of separate records.*; set privacy\.unit=client") as caught:
         resolve("", "ratings", None, None, "", "", ["privacy.unit=record"], privacy__epsilon=3.0)
     assert "mechanism" not in str(caught.value)
 

@@ -2,7 +2,6 @@
 
 import pytest
 import torch
-from common.private_layers import head_of, own_of
 from torch import Tensor
 from torch.func import functional_call, grad, vmap
 from torch_geometric.nn import GATConv
@@ -13,7 +12,7 @@ from common.options import Scalar
 from common.tasks.ratings.model import ItemScores, StarAttention
 from common.tasks.ratings.options import RatingsOptions
 from common.tasks.ratings.vocabulary import ProductCatalogue
-from tests.support.build import task_model
+from tests.support.build import head_of, own_of, task_model
 
 PRODUCTS = ProductCatalogue(items=tuple("abcdefg"))
 ASKED = torch.arange(7)

@@ -2,14 +2,13 @@
 
 import pytest
 import torch
-from common.private_layers import head_of
 from torch import Tensor, nn
 from torch.func import functional_call, grad_and_value, vmap
 
 from common.tasks.traffic.model import Recurrent, build_forecaster
 from common.tasks.traffic.options import TrafficOptions
 from common.tasks.traffic.vocabulary import SensorVariables
-from tests.support.build import task_model
+from tests.support.build import head_of, task_model
 from tests.support.sensors import road_config
 
 NETWORKS = ("rnn", "gru", "lstm", "transformer")
