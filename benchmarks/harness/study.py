@@ -36,11 +36,11 @@ class Selection:
     most: int = 1_000
 
     def has(self, row: str, protocol: str = "default") -> bool:
-        """Return True if the row is asked for."""
+        """Return True if the row is selected."""
         return not self.only or row in self.only or f"{protocol}/{row}" in self.only
 
     def has_set(self, name: str) -> bool:
-        """Return True if the data set is asked for."""
+        """Return True if the data set is selected."""
         return not self.sets or name in self.sets
 
 
@@ -89,8 +89,8 @@ class Study:
         versions = ", ".join(f"{name} {number}" for name, number in made.get("versions", {}).items())
         return (
             f"Made by `python -m benchmarks page {self.name}` from [runs.csv]({self.name}/runs.csv) and"
-            f" [rows.json]({self.name}/rows.json), not edited by hand. Measured by {made.get('made', '')[:10]} with {versions};"
-            f" {made.get('cores', '')} shared CPU cores, one thread a run."
+            f" [rows.json]({self.name}/rows.json), not edited by hand. Measurements up to {made.get('made', '')[:10]}, with"
+            f" {versions}; {made.get('cores', '')} shared CPU cores, one thread a run."
         )
 
 
