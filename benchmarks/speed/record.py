@@ -1,8 +1,8 @@
 """DP-SGD against plain SGD on the same homes, and the approvals of a round with noise.
 
-`python -m benchmarks.speed.record` takes local steps of the rules task over 250 demo homes, a record each, in turns: the plain
-gradient of their mean loss, and `private_gradient`, which clips each home's and adds noise. Sampling of masks and noise counts.
-The ratio is the median over turns of the two times of a turn; its limit is 3.
+`python -m benchmarks.speed.record` takes local steps of the rules task over 250 demo homes, a record each, in turns.
+One way is the plain gradient of their mean loss. The other is `private_gradient`, which clips each home's and adds noise.
+Sampling of masks and noise counts. The ratio is the median over turns of the two times of a turn; its limit is 3.
 
 Approvals are all of a round but its training: reservation, noise multiplier, charge to a ledger in memory, replay cache. Every
 round has another cost, so that no noise multiplier is known from an earlier round. Their limit is 10 ms.
