@@ -25,7 +25,8 @@ TOLERANCE = 1e-9
 class Reservation:
     """Permission for one release, checked before any work.
 
-    The checks are those of the run's budget, the policy and the ledger. Nothing is written and nothing is charged until `commit`, which works once.
+    The checks are those of the run's budget, the policy and the ledger. Nothing is written and nothing is charged until
+    `commit`, which works once.
     """
 
     slot: Slot
