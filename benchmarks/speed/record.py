@@ -1,6 +1,6 @@
 """DP-SGD against plain SGD on the same homes, and the approvals of a round with noise.
 
-`python -m benchmarks.speed.record` takes local steps of the rules task over 250 demo homes, a record each, in turns.
+`python -m benchmarks speed record` takes local steps of the rules task over 250 demo homes, a record each, in turns.
 One way is the plain gradient of their mean loss. The other is `private_gradient`, which clips each home's and adds noise.
 Sampling of masks and noise counts. The ratio is the median over turns of the two times of a turn; its limit is 3.
 
@@ -9,15 +9,9 @@ round has another cost, so that no noise multiplier is known from an earlier rou
 Prints two tables and writes JSON.
 """
 
-import argparse
-import json
-import os
-import platform
 import statistics
-import time
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -25,6 +19,8 @@ from rich.console import Console
 from rich.table import Table
 from torch.func import grad_and_value
 
+from benchmarks.speed import timing
+from benchmarks.speed.timing import interleaved, median_ratio, timed
 from client.policy import Policy
 from client.privacy.dp_sgd import private_gradient, sample_private_inputs
 from client.privacy.dp_sgd_noise import DpSgdNoise
@@ -81,33 +77,23 @@ def _descend(
         params = {n: p - 0.1 * direction[n] for n, p in params.items()}
 
 
-def measure(ways: dict[str, Turn], repetitions: int) -> dict[str, list[float]]:
-    """Return the seconds of each turn of each way; the first turn does not count."""
-    seconds: dict[str, list[float]] = {name: [] for name in ways}
-    for repetition in range(repetitions + 1):
-        for name, way in ways.items():
-            start = time.perf_counter()
-            way()
-            if repetition:
-                seconds[name].append(time.perf_counter() - start)
-    return seconds
-
-
 def approvals(unit: str, rounds: int) -> float:
     """Return the median milliseconds of the approvals of a round."""
     config = parse({"method": "fedavg", "task": "rules", "privacy.unit": unit, "privacy.epsilon": 8.0})
-    releaser, options, seconds = in_memory(Policy()), config.privacy, []
+    budget, options, seconds = in_memory(Policy()).budget, config.privacy, []
     total = build_account(options).total(options.epsilon, options.delta)
-    for number in range(rounds + 1):
-        request = TrainRequest(number, "run:0", {}, cost=total / (2 * rounds + number))
-        start = time.perf_counter()
-        reservation = releaser.budget.reserve(config, request)
+
+    def approve(request: TrainRequest) -> None:
+        reservation = budget.reserve(config, request)
         assert reservation
-        reservation.noise(3, releaser.generator)
+        reservation.noise(3, fresh_generator)
         mechanism = reservation.dp_sgd(3) if unit == "record" else reservation.mechanism(PARAMETERS)
         reservation.commit(mechanism, lambda: b"")
         reservation.acknowledge()
-        seconds.append(time.perf_counter() - start)
+
+    for number in range(rounds + 1):
+        request = TrainRequest(number, "run:0", {}, cost=total / (2 * rounds + number))
+        seconds.append(timed(partial(approve, request))[1])
     return 1e3 * statistics.median(seconds[1:])
 
 
@@ -115,24 +101,21 @@ def compare_steps(homes: int, steps: int, repetitions: int) -> list[dict[str, An
     """Return the milliseconds of a plain and of a private step of both models, and their ratio."""
     rows = []
     for model in ("default", "paper"):
-        seconds = measure(turns(model, homes, steps), repetitions)
-        pairs = zip(seconds["private"], seconds["plain"], strict=True)
+        seconds = interleaved(turns(model, homes, steps), repetitions)
         step_ms = {name: 1e3 * statistics.median(values) / steps for name, values in seconds.items()}
-        ratio = statistics.median(private / plain for private, plain in pairs)
-        rows.append({"model": model, "step_ms": step_ms, "ratio": ratio})
+        rows.append({"model": model, "step_ms": step_ms, "ratio": median_ratio(seconds["private"], seconds["plain"])})
     return rows
 
 
 def main() -> None:
     """Measure, print, write."""
-    arguments = argparse.ArgumentParser(description=__doc__)
-    arguments.add_argument("--homes", type=int, default=250)
-    arguments.add_argument("--steps", type=int, default=5)
-    arguments.add_argument("--repetitions", type=int, default=15, help="turns")
-    arguments.add_argument("--rounds", type=int, default=40, help="rounds of approvals")
-    arguments.add_argument("--out", type=Path, default=Path("docs/results/record.json"))
-    options = arguments.parse_args()
-    torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
+    parser = timing.options(__doc__, "record")
+    parser.add_argument("--homes", type=int, default=250)
+    parser.add_argument("--steps", type=int, default=5)
+    parser.add_argument("--repetitions", type=int, default=15, help="turns")
+    parser.add_argument("--rounds", type=int, default=40, help="rounds of approvals")
+    options = parser.parse_args()
+    timing.use_few_threads()
 
     runs = compare_steps(options.homes, options.steps, options.repetitions)
     approval_ms = {unit: approvals(unit, options.rounds) for unit in ("client", "record")}
@@ -147,12 +130,5 @@ def main() -> None:
     for unit, milliseconds in approval_ms.items():
         approved.add_row(unit, f"{milliseconds:.2f}")
     Console().print(steps, approved)
-    versions = {"python": platform.python_version(), "torch": torch.__version__}
     shape = {"homes": options.homes, "steps": options.steps, "limit": MAX_RATIO}
-    result = {**shape, "runs": runs, "approval_ms": approval_ms, "versions": versions}
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    options.out.write_text(json.dumps(result, indent=2) + "\n")
-
-
-if __name__ == "__main__":
-    main()
+    timing.write(options.out, {**shape, "runs": runs, "approval_ms": approval_ms}, "torch")
