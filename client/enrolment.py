@@ -1,4 +1,4 @@
-"""Enrolment: runs that a client takes part in, stored so that a run resumes after a restart, and only on the same terms."""
+"""Enrolment: runs that a client takes part in, stored so that they resume after a restart."""
 
 import hashlib
 import json
@@ -114,7 +114,7 @@ def _load_request(store: Store, enrolment: str) -> EnrolRequest:
 
 
 def _check_same_run(store: Store, run: str, config: RunConfig) -> None:
-    """Accept a run whose client state, if there is any, was made by the same method under the same privacy.
+    """Accept a run whose client state, if any, has the same method and the same privacy unit.
 
     The client state of a run without noise, or with noise on uploads only, is exact. A run of the same name with noise on
     records would release it without that noise.

@@ -88,7 +88,7 @@ class Session:
         return self.release(participant, work)
 
     def evaluate(self, request: EvaluateRequest) -> EvaluateReply:
-        """Return metrics of the shared model if the policy allows; the finished model is stored for the client's own use."""
+        """Return metrics of the shared model if the policy allows, and store the finished model."""
         run, empty = self.runs.find(request.enrolment), EvaluateReply(request.round, {}, {})
         shares_metrics = self.policy.shares_metrics(run.config.privacy)
         if not shares_metrics and not request.final:

@@ -75,7 +75,7 @@ def statement(config: RunConfig, spent: Mapping[str, float], sharing: int) -> Pr
 
 
 def _guarantee_of_counts(config: RunConfig) -> str:
-    """Return the guarantee of counts that clients send in addition to their updates; empty if counts have no noise."""
+    """Return the guarantee of counts beside updates without noise; empty if the counts have none."""
     noise = config.task_options.count_privacy
     if noise.unit == "none" or not config.task_options.count_offset:
         return ""

@@ -15,7 +15,7 @@ from benchmarks.speed import timing
 from benchmarks.speed.timing import median_seconds
 from common.methods.planners import ADAP, ADPML, BGTplanner, FedSGD, PlannerOptions, Uniform
 from server.planning.context import singular_values
-from server.planning.planner import RunBudget, Decision, Planner
+from server.planning.planner import Decision, Planner, RunBudget
 from server.planning.registry import build_planner
 from server.planning.state import State
 

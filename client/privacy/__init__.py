@@ -1,1 +1,1 @@
-"""Privacy on the client: budget, release and ledger; crashes, copies and renamed files cannot hide what was spent."""
+"""Privacy on the client: budget, release and ledger."""

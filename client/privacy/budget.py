@@ -41,7 +41,7 @@ class Budget:
         self._ledgers: dict[Unit, Ledger] = {}
 
     def ledger(self, options: PrivacyOptions) -> Ledger:
-        """Return the ledger of a run with these options; until the first release, its account is that of the run."""
+        """Return the ledger of a run with these options; before the first release it takes the run's account."""
         return self._ledger(options.unit, build_account(options))
 
     def remaining(self, config: RunConfig, enrolment: str) -> float:
@@ -100,7 +100,7 @@ class Budget:
         return self._reserve(config.task_options.count_privacy, Slot(self._run(run), 0, kind="counts"))
 
     def _reserve(self, options: PrivacyOptions, slot: Slot, requested: float | None = None) -> Reservation:
-        """Reserve the requested cost, by default the run's budget, less a margin that keeps rounded sums within totals."""
+        """Reserve the requested cost, by default the run's budget, less a margin for rounding."""
         account = build_account(options)
         requested = account.total(options.epsilon, options.delta) if requested is None else requested
         cost, minimum = requested * (1 - ROUNDING), _minimum(options, account)
@@ -151,7 +151,7 @@ class Budget:
 def settings_for(account: Account, delta: float) -> str:
     """Return the settings with which a run uses that account.
 
-    RDP of order α is cheapest where ε = L(2α − 1)/(α − 1)², L = ln 1/δ: there (ε − L/(α − 1))/α is largest (`fixed_order`).
+    RDP of order α is cheapest at ε = L(2α − 1)/(α − 1)² with L = ln 1/δ (see `fixed_order`).
     """
     if isinstance(account, Rdp):
         epsilon = math.log(1 / delta) * (2 * account.order - 1) / (account.order - 1) ** 2

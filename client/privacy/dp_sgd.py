@@ -1,4 +1,4 @@
-"""DP-SGD, unit `record`: the noisy mean of clipped per-record gradients (Abadi et al. 2016, Alg 1), as a pure function.
+"""DP-SGD, unit `record`: the noisy mean of clipped per-record gradients (Abadi et al. 2016, Alg 1).
 
 All random inputs, and all inputs that differ between clients, are sampled beforehand and passed with the dropout masks. The
 function can therefore replace the plain gradient in `client.trainers.gradient_descent` and be mapped over a cohort.
@@ -29,7 +29,9 @@ _INSIDE = 1 - 1e-5
 def sample_private_inputs(
     params: Mapping[str, Tensor], rows: int, records: int, steps: int, noise: DpSgdNoise
 ) -> Tensors:
-    """Sample the random inputs of `steps` private steps of one client, each steps × …, to merge into its dropout masks.
+    """Sample the random inputs of `steps` private steps of one client; each tensor is steps × ….
+
+    They are merged into its dropout masks.
 
     Args:
         params: The client's parameters, for their shapes.
@@ -52,8 +54,9 @@ def sample_private_inputs(
 def private_gradient(
     loss: Loss, shared: Collection[str] = ()
 ) -> Callable[[Tensors, Tensors, Tensors], tuple[Tensors, Tensor]]:
-    """Return the private gradient (Σ_{i joins} min(1, C/‖g_i‖) g_i + zC·N(0, I)) / (qn), to replace `grad_and_value(loss)`.
+    """Return the private gradient, in place of `grad_and_value(loss)`.
 
+    It is (Σ_{i joins} min(1, C/‖g_i‖) g_i + zC·N(0, I)) / (qn).
     A record with a non-finite gradient counts as zero, so that a failure does not reveal its presence. The returned value, a
     mean of losses, carries no noise and must not leave the client.
 
@@ -89,7 +92,7 @@ def private_gradient(
 
 
 def clip_factors(each: Tensors, largest: Tensor) -> Tensor:
-    """Return the factors, H, that clip every record's gradient (H × … by parameter) to that norm; 0 if it is non-finite."""
+    """Return factors, H, that clip every record's gradient (H × …) to that norm; 0 if it is non-finite."""
     squares = [each[n].flatten(1).square().sum(1) for n in sorted(each)]
     norms = torch.stack(squares).sum(0).sqrt()
     factors = torch.clamp(largest * _INSIDE / norms.clamp(min=torch.finfo(norms.dtype).tiny), max=1.0)

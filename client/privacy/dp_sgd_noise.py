@@ -25,6 +25,6 @@ def secret_generator(noise: DpSgdNoise) -> torch.Generator:
     """Return the generator of dropout masks under DP-SGD, secretly seeded.
 
     A known seed would reveal every record's mask. A mask's place depends on the number of records, so one record less would
-    change the gradients of the others too. Secret masks do not depend on the other records in a visible way.
+    change the gradients of the remaining records too. Secret masks reveal nothing about the other records.
     """
     return torch.Generator().manual_seed(int(noise.generator().integers(2**63)))

@@ -41,15 +41,15 @@ class AddPseudoItems:
             update = work()
             items = update.arrays[table]
             ids = draw_items(own, len(items), self.count, self.generator())
-            others = {name: a for name, a in update.arrays.items() if name != table}
+            rest = {name: a for name, a in update.arrays.items() if name != table}
             named = {table + ROWS: ids, table + VALUES: items[ids]}
-            return replace(update, arrays={**others, **named}, ids=frozenset({table + ROWS}))
+            return replace(update, arrays={**rest, **named}, ids=frozenset({table + ROWS}))
 
         return rows
 
 
 def draw_items(own: Ids, items: int, count: int, rng: np.random.Generator) -> Ids:
-    """Return the own items and `count` others of all `items`, or as many as exist; ascending, so the order reveals nothing."""
-    others = np.setdiff1d(np.arange(items), own)
-    pseudo = rng.choice(others, min(count, len(others)), replace=False)
+    """Return the own items and `count` pseudo items, or as many as exist; ascending, to reveal nothing."""
+    unrated = np.setdiff1d(np.arange(items), own)
+    pseudo = rng.choice(unrated, min(count, len(unrated)), replace=False)
     return np.sort(np.concatenate([own, pseudo]).astype(np.int64))

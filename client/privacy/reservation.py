@@ -23,9 +23,10 @@ TOLERANCE = 1e-9
 
 @dataclass
 class Reservation:
-    """Permission for one release, checked against the run's budget, the policy and the ledger before any work.
+    """Permission for one release, checked before any work.
 
-    Nothing is written and nothing is charged until `commit`, which works once.
+    The checks are those of the run's budget, the policy and the ledger. Nothing is written and nothing is charged until
+    `commit`, which works once.
     """
 
     slot: Slot
@@ -70,8 +71,9 @@ class Reservation:
         return DpSgdNoise(self.options.clip, self.dp_sgd(steps).multiplier, self.options.sample, generator)
 
     def commit(self, mechanism: AccountedMechanism, make: Callable[[], bytes], *, same_items: bool = False) -> bytes:
-        """Charge the ledger, then draw the noise, then cache the bytes; cached bytes of the slot are returned unchanged.
+        """Charge the ledger, then draw the noise, then cache the bytes.
 
+        Cached bytes of the slot are returned unchanged, at no cost.
         The ledger's transaction is the authority: it checks the same limits again.
 
         Args:

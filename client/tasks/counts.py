@@ -16,7 +16,7 @@ COUNTS = "counts.safetensors"
 
 
 def release_counts(run: EnrolledRun, releaser: Releaser, store: Store) -> Arrays:
-    """Return the client's counts and store them: with noise if the run has it, else in plaintext if the policy allows it.
+    """Return and store the client's counts: with noise, or in plaintext if the policy allows it.
 
     Raises:
         RefusedError: The policy, the run or its task does not allow such counts, or the cost exceeds a limit.

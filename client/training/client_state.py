@@ -24,7 +24,7 @@ HEAD, PERSONALIZED = "head", "own"
 
 @dataclass(frozen=True)
 class KeepReleased:
-    """Encode step: store the released values in the client state, where a method needs them in place of the exact ones."""
+    """Encode step: store the released values in the client state, if the method needs them."""
 
     trainer: Trainer
     participant: Participant
@@ -46,7 +46,7 @@ def load_group(memory: ClientMemory, request: TrainRequest, group: str) -> Tenso
 
 
 def save_group(group: str, before: Tensors, after: Tensors) -> dict[str, Tensors]:
-    """A group as it is to be kept; nothing where there is nothing."""
+    """Return a group to store; empty if the state after the round is empty."""
     return {f"{group}.before": before, f"{group}.after": after} if after else {}
 
 

@@ -1,4 +1,4 @@
-"""Evaluation of models on a client's data: metrics on held-out data, and scores for the assignment to a cluster."""
+"""Evaluation of models on a client's data: metrics on held-out data, and assignment scores."""
 
 from functools import partial
 
@@ -53,7 +53,7 @@ def evaluate_models(
 
 
 def assess_models(run: EnrolledRun, store: Store, request: AssignRequest, statics: Arrays) -> AssignReply:
-    """Return the assignment score of each model, and the parameters of the client's property where they are requested.
+    """Return the assignment score of each model, and the client's property if it is requested.
 
     Args:
         run: The run and the client's data.
@@ -88,7 +88,7 @@ def _assignment_score(learner: Learner, model: Arrays, statics: Arrays, *, by_pr
 
 
 def _shared_windows(run: EnrolledRun) -> Arrays:
-    """Return training windows in plaintext, if the run's configuration, which the policy has seen, announces them."""
+    """Return training windows in plaintext, if the run's configuration announces them to the policy."""
     learner, windows = run.learner, run.config.capabilities.shared_windows
     if not windows or not isinstance(learner, SharesWindows):
         raise RefusedError("the run's configuration does not announce that clients send training windows")

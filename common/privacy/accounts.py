@@ -142,7 +142,7 @@ def parse_account(name: str) -> Account:
 
 
 def portion(total: float, parts: int) -> float:
-    """Return the largest cost that can be spent `parts` times: total/parts, rounded so that the sum is within the total."""
+    """Return the largest cost that can be spent `parts` times: total/parts, rounded down if needed."""
     share = total / parts
     return share if Fraction(share) * parts <= Fraction(total) else math.nextafter(share, 0)
 

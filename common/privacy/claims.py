@@ -106,12 +106,12 @@ class Claim:
 
     @property
     def limited(self) -> bool:
-        """True if the owner set a limit over all runs; without it, each run has its own budget, and budgets add up."""
+        """True if the owner set a limit over all runs; else each run has its own budget, and they add up."""
         return self.epsilon < UNBOUNDED
 
     @property
     def left(self) -> float:
-        """Remaining budget: 0 under a limit over all runs if another unit has releases, since that is a second budget."""
+        """Remaining budget; 0 if a limit over all runs is set and another unit, a second budget, has releases."""
         return 0.0 if self.limited and self.beside else max(0.0, self.total - self.spent)
 
     @property

@@ -18,7 +18,9 @@ _SAFE = (1e-140, 1e140)
 
 
 def clip(vector: Vector, largest: float, order: Order, normalise: bool) -> Vector:
-    """Scale a vector to an L1 or L2 norm of at most `largest`; with `normalise`, scale shorter vectors up to it.
+    """Scale a vector to an L1 or L2 norm of at most `largest`.
+
+    With `normalise`, shorter vectors are scaled up to that norm.
 
     A zero vector stays zero in both cases: it is within the bound, so the sensitivity 2C holds.
 

@@ -10,7 +10,7 @@ from common.privacy.zcdp import rho_of_pure
 
 @dataclass(frozen=True)
 class PrivacyCost:
-    """Cost of one release in each account; infinity where the mechanism has no finite bound or states none."""
+    """Cost of one release in each account; infinity where the mechanism states no finite bound."""
 
     pure: float = math.inf
     """ε of pure differential privacy."""

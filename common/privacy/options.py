@@ -1,4 +1,4 @@
-"""Options `[privacy]`: noise that clients are asked to add; a client's policy and ledger take precedence."""
+"""Options `[privacy]`: noise that a run requests; a client's policy and ledger take precedence."""
 
 from typing import Literal
 
@@ -11,12 +11,6 @@ MechanismName = Literal["gaussian", "laplace", "privunit"]
 
 MIN_CLIP = 1e-6
 """Smallest clip norm. Gradients far below it have squares that float32 rounds to 0, so clipping would not bound them."""
-
-BEYOND_RECORDS = {
-    "perfedavg": "takes several gradients a step, of which privacy.unit=record counts one",
-    "ifca": "asks which cluster's loss is least, which privacy.unit=record does not cover",
-}
-"""Methods that ask for more than DP-SGD hides, and what."""
 
 
 class PrivacyOptions(Options):
@@ -43,16 +37,3 @@ class PrivacyOptions(Options):
 
     sample: float = Field(0.5, gt=0, le=1)
     """Probability q with which a record takes part in a local step (unit `record`, Poisson sampling)."""
-
-    def check_records(self, method: str) -> None:
-        """Accept unit `record` for the method, and the mechanism for unit `record`.
-
-        Raises:
-            ValueError: DP-SGD does not hide records there.
-        """
-        if self.unit != "record":
-            return
-        if method in BEYOND_RECORDS:
-            raise ValueError(f"{method} {BEYOND_RECORDS[method]}; say privacy.unit=client")
-        if self.mechanism != "gaussian":
-            raise ValueError(f"DP-SGD adds Gaussian noise; mechanism={self.mechanism} is for unit=client")

@@ -12,5 +12,5 @@ import numpy as np
 
 
 def fresh_generator() -> np.random.Generator:
-    """Return a generator keyed with 256 bits of the operating system's entropy; take a new one for each release."""
+    """Return a new generator for one release, keyed with 256 bits of the operating system's entropy."""
     return np.random.Generator(np.random.Philox(np.random.SeedSequence(secrets.randbits(256))))

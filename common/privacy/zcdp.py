@@ -1,10 +1,10 @@
-"""Zero-concentrated differential privacy (Bun and Steinke 2016) in closed form; L = ln(1/δ) throughout."""
+"""Zero-concentrated differential privacy (Bun and Steinke 2016) in closed form; L = ln(1/δ)."""
 
 import math
 
 
 def rho_of(epsilon: float, delta: float) -> float:
-    """Return the largest ρ whose ρ-zCDP gives (ε, δ)-DP: (√(ε + L) − √L)² (Prop 1.3 solved for ρ; algorithms.md §4.8)."""
+    """Return the largest ρ whose ρ-zCDP gives (ε, δ)-DP: (√(ε + L) − √L)² (Prop 1.3 solved for ρ)."""
     log = math.log(1 / delta)
     return (epsilon / (math.sqrt(epsilon + log) + math.sqrt(log))) ** 2  # no difference of near equals
 
@@ -15,7 +15,7 @@ def epsilon_of(rho: float, delta: float) -> float:
 
 
 def sigma_of(rho: float, sensitivity: float) -> float:
-    """Return the standard deviation of Gaussian noise for ρ-zCDP at that L2 sensitivity: Δ / √(2ρ) (Prop 1.6)."""
+    """Return the noise standard deviation of the Gaussian mechanism for ρ-zCDP: Δ / √(2ρ) (Prop 1.6)."""
     return sensitivity / math.sqrt(2 * rho)
 
 

@@ -77,7 +77,7 @@ def test_a_restart_changes_nothing(tmp_path: Path) -> None:
     )
 
 
-def test_who_is_not_enrolled_is_told_to_be_invited() -> None:
+def test_a_client_that_is_not_enrolled_says_so() -> None:
     client = session()
     for ask in (
         lambda: client.train(TrainRequest(1, "toy:0", WORLD)),
@@ -157,7 +157,7 @@ def test_a_model_that_does_not_fit_is_refused_by_name() -> None:
         client.train(TrainRequest(1, enrolment, bad))
 
 
-def test_divergence_is_told_with_advice() -> None:
+def test_divergence_is_reported_with_advice() -> None:
     client = session()
     invitation = replace(INVITATION, config=to_json(configured("fedavg", lr=1e30)))
     enrolment = client.enrol(invitation).enrolment
@@ -165,7 +165,7 @@ def test_divergence_is_told_with_advice() -> None:
         client.train(TrainRequest(1, enrolment, WORLD))
 
 
-def test_only_the_finished_model_is_kept() -> None:
+def test_only_the_finished_model_is_stored() -> None:
     store = MemoryStore()
     client = session(store)
     request = EvaluateRequest(3, client.enrol(INVITATION).enrolment, WORLD, "test")

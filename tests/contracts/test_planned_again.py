@@ -176,7 +176,7 @@ def test_whose_metrics_left_before_the_server_went_down_is_told(
     config = noisy(tmp_path)
     torn(owners(), config, tmp_path, ("record_observation", 5), monkeypatch)
     silent = owners(policy=Policy(share_metrics="never")).run(config.model_copy(update={"resume": True}), tmp_path)
-    assert "metrics: 3 clients' owners share theirs in clear" in silent.privacy.uncovered
+    assert "metrics: 3 clients send theirs in plaintext, as their policies allow" in silent.privacy.uncovered
 
 
 def test_test_data_move_no_plan_of_a_run_that_is_given_more_rounds(

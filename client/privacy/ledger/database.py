@@ -65,7 +65,7 @@ class LedgerDatabase:
 
     @contextmanager
     def writing(self, durable: bool = True) -> Iterator[sqlite3.Connection]:
-        """Open a transaction with no concurrent writer; it is undone if the block raises, and on the disk at its end.
+        """Open a transaction with no concurrent writer, which is undone if the block raises.
 
         Args:
             durable: True if the transaction must survive a power cut.

@@ -1,4 +1,4 @@
-"""Privacy ledger: durable record of the releases of one data set, with a budget that no request can exceed.
+"""Privacy ledger: durable record of the releases of one data set, with a fixed budget.
 
 A release is charged before its noise is drawn, and its bytes are cached until they have arrived. A retry therefore sends
 identical bytes. A crash can waste budget but never under-reports it (architecture.md, choice 8).
@@ -120,7 +120,7 @@ class Ledger:
         return charged if isinstance(charged, bytes) else self.store(charged, make())
 
     def charge(self, slot: Slot, terms: Terms, limits: Limits = UNLIMITED) -> int | bytes:
-        """Charge a slot and return the sequence number of its entry, for `store`; or its cached bytes, which cost nothing.
+        """Charge a slot and return its entry's sequence number, for `store`; or its cached bytes, for free.
 
         A slot is charged again if its bytes were never cached, or were acknowledged.
 

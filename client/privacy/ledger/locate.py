@@ -79,7 +79,7 @@ def find_ledger(source: str, state_dir: Path, fingerprint: str, folder: Path | N
 
 
 def find_all_ledgers(folders: Iterable[Path]) -> Iterator[Path | LedgerError]:
-    """Yield the path of every ledger with a roll-back record in these folders, or the reason why it cannot be used.
+    """Yield every ledger with a roll-back record in these folders, or the reason why it is unusable.
 
     Raises:
         LedgerError: A roll-back record is damaged.
@@ -94,8 +94,9 @@ def find_all_ledgers(folders: Iterable[Path]) -> Iterator[Path | LedgerError]:
 
 
 def ledger_path(source: str, state_dir: Path, fingerprint: str, folder: Path | None = None) -> Path:
-    """Return `.NAME.fedloom-ledger` beside a file, `.fedloom/ledger` in a folder; a name by fingerprint for generated data.
+    """Return `.NAME.fedloom-ledger` beside a file, or `.fedloom/ledger` in a folder.
 
+    Ledgers of generated data are named by the data's fingerprint.
     In `folder`, the name depends on the data's path, so that an additional row does not lead to a new ledger.
     """
     if is_demo(source):

@@ -1,4 +1,4 @@
-"""Rows of a ledger: releases and budget increases, chained by hashes so that changes and deletions are detected."""
+"""Rows of a ledger: releases and budget increases, chained by hashes to detect changes."""
 
 import hashlib
 from dataclasses import astuple, dataclass
@@ -111,5 +111,5 @@ def link_of(before: str, sequence: int, time: str, slot: Slot, terms: Terms) -> 
 
 
 def link_of_increase(before: str, sequence: int, unit: Unit, raised: LimitChange) -> str:
-    """Return the link of an increase; it has fewer fields than an entry's, so neither can replace the other."""
+    """Return the link of an increase; its fields are fewer than an entry's, so neither replaces the other."""
     return hashlib.sha256(repr((before, sequence, "raise", unit, *astuple(raised))).encode()).hexdigest()

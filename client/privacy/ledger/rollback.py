@@ -1,4 +1,4 @@
-"""Roll-back record: the ledger's head, stored outside the ledger to detect deletion, roll-back or replacement."""
+"""Store the ledger's head outside the ledger, to detect deletion, roll-back or replacement."""
 
 import json
 import os

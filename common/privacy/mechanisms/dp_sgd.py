@@ -1,5 +1,6 @@
-"""DP-SGD, unit `record`: the Poisson-subsampled Gaussian mechanism (Mironov, Talwar and Zhang 2019), through Opacus.
+"""DP-SGD, unit `record`: the Poisson-subsampled Gaussian mechanism, accounted by Opacus.
 
+See Mironov, Talwar and Zhang (2019).
 Opacus is imported inside the function that needs it: the import takes seconds, and runs without this unit do not need it.
 """
 
@@ -24,7 +25,7 @@ MIN_MULTIPLIER = 0.05
 
 @dataclass(frozen=True)
 class DpSgd:
-    """DP-SGD of `steps` steps: Poisson sampling with probability q, gradients clipped to C, N(0, (zC)²) on their sum.
+    """DP-SGD of `steps` steps: Poisson sampling, gradients clipped to C, N(0, (zC)²) on their sum.
 
     Neighbours add or remove one record, so the sum's sensitivity is C.
     """

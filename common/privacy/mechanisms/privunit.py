@@ -1,4 +1,4 @@
-"""PrivUnitG: the direction of a vector under pure ε-DP (Asi, Feldman and Talwar 2022; Bhowmick et al. 2018)."""
+"""PrivUnitG: the direction of a vector under pure ε-DP (Asi et al. 2022; Bhowmick et al. 2018)."""
 
 import functools
 import math
@@ -86,7 +86,7 @@ class PrivUnit:
         return (around + (along - around @ v) * v) * self.noise
 
     def _along(self, u: Vector) -> float:
-        """Return ⟨V, v⟩ from two numbers uniform on (0, 1]: the side of t, then the place by inverse distribution function."""
+        """Return ⟨V, v⟩ from two uniform numbers on (0, 1]: one for the side of t, one for the quantile."""
         t = self.threshold
         if u[0] <= self.p:
             return -float(ndtri_exp(math.log(u[1]) + log_ndtr(-t)))

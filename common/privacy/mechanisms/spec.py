@@ -1,4 +1,4 @@
-"""Types of mechanisms: cost and noise that a ledger records, release of a vector, and the registered spec."""
+"""Types of mechanisms: recorded cost and noise, release of a vector, and the registered spec."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -36,14 +36,16 @@ class Mechanism(AccountedMechanism, Protocol):
     """Mechanism that clips one vector and adds noise to it."""
 
     def standard_deviation(self, entries: int = 1) -> float:
-        """Return the noise standard deviation of a coordinate, relative to vectors that are clipped to L2 norm C.
+        """Return the noise standard deviation of a coordinate, relative to vectors of L2 norm C.
 
         Args:
             entries: Number of equal non-zero entries of the vectors, where the norm that is clipped is not L2.
         """
 
     def release(self, vector: Vector, rng: np.random.Generator, normalise: bool = False) -> Vector:
-        """Return the clipped vector with noise; with `normalise`, shorter vectors are scaled up to the clip norm.
+        """Return the clipped vector with noise.
+
+        With `normalise`, shorter vectors are scaled up to the clip norm.
 
         Raises:
             RefusedError: The vector holds NaN or infinity.
@@ -55,7 +57,7 @@ MechanismT = TypeVar("MechanismT", bound=AccountedMechanism, covariant=True)
 
 @dataclass(frozen=True)
 class MechanismSpec(Generic[MechanismT]):
-    """Registered mechanism. There is no entry point: the privacy statement vouches for every mechanism."""
+    """Registered mechanism; built in only, since the privacy statement vouches for every mechanism."""
 
     name: str
     """Value of `privacy.mechanism`; for unit `record`, a label."""

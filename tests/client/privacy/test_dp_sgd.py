@@ -1,4 +1,4 @@
-"""DP-SGD's gradient: clipped record by record, noised once, the same alone as in a cohort."""
+"""DP-SGD's gradient: clipped record by record, noise added once, the same alone as in a cohort."""
 
 import copy
 import math
@@ -153,9 +153,9 @@ def refuted(multiplier: float, claimed: float) -> bool:
     x = torch.cat([torch.zeros(5, 1), torch.tensor([[-9.0]])])
     params, batch, noise = asked(x, multiplier=multiplier, steps=2 * trials)
     noise[JOINS][trials:, 5] = False
-    told = vmap(GRADIENT, in_dims=(None, None, 0))(params, batch, noise)[0]["w"].flatten()
-    present, absent = told[:trials], told[trials:]
-    for cut in torch.quantile(told, torch.linspace(0.05, 0.95, 19)):
+    outcomes = vmap(GRADIENT, in_dims=(None, None, 0))(params, batch, noise)[0]["w"].flatten()
+    present, absent = outcomes[:trials], outcomes[trials:]
+    for cut in torch.quantile(outcomes, torch.linspace(0.05, 0.95, 19)):
         hits, alarms = int((present > cut).sum()), int((absent > cut).sum())
         low = beta.ppf(0.025, hits, trials - hits + 1) if hits else 0.0
         high = beta.ppf(0.975, alarms + 1, trials - alarms) if alarms < trials else 1.0

@@ -19,7 +19,7 @@ def failing(*about: object, **more: object) -> NoReturn:
     raise IndexError("index 7 is out of bounds: Grandma's lamp")
 
 
-def test_training_that_diverges_is_answered_with_noise_and_paid() -> None:
+def test_training_that_diverges_is_released_as_noise_and_charged() -> None:
     """Whether huge weights overflow depends on the devices that a home has."""
     client = Asked(configured("fedavg", clip=0.01))
     client.model = {name: np.full_like(a, 3e38) for name, a in client.model.items()}
@@ -31,7 +31,7 @@ def test_training_that_diverges_is_answered_with_noise_and_paid() -> None:
 
 
 @pytest.mark.parametrize(("method", "unit"), [("fedavg", "client"), ("fedrule", "client")])
-def test_work_that_fails_is_answered_and_paid_as_if_it_had_not(
+def test_work_that_fails_is_released_and_charged_as_if_it_had_not(
     method: str, unit: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Else a server that chooses what to fail on asks what it likes, for nothing."""
@@ -85,7 +85,7 @@ def test_an_evaluation_says_nothing_by_failing(monkeypatch: pytest.MonkeyPatch) 
             EvaluateRequest(1, client.enrolled.enrolment, client.model, "test", {}, final=final)
         )
         assert (reply.metrics, reply.weights) == ({}, {})
-    assert client.session.store.read("toy", MODEL), "and the finished model is kept"
+    assert client.session.store.read("toy", MODEL), "and the finished model is stored"
     assert client.spent == 0
 
 

@@ -61,10 +61,10 @@ def test_masks_beside_noise_on_records_are_nobody_elses_to_know() -> None:
         return np.asarray(drawn["keep"].numpy())
 
     secret = [DpSgdNoise(1.0, 1.0, 0.5, partial(np.random.default_rng, seed)) for seed in (1, 2)]
-    known = masks(None)
-    assert (masks(None) == known).all()
+    public = masks(None)
+    assert (masks(None) == public).all()
     assert (masks(secret[0]) == masks(secret[0])).all()
-    assert not any((masks(noise) == known).all() for noise in secret)
+    assert not any((masks(noise) == public).all() for noise in secret)
     assert not (masks(secret[0]) == masks(secret[1])).all()
 
 
@@ -125,7 +125,7 @@ def test_a_round_is_limited_as_a_whole_and_at_the_owners_delta() -> None:
         generous.train(1, 0.9)
 
 
-def test_what_a_run_promises_is_checked_where_it_is_paid() -> None:
+def test_a_run_s_budget_is_checked_where_it_is_charged() -> None:
     """Two processes may both have found it affordable."""
     one = ledger()
     limits = Limits(run=0.15)

@@ -63,7 +63,7 @@ class Asked:
         return self.releaser.ledger(self.config.task_options.count_privacy).spent()
 
 
-def test_noise_is_what_the_promise_asks_for_and_the_whole_promise_is_booked() -> None:
+def test_noise_is_that_of_the_budget_and_the_whole_budget_is_charged() -> None:
     client = Asked(configured())
     client.session.counts(client.request)
     [noise] = client.noises
@@ -76,7 +76,7 @@ def test_noise_is_what_the_promise_asks_for_and_the_whole_promise_is_booked() ->
     assert [row.slot.kind for row in ledger.entries()] == ["counts"]
 
 
-def test_asked_again_the_same_bytes_leave_and_nothing_is_paid() -> None:
+def test_a_repeated_request_gets_the_same_bytes_and_costs_nothing() -> None:
     client = Asked(configured())
     first, spent = client.session.counts(client.request).counts, client.spent
     again = client.session.counts(client.request).counts
@@ -106,8 +106,8 @@ def test_what_it_sent_is_no_news_to_itself() -> None:
     ]
     assert asked[0].metrics == asked[1].metrics
     doubled = {**counts, VALUES: 2 * counts[VALUES]}
-    told = client.session.evaluate(EvaluateRequest(1, client.request.enrolment, model, "test", doubled))
-    assert told.metrics["shared_mrr20"] != asked[0].metrics["shared_mrr20"]
+    doubled_sums = client.session.evaluate(EvaluateRequest(1, client.request.enrolment, model, "test", doubled))
+    assert doubled_sums.metrics["shared_mrr20"] != asked[0].metrics["shared_mrr20"]
 
 
 def test_a_run_that_was_not_announced_as_one_that_takes_counts_gets_none() -> None:
@@ -120,12 +120,12 @@ def test_a_run_that_was_not_announced_as_one_that_takes_counts_gets_none() -> No
 
 @pytest.mark.parametrize("markets", [1, 2])
 def test_a_user_may_be_in_all_of_a_clients_markets(markets: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    told: list[float] = []
+    scales: list[float] = []
 
     def noted(counts: Arrays, items: int, noise: float, rng: np.random.Generator) -> Arrays:
-        told.append(noise)
+        scales.append(noise)
         return counts
 
     monkeypatch.setattr("client.tasks.markets.learner.noised", noted)
     learner_of(configured(), DEMO.vocabulary, DEMO.units[:markets]).private_counts(1.5, np.random.default_rng(0))
-    assert told == [1.5 * markets]
+    assert scales == [1.5 * markets]

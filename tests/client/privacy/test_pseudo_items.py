@@ -1,4 +1,4 @@
-"""Rows of own items among drawn ones: which are sent, that noise tells none apart, and what is said of it."""
+"""Rows of own items among pseudo items: the sent rows, their equal noise, and the uncovered channel."""
 
 from itertools import count
 

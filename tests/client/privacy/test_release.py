@@ -1,4 +1,4 @@
-"""What leaves a client when noise is promised, whatever a server asks."""
+"""Releases of a client in runs with noise, whatever the server requests."""
 
 import math
 from dataclasses import replace
@@ -22,7 +22,7 @@ RHO = rho_of(10, 1e-5)
 
 
 @pytest.mark.parametrize(
-    ("share", "unit", "told"),
+    ("share", "unit", "shared"),
     [
         ("without_noise", "none", True),
         ("without_noise", "client", False),
@@ -32,10 +32,10 @@ RHO = rho_of(10, 1e-5)
         ("never", "client", False),
     ],
 )
-def test_who_enrols_says_whether_its_metrics_will_leave_and_they_do(share: str, unit: str, told: bool) -> None:
+def test_an_enrolment_states_whether_metrics_will_be_sent_and_they_are(share: str, unit: str, shared: bool) -> None:
     client = Asked(configured(unit=unit), Policy.model_validate({"share-metrics": share}))
     metrics = client.session.evaluate(EvaluateRequest(1, client.enrolled.enrolment, client.model, "test")).metrics
-    assert client.enrolled.shares_metrics == told == bool(metrics)
+    assert client.enrolled.shares_metrics == shared == bool(metrics)
 
 
 def test_without_noise_everything_passes_as_it_is() -> None:
@@ -47,7 +47,7 @@ def test_without_noise_everything_passes_as_it_is() -> None:
     assert client.session.evaluate(EvaluateRequest(1, client.enrolled.enrolment, client.model, "test")).metrics
 
 
-def test_a_promise_of_noise_hides_numbers_of_records_losses_and_metrics() -> None:
+def test_runs_with_noise_send_no_numbers_of_records_losses_and_metrics() -> None:
     client = Asked(configured())
     reply = client.train(1, 0.1)
     assert (client.enrolled.examples, reply.examples, reply.loss) == (1, 1, 0.0)
@@ -97,14 +97,14 @@ def test_a_round_asked_for_again_is_the_same_bytes_and_costs_nothing() -> None:
         client.train(1, RHO / 2, clip=0.5)
 
 
-def test_an_old_round_is_not_answered_beyond_the_promise() -> None:
+def test_an_old_round_is_not_released_beyond_the_budget() -> None:
     """Its bytes are gone once a later round was asked, so it would be paid anew."""
     client = Asked(configured())
     client.train(1, RHO / 2)
     client.train(2, RHO / 2)
     with pytest.raises(RefusedError, match="exceeds the remaining budget"):
         client.train(1, RHO / 2)
-    assert client.train(2, RHO / 2).round == 2, "the last one is still kept"
+    assert client.train(2, RHO / 2).round == 2, "the last one is still cached"
 
 
 def test_a_hundred_times_a_hundredth_fits() -> None:
@@ -149,7 +149,7 @@ ASKED = st.tuples(
 
 @settings(deadline=None, max_examples=25)
 @given(st.lists(ASKED, max_size=14), st.sampled_from(["gaussian", "laplace", "privunit"]))
-def test_nothing_a_server_asks_spends_more_than_was_promised(asked: list[tuple[int, float, float]], name: str) -> None:
+def test_no_requests_of_a_server_spend_more_than_the_budget(asked: list[tuple[int, float, float]], name: str) -> None:
     client = Asked(configured(mechanism=name, epsilon=2.0), Policy(max_epsilon=3.0))
     total = build_account(client.config.privacy).total(2.0, 1e-5)
     answered: dict[tuple[int, float, float], bytes] = {}
@@ -190,7 +190,7 @@ def test_a_second_run_finds_what_the_first_left() -> None:
         client.session.enrol(replace(other, run="third"))
 
 
-def test_noise_on_records_is_paid_by_the_round() -> None:
+def test_noise_on_records_is_charged_by_the_round() -> None:
     config = configured(unit="record", epsilon=4.0, sample=0.5)
     client = Asked(config)
     account = build_account(config.privacy)

@@ -63,7 +63,12 @@ def test_steps_run_in_their_order() -> None:
         privatize,
         (lambda released: encode("third", released), lambda released: encode("fourth", released)),
     )
-    chain(lambda: steps.append("work") or Update(ARRAYS))
+
+    def work() -> Update:
+        steps.append("work")
+        return Update(ARRAYS)
+
+    chain(work)
     assert steps == ["reserved", "work", "first", "second", "released", "third", "fourth"]
 
 

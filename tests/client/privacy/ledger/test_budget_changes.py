@@ -55,10 +55,10 @@ def test_a_first_limit_is_for_good_and_said_to_have_come_late(tmp_path: Path) ->
         limited = opened(tmp_path, wished)
         assert (limited.epsilon, limited.claim().limited) == (10.0, True)
         limited.close()
-    [told] = read_statements(tmp_path / "ledger")
-    [first] = told.claim.raises
+    [statement] = read_statements(tmp_path / "ledger")
+    [first] = statement.claim.raises
     assert (first.before, first.epsilon) == (UNBOUNDED, 10.0)
-    assert LIMITED.format(**vars(first)) in told.claim.uncovered
+    assert LIMITED.format(**vars(first)) in statement.claim.uncovered
     assert [row.sequence for row in increase_budget(tmp_path / "ledger", 12.0, record_of(tmp_path))] == [3]
     [again] = read_statements(tmp_path / "ledger")
     assert RAISED.format(**vars(again.claim.raises[1])) in again.claim.uncovered
@@ -78,6 +78,6 @@ def test_a_limit_that_was_lowered_after_a_look_is_said_to_be(account: Account, s
     first.release(Slot("run", 1), first.terms(Laplace(0.5, 1.0)), lambda: b"noise")
     first.close()
     opened(tmp_path, 4.0, account).close()
-    [told] = read_statements(tmp_path / "ledger")
-    assert told.claim.epsilon == 4.0
-    assert (LOWERED.format(before=10.0, epsilon=4.0) in told.claim.uncovered) == said
+    [statement] = read_statements(tmp_path / "ledger")
+    assert statement.claim.epsilon == 4.0
+    assert (LOWERED.format(before=10.0, epsilon=4.0) in statement.claim.uncovered) == said

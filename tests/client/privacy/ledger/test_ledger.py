@@ -14,7 +14,7 @@ from common.privacy.mechanisms.gaussian import Gaussian
 from tests.support.ledgers import EPSILON, Maker, opened, terms_of
 
 
-def test_a_release_is_paid_before_it_is_made(ledger: Ledger) -> None:
+def test_a_release_is_charged_before_it_is_made(ledger: Ledger) -> None:
     spent: list[float] = []
 
     def make() -> bytes:
@@ -26,7 +26,7 @@ def test_a_release_is_paid_before_it_is_made(ledger: Ledger) -> None:
     assert ledger.remaining() == pytest.approx(0.9 * ledger.total)
 
 
-def test_a_client_that_died_between_keeping_and_saying_so_still_counts_what_it_sends(tmp_path: Path) -> None:
+def test_a_crash_between_caching_and_marking_does_not_hide_a_release(tmp_path: Path) -> None:
     first = opened(tmp_path)
     number = first.charge(Slot("run", 1), terms_of(first))
     assert isinstance(number, int)
@@ -67,7 +67,7 @@ def test_a_slot_on_other_terms_is_refused(change: dict[str, Any], ledger: Ledger
     assert (make.made, ledger.spent()) == (1, 0.1 * ledger.total)
 
 
-def test_what_was_paid_and_not_kept_is_paid_anew(ledger: Ledger) -> None:
+def test_a_charge_without_cached_bytes_is_charged_again(ledger: Ledger) -> None:
     def crash() -> bytes:
         raise KeyboardInterrupt
 
@@ -79,14 +79,14 @@ def test_what_was_paid_and_not_kept_is_paid_anew(ledger: Ledger) -> None:
     assert ledger.spent() == 0.2 * ledger.total
 
 
-def test_acknowledged_bytes_are_forgotten_and_what_they_cost_is_not(ledger: Ledger) -> None:
+def test_acknowledged_bytes_are_dropped_and_their_cost_stays(ledger: Ledger) -> None:
     make = Maker()
     for number in (1, 2, 3):
         ledger.release(Slot("run", number), terms_of(ledger), make)
     ledger.release(Slot("other", 1), terms_of(ledger), make)
     ledger.acknowledge("run", 3)
-    kept = [ledger.has_cached(slot) for slot in (Slot("run", 1), Slot("run", 2), Slot("run", 3), Slot("other", 1))]
-    assert kept == [False, False, True, True]
+    cached = [ledger.has_cached(slot) for slot in (Slot("run", 1), Slot("run", 2), Slot("run", 3), Slot("other", 1))]
+    assert cached == [False, False, True, True]
     assert ledger.spent() == pytest.approx(0.4 * ledger.total)
     ledger.release(Slot("run", 1), terms_of(ledger), make)
     assert ledger.spent() == pytest.approx(0.5 * ledger.total), "asked for again, it is another release"

@@ -55,7 +55,7 @@ def test_an_account_on_which_nothing_was_released_may_be_exchanged(tmp_path: Pat
     assert (again.account, again.total, again.spent()) == (Pure(), EPSILON, 0.5), "its seal holds"
 
 
-def test_what_was_paid_and_perhaps_never_sent_fixes_the_account_too(tmp_path: Path) -> None:
+def test_a_charge_that_was_perhaps_never_sent_fixes_the_account_too(tmp_path: Path) -> None:
     first = opened(tmp_path)
     first.charge(Slot("run", 1), terms_of(first))
     first.use_account(Pure())
@@ -97,7 +97,7 @@ def test_a_budget_that_is_no_positive_number_is_refused(epsilon: float, delta: f
 
 
 @pytest.mark.parametrize("first", [EPSILON, UNBOUNDED])
-def test_a_limit_below_what_had_left_is_no_guarantee(first: float, tmp_path: Path) -> None:
+def test_a_limit_below_the_spent_amount_is_no_guarantee(first: float, tmp_path: Path) -> None:
     ledger = opened(tmp_path, Pure(), epsilon=first)
     ledger.release(Slot("run", 1), ledger.terms(Laplace(8.0, 1.0)), lambda: b"noise")
     ledger.close()
@@ -105,5 +105,5 @@ def test_a_limit_below_what_had_left_is_no_guarantee(first: float, tmp_path: Pat
     claim = lowered.claim()
     lowered.close()
     assert (claim.epsilon, claim.limited, claim.left) == (first, first == EPSILON, 0.0)
-    [told] = read_statements(tmp_path / "ledger")
-    assert told.claim == claim
+    [statement] = read_statements(tmp_path / "ledger")
+    assert statement.claim == claim

@@ -149,7 +149,7 @@ def sent(folder: Path, run: str = "") -> dict[int, list[str]]:
     return found
 
 
-def test_whenever_a_client_is_killed_all_that_was_sent_is_paid(tmp_path: Path) -> None:
+def test_whenever_a_client_is_killed_all_that_was_sent_is_charged(tmp_path: Path) -> None:
     """30 kills at random moments over 200 rounds; the last process asks for all rounds again."""
     create(tmp_path / "ledger", "lineage")
     assert started(KILLING, tmp_path, "run", 200, 30).wait(120) == 0
@@ -165,7 +165,7 @@ def test_whenever_a_client_is_killed_all_that_was_sent_is_paid(tmp_path: Path) -
     assert abs(ledger.spent() - len(rows) * cost) < 1e-9
 
 
-def test_whenever_a_whole_client_is_killed_every_reply_that_left_is_paid(tmp_path: Path) -> None:
+def test_whenever_a_whole_client_is_killed_every_reply_that_was_sent_is_charged(tmp_path: Path) -> None:
     """8 kills over 30 rounds of `Session.train`, each round asked twice, and the last one again by who restarts the client."""
     (tmp_path / "homes.csv").write_text("home,rule\n")
     assert started(ANSWERING, tmp_path, 30, 8).wait(120) == 0

@@ -74,7 +74,7 @@ def test_a_damaged_ledger_releases_nothing(damage: Callable[[Path], None], folde
 
 
 @pytest.mark.parametrize("damage", [Path.unlink, lambda path: path.rename(path.with_name("moved"))])
-def test_a_ledger_that_is_taken_away_while_open_is_noticed(damage: Callable[[Path], None], folder: Path) -> None:
+def test_a_ledger_that_is_removed_while_open_is_detected(damage: Callable[[Path], None], folder: Path) -> None:
     ledger = opened(folder)
     damage(folder / "ledger")
     with pytest.raises(LedgerError, match="was removed or replaced while in use"):
@@ -82,7 +82,7 @@ def test_a_ledger_that_is_taken_away_while_open_is_noticed(damage: Callable[[Pat
 
 
 @pytest.mark.parametrize("place", ["", "0"])
-def test_kept_bytes_that_are_damaged_are_paid_anew(place: str, folder: Path) -> None:
+def test_cached_bytes_that_are_damaged_are_charged_again(place: str, folder: Path) -> None:
     (folder / "ledger-kept" / "1").write_bytes(place.encode() * 40)
     ledger = opened(folder)
     assert ledger.release(Slot("run", 0), ledger.terms(Gaussian(0.01, 1.0)), lambda: b"new noise") == b"new noise"

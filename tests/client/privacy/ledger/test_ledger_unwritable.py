@@ -71,18 +71,18 @@ def public(folder: Path) -> Iterator[Path]:
 def test_where_nothing_may_be_written_nothing_is_released(path: str, public: Path) -> None:
     (public / path).chmod(0o555 if path == "." else 0o444)
     code = RELEASE.format(before="os.setgid(65534); os.setuid(65534)", between="")
-    told = said(code, public)
-    assert told.startswith("refused:")
-    assert "made" not in told
+    output = said(code, public)
+    assert output.startswith("refused:")
+    assert "made" not in output
 
 
 def test_a_full_disk_releases_nothing(folder: Path) -> None:
     """Files cannot grow: the ledger's log is an empty file then."""
     limit = "resource.setrlimit(resource.RLIMIT_FSIZE, (64, 64))"
-    told = said(RELEASE.format(before="", between=limit), folder)
-    assert told.startswith("refused:")
-    assert "free disk space" in told
-    assert "made" not in told
+    output = said(RELEASE.format(before="", between=limit), folder)
+    assert output.startswith("refused:")
+    assert "free disk space" in output
+    assert "made" not in output
     assert opened(folder).spent() == pytest.approx(0.03)
 
 

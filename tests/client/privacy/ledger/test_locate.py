@@ -28,7 +28,7 @@ def test_that_of_made_data_and_of_read_only_disks_lies_elsewhere(data: Path, tmp
     assert ledger_of("demo:0-5", tmp_path / "state").spent() == pytest.approx(0.1)
     assert ledger_of("demo:5-9", tmp_path / "state").spent() == 0
     assert spend_on(data, tmp_path / "state", folder=tmp_path / "ledgers").parent == tmp_path / "ledgers"
-    assert ledger_of(data, tmp_path / "state").spent() == pytest.approx(0.1), "the witness knows where"
+    assert ledger_of(data, tmp_path / "state").spent() == pytest.approx(0.1), "the roll-back record has the path"
 
 
 def test_a_new_state_folder_finds_it(data: Path, tmp_path: Path) -> None:
@@ -43,12 +43,12 @@ def test_a_link_to_the_data_is_the_data(data: Path, tmp_path: Path) -> None:
 
 def test_another_ledger_in_its_place_is_noticed(data: Path, tmp_path: Path) -> None:
     path = spend_on(data, tmp_path / "state")
-    path.rename(tmp_path / "kept")
+    path.rename(tmp_path / "moved")
     shutil.rmtree(f"{path}-kept")
     spend_on(data, tmp_path / "other")
     with pytest.raises(LedgerError, match="is another ledger"):
         ledger_of(data, tmp_path / "state")
-    (tmp_path / "kept").rename(path)
+    (tmp_path / "moved").rename(path)
     assert ledger_of(data, tmp_path / "state").spent() == pytest.approx(0.1)
 
 

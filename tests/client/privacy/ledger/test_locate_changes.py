@@ -52,7 +52,7 @@ def test_however_often_the_data_change_the_ledger_goes_on(data: Path, tmp_path: 
     assert ledger_of(data, tmp_path / "state").spent() == pytest.approx(0.5), "data as they once were"
 
 
-def test_what_state_folders_know_is_where_it_is_now_or_told_to_be_gone(data: Path, tmp_path: Path) -> None:
+def test_ledgers_of_state_folders_are_at_their_newest_path_or_reported_as_gone(data: Path, tmp_path: Path) -> None:
     folder = tmp_path / "state" / "lineages"
     path = spend_on(data, tmp_path / "state")
     data.write_text(data.read_text() + "b,2\n")
@@ -94,7 +94,7 @@ def test_a_ledger_that_vanished_is_noticed_also_where_the_data_changed(change: s
     assert not path.exists(), "no new one is made"
 
 
-def test_what_comes_behind_a_link_stays_known_by_it(data: Path, tmp_path: Path) -> None:
+def test_data_behind_a_link_are_recognized_by_it(data: Path, tmp_path: Path) -> None:
     link, newer = tmp_path / "current.csv", tmp_path / "newer.csv"
     link.symlink_to(data)
     first = spend_on(link, tmp_path / "state")
@@ -108,7 +108,9 @@ def test_what_comes_behind_a_link_stays_known_by_it(data: Path, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("elsewhere", [True, False])
-def test_data_that_were_renamed_or_kept_elsewhere_may_grow(elsewhere: bool, data: Path, tmp_path: Path) -> None:
+def test_data_that_were_renamed_or_have_their_ledger_elsewhere_may_grow(
+    elsewhere: bool, data: Path, tmp_path: Path
+) -> None:
     if elsewhere:
         spend_on(data, tmp_path / "state", folder=tmp_path / "ledgers")
     else:

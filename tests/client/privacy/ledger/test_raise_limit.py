@@ -72,15 +72,15 @@ def test_the_statement_says_that_and_when_it_was_raised(folder: Path) -> None:
     claim = statement.claim
     assert (claim.epsilon, claim.total, claim.spent, claim.left) == (8.0, 8.0, 3.0, 5.0)
     assert [(one.before, one.epsilon) for one in claim.raises] == [(4.0, 6.0), (6.0, 8.0)]
-    told = [channel for channel in claim.uncovered if channel.startswith("raised budget")]
-    assert len(told) == 2
-    assert f"the limit was ε = 4 until {claim.raises[0].time}" in told[0]
+    channels = [channel for channel in claim.uncovered if channel.startswith("raised budget")]
+    assert len(channels) == 2
+    assert f"the limit was ε = 4 until {claim.raises[0].time}" in channels[0]
     age = datetime.datetime.now(datetime.UTC) - datetime.datetime.fromisoformat(claim.raises[1].time)
     assert abs(age.total_seconds()) < 60
     assert opened(folder, epsilon=8.0).claim() == claim
 
 
-def test_what_would_raise_nothing_is_refused_and_leaves_the_ledger_as_it_is(folder: Path) -> None:
+def test_what_is_no_increase_is_refused_and_leaves_the_ledger_unchanged(folder: Path) -> None:
     before = (folder / "ledger").read_bytes()
     for epsilon, reason in (
         (2.5, "is below ε = 3, which was spent under unit client"),
@@ -96,7 +96,7 @@ def test_what_would_raise_nothing_is_refused_and_leaves_the_ledger_as_it_is(fold
     assert (folder / "ledger").read_bytes() == before
 
 
-def test_where_a_smaller_delta_holds_what_was_spent_may_be_more_than_a_larger_epsilon_allows(tmp_path: Path) -> None:
+def test_under_a_smaller_delta_the_spent_amount_can_exceed_a_larger_epsilon(tmp_path: Path) -> None:
     ledger = opened(tmp_path, account=Zcdp())
     ledger.release(Slot("run", 1), ledger.terms(Gaussian(ledger.total, 1.0)), lambda: b"noise")
     ledger.close()
@@ -163,7 +163,7 @@ def test_it_is_refused_while_another_process_holds_the_ledger_and_works_once_tha
         "DELETE FROM releases WHERE sequence = 5",
     ],
 )
-def test_a_raise_that_was_altered_or_is_missing_stops_everything(damage: str, folder: Path) -> None:
+def test_an_increase_that_was_altered_or_is_missing_stops_everything(damage: str, folder: Path) -> None:
     increase_budget(folder / "ledger", 6.0, record_of(folder))
     ledger = opened(folder, 6.0)
     spend(ledger, 5)
@@ -177,7 +177,7 @@ def test_a_raise_that_was_altered_or_is_missing_stops_everything(damage: str, fo
             ask()
 
 
-def test_the_witness_knows_of_a_raise_that_was_the_newest_row(folder: Path) -> None:
+def test_the_record_contains_an_increase_that_was_the_newest_row(folder: Path) -> None:
     shutil.copy(folder / "ledger", folder / "older")
     increase_budget(folder / "ledger", 6.0, record_of(folder))
     (folder / "older").rename(folder / "ledger")

@@ -67,33 +67,33 @@ def test_a_log_that_was_lost_is_noticed(folder: Path) -> None:
     assert opened(crashed).spent() == pytest.approx(0.05)
 
 
-def test_a_witness_that_fell_behind_catches_up(folder: Path) -> None:
-    witness = record_of(folder)
-    before = witness.read()
+def test_a_record_that_fell_behind_catches_up(folder: Path) -> None:
+    record = record_of(folder)
+    before = record.read()
     ledger = opened(folder)
     spend(ledger, 3, 5)
     assert before is not None
-    witness.write(before)
+    record.write(before)
     assert opened(folder).spent() == pytest.approx(0.05)
-    seen = witness.read()
-    assert seen is not None
-    assert (seen.sequence, seen.lineage) == (5, "lineage")
-    assert dict(seen.spent) == {"client": pytest.approx(0.05)}
+    head = record.read()
+    assert head is not None
+    assert (head.sequence, head.lineage) == (5, "lineage")
+    assert dict(head.spent) == {"client": pytest.approx(0.05)}
 
 
 @pytest.mark.parametrize("content", [b"", b"{}", b"[1]", b'{"lineage": 1}', b"\xff\xfe"])
-def test_a_damaged_witness_is_told(content: bytes, folder: Path) -> None:
+def test_a_damaged_record_is_an_error(content: bytes, folder: Path) -> None:
     (folder / "state" / "record.json").write_bytes(content)
     refuses(folder, "cannot read the roll-back record")
 
 
-def test_a_witness_is_overwritten_in_place_whole(tmp_path: Path) -> None:
-    witness = record_of(tmp_path)
-    assert witness.read() is None
-    for seen in (LedgerHead("l", "/a", 10**9, "f" * 64, (("client", 1 / 3),)), LedgerHead("l", "/b")):
-        witness.write(seen)
-        assert (witness.read(), witness.path.stat().st_size) == (seen, 2048)
-    assert witness.path.stat().st_mode & 0o777 == 0o600
+def test_a_record_is_overwritten_in_place_whole(tmp_path: Path) -> None:
+    record = record_of(tmp_path)
+    assert record.read() is None
+    for head in (LedgerHead("l", "/a", 10**9, "f" * 64, (("client", 1 / 3),)), LedgerHead("l", "/b")):
+        record.write(head)
+        assert (record.read(), record.path.stat().st_size) == (head, 2048)
+    assert record.path.stat().st_mode & 0o777 == 0o600
     long = LedgerHead("l", "/" + "x" * 4000)
-    witness.write(long)
-    assert witness.read() == long
+    record.write(long)
+    assert record.read() == long
