@@ -43,7 +43,7 @@ def load_private_key(path: Path) -> ec.EllipticCurvePrivateKey:
     except (ValueError, TypeError, UnsupportedAlgorithm):
         raise ConfigError(f"{path} is not a private key in OpenSSH format without password; create a new key") from None
     if not isinstance(key, ec.EllipticCurvePrivateKey):
-        raise ConfigError(f"{path} is not an elliptic-curve key (ecdsa-sha2-nistp384): make one anew")
+        raise ConfigError(f"{path} is not an elliptic-curve key (ecdsa-sha2-nistp384); create a new key")
     return key
 
 
@@ -58,7 +58,7 @@ def load_public_key(path: Path) -> ec.EllipticCurvePublicKey:
     except (ValueError, UnsupportedAlgorithm):
         raise ConfigError(f"{path} is not a public key in OpenSSH format; use the file that ends in .pub") from None
     if not isinstance(key, ec.EllipticCurvePublicKey):
-        raise ConfigError(f"{path} is not an elliptic-curve key (ecdsa-sha2-nistp384): make one anew")
+        raise ConfigError(f"{path} is not an elliptic-curve key (ecdsa-sha2-nistp384); create a new key")
     return key
 
 

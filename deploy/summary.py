@@ -92,7 +92,7 @@ def _facts(result: Result, report: Path | None) -> list[tuple[str, str]]:
         "note" if result.status == "completed" else "reason": result.reason,
         "measured": measured_by(result),
         "time": duration(result.seconds),
-        "traffic": f"{size(result.bytes_down)} to the clients, {size(result.bytes_up)} from them",
+        "network": f"{size(result.bytes_down)} to the clients, {size(result.bytes_up)} from them",
         "privacy": claim,
         **{heading: "; ".join(parts) for heading, parts in terms.items()},
         "model": f"sha256 {result.model_sha256[:16]}…" if result.model_sha256 else "",

@@ -136,7 +136,9 @@ class _Windowed(_Connectives):
 
     def __post_init__(self) -> None:
         if self.a < 0 or self.b < self.a:
-            raise ConfigError(f"the window [{self.a},{self.b}] is empty or looks back; write [a,b] with 0 <= a <= b")
+            raise ConfigError(
+                f"window [{self.a},{self.b}] is empty or starts before step 0; write [a,b] with 0 <= a <= b"
+            )
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 It is computed once per formula. The box holds the bounds of every satisfying trace. A choice (a ◇, an implication, an
 until) is one of several clauses. L1 distances add up over cells, so choices that share no cell are independent. Choices
-that share cells form a chain. A dynamic programme decides a chain; its states are the chosen bounds on cells that later
+that share cells form a chain. A dynamic program decides a chain; its states are the chosen bounds on cells that later
 choices may touch. The result is exact, and linear in the number of windows where the disjunctive normal form is
 exponential.
 """
@@ -48,8 +48,8 @@ def plan(phi: Formula, cap: int = CAP) -> Plan:
     """Decompose φ at time 0.
 
     Raises:
-        ConfigError: No trace satisfies φ, more than `cap` alternatives depend on each other, or a variable is bound twice
-            at one step by different expressions, for which distances do not add up.
+        ConfigError: No trace satisfies φ, or more than `cap` alternatives depend on each other. Also if different
+            expressions bind one variable at one step, for which distances do not add up.
     """
     expansion = Expansion(cap)
     choices, box = _settle(list(expansion.conjuncts(normal_form(phi))), {}, expansion.axes)

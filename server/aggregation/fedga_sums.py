@@ -1,7 +1,7 @@
 """The two sums of FedGA's step over a stream of clients. Pure, NumPy; memory of two models in float64.
 
 Only sums over clients are stored, so secure aggregation can provide the same. With d_k = Δ_k/τ_k one channel carries
-Σ w_k d_k, a second one Σ w_k |d_k| (algorithms.md §2.2, lines 8–10), and two numbers are Σ w_k and Σ w_k τ_k.
+Σ w_k d_k and a second one Σ w_k |d_k| (algorithms.md §2.2, lines 8–10). Two further numbers are Σ w_k and Σ w_k τ_k.
 """
 
 from collections.abc import Iterable

@@ -186,7 +186,7 @@ def test_an_unregistered_key_is_refused(federation: Federation, tmp_path: Path) 
 @pytest.mark.system
 def test_a_guest_is_refused(federation: Federation) -> None:
     guest = Server(federation.settings.address, federation.certificates.ca.read_bytes())
-    with pytest.raises(ConnectError, match="only registered keys"):
+    with pytest.raises(ConnectError, match="registered keys only"):
         run_resident(app, guest, stop=threading.Event())
 
 

@@ -10,7 +10,7 @@ import pytest
 from common.errors import FedloomError
 from tests.support.prose import BLOCKED, parsed, paths, relative
 
-SHORTEST_SENTENCE_END = re.compile(r"[^.]\.$|!")
+SENTENCE_END = re.compile(r"[^.]\.$|!")
 
 
 def _subclasses(root: type) -> set[str]:
@@ -62,7 +62,7 @@ def _capital(text: str) -> bool:
     ("rule", "broken"),
     [
         ("starts with a capital letter", _capital),
-        ("ends in a full stop or has an exclamation mark", lambda text: bool(SHORTEST_SENTENCE_END.search(text))),
+        ("ends in a full stop or has an exclamation mark", lambda text: bool(SENTENCE_END.search(text))),
         ("contains a word of the block list", lambda text: bool(BLOCKED.search(text))),
     ],
     ids=["capital", "full stop", "blocked word"],

@@ -42,7 +42,7 @@ def test_plain_lines() -> None:
         "Mean rank ↓      0.75             0.70            –       –      –",
         "Hit rate @20 ↑  0.400            0.410            –       –      –",
         "time     12.6 s",
-        "traffic  412 kB to the clients, 410 kB from them",
+        "network  412 kB to the clients, 410 kB from them",
         f"privacy  {privacy(RESULT.privacy)[0]}",
         "model    sha256 0123456789abcdef…",
         "report   runs/r1/report.html",
@@ -140,7 +140,7 @@ def test_a_guarantee_has_its_own_lines_and_an_early_end_is_completed() -> None:
     assert lines[5:] == [
         f"note        {early}",
         "time        12.6 s",
-        "traffic     412 kB to the clients, 410 kB from them",
+        "network     412 kB to the clients, 410 kB from them",
         f"privacy     {privacy(noisy)[0]}",
         "spent       at most ε = 3, δ = 1e-05 requested from a client; for planning, not the guarantee",
         "terms       unit client; replace-one; noise; counted in zCDP (ρ)",

@@ -13,6 +13,7 @@ ROOT = Path(__file__).parents[2]
 LAYERS = ("common", "server", "client", "deploy")
 
 CHECKED = (
+    "common/api.py",
     "common/arrays.py",
     "common/errors.py",
     "common/files.py",
@@ -26,6 +27,7 @@ CHECKED = (
     "common/models.py",
     "common/registry.py",
     "server/aggregation/",
+    "server/api.py",
     *(
         f"server/{name}.py"
         for name in (
