@@ -52,7 +52,7 @@ def demo_range(source: Path | str, whole: int) -> tuple[int, int] | None:
     form = re.fullmatch(r"demo(?::(\d+)-(\d+))?", str(source))
     start, stop = (int(form[1] or 0), int(form[2] or whole)) if form else (0, 0)
     if start >= stop:
-        raise DataError(f"invalid demo range '{source}'; write demo, or demo:START-STOP with START smaller than STOP")
+        raise DataError(f"invalid demo range '{source}'; write demo, or demo:START-STOP with START below STOP")
     return start, stop
 
 

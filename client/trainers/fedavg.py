@@ -1,4 +1,4 @@
-"""Client side of FedAvg, and of every method that differs from it on the server only."""
+"""Trainer of FedAvg, and of methods that differ from it on the server only."""
 
 from collections.abc import Collection
 
@@ -14,10 +14,10 @@ from common.methods.spec import MethodOptions
 
 
 class FedAvgTrainer:
-    """Plain local descent: θ_k ← θ_k − η ∇L_k."""
+    """Trainer with plain local descent: θ_k ← θ_k − η ∇L_k."""
 
     shared_as = "global_"
-    draws = 1
+    samples_per_step = 1
 
     def __init__(self, options: MethodOptions) -> None:
         self.options = options
@@ -26,40 +26,42 @@ class FedAvgTrainer:
         """Return ∇L_k."""
         return plain
 
-    def frozen(self, step: int, phase: str, private: Collection[str], names: Collection[str]) -> Collection[str]:
-        """Return nothing: every step moves all parameters."""
+    def frozen_parameters(
+        self, step: int, phase: str, private: Collection[str], names: Collection[str]
+    ) -> Collection[str]:
+        """Return no name: every step changes all parameters."""
         return ()
 
     def pull(self, gradient: Tensors, params: Tensors, start: Tensors) -> Tensors:
-        """Return the gradient."""
+        """Return the gradient unchanged."""
         return gradient
 
     def upload(self, displacement: Tensors) -> Tensors:
         """Return Δ_k."""
         return displacement
 
-    def released(self, update: Arrays, gradient: Arrays, steps: int) -> dict[str, Tensors]:
-        """Return nothing: no state depends on released values."""
+    def released_state(self, update: Arrays, gradient: Arrays, steps: int) -> dict[str, Tensors]:
+        """Return no state: none depends on released values."""
         return {}
 
-    def settle(self, state: dict[str, Tensors], counted: bool, shared: Tensors) -> Tensors:
+    def settle(self, state: dict[str, Tensors], is_counted: bool, shared: Tensors) -> Tensors:
         """Return no control variate."""
         return {}
 
     def correct(self, gradient: Tensors, params: Tensors, start: Tensors, control: Tensors) -> Tensors:
-        """Return the gradient."""
+        """Return the gradient unchanged."""
         return gradient
 
     def conclude(self, control: Tensors, displacement: Tensors, gradient: Tensors, steps: int) -> LocalResult:
-        """Send nothing beside Δ_k and store no state."""
+        """Return neither a gradient nor state."""
         return LocalResult({}, {})
 
     def train_cohort(self, cohort: Cohort) -> CohortResult:
-        """Train all participants at once, stacked."""
+        """Train all participants at once, in stacked tensors."""
         return descend_stacked(self, cohort)
 
     def personalize(self, participant: Participant) -> ClientMemory | None:
-        """Return None: the method adapts no model."""
+        """Return None: the method has no adapted model."""
         return None
 
 

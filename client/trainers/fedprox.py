@@ -1,4 +1,4 @@
-"""The client side of FedProx."""
+"""Trainer of FedProx (Li et al. 2020)."""
 
 from client.stacked_tensors import Tensors
 from client.trainers.fedavg import FedAvgTrainer
@@ -9,14 +9,14 @@ from common.methods.fedprox import FedProx
 
 
 class FedProxTrainer(FedAvgTrainer):
-    """Descent on L_k(θ) + μ/2‖θ − θ^c‖²."""
+    """Trainer with local descent on L_k(θ) + μ/2‖θ − θ^c‖²."""
 
     def __init__(self, options: FedProx) -> None:
         super().__init__(options)
         self.mu = options.mu
 
     def correct(self, gradient: Tensors, params: Tensors, start: Tensors, control: Tensors) -> Tensors:
-        """∇L_k + μ(θ − θ^c)."""
+        """Return ∇L_k + μ(θ − θ^c)."""
         return add_pull(gradient, params, start, self.mu)
 
 

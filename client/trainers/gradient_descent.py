@@ -1,7 +1,7 @@
-"""The local loop, once: gradient descent as a pure function of stacked tensors.
+"""Local gradient descent as a pure function of stacked tensors.
 
-K clients descend at the same time, stacked along dimension 0 and mapped with `torch.func.vmap`; a real client is K = 1.
-There is no hidden state: dropout masks, moments and control variates are arguments and results.
+K clients are stacked along dimension 0 and mapped with `torch.func.vmap`; a real client is K = 1. There is no hidden state:
+step inputs, moments and control variates are arguments and results.
 """
 
 from collections.abc import Callable, Collection
@@ -15,25 +15,25 @@ from client.stacked_tensors import Tensors, select
 from client.trainers.optimizers import Moments, Step, clip
 
 GradientAndLoss = Callable[[Tensors, Tensors, Tensors], tuple[Tensors, Tensor]]
-"""(parameters, batch, dropout masks of one step) of one client -> ∇L_k and L_k, a scalar."""
+"""(parameters, batch, inputs of one step) of one client -> ∇L_k and L_k, a scalar."""
 
 Correct = Callable[[Tensors, Tensors], Tensors]
-"""(gradient, parameters) -> direction g̃ to step along; everything K × …."""
+"""(gradient, parameters) -> step direction g̃; all K × …."""
 
 Frozen = Callable[[int], Collection[str]]
-"""Step t -> names of the parameters that stay as they are in it."""
+"""Step t, from 0 -> names of the parameters that it does not change."""
 
 
 @dataclass(frozen=True)
 class Descent:
-    """Where K clients ended, all stacked K × …."""
+    """Result of local descent, stacked K × …."""
 
     params: Tensors
     moments: Moments
     gradient: Tensors
-    """s_k = mean_t g̃_k^t, mean corrected gradient along the path."""
+    """s_k = mean_t g̃_k^t, the mean corrected gradient of the steps."""
     loss: Tensor
-    """L_k at the start, K."""
+    """L_k before the first step, (K,)."""
 
 
 def descend(
@@ -41,7 +41,7 @@ def descend(
     start: Tensors,
     *,
     batch: Tensors,
-    noise: Tensors,
+    inputs: Tensors,
     steps: int,
     step: Step,
     moments: Moments,
@@ -49,27 +49,27 @@ def descend(
     correct: Correct = lambda gradient, params: gradient,
     frozen: Frozen = lambda t: (),
 ) -> Descent:
-    """Make `steps` full-batch steps from `start`.
+    """Make `steps` local steps from `start`, each on the whole batch.
 
     Args:
-        gradient_and_loss: Of one client's objective.
+        gradient_and_loss: Gradient and value of one client's objective.
         start: θ_k¹, K × ….
-        batch: Each client's data, K × ….
-        noise: Dropout masks, K × steps × ….
-        steps: τ.
-        step: Optimiser step.
-        moments: Optimiser memory before the first step.
-        clip_norm: Largest norm of a client's raw gradient, 0 for no clipping.
-        correct: What the method makes of a gradient (proximal pull, control variate); nothing, unless given.
-        frozen: Layers that rest in a step; they count neither in the gradient's norm nor in its mean.
+        batch: Data of each client, K × ….
+        inputs: Step inputs, such as dropout masks, K × steps × ….
+        steps: Number τ of steps.
+        step: Optimizer step.
+        moments: Moments before the first step.
+        clip_norm: Maximum L2 norm of a client's gradient; 0 for no clipping.
+        correct: Step direction from the clipped gradient, such as with a proximal term or a control variate.
+        frozen: Parameters that a step does not change; the norm and the mean of gradients leave them out.
     """
-    of_all = vmap(gradient_and_loss)
+    gradients_and_losses = vmap(gradient_and_loss)
     params, first_loss = start, torch.zeros(())
     total = {n: torch.zeros_like(p) for n, p in start.items()}
     for t in range(steps):
-        gradient, value = of_all(params, batch, {n: masks[:, t] for n, masks in noise.items()})
-        resting = frozen(t)
-        moving = {n: g for n, g in gradient.items() if n not in resting}
+        gradient, value = gradients_and_losses(params, batch, {n: masks[:, t] for n, masks in inputs.items()})
+        excluded = frozen(t)
+        moving = {n: g for n, g in gradient.items() if n not in excluded}
         direction = correct(clip(moving, clip_norm), params)
         params, moments = _step_moving(step, params, direction, moments)
         total |= {n: total[n] + g for n, g in direction.items()}
@@ -78,10 +78,10 @@ def descend(
 
 
 def _step_moving(step: Step, params: Tensors, direction: Tensors, moments: Moments) -> tuple[Tensors, Moments]:
-    """Step the parameters that have a direction; the others, and their moments, stay."""
+    """Step the parameters that have a direction; keep the remaining ones and their moments."""
     if direction.keys() == params.keys():
         return step(params, direction, moments)
-    known = Moments(moments.count, select(moments.first, direction), select(moments.second, direction))
-    moved, after = step(select(params, direction), direction, known)
+    selected = Moments(moments.count, select(moments.first, direction), select(moments.second, direction))
+    moved, after = step(select(params, direction), direction, selected)
     first, second = {**moments.first, **after.first}, {**moments.second, **after.second}
     return {**params, **moved}, Moments(after.count, first, second)

@@ -1,6 +1,6 @@
-"""One optimiser step as a pure function of stacked tensors.
+"""Optimizer steps as pure functions of stacked tensors.
 
-Everything is element-wise, so the same code steps one client or a whole cohort stacked along dimension 0.
+All operations are element-wise, so the same code steps one client or a cohort stacked along dimension 0.
 """
 
 from collections.abc import Callable
@@ -17,7 +17,13 @@ _BETA1, _BETA2, _EPSILON = 0.9, 0.999, 1e-8  # Kingma & Ba 2015
 
 @dataclass(frozen=True)
 class Moments:
-    """Adam's memory; empty under SGD. `count`: steps made so far, one number a client (K)."""
+    """Moments of Adam; empty under SGD.
+
+    Args:
+        count: Number of steps so far of each client, (K,).
+        first: First moments, K × ….
+        second: Second moments, K × ….
+    """
 
     count: Tensor
     first: Tensors = field(default_factory=dict)
@@ -25,10 +31,11 @@ class Moments:
 
 
 Step = Callable[[Tensors, Tensors, Moments], tuple[Tensors, Moments]]
+"""(parameters, direction, moments) -> (parameters, moments)."""
 
 
 def build_step(options: LocalTraining) -> Step:
-    """The step (parameters, direction, moments) -> (parameters, moments) that the options name."""
+    """Return the step of the optimizer that the options name."""
 
     def sgd(params: Tensors, direction: Tensors, moments: Moments) -> tuple[Tensors, Moments]:
         return {n: p - options.rate(n) * direction[n] for n, p in params.items()}, moments
@@ -50,7 +57,7 @@ def build_step(options: LocalTraining) -> Step:
 
 
 def initialize_moments(options: LocalTraining, params: Tensors) -> Moments:
-    """Moments before the first step, for parameters stacked K × …."""
+    """Return the moments before the first step, for parameters stacked K × …."""
     clients = next(iter(params.values())).shape[0]
     count = torch.zeros(clients, dtype=torch.float64)  # 1 − β₂ᵗ loses four digits in float32
     if options.optimizer == "sgd":
@@ -59,16 +66,16 @@ def initialize_moments(options: LocalTraining, params: Tensors) -> Moments:
     return Moments(count, zeros, {n: torch.zeros_like(p) for n, p in params.items()})
 
 
-def clip(direction: Tensors, largest: float) -> Tensors:
-    """Scale each client's gradient to a Euclidean norm of at most `largest`; 0 clips nothing."""
-    if largest == 0:
+def clip(direction: Tensors, max_norm: float) -> Tensors:
+    """Scale each client's gradient to an L2 norm of at most `max_norm`; 0: no clipping."""
+    if max_norm == 0:
         return direction
-    squares = [direction[n].flatten(1).square().sum(1) for n in sorted(direction)]  # a decoded model's order is any
+    squares = [direction[n].flatten(1).square().sum(1) for n in sorted(direction)]  # decoded models have any order
     norms = torch.stack(squares).sum(0).sqrt()
-    factor = torch.clamp(largest / norms.clamp(min=torch.finfo(norms.dtype).tiny), max=1.0)
+    factor = torch.clamp(max_norm / norms.clamp(min=torch.finfo(norms.dtype).tiny), max=1.0)
     return {n: g * to_client_shape(factor, g) for n, g in direction.items()}
 
 
 def to_client_shape(numbers: Tensor, like: Tensor) -> Tensor:
-    """K numbers shaped and typed to multiply K × … tensors."""
+    """Return numbers (K,) in the dtype of `like` and in a shape that broadcasts to K × …."""
     return numbers.to(like.dtype).reshape(-1, *[1] * (like.dim() - 1))

@@ -1,4 +1,4 @@
-"""The client side of Per-FedAvg (Fallah et al. 2020, Algorithm 1); mirror of `server/strategies/perfedavg.py`."""
+"""Trainer of Per-FedAvg (Fallah et al. 2020, Algorithm 1)."""
 
 from dataclasses import replace
 
@@ -19,59 +19,59 @@ from common.models import tensors
 
 
 class PerFedAvgTrainer(FedAvgTrainer):
-    """Descends along ∇L_k at the adapted parameters; a client's own model is one adapted from the shared one."""
+    """Trainer with descent along ∇F_k; the personalized model is adapted from the shared one."""
 
     def __init__(self, options: PerFedAvg) -> None:
         super().__init__(options)
         self.alpha, self.delta = options.alpha, options.delta
         self.first_order = options.variant == "first-order"
-        self.draws = 2 if self.first_order else 3
+        self.samples_per_step = 2 if self.first_order else 3
 
     def objective(self, plain: GradientAndLoss) -> GradientAndLoss:
-        """∇F_k(w) and L_k(w) from ∇L_k: (I − α∇²L_k(w; D″)) ∇L_k(w − α∇L_k(w; D); D′)."""
+        """Return ∇F_k(w) = (I − α∇²L_k(w; D″)) ∇L_k(w − α∇L_k(w; D); D′) with L_k(w), from ∇L_k."""
 
-        def meta(params: Tensors, batch: Tensors, noise: Tensors) -> tuple[Tensors, Tensor]:
-            first, value = plain(params, batch, _sample_of(noise, 0))
-            g, _ = plain(_add_scaled(params, first, -self.alpha), batch, _sample_of(noise, 1))
+        def meta(params: Tensors, batch: Tensors, inputs: Tensors) -> tuple[Tensors, Tensor]:
+            first, value = plain(params, batch, _sample_of(inputs, 0))
+            g, _ = plain(_add_scaled(params, first, -self.alpha), batch, _sample_of(inputs, 1))
             if self.first_order:
                 return g, value
-            ahead, _ = plain(_add_scaled(params, g, self.delta), batch, _sample_of(noise, 2))
-            behind, _ = plain(_add_scaled(params, g, -self.delta), batch, _sample_of(noise, 2))
+            ahead, _ = plain(_add_scaled(params, g, self.delta), batch, _sample_of(inputs, 2))
+            behind, _ = plain(_add_scaled(params, g, -self.delta), batch, _sample_of(inputs, 2))
             curved = {n: (ahead[n] - behind[n]) / (2 * self.delta) for n in g}
             return _add_scaled(g, curved, -self.alpha), value
 
         return meta
 
     def personalize(self, participant: Participant) -> ClientMemory:
-        """Return the client state with a model of so many steps w ← w − α∇L_k(w) as the participant makes.
+        """Return the client state with a model adapted by the participant's steps w ← w − α∇L_k(w).
 
-        The steps start from the shared model. A model that diverges is left out: the shared one is used then.
+        The steps start from the shared model. A diverged model is left out; the shared model is used instead.
         """
-        memory, learner, request = participant.store.load(participant.run), participant.learner, participant.request
-        start = stack([tensors(request.model) | memory.groups.get(f"{HEAD}.after", {})])
+        state, learner, request = participant.store.load(participant.run), participant.learner, participant.request
+        start = stack([tensors(request.model) | state.groups.get(f"{HEAD}.after", {})])
         options = self.options.model_copy(update={"optimizer": "sgd", "lr": self.alpha, "lr_predictor": 0.0})
         descent = descend(
             grad_and_value(learner.loss),
             start,
             batch=stack([learner.batch(request)]),
-            noise=stack([learner.step_inputs(participant.steps, build_generator(participant))]),
+            inputs=stack([learner.step_inputs(participant.steps, build_generator(participant))]),
             steps=participant.steps,
             step=build_step(options),
             moments=initialize_moments(options, start),
             clip_norm=options.clip_norm,
         )
-        others = {name: group for name, group in memory.groups.items() if not name.startswith(PERSONALIZED)}
-        own = {f"{PERSONALIZED}.after": row(descent.params, 0)} if are_finite(descent.params)[0] else {}
-        return replace(memory, groups={**others, **own})
+        groups = {name: group for name, group in state.groups.items() if not name.startswith(PERSONALIZED)}
+        adapted = {f"{PERSONALIZED}.after": row(descent.params, 0)} if are_finite(descent.params)[0] else {}
+        return replace(state, groups={**groups, **adapted})
 
 
-def _add_scaled(tensors: Tensors, along: Tensors, size: float) -> Tensors:
-    return {n: t + size * along[n] for n, t in tensors.items()}
+def _add_scaled(tensors: Tensors, direction: Tensors, size: float) -> Tensors:
+    return {n: t + size * direction[n] for n, t in tensors.items()}
 
 
-def _sample_of(noise: Tensors, number: int) -> Tensors:
-    """One of a step's draws."""
-    return {n: t[number] for n, t in noise.items()}
+def _sample_of(inputs: Tensors, number: int) -> Tensors:
+    """Return one of the samples of the inputs of a step."""
+    return {n: t[number] for n, t in inputs.items()}
 
 
 METHOD = ClientMethod(perfedavg.METHOD, PerFedAvgTrainer)

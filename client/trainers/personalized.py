@@ -1,4 +1,4 @@
-"""The client side of methods that leave each client a model of its own."""
+"""Trainers of methods with a private head or a personalized model per client."""
 
 from collections.abc import Collection
 
@@ -12,42 +12,46 @@ from common.wire.messages import CLUSTER
 
 
 class FedRepTrainer(FedAvgTrainer):
-    """A private head, trained before the shared layers or together with them."""
+    """Trainer of FedRep: the private head trains before the shared layers or together with them."""
 
     def __init__(self, options: FedRep) -> None:
         super().__init__(options)
         self.head_steps = options.head_steps
 
-    def frozen(self, step: int, phase: str, private: Collection[str], names: Collection[str]) -> Collection[str]:
-        """First the shared layers rest, then the head."""
+    def frozen_parameters(
+        self, step: int, phase: str, private: Collection[str], names: Collection[str]
+    ) -> Collection[str]:
+        """Return the shared layers in the first `head-steps` steps, then the private head."""
         if self.head_steps == 0 or not private:
             return ()
         return set(names) - set(private) if step < self.head_steps else private
 
 
 class DittoTrainer(FedAvgTrainer):
-    """FedAvg, and v_k ← v_k − η(∇L_k(v_k) + λ(v_k − θ)) beside it."""
+    """Trainer of Ditto: FedAvg, and v_k ← v_k − η(∇L_k(v_k) + λ(v_k − θ))."""
 
     def __init__(self, options: Ditto) -> None:
         super().__init__(options)
         self.strength = options.pull
 
     def pull(self, gradient: Tensors, params: Tensors, start: Tensors) -> Tensors:
-        """∇L_k(v) + λ(v − θ)."""
+        """Return ∇L_k(v) + λ(v − θ)."""
         return add_pull(gradient, params, start, self.strength)
 
 
 class ClusterTrainer(FedAvgTrainer):
-    """IFCA: descend from the cluster's model; what comes of it is also the client's own."""
+    """Trainer of IFCA: descent from the cluster's model; the result is also the personalized model."""
 
     shared_as = "cluster_"
 
 
 class FedSTLTrainer(ClusterTrainer):
-    """Algorithm 2 at client i: φ_j's shared layers with the private head, then descent on F_i."""
+    """Trainer of FedSTL: descent on F_i from the cluster's layers and the private head (Algorithm 2)."""
 
-    def frozen(self, step: int, phase: str, private: Collection[str], names: Collection[str]) -> Collection[str]:
-        """Cluster epochs move shared layers only."""
+    def frozen_parameters(
+        self, step: int, phase: str, private: Collection[str], names: Collection[str]
+    ) -> Collection[str]:
+        """Return the private head in the second exchange, which trains the shared layers alone."""
         return private if phase == CLUSTER else ()
 
 

@@ -1,4 +1,4 @@
-"""The client side of pFedMe (Dinh et al. 2020, Algorithm 1); mirror of `server/strategies/pfedme.py`."""
+"""Trainer of pFedMe (Dinh et al. 2020, Algorithm 1)."""
 
 from client.stacked_tensors import Tensors
 from client.trainers.fedavg import FedAvgTrainer
@@ -9,18 +9,18 @@ from common.methods.pfedme import PFedMe
 
 
 class PFedMeTrainer(FedAvgTrainer):
-    """Keeps θ_i, which descends from w on L_i(θ) + λ/2‖θ − w‖², and sends w − w_i = ηλ(w − θ_i)."""
+    """Trainer with descent of θ_i from w on L_i(θ) + λ/2‖θ − w‖²; it sends w − w_i = ηλ(w − θ_i)."""
 
     def __init__(self, options: PFedMe) -> None:
         super().__init__(options)
         self.lam, self.rate = options.lam, options.envelope_lr * options.lam
 
     def correct(self, gradient: Tensors, params: Tensors, start: Tensors, control: Tensors) -> Tensors:
-        """∇L_i(θ) + λ(θ − w)."""
+        """Return ∇L_i(θ) + λ(θ − w)."""
         return add_pull(gradient, params, start, self.lam)
 
     def upload(self, displacement: Tensors) -> Tensors:
-        """ηλ(w − θ_i), the gradient step on the envelope."""
+        """Return ηλ(w − θ_i), the gradient step on the Moreau envelope."""
         return {n: self.rate * d for n, d in displacement.items()}
 
 

@@ -1,7 +1,7 @@
-"""The client side of PF-GNN and PF-GNN+ (algorithms.md §5.3, Algorithm 2); mirror of `server/strategies/pfgnn.py`.
+"""Trainer of PF-GNN and PF-GNN+ (algorithms.md §5.3, Algorithm 2).
 
-θ_i, α_i and κ_i never leave this side. Markets differ in size and each step takes a whole one, so clients train one after
-the other, not stacked.
+θ_i, α_i and κ_i stay on the client. Markets differ in size and each step uses a whole market, so participants train one
+after the other, not stacked.
 """
 
 import logging
@@ -26,34 +26,34 @@ from common.methods.pfgnn import PFGNN
 log = logging.getLogger("fedloom.client")
 
 COINCIDENCE_WARNING = (
-    "clusters coincide (condition %.0e): a wide ridge stood in, which blurs what tells them apart; set"
-    " algorithm.pfgnn.clusters or algorithm.pfgnn.tau smaller"
+    "clusters coincide (condition %.0e) and are separated by a wide ridge only; lower algorithm.pfgnn.clusters or"
+    " algorithm.pfgnn.tau"
 )
 
-OWN = ("theta", "alpha")
-"""What step (a) of Algorithm 2 moves."""
+PRIVATE = ("theta", "alpha")
+"""Parameters that step (a) of Algorithm 2 updates."""
 
 SHARED = ("phi.mean", "phi.log_variance", "kappa")
-"""What step (b) moves."""
+"""Parameters that step (b) of Algorithm 2 updates."""
 
 
 class PFGNNTrainer(FedAvgTrainer):
-    """From φ and a market's own θ, α, κ: n_r steps on Eq 15 and 16, then ξ_i = P_κ(Z_i)."""
+    """Trainer with n_r steps on Eq 15 and 16 from φ and the market's θ, α, κ; then ξ_i = P_κ(Z_i)."""
 
     def __init__(self, options: PFGNN) -> None:
         super().__init__(options)
         self.pfgnn, self._step = options, build_step(options)
 
     def correct(self, gradient: Tensors, params: Tensors, start: Tensors, control: Tensors) -> Tensors:
-        """∇L_i + 2λ_w(φ_i − φ): Eq 13 for the default scorer, which is all shared and descends like other models."""
+        """Return ∇L_i + 2λ_w(φ_i − φ): Eq 13 for the default scorer, whose parameters are all shared."""
         return add_pull(gradient, params, start, 2 * self.pfgnn.lambda_w)
 
     def train_cohort(self, cohort: Cohort) -> CohortResult:
-        """Train markets one after the other by Algorithm 2; a model without encoder descends like others."""
+        """Train markets one after the other by Algorithm 2; a model without encoder by plain local descent."""
         if ENCODER not in cohort.start:
             return super().train_cohort(cohort)
-        markets = [cast(MarketTensors, one.learner) for one in cohort.participants]  # the method trains markets only
-        sources, fresh = [build_generator(one) for one in cohort.participants], [not head for head in cohort.heads]
+        markets = [cast(MarketTensors, p.learner) for p in cohort.participants]  # the method trains markets only
+        sources, fresh = [build_generator(p) for p in cohort.participants], [not head for head in cohort.heads]
         descent = self.train(markets, cohort.start, cohort.moments, sources, fresh, cohort.participants[0].steps)
         return CohortResult(descent, descent.params)
 
@@ -66,33 +66,33 @@ class PFGNNTrainer(FedAvgTrainer):
         fresh: Sequence[bool],
         steps: int,
     ) -> Descent:
-        """Algorithm 2 on each of K clients.
+        """Train K markets by Algorithm 2.
 
         Args:
-            markets: Their data.
-            start: The server's φ and ξ, their own θ, α, κ; K × ….
-            moments: Of the optimiser.
-            generators: Their randomness.
-            fresh: Whether a client has no θ, α, κ of its own yet.
-            steps: n_r.
+            markets: Data of each market.
+            start: φ and ξ of the server, θ, α, κ of each market; K × ….
+            moments: Moments of the optimizer.
+            generators: Random generator of each market.
+            fresh: True for a market without θ, α, κ of its own.
+            steps: Number n_r of steps.
         """
-        alone = []
-        for k, (market, source, new) in enumerate(zip(markets, generators, fresh, strict=True)):
+        results = []
+        for k, (market, source, is_fresh) in enumerate(zip(markets, generators, fresh, strict=True)):
             objective, first = MarketObjective(self.pfgnn, market), _slice(start, k)
-            known = Moments(moments.count[k : k + 1], _slice(moments.first, k), _slice(moments.second, k))
-            alone.append(self._alone(objective, first, known, source, new, steps))
+            before = Moments(moments.count[k : k + 1], _slice(moments.first, k), _slice(moments.second, k))
+            results.append(self._train_market(objective, first, before, source, is_fresh, steps))
         return Descent(
-            {n: torch.cat([one.params[n] for one in alone]) for n in start},
+            {n: torch.cat([r.params[n] for r in results]) for n in start},
             Moments(
-                torch.cat([one.moments.count for one in alone]),
-                {n: torch.cat([one.moments.first[n] for one in alone]) for n in moments.first},
-                {n: torch.cat([one.moments.second[n] for one in alone]) for n in moments.second},
+                torch.cat([r.moments.count for r in results]),
+                {n: torch.cat([r.moments.first[n] for r in results]) for n in moments.first},
+                {n: torch.cat([r.moments.second[n] for r in results]) for n in moments.second},
             ),
             {},
-            torch.cat([one.loss for one in alone]),
+            torch.cat([r.loss for r in results]),
         )
 
-    def _alone(
+    def _train_market(
         self,
         objective: MarketObjective,
         start: Tensors,
@@ -101,71 +101,74 @@ class PFGNNTrainer(FedAvgTrainer):
         fresh: bool,
         steps: int,
     ) -> Descent:
-        """One client. While nobody has sent a ξ, it fits alone (phase 1) and then summarises (phase 2); else phase 3."""
-        fitting, centring = self._fits(start), fresh and "xi" in start and self.pfgnn.centres == "kmeans"
-        params = start if fitting or not centring else self._centred(objective, start, start, generator)
+        """Train one market: without a ξ of the server, phases 1 (fit) and 2 (summary); else phase 3."""
+        fits, initializes = self._fits_alone(start), fresh and "xi" in start and self.pfgnn.centres == "kmeans"
+        params = start if fits or not initializes else self._initialize_kappa(objective, start, start, generator)
         losses = []
         for _ in range(steps):
             draw = objective.draw(start["phi.mean"].shape[-1], generator)
-            params, moments, loss = self._stepped(objective, params, start, moments, draw, fitting)
+            params, moments, loss = self._make_step(objective, params, start, moments, draw, fits)
             losses.append(loss)
-        if fitting and centring:
-            params = self._centred(objective, params, start, generator)
+        if fits and initializes:
+            params = self._initialize_kappa(objective, params, start, generator)
         if "xi" in start:
             xi, unpooled = objective.summary(_first(params))
             params = {**params, "xi": xi.unsqueeze(0)}
-            if unpooled.degenerate and (fresh or not objective.summary(_first(start))[1].degenerate):  # said once
+            if unpooled.degenerate and (fresh or not objective.summary(_first(start))[1].degenerate):  # once per market
                 log.warning(COINCIDENCE_WARNING, unpooled.condition)
         return Descent(params, moments, {}, losses[0].reshape(1))
 
-    def _fits(self, start: Tensors) -> bool:
+    def _fits_alone(self, start: Tensors) -> bool:
         return "xi" in start and not bool(start["xi"].any())
 
-    def _centred(
+    def _initialize_kappa(
         self, objective: MarketObjective, params: Tensors, start: Tensors, generator: torch.Generator
     ) -> Tensors:
-        reference = start["kappa" if self._fits(start) else "xi"][0]
+        reference = start["kappa" if self._fits_alone(start) else "xi"][0]
         kappa = initialize_centroids(objective.mean(_first(params)), params["kappa"][0], reference, generator)
         return {**params, "kappa": kappa.unsqueeze(0)}
 
-    def _stepped(
+    def _make_step(
         self,
         objective: MarketObjective,
         params: Tensors,
         start: Tensors,
         moments: Moments,
         draw: StepDraw,
-        fitting: bool,
+        fits: bool,
     ) -> tuple[Tensors, Moments, Tensor]:
-        """(a) and (b) of Algorithm 2; the loss is Eq 15 before them. Phase 1 leaves clusters and pulls out."""
-        leaves = {n: p.detach().requires_grad_() for n, p in _first(params).items() if n in {*OWN, *SHARED}}
-        if fitting:
+        """Make steps (a) and (b) of Algorithm 2; return the loss Eq 15 before them.
+
+        Phase 1 (`fits`) omits clusters and proximal terms.
+        """
+        leaves = {n: p.detach().requires_grad_() for n, p in _first(params).items() if n in {*PRIVATE, *SHARED}}
+        if fits:
             leaves.pop("kappa")
         encoded = objective.encode(leaves, draw)
         inner = objective.inner(leaves, encoded, draw)
 
-        params, own = self._moved(inner, leaves, OWN, params, moments)
-        xi = start["xi"][0] if "xi" in start and not fitting else torch.zeros(0)
-        outer = objective.outer({**leaves, **_first(select(params, OWN))}, encoded, draw, xi)
-        params, shared = self._moved(outer, leaves, SHARED, params, moments)
-        if not fitting:
-            params = self._pulled(params, start)
-        return params, _join_moments(moments, own, shared), inner.detach()
+        params, private = self._descend(inner, leaves, PRIVATE, params, moments)
+        xi = start["xi"][0] if "xi" in start and not fits else torch.zeros(0)
+        outer = objective.outer({**leaves, **_first(select(params, PRIVATE))}, encoded, draw, xi)
+        params, shared = self._descend(outer, leaves, SHARED, params, moments)
+        if not fits:
+            params = self._apply_pulls(params, start)
+        return params, _join_moments(moments, private, shared), inner.detach()
 
-    def _moved(
+    def _descend(
         self, loss: Tensor, leaves: Tensors, names: Collection[str], params: Tensors, moments: Moments
     ) -> tuple[Tensors, Moments]:
         moving = [n for n in names if n in leaves]
-        slopes = torch.autograd.grad(
+        gradients = torch.autograd.grad(
             loss, [leaves[n] for n in moving], retain_graph=True, allow_unused=True, materialize_grads=True
         )
-        direction = clip({n: g.unsqueeze(0) for n, g in zip(moving, slopes, strict=True)}, self.pfgnn.clip_norm)
-        known = Moments(moments.count, select(moments.first, moving), select(moments.second, moving))
-        moved, after = self._step(select(params, moving), direction, known)
+        direction = clip({n: g.unsqueeze(0) for n, g in zip(moving, gradients, strict=True)}, self.pfgnn.clip_norm)
+        before = Moments(moments.count, select(moments.first, moving), select(moments.second, moving))
+        moved, after = self._step(select(params, moving), direction, before)
         return {**params, **moved}, after
 
-    def _pulled(self, params: Tensors, start: Tensors) -> Tensors:
-        """λ_w‖φ − φ_i‖², and λ_s‖κ − κ_i‖² where κ is exchanged, in closed form."""
+    def _apply_pulls(self, params: Tensors, start: Tensors) -> Tensors:
+        """Apply λ_w‖φ − φ_i‖², and λ_s‖κ − κ_i‖² if κ is exchanged, in closed form."""
         strengths = {"phi.mean": self.pfgnn.lambda_w, "phi.log_variance": self.pfgnn.lambda_w}
         if self.pfgnn.exchange == "kappa" and "kappa" in params:
             strengths["kappa"] = self.pfgnn.lambda_s
@@ -174,7 +177,7 @@ class PFGNNTrainer(FedAvgTrainer):
 
 
 def _first(params: Tensors) -> Tensors:
-    """One client's parameters without the dimension of clients."""
+    """Return one client's parameters without the client dimension."""
     return {n: p[0] for n, p in params.items()}
 
 
@@ -182,9 +185,10 @@ def _slice(stacked: Tensors, k: int) -> Tensors:
     return {n: t[k : k + 1] for n, t in stacked.items()}
 
 
-def _join_moments(before: Moments, own: Moments, shared: Moments) -> Moments:
-    """Moments of both steps; each made one, so the count grows by one."""
-    first, second = {**before.first, **own.first, **shared.first}, {**before.second, **own.second, **shared.second}
+def _join_moments(before: Moments, private: Moments, shared: Moments) -> Moments:
+    """Return the moments of both steps; the count increases by one."""
+    first = {**before.first, **private.first, **shared.first}
+    second = {**before.second, **private.second, **shared.second}
     return Moments(shared.count, first, second)
 
 

@@ -1,4 +1,4 @@
-"""Where a market's cluster centres κ start: k-means++ on its own items, numbered like everybody else's."""
+"""Initial centroids κ of a market: k-means++ on its items, matched to a common numbering."""
 
 import numpy as np
 import torch
@@ -8,23 +8,23 @@ from torch import Tensor
 
 
 def initialize_centroids(z: Tensor, start: Tensor, reference: Tensor, generator: torch.Generator) -> Tensor:
-    """κ, c × k, from embeddings Z, n × k.
+    """Return the initial centroids κ, c × k.
 
-    A cluster's number must mean the same in every market, or the mean of summaries mixes unrelated ones: each centre takes
-    the number of the reference's row that it is most alike (cosine), one to one.
+    The mean of summaries is meaningful only if a cluster's number has the same meaning in every market. The centroids are
+    therefore matched one to one to the rows of `reference`, by cosine similarity.
 
     Args:
-        z: Embeddings of the market's items.
-        start: The server's κ, kept where there are fewer distinct items than clusters.
-        reference: What the numbers mean: ξ where it is known, else the server's κ, c × k.
-        generator: Source of the seed.
+        z: Embeddings Z of the market's items, n × k.
+        start: Centroids of the server, c × k; they remain for clusters beyond the number of distinct items.
+        reference: Summary ξ if there is one, else the server's centroids, c × k.
+        generator: Generator of the seed of k-means++.
     """
     items = np.unique(z.numpy(), axis=0)
     seed = int(torch.randint(2**31 - 1, (), generator=generator))
-    found, _ = kmeans_plusplus(items, min(len(start), len(items)), random_state=seed)
-    rows, numbers = linear_sum_assignment(_unit(found) @ _unit(reference.numpy()).T, maximize=True)
+    centroids, _ = kmeans_plusplus(items, min(len(start), len(items)), random_state=seed)
+    rows, numbers = linear_sum_assignment(_unit(centroids) @ _unit(reference.numpy()).T, maximize=True)
     kappa = start.clone()
-    kappa[torch.from_numpy(numbers)] = torch.from_numpy(found[rows]).to(start.dtype)
+    kappa[torch.from_numpy(numbers)] = torch.from_numpy(centroids[rows]).to(start.dtype)
     return kappa
 
 

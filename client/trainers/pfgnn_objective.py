@@ -1,8 +1,8 @@
-"""Eq 15 and 16 of PF-GNN+ on one market (algorithms.md §5.3).
+"""Objective of PF-GNN+ on one market, Eq 15 and 16 (algorithms.md §5.3).
 
-Shapes: n items, width d, embedding k, c clusters, B triples. Every term is a mean over what it sums over, so that markets of
-any size take the same rates. ‖A − E[A]‖² and, where ξ is a sum over items, ‖ξ − ξ_i‖² grow with n²: both are divided by it,
-which leaves them the weights that the paper gives them beside each other.
+Shapes: n items, feature width d, embedding width k, c clusters, B BPR triples. Every term is a mean, so markets of any size
+have the same learning rates. ‖A − E[A]‖² and, if ξ is a sum over items, ‖ξ − ξ_i‖² grow with n². Both are divided by n², which
+keeps the paper's ratio of their weights.
 """
 
 from dataclasses import dataclass
@@ -18,67 +18,67 @@ from common.tasks.markets.models.pooling import Unpooled, assignments, summarise
 from common.tasks.markets.models.sgc import log_variances, prior_variances
 
 ENCODER = "phi.mean"
-"""The parameter that tells the paper's network from the default scorer, which has no encoder."""
+"""Parameter that only the paper's network has; the default scorer has no encoder."""
 
 EDGES = 4096
-"""Edges of a step's triples on which E[A] is looked at, at most."""
+"""Maximum number of a step's edges on which E[A] is evaluated."""
 
 
 class MarketTensors(Protocol):
-    """What a client's market gives the trainer."""
+    """Tensors of a client's market."""
 
     @property
     def features(self) -> Tensor:
-        """X, n × d."""
+        """Item features X, n × d."""
 
     @property
     def propagated(self) -> Tensor:
-        """S^m X, n × d."""
+        """Propagated features S^m X, n × d."""
 
     @property
     def pairs(self) -> Tensor:
-        """Undirected edges of the training graph, E × 2, each once."""
+        """Undirected edges of the training graph, each once, E × 2."""
 
     def triples(self, generator: torch.Generator) -> Tensor:
-        """An item, a neighbour, an item that is none, B × 3; pairs drawn uniformly with replacement."""
+        """Sample BPR triples (item, neighbor, negative sample), B × 3; pairs uniformly with replacement."""
 
 
 @dataclass(frozen=True)
 class StepDraw:
-    """What one step draws."""
+    """Random inputs of one step."""
 
     triples: Tensor
-    """B × 3."""
+    """BPR triples, B × 3."""
     epsilon: Tensor
-    """Standard normal, n × k."""
+    """Standard normal numbers, n × k."""
     rows: Tensor
-    """Items that stand for all, R."""
+    """Items that estimate the means over all items, (R,)."""
     seen: Tensor
-    """Items whose distribution the step takes, among them those of triples and rows, ascending, S."""
+    """Items whose distribution the step computes, with those of triples and rows, ascending, (S,)."""
 
     def places(self, items: Tensor) -> Tensor:
-        """Where in `seen` some of those items stand, of the same shape."""
+        """Return the positions of items in `seen`, in the shape of `items`."""
         return torch.searchsorted(self.seen, items)
 
 
 @dataclass(frozen=True)
 class Encoding:
-    """A market's items under (φ, κ); of the distribution only those that a step sees."""
+    """Encoding of a market's items under (φ, κ); the distribution covers the items `seen` only."""
 
     mean: Tensor
-    """m, S × k."""
+    """Mean m, S × k."""
     log_variance: Tensor
-    """ln v, S × k."""
-    likes: Tensor
-    """⟨z_a, z_b⟩ of each triple's item with its neighbour and with the other, B × 2, of z = m + √v·ε."""
+    """Log variance ln v, S × k."""
+    products: Tensor
+    """⟨z_a, z_b⟩ of each triple's item with its neighbor and its negative sample, B × 2; z = m + √v·ε."""
     xi: Tensor
-    """P_κ(m), c × k; empty without clusters."""
+    """Summary P_κ(m), c × k; empty without clusters."""
     unpooled: Tensor
-    """P_κ⁻¹(ξ), n × k; empty without clusters."""
+    """Unpooled embeddings P_κ⁻¹(ξ), n × k; empty without clusters."""
 
 
 class MarketObjective:
-    """ℓ_i and its parts, pure functions of parameters and a draw."""
+    """Objective ℓ_i and its parts, as pure functions of parameters and random inputs."""
 
     def __init__(self, options: PFGNN, market: MarketTensors) -> None:
         self.options, self.market = options, market
@@ -86,7 +86,7 @@ class MarketObjective:
         self.exact = options.rows == 0 or self.items <= options.rows
 
     def draw(self, embedding: int, generator: torch.Generator) -> StepDraw:
-        """Triples, noise and rows of one step."""
+        """Sample the random inputs of one step; the embedding has width `embedding`."""
         triples, epsilon = self.market.triples(generator), torch.randn(self.items, embedding, generator=generator)
         if self.exact:
             return StepDraw(triples, epsilon, torch.arange(self.items), torch.arange(self.items))
@@ -94,45 +94,45 @@ class MarketObjective:
         return StepDraw(triples, epsilon, rows, self._seen(torch.cat([triples.flatten(), rows])))
 
     def _seen(self, items: Tensor) -> Tensor:
-        """Those items, each once, in order; all of the market's where they are most of it, since picking costs time too."""
-        named = torch.zeros(self.items, dtype=torch.bool)
-        named[items] = True
-        seen = named.nonzero().flatten()
+        """Return the distinct items, ascending; all items if at least half occur, to save the indexing."""
+        mask = torch.zeros(self.items, dtype=torch.bool)
+        mask[items] = True
+        seen = mask.nonzero().flatten()
         return seen if 2 * len(seen) < self.items else torch.arange(self.items)
 
     def encode(self, params: Tensors, draw: StepDraw) -> Encoding:
-        """Q's reparametrised sample of the items seen, and what the clusters make of the mean of all the market's items."""
+        """Return a reparametrized sample of q for the items `seen`, and the summary of the mean of all items."""
         clustered, all_seen = "kappa" in params, len(draw.seen) == self.items
         x = self.market.propagated if all_seen else self.market.propagated[draw.seen]
         every = self.mean(params) if clustered or all_seen else x @ params["phi.mean"]
         mean = every[draw.seen] if len(every) > len(draw.seen) else every
         log_variance = log_variances(x, params["phi.log_variance"], self.options.start_variance)
         sample = torch.addcmul(mean, (log_variance / 2).exp(), draw.epsilon[draw.seen])
-        item, *others = (sample[places] for places in draw.places(draw.triples).unbind(1))
-        likes = torch.stack([(item * other).sum(-1) for other in others], dim=1)
+        item, *partners = (sample[places] for places in draw.places(draw.triples).unbind(1))
+        products = torch.stack([(item * partner).sum(-1) for partner in partners], dim=1)
         if not clustered:
-            return Encoding(mean, log_variance, likes, mean.new_zeros(0), mean.new_zeros(0))
+            return Encoding(mean, log_variance, products, mean.new_zeros(0), mean.new_zeros(0))
         c = assignments(every, params["kappa"], self.options.tau)
         xi = summarise(c, every, self.options.summary)
-        return Encoding(mean, log_variance, likes, xi, unpool(c, xi, self.options.summary).embeddings)
+        return Encoding(mean, log_variance, products, xi, unpool(c, xi, self.options.summary).embeddings)
 
     def mean(self, params: Tensors) -> Tensor:
-        """M = S^m X W, n × k."""
+        """Return M = S^m X W, n × k."""
         return self.market.propagated @ params["phi.mean"]
 
     def summary(self, params: Tensors) -> tuple[Tensor, Unpooled]:
-        """ξ = P_κ(m), c × k, of the mean, since a sample would only add noise to what is uploaded; and what it says of Z."""
+        """Return ξ = P_κ(m) of the mean, c × k, and its unpooled embeddings; a sample would add variance."""
         mean = self.mean(params)
         c = assignments(mean, params["kappa"], self.options.tau)
         xi = summarise(c, mean, self.options.summary)
         return xi, unpool(c, xi, self.options.summary)
 
     def fit(self, params: Tensors, encoded: Encoding, draw: StepDraw) -> Tensor:
-        """−L_i (Eq 10): BPR on a sample of q stands for the likelihood; the mean divergence is weighted 1/n.
+        """Return −L_i (Eq 10), with BPR on a sample of q as likelihood and the mean divergence weighted 1/n.
 
-        θ₂ cancels out of BPR and is left out, or Adam would follow its rounding errors.
+        θ₂ cancels out of BPR. It is left out, because Adam would amplify its rounding errors.
         """
-        error = bpr(*(params["theta"][0] * encoded.likes).unbind(1))
+        error = bpr(*(params["theta"][0] * encoded.products).unbind(1))
         if self.options.divergence == 0:
             return error
         places = draw.places(draw.rows)
@@ -143,7 +143,7 @@ class MarketObjective:
         return error + self.options.divergence * divergence(mean, log_variance, prior).mean() / self.items
 
     def inner(self, params: Tensors, encoded: Encoding, draw: StepDraw) -> Tensor:
-        """Eq 15: −L_i + ‖A − E[A | P_κ⁻¹(ξ)]‖²/n²."""
+        """Return Eq 15: −L_i + ‖A − E[A | P_κ⁻¹(ξ)]‖²/n²."""
         fit = self.fit(params, encoded, draw)
         if not len(encoded.unpooled) or self.options.reconstruction == 0:
             return fit
@@ -155,9 +155,9 @@ class MarketObjective:
         return fit + self.options.reconstruction * error / self.items**2
 
     def outer(self, params: Tensors, encoded: Encoding, draw: StepDraw, xi: Tensor) -> Tensor:
-        """Eq 16 without the pull of φ, which `proximal` solves: ℓ_i + λ_s‖ξ − ξ_i‖²/n², ξ_i a function of κ and φ.
+        """Return Eq 16 without the proximal term of φ: ℓ_i + λ_s‖ξ − ξ_i‖²/n², where ξ_i depends on κ and φ.
 
-        Nothing is divided by n² where ξ is of means.
+        `apply_proximal` solves the term of φ. If ξ is the clusters' means, the factor 1/n² is omitted.
         """
         loss = self.inner(params, encoded, draw)
         if not len(xi):

@@ -1,4 +1,4 @@
-"""Registry of methods at the client."""
+"""Registry of the client sides of methods."""
 
 from client.trainers.spec import AnyClientMethod, ClientMethod, Trainer
 from common.methods.spec import MethodOptions
@@ -29,5 +29,5 @@ CLIENT_METHODS: Registry[AnyClientMethod] = Registry(
 
 
 def build_trainer(options: MethodOptions) -> Trainer:
-    """Build the client side of a method."""
+    """Build the trainer of a method."""
     return CLIENT_METHODS[options.name].trainer(options)

@@ -1,4 +1,4 @@
-"""Definition of a method at the client: its trainer, and what a trainer is given and returns."""
+"""Client side of a method: the trainer protocol, with the inputs and results of local training."""
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
@@ -15,15 +15,15 @@ from common.methods.spec import MethodOptions, MethodSpec, MethodT
 
 @dataclass(frozen=True)
 class Cohort:
-    """Participants that train together, and where each starts.
+    """Participants that train together, with their initial parameters and states.
 
     Args:
-        participants: K of them.
+        participants: K participants.
         start: θ^c with each participant's private head, K × ….
         moments: Moments of the optimizer, K × ….
-        control: Control variates, K × …, or nothing.
-        own: Personalized models of the round before; empty at first.
-        heads: Private heads of the round before; empty at first.
+        control: Control variates, K × …; empty if the method has none.
+        personalized: Personalized model of each participant; empty before its first round.
+        heads: Private head of each participant; empty before its first round.
         private: Names of the parameters that stay with the clients.
     """
 
@@ -31,7 +31,7 @@ class Cohort:
     start: Tensors
     moments: Moments
     control: Tensors
-    own: Sequence[Tensors]
+    personalized: Sequence[Tensors]
     heads: Sequence[Tensors]
     private: Collection[str]
 
@@ -41,20 +41,20 @@ class CohortResult:
     """Result of a cohort's local training.
 
     Args:
-        descent: Parameters, moments, gradients and losses, stacked.
-        own: Personalized models, stacked; empty where the method has none.
+        descent: Parameters, moments, gradients and losses, K × ….
+        personalized: Personalized models, K × …; empty if the method has none.
     """
 
     descent: Descent
-    own: Tensors
+    personalized: Tensors
 
 
 @dataclass(frozen=True)
 class LocalResult:
-    """Result of one client's local training beside its update.
+    """Result of one client's local training, without its update.
 
     Args:
-        gradient: s_k, uploaded beside Δ_k; empty unless the method needs it.
+        gradient: s_k, sent with Δ_k; empty unless the method needs it.
         state: Client state by group, stored until the client's next round.
     """
 
@@ -68,55 +68,65 @@ class Trainer(Protocol):
     options: MethodOptions
 
     shared_as: str
-    """Prefix of the shared model's metrics where a client also has a personalized one."""
+    """Prefix of the shared model's metrics if the client also has a personalized model."""
 
-    draws: int
-    """Number of samples of the step inputs in one step; tensors of several samples carry them in front."""
+    samples_per_step: int
+    """Number of samples of the step inputs per step; above 1, tensors of a step have a leading dimension
+    of samples."""
 
     def objective(self, plain: GradientAndLoss) -> GradientAndLoss:
-        """Return the direction of a step, made of ∇L_k."""
+        """Return the gradient of the method's objective, computed from ∇L_k."""
 
-    def frozen(self, step: int, phase: str, private: Collection[str], names: Collection[str]) -> Collection[str]:
-        """Return the parameters that a step does not move."""
+    def frozen_parameters(
+        self, step: int, phase: str, private: Collection[str], names: Collection[str]
+    ) -> Collection[str]:
+        """Return the names of the parameters that do not change in a step.
+
+        Args:
+            step: Number of the step, from 0.
+            phase: Phase of the request.
+            private: Names of the parameters that stay with the clients.
+            names: Names of all parameters.
+        """
 
     def pull(self, gradient: Tensors, params: Tensors, start: Tensors) -> Tensors:
-        """Return the direction of the model that descends beside the global one, `start`."""
+        """Return the step direction of the personalized model, towards the global model `start`."""
 
     def upload(self, displacement: Tensors) -> Tensors:
-        """Return the part of Δ_k = θ^c − θ_k that is sent."""
+        """Return the update to send, computed from Δ_k = θ^c − θ_k."""
 
-    def released(self, update: Arrays, gradient: Arrays, steps: int) -> dict[str, Tensors]:
-        """Return client state by group that must hold the released values, with clipping and noise."""
+    def released_state(self, update: Arrays, gradient: Arrays, steps: int) -> dict[str, Tensors]:
+        """Return the client state, by group, that must hold the released (clipped and noisy) values."""
 
-    def settle(self, state: dict[str, Tensors], counted: bool, shared: Tensors) -> Tensors:
-        """Return the control variate to train with.
+    def settle(self, state: dict[str, Tensors], is_counted: bool, shared: Tensors) -> Tensors:
+        """Return the control variate of this round.
 
         Args:
             state: Client state after the last round of this client; empty before the first.
-            counted: True if the server counted that round's reply.
+            is_counted: True if the server aggregated that round's reply.
             shared: Broadcast of the server about that round.
         """
 
     def correct(self, gradient: Tensors, params: Tensors, start: Tensors, control: Tensors) -> Tensors:
-        """Return the direction to step along."""
+        """Return the step direction g̃ of the shared model; all tensors are K × …."""
 
     def conclude(self, control: Tensors, displacement: Tensors, gradient: Tensors, steps: int) -> LocalResult:
-        """Close a client's round; `displacement` is Δ_k = θ^c − θ_k, `gradient` is s_k."""
+        """Return the result of a client's round; `displacement` is Δ_k = θ^c − θ_k, `gradient` is s_k."""
 
     def train_cohort(self, cohort: Cohort) -> CohortResult:
         """Train all participants for the same number of steps."""
 
     def personalize(self, participant: Participant) -> ClientMemory | None:
-        """Return the client state with a model adapted from the shared one; None if the method adapts none."""
+        """Return the client state with a model adapted from the shared one; None if the method has none."""
 
 
 @dataclass(frozen=True)
 class ClientMethod(Generic[MethodT]):
-    """A method at the client.
+    """Client side of a method.
 
     Args:
-        spec: What server and clients agree on.
-        trainer: Build the trainer from the method's options.
+        spec: Method definition shared by server and clients.
+        trainer: Builder of the trainer, from the method's options.
     """
 
     spec: MethodSpec[MethodT]
@@ -124,4 +134,4 @@ class ClientMethod(Generic[MethodT]):
 
 
 AnyClientMethod = ClientMethod[Any]
-"""A method of which only the name is known."""
+"""Client side of a method with options of any class."""

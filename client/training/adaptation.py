@@ -1,4 +1,4 @@
-"""A newcomer takes the model of a finished federation and makes its own part of it; on the client, nothing leaves it."""
+"""Adaptation of a finished run's model to a late-joining client; nothing is sent to the server."""
 
 from collections.abc import Sequence
 
@@ -12,29 +12,29 @@ from common.tasks.vocabulary import Vocabulary
 from common.wire.messages import AssignRequest, EnrolRequest, EvaluateRequest, Metrics, TrainRequest
 
 
-def adapt(session: Session, config: RunConfig, names: Vocabulary, trained: Arrays) -> Metrics:
-    """Train what a client of that run keeps to itself, with what it shares as it was left, and keep the model here.
+def adapt(session: Session, config: RunConfig, vocabulary: Vocabulary, trained: Arrays) -> Metrics:
+    """Train the private part of a finished run's model on a late-joining client, and store it there.
 
-    Where clients keep nothing to themselves, as under FedAvg, the finished model serves as it is; under Per-FedAvg it takes the
-    few steps that it is made for. Who has nothing to train on takes the first model as it is.
+    Without a private part, as in FedAvg, the finished model is evaluated unchanged; Per-FedAvg adapts it in its few steps. A
+    client without training data uses the first model unchanged.
 
     Args:
-        session: The newcomer.
-        config: The run, without noise: what does not leave needs none.
-        names: Its vocabulary.
-        trained: Its finished model, with the sums it started from where there are any.
+        session: Session of the late-joining client.
+        config: Configuration of the run, without noise: nothing is sent.
+        vocabulary: Vocabulary of the run.
+        trained: Finished model, with the summed counts if the run has any.
 
     Returns:
-        Metrics on the newcomer's own held-out data: of its own model and, with a prefix, of the shared one; lines beside them.
+        Metrics on the client's held-out data: of the adapted model, with a prefix of the shared model, and of baselines.
 
     Raises:
-        RefusedError: The owner's policy forbids such a run, or its data do not fit.
+        RefusedError: The policy does not allow the run, or the data do not match its vocabulary.
     """
     spec = TASKS[config.task]
-    own = parameters(build_model(spec, config.task_run(spec, names)))
-    models = [{name: one[name] for name in own} for one in split_models(trained)]
-    statics = {name: a for name, a in trained.items() if name not in own and not _is_of_cluster(name)}
-    enrolled = session.enrol(EnrolRequest(config.run_id, to_json(config), names.to_json()))
+    template = parameters(build_model(spec, config.task_run(spec, vocabulary)))
+    models = [{name: model[name] for name in template} for model in split_models(trained)]
+    statics = {name: a for name, a in trained.items() if name not in template and not _is_of_cluster(name)}
+    enrolled = session.enrol(EnrolRequest(config.run_id, to_json(config), vocabulary.to_json()))
     enrolment, trains = enrolled.enrolment, enrolled.examples > 0
     shared = _select_closest(session, enrolment, models, statics) if trains and len(models) > 1 else models[0]
     for number in range(1, config.rounds + 1 if trains and _keeps_parameters(config, shared) else 1):
@@ -43,7 +43,7 @@ def adapt(session: Session, config: RunConfig, names: Vocabulary, trained: Array
 
 
 def split_models(trained: Arrays) -> list[Arrays]:
-    """The models of a finished run: of each of its clusters, or the one that it has."""
+    """Return the models of a finished run: one per cluster, or the single one."""
     clusters = sorted({name.partition("/")[0] for name in trained if _is_of_cluster(name)}, key=int)
     return [group(key, trained) for key in clusters] or [trained]
 
@@ -53,14 +53,14 @@ def _is_of_cluster(name: str) -> bool:
 
 
 def _select_closest(session: Session, enrolment: str, models: Sequence[Arrays], statics: Arrays) -> Arrays:
-    """The model of the cluster that suits the newcomer's own data best."""
-    told = {name: a for j, model in enumerate(models) for name, a in add_prefix(str(j), model).items()}
-    losses = session.assign(AssignRequest(1, enrolment, told, "loss", statics=statics)).losses
+    """Return the cluster model with the lowest loss on the client's data."""
+    merged = {name: a for j, model in enumerate(models) for name, a in add_prefix(str(j), model).items()}
+    losses = session.assign(AssignRequest(1, enrolment, merged, "loss", statics=statics)).losses
     return models[int(min(losses, key=lambda key: losses[key]))]
 
 
 def _keeps_parameters(config: RunConfig, model: Arrays) -> bool:
-    """Whether clients of such a run have a model or parameters of their own."""
+    """Return True if clients of the run have a personalized model or private layers."""
     capabilities = config.capabilities
-    own_model = capabilities.own_model in ("trained", "beside")
-    return own_model or bool(TASKS[config.task].private(model, capabilities))
+    has_model = capabilities.own_model in ("trained", "beside")
+    return has_model or bool(TASKS[config.task].private(model, capabilities))

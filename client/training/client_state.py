@@ -33,16 +33,17 @@ class KeepReleased:
         """Store the values of this round; return them unchanged."""
         participant = self.participant
         update, gradient = group("update", released.arrays), group("gradient", released.arrays)
-        groups = self.trainer.released(update, gradient, participant.steps)
-        if groups and (memory := participant.store.load(participant.run)).round == participant.request.round:
-            merged = {key: {**memory.groups.get(key, {}), **tensors} for key, tensors in groups.items()}
-            participant.store.save(participant.run, replace(memory, groups={**memory.groups, **merged}))
+        groups = self.trainer.released_state(update, gradient, participant.steps)
+        if groups and (state := participant.store.load(participant.run)).round == participant.request.round:
+            merged = {key: {**state.groups.get(key, {}), **tensors} for key, tensors in groups.items()}
+            participant.store.save(participant.run, replace(state, groups={**state.groups, **merged}))
         return released
 
 
-def load_group(memory: ClientMemory, request: TrainRequest, group: str) -> Tensors:
-    """A group as this request finds it; empty before the first round."""
-    return memory.groups.get(f"{group}.{_side_of(memory, request)}", {})
+def load_group(state: ClientMemory, request: TrainRequest, group: str) -> Tensors:
+    """Return a group at the start of this request; empty before the first round."""
+    is_repeated = state.round == request.round and request.phase == LOCAL
+    return state.groups.get(f"{group}.{'before' if is_repeated else 'after'}", {})
 
 
 def save_group(group: str, before: Tensors, after: Tensors) -> dict[str, Tensors]:
@@ -50,31 +51,31 @@ def save_group(group: str, before: Tensors, after: Tensors) -> dict[str, Tensors
     return {f"{group}.before": before, f"{group}.after": after} if after else {}
 
 
-def load_moments(
-    algorithm: MethodOptions, memories: Sequence[ClientMemory], requests: Sequence[TrainRequest], start: Tensors
-) -> Moments:
-    """Moments to start from, stacked; fresh ones where the method keeps none."""
-    fresh = initialize_moments(algorithm, start)
-    if not _has_persistent_moments(algorithm) or not any(m.round for m in memories):
-        return fresh
+def load_moments(options: MethodOptions, pairs: Sequence[tuple[ClientMemory, TrainRequest]], start: Tensors) -> Moments:
+    """Return the stacked moments at the start of the requests; initial ones if none are stored.
+
+    Args:
+        options: Options of the method.
+        pairs: Client state and request of each participant.
+        start: Initial parameters, K × ….
+    """
+    initial = initialize_moments(options, start)
+    if not _has_persistent_moments(options) or not any(state.round for state, _ in pairs):
+        return initial
     rows = []
-    for k, (memory, request) in enumerate(zip(memories, requests, strict=True)):
-        known = {group: load_group(memory, request, group) for group in ("first", "second", "count")}
-        rows.append(known if known["count"] else _moment_groups(fresh, k))
+    for k, (state, request) in enumerate(pairs):
+        stored = {group: load_group(state, request, group) for group in ("first", "second", "count")}
+        rows.append(stored if stored["count"] else _moment_groups(initial, k))
     first, second = stack([r["first"] for r in rows]), stack([r["second"] for r in rows])
     return Moments(torch.stack([r["count"]["count"] for r in rows]), first, second)
 
 
-def save_moments(algorithm: MethodOptions, k: int, before: Moments, after: Moments) -> dict[str, Tensors]:
-    """Client k's moments, as they are to be kept."""
-    if not _has_persistent_moments(algorithm):
+def save_moments(options: MethodOptions, k: int, before: Moments, after: Moments) -> dict[str, Tensors]:
+    """Return the moments of client k to store; empty if the method does not persist them."""
+    if not _has_persistent_moments(options):
         return {}
     old, new = _moment_groups(before, k), _moment_groups(after, k)
     return {name: group for key in old for name, group in save_group(key, old[key], new[key]).items()}
-
-
-def _side_of(memory: ClientMemory, request: TrainRequest) -> str:
-    return "before" if memory.round == request.round and request.phase == LOCAL else "after"
 
 
 def _moment_groups(moments: Moments, k: int) -> dict[str, Tensors]:
@@ -82,5 +83,5 @@ def _moment_groups(moments: Moments, k: int) -> dict[str, Tensors]:
     return {"first": row(moments.first, k), "second": row(moments.second, k), "count": count}
 
 
-def _has_persistent_moments(algorithm: MethodOptions) -> bool:
-    return algorithm.optimizer == "adam" and algorithm.moments == "persist"
+def _has_persistent_moments(options: MethodOptions) -> bool:
+    return options.optimizer == "adam" and options.moments == "persist"

@@ -1,7 +1,7 @@
-"""One round of local training for one client or for many at once.
+"""One round of local training, for one client or a stacked cohort.
 
-A real client calls `train` with itself alone; the in-process simulation stacks a whole cohort. Clients are padded to the
-largest of them, so a cohort's results equal lone clients' up to float rounding.
+A real client calls `train` with one participant; the in-process simulation stacks a cohort. Participants are padded to the
+largest, so the results of a cohort equal those of single participants up to float rounding.
 """
 
 from collections.abc import Sequence
@@ -24,78 +24,92 @@ from common.tasks.registry import TASKS
 from common.wire.messages import LOCAL, TrainReply, TrainRequest
 
 
-def train(algorithm: MethodOptions, members: Sequence[Participant]) -> list[TrainReply | FedloomError]:
-    """Train all members for the same number of steps and update their private memories.
+def train(options: MethodOptions, participants: Sequence[Participant]) -> list[TrainReply | FedloomError]:
+    """Train all participants for the same number of steps and store their client states.
 
-    A member whose parameters are no longer finite yields an error in place of a reply, and its memory stays as it was.
+    A participant with non-finite parameters gets an error in place of a reply; its client state does not change.
     """
-    trainer, steps, phase = build_trainer(algorithm), members[0].steps, members[0].request.phase
-    requests, names = [m.request for m in members], set(members[0].request.model)
-    private = TASKS[members[0].learner.task].private(names, algorithm.capabilities())
-    memories = [m.store.load(m.run) for m in members]
-    controls = [_settle(trainer, memory, request) for memory, request in zip(memories, requests, strict=True)]
-    heads = [load_group(memory, request, HEAD) for memory, request in zip(memories, requests, strict=True)]
-    start = stack([tensors(request.model) | head for request, head in zip(requests, heads, strict=True)])
-    control, before = _stack_or_zeros(controls, start), load_moments(algorithm, memories, requests, start)
-    own_before = [load_group(memory, request, PERSONALIZED) for memory, request in zip(memories, requests, strict=True)]
-    result = trainer.train_cohort(Cohort(members, start, before, control, own_before, heads, private))
-    descent, own_after = result.descent, result.own
+    trainer, steps, phase = build_trainer(options), participants[0].steps, participants[0].request.phase
+    names = set(participants[0].request.model)
+    private = TASKS[participants[0].learner.task].private(names, options.capabilities())
+    cohort = _build_cohort(trainer, participants, private)
+    result = trainer.train_cohort(cohort)
+    descent, personalized = result.descent, result.personalized
 
-    updates = {n: start[n] - p for n, p in descent.params.items()}
-    moved, sound = are_finite(updates), are_finite(own_after) if own_after else [True] * len(members)
+    updates = {n: cohort.start[n] - p for n, p in descent.params.items()}
+    is_finite = are_finite(updates)
+    is_usable = are_finite(personalized) if personalized else [True] * len(participants)
     replies: list[TrainReply | FedloomError] = []
-    for k, member in enumerate(members):
-        # under noise on records the update is paid for, and what becomes of the own model is not
-        usable = moved[k] and (sound[k] or member.noise is not None)
-        update = row(updates, k)
-        local = trainer.conclude(row(control, k), update, row(descent.gradient, k), steps)
+    for k, participant in enumerate(participants):
+        update, request = row(updates, k), participant.request
+        local = trainer.conclude(row(cohort.control, k), update, row(descent.gradient, k), steps)
         shared = select(trainer.upload(update), names - private)
         gradient, loss = select(local.gradient, names - private), float(descent.loss[k])
-        reply = _reply(member.request, shared, gradient, loss, member.learner.examples, steps)
-        if usable and phase == LOCAL:
-            groups = {**local.state, **save_moments(algorithm, k, before, descent.moments)}
-            groups |= save_group(HEAD, heads[k], select(row(descent.params, k), private))
-            groups |= save_group(PERSONALIZED, own_before[k], row(own_after, k) if sound[k] else own_before[k])
-            member.store.save(member.run, ClientMemory(member.request.round, {g: t for g, t in groups.items() if t}))
-        replies.append(reply if usable else DivergedError())
+        # noise on records covers a failure of the update, but not of the personalized model
+        if not (is_finite[k] and (is_usable[k] or participant.noise is not None)):
+            replies.append(DivergedError())
+            continue
+        if phase == LOCAL:
+            head, before = select(row(descent.params, k), private), cohort.personalized[k]
+            groups = {**local.state, **save_moments(options, k, cohort.moments, descent.moments)}
+            groups |= save_group(HEAD, cohort.heads[k], head)
+            groups |= save_group(PERSONALIZED, before, row(personalized, k) if is_usable[k] else before)
+            state = ClientMemory(request.round, {g: t for g, t in groups.items() if t})
+            participant.store.save(participant.run, state)
+        replies.append(_build_reply(request, shared, gradient, loss, participant.learner.examples, steps))
     return replies
 
 
-def zero_reply(algorithm: MethodOptions, learner: Learner, request: TrainRequest, steps: int) -> TrainReply:
-    """A reply of the shape that is due, all of whose numbers are zero."""
-    trainer, names = build_trainer(algorithm), set(request.model)
-    private = TASKS[learner.task].private(names, algorithm.capabilities())
+def zero_reply(options: MethodOptions, learner: Learner, request: TrainRequest, steps: int) -> TrainReply:
+    """Return a reply of the right shapes whose numbers are all zero."""
+    trainer, names = build_trainer(options), set(request.model)
+    private = TASKS[learner.task].private(names, options.capabilities())
     zeros = {n: torch.zeros_like(t) for n, t in tensors(request.model).items()}
     gradient = trainer.conclude({}, zeros, zeros, steps).gradient
     update = select(trainer.upload(zeros), names - private)
-    return _reply(request, update, select(gradient, names - private), 0.0, learner.examples, steps)
+    return _build_reply(request, update, select(gradient, names - private), 0.0, learner.examples, steps)
 
 
-def select_models(algorithm: MethodOptions, model: Arrays, memory: ClientMemory) -> dict[str, Arrays]:
-    """The models a client measures, by the prefix of their metrics: the one it would use first, then the one it shares."""
-    trainer = build_trainer(algorithm)
-    head = {n: t.numpy() for n, t in memory.groups.get(f"{HEAD}.after", {}).items()}
+def select_models(options: MethodOptions, model: Arrays, state: ClientMemory) -> dict[str, Arrays]:
+    """Return the models that a client evaluates, by the prefix of their metrics.
+
+    The first is the model that the client uses; the second, if any, is the shared model.
+    """
+    trainer = build_trainer(options)
+    head = {n: t.numpy() for n, t in state.groups.get(f"{HEAD}.after", {}).items()}
     shared = {**model, **head}
-    own = {n: t.numpy() for n, t in memory.groups.get(f"{PERSONALIZED}.after", {}).items()}
-    if algorithm.capabilities().own_model == "none":
+    personalized = {n: t.numpy() for n, t in state.groups.get(f"{PERSONALIZED}.after", {}).items()}
+    if options.capabilities().own_model == "none":
         return {"": shared}
-    return {"": own or shared, trainer.shared_as: shared}
+    return {"": personalized or shared, trainer.shared_as: shared}
 
 
-def _settle(trainer: Trainer, memory: ClientMemory, request: TrainRequest) -> Tensors:
-    """A round that was replayed (`memory.round == request.round`) did not count yet, so its pending part is dropped."""
-    counted = 0 < memory.round == request.shared_round
-    return trainer.settle(memory.groups, counted, tensors(request.shared))
+def _build_cohort(trainer: Trainer, participants: Sequence[Participant], private: frozenset[str]) -> Cohort:
+    """Load the client states and stack the initial parameters."""
+    pairs = [(p.store.load(p.run), p.request) for p in participants]
+    heads = [load_group(state, request, HEAD) for state, request in pairs]
+    start = stack([tensors(request.model) | head for (_, request), head in zip(pairs, heads, strict=True)])
+    control = _stack_or_zeros([_settle(trainer, state, request) for state, request in pairs], start)
+    personalized = [load_group(state, request, PERSONALIZED) for state, request in pairs]
+    moments = load_moments(trainer.options, pairs, start)
+    return Cohort(participants, start, moments, control, personalized, heads, private)
+
+
+def _settle(trainer: Trainer, state: ClientMemory, request: TrainRequest) -> Tensors:
+    """Return the control variate; a replayed round (`state.round == request.round`) is not aggregated yet."""
+    is_counted = 0 < state.round == request.shared_round
+    return trainer.settle(state.groups, is_counted, tensors(request.shared))
 
 
 def _stack_or_zeros(controls: Sequence[Tensors], start: Tensors) -> Tensors:
+    """Stack the control variates, zeros for participants without one; empty if none has one."""
     if not any(controls):
         return {}
     zeros = {n: torch.zeros_like(p[0]) for n, p in start.items()}
     return stack([c or zeros for c in controls])
 
 
-def _reply(
+def _build_reply(
     request: TrainRequest, update: Tensors, gradient: Tensors, loss: float, examples: int, steps: int
 ) -> TrainReply:
     return TrainReply(

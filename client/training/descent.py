@@ -1,4 +1,4 @@
-"""Stacked local training of a cohort."""
+"""Stacked local descent of a cohort."""
 
 from collections.abc import Callable
 from functools import partial
@@ -18,20 +18,17 @@ def descend_stacked(trainer: Trainer, cohort: Cohort) -> CohortResult:
     """Train all participants of a cohort at once, mapped over stacked parameters."""
     start, participants = cohort.start, cohort.participants
     names, phase = start.keys(), participants[0].request.phase
-    batches = [one.learner.batch(one.request) for one in participants]
-    inputs = [
-        _sample_inputs(one, row(start, k), batch, trainer.draws)
-        for k, (one, batch) in enumerate(zip(participants, batches, strict=True))
-    ]
+    batches = [p.learner.batch(p.request) for p in participants]
+    inputs = [_sample_inputs(p, row(start, k), trainer.samples_per_step) for k, p in enumerate(participants)]
     descend_from = partial(
         descend,
         trainer.objective(_gradient_and_loss(participants[0])),
         batch=stack(batches),
-        noise=stack(inputs),
+        inputs=stack(inputs),
         steps=participants[0].steps,
         step=build_step(trainer.options),
         clip_norm=trainer.options.clip_norm,
-        frozen=lambda t: trainer.frozen(t, phase, cohort.private, names),
+        frozen=lambda t: trainer.frozen_parameters(t, phase, cohort.private, names),
     )
     descent = descend_from(
         start,
@@ -41,32 +38,31 @@ def descend_stacked(trainer: Trainer, cohort: Cohort) -> CohortResult:
     return CohortResult(descent, _train_personalized(trainer, cohort, descent.params, descend_from))
 
 
-def _gradient_and_loss(member: Participant) -> GradientAndLoss:
-    """Of one client: plain, or under DP-SGD of clipped records with noise."""
-    learner = member.learner
-    return private_gradient(learner.loss, learner.shared) if member.noise else grad_and_value(learner.loss)
+def _gradient_and_loss(participant: Participant) -> GradientAndLoss:
+    """Return the gradient function of one client: plain, or the noisy gradient of DP-SGD."""
+    learner = participant.learner
+    return private_gradient(learner.loss, learner.shared) if participant.noise else grad_and_value(learner.loss)
 
 
-def _sample_inputs(member: Participant, params: Tensors, batch: Tensors, each: int) -> Tensors:
-    """Sample the random inputs of a client's steps, `each` of them a step."""
-    noise = member.noise
-    chance = build_generator(member) if noise is None else secret_generator(noise)
-    masks = member.learner.step_inputs(each * member.steps, chance)
-    masks = masks if each == 1 else {n: m.reshape(member.steps, each, *m.shape[1:]) for n, m in masks.items()}
+def _sample_inputs(participant: Participant, params: Tensors, samples: int) -> Tensors:
+    """Sample the step inputs of a participant, `samples` per step; under DP-SGD with its noise."""
+    learner, steps, noise = participant.learner, participant.steps, participant.noise
+    generator = build_generator(participant) if noise is None else secret_generator(noise)
+    inputs = learner.step_inputs(samples * steps, generator)
+    inputs = inputs if samples == 1 else {n: t.reshape(steps, samples, *t.shape[1:]) for n, t in inputs.items()}
     if noise is None:
-        return masks
-    learner = member.learner
-    return {**masks, **sample_private_inputs(params, learner.rows, learner.examples, member.steps, noise)}
+        return inputs
+    return {**inputs, **sample_private_inputs(params, learner.rows, learner.examples, steps, noise)}
 
 
 def _train_personalized(
     trainer: Trainer, cohort: Cohort, trained: Tensors, descend_from: Callable[..., Descent]
 ) -> Tensors:
-    """Return each participant's personalized model after the round, stacked; empty where the method has none."""
+    """Return the personalized models after the round, K × …; empty if the method has none."""
     kind, start = trainer.options.capabilities().own_model, cohort.start
     if kind != "beside":
         return trained if kind == "trained" else {}
-    own = stack([model or row(start, k) for k, model in enumerate(cohort.own)])
-    moments = initialize_moments(trainer.options, own)
-    descent = descend_from(own, moments=moments, correct=lambda g, params: trainer.pull(g, params, start))
+    models = stack([model or row(start, k) for k, model in enumerate(cohort.personalized)])
+    moments = initialize_moments(trainer.options, models)
+    descent = descend_from(models, moments=moments, correct=lambda g, params: trainer.pull(g, params, start))
     return descent.params

@@ -17,7 +17,7 @@ from common.models import parameters
 from common.wire.messages import AssignReply, AssignRequest, Metrics, TrainRequest
 
 ADAPT = "adapt"
-"""Phase of the steps in which a client adapts the shared model; no server requests it."""
+"""Phase of the local adaptation of the shared model; servers do not request it."""
 
 TIE_WEIGHT = 1e-6
 """Weight of the training loss in scores by L_p: it decides between models of equal violation."""
@@ -30,22 +30,22 @@ def evaluate_models(
 
     Args:
         options: Options of the method.
-        participant: The client; its request holds the shared model and the summed statistics, its steps are those of `ADAPT`.
+        participant: The client; its request has the shared model and the summed counts, its steps are those of `ADAPT`.
         split: `validation` or `test`.
         final: True if this is the finished model; a model adapted from it is then stored for recommendations.
     """
     learner, request = participant.learner, participant.request
-    memory = participant.store.load(participant.run)
+    state = participant.store.load(participant.run)
     adapted = build_trainer(options).personalize(participant) if learner.examples else None
     if adapted is not None:
-        memory = adapted
+        state = adapted
         if final:
-            participant.store.save(participant.run, memory)
+            participant.store.save(participant.run, state)
     metrics: Metrics = {}
     weights: Metrics = {}
     if isinstance(learner, HasBaselines):
         metrics, weights = map(dict, learner.baselines(split, request.statics))
-    for prefix, model in select_models(options, request.model, memory).items():
+    for prefix, model in select_models(options, request.model, state).items():
         values, counts = learner.evaluate(model, request.statics, split)
         metrics |= {f"{prefix}{name}": value for name, value in values.items()}
         weights |= {f"{prefix}{name}": count for name, count in counts.items()}

@@ -1,4 +1,4 @@
-"""One client of a cohort: what a task gives the trainers, and everything its local training needs."""
+"""Participant: one client of a cohort with its data, state, request and random generator."""
 
 import hashlib
 from dataclasses import dataclass
@@ -14,7 +14,19 @@ from common.wire.messages import LOCAL, TrainRequest
 
 @dataclass(frozen=True)
 class Participant:
-    """One client of a cohort, ready to train."""
+    """Client in a cohort, ready to train.
+
+    Args:
+        client: Name of the client.
+        run: Name of the run.
+        seed: Seed of the run.
+        learner: Data of the client.
+        store: Client state.
+        request: Training request.
+        steps: Number τ_k of local steps.
+        noise: Noise of the local steps under DP-SGD; None otherwise.
+        reservation: Permission to release the update; None in runs without noise.
+    """
 
     client: str
     run: str
@@ -24,13 +36,15 @@ class Participant:
     request: TrainRequest
     steps: int
     noise: DpSgdNoise | None = None
-    """Noise of its local steps, under DP-SGD."""
     reservation: Reservation | None = None
-    """Permission to release the update; None in runs without noise."""
 
 
-def build_generator(member: Participant) -> torch.Generator:
-    """The client's own source of randomness in that exchange: the same in a simulation as across machines."""
-    request = member.request
-    text = f"{member.seed}|{request.round}|{member.client}" + ("" if request.phase == LOCAL else f"|{request.phase}")
+def build_generator(participant: Participant) -> torch.Generator:
+    """Return the generator of a participant's step inputs in one exchange.
+
+    Its seed depends on the run's seed, the round, the client's name and the phase. Simulations and separate machines therefore
+    sample the same numbers.
+    """
+    request, phase = participant.request, participant.request.phase
+    text = f"{participant.seed}|{request.round}|{participant.client}" + ("" if phase == LOCAL else f"|{phase}")
     return torch.Generator().manual_seed(int.from_bytes(hashlib.sha256(text.encode()).digest()[:8]) >> 1)

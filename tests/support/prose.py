@@ -56,6 +56,8 @@ CHECKED = (
     "client/data/sources.py",
     "client/node/",
     "client/policy.py",
+    "client/trainers/",
+    "client/training/",
     "client/app.py",
     "client/settings.py",
     "client/state.py",

@@ -57,7 +57,7 @@ def own_model(config: RunConfig, learner: RatingsLearner, trained: Arrays) -> Ar
         grad_and_value(learner.loss),
         start,
         batch=stack([learner.batch(TrainRequest(config.rounds, "", trained))]),
-        noise={},
+        inputs={},
         steps=config.rounds * config.method_options.local_steps,
         step=build_step(config.method_options),
         moments=initialize_moments(config.method_options, start),

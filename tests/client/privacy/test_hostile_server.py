@@ -57,7 +57,7 @@ def test_masks_beside_noise_on_records_are_nobody_elses_to_know() -> None:
 
     def masks(noise: DpSgdNoise | None) -> np.ndarray:
         member = Participant("ann", "toy", 0, homes, MemoryStore(), request, 2, noise)
-        drawn = _sample_inputs(member, tensors(Asked(config).model), homes.batch(request), 1)
+        drawn = _sample_inputs(member, tensors(Asked(config).model), 1)
         return np.asarray(drawn["keep"].numpy())
 
     secret = [DpSgdNoise(1.0, 1.0, 0.5, partial(np.random.default_rng, seed)) for seed in (1, 2)]
