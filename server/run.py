@@ -25,8 +25,8 @@ from server.events import ENDED_EARLY, Result
 from server.federated_counts import sum_counts
 from server.grid import PollingGrid
 from server.journal import Journal, restore
+from server.planning.costs import budget_of
 from server.planning.planner import read_round_decision
-from server.planning.spending import budget_of
 from server.round_limits import RoundLimits
 from server.state import RunState
 from server.strategies.planned import PlannedStrategy

@@ -17,14 +17,14 @@ from common.methods.planners import ADAP, ADPML, BGTplanner, FedSGD, PlannerOpti
 from server.planning.context import singular_values
 from server.planning.planner import Decision, Planner, RunBudget
 from server.planning.registry import build_planner
-from server.planning.state import State
+from server.planning.state import PlannerState
 
 LIMIT = 0.005
 TOTAL = 1.5504  # zCDP ρ of (10, 1e-5)
 EVERY: tuple[PlannerOptions, ...] = (BGTplanner(), Uniform(), ADPML(), ADAP(), FedSGD())
 
 
-def play(planner: Planner, remaining: dict[str, float], rounds: int) -> State:
+def play(planner: Planner, remaining: dict[str, float], rounds: int) -> PlannerState:
     """Return the state after so many rounds of noisy rewards; budgets do not shrink, and no round is refused."""
     state, rng = planner.start(), np.random.default_rng(0)
     for t in range(rounds):
@@ -32,7 +32,7 @@ def play(planner: Planner, remaining: dict[str, float], rounds: int) -> State:
     return state
 
 
-def decide(planner: Planner, state: State, remaining: dict[str, float], t: int) -> Decision:
+def decide(planner: Planner, state: PlannerState, remaining: dict[str, float], t: int) -> Decision:
     """Return the decision of round t."""
     context = np.sort(np.random.default_rng([1, t]).uniform(8, 12, 5))[::-1]
     decision = planner.decide(state, context, remaining, np.random.default_rng([0, t]))

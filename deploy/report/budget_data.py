@@ -14,8 +14,8 @@ from deploy.report.metric_table import measure
 from deploy.report.run import RunRecord
 from server.events import Round
 from server.planning import exploration
+from server.planning.costs import budget_of
 from server.planning.scales import MIN_REWARD_SCALE
-from server.planning.spending import budget_of
 
 
 @dataclass(frozen=True)

@@ -1,1 +1,1 @@
-"""Planning of a privacy budget over rounds."""
+"""Planners of a run's privacy budget over its rounds."""

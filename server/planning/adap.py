@@ -1,4 +1,7 @@
-"""ADAP: noise shrinks while the loss keeps falling, and the clip follows the updates (algorithms.md §4.7; ours where lost)."""
+"""ADAP: less noise while the loss decreases; the clip norm follows the updates (algorithms.md §4.7).
+
+Parameters that the paper does not state are our own.
+"""
 
 import math
 from collections.abc import Mapping
@@ -9,16 +12,16 @@ import numpy as np
 from common.methods.planners import ADAP
 from server.planning.arms import FloatArray
 from server.planning.planner import Decision, RunBudget, Stop, open_round, record_round
-from server.planning.state import PlayedRounds, State, empty_state
+from server.planning.state import PlannerState, PlayedRounds, empty_state
 
 
 @dataclass(frozen=True)
 class AdaptiveNoise:
-    """Arm j is B/T with the noise multiplier times β^j; as many arms as one client's budget has room for.
+    """ADAP planner: arm j is cost B/T with the noise multiplier times β^j, up to cost B.
 
     Args:
-        options: β and the clip's rule.
-        budget: B, T and how cost follows noise.
+        options: β and the rule of the clip norm.
+        budget: B, T and the exponent of the noise in the cost.
     """
 
     options: ADAP
@@ -26,47 +29,52 @@ class AdaptiveNoise:
 
     @property
     def costs(self) -> FloatArray:
-        """(J,), rising: B/T·β^{−pj} up to B; B/T alone where β = 1."""
+        """Costs of the arms, (J,), ascending: B/T·β^{−pj} up to B; B/T alone if β = 1."""
         step = self.budget.power * -math.log(self.options.beta)
         count = 1 + int(math.log(self.budget.rounds) / step) if step else 1
         return np.asarray(self.budget.share * np.exp(step * np.arange(count)), np.float64)
 
-    def start(self) -> State:
-        """Before the first round."""
+    def start(self) -> PlannerState:
+        """Return the state before the first round."""
         return empty_state()
 
     def decide(
-        self, state: State, context: FloatArray, remaining: Mapping[str, float], rng: np.random.Generator
+        self, state: PlannerState, context: FloatArray, remaining: Mapping[str, float], rng: np.random.Generator
     ) -> Decision | Stop:
-        """The least noise that is due and that everybody can pay."""
-        offered = open_round(state, self.options, self.budget, self.costs, remaining)
-        if isinstance(offered, Stop):
-            return offered
-        arm = min(count_decays(state.history.rewards, self.options.falls), int(offered.arms[-1]))
-        p = np.eye(len(offered.costs))[arm]
+        """Return the arm of the number of decays so far, or the most expensive affordable arm."""
+        offer = open_round(state, self.options, self.budget, self.costs, remaining)
+        if isinstance(offer, Stop):
+            return offer
+        arm = min(count_decays(state.history.rewards, self.options.falls), int(offer.arms[-1]))
+        p = np.eye(len(offer.costs))[arm]
         clip = self._clip(state.history)
-        return Decision(arm, float(offered.costs[arm]), offered.active, offered.retired, probabilities=p, clip=clip)
+        return Decision(arm, float(offer.costs[arm]), offer.active, offer.retired, probabilities=p, clip=clip)
 
     def observe(
         self,
-        state: State,
+        state: PlannerState,
         decision: Decision,
         reward: float,
         spent: Mapping[str, float] | None = None,
         update_norm: float = 1.0,
-    ) -> State:
-        """One round more."""
+    ) -> PlannerState:
+        """Return the state after the round."""
         return record_round(state, decision, reward, update_norm)
 
     def _clip(self, history: PlayedRounds) -> float:
-        """A multiple of the last noisy norm, within the run's own clip: noise alone would else enlarge it for ever."""
+        """Return a multiple of the last noisy norm, at most 1, or noise alone would increase it forever."""
         if not len(history):
             return 1.0
         return float(np.clip(self.options.clip_factor * history.norms[-1], self.options.clip_floor, 1.0))
 
 
 def count_decays(rewards: FloatArray, falls: int) -> int:
-    """How often the loss fell `falls` times in a row (rewards (t,) are positive then); every time counts anew."""
+    """Return the number of disjoint runs of `falls` consecutive positive rewards (falling losses).
+
+    Args:
+        rewards: Rewards of the rounds, (t,).
+        falls: Length of a run.
+    """
     count = streak = 0
     for reward in rewards:
         streak = streak + 1 if reward > 0 else 0

@@ -1,4 +1,4 @@
-"""BGTplanner (algorithms.md §4): predictor, constrainer and allocator after a stage that plays every arm."""
+"""BGTplanner: exploration of every arm, then predictor, constrainer and allocator (algorithms.md §4)."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
@@ -14,15 +14,15 @@ from server.planning.constrainer import Dual
 from server.planning.planner import Decision, RunBudget, Stop, open_round, record_round
 from server.planning.predictor import Kernel, Observations, posterior
 from server.planning.scales import Scales
-from server.planning.state import PlayedRounds, State, empty_state
+from server.planning.state import PlannerState, PlayedRounds, empty_state
 
 
 @dataclass(frozen=True)
 class BanditPlanner:
-    """Eq 4-13, round by round.
+    """BGTplanner, Eq 4-13.
 
     Args:
-        options: K, T₀, ℓ, ω, σ and the readings.
+        options: K, T₀, ℓ, ω, σ and the variants.
         budget: B, T and N.
     """
 
@@ -31,13 +31,13 @@ class BanditPlanner:
 
     @property
     def costs(self) -> FloatArray:
-        """(K,), rising."""
+        """Costs of the arms, (K,), ascending."""
         o = self.options
         return cost_levels(self.budget.total, self.budget.rounds, o.t_min, o.arms, o.spacing)
 
     @property
     def t0(self) -> int:
-        """T₀ of this run."""
+        """T₀ of this run, limited by its rounds."""
         return exploration.limit_t0(self.options.t0, self.options.arms, self.budget.rounds)
 
     @property
@@ -46,83 +46,85 @@ class BanditPlanner:
         size = self.options.context + 1 if self.options.gamma == "derived" else self.budget.clients + 2
         return exploitation(self.options.arms, self.budget.rounds, size)
 
-    def start(self) -> State:
-        """Before the first round."""
+    def start(self) -> PlannerState:
+        """Return the state before the first round."""
         return empty_state(self.options.context)
 
     def decide(
-        self, state: State, context: FloatArray, remaining: Mapping[str, float], rng: np.random.Generator
+        self, state: PlannerState, context: FloatArray, remaining: Mapping[str, float], rng: np.random.Generator
     ) -> Decision | Stop:
-        """An arm by schedule in stage 1, drawn by Eq 11-13 in stage 2; only arms that everybody can pay."""
-        offered = open_round(state, self.options, self.budget, self.costs, remaining)
-        if isinstance(offered, Stop):
-            return offered
-        plan = self._explored(state, offered)
+        """Return an affordable arm: by schedule in stage 1, sampled by Eq 11-13 in stage 2."""
+        offer = open_round(state, self.options, self.budget, self.costs, remaining)
+        if isinstance(offer, Stop):
+            return offer
+        plan = self._explore(state, offer)
         if plan.stage == "2":
-            plan = self._exploited(replace(plan, context=context), state, offered)
+            plan = self._exploit(replace(plan, context=context), state, offer)
         arm = int(rng.choice(self.options.arms, p=plan.probabilities))
-        return replace(plan, arm=arm, cost=float(offered.costs[arm]), context=context)
+        return replace(plan, arm=arm, cost=float(offer.costs[arm]), context=context)
 
     def observe(
         self,
-        state: State,
+        state: PlannerState,
         decision: Decision,
         reward: float,
         spent: Mapping[str, float] | None = None,
         update_norm: float = 1.0,
-    ) -> State:
-        """The round in the history, and in stage 2 λ one step further (Eq 8)."""
+    ) -> PlannerState:
+        """Return the state after the round; in stage 2, λ makes one step (Eq 8)."""
         dual = decision.dual
-        if dual.opened:
+        if dual.is_open:
             charged = dict.fromkeys(decision.active, decision.cost) if spent is None else spent
             eta = constrainer.step_size(self.budget.clients, self.budget.rounds)
             dual = constrainer.descend(dual, self._shares(charged), eta)
         return record_round(state, decision, reward, update_norm, dual)
 
-    def _explored(self, state: State, offered: Offer) -> Decision:
-        """Stage 1: the arms that are due are drawn evenly."""
+    def _explore(self, state: PlannerState, offer: Offer) -> Decision:
+        """Return the uniform distribution over the due arms of stage 1, without an arm."""
         k, played = self.options.arms, state.history.arms.tolist()
         stage = exploration.stage_of(len(played), k, self.t0)
         due: Collection[int] = range(k)
         if stage == "1a":
             due = exploration.select_due(played, k, self.t0, self.options.arm_order)
-        arms = exploration.select_candidates(due, offered.arms)
+        arms = exploration.select_candidates(due, offer.arms)
         p = _expand(np.full(len(arms), 1 / len(arms)), arms, k)
-        return Decision(0, 0.0, offered.active, offered.retired, stage, probabilities=p)
+        return Decision(0, 0.0, offer.active, offer.retired, stage, probabilities=p)
 
-    def _exploited(self, plan: Decision, state: State, offered: Offer) -> Decision:
-        """Stage 2: Eq 5, 11, 12 and 13."""
-        dual = self._dual(state, offered)
+    def _exploit(self, plan: Decision, state: PlannerState, offer: Offer) -> Decision:
+        """Return the distribution of stage 2 over the arms, Eq 5, 11, 12 and 13."""
+        dual = self._dual(state, offer)
         mean, sd = self._predict(state.history, plan.context)
-        value = mean + dual.value(self.costs / self.budget.share, frozenset(offered.active))  # Eq 11
-        p = _expand(probabilities(value[offered.arms], self.gamma), offered.arms, self.options.arms)
+        value = mean + dual.value(self.costs / self.budget.share, frozenset(offer.active))  # Eq 11
+        p = _expand(probabilities(value[offer.arms], self.gamma), offer.arms, self.options.arms)
         return replace(plan, probabilities=p, mean=mean, sd=sd, dual=dual)
 
-    def _dual(self, state: State, offered: Offer) -> Dual:
-        """λ_t with those who came, without those who cannot pay; all equal in the first round of stage 2."""
-        dual = state.dual if state.dual.opened else constrainer.open_dual(self._price_bound(state.history))
-        left = self.budget.rounds - len(state.history)
-        dual = constrainer.dismiss(dual, offered.retired)
-        return constrainer.admit(dual, self._shares(offered.remaining), left)
+    def _dual(self, state: PlannerState, offer: Offer) -> Dual:
+        """Return λ_t with joined and without retired clients; all equal in the first round of stage 2."""
+        dual = state.dual if state.dual.is_open else constrainer.open_dual(self._price_bound(state.history))
+        rounds_left = self.budget.rounds - len(state.history)
+        dual = constrainer.dismiss(dual, offer.retired)
+        return constrainer.admit(dual, self._shares(offer.remaining), rounds_left)
 
     def _predict(self, history: PlayedRounds, context: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Eq 5 at every arm under this round's context: means and standard deviations, (K,) each."""
-        seen, seer = len(history), self._scales(history)
+        """Return means and standard deviations of Eq 5 at every arm under this round's context, (K,) each."""
+        count, scale = len(history), self._scales(history)
         arms = np.arange(self.options.arms)
-        queries = seer.inputs(arms, np.tile(context, (len(arms), 1)))
+        queries = scale.inputs(arms, np.tile(context, (len(arms), 1)))
         mean, variance = posterior(
-            self._kernel, _observations(history, seer, seen), queries, np.full(len(arms), seen + 1.0)
+            self._kernel, _observe_rounds(history, scale, count), queries, np.full(len(arms), count + 1.0)
         )
         return mean, np.sqrt(variance)
 
     def _price_bound(self, history: PlayedRounds) -> float:
-        """Z of Eq 10 in shares, from f̂₀ of stage 1a and what it misses in stage 1b (Eq 9)."""
-        k, t0, seer = self.options.arms, self.t0, self._scales(history)
+        """Return Z of Eq 10 in shares, from f̂₀ of stage 1a and its residuals in stage 1b (Eq 9)."""
+        k, t0, scale = self.options.arms, self.t0, self._scales(history)
         rounds = np.arange(k * t0, (k + 1) * t0)
-        queries = seer.inputs(np.tile(np.arange(k), t0), np.repeat(history.contexts[rounds], k, axis=0))
-        fitted, _ = posterior(self._kernel, _observations(history, seer, k * t0), queries, np.repeat(rounds + 1.0, k))
+        queries = scale.inputs(np.tile(np.arange(k), t0), np.repeat(history.contexts[rounds], k, axis=0))
+        fitted, _ = posterior(
+            self._kernel, _observe_rounds(history, scale, k * t0), queries, np.repeat(rounds + 1.0, k)
+        )
         predicted = fitted.reshape(t0, k)
-        rewards = seer.rewards(history.rewards[: (k + 1) * t0])
+        rewards = scale.rewards(history.rewards[: (k + 1) * t0])
         residuals = rewards[rounds] - predicted[np.arange(t0), history.arms[rounds]]
         m = exploration.confidence(residuals, k, self.budget.rounds, self.budget.clients)
         best = exploration.best_mix(predicted, self.costs / self.budget.share, 1 + 2 * m)
@@ -142,14 +144,14 @@ class BanditPlanner:
         return Kernel(self.options.length_scale, self.options.omega, self.options.sigma)
 
 
-def _observations(history: PlayedRounds, seer: Scales, rounds: int) -> Observations:
-    """The first so many rounds, counted from 1."""
-    inputs = seer.inputs(history.arms[:rounds], history.contexts[:rounds])
-    return Observations(inputs, seer.rewards(history.rewards[:rounds]), np.arange(1.0, rounds + 1))
+def _observe_rounds(history: PlayedRounds, scale: Scales, rounds: int) -> Observations:
+    """Return the first `rounds` rounds, numbered from 1, as observations of the Gaussian process."""
+    inputs = scale.inputs(history.arms[:rounds], history.contexts[:rounds])
+    return Observations(inputs, scale.rewards(history.rewards[:rounds]), np.arange(1.0, rounds + 1))
 
 
 def _expand(p: FloatArray, arms: NDArray[np.intp], k: int) -> FloatArray:
-    """(K,) with p at these arms and 0 elsewhere."""
+    """Return an array (K,) with p at the arms and 0 elsewhere."""
     whole = np.zeros(k)
     whole[arms] = p
     return whole

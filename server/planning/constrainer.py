@@ -1,7 +1,7 @@
-"""BGTplanner's constrainer: what budget is worth to each client, by entropic mirror descent (algorithms.md §4.4).
+"""BGTplanner's constrainer: prices λ of budgets, by entropic mirror descent (algorithms.md §4.4).
 
-Everything is in shares: costs over B/T, and λ times B/T. A plan is then the same whatever unit the account has; λ in the
-paper's unit is `total` over B/T.
+All numbers are in shares: costs divided by B/T, λ times B/T. A plan therefore does not depend on the unit of the account. λ
+in the paper's unit is `total` divided by B/T.
 """
 
 from collections.abc import Collection, Mapping
@@ -12,21 +12,22 @@ import numpy as np
 from server.planning.arms import FloatArray
 
 MAX_GRADIENT = 2.0
-"""Largest |g|: a client that joins late has many shares a round, and its λ must not vanish for good."""
+"""Maximum |g|: a late-joining client has many shares per round, and its λ must not vanish permanently."""
 
 
 @dataclass(frozen=True)
 class Dual:
-    """λ ≥ 0 with ‖λ‖₁ ≤ Z, as Z times a point of the simplex whose last coordinate is the slack.
+    """Dual variables λ ≥ 0 with ‖λ‖₁ ≤ Z, as Z times a point of the simplex.
 
-    With equal budgets all λ_k are equal, and their sum follows the scalar recursion on λ·N.
+    The last coordinate of the point is the slack. With equal budgets all λ_k are equal, and their sum follows the scalar
+    recursion on λ·N.
 
     Args:
-        bound: Z; negative before stage 2, when there is no λ.
-        names: Clients that have a λ.
-        weights: (N,), λ_k/Z, ≥ 0.
+        bound: Z; negative before stage 2, without λ.
+        names: Clients with a λ.
+        weights: λ_k/Z ≥ 0, (N,).
         slack: 1 − Σ weights.
-        rates: (N,), what each may spend a round, B_k/T in shares.
+        rates: Budget of each client per round, B_k/T in shares, (N,).
     """
 
     bound: float
@@ -36,8 +37,8 @@ class Dual:
     rates: FloatArray
 
     @property
-    def opened(self) -> bool:
-        """Whether stage 2 has begun."""
+    def is_open(self) -> bool:
+        """True in stage 2."""
         return self.bound >= 0
 
     @property
@@ -46,29 +47,36 @@ class Dual:
         return self.bound * float(self.weights.sum())
 
     def value(self, costs: FloatArray, active: Collection[str]) -> FloatArray:
-        """⟨λ, B/T·1 − c(a)⟩ over active clients: (K,) from costs (K,) that are the same for each of them."""
-        here = np.fromiter((name in active for name in self.names), bool, len(self.names))
-        lam = self.bound * self.weights[here]
-        v: FloatArray = float(lam @ self.rates[here]) - float(lam.sum()) * costs
+        """Return ⟨λ, B/T·1 − c(a)⟩ over active clients, (K,).
+
+        Args:
+            costs: Cost of each arm, equal for all clients, (K,).
+            active: Names of the active clients.
+        """
+        mask = np.fromiter((name in active for name in self.names), bool, len(self.names))
+        lam = self.bound * self.weights[mask]
+        v: FloatArray = float(lam @ self.rates[mask]) - float(lam.sum()) * costs
         return v
 
 
-CLOSED = Dual(-1.0, (), np.zeros(0), 1.0, np.zeros(0))
-"""No λ yet."""
+NO_DUAL = Dual(-1.0, (), np.zeros(0), 1.0, np.zeros(0))
+"""Dual variables before stage 2: none."""
 
 
 def open_dual(bound: float) -> Dual:
-    """Z is known and all of it is slack; clients come in by `admit`."""
-    return replace(CLOSED, bound=bound)
+    """Return dual variables without clients, all slack; `admit` adds clients."""
+    return replace(NO_DUAL, bound=bound)
 
 
 def admit(dual: Dual, remaining: Mapping[str, float], rounds_left: int) -> Dual:
-    """Give each client without a λ the same one, Z/(N+1) if all come at once, and a rate that lasts to the end.
+    """Add the clients without λ, with equal λ and a rate that lasts to the last round.
+
+    The new λ is Z/(N+1) if all clients join at once. The existing λ shrink by a common factor.
 
     Args:
-        dual: Whatever λ there are; they shrink by a common factor to make room.
-        remaining: Client -> shares left.
-        rounds_left: T − t, this round included.
+        dual: Dual variables of the previous round.
+        remaining: Client -> remaining shares.
+        rounds_left: T − t, with this round.
     """
     new = tuple(sorted(remaining.keys() - set(dual.names)))
     if not new:
@@ -81,28 +89,31 @@ def admit(dual: Dual, remaining: Mapping[str, float], rounds_left: int) -> Dual:
 
 
 def dismiss(dual: Dual, retired: Collection[str]) -> Dual:
-    """Without those who can pay no more; their weight becomes slack, so that the others' λ stay."""
-    stay = np.fromiter((name not in retired for name in dual.names), bool, len(dual.names))
+    """Remove retired clients; their weight becomes slack, and the remaining λ do not change."""
+    mask = np.fromiter((name not in retired for name in dual.names), bool, len(dual.names))
     names = tuple(name for name in dual.names if name not in retired)
-    gone = float(dual.weights[~stay].sum())
-    return Dual(dual.bound, names, dual.weights[stay], dual.slack + gone, dual.rates[stay])
+    freed = float(dual.weights[~mask].sum())
+    return Dual(dual.bound, names, dual.weights[mask], dual.slack + freed, dual.rates[mask])
 
 
 def descend(dual: Dual, spent: Mapping[str, float], eta: float) -> Dual:
-    """Eq 8: λ_k ← Z·λ_k e^{−ηg_k}/(Σ_j λ_j e^{−ηg_j} + λ_slack) with g = B/T·1 − c(a_t).
+    """Return Eq 8: λ_k ← Z·λ_k e^{−ηg_k}/(Σ_j λ_j e^{−ηg_j} + λ_slack) with g = B/T·1 − c(a_t).
 
     Args:
         dual: λ_t.
-        spent: Client -> shares spent this round; 0 for those left out.
+        spent: Client -> shares spent this round; 0 for clients left out.
         eta: η.
     """
-    paid = np.fromiter((spent.get(name, 0.0) for name in dual.names), np.float64, len(dual.names))
-    g = np.clip(dual.rates - paid, -MAX_GRADIENT, MAX_GRADIENT)
-    grown = dual.weights * np.exp(-eta * g)
-    whole = float(grown.sum()) + dual.slack
-    return replace(dual, weights=grown / whole, slack=dual.slack / whole)
+    costs = np.fromiter((spent.get(name, 0.0) for name in dual.names), np.float64, len(dual.names))
+    g = np.clip(dual.rates - costs, -MAX_GRADIENT, MAX_GRADIENT)
+    scaled = dual.weights * np.exp(-eta * g)
+    total = float(scaled.sum()) + dual.slack
+    return replace(dual, weights=scaled / total, slack=dual.slack / total)
 
 
 def step_size(clients: int, rounds: int) -> float:
-    """η = 2 ln(N+1)/√T; the authors' code has ln N, which never moves a λ where N = 1, and the simplex has N + 1 corners."""
+    """Return η = 2 ln(N+1)/√T, since the simplex has N + 1 corners.
+
+    The authors' code has ln N, which is 0 for N = 1.
+    """
     return 2 * float(np.log(clients + 1)) / float(np.sqrt(rounds))

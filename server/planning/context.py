@@ -1,4 +1,4 @@
-"""What a round looks like to the planner: the largest singular values of a matrix (algorithms.md §4.2)."""
+"""Context of a round: the largest singular values of a matrix (algorithms.md §4.2)."""
 
 from collections.abc import Sequence
 
@@ -11,45 +11,48 @@ from common.errors import RunError
 from server.planning.arms import FloatArray
 
 MAX_DENSE_SIDE = 64
-"""Matrices with a side up to this are decomposed whole."""
+"""Maximum side of a matrix that is decomposed by a dense solver."""
 
 
 def largest_table(update: Arrays) -> Array:
-    """The largest table of an update that moved, as a matrix: item embeddings, say; what clients keep never moves."""
-    moved = [array for array in update.values() if array.any()] or list(update.values())
-    largest = max(moved, key=lambda array: array.size)
+    """Return the largest changed array of an update as a matrix, such as item embeddings.
+
+    Private layers never change.
+    """
+    changed = [array for array in update.values() if array.any()] or list(update.values())
+    largest = max(changed, key=lambda array: array.size)
     return largest.reshape(len(largest), -1) if largest.ndim else largest.reshape(1, 1)
 
 
 def item_matrix(ids: Sequence[NDArray[np.integer]], items: int) -> FloatArray:
-    """M_t, N × I: 1 where client k named item i this round, drawn ones included.
+    """Return M_t, N × I: 1 if client k sent the id of item i this round, pseudo-items included.
 
     Args:
-        ids: What each client named.
-        items: I.
+        ids: Item ids that each client sent.
+        items: Number I of items.
     """
     matrix = np.zeros((len(ids), items))
-    for row, named in zip(matrix, ids, strict=True):
-        row[named] = 1.0
+    for row, columns in zip(matrix, ids, strict=True):
+        row[columns] = 1.0
     return matrix
 
 
 def singular_values(matrix: NDArray[np.floating], d: int) -> FloatArray:
-    """x_t: the top d singular values in descending order, (d,); zeros where the matrix has fewer.
+    """Return x_t, the largest d singular values, descending, (d,); missing ones are 0.
 
-    They do not depend on the order of rows, so clients need none. Iterative solvers promise no order; this sorts.
+    They do not depend on the order of rows, that is of clients. Iterative solvers return no order, so the values are sorted.
 
     Args:
-        matrix: Two-dimensional; the aggregated, already noisy update of item embeddings, or M_t of the paper.
-        d: How many.
+        matrix: Aggregated noisy update of item embeddings, or M_t of the paper; two-dimensional.
+        d: Number of singular values.
 
     Raises:
-        RunError: The matrix holds NaN or infinity.
+        RunError: The matrix has non-finite numbers.
     """
     if not np.isfinite(matrix).all():
-        raise RunError("the update that describes this round is not finite; lower the learning rate or the noise")
-    found = np.sort(_top_singular_values(np.asarray(matrix, np.float64), d))[::-1][:d]
-    return np.concatenate([found, np.zeros(d - len(found))])
+        raise RunError("the update of this round is non-finite; lower lr or the noise")
+    values = np.sort(_top_singular_values(np.asarray(matrix, np.float64), d))[::-1][:d]
+    return np.concatenate([values, np.zeros(d - len(values))])
 
 
 def _top_singular_values(matrix: FloatArray, d: int) -> FloatArray:
@@ -58,5 +61,5 @@ def _top_singular_values(matrix: FloatArray, d: int) -> FloatArray:
         return np.zeros(0)
     if side <= max(MAX_DENSE_SIDE, 2 * d):
         return np.asarray(np.linalg.svd(matrix, compute_uv=False), np.float64)
-    start = np.random.default_rng(0).normal(size=side)  # ARPACK draws its own otherwise, and no two runs agree
+    start = np.random.default_rng(0).normal(size=side)  # ARPACK's default start is random
     return np.asarray(svds(matrix, k=d, v0=start, return_singular_vectors=False), np.float64)

@@ -1,4 +1,7 @@
-"""BGTplanner's stage 1 and what it measures: M(T₀), ÔPT and Z (algorithms.md §4.6, Eq 9 and 10). Costs are in shares of B/T."""
+"""BGTplanner's stage 1, and its estimates M(T₀), ÔPT and Z (algorithms.md §4.6, Eq 9 and 10).
+
+Costs are in shares of B/T.
+"""
 
 import math
 from collections.abc import Collection, Sequence
@@ -14,27 +17,26 @@ Stage = Literal["1a", "1b", "2"]
 
 
 def stage_of(done: int, arms: int, t0: int) -> Stage:
-    """The stage of the round after `done` rounds: K·T₀ rounds of 1a, T₀ of 1b, then 2."""
+    """Return the stage of the round after `done` rounds: K·T₀ rounds of 1a, T₀ of 1b, then 2."""
     if done < arms * t0:
         return "1a"
     return "1b" if done < (arms + 1) * t0 else "2"
 
 
 def limit_t0(t0: int, arms: int, rounds: int) -> int:
-    """T₀, lowered so that stage 1 takes at most half of the rounds, and at least 1."""
+    """Return T₀, lowered to limit stage 1 to half of the rounds; at least 1."""
     return min(t0, max(1, rounds // (2 * (arms + 1))))
 
 
 def select_due(played: Sequence[int], arms: int, t0: int, order: Literal["blocks", "code"]) -> Collection[int]:
-    """Arms from which stage 1a takes the next one, drawn evenly.
-
-    In `blocks` it is what the running block of K rounds has not played: without replacement is a shuffled block.
+    """Return the arms from which stage 1a samples the next one, uniformly.
 
     Args:
-        played: Arms so far.
-        arms: K.
+        played: Arms of the rounds so far.
+        arms: Number K of arms.
         t0: T₀.
-        order: `code` plays each arm T₀ times in a row, the dearest first.
+        order: `blocks`: arms not yet played in the current block of K rounds, that is shuffled blocks. `code`: each arm T₀
+            times in a row, the most expensive first.
     """
     if order == "code":
         return {arms - 1 - len(played) // t0}
@@ -42,20 +44,20 @@ def select_due(played: Sequence[int], arms: int, t0: int, order: Literal["blocks
 
 
 def confidence(residuals: FloatArray, arms: int, rounds: int, clients: int) -> float:
-    """(9d): M(T₀) = [(K/T₀)Σ(r − f̂₀)² + 4 ln(TN)/T₀]^{1/2} from the residuals (T₀,) of stage 1b."""
+    """Return (9d): M(T₀) = [(K/T₀)Σ(r − f̂₀)² + 4 ln(TN)/T₀]^{1/2}, from the residuals of stage 1b, (T₀,)."""
     t0 = len(residuals)
     return math.sqrt(arms * float(residuals @ residuals) / t0 + 4 * math.log(rounds * clients) / t0)
 
 
 def best_mix(predicted: FloatArray, costs: FloatArray, allowance: float) -> float:
-    """(9): ÔPT = max (1/T₀)Σ_tΣ_a p_{t,a} f̂₀(x_t,a) with (1/T₀)Σ_tΣ_a p_{t,a} c(a) ≤ allowance and each p_t on the simplex.
+    """Return (9): ÔPT = max (1/T₀)Σ_tΣ_a p_{t,a} f̂₀(x_t,a), each p_t on the simplex.
 
-    The authors' code takes whole numbers for p and leaves (9e) and the 1/T₀ out.
+    The constraint is (1/T₀)Σ_tΣ_a p_{t,a} c(a) ≤ allowance. The authors' code has integer p and omits (9e) and 1/T₀.
 
     Args:
-        predicted: (T₀, K), f̂₀ at the contexts of stage 1b.
-        costs: (K,).
-        allowance: B/T + 2M(T₀); at least the cheapest cost is always allowed.
+        predicted: f̂₀ at the contexts of stage 1b, (T₀, K).
+        costs: Costs of the arms, (K,).
+        allowance: B/T + 2M(T₀); raised to the cheapest cost if below.
     """
     t0, k = predicted.shape
     result = linprog(
@@ -71,11 +73,11 @@ def best_mix(predicted: FloatArray, costs: FloatArray, allowance: float) -> floa
 
 
 def price_bound(best: float, confidence_: float, largest: float, mode: Literal["paper", "cap"]) -> float:
-    """Z in shares: Eq 10's ÔPT + M(T₀), or the largest |r|; never negative."""
+    """Return Z in shares: ÔPT + M(T₀) of Eq 10, or the maximum |r| (`cap`); not negative."""
     return max(best + confidence_, 0.0) if mode == "paper" else largest
 
 
-def select_candidates(wanted: Collection[int], affordable: NDArray[np.intp]) -> NDArray[np.intp]:
-    """The wanted arms that everybody can pay; all affordable ones where there is none."""
-    both = affordable[np.isin(affordable, list(wanted))]
+def select_candidates(due: Collection[int], affordable: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Return the affordable arms among the due ones; all affordable arms if none is due."""
+    both = affordable[np.isin(affordable, list(due))]
     return both if len(both) else affordable

@@ -1,4 +1,4 @@
-"""What every planner answers: which arm this round, or that the run is over."""
+"""Planner protocol: before each round, a decision on its privacy cost, or the end of the run."""
 
 import json
 import math
@@ -11,20 +11,20 @@ import numpy as np
 from common.errors import RunError
 from common.methods.planners import PlannerOptions
 from server.planning.arms import FloatArray, Offer, build_offer
-from server.planning.constrainer import CLOSED, Dual
+from server.planning.constrainer import NO_DUAL, Dual
 from server.planning.reward import has_plateaued
-from server.planning.state import State
+from server.planning.state import PlannerState
 
 
 @dataclass(frozen=True)
 class RunBudget:
-    """What may be spent.
+    """Privacy budget of a run.
 
     Args:
-        total: B of a fresh client, in the unit of the account; no planner but FedSGD's can do with none.
-        rounds: T_max.
-        clients: N.
-        power: A noise multiplier's exponent in the cost: 2 for `gaussian` (ρ ∝ 1/σ²), 1 for `laplace` (ε ∝ 1/b).
+        total: Budget B of a client before the first round, in the unit of the account; infinite in runs without noise.
+        rounds: Number T_max of rounds.
+        clients: Number N of clients.
+        power: Exponent of 1/noise in the cost: 2 for `gaussian` (ρ ∝ 1/σ²), 1 for `laplace` (ε ∝ 1/b).
     """
 
     total: float
@@ -34,25 +34,25 @@ class RunBudget:
 
     @property
     def share(self) -> float:
-        """B/T."""
+        """Even share B/T of a round."""
         return self.total / self.rounds
 
 
 @dataclass(frozen=True)
 class Decision:
-    """One round's plan.
+    """Decision on one round.
 
     Args:
         arm: a_t.
-        cost: What every active client pays, in the unit of the account; nobody has less.
-        active: Who can pay, sorted.
-        retired: Who cannot pay even the cheapest arm, now or later, sorted.
-        stage: `1a`, `1b`, `2`, or `fixed` where no arms are weighed.
-        probabilities: (K,), 0 for arms that somebody cannot pay; (1,) in `fixed`.
-        mean: (K,), predicted rewards in the predictor's unit; empty outside stage 2.
-        sd: (K,), their standard deviations; empty outside stage 2.
-        context: x_t (d,) that the decision was made with; empty in `fixed`.
-        clip: Factor on the run's clip C, at most 1.
+        cost: Cost for every active client, in the unit of the account; at most the remaining budget of each.
+        active: Clients that can pay, sorted.
+        retired: Clients that cannot pay the cheapest arm, in this and later rounds, sorted.
+        stage: `1a`, `1b`, `2`, or `fixed` for planners without exploration.
+        probabilities: Probabilities of the arms, (K,), 0 for unaffordable ones; (1,) for schedules.
+        mean: Predicted rewards in the predictor's unit, (K,); empty outside stage 2.
+        sd: Standard deviations of the predictions, (K,); empty outside stage 2.
+        context: Context x_t of the decision, (d,); empty in `fixed`.
+        clip: Factor on the run's clip norm C, at most 1.
         dual: λ_t.
     """
 
@@ -66,27 +66,27 @@ class Decision:
     sd: FloatArray = field(default_factory=lambda: np.zeros(0))
     context: FloatArray = field(default_factory=lambda: np.zeros(0))
     clip: float = 1.0
-    dual: Dual = CLOSED
+    dual: Dual = NO_DUAL
 
     def numbers(self) -> dict[str, float]:
-        """What a journal may keep of it; predictions and λ (in shares of B/T) of stage 2 only."""
-        said = {"arm": float(self.arm), "cost": self.cost, "p_arm": float(self.probabilities[self.arm])}
-        said |= {"active": float(len(self.active)), "retired": float(len(self.retired))}
+        """Return the numbers for the journal; predictions and λ (in shares of B/T) in stage 2 only."""
+        numbers = {"arm": float(self.arm), "cost": self.cost, "p_arm": float(self.probabilities[self.arm])}
+        numbers |= {"active": float(len(self.active)), "retired": float(len(self.retired))}
         if self.mean.size:
-            said |= {"predicted": float(self.mean[self.arm]), "predicted_sd": float(self.sd[self.arm])}
-            said |= {"lambda": self.dual.total, "lambda_max": self.dual.bound}
-        return said
+            numbers |= {"predicted": float(self.mean[self.arm]), "predicted_sd": float(self.sd[self.arm])}
+            numbers |= {"lambda": self.dual.total, "lambda_max": self.dual.bound}
+        return numbers
 
 
 @dataclass(frozen=True)
 class RoundDecision:
-    """A round's decision as it was told to clients, which may have paid for it before the server went down.
+    """Decision that was sent to clients, which may have been charged for it before the server stopped.
 
     Args:
-        number: The round.
-        decision: What it costs.
-        left: Client -> what it had left then.
-        failed: Whether too few answered.
+        number: Number of the round.
+        decision: Decision on the round.
+        left: Client -> remaining budget before the round.
+        failed: True if the quorum was missed.
     """
 
     number: int
@@ -95,88 +95,90 @@ class RoundDecision:
     failed: bool = False
 
     def to_json(self) -> str:
-        """For `agreed_in`."""
+        """Return the text that `read_round_decision` reads."""
         return json.dumps(asdict(self), default=np.ndarray.tolist)
 
 
 def read_round_decision(text: str) -> RoundDecision:
-    """Inverse of `Agreed.to_json`."""
-    told: dict[str, Any] = json.loads(text)
-    plan = told["decision"]
+    """Read the text of `RoundDecision.to_json`."""
+    fields: dict[str, Any] = json.loads(text)
+    plan = fields["decision"]
     plan |= {name: np.array(plan[name], np.float64) for name in ("probabilities", "mean", "sd", "context")}
     plan |= {name: tuple(plan[name]) for name in ("active", "retired")}
     dual = plan["dual"]
     dual |= {name: np.array(dual[name], np.float64) for name in ("weights", "rates")} | {"names": tuple(dual["names"])}
-    return RoundDecision(**{**told, "decision": Decision(**{**plan, "dual": Dual(**dual)})})
+    return RoundDecision(**{**fields, "decision": Decision(**{**plan, "dual": Dual(**dual)})})
 
 
 @dataclass(frozen=True)
 class Stop:
-    """The run is over, and why."""
+    """Decision to end the run, with the reason."""
 
     reason: str
     retired: tuple[str, ...] = ()
 
 
 class Planner(Protocol):
-    """A pure rule: all it knows is in the state."""
+    """Planner as pure functions of its state."""
 
-    def start(self) -> State:
-        """Before the first round."""
+    def start(self) -> PlannerState:
+        """Return the state before the first round."""
 
     def decide(
-        self, state: State, context: FloatArray, remaining: Mapping[str, float], rng: np.random.Generator
+        self, state: PlannerState, context: FloatArray, remaining: Mapping[str, float], rng: np.random.Generator
     ) -> Decision | Stop:
-        """The next round's plan.
+        """Return the decision on the next round.
 
         Args:
-            state: After all earlier rounds.
-            context: x_t (d,); planners that need none look at none.
-            remaining: Budget left of each client that may be asked this round; infinite where nothing is accounted.
-            rng: Made from the run's seed and the round, so that a resumed run draws the same.
+            state: State after all earlier rounds.
+            context: Context x_t, (d,); ignored by planners without contexts.
+            remaining: Remaining budget of each available client; infinite in runs without noise.
+            rng: Generator seeded by the run's seed and the round; a resumed run samples the same numbers.
         """
 
     def observe(
         self,
-        state: State,
+        state: PlannerState,
         decision: Decision,
         reward: float,
         spent: Mapping[str, float] | None = None,
         update_norm: float = 1.0,
-    ) -> State:
-        """The state after the round.
+    ) -> PlannerState:
+        """Return the state after the round.
 
         Args:
-            state: What the decision was made from.
-            decision: The plan.
-            reward: r_t, see `server.planning.reward`.
-            spent: Client -> what it was charged; clients not named were charged nothing. All active ones pay if None.
-            update_norm: Euclidean norm of the noisy mean update over the run's clip C.
+            state: State before the round.
+            decision: Decision on the round.
+            reward: Reward r_t of `server.planning.reward`.
+            spent: Client -> charged cost, 0 for missing clients; None: all active clients are charged.
+            update_norm: L2 norm of the noisy mean update, divided by the run's clip norm C.
 
         Raises:
-            RunError: The reward is NaN or infinite.
+            RunError: The reward or the norm is non-finite.
         """
 
 
 def open_round(
-    state: State, options: PlannerOptions, budget: RunBudget, costs: FloatArray, remaining: Mapping[str, float]
+    state: PlannerState, options: PlannerOptions, budget: RunBudget, costs: FloatArray, remaining: Mapping[str, float]
 ) -> Offer | Stop:
-    """What may be spent this round, or why nothing more will be: what all planners share."""
+    """Return the affordable arms of the next round, or the end of the run; common to all planners."""
     if len(state.history) >= budget.rounds:
         return Stop(f"all {budget.rounds} rounds are done")
     if options.stop == "plateau" and has_plateaued(state.history.rewards, options.patience, options.min_gain):
-        return Stop(f"the last {options.patience} rounds gained nothing")
-    offered = build_offer(costs, remaining)
-    return offered if offered.active else Stop("no client can pay another round", offered.retired)
+        return Stop(f"the last {options.patience} rounds brought no gain")
+    offer = build_offer(costs, remaining)
+    return offer if offer.active else Stop("no client can pay another round", offer.retired)
 
 
-def record_round(state: State, decision: Decision, reward: float, update_norm: float, dual: Dual = CLOSED) -> State:
-    """The state with this round in its history.
+def record_round(
+    state: PlannerState, decision: Decision, reward: float, update_norm: float, dual: Dual = NO_DUAL
+) -> PlannerState:
+    """Return the state with the round in its history.
 
     Raises:
-        RunError: The reward or the norm is NaN or infinite.
+        RunError: The reward or the norm is non-finite.
     """
     if not (math.isfinite(reward) and math.isfinite(update_norm)):
-        raise RunError(f"the round's reward is {reward} and its norm {update_norm}: training diverges; lower the rate")
-    history = state.history.then(decision.arm, decision.context, reward, update_norm)
+        raise RunError(f"training diverged (reward {reward}, norm of the update {update_norm}); lower lr")
+    history = state.history.append(decision.arm, decision.context, reward, update_norm)
     return replace(state, history=history, dual=dual)

@@ -1,4 +1,4 @@
-"""Whether what a planned round gains can be known: checked before anybody is asked to pay for it."""
+"""Precondition of a planned round: its reward can be computed; checked before any client is charged."""
 
 from collections.abc import Collection
 
@@ -8,26 +8,26 @@ from common.tasks.registry import TASKS
 from server.roster import EnrolledClient
 
 METRICS_REMEDY = (
-    'under noise metrics leave a client only where its policy says share-metrics = "always": let some owners say so, '
-    "or take what needs none: algorithm.bgtplanner.reward=norm, method uniform, stop=never"
+    'set share-metrics = "always" in some policies, or use a planner without metrics'
+    " (algorithm.bgtplanner.reward=norm, method uniform, stop=never)"
 )
-"""What to do about it."""
+"""Remedy for missing rewards; under noise, clients send metrics only if their policy opts in."""
 
 
 def check_metrics_shared(config: RunConfig, clients: Collection[EnrolledClient]) -> None:
-    """Accept a round whose gain somebody will tell.
+    """Check that a client shares the metric of the planner's reward.
 
     Args:
-        config: The run.
-        clients: Those that enrolled and can train.
+        config: Configuration of the run.
+        clients: Enrolled clients that can train.
 
     Raises:
-        RunError: None of them shares its metrics, and the planner goes by them.
+        RunError: The planner needs metrics, and no client shares them.
     """
     if not config.planner.by_rewards or any(client.shares_metrics for client in clients):
         return
     metric = TASKS[config.task].objective.metric
     raise RunError(
-        f"{config.method} goes by '{metric}', which none of the {len(clients)} enrolled clients shares; "
-        f"nobody was asked to spend anything. {METRICS_REMEDY[0].upper()}{METRICS_REMEDY[1:]}"
+        f"{config.method} needs the metric '{metric}', which none of the {len(clients)} enrolled clients shares"
+        f" (no budget was charged); {METRICS_REMEDY}"
     )

@@ -1,6 +1,6 @@
-"""Registry of planners: pure maths without Flower or torch, built in only.
+"""Registry of planners: pure functions without Flower and torch; built in only.
 
-The strategy calls `decide` before a round and `observe` after it; all that a planner learns is in a `State`.
+The strategy calls `decide` before a round and `observe` after it; a planner stores everything in a `PlannerState`.
 """
 
 import math
@@ -27,8 +27,8 @@ def build_planner(options: PlannerOptions, budget: RunBudget) -> Planner:
     """Build the planner of these options.
 
     Raises:
-        ConfigError: There is no budget to plan.
+        ConfigError: The run has no privacy budget.
     """
     if options.needs_noise and not (budget.total > 0 and math.isfinite(budget.total)):
-        raise ConfigError(f"{options.name} plans a privacy budget; set privacy.unit=client, or choose method fedsgd")
+        raise ConfigError(f"{options.name} plans a privacy budget; set privacy.unit=client or method=fedsgd")
     return BUILD[options.name](options, budget)

@@ -1,4 +1,4 @@
-"""What a round gained (algorithms.md §4.1), and whether rounds still gain anything."""
+"""Reward of a round (algorithms.md §4.1), and detection of a plateau."""
 
 import math
 
@@ -8,29 +8,35 @@ from common.errors import RunError
 from server.planning.arms import FloatArray
 
 
-def improvement(before: float, after: float, rises: bool = False) -> float:
-    """r_t = RMSE_{t−1} − RMSE_t of the permitted channel, or the other way round where a good metric `rises`.
+def improvement(before: float, after: float, higher_is_better: bool = False) -> float:
+    """Return r_t = RMSE_{t−1} − RMSE_t, or the negative for metrics of which higher is better.
 
-    The same rule makes a free, weak proxy of the norm of the noisy mean update.
+    The same rule on the norm of the noisy mean update is a reward without privacy cost, but a weak one. The authors' code
+    repeats the last value of a non-finite metric, which hides diverged training.
+
+    Args:
+        before: Metric of the previous round.
+        after: Metric of this round.
+        higher_is_better: True if higher values of the metric are better.
 
     Raises:
-        RunError: Either is NaN or infinite. The authors' code repeats the last value, which hides that training diverges.
+        RunError: A value is non-finite.
     """
     if not (math.isfinite(before) and math.isfinite(after)):
         raise RunError(
-            f"the metric that planning goes by went from {before} to {after}: training diverges; lower the learning "
-            "rate, or choose a planner that needs no reward"
+            f"training diverged (the planner's metric changed from {before} to {after}); lower lr, or use a planner without"
+            " rewards"
         )
-    return after - before if rises else before - after
+    return after - before if higher_is_better else before - after
 
 
 def has_plateaued(rewards: FloatArray, patience: int, min_gain: float) -> bool:
-    """Whether the best of the last `patience` rounds is no more than `min_gain` better than the best before them.
+    """Return True if the best of the last `patience` rounds gains at most `min_gain` over earlier ones.
 
     Args:
-        rewards: (t,), what each round gained; their running sum is how good the model was, from 0 at the start.
-        patience: Rounds.
-        min_gain: In the unit of rewards.
+        rewards: Rewards of the rounds, (t,); their cumulative sum, from 0, is the quality of the model.
+        patience: Number of last rounds.
+        min_gain: Minimum gain, in the unit of rewards.
     """
     if len(rewards) < patience:
         return False

@@ -1,4 +1,4 @@
-"""What the predictor sees of arms, contexts and rewards (algorithms.md §4.3, the scale trap)."""
+"""Scales of the predictor's inputs and rewards (algorithms.md §4.3, the scale trap)."""
 
 from dataclasses import dataclass
 
@@ -8,18 +8,18 @@ from numpy.typing import NDArray
 from server.planning.arms import FloatArray
 
 MIN_REWARD_SCALE = 1e-6
-"""Floor of the rewards' scale."""
+"""Minimum divisor of rewards."""
 
 
 @dataclass(frozen=True)
 class Scales:
-    """How numbers become inputs.
+    """Scales of arms, contexts and rewards.
 
     Args:
-        arms: (K,), an arm's place on the predictor's first axis.
-        contexts: (d,), divisors.
-        reward: Divisor.
-        limit: Largest absolute reward after that.
+        arms: First input of each arm, (K,).
+        contexts: Divisors of contexts, (d,).
+        reward: Divisor of rewards.
+        limit: Maximum absolute scaled reward.
     """
 
     arms: FloatArray
@@ -28,21 +28,21 @@ class Scales:
     limit: float
 
     def inputs(self, arms: NDArray[np.integer], contexts: FloatArray) -> FloatArray:
-        """(n, 1 + d) from arms (n,) and contexts (n, d)."""
+        """Return the predictor's inputs, (n, 1 + d), from arms (n,) and contexts (n, d)."""
         return np.column_stack([self.arms[arms], contexts / self.contexts])
 
     def rewards(self, rewards: FloatArray) -> FloatArray:
-        """(n,) from (n,)."""
+        """Return scaled and clipped rewards, (n,)."""
         return np.clip(rewards / self.reward, -self.limit, self.limit)
 
 
 def standardize(costs: FloatArray, contexts: FloatArray, rewards: FloatArray) -> Scales:
-    """Arms by cost in [0, 1], contexts over their mean and rewards over their largest |r|.
+    """Return scales to costs in [0, 1], contexts of mean 1 and rewards in [−1, 1].
 
     Args:
-        costs: (K,), rising.
-        contexts: (n, d) of stage 1.
-        rewards: (n,) of stage 1.
+        costs: Costs of the arms, (K,), ascending.
+        contexts: Contexts of stage 1, (n, d).
+        rewards: Rewards of stage 1, (n,).
     """
     span = float(costs[-1] - costs[0])
     mean = contexts.mean(axis=0)
@@ -51,5 +51,5 @@ def standardize(costs: FloatArray, contexts: FloatArray, rewards: FloatArray) ->
 
 
 def identity_scales(arms: int, context: int) -> Scales:
-    """Numbers as they are: K arms by index, d singular values, rewards in their own unit."""
+    """Return scales that leave contexts and rewards unchanged; the input of an arm is its index."""
     return Scales(np.arange(arms, dtype=np.float64), np.ones(context), 1.0, np.inf)

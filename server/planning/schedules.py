@@ -1,4 +1,4 @@
-"""Plans that are made before the first round: DPSGD's uniform one, ADPML's growing one, and none (algorithms.md §4.7)."""
+"""Schedules fixed before the first round: uniform (DPSGD), growing (ADPML), zero (algorithms.md §4.7)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,60 +8,60 @@ import numpy as np
 from common.methods.planners import PlannerOptions
 from server.planning.arms import FloatArray
 from server.planning.planner import Decision, RunBudget, Stop, open_round, record_round
-from server.planning.state import State, empty_state
+from server.planning.state import PlannerState, empty_state
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """Round t costs what was written down for it.
+    """Planner with a fixed cost for each round.
 
     Args:
-        options: When to stop.
+        options: Early stopping.
         budget: B and T.
-        costs: (T,), rising or level, of sum B at most.
+        costs: Costs of the rounds, (T,), not descending, of sum at most B.
     """
 
     options: PlannerOptions
     budget: RunBudget
     costs: FloatArray
 
-    def start(self) -> State:
-        """Before the first round."""
+    def start(self) -> PlannerState:
+        """Return the state before the first round."""
         return empty_state()
 
     def decide(
-        self, state: State, context: FloatArray, remaining: Mapping[str, float], rng: np.random.Generator
+        self, state: PlannerState, context: FloatArray, remaining: Mapping[str, float], rng: np.random.Generator
     ) -> Decision | Stop:
-        """This round's cost, for everybody who can pay it."""
+        """Return the cost of the round, for all clients that can pay it."""
         t = len(state.history)
-        offered = open_round(state, self.options, self.budget, self.costs[t : t + 1], remaining)
-        if isinstance(offered, Stop):
-            return offered
-        return Decision(0, float(offered.costs[0]), offered.active, offered.retired)
+        offer = open_round(state, self.options, self.budget, self.costs[t : t + 1], remaining)
+        if isinstance(offer, Stop):
+            return offer
+        return Decision(0, float(offer.costs[0]), offer.active, offer.retired)
 
     def observe(
         self,
-        state: State,
+        state: PlannerState,
         decision: Decision,
         reward: float,
         spent: Mapping[str, float] | None = None,
         update_norm: float = 1.0,
-    ) -> State:
-        """One round more."""
+    ) -> PlannerState:
+        """Return the state after the round."""
         return record_round(state, decision, reward, update_norm)
 
 
 def level_costs(budget: RunBudget) -> FloatArray:
-    """(T,): B/T each."""
+    """Return B/T for each round, (T,)."""
     return np.full(budget.rounds, budget.share)
 
 
 def growing_costs(budget: RunBudget, growth: float) -> FloatArray:
-    """(T,): ε_t = ε_1 q^{t−1} with ε_T/ε_1 = growth and Σ ε_t = B."""
+    """Return ε_t = ε_1 q^{t−1} with ε_T/ε_1 = growth and Σ ε_t = B, (T,)."""
     shape = np.geomspace(1.0, growth, budget.rounds)
     return np.asarray(budget.total * shape / shape.sum(), np.float64)
 
 
 def zero_costs(budget: RunBudget) -> FloatArray:
-    """(T,): nothing, which means no noise."""
+    """Return 0 for each round, (T,): no noise."""
     return np.zeros(budget.rounds)

@@ -1,4 +1,4 @@
-"""All that a planner remembers, as one frozen value that a checkpoint can hold."""
+"""State of a planner as one frozen value, for checkpoints."""
 
 import json
 from collections.abc import Mapping
@@ -9,21 +9,21 @@ from numpy.typing import NDArray
 
 from common.arrays import Arrays
 from server.planning.arms import FloatArray
-from server.planning.constrainer import CLOSED, Dual
+from server.planning.constrainer import NO_DUAL, Dual
 
 HISTORY, DUAL = "planner_history", "planner_dual"
-"""Groups in a run's memory."""
+"""Groups of a planner in the run's state."""
 
 
 @dataclass(frozen=True)
 class PlayedRounds:
-    """The rounds so far, oldest first.
+    """History of a run's rounds, oldest first.
 
     Args:
-        arms: (t,).
-        contexts: (t, d).
-        rewards: (t,), as they came.
-        norms: (t,), of the noisy mean update over the clip C.
+        arms: Arms, (t,).
+        contexts: Contexts, (t, d).
+        rewards: Unscaled rewards, (t,).
+        norms: Norms of the noisy mean updates, divided by the clip norm C, (t,).
     """
 
     arms: NDArray[np.int64]
@@ -34,8 +34,8 @@ class PlayedRounds:
     def __len__(self) -> int:
         return len(self.arms)
 
-    def then(self, arm: int, context: FloatArray, reward: float, norm: float) -> "PlayedRounds":
-        """With one more round."""
+    def append(self, arm: int, context: FloatArray, reward: float, norm: float) -> "PlayedRounds":
+        """Return the history with one more round."""
         return PlayedRounds(
             np.append(self.arms, arm),
             np.vstack([self.contexts, context]),
@@ -45,20 +45,20 @@ class PlayedRounds:
 
 
 @dataclass(frozen=True)
-class State:
-    """What a planner knows between two rounds; everything else follows from it."""
+class PlannerState:
+    """State of a planner between two rounds."""
 
     history: PlayedRounds
-    dual: Dual = CLOSED
+    dual: Dual = NO_DUAL
 
 
-def empty_state(context: int = 0) -> State:
-    """Nothing has happened yet; contexts will have that many numbers."""
-    return State(PlayedRounds(np.zeros(0, np.int64), np.zeros((0, context)), np.zeros(0), np.zeros(0)))
+def empty_state(context: int = 0) -> PlannerState:
+    """Return the state before the first round; `context` is the number of singular values of a context."""
+    return PlannerState(PlayedRounds(np.zeros(0, np.int64), np.zeros((0, context)), np.zeros(0), np.zeros(0)))
 
 
-def to_groups(state: State) -> dict[str, Arrays]:
-    """The state as groups of arrays; names of clients as JSON bytes."""
+def to_groups(state: PlannerState) -> dict[str, Arrays]:
+    """Return the state as groups of arrays; names of clients are JSON bytes."""
     history, dual = state.history, state.dual
     names = np.frombuffer(json.dumps(dual.names).encode(), np.uint8)
     scalars = np.array([dual.bound, dual.slack])
@@ -68,28 +68,29 @@ def to_groups(state: State) -> dict[str, Arrays]:
     }
 
 
-def from_groups(groups: dict[str, Arrays]) -> State:
-    """Inverse of `to_groups`; other groups are left alone.
+def from_groups(groups: dict[str, Arrays]) -> PlannerState:
+    """Return the state from the groups of `to_groups`; other groups are ignored.
 
     Raises:
-        KeyError: A planner's groups are missing.
+        KeyError: A group is missing.
     """
     arrays = groups[DUAL]
     bound, slack = (float(x) for x in arrays["scalars"])
     names = tuple(json.loads(arrays["names"].tobytes()))
     return replace(
-        State(PlayedRounds(**groups[HISTORY])), dual=Dual(bound, names, arrays["weights"], slack, arrays["rates"])
+        PlannerState(PlayedRounds(**groups[HISTORY])),
+        dual=Dual(bound, names, arrays["weights"], slack, arrays["rates"]),
     )
 
 
-def pack_values(told: Mapping[str, float]) -> Arrays:
-    """Clients and a number of each as arrays, names as JSON bytes."""
-    names = np.frombuffer(json.dumps(sorted(told)).encode(), np.uint8)
-    return {"names": names, "values": np.array([told[name] for name in sorted(told)])}
+def pack_values(values: Mapping[str, float]) -> Arrays:
+    """Return one number per client as arrays; names are JSON bytes."""
+    names = np.frombuffer(json.dumps(sorted(values)).encode(), np.uint8)
+    return {"names": names, "values": np.array([values[name] for name in sorted(values)])}
 
 
 def unpack_values(arrays: Arrays) -> dict[str, float]:
-    """Inverse of `remembered`; empty where nothing was."""
+    """Return the numbers from the arrays of `pack_values`; empty if there are none."""
     if "names" not in arrays:
         return {}
     return dict(zip(json.loads(arrays["names"].tobytes()), arrays["values"].tolist(), strict=True))

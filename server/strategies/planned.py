@@ -14,11 +14,11 @@ from common.errors import BudgetSpentError, QuorumError
 from common.text import count
 from server.evaluation import Evaluation
 from server.planning.context import singular_values
+from server.planning.costs import PendingRound, charge, compute_remaining, refund
 from server.planning.planner import Planner, RoundDecision, RunBudget, Stop
 from server.planning.preconditions import check_metrics_shared
 from server.planning.registry import build_planner
-from server.planning.spending import PendingRound, charge, compute_remaining, refund
-from server.planning.state import State, from_groups, to_groups
+from server.planning.state import PlannerState, from_groups, to_groups
 from server.roster import EnrolledClient
 from server.state import RunState, Trained
 from server.strategies.observed import build_context, compute_reward, is_on_test_data
@@ -150,7 +150,7 @@ class PlannedStrategy(Strategy):
     def _planner(self, clients: int) -> Planner:
         return build_planner(self.config.planner, replace(self._budget, clients=max(clients, 1)))
 
-    def _memory(self) -> State:
+    def _memory(self) -> PlannerState:
         return from_groups(self.state.plan) if self.state.plan else self._planner(1).start()
 
     def _seen(self) -> Arrays:

@@ -28,6 +28,7 @@ CHECKED = (
     "common/registry.py",
     "server/aggregation/",
     "server/api.py",
+    "server/planning/",
     *(
         f"server/{name}.py"
         for name in (

@@ -1,4 +1,4 @@
-"""Inverse-gap weighting: a distribution that prefers the best arm as much as γ says."""
+"""Inverse-gap weighting: a distribution over arms, more concentrated for larger γ."""
 
 import numpy as np
 import pytest
@@ -11,9 +11,7 @@ values = st.lists(st.floats(-1e6, 1e6, allow_subnormal=False), min_size=1, max_s
 
 
 @given(values, st.floats(0, 1e6))
-def test_it_is_a_distribution_that_gives_the_best_arm_its_share_and_every_arm_some(
-    value: np.ndarray, gamma: float
-) -> None:
+def test_it_is_a_distribution_with_lower_bounds_for_every_arm(value: np.ndarray, gamma: float) -> None:
     p = probabilities(value, gamma)
     k, best = len(value), int(np.argmax(value))
     assert p.sum() == pytest.approx(1, abs=1e-12)
@@ -24,11 +22,11 @@ def test_it_is_a_distribution_that_gives_the_best_arm_its_share_and_every_arm_so
 
 
 @given(values)
-def test_no_gamma_draws_evenly(value: np.ndarray) -> None:
+def test_gamma_0_is_the_uniform_distribution(value: np.ndarray) -> None:
     assert probabilities(value, 0.0) == pytest.approx(np.full(len(value), 1 / len(value)))
 
 
-def test_a_huge_gamma_takes_the_best() -> None:
+def test_a_large_gamma_selects_the_best_arm() -> None:
     assert probabilities(np.array([0.1, 0.5, 0.3]), 1e9) == pytest.approx([0, 1, 0], abs=1e-7)
 
 
@@ -38,7 +36,7 @@ def test_equations_12_and_13_by_hand() -> None:
     assert p[1] == pytest.approx(1 - p[0] - p[2])
 
 
-def test_gamma_of_the_specification_derived_and_as_in_the_code() -> None:
+def test_gamma_equals_the_values_of_the_specification() -> None:
     assert exploitation(5, 100, 6) == pytest.approx(8.5, abs=0.02)
     assert exploitation(5, 100, 943 + 2) == pytest.approx(0.68, abs=0.005)
     assert np.isfinite(exploitation(5, 1, 6))

@@ -1,4 +1,4 @@
-"""BGTplanner as a whole: stages, prices, and that it finds the arm that pays."""
+"""BGTplanner: stages, prices, and preference of the arm with the highest reward."""
 
 import math
 from itertools import pairwise
@@ -9,7 +9,7 @@ import pytest
 from common.methods.planners import BGTplanner
 from server.planning.bgt import BanditPlanner
 from server.planning.planner import Decision, RunBudget, Stop
-from server.planning.state import State
+from server.planning.state import PlannerState
 
 NAMES = ("ann", "bob", "cyd")
 
@@ -17,17 +17,17 @@ NAMES = ("ann", "bob", "cyd")
 def play(
     planner: BanditPlanner, gain: dict[int, float], seed: int = 0, scale: float = 1.0, sway: float = 0.1
 ) -> list[Decision]:
-    """A whole run with equal budgets and rewards by arm, under contexts of 10 ± sway."""
+    """Plan a whole run with equal budgets and rewards by arm, under contexts of 10 ± sway."""
     state, left = planner.start(), planner.budget.total
-    made: list[Decision] = []
+    decisions: list[Decision] = []
     rng = np.random.default_rng(seed)
     while True:
         context = 10 + rng.uniform(-sway, sway, planner.options.context)
-        draw = np.random.default_rng([seed, len(made)])
+        draw = np.random.default_rng([seed, len(decisions)])
         decision = planner.decide(state, context, dict.fromkeys(NAMES, left), draw)
         if isinstance(decision, Stop):
-            return made
-        made.append(decision)
+            return decisions
+        decisions.append(decision)
         left -= decision.cost
         state = planner.observe(state, decision, scale * gain[decision.arm])
 
@@ -39,24 +39,24 @@ def planner(total: float = 10.0, rounds: int = 100, **options: object) -> Bandit
 PEAKED = {0: -0.5, 1: -0.2, 2: 1.0, 3: -0.2, 4: -0.5}
 
 
-def test_stage_1_plays_every_arm_t0_times_then_any_and_then_weighs_them() -> None:
-    made = play(planner(), PEAKED)
-    stages = [d.stage for d in made]
+def test_stage_1_plays_every_arm_t0_times_before_stage_2() -> None:
+    decisions = play(planner(), PEAKED)
+    stages = [d.stage for d in decisions]
     assert (stages.count("1a"), stages.count("1b"), stages[30]) == (25, 5, "2")
-    assert np.bincount([d.arm for d in made[:25]]).tolist() == [5] * 5
-    assert all(sorted(d.arm for d in made[i : i + 5]) == list(range(5)) for i in range(0, 25, 5))
+    assert np.bincount([d.arm for d in decisions[:25]]).tolist() == [5] * 5
+    assert all(sorted(d.arm for d in decisions[i : i + 5]) == list(range(5)) for i in range(0, 25, 5))
     assert [d.arm for d in play(planner(arm_order="code"), PEAKED)[:25]] == [4] * 5 + [3] * 5 + [2] * 5 + [1] * 5 + [
         0
     ] * 5
 
 
-def test_it_plays_the_arm_that_pays_more_often_than_any_other() -> None:
+def test_it_plays_the_arm_with_the_highest_reward_most_often() -> None:
     arms = [d.arm for seed in range(5) for d in play(planner(), PEAKED, seed) if d.stage == "2"]
     counts = np.bincount(arms, minlength=5)
     assert counts[2] > 1.5 * np.delete(counts, 2).max()
 
 
-def test_the_prediction_is_the_standardised_reward() -> None:
+def test_the_prediction_is_the_standardized_reward() -> None:
     last = play(planner(), PEAKED)[-1]
     assert last.mean[2] == pytest.approx(1.0, abs=0.05)
     assert last.mean[0] == pytest.approx(-0.5, abs=0.05)
@@ -65,20 +65,20 @@ def test_the_prediction_is_the_standardised_reward() -> None:
 
 
 @pytest.mark.parametrize("factor", [1e-4, 0.155, 37.0])
-def test_neither_the_unit_of_the_budget_nor_that_of_the_reward_changes_a_plan(factor: float) -> None:
+def test_units_of_budget_and_reward_do_not_change_a_plan(factor: float) -> None:
     plain, scaled = play(planner(10.0), PEAKED), play(planner(10.0 * factor), PEAKED, scale=factor)
     assert [d.arm for d in plain] == [d.arm for d in scaled]
     assert plain[-1].probabilities == pytest.approx(scaled[-1].probabilities, rel=1e-6)
 
 
-def test_z_is_the_paper_s_or_the_cap() -> None:
+def test_z_is_equation_10_or_the_cap() -> None:
     paper, cap = (play(planner(z_mode=mode), PEAKED)[-1].dual for mode in ("paper", "cap"))
     m = math.sqrt(4 * math.log(100 * 3) / 5)  # all residuals are about 0: rewards depend on the arm alone
     assert paper.bound == pytest.approx(m + 1.0, abs=0.05)
     assert cap.bound == pytest.approx(1.0)
 
 
-def test_lambda_stays_within_z_and_rises_while_every_arm_costs_more_than_is_left_a_round() -> None:
+def test_lambda_is_at_most_z_and_rises_while_every_arm_exceeds_the_even_share() -> None:
     duals = [d.dual for d in play(planner(), PEAKED) if d.stage == "2"]
     assert all(d.total <= d.bound * (1 + 1e-12) for d in duals)
     assert [*duals[0].weights, duals[0].slack] == pytest.approx([0.25] * 4)
@@ -86,20 +86,20 @@ def test_lambda_stays_within_z_and_rises_while_every_arm_costs_more_than_is_left
     assert all(np.ptp(d.weights) < 1e-12 for d in duals)
 
 
-def test_the_code_s_inputs_predict_nothing_for_a_context_they_have_not_seen() -> None:
-    raw, standardised = (play(planner(inputs=i), PEAKED, sway=3.0)[-1].mean for i in ("code", "standardised"))
-    assert np.abs(raw).max() < 1e-6
-    assert np.abs(standardised).max() > 0.1
+def test_unscaled_inputs_predict_0_for_a_new_context() -> None:
+    unscaled, standardized = (play(planner(inputs=i), PEAKED, sway=3.0)[-1].mean for i in ("code", "standardised"))
+    assert np.abs(unscaled).max() < 1e-6
+    assert np.abs(standardized).max() > 0.1
 
 
-def test_the_code_s_gamma_draws_about_evenly_among_many_clients() -> None:
+def test_the_gamma_of_the_code_is_small_for_many_clients() -> None:
     many = RunBudget(10.0, 100, 943)
-    even, keen = (BanditPlanner(BGTplanner(gamma=g), many).gamma for g in ("code", "derived"))
-    assert even == pytest.approx(0.68, abs=0.005)
-    assert keen == pytest.approx(8.5, abs=0.02)
+    code, derived = (BanditPlanner(BGTplanner(gamma=g), many).gamma for g in ("code", "derived"))
+    assert code == pytest.approx(0.68, abs=0.005)
+    assert derived == pytest.approx(8.5, abs=0.02)
 
 
-def test_an_arm_that_one_client_cannot_pay_is_never_drawn_and_has_no_probability() -> None:
+def test_an_unaffordable_arm_has_probability_0() -> None:
     p = planner()
     state, context = run_to_stage_2(p), np.full(5, 10.0)
     left = {"ann": 5.0, "bob": 0.1069, "cyd": 0.05}  # bob can pay the two cheapest arms, cyd none
@@ -111,7 +111,7 @@ def test_an_arm_that_one_client_cannot_pay_is_never_drawn_and_has_no_probability
         assert decision.dual.names == ("ann", "bob")
 
 
-def test_clients_with_different_budgets_have_prices_of_their_own() -> None:
+def test_clients_with_different_budgets_have_different_prices() -> None:
     p = planner()
     state, context = run_to_stage_2(p), np.full(5, 10.0)
     first = p.decide(state, context, {"ann": 9.0, "bob": 5.0}, np.random.default_rng(0))
@@ -124,11 +124,11 @@ def test_clients_with_different_budgets_have_prices_of_their_own() -> None:
     assert bob > ann
     assert [late, second.dual.rates[2]] == pytest.approx([0.25, 10.0 / 69 / 0.1])
     spared = p.observe(state, second, 0.1, spent={"ann": second.cost}).dual
-    assert spared.weights[1] / spared.weights[0] < bob / ann, "bob was left out and is charged nothing"
+    assert spared.weights[1] / spared.weights[0] < bob / ann, "bob is not in the cohort and is charged nothing"
 
 
-def test_the_first_weighing_is_equations_4_to_13_by_hand() -> None:
-    """Two arms, T₀ = 2, no context: four rounds of stage 1a, two of 1b, then a dense solve of everything."""
+def test_the_first_round_of_stage_2_is_equations_4_to_13_by_hand() -> None:
+    """Solve two arms, T₀ = 2 and no context densely: four rounds of stage 1a, two of 1b, then stage 2."""
     options = BGTplanner(arms=2, t0=2, context=0, omega=0.3, length_scale=1.0, sigma=0.5)
     p, rewards = BanditPlanner(options, RunBudget(10.0, 20, 1)), [0.5, -0.1, 0.3, 0.2, -0.4, 0.1]
     state, nothing = p.start(), np.zeros(0)
@@ -149,9 +149,9 @@ def test_the_first_weighing_is_equations_4_to_13_by_hand() -> None:
         return float(cross @ np.linalg.inv(gram + 0.25 * np.eye(seen)) @ r[:seen])
 
     first = np.array([[predict(4, a, t) for a in (0, 1)] for t in (5, 6)])
-    missed = [r[t] - predict(4, arms[t], t + 1) for t in (4, 5)]
-    m = math.sqrt(2 / 2 * float(np.square(missed).sum()) + 4 * math.log(20) / 2)
-    z = first.max(axis=1).mean() + m  # 1 + 2M shares are allowed, and the dearest arm costs 1.25
+    residuals = [r[t] - predict(4, arms[t], t + 1) for t in (4, 5)]
+    m = math.sqrt(2 / 2 * float(np.square(residuals).sum()) + 4 * math.log(20) / 2)
+    z = first.max(axis=1).mean() + m  # the allowance is 1 + 2M shares, the most expensive arm costs 1.25
     mean = np.array([predict(6, a, 7) for a in (0, 1)])
     value = mean + z / 2 * (7.0 / 14 / 0.5 - np.array([1.0, 1.25]))
     other = 1 / (2 + 2 * math.sqrt(2 * 20 / math.log(20)) * abs(value[0] - value[1]))
@@ -161,7 +161,7 @@ def test_the_first_weighing_is_equations_4_to_13_by_hand() -> None:
     assert np.argmax(decision.probabilities) == np.argmax(value)
 
 
-def test_the_price_of_who_retires_is_dropped() -> None:
+def test_a_retired_client_has_no_price() -> None:
     p = planner()
     state, context = run_to_stage_2(p), np.full(5, 10.0)
     both = p.decide(state, context, {"ann": 5.0, "bob": 5.0}, np.random.default_rng(0))
@@ -172,7 +172,7 @@ def test_the_price_of_who_retires_is_dropped() -> None:
     assert alone.dual.slack + alone.dual.weights.sum() == pytest.approx(1)
 
 
-def run_to_stage_2(p: BanditPlanner) -> State:
+def run_to_stage_2(p: BanditPlanner) -> PlannerState:
     state, left = p.start(), p.budget.total
     for t in range(30):
         decision = p.decide(state, np.full(5, 10.0), dict.fromkeys(NAMES, left), np.random.default_rng(t))
@@ -182,7 +182,7 @@ def run_to_stage_2(p: BanditPlanner) -> State:
     return state
 
 
-def test_the_journal_gets_numbers_that_are_finite() -> None:
+def test_numbers_for_the_journal_are_finite() -> None:
     numbers = play(planner(), PEAKED)[-1].numbers()
     assert {"arm", "cost", "p_arm", "predicted", "predicted_sd", "lambda", "lambda_max"} <= numbers.keys()
     assert all(isinstance(x, float) and math.isfinite(x) for x in numbers.values())

@@ -1,4 +1,4 @@
-"""What every planner owes: nobody overspends, whatever clients and rewards do, and a resumed run goes on as it would have."""
+"""Contract of every planner: no client overspends, and a resumed run is equal to an uninterrupted one."""
 
 import math
 
@@ -12,7 +12,7 @@ from common.errors import ConfigError, RunError
 from common.methods.planners import ADAP, ADPML, PLANNERS, BGTplanner, FedSGD, PlannerOptions, Uniform
 from server.planning.planner import Decision, Planner, RoundDecision, RunBudget, Stop, read_round_decision
 from server.planning.registry import build_planner
-from server.planning.state import State, from_groups, to_groups
+from server.planning.state import PlannerState, from_groups, to_groups
 
 EVERY: list[PlannerOptions] = [
     BGTplanner(context=2),
@@ -30,7 +30,7 @@ contexts = st.lists(st.floats(0, 1e6), min_size=2, max_size=2)
 turn = st.tuples(rewards, contexts, st.sets(st.sampled_from(NAMES)))
 
 
-def ask(planner: Planner, state: State, context: list[float], left: dict[str, float], t: int) -> Decision | Stop:
+def ask(planner: Planner, state: PlannerState, context: list[float], left: dict[str, float], t: int) -> Decision | Stop:
     size = getattr(getattr(planner, "options", None), "context", 2)
     return planner.decide(state, np.array(context[:size]), left, np.random.default_rng([7, t]))
 
@@ -42,109 +42,109 @@ def ask(planner: Planner, state: State, context: list[float], left: dict[str, fl
     st.lists(st.floats(0, 3), min_size=5, max_size=5),
     st.lists(turn, min_size=30, max_size=31),
 )
-def test_nobody_ever_overspends_whatever_rewards_contexts_and_absences(
-    options: PlannerOptions, rounds: int, purses: list[float], turns: list[tuple[float, list[float], set[str]]]
+def test_no_client_overspends(
+    options: PlannerOptions, rounds: int, budgets: list[float], turns: list[tuple[float, list[float], set[str]]]
 ) -> None:
     planner = build_planner(options, RunBudget(2.0, rounds, len(NAMES)))
-    state, left, gone = planner.start(), dict(zip(NAMES, purses, strict=True)), set[str]()
+    state, left, retired = planner.start(), dict(zip(NAMES, budgets, strict=True)), set[str]()
     for t, (reward, context, absent) in enumerate(turns):
-        decision = ask(planner, state, context, {k: v for k, v in left.items() if k not in gone}, t)
-        gone |= set(decision.retired)
+        decision = ask(planner, state, context, {k: v for k, v in left.items() if k not in retired}, t)
+        retired |= set(decision.retired)
         if isinstance(decision, Stop):
             break
         assert decision.probabilities.sum() == pytest.approx(1)
         assert decision.probabilities[decision.arm] > 0
-        assert not gone & set(decision.active)
-        paid = {name: decision.cost for name in decision.active if name not in absent}
-        left = {name: left[name] - paid.get(name, 0.0) for name in NAMES}
+        assert not retired & set(decision.active)
+        charges = {name: decision.cost for name in decision.active if name not in absent}
+        left = {name: left[name] - charges.get(name, 0.0) for name in NAMES}
         assert min(left.values()) >= 0
-        state = planner.observe(state, decision, reward, paid)
+        state = planner.observe(state, decision, reward, charges)
     assert len(state.history) <= rounds
 
 
 @settings(deadline=None, max_examples=60)
 @given(st.sampled_from(EVERY), st.lists(turn, min_size=24, max_size=24), st.integers(0, 23))
-def test_a_resumed_run_goes_on_as_it_would_have(
-    options: PlannerOptions, turns: list[tuple[float, list[float], set[str]]], torn: int
+def test_a_resumed_run_equals_an_uninterrupted_one(
+    options: PlannerOptions, turns: list[tuple[float, list[float], set[str]]], stop: int
 ) -> None:
     planner = build_planner(options, RunBudget(2.0, 30, len(NAMES)))
     state, left = planner.start(), dict.fromkeys(NAMES, 2.0)
     for t, (reward, context, absent) in enumerate(turns):
-        again = from_groups(to_groups(state)) if t >= torn else state
+        again = from_groups(to_groups(state)) if t >= stop else state
         decision, other = ask(planner, state, context, left, t), ask(planner, again, context, left, t)
         assert type(decision) is type(other)
         if isinstance(decision, Stop) or isinstance(other, Stop):
             break
         assert (decision.arm, decision.cost, decision.numbers()) == (other.arm, other.cost, other.numbers())
         assert np.array_equal(decision.probabilities, other.probabilities)
-        paid = {name: decision.cost for name in decision.active if name not in absent}
-        left = {name: left[name] - paid.get(name, 0.0) for name in NAMES}
-        state, again = planner.observe(state, decision, reward, paid), planner.observe(again, other, reward, paid)
+        charges = {name: decision.cost for name in decision.active if name not in absent}
+        left = {name: left[name] - charges.get(name, 0.0) for name in NAMES}
+        state, again = planner.observe(state, decision, reward, charges), planner.observe(again, other, reward, charges)
         assert fingerprints(state) == fingerprints(again)
 
 
 @pytest.mark.parametrize("options", EVERY, ids=lambda o: o.name)
-def test_a_decision_comes_back_from_the_disk_and_teaches_the_same(options: PlannerOptions) -> None:
+def test_a_decision_read_from_json_is_equal(options: PlannerOptions) -> None:
     budget = math.inf if isinstance(options, FedSGD) else 2.0
     planner = build_planner(options, RunBudget(budget, 14, len(NAMES)))
-    state, opened = planner.start(), []
-    left = {**dict.fromkeys(NAMES, budget), 'Zoë, "2"\n/x': budget, "poor": 1e-3}
+    state, is_open = planner.start(), []
+    left = {**dict.fromkeys(NAMES, budget), 'Zoë, "2"\n/x': budget, "small": 1e-3}
     for t in range(14):
         decision = ask(planner, state, [3.0 + t, 1 / 3], left, t)
         if isinstance(decision, Stop):
             break
-        agreed = RoundDecision(t, decision, left, failed=t == 2)
-        read = read_round_decision(agreed.to_json())
+        announced = RoundDecision(t, decision, left, failed=t == 2)
+        read = read_round_decision(announced.to_json())
         again = read.decision
-        assert (read.to_json(), read.number, read.left, read.failed) == (agreed.to_json(), t, left, t == 2)
+        assert (read.to_json(), read.number, read.left, read.failed) == (announced.to_json(), t, left, t == 2)
         assert [type(value) for value in vars(again).values()] == [type(value) for value in vars(decision).values()]
         assert (again.active, again.retired, again.numbers()) == (decision.active, decision.retired, decision.numbers())
         assert again.dual.names == decision.dual.names
-        told = planner.observe(state, again, 0.1 * t, dict.fromkeys(decision.active, decision.cost), 1.5)
+        after = planner.observe(state, again, 0.1 * t, dict.fromkeys(decision.active, decision.cost), 1.5)
         state = planner.observe(state, decision, 0.1 * t, dict.fromkeys(decision.active, decision.cost), 1.5)
-        assert fingerprints(told) == fingerprints(state)
-        opened.append(again.dual.opened)
-    assert not opened[0]
-    assert opened[-1] == isinstance(options, BGTplanner), "a λ of stage 2 too"
+        assert fingerprints(after) == fingerprints(state)
+        is_open.append(again.dual.is_open)
+    assert not is_open[0]
+    assert is_open[-1] == isinstance(options, BGTplanner), "with λ in stage 2"
 
 
-def fingerprints(state: State) -> dict[str, str]:
+def fingerprints(state: PlannerState) -> dict[str, str]:
     return {name: sha256(arrays) for name, arrays in to_groups(state).items()}
 
 
 @pytest.mark.parametrize("options", EVERY, ids=lambda o: o.name)
-def test_a_round_that_diverged_is_an_error_and_leaves_the_state_alone(options: PlannerOptions) -> None:
+def test_a_diverged_round_is_an_error_and_does_not_change_the_state(options: PlannerOptions) -> None:
     planner = build_planner(options, RunBudget(2.0, 30, 1))
     state = planner.start()
     decision = ask(planner, state, [1.0, 1.0], {"a": 2.0}, 0)
     assert isinstance(decision, Decision)
-    for bad in (math.nan, math.inf):
-        with pytest.raises(RunError, match="diverges"):
-            planner.observe(state, decision, bad)
-        with pytest.raises(RunError, match="diverges"):
-            planner.observe(state, decision, 0.0, update_norm=bad)
+    for value in (math.nan, math.inf):
+        with pytest.raises(RunError, match="diverged"):
+            planner.observe(state, decision, value)
+        with pytest.raises(RunError, match="diverged"):
+            planner.observe(state, decision, 0.0, update_norm=value)
     planner.observe(state, decision, 0.5)
     assert len(state.history) == 0
 
 
 @pytest.mark.parametrize("options", EVERY, ids=lambda o: o.name)
-def test_it_stops_when_nobody_is_left_and_when_all_rounds_are_done(options: PlannerOptions) -> None:
+def test_it_stops_without_active_clients_and_after_all_rounds(options: PlannerOptions) -> None:
     planner = build_planner(options, RunBudget(2.0, 2, 1))
-    nobody = ask(planner, planner.start(), [1.0, 1.0], {"a": -0.1, "b": math.nan}, 0)
-    assert isinstance(nobody, Stop)
-    assert nobody.retired == ("a", "b")
+    stop = ask(planner, planner.start(), [1.0, 1.0], {"a": -0.1, "b": math.nan}, 0)
+    assert isinstance(stop, Stop)
+    assert stop.retired == ("a", "b")
     state = planner.start()
     for t in range(2):
         decision = ask(planner, state, [1.0, 1.0], {"a": 9.0}, t)
         assert isinstance(decision, Decision)
         state = planner.observe(state, decision, 0.1)
-    over = ask(planner, state, [1.0, 1.0], {"a": 9.0}, 2)
-    assert isinstance(over, Stop)
-    assert "2 rounds" in over.reason
+    end = ask(planner, state, [1.0, 1.0], {"a": 9.0}, 2)
+    assert isinstance(end, Stop)
+    assert "2 rounds" in end.reason
 
 
 @pytest.mark.parametrize("name", ["bgtplanner", "uniform", "adpml", "adap", "fedsgd"])
-def test_a_plateau_stops_only_who_asked_for_it(name: str) -> None:
+def test_a_plateau_stops_a_run_only_with_early_stopping(name: str) -> None:
     kind = PLANNERS[name].options
     for stop, rounds in (("plateau", 6), ("never", 20)):
         planner = build_planner(kind(stop=stop, patience=4), RunBudget(2.0, 20, 1))
@@ -156,14 +156,14 @@ def test_a_plateau_stops_only_who_asked_for_it(name: str) -> None:
 
 
 @pytest.mark.parametrize("total", [0.0, -1.0, math.inf, math.nan])
-def test_a_planner_without_a_budget_says_what_to_set(total: float) -> None:
+def test_a_planner_without_a_budget_is_refused_with_a_remedy(total: float) -> None:
     for options in EVERY[:-1]:
         with pytest.raises(ConfigError, match=r"privacy\.unit"):
             build_planner(options, RunBudget(total, 10, 1))
     assert build_planner(FedSGD(), RunBudget(total, 10, 1)).start()
 
 
-def test_nothing_handed_in_is_changed() -> None:
+def test_arguments_are_not_changed() -> None:
     planner = build_planner(EVERY[0], RunBudget(2.0, 12, 2))
     state, left = planner.start(), {"a": 2.0, "b": 2.0}
     for t in range(10):

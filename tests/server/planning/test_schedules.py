@@ -1,4 +1,4 @@
-"""Plans that are fixed beforehand, and ADAP's that follows the loss."""
+"""Fixed schedules, and ADAP, which follows the loss."""
 
 import math
 
@@ -12,14 +12,14 @@ from server.planning.adap import AdaptiveNoise, count_decays
 from server.planning.planner import Decision, Planner, RunBudget, Stop
 from server.planning.registry import build_planner
 from server.planning.schedules import growing_costs
-from server.planning.state import State
+from server.planning.state import PlannerState
 
 RNG = np.random.default_rng(0)
 
 
 def costs_of(options: PlannerOptions, budget: RunBudget, rewards: list[float]) -> list[float]:
     planner, left, spent = build_planner(options, budget), budget.total, []
-    state: State = planner.start()
+    state: PlannerState = planner.start()
     for reward in rewards:
         decision = planner.decide(state, np.zeros(0), {"a": left}, RNG)
         if isinstance(decision, Stop):
@@ -32,14 +32,14 @@ def costs_of(options: PlannerOptions, budget: RunBudget, rewards: list[float]) -
 
 
 @given(st.floats(1e-4, 100), st.integers(1, 200))
-def test_uniform_spends_the_whole_budget_in_even_parts(total: float, rounds: int) -> None:
+def test_uniform_spends_the_whole_budget_evenly(total: float, rounds: int) -> None:
     spent = costs_of(Uniform(), RunBudget(total, rounds, 1), [0.0] * (rounds + 1))
     assert spent == pytest.approx([total / rounds] * rounds, rel=1e-9)
     assert math.fsum(spent) == pytest.approx(total, rel=1e-12)
 
 
 @given(st.floats(1e-4, 100), st.integers(2, 200), st.floats(1, 50))
-def test_adpml_grows_by_one_rate_and_ends_with_the_budget(total: float, rounds: int, growth: float) -> None:
+def test_adpml_grows_by_a_constant_factor_and_spends_the_budget(total: float, rounds: int, growth: float) -> None:
     spent = np.array(costs_of(ADPML(growth=growth), RunBudget(total, rounds, 1), [0.0] * (rounds + 1)))
     assert len(spent) == rounds
     assert math.fsum(spent) == pytest.approx(total, rel=1e-12)
@@ -51,25 +51,25 @@ def test_fedsgd_costs_nothing_and_needs_no_budget() -> None:
     assert costs_of(FedSGD(), RunBudget(0.0, 3, 1), [0.0] * 5) == [0, 0, 0]
 
 
-def test_every_third_fall_in_a_row_counts() -> None:
+def test_decays_are_disjoint_runs_of_falls() -> None:
     assert count_decays(np.array([1, 1, 1, 1, 1, -1, 1, 1, 0, 1, 1, 1.0]), 3) == 2
     assert count_decays(np.zeros(0), 3) == 0
 
 
 @pytest.mark.parametrize(("power", "factor"), [(2, 0.95**-2), (1, 0.95**-1)])
-def test_less_noise_costs_by_its_square_or_as_it_is(power: int, factor: float) -> None:
+def test_the_cost_of_less_noise_has_the_power_of_the_mechanism(power: int, factor: float) -> None:
     budget = RunBudget(10.0, 100, 1, 2 if power == 2 else 1)
     spent = costs_of(ADAP(), budget, [1.0, 1.0, 1.0, -1.0, -1.0])
     assert spent == pytest.approx([0.1, 0.1, 0.1, 0.1 * factor, 0.1 * factor])
     assert costs_of(ADAP(beta=1.0), budget, [1.0] * 4) == pytest.approx([0.1] * 4)
 
 
-def test_towards_the_end_adap_takes_the_least_noise_that_can_be_paid() -> None:
+def test_adap_selects_the_most_expensive_affordable_arm_at_the_end() -> None:
     spent = costs_of(ADAP(beta=0.5, falls=1), RunBudget(10.0, 10, 1), [1.0] * 20)
-    assert spent == pytest.approx([1, 4, 4, 1])  # 16 is due, 5 are left, then 1
+    assert spent == pytest.approx([1, 4, 4, 1])  # 16 is due, the remaining budgets are 5 and 1
 
 
-def test_the_clip_follows_the_last_update_within_its_bounds() -> None:
+def test_the_clip_norm_follows_the_last_update_within_its_bounds() -> None:
     planner: Planner = AdaptiveNoise(ADAP(clip_factor=1.5, clip_floor=0.1), RunBudget(1.0, 10, 1))
     state, clips = planner.start(), []
     for norm in (0.4, 0.01, 5.0, 1.0):

@@ -1,4 +1,4 @@
-"""A planner's state survives a checkpoint on disk."""
+"""State of a planner in a checkpoint."""
 
 from pathlib import Path
 
@@ -8,13 +8,15 @@ from common.arrays import sha256
 from server.artifacts import RunDirectory
 from server.checkpoints import Checkpoint
 from server.planning.constrainer import admit, descend, open_dual
-from server.planning.state import State, empty_state, from_groups, to_groups
+from server.planning.state import PlannerState, empty_state, from_groups, to_groups
 
 
-def test_it_comes_back_from_a_checkpoint_beside_other_groups(tmp_path: Path) -> None:
-    history = empty_state(2).history.then(3, np.array([9.0, 1.5]), -0.1, 0.7).then(0, np.array([8.0, 1.0]), 1e-9, 1.0)
+def test_a_loaded_state_equals_the_saved_one(tmp_path: Path) -> None:
+    history = (
+        empty_state(2).history.append(3, np.array([9.0, 1.5]), -0.1, 0.7).append(0, np.array([8.0, 1.0]), 1e-9, 1.0)
+    )
     dual = descend(admit(open_dual(3.0), {"ann": 2.0, "Zoë, 2\n/x": 1.0}, 4), {"ann": 1.0}, 0.5)
-    state = State(history, dual)
+    state = PlannerState(history, dual)
     runs = RunDirectory(tmp_path, "run")
     runs.create({}, {})
     runs.checkpoints.save(Checkpoint(2, 0, {"model": {"w": np.ones(2)}, **to_groups(state)}), best_round=2)
@@ -25,6 +27,6 @@ def test_it_comes_back_from_a_checkpoint_beside_other_groups(tmp_path: Path) -> 
     assert groups["model"]["w"].tolist() == [1, 1]
 
 
-def test_the_first_state_does_too() -> None:
+def test_a_loaded_initial_state_equals_the_saved_one() -> None:
     back = from_groups(to_groups(empty_state(5)))
-    assert (len(back.history), back.history.contexts.shape, back.dual.opened) == (0, (0, 5), False)
+    assert (len(back.history), back.history.contexts.shape, back.dual.is_open) == (0, (0, 5), False)
