@@ -62,9 +62,9 @@ class Journal:
         """Record a round trip to the clients; called before its replies are processed."""
         self._exchanges.append(exchange)
 
-    def record_decision(self, agreed: RoundDecision) -> None:
+    def record_decision(self, decision: RoundDecision) -> None:
         """Record the cost of a round, which clients may spend before the next checkpoint."""
-        self._folder.write_decision(agreed.to_json())
+        self._folder.write_decision(decision.to_json())
 
     def record_training(self, trained: Trained) -> None:
         """Record a training step and write its checkpoint."""

@@ -102,8 +102,8 @@ def _build_strategy(
     parts = RoundParts(config, state, enrolment, journal.record_training, journal.record_evaluation)
     if not config.needs_planner:
         return build_strategy(parts)
-    agreed = read_round_decision(decided) if decided else None
-    return PlannedStrategy(parts, budget_of(config), journal.record_observation, journal.record_decision, agreed)
+    decision = read_round_decision(decided) if decided else None
+    return PlannedStrategy(parts, budget_of(config), journal.record_observation, journal.record_decision, decision)
 
 
 def read_catalogue(config: RunConfig) -> Vocabulary:

@@ -19,17 +19,17 @@ Rule = Literal["saturated", "ramp", "quadratic", "adam", "yogi", "adagrad"]
 QUANTILES = (5, 25, 50, 75, 95)
 
 
-def momentum(memory: OptimizerState, mean_update: Arrays, beta: float) -> tuple[Arrays, OptimizerState]:
-    """Return (m, memory) with m ← βm + Δ̄; β = 0 is the mean itself and stores nothing."""
+def momentum(state: OptimizerState, mean_update: Arrays, beta: float) -> tuple[Arrays, OptimizerState]:
+    """Return (m, state) with m ← βm + Δ̄; β = 0 is the mean itself and stores nothing."""
     if beta == 0:
-        return mean_update, memory
-    m = memory.get("m") or zeros_like(mean_update)
+        return mean_update, state
+    m = state.get("m") or zeros_like(mean_update)
     m = {n: beta * m[n] + d for n, d in mean_update.items()}
-    return m, {**memory, "m": m}
+    return m, {**state, "m": m}
 
 
 def adaptive(
-    memory: OptimizerState,
+    state: OptimizerState,
     mean_update: Arrays,
     rule: Rule,
     magnitude: Arrays | None = None,
@@ -39,10 +39,10 @@ def adaptive(
     beta2: float,
     tau: float,
 ) -> tuple[Arrays, OptimizerState]:
-    """Return (step, memory): m/(√v + τ) with m ← β₁m + (1−β₁)Δ̄ and v by `rule` from Δ'².
+    """Return (step, state): m/(√v + τ) with m ← β₁m + (1−β₁)Δ̄ and v by `rule` from Δ'².
 
     Args:
-        memory: Groups `m` and `v`, absent before the first round; other groups are passed on.
+        state: Groups `m` and `v`, absent before the first round; other groups are passed on.
         mean_update: Δ̄, signed.
         rule: Update rule of v.
         magnitude: Δ', of the same names and shapes; |Δ̄| if absent (no DRA).
@@ -50,12 +50,12 @@ def adaptive(
         beta2: β₂, decay of v.
         tau: τ, floor of the denominator.
     """
-    m = memory.get("m") or zeros_like(mean_update)
-    v = memory.get("v") or {n: np.full_like(d, tau**2) for n, d in mean_update.items()}
+    m = state.get("m") or zeros_like(mean_update)
+    v = state.get("v") or {n: np.full_like(d, tau**2) for n, d in mean_update.items()}
     m = {n: beta1 * m[n] + (1 - beta1) * d for n, d in mean_update.items()}
     v = {n: second_moment(rule, v[n], np.square(d), beta2) for n, d in (magnitude or mean_update).items()}
     step = {n: (m[n] / (np.sqrt(v[n]) + tau)).astype(d.dtype) for n, d in mean_update.items()}
-    return step, {**memory, "m": m, "v": v}
+    return step, {**state, "m": m, "v": v}
 
 
 def second_moment(rule: Rule, v: Array, square: Array, beta2: float) -> Array:

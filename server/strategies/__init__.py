@@ -1,1 +1,1 @@
-"""Server side of each method."""
+"""Server sides of the methods."""

@@ -1,4 +1,4 @@
-"""Where a run stands, and what a paper may do its own way in a round; `server.strategies.round` does the rest."""
+"""Base of strategies: state of the run, and the hooks of a round that methods override."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping
@@ -15,76 +15,76 @@ from server.strategies.replies import Reply
 from server.strategies.spec import RoundParts
 
 SendAndReceive = Callable[[list[Message]], Iterable[Message]]
-"""Sends messages and returns their replies."""
+"""Sends messages and returns the replies."""
 
 
 class StrategyBase(Strategy):
-    """A paper's side of a round: it overrides `update`, and of the rest what it does otherwise.
+    """Base of a method's strategy; a subclass implements `update` and overrides further hooks if needed.
 
     Args:
         parts: Configuration, state and clients of the run.
 
     Attributes:
-        cost: What a reply of the coming round may spend of its client's privacy budget; set by who plans budgets, and so
-        clip: Factor on the run's clip.
-        over: Whether no further round comes, so that the next evaluation is the last.
-        named: Which rows of tables each reply of the last round brought, where clients name rows.
+        cost: Privacy cost of each reply of the next round; set by a planner, 0 without noise.
+        clip: Factor on the run's clip norm in the next round; set by a planner.
+        is_over: True if no round follows; the next evaluation is then the last.
+        row_ids: Row ids in each reply of the last round, in runs whose clients send them.
     """
 
     def __init__(self, parts: RoundParts) -> None:
         self.config, self.state, self.enrolment = parts.config, parts.state, parts.enrolment
         self._on_trained, self._on_evaluated = parts.on_trained, parts.on_evaluated
         self.task, self.capabilities = TASKS[parts.config.task], parts.config.capabilities
-        self._ask: SendAndReceive = lambda messages: []
-        self.cost, self.clip, self.over = 0.0, 1.0, False
-        self.named: list[Rows] = []
+        self._send: SendAndReceive = lambda messages: []
+        self.cost, self.clip, self.is_over = 0.0, 1.0, False
+        self.row_ids: list[Rows] = []
 
     @property
     def releases(self) -> int:
-        """Data-dependent replies of one client in a round."""
+        """Number of data-dependent replies of a client per round."""
         return 1 + self.capabilities.extra_releases
 
     @property
-    def coming(self) -> tuple[int, int]:
-        """The coming round's number, and how many there are."""
+    def next_round(self) -> tuple[int, int]:
+        """Number of the next round, and the number of rounds."""
         return self.state.round + 1, self.config.rounds
 
     @abstractmethod
-    def update(self, memory: OptimizerState, model: Arrays, replies: list[Reply]) -> tuple[Arrays, OptimizerState]:
-        """One server step from the replies, in the order of client names: the next model and the method's memory."""
+    def update(self, state: OptimizerState, model: Arrays, replies: list[Reply]) -> tuple[Arrays, OptimizerState]:
+        """Return the next model and method state from the replies, ordered by client name."""
 
-    def shared(self, memory: OptimizerState, round_number: int) -> Arrays:
-        """What is broadcast to a client whose reply was last counted in that round."""
+    def broadcast(self, state: OptimizerState, round_number: int) -> Arrays:
+        """Return the further arrays for clients whose last aggregated reply was of that round."""
         return {}
 
-    def diagnostics(self, memory: OptimizerState) -> dict[str, float]:
-        """The strategy's own numbers about the step that left this memory."""
+    def diagnostics(self, state: OptimizerState) -> dict[str, float]:
+        """Return numbers of the server step that resulted in this state."""
         return {}
 
     def model_for(self, client: str) -> Arrays:
-        """The model that a client is to train, or to measure."""
+        """Return the model that a client trains or evaluates."""
         return self.state.model
 
-    def wanted(self, model: Arrays) -> Arrays:
+    def select_uploaded(self, model: Arrays) -> Arrays:
         """Return the part of a model that clients send updates of."""
         private = self.task.private(model, self.capabilities)
         return {name: a for name, a in model.items() if name not in private}
 
     def group_of(self, client: str) -> int:
-        """Which of several models is the client's; those of one group share an encoded request."""
+        """Return the number of the client's model; clients of one group share an encoded request."""
         return 0
 
     def statics_for(self, client: str) -> Arrays:
-        """Untrained inputs of the client's model; clients that are handed the same share an encoded request."""
+        """Return the untrained inputs of the client's model; equal ones share an encoded request."""
         return self.state.statics
 
     def groups(self) -> dict[str, int]:
-        """Client -> cluster, for the report."""
+        """Return client -> cluster, for the report."""
         return {}
 
-    def prepare(self, clients: Mapping[str, EnrolledClient], ask: SendAndReceive, *, training: bool) -> None:
-        """Ask the clients of a round whatever has to be known before they train, or are measured."""
+    def prepare(self, clients: Mapping[str, EnrolledClient], send: SendAndReceive, *, training: bool) -> None:
+        """Exchange further messages with the clients before they train, or evaluate if not `training`."""
 
-    def polish(self, model: Arrays, replies: list[Reply]) -> Arrays:
-        """The model after what a method does in a round beyond `update`, through `self._ask`."""
+    def refine(self, model: Arrays, replies: list[Reply]) -> Arrays:
+        """Return the model after the method's further exchanges in a round, through `self._send`."""
         return model

@@ -1,4 +1,4 @@
-"""IFCA on the server, and what FedSTL shares with it: K models, each the mean of the clients that it suits best."""
+"""Strategy of IFCA, and base of FedSTL: K models, each the mean of the clients assigned to it."""
 
 import logging
 from collections.abc import Mapping
@@ -25,92 +25,85 @@ log = logging.getLogger("fedloom.server")
 
 
 class ClusteredStrategy(RoundStrategy):
-    """θ_j ← θ_j − mean of Δ_k over the members of j; a cluster without a member keeps its model (Ghosh et al. 2020)."""
+    """IFCA: θ_j ← θ_j − mean of Δ_k over cluster j; an empty cluster keeps its model (Ghosh et al. 2020)."""
 
     criterion: Literal["loss", "property"] = "loss"
 
-    def __init__(self, algorithm: Clustered, parts: RoundParts) -> None:
+    def __init__(self, options: Clustered, parts: RoundParts) -> None:
         super().__init__(parts)
-        self.options = algorithm
-        if not group("0", self.state.model):  # a run that is resumed has its K models already
-            model = spread_copies(self.state.model, algorithm.clusters, algorithm.spread, self.config.seed)
+        self.options = options
+        if not group("0", self.state.model):  # a resumed run has its K models
+            model = spread_copies(self.state.model, options.clusters, options.spread, self.config.seed)
             self.state = replace(self.state, model=model)
 
-    def update(self, memory: OptimizerState, model: Arrays, replies: list[Reply]) -> tuple[Arrays, OptimizerState]:
-        """One server step."""
-        return {**model, **self._means(model, replies)}, memory
+    def update(self, state: OptimizerState, model: Arrays, replies: list[Reply]) -> tuple[Arrays, OptimizerState]:
+        """Return θ_j − mean of Δ_k for every cluster j."""
+        return {**model, **self._cluster_means(model, replies)}, state
 
     def model_for(self, client: str) -> Arrays:
-        """θ_j of the client's cluster j."""
+        """Return θ_j of the client's cluster j."""
         return group(str(self.group_of(client)), self.state.model)
 
     def group_of(self, client: str) -> int:
-        """j; the first cluster for a client that could not be asked."""
+        """Return j; 0 for a client without assignment."""
         return int(self.state.memory.get("cluster", {}).get(client, 0))
 
     def groups(self) -> dict[str, int]:
-        """Client -> cluster."""
+        """Return client -> cluster."""
         return {client: int(j) for client, j in sorted(self.state.memory.get("cluster", {}).items())}
 
-    def prepare(self, clients: Mapping[str, EnrolledClient], ask: SendAndReceive, *, training: bool) -> None:
-        """Assign the clients that train and are due, or those that are measured and were never assigned."""
-        due = [client for name, client in sorted(clients.items()) if self._due(name, training)]
-        answers = self._assessed(due, ask)
+    def prepare(self, clients: Mapping[str, EnrolledClient], send: SendAndReceive, *, training: bool) -> None:
+        """Assign the training clients that are due, or the evaluating clients without assignment."""
+        due = [client for name, client in sorted(clients.items()) if self._is_due(name, training)]
+        replies = self._request_scores(due, send)
         keys = [str(j) for j in range(self.options.clusters)]
-        losses = {name: [answer.losses[key] for key in keys] for name, answer in answers.items()}
-        chosen: Arrays = {name: np.array(j) for name, j in assign_clusters(losses, self.options.assign).items()}
-        memory = self.state.memory
-        known = ("low", "high", "days") if training else ("days",)
-        news: OptimizerState = {"cluster": chosen, **{key: _select_property(key, answers) for key in known}}
-        if training:  # what is only measured leaves no trace in later rounds, nor in a run that is resumed
-            news["since"] = dict.fromkeys(chosen, np.array(self.state.round + 1))
-        merged = {key: {**memory.get(key, {}), **new} for key, new in news.items()}
-        self.state = replace(self.state, memory={**memory, **{key: value for key, value in merged.items() if value}})
+        losses = {name: [reply.losses[key] for key in keys] for name, reply in replies.items()}
+        assigned: Arrays = {name: np.array(j) for name, j in assign_clusters(losses, self.options.assign).items()}
+        state, stored = self.state.memory, ("low", "high", "days") if training else ("days",)
+        changes: OptimizerState = {"cluster": assigned, **{key: _select_property(key, replies) for key in stored}}
+        if training:  # assignments for an evaluation do not affect later rounds, nor a resumed run
+            changes["since"] = dict.fromkeys(assigned, np.array(self.state.round + 1))
+        merged = {key: {**state.get(key, {}), **values} for key, values in changes.items()}
+        self.state = replace(self.state, memory={**state, **{key: values for key, values in merged.items() if values}})
 
-    def _due(self, client: str, training: bool) -> bool:
-        memory = self.state.memory
-        if not training:  # to be measured is not worth any of a privacy budget
-            return not self.cost and client not in memory.get("cluster", {})
-        since = memory.get("since", {}).get(client)
+    def _is_due(self, client: str, training: bool) -> bool:
+        state = self.state.memory
+        if not training:  # evaluation spends no privacy budget
+            return not self.cost and client not in state.get("cluster", {})
+        since = state.get("since", {}).get(client)
         return since is None or self.state.round + 1 - int(since) >= self.options.recluster_every
 
-    def _assessed(self, clients: list[EnrolledClient], ask: SendAndReceive) -> dict[str, AssignReply]:
-        """What every client that answered usably says of the K models."""
-        number, made = self.state.round + 1, {}
+    def _request_scores(self, clients: list[EnrolledClient], send: SendAndReceive) -> dict[str, AssignReply]:
+        """Return the assignment scores of the K models, of every client with a valid reply."""
+        number, encoded = self.state.round + 1, {}
+        statics = self.state.statics if self.criterion == "loss" else {}
         for client in clients:
-            if client.enrolment not in made:
-                asked = AssignRequest(number, client.enrolment, self.state.model, self.criterion, self.cost, self._sums)
-                made[client.enrolment] = encode(asked)
-        answers: dict[str, AssignReply] = {}
-        for message in ask([self._message(c, ASSIGN, made[c.enrolment]) for c in clients]) if clients else []:
+            if client.enrolment not in encoded:
+                request = AssignRequest(number, client.enrolment, self.state.model, self.criterion, self.cost, statics)
+                encoded[client.enrolment] = encode(request)
+        replies: dict[str, AssignReply] = {}
+        for message in send([self._message(c, ASSIGN, encoded[c.enrolment]) for c in clients]) if clients else []:
             name = self.enrolment.roster.name(message.metadata.src_node_id)
             try:
-                answers[name] = check_assignment(
-                    decode(AssignReply, content_of(message)), number, self.options.clusters
-                )
+                reply = decode(AssignReply, content_of(message))
+                replies[name] = check_assignment(reply, number, self.options.clusters)
             except WireError as error:
-                log.warning("%s: not assigned to a cluster anew: %s", name, error)
-        return dict(sorted(answers.items()))
+                log.warning("%s: cluster not updated: %s", name, error)
+        return dict(sorted(replies.items()))
 
-    @property
-    def _sums(self) -> Arrays:
-        """What models start from, where they are judged by their loss; obedience is judged without."""
-        return self.state.statics if self.criterion == "loss" else {}
-
-    def _means(self, model: Arrays, replies: list[Reply]) -> Arrays:
-        """The moved layers of every cluster that has a reply."""
-        moved: Arrays = {}
+    def _cluster_means(self, model: Arrays, replies: list[Reply]) -> Arrays:
+        """Return the updated layers of every cluster with a reply."""
+        updated: Arrays = {}
         for j in range(self.options.clusters):
-            members = [reply for reply in replies if self.group_of(reply.client) == j]
-            if members:
-                step = mean_update(members)
-                own = group(str(j), model)
-                moved |= add_prefix(str(j), sub({name: own[name] for name in step}, step))
-        return moved
+            of_cluster = [reply for reply in replies if self.group_of(reply.client) == j]
+            if of_cluster:
+                step, before = mean_update(of_cluster), group(str(j), model)
+                updated |= add_prefix(str(j), sub({name: before[name] for name in step}, step))
+        return updated
 
 
-def _select_property(key: str, answers: Mapping[str, AssignReply]) -> Arrays:
-    return {name: answer.property[key] for name, answer in answers.items() if key in answer.property}
+def _select_property(key: str, replies: Mapping[str, AssignReply]) -> Arrays:
+    return {name: reply.property[key] for name, reply in replies.items() if key in reply.property}
 
 
 METHOD = ServerMethod(clustered.METHOD, ClusteredStrategy)

@@ -1,4 +1,4 @@
-"""FedAvg and FedProx on the server."""
+"""Strategies of FedAvg (McMahan et al. 2017) and FedProx (Li et al. 2020)."""
 
 from common.arrays import Arrays, scale, sub
 from common.methods import fedavg, fedprox
@@ -11,27 +11,27 @@ from server.strategies.spec import RoundParts, ServerMethod
 
 
 class FedAvgStrategy(RoundStrategy):
-    """θ ← θ − ηₛm with m ← βm + Δ̄ (McMahan et al. 2017; FedAvgM for β > 0)."""
+    """FedAvg: θ ← θ − ηₛm with m ← βm + Δ̄; FedAvgM for β > 0."""
 
-    def __init__(self, algorithm: FedAvg, parts: RoundParts) -> None:
+    def __init__(self, options: FedAvg, parts: RoundParts) -> None:
         super().__init__(parts)
-        self.eta, self.beta = algorithm.eta, algorithm.momentum
+        self.eta, self.beta = options.eta, options.momentum
 
-    def update(self, memory: OptimizerState, model: Arrays, replies: list[Reply]) -> tuple[Arrays, OptimizerState]:
-        """One server step."""
-        m, memory = momentum(memory, mean_update(replies), self.beta)
-        return sub(model, scale(m, self.eta(*self.coming))), memory
+    def update(self, state: OptimizerState, model: Arrays, replies: list[Reply]) -> tuple[Arrays, OptimizerState]:
+        """Return θ − ηₛm, and m as state."""
+        m, state = momentum(state, mean_update(replies), self.beta)
+        return sub(model, scale(m, self.eta(*self.next_round))), state
 
 
 class FedProxStrategy(RoundStrategy):
-    """θ ← θ − Δ̄ (Li et al. 2020): the proximal term works on the client."""
+    """FedProx: θ ← θ − Δ̄; the proximal term is in the local objective."""
 
-    def __init__(self, algorithm: FedProx, parts: RoundParts) -> None:
+    def __init__(self, options: FedProx, parts: RoundParts) -> None:
         super().__init__(parts)
 
-    def update(self, memory: OptimizerState, model: Arrays, replies: list[Reply]) -> tuple[Arrays, OptimizerState]:
-        """One server step."""
-        return sub(model, mean_update(replies)), memory
+    def update(self, state: OptimizerState, model: Arrays, replies: list[Reply]) -> tuple[Arrays, OptimizerState]:
+        """Return θ − Δ̄."""
+        return sub(model, mean_update(replies)), state
 
 
 METHOD = ServerMethod(fedavg.METHOD, FedAvgStrategy)

@@ -1,4 +1,4 @@
-"""FedAdam, FedYogi and FedAdagrad on the server (Reddi et al. 2021, Algorithm 2)."""
+"""Strategy of FedAdam, FedYogi and FedAdagrad (Reddi et al. 2021, Algorithm 2)."""
 
 from common.arrays import Arrays, scale, sub
 from common.methods import fedopt
@@ -10,21 +10,21 @@ from server.strategies.spec import RoundParts, ServerMethod
 
 
 class FedOptStrategy(RoundStrategy):
-    """θ ← θ − ηₛ m/(√v + τ)."""
+    """FedOpt: θ ← θ − ηₛ m/(√v + τ)."""
 
-    def __init__(self, algorithm: ServerAdaptive, rule: Rule, parts: RoundParts) -> None:
+    def __init__(self, options: ServerAdaptive, rule: Rule, parts: RoundParts) -> None:
         super().__init__(parts)
-        self.eta, self.rule = algorithm.eta, rule
-        self.moments = {"beta1": algorithm.beta1, "beta2": algorithm.beta2, "tau": algorithm.tau}
+        self.eta, self.rule = options.eta, rule
+        self.moments = {"beta1": options.beta1, "beta2": options.beta2, "tau": options.tau}
 
-    def update(self, memory: OptimizerState, model: Arrays, replies: list[Reply]) -> tuple[Arrays, OptimizerState]:
-        """One server step."""
-        step, memory = adaptive(memory, mean_update(replies), self.rule, **self.moments)
-        return sub(model, scale(step, self.eta(*self.coming))), memory
+    def update(self, state: OptimizerState, model: Arrays, replies: list[Reply]) -> tuple[Arrays, OptimizerState]:
+        """Return θ − ηₛ m/(√v + τ), and m, v as state."""
+        step, state = adaptive(state, mean_update(replies), self.rule, **self.moments)
+        return sub(model, scale(step, self.eta(*self.next_round))), state
 
-    def diagnostics(self, memory: OptimizerState) -> dict[str, float]:
-        """How the server's step sizes are spread."""
-        return effective_rates(memory["v"], self.eta(self.state.round, self.config.rounds), self.moments["tau"])
+    def diagnostics(self, state: OptimizerState) -> dict[str, float]:
+        """Return quantiles of the server's step sizes over the parameters."""
+        return effective_rates(state["v"], self.eta(self.state.round, self.config.rounds), self.moments["tau"])
 
 
 FEDADAM = ServerMethod(fedopt.FEDADAM, lambda options, parts: FedOptStrategy(options, "adam", parts))

@@ -1,7 +1,7 @@
-"""FedRule on the server (Algorithm 1, Eq 3); mirror of `client/trainers/fedrule.py`.
+"""Strategy of FedRule (Algorithm 1, Eq 3); the client side is `client/trainers/fedrule.py`.
 
-Only means are needed, so secure aggregation fits; δ_k stays with the clients. A client that missed rounds gets the mean
-of the last round in which it counted, so each round's mean is kept until every client that counted in it has counted again.
+The server needs means only, so secure aggregation applies; δ_k stays on the client. A client that missed rounds receives the
+mean of its last aggregated round. A round's mean is therefore stored until all clients of that round are aggregated again.
 """
 
 from common.arrays import Arrays, mean, scale, sub
@@ -14,38 +14,39 @@ from server.strategies.spec import RoundParts, ServerMethod
 
 
 class FedRuleStrategy(RoundStrategy):
-    """θ^{c+1} = θ^c − Δ̄, and d̄ broadcast for δ_k ← δ_k + d_k − d̄."""
+    """FedRule: θ^{c+1} = θ^c − Δ̄, and a broadcast of d̄ for δ_k ← δ_k + d_k − d̄."""
 
-    def __init__(self, algorithm: FedRule, parts: RoundParts) -> None:
+    def __init__(self, options: FedRule, parts: RoundParts) -> None:
         super().__init__(parts)
-        self.algorithm = algorithm
+        self.options = options
 
-    def update(self, memory: OptimizerState, model: Arrays, replies: list[Reply]) -> tuple[Arrays, OptimizerState]:
-        """One server step, remembering d̄."""
+    def update(self, state: OptimizerState, model: Arrays, replies: list[Reply]) -> tuple[Arrays, OptimizerState]:
+        """Return θ^c − Δ̄, and d̄ of this and of earlier rounds as state."""
         number = self.state.round + 1
         d_mean = mean([self._d(reply) for reply in replies], [reply.weight for reply in replies])
-        step, moments = self._step(memory, mean_update(replies))
-        waiting = {*self.state.next(model, {}, [r.client for r in replies]).counted.values()}
-        history = {key: a for key, a in moments.items() if not key.startswith("mean.") or int(key[5:]) in waiting}
-        return sub(model, step), {**history, f"mean.{number}": d_mean}
+        step, state = self._step(state, mean_update(replies))
+        awaited = {*self.state.next(model, {}, [r.client for r in replies]).counted.values()}
+        state = {key: a for key, a in state.items() if not key.startswith("mean.") or int(key[5:]) in awaited}
+        return sub(model, step), {**state, f"mean.{number}": d_mean}
 
-    def shared(self, memory: OptimizerState, round_number: int) -> Arrays:
-        """d̄ of that round."""
-        return memory.get(f"mean.{round_number}", {})
+    def broadcast(self, state: OptimizerState, round_number: int) -> Arrays:
+        """Return d̄ of that round."""
+        return state.get(f"mean.{round_number}", {})
 
     def _d(self, reply: Reply) -> Arrays:
-        """d_k: s_k where clients upload it, else Δ_k/(ητ_k)."""
-        if self.algorithm.control == "grad_mean":
+        """Return d_k: s_k if clients send it, else Δ_k/(ητ_k)."""
+        if self.options.control == "grad_mean":
             return reply.train.gradient
-        rate, steps = self.algorithm.rate, reply.train.steps
-        return {n: (u / (rate(n) * steps)).astype(u.dtype) for n, u in reply.train.update.items()}
+        eta, tau = self.options.rate, reply.train.steps
+        return {n: (u / (eta(n) * tau)).astype(u.dtype) for n, u in reply.train.update.items()}
 
-    def _step(self, memory: OptimizerState, mean: Arrays) -> tuple[Arrays, OptimizerState]:
-        if self.algorithm.server_optimizer == "none":
-            return mean, memory
-        a = self.algorithm
-        step, memory = adaptive(memory, mean, "adam", beta1=a.beta1, beta2=a.beta2, tau=a.tau)
-        return scale(step, a.server_lr), memory
+    def _step(self, state: OptimizerState, delta: Arrays) -> tuple[Arrays, OptimizerState]:
+        """Return Δ̄, or Adam's step on Δ̄."""
+        if self.options.server_optimizer == "none":
+            return delta, state
+        o = self.options
+        step, state = adaptive(state, delta, "adam", beta1=o.beta1, beta2=o.beta2, tau=o.tau)
+        return scale(step, o.server_lr), state
 
 
 METHOD = ServerMethod(fedrule.METHOD, FedRuleStrategy)

@@ -1,4 +1,4 @@
-"""FedSTL on the server (Algorithms 1 and 2); mirror of `FedSTLTrainer`. Private heads never come here."""
+"""Strategy of FedSTL (Algorithms 1 and 2); private heads stay on the clients."""
 
 import logging
 from collections.abc import Mapping
@@ -23,48 +23,49 @@ log = logging.getLogger("fedloom.server")
 
 
 class FedSTLStrategy(ClusteredStrategy):
-    """Clusters by L_p(φ_i, Ŷ_j); after the mean of the members, κ steps on F_j by the members and their mean again."""
+    """FedSTL: clusters by L_p(φ_i, Ŷ_j); after the clusters' means, κ steps on F_j and their means."""
 
     criterion = "property"
 
-    def __init__(self, algorithm: FedSTL, parts: RoundParts) -> None:
-        super().__init__(algorithm, parts)
-        self.kappa = algorithm.cluster_steps
+    def __init__(self, options: FedSTL, parts: RoundParts) -> None:
+        super().__init__(options, parts)
+        self.kappa = options.cluster_steps
 
-    def prepare(self, clients: Mapping[str, EnrolledClient], ask: SendAndReceive, *, training: bool) -> None:
-        """Assign clients to clusters, and pool the properties of those that have told theirs."""
-        super().prepare(clients, ask, training=training)
-        if training and not self.cost:  # noised bounds, and the widest of several, would tell a newcomer nothing
-            low, high = ({n: a for n, a in self._told(bound).items() if not self._new(n)} for bound in ("low", "high"))
-            self.state = replace(
-                self.state, statics={**_remove_pooled(self.state.statics), **pool_neighbors(low, high)}
+    def prepare(self, clients: Mapping[str, EnrolledClient], send: SendAndReceive, *, training: bool) -> None:
+        """Assign clients to clusters, and pool the properties that clients have sent."""
+        super().prepare(clients, send, training=training)
+        if training and not self.cost:  # pooled noisy bounds are too wide to be useful
+            low, high = (
+                {n: a for n, a in self._properties(bound).items() if not self._is_cold(n)} for bound in ("low", "high")
             )
+            pooled = pool_neighbors(low, high)
+            self.state = replace(self.state, statics={**_remove_pooled(self.state.statics), **pooled})
 
     def statics_for(self, client: str) -> Arrays:
-        """Newcomers are told the pooled properties, the others have their own."""
-        return self.state.statics if self._new(client) else _remove_pooled(self.state.statics)
+        """Return the statics, with the pooled properties for cold-start clients only."""
+        return self.state.statics if self._is_cold(client) else _remove_pooled(self.state.statics)
 
-    def polish(self, model: Arrays, replies: list[Reply]) -> Arrays:
-        """Cluster epochs: F_j = MSE + λ·L_p(φ_j) over the shared layers, on the members' own data (§3.7)."""
+    def refine(self, model: Arrays, replies: list[Reply]) -> Arrays:
+        """Return the model after κ steps of the shared layers on F_j = MSE + λ·L_p(φ_j), by clients (§3.7)."""
         if self.kappa == 0:
             return model
         online = {client.name: client for client in self.enrolment.roster.clients.values()}
-        asked = [online[reply.client] for reply in replies if reply.client in online]
-        made = {
+        cohort = [online[reply.client] for reply in replies if reply.client in online]
+        encoded = {
             key: encode(self._cluster_request(model, *key))
-            for key in {(c.enrolment, self.group_of(c.name)) for c in asked}
+            for key in {(c.enrolment, self.group_of(c.name)) for c in cohort}
         }
-        messages = [self._message(c, TRAIN, made[c.enrolment, self.group_of(c.name)]) for c in asked]
-        usable, rejected = self._sort(self._ask(messages), CLUSTER)
+        messages = [self._message(c, TRAIN, encoded[c.enrolment, self.group_of(c.name)]) for c in cohort]
+        usable, rejected = self._split(self._send(messages), CLUSTER)
         for name, reason in sorted(rejected.items()):
-            log.warning("%s: left out of the cluster epochs: %s", name, reason)
-        return {**model, **self._means(model, usable)}
+            log.warning("%s: left out of the cluster steps: %s", name, reason)
+        return {**model, **self._cluster_means(model, usable)}
 
     def _cluster_request(self, model: Arrays, enrolment: str, cluster: int) -> TrainRequest:
-        members = [client for client, j in self.groups().items() if j == cluster]
-        low, high = ([self._told(bound).get(name) for name in members] for bound in ("low", "high"))
-        known = [(a, b) for a, b in zip(low, high, strict=True) if a is not None and b is not None]
-        phi = pool_ranges([a for a, _ in known], [b for _, b in known]) if known else {}
+        clients = [client for client, j in self.groups().items() if j == cluster]
+        low, high = ([self._properties(bound).get(name) for name in clients] for bound in ("low", "high"))
+        bounds = [(a, b) for a, b in zip(low, high, strict=True) if a is not None and b is not None]
+        phi = pool_ranges([a for a, _ in bounds], [b for _, b in bounds]) if bounds else {}
         return TrainRequest(
             round=self.state.round + 1,
             enrolment=enrolment,
@@ -76,13 +77,13 @@ class FedSTLStrategy(ClusteredStrategy):
             clip=self.clip,
         )
 
-    def _told(self, key: str) -> Arrays:
-        """What clients have told of their properties, by their names."""
+    def _properties(self, key: str) -> Arrays:
+        """Return client -> one array of its property, as sent."""
         return self.state.memory.get(key, {})
 
-    def _new(self, client: str) -> bool:
-        """Whether a client has said that it has too few days to know by itself what it obeys."""
-        days = self._told("days").get(client)
+    def _is_cold(self, client: str) -> bool:
+        """Return True if a client reported fewer days of data than a property of its own needs."""
+        days = self._properties("days").get(client)
         return days is not None and int(days.max()) < self.config.options_of(TASK).newcomer_days
 
 
@@ -91,10 +92,10 @@ def _remove_pooled(statics: Arrays) -> Arrays:
 
 
 def build_strategy(options: FedSTL, parts: RoundParts) -> FedSTLStrategy:
-    """Build the strategy; `cluster_data=shared_sample` clusters on windows that clients send."""
+    """Build the strategy; with `cluster_data=shared_sample` it clusters on windows that clients send."""
     if not options.capabilities().shared_windows:
         return FedSTLStrategy(options, parts)
-    from server.strategies.fedstl_shared_windows import SharedWindowsStrategy  # a subclass
+    from server.strategies.fedstl_shared_windows import SharedWindowsStrategy  # it imports this module
 
     return SharedWindowsStrategy(options, parts)
 

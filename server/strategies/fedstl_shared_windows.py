@@ -1,7 +1,7 @@
-"""FedSTL as its authors run it: clusters are chosen and polished on the server, on windows that clients hand over in clear.
+"""Strategy of FedSTL with shared windows: clusters on training windows that clients send in plaintext.
 
-For fidelity only (algorithms.md §3.6): the default needs no reading to leave a client. Private heads never come here, so each
-cluster's model has a head of its own on the server, which the pooled windows train.
+It reproduces the authors' code (algorithms.md §3.6); by default no reading is sent. Private heads stay on the clients, so each
+cluster's model has a separate head on the server, which the pooled windows train.
 """
 
 import logging
@@ -35,85 +35,85 @@ from server.strategies.spec import RoundParts
 log = logging.getLogger("fedloom.server")
 
 Bounded = tuple[Sample, Arrays]
-"""Windows and the property that they are to obey."""
+"""Windows of a client, and its property."""
 
 
 class SharedWindowsStrategy(FedSTLStrategy):
-    """Algorithms 1 and 2 on the pooled D_i^s."""
+    """FedSTL with Algorithms 1 and 2 on the pooled D_i^s."""
 
-    def __init__(self, algorithm: FedSTL, parts: RoundParts) -> None:
-        super().__init__(algorithm, parts)
-        self._handed: dict[str, Bounded] = {}
+    def __init__(self, options: FedSTL, parts: RoundParts) -> None:
+        super().__init__(options, parts)
+        self._windows: dict[str, Bounded] = {}
         self._traffic = parts.config.options_of(TASK)
 
-    def polish(self, model: Arrays, replies: list[Reply]) -> Arrays:
-        """κ steps on F_j over the windows of the members that replied."""
-        moved: Arrays = {}
+    def refine(self, model: Arrays, replies: list[Reply]) -> Arrays:
+        """Return the model after κ steps on F_j over the windows of each cluster's participants."""
+        updated: Arrays = {}
         for j in range(self.options.clusters):
-            members = [
-                self._handed[r.client] for r in replies if self.group_of(r.client) == j and r.client in self._handed
+            windows = [
+                self._windows[r.client] for r in replies if self.group_of(r.client) == j and r.client in self._windows
             ]
-            if members and self.kappa:
-                moved |= add_prefix(str(j), self._trained(group(str(j), model), members))
-        return {**model, **moved}
+            if windows and self.kappa:
+                updated |= add_prefix(str(j), self._train(group(str(j), model), windows))
+        return {**model, **updated}
 
-    def _due(self, client: str, training: bool) -> bool:
-        """The windows are not kept from round to round, so whoever trains is asked."""
-        return training or super()._due(client, training)
+    def _is_due(self, client: str, training: bool) -> bool:
+        """Return True for all training clients, because windows are not stored between rounds."""
+        return training or super()._is_due(client, training)
 
-    def _assessed(self, clients: list[EnrolledClient], ask: SendAndReceive) -> dict[str, AssignReply]:
-        """What the clients hand over, and what the K models make of it."""
-        number, answers = self.state.round + 1, dict[str, AssignReply]()
-        asked = [
+    def _request_scores(self, clients: list[EnrolledClient], send: SendAndReceive) -> dict[str, AssignReply]:
+        """Request windows, and return the assignment scores of the K models on them."""
+        number, replies = self.state.round + 1, dict[str, AssignReply]()
+        messages = [
             self._message(c, ASSIGN, encode(AssignRequest(number, c.enrolment, {}, "sample", self.cost)))
             for c in clients
         ]
-        self._handed = {}
-        for message in ask(asked) if asked else []:
+        self._windows = {}
+        for message in send(messages) if messages else []:
             name = self.enrolment.roster.name(message.metadata.src_node_id)
             try:
                 reply = decode(AssignReply, content_of(message))
-                answers[name] = self._judged(name, reply, number)
+                replies[name] = self._score(name, reply, number)
             except WireError as error:
-                log.warning("%s: not assigned to a cluster anew: %s", name, error)
-        return dict(sorted(answers.items()))
+                log.warning("%s: cluster not updated: %s", name, error)
+        return dict(sorted(replies.items()))
 
-    def _judged(self, name: str, reply: AssignReply, number: int) -> AssignReply:
-        """The reply with L_p(φ_i, S_j(D_i^s)) of every j.
+    def _score(self, name: str, reply: AssignReply, number: int) -> AssignReply:
+        """Store a client's windows, and return its reply with L_p(φ_i, S_j(D_i^s)) for every j.
 
         Raises:
-            WireError: It hands over no sample, or one that does not fit the run.
+            WireError: The reply has no windows, or windows that do not match the run.
         """
         sample = Sample.of(reply.property, self._traffic)
         parameters = {key: a for key, a in reply.property.items() if not key.startswith(PREFIX)}
         keys = [str(j) for j in range(self.options.clusters)]
-        unjudged = replace(reply, losses=dict.fromkeys(keys, 0.0), property=parameters)
-        one = sample, check_assignment(unjudged, number, self.options.clusters).property
-        self._require_fit(sample, parameters["low"])
+        unscored = replace(reply, losses=dict.fromkeys(keys, 0.0), property=parameters)
+        bounded = sample, check_assignment(unscored, number, self.options.clusters).property
+        self._check_variables(sample, parameters["low"])
         with torch.no_grad():
-            losses = {key: float(self._parts(tensors(group(key, self.state.model)), [one])[1]) for key in keys}
-        judged = check_assignment(replace(unjudged, losses=losses), number, self.options.clusters)
-        self._handed[name] = one
-        return judged
+            losses = {key: float(self._parts(tensors(group(key, self.state.model)), [bounded])[1]) for key in keys}
+        scored = check_assignment(replace(unscored, losses=losses), number, self.options.clusters)
+        self._windows[name] = bounded
+        return scored
 
-    def _require_fit(self, sample: Sample, low: Array) -> None:
-        """Check that a sample is of as many variables as the run, and its property too.
+    def _check_variables(self, sample: Sample, low: Array) -> None:
+        """Check that windows and property have the number of variables of the run.
 
         Raises:
-            WireError: It is not.
+            WireError: The number differs.
         """
         variables = sample.base.shape[-1]
-        with torch.device("meta"):  # shapes alone: nobody knows yet how many variables are claimed
+        with torch.device("meta"):  # shapes alone, because a hostile reply can have any number of variables
             module = build_forecaster(variables, self._traffic, paper=self.config.model == "paper")
         shapes = {name: tuple(p.shape) for name, p in module.named_parameters()}
-        own = {name: a.shape for name, a in group("0", self.state.model).items()}
-        if shapes != own or low.shape[1:] != (variables,):
-            raise WireError(f"its sample, or its property, is not of the run's variables but of {variables}")
+        expected = {name: a.shape for name, a in group("0", self.state.model).items()}
+        if shapes != expected or low.shape[1:] != (variables,):
+            raise WireError(f"windows or property of {variables} variables do not match the run's vocabulary")
 
-    def _trained(self, model: Arrays, members: Sequence[Bounded]) -> Arrays:
-        """θ_j after κ steps over all windows at once, under φ_j, the weakest of the members' properties."""
-        phi = pool_ranges([told["low"] for _, told in members], [told["high"] for _, told in members])
-        fitting = [(sample, phi) for sample, told in members if told["low"].shape == phi["low"].shape]
+    def _train(self, model: Arrays, windows: Sequence[Bounded]) -> Arrays:
+        """Return θ_j after κ steps on all windows, under φ_j, the weakest property of the clients."""
+        phi = pool_ranges([bounds["low"] for _, bounds in windows], [bounds["high"] for _, bounds in windows])
+        fitting = [(sample, phi) for sample, bounds in windows if bounds["low"].shape == phi["low"].shape]
         params = {name: p.requires_grad_() for name, p in tensors(model).items()}
         rule = torch.optim.Adam if self.options.optimizer == "adam" else torch.optim.SGD
         optimizer = rule(params.values(), lr=self.options.lr)
@@ -127,9 +127,9 @@ class SharedWindowsStrategy(FedSTLStrategy):
         return {name: p.detach().numpy() for name, p in params.items()}
 
     def _parts(self, params: dict[str, Tensor], windows: Sequence[Bounded]) -> tuple[Tensor, Tensor]:
-        """MSE and L_p over windows."""
+        """Return MSE and L_p over windows."""
         whole = Sample(*(np.concatenate([getattr(s, name) for s, _ in windows]) for name in vars(windows[0][0])))
-        low, high = (_float(np.concatenate([told[end][s.clock] for s, told in windows])) for end in ("low", "high"))
+        low, high = (_float(np.concatenate([phi[end][s.clock] for s, phi in windows])) for end in ("low", "high"))
         module = _forecaster(whole.base.shape[-1], self._traffic, self.config.model == "paper")
         forecast = functional_call(module, params, (_float(whole.history),)) + _float(whole.base)
         return (forecast - _float(whole.target)).square().mean(), violation(forecast, low, high, None)

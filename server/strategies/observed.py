@@ -1,4 +1,4 @@
-"""Reward and context of a planned round: the planner's signal, and the numbers that describe the round."""
+"""Reward and context of a planned round."""
 
 from collections.abc import Sequence
 
@@ -17,51 +17,52 @@ from server.planning.state import pack_values, unpack_values
 
 
 def is_on_test_data(config: RunConfig, number: int) -> bool:
-    """Return True if that round's metrics are of the test split, from which nothing is planned."""
+    """Return True if the round's metrics are of the test split, which planners must not use."""
     held_out = config.task_options.validation_share > 0
     return held_out and number == config.rounds and not config.planner.observes_norm
 
 
-def compute_reward(config: RunConfig, evaluation: Evaluation, length: float, seen: Arrays) -> tuple[float, Arrays]:
-    """Return r_t over the clients that reported this round and an earlier one, and the reference of the next round.
+def compute_reward(config: RunConfig, evaluation: Evaluation, length: float, reference: Arrays) -> tuple[float, Arrays]:
+    """Return r_t and the reference of the next round.
 
-    Over different clients, a client that joins or leaves would look like a gain or a loss.
+    The reward is over clients that reported this round and an earlier one; otherwise a client that joins or leaves would
+    change it.
 
     Args:
         config: Configuration of the run.
         evaluation: Metrics of the round.
-        length: Norm of the aggregated update, in clips.
-        seen: Reference of this round.
+        length: Norm of the aggregated update, divided by the clip norm.
+        reference: Reference of this round: metric of each client, or `norm`.
 
     Raises:
-        RunError: The planner needs metrics that no client reported, or training diverges.
+        RunError: The planner needs a metric that no client reported, or training diverged.
     """
     planner = config.planner
     if planner.observes_norm:
-        before = seen.get("norm", np.array(length))
+        before = reference.get("norm", np.array(length))
         return improvement(float(before), length), {"norm": np.array(length)}
     objective = TASKS[config.task].objective
-    now, earlier = evaluation.values_of(objective.metric), unpack_values(seen)
+    now, earlier = evaluation.values_of(objective.metric), unpack_values(reference)
     if not now and planner.requires_rewards:
         raise RunError(
-            f"{planner.name} goes by '{objective.metric}', which no client reported this round; {METRICS_REMEDY}"
+            f"{planner.name} needs the metric '{objective.metric}', which no client reported this round; {METRICS_REMEDY}"
         )
     both = {name: now[name] for name in now if name in earlier}
     then = {name: (earlier[name], weight) for name, (_, weight) in both.items()}
-    metric, rises = objective.metric, objective.higher_is_better
-    reward = improvement(pool(metric, then), pool(metric, both), rises) if both else 0.0
+    metric, higher_is_better = objective.metric, objective.higher_is_better
+    reward = improvement(pool(metric, then), pool(metric, both), higher_is_better) if both else 0.0
     return reward, pack_values({**earlier, **{name: value for name, (value, _) in now.items()}})
 
 
-def build_context(update: Arrays, named: Sequence[Rows]) -> Array:
-    """Return the matrix that describes a round: M_t where clients name items, else the aggregated noisy update.
+def build_context(update: Arrays, row_ids: Sequence[Rows]) -> Array:
+    """Return the matrix that describes a round: M_t if clients send item ids, else the noisy mean update.
 
     Args:
         update: Aggregated update.
-        named: Row ids that each reply named; empty dictionaries where clients name none.
+        row_ids: Row ids in each reply; empty dictionaries if clients send none.
     """
-    tables = {name for rows in named for name in rows}
+    tables = {name for rows in row_ids for name in rows}
     if not tables:
         return largest_table(update)
     [table] = tables
-    return item_matrix([rows[table] for rows in named], len(update[table]))
+    return item_matrix([rows[table] for rows in row_ids], len(update[table]))

@@ -1,4 +1,4 @@
-"""Per-FedAvg on the server (Fallah et al. 2020, Algorithm 1)."""
+"""Strategy of Per-FedAvg (Fallah et al. 2020, Algorithm 1)."""
 
 from common.arrays import Arrays, sub
 from common.methods import perfedavg
@@ -10,14 +10,14 @@ from server.strategies.spec import RoundParts, ServerMethod
 
 
 class PerFedAvgStrategy(RoundStrategy):
-    """w ← mean w_k: what is meta-learnt is in the clients' steps."""
+    """Per-FedAvg: w ← mean w_k; the meta-gradient is in the clients' steps."""
 
-    def __init__(self, algorithm: PerFedAvg, parts: RoundParts) -> None:
+    def __init__(self, options: PerFedAvg, parts: RoundParts) -> None:
         super().__init__(parts)
 
-    def update(self, memory: OptimizerState, model: Arrays, replies: list[Reply]) -> tuple[Arrays, OptimizerState]:
-        """One server step."""
-        return sub(model, mean_update(replies)), memory
+    def update(self, state: OptimizerState, model: Arrays, replies: list[Reply]) -> tuple[Arrays, OptimizerState]:
+        """Return the mean of the clients' w_k."""
+        return sub(model, mean_update(replies)), state
 
 
 METHOD = ServerMethod(perfedavg.METHOD, PerFedAvgStrategy)

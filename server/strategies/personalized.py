@@ -1,4 +1,4 @@
-"""FedRep, Ditto and training alone on the server: plain averaging of what clients share."""
+"""Strategy of FedRep, Ditto and local training: the mean of the shared layers."""
 
 from common.arrays import Arrays, sub
 from common.methods import personalized
@@ -10,15 +10,15 @@ from server.strategies.spec import RoundParts, ServerMethod
 
 
 class SharedMeanStrategy(RoundStrategy):
-    """θ ← θ − Δ̄ over the shared layers; private ones stay at the values that newcomers start from."""
+    """Mean of shared layers: θ ← θ − Δ̄; private layers keep their initial values, for new clients."""
 
-    def __init__(self, algorithm: MethodOptions, parts: RoundParts) -> None:
+    def __init__(self, options: MethodOptions, parts: RoundParts) -> None:
         super().__init__(parts)
 
-    def update(self, memory: OptimizerState, model: Arrays, replies: list[Reply]) -> tuple[Arrays, OptimizerState]:
-        """One server step."""
+    def update(self, state: OptimizerState, model: Arrays, replies: list[Reply]) -> tuple[Arrays, OptimizerState]:
+        """Return θ − Δ̄ over the shared layers."""
         step = mean_update(replies)
-        return {**model, **sub({name: model[name] for name in step}, step)}, memory
+        return {**model, **sub({name: model[name] for name in step}, step)}, state
 
 
 FEDREP = ServerMethod(personalized.FEDREP, SharedMeanStrategy)

@@ -1,4 +1,4 @@
-"""pFedMe on the server (Dinh et al. 2020, Algorithm 1)."""
+"""Strategy of pFedMe (Dinh et al. 2020, Algorithm 1)."""
 
 from common.arrays import Arrays, mean, scale, sub
 from common.methods import pfedme
@@ -10,16 +10,16 @@ from server.strategies.spec import RoundParts, ServerMethod
 
 
 class PFedMeStrategy(RoundStrategy):
-    """w ← (1 − β)w + β·mean w_i."""
+    """pFedMe: w ← (1 − β)w + β·mean w_i."""
 
-    def __init__(self, algorithm: PFedMe, parts: RoundParts) -> None:
+    def __init__(self, options: PFedMe, parts: RoundParts) -> None:
         super().__init__(parts)
-        self.beta = algorithm.beta
+        self.beta = options.beta
 
-    def update(self, memory: OptimizerState, model: Arrays, replies: list[Reply]) -> tuple[Arrays, OptimizerState]:
-        """One server step; the mean is not taken per local step, since each reply is a solution of its own."""
+    def update(self, state: OptimizerState, model: Arrays, replies: list[Reply]) -> tuple[Arrays, OptimizerState]:
+        """Return (1 − β)w + β·mean w_i; the mean is not per local step, since each w_i solves a problem."""
         step = mean([reply.train.update for reply in replies], [reply.weight for reply in replies])
-        return sub(model, scale(step, self.beta)), memory
+        return sub(model, scale(step, self.beta)), state
 
 
 METHOD = ServerMethod(pfedme.METHOD, PFedMeStrategy)

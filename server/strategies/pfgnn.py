@@ -1,4 +1,4 @@
-"""PF-GNN and PF-GNN+ on the server (algorithms.md §5.3, Algorithm 1); mirror of `client/trainers/pfgnn.py`."""
+"""Strategy of PF-GNN and PF-GNN+ (algorithms.md §5.3, Algorithm 1)."""
 
 from common.arrays import Arrays, mean, scale, sub
 from common.methods import pfgnn
@@ -10,22 +10,23 @@ from server.strategies.spec import RoundParts, ServerMethod
 
 
 class PFGNNStrategy(RoundStrategy):
-    """φ ← (1 − β)φ + β·mean φ_i, and so ξ; with the clients' solutions fixed, a step along the gradient of Eq 14.
+    """PF-GNN+: φ ← (1 − β)φ + β·mean φ_i, and ξ likewise.
 
-    A market's θ, α and κ stay at the values that newcomers start from.
+    With the clients' solutions fixed, this is a step along the gradient of Eq 14. θ, α and κ of the server keep their initial
+    values, for new clients.
     """
 
-    def __init__(self, algorithm: PFGNN, parts: RoundParts) -> None:
+    def __init__(self, options: PFGNN, parts: RoundParts) -> None:
         super().__init__(parts)
-        self.algorithm = algorithm
+        self.beta = options.beta
 
-    def update(self, memory: OptimizerState, model: Arrays, replies: list[Reply]) -> tuple[Arrays, OptimizerState]:
-        """One server step; the mean is not taken per local step, since each reply is a solution of its own."""
+    def update(self, state: OptimizerState, model: Arrays, replies: list[Reply]) -> tuple[Arrays, OptimizerState]:
+        """Return φ and ξ; the mean is not per local step, since each φ_i, ξ_i solves a problem."""
         step = mean([reply.train.update for reply in replies], [reply.weight for reply in replies])
-        damped = scale(step, self.algorithm.beta)
+        damped = scale(step, self.beta)
         if "xi" in step and not model["xi"].any():
-            damped["xi"] = step["xi"]  # the first summaries ever: there is nothing to hold on to
-        return {**model, **sub({name: model[name] for name in step}, damped)}, memory
+            damped["xi"] = step["xi"]  # the first summary is not damped: the initial ξ = 0 has no meaning
+        return {**model, **sub({name: model[name] for name in step}, damped)}, state
 
 
 METHOD = ServerMethod(pfgnn.METHOD, PFGNNStrategy)

@@ -1,4 +1,4 @@
-"""A planner around any strategy: it decides what a round may spend, the strategy inside does the rest (algorithms.md §4.7)."""
+"""Strategy around any other one: a planner sets the privacy cost of each round (algorithms.md §4.7)."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
@@ -26,19 +26,19 @@ from server.strategies.registry import build_strategy
 from server.strategies.spec import RoundParts
 
 REFERENCE = "planner_seen"
-"""What the planner last saw, beside its own groups: what each client told of the metric that it goes by, or the last update's
-`norm`, and that update's singular values, `context`."""
+"""Group of the planner's last observation: metric of each client, or the last update's `norm`, and
+`context`, the singular values of that update."""
 
 
 class PlannedStrategy(Strategy):
-    """Decides a round's cost, tells every request, and learns from what the round gained.
+    """Planner around a strategy: it decides on the cost of a round, and observes the reward.
 
     Args:
-        parts: Parts of the inner strategy; the callbacks get the plan's numbers and rewards too.
-        budget: B of a fresh client and T_max.
-        on_observed: Called with the state after the planner has learned from a round.
-        on_decided: Called with a round's cost before any client is asked, and again if too few replied.
-        agreed: Decision made before the server crashed; it stands for the coming round.
+        parts: Parts of the inner strategy; its callbacks also receive the numbers and rewards of the plan.
+        budget: Privacy budget of the run.
+        on_observed: Callback with the state after the planner has observed a round.
+        on_decided: Callback with a decision before it is sent, and again if the quorum is missed.
+        decision: Last decision before the server stopped; it holds for the next round.
     """
 
     def __init__(
@@ -46,23 +46,23 @@ class PlannedStrategy(Strategy):
         parts: RoundParts,
         budget: RunBudget,
         on_observed: Callable[[RunState], None],
-        on_decided: Callable[[RoundDecision], None] = lambda agreed: None,
-        agreed: RoundDecision | None = None,
+        on_decided: Callable[[RoundDecision], None] = lambda decision: None,
+        decision: RoundDecision | None = None,
     ) -> None:
         self.inner = build_strategy(replace(parts, on_trained=self._trained, on_evaluated=self._evaluated))
         self._budget = budget
         self._on_trained, self._on_evaluated, self._on_observed = parts.on_trained, parts.on_evaluated, on_observed
-        self._on_decided, self._agreed = on_decided, agreed
-        self._waiting: PendingRound | None = None
+        self._on_decided, self._decision = on_decided, decision
+        self._pending: PendingRound | None = None
 
     @property
     def config(self) -> RunConfig:
-        """The run's configuration."""
+        """Configuration of the run."""
         return self.inner.config
 
     @property
     def state(self) -> RunState:
-        """Where the run stands, the planner's memory included."""
+        """State of the run, with the planner's state."""
         return self.inner.state
 
     @state.setter
@@ -72,112 +72,114 @@ class PlannedStrategy(Strategy):
     def configure_train(
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
     ) -> Iterable[Message]:
-        """Choose what the round spends, and ask those who can pay.
+        """Decide on the cost of the round, and send requests to clients that can pay.
 
         Raises:
-            BudgetSpentError: Nobody can, or the planner sees no use in another round.
-            RunError: The planner could not learn what the round gained; nobody is asked to spend anything.
+            BudgetSpentError: Too few clients can pay, or the planner ends the run.
+            RunError: The reward of the round could not be computed; no client is charged.
         """
         roster, number = self.inner.enrolment.roster, self.state.round + 1
-        able = self.inner.enrolment.gather(grid, self.config.federation.min_replies)
-        check_metrics_shared(self.config, able.values())
-        self._agreed = self._decided(number, able)
-        decision = self._agreed.decision
-        self._on_decided(self._agreed)
+        available = self.inner.enrolment.gather(grid, self.config.federation.min_replies)
+        check_metrics_shared(self.config, available.values())
+        self._decision = self._decide(number, available)
+        decision = self._decision.decision
+        self._on_decided(self._decision)
         self.inner.cost, self.inner.clip = decision.cost / self.inner.releases, decision.clip
         messages = list(self.inner.configure_train(server_round, arrays, config, grid))
-        asked = [message.metadata.dst_node_id for message in messages]
-        self._waiting = charge(roster, decision, asked, self._budget.total, self.state.model)
+        nodes = [message.metadata.dst_node_id for message in messages]
+        self._pending = charge(roster, decision, nodes, self._budget.total, self.state.model)
         return messages
 
     def aggregate_train(
         self, server_round: int, replies: Iterable[Message]
     ) -> tuple[ArrayRecord | None, MetricRecord | None]:
-        """The step of the strategy inside.
+        """Make the inner strategy's step.
 
         Raises:
-            QuorumError: Too few answered.
+            QuorumError: Too few usable replies.
         """
         try:
             return self.inner.aggregate_train(server_round, replies)
         except QuorumError:
-            if self._agreed is not None:
-                self._on_decided(replace(self._agreed, failed=True))
+            if self._decision is not None:
+                self._on_decided(replace(self._decision, failed=True))
             raise
 
     def configure_evaluate(
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
     ) -> Iterable[Message]:
-        """As the strategy inside."""
+        """Return the inner strategy's evaluation requests."""
         return self.inner.configure_evaluate(server_round, arrays, config, grid)
 
     def aggregate_evaluate(self, server_round: int, replies: Iterable[Message]) -> MetricRecord | None:
-        """As the strategy inside."""
+        """Return the inner strategy's metrics."""
         return self.inner.aggregate_evaluate(server_round, replies)
 
     def summary(self) -> None:
-        """As the strategy inside."""
+        """Log the inner strategy's method and options."""
         self.inner.summary()
 
     def conclude(self, grid: Grid) -> None:
-        """As the strategy inside."""
+        """Evaluate the final model with the inner strategy."""
         self.inner.conclude(grid)
 
-    def _decided(self, number: int, able: Mapping[str, EnrolledClient]) -> RoundDecision:
-        """What the round costs: as clients were told before the server went down, or as the planner says now.
+    def _decide(self, number: int, available: Mapping[str, EnrolledClient]) -> RoundDecision:
+        """Return the last decision if it was sent for this round, else the planner's decision.
 
         Raises:
-            BudgetSpentError: As `configure_train`; of a round that failed before, if the planner sees no other.
+            BudgetSpentError: Too few clients can pay, or the planner ends the run.
         """
-        left, agreed = compute_remaining(self.inner.enrolment.roster, able, self._budget.total), self._agreed
-        stands = agreed is not None and agreed.number == number
-        if agreed is not None and stands and not agreed.failed:
-            refund(self.inner.enrolment.roster, agreed)
-            return agreed
+        remaining = compute_remaining(self.inner.enrolment.roster, available, self._budget.total)
+        last = self._decision if self._decision is not None and self._decision.number == number else None
+        if last is not None and not last.failed:
+            refund(self.inner.enrolment.roster, last)
+            return last
         rng = np.random.default_rng([self.config.seed, number])
-        decision = self._planner(len(able)).decide(self._memory(), self._seen()["context"], left, rng)
+        context = self._reference()["context"]
+        decision = self._planner(len(available)).decide(self._planner_state(), context, remaining, rng)
         if isinstance(decision, Stop):
             raise BudgetSpentError(decision.reason)
-        needed = self.config.federation.min_replies
-        if len(decision.active) < needed:
-            paying = count(len(decision.active), "client")
-            raise BudgetSpentError(f"{paying} can pay another round, the round needs {needed}")
-        if agreed is not None and stands:  # those who answered it answer it on no other terms
-            refund(self.inner.enrolment.roster, agreed)
-            return agreed
-        return RoundDecision(number, decision, left)
+        quorum = self.config.federation.min_replies
+        if len(decision.active) < quorum:
+            active = count(len(decision.active), "client")
+            raise BudgetSpentError(f"{active} can pay another round, the round needs {quorum}")
+        if last is not None:  # clients that replied to a failed round replay their reply at its cost only
+            refund(self.inner.enrolment.roster, last)
+            return last
+        return RoundDecision(number, decision, remaining)
 
     def _planner(self, clients: int) -> Planner:
         return build_planner(self.config.planner, replace(self._budget, clients=max(clients, 1)))
 
-    def _memory(self) -> PlannerState:
+    def _planner_state(self) -> PlannerState:
         return from_groups(self.state.plan) if self.state.plan else self._planner(1).start()
 
-    def _seen(self) -> Arrays:
-        """What came of the last round; of a fresh run, a context of zeros."""
+    def _reference(self) -> Arrays:
+        """Return the observation of the last round; before the first round, a context of zeros."""
         return self.state.plan.get(REFERENCE) or {"context": np.zeros(self.config.planner.context_size)}
 
     def _trained(self, trained: Trained) -> None:
-        numbers = self._waiting.numbers() if self._waiting else {}
+        numbers = self._pending.numbers() if self._pending else {}
         self._on_trained(replace(trained, server={**trained.server, **numbers}))
 
     def _evaluated(self, number: int, evaluation: Evaluation) -> None:
-        """Learn what the round gained, where a round waits for it."""
-        waiting, self._waiting = self._waiting, None
-        if waiting is None:
+        """Compute the reward of the pending round, if there is one, and let the planner observe it."""
+        pending, self._pending = self._pending, None
+        if pending is None:
             self._on_evaluated(number, evaluation)
             return
-        update = sub({name: waiting.start[name] for name in self.state.model}, self.state.model)
+        update = sub({name: pending.start[name] for name in self.state.model}, self.state.model)
         length = norm(update) / self.config.privacy.clip
         if is_on_test_data(self.config, number):
-            reward, seen = 0.0, {name: a for name, a in self._seen().items() if name != "context"}
+            reward, reference = 0.0, {name: a for name, a in self._reference().items() if name != "context"}
             self._on_evaluated(number, evaluation)
         else:
-            reward, seen = compute_reward(self.config, evaluation, length, self._seen())
+            reward, reference = compute_reward(self.config, evaluation, length, self._reference())
             self._on_evaluated(number, replace(evaluation, notes={"reward": reward}))
 
-        planner = self._planner(len(waiting.decision.active))
-        after = planner.observe(self._memory(), waiting.decision, reward, waiting.spent, length)
-        seen["context"] = singular_values(build_context(update, self.inner.named), self.config.planner.context_size)
-        self.state = replace(self.state, plan={**to_groups(after), REFERENCE: seen})
+        planner = self._planner(len(pending.decision.active))
+        after = planner.observe(self._planner_state(), pending.decision, reward, pending.spent, length)
+        matrix = build_context(update, self.inner.row_ids)
+        reference["context"] = singular_values(matrix, self.config.planner.context_size)
+        self.state = replace(self.state, plan={**to_groups(after), REFERENCE: reference})
         self._on_observed(self.state)

@@ -1,4 +1,4 @@
-"""Registry of methods at the server."""
+"""Registry of the server sides of methods."""
 
 from common.registry import Registry
 from server.strategies.round import RoundStrategy
@@ -29,7 +29,7 @@ SERVER_METHODS: Registry[AnyServerMethod] = Registry(
 
 
 def build_strategy(parts: RoundParts) -> RoundStrategy:
-    """Build the server side of the run's method."""
+    """Build the strategy of the run's training method."""
     options = parts.config.method_options
     strategy: RoundStrategy = SERVER_METHODS[options.name].strategy(options, parts)
     return strategy

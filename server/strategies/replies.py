@@ -1,4 +1,4 @@
-"""Training replies: which of them can be used, and their mean."""
+"""Training replies: validation, and weighted means."""
 
 import math
 from collections.abc import Callable, Iterable
@@ -17,83 +17,96 @@ from server.aggregation.row_mean import Rows, rescale_rows
 
 @dataclass(frozen=True)
 class Reply:
-    """A usable training reply and whose it is."""
+    """Valid training reply of a client.
+
+    Args:
+        client: Name of the client.
+        weight: Weight in means.
+        train: Reply with full tables.
+        rows: Row ids in the reply, in runs whose clients send them; empty if missing rows are zeros.
+    """
 
     client: str
     weight: float
     train: TrainReply
     rows: Rows = field(default_factory=dict)
-    """Which rows of tables it brought; empty where tables came whole, or rows that are missing are zero."""
 
 
 @dataclass(frozen=True)
 class ExpectedReply:
-    """What was asked for, and so what a reply must be."""
+    """Expected form of a training reply.
+
+    Args:
+        round: Number of the round.
+        max_steps: Maximum number of local steps.
+        model: Arrays that the update must match.
+        needs_gradient: True if the reply must contain s_k.
+    """
 
     round: int
-    most_steps: int
+    max_steps: int
     model: Arrays
     needs_gradient: bool
 
 
-def check_reply(reply: TrainReply, terms: ExpectedReply) -> None:
-    """Accept a reply that can enter a mean.
+def check_reply(reply: TrainReply, expected: ExpectedReply) -> None:
+    """Check that a reply can enter a mean.
 
     Raises:
-        WireError: It is of another round, claims what was not asked for, or its arrays are not the model's or not finite.
+        WireError: The round, the number of steps or records, the loss or the arrays are not as expected.
     """
-    if reply.round != terms.round:
-        raise WireError(f"answered round {reply.round} in round {terms.round}")
-    if not 1 <= reply.steps <= terms.most_steps or reply.examples < 1:
-        raise WireError(f"claims {reply.steps} local steps on {reply.examples} records")
+    if reply.round != expected.round:
+        raise WireError(f"reply is of round {reply.round}, not of round {expected.round}")
+    if not 1 <= reply.steps <= expected.max_steps or reply.examples < 1:
+        raise WireError(f"invalid reply: {reply.steps} local steps on {reply.examples} records")
     if not math.isfinite(reply.loss):
-        raise WireError(f"reports a loss of {reply.loss}")
-    check_like(reply.update, terms.model, "update")
-    if reply.gradient or terms.needs_gradient:
-        check_like(reply.gradient, terms.model, "gradient")
+        raise WireError(f"invalid reply: loss {reply.loss}")
+    check_like(reply.update, expected.model, "update")
+    if reply.gradient or expected.needs_gradient:
+        check_like(reply.gradient, expected.model, "gradient")
 
 
 def check_assignment(reply: AssignReply, number: int, clusters: int) -> AssignReply:
-    """The reply, if it is of that round, with a finite number for each of the K models and a usable property, or none.
+    """Return the reply if it has a finite score for each of the K models, and a valid property or none.
 
     Raises:
-        WireError: It does not.
+        WireError: The round, the scores or the property are invalid.
     """
     if reply.round != number:
-        raise WireError(f"answered round {reply.round} in round {number}")
+        raise WireError(f"reply is of round {reply.round}, not of round {number}")
     if set(reply.losses) != {str(j) for j in range(clusters)} or not all(map(math.isfinite, reply.losses.values())):
-        raise WireError(f"does not say how well each of {clusters} models suits it")
+        raise WireError(f"reply has no finite assignment score for each of {clusters} models")
     if reply.property:
         low, high = reply.property.get("low"), reply.property.get("high")
         if low is None or high is None or low.shape != high.shape or not (low <= high).all():
-            raise WireError("its property has no lower and upper bounds, or in the wrong order")
+            raise WireError("property has no lower and upper bounds, or bounds in the wrong order")
         days = reply.property.get("days")
         if days is not None and not (days.shape == (1,) and 0 <= float(days[0]) < math.inf):
-            raise WireError("it does not say from how many days its property is")
+            raise WireError("property has no valid number of days")
     return reply
 
 
 def mean_update(replies: list[Reply]) -> Arrays:
-    """Δ̄ of a round, right also where clients made different numbers of local steps."""
+    """Return Δ̄ of a round, corrected for different numbers of local steps."""
     return fednova.mean_update(
         [r.train.update for r in replies], [r.train.steps for r in replies], [r.weight for r in replies]
     )
 
 
 def read_row_ids(update: Arrays) -> Arrays:
-    """Return the row ids that an update names in a run whose clients send them in plaintext.
+    """Return the row ids in an update, in runs whose clients send them in plaintext.
 
     Raises:
-        WireError: It names none, or rows of more than one table.
+        WireError: The update has row ids of no table or of several tables.
     """
     rows = rows_of(update)
     if len(rows) != 1:
-        raise WireError(f"rows of {len(rows)} tables, expected those of one")
+        raise WireError(f"reply has row ids of {len(rows)} tables, not of one")
     return rows
 
 
 def average_by_row(replies: list[Reply]) -> list[Reply]:
-    """The replies, such that any mean of them is, row by row, that of the clients that sent the row."""
+    """Rescale the replies: their mean is then, for every row, the mean over the clients that sent the row."""
     updates = rescale_rows([r.train.update for r in replies], [r.rows for r in replies], [r.weight for r in replies])
     return [replace(r, train=replace(r.train, update=u)) for r, u in zip(replies, updates, strict=True)]
 
@@ -101,7 +114,13 @@ def average_by_row(replies: list[Reply]) -> list[Reply]:
 def split_replies(
     messages: Iterable[Message], name_of: Callable[[int], str], accept: Callable[[str, TrainReply], Reply]
 ) -> tuple[list[Reply], dict[int, str]]:
-    """Replies that `accept` takes, in the order of names, and node -> reason for the others."""
+    """Return valid replies, ordered by client name, and node -> reason for invalid ones.
+
+    Args:
+        messages: Replies of the cohort.
+        name_of: Name of a node's client.
+        accept: Check of a client's decoded reply; raises WireError.
+    """
     usable: list[Reply] = []
     failed: dict[int, str] = {}
     for message in messages:
@@ -114,10 +133,10 @@ def split_replies(
 
 
 def content_of(message: Message) -> RecordDict:
-    """What a message brings.
+    """Return the content of a message.
 
     Raises:
-        WireError: It brings an error, with its reason.
+        WireError: The message is an error; the text is its reason.
     """
     if message.has_error():
         raise WireError(message.error.reason or f"error {message.error.code}")

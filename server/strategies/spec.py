@@ -1,4 +1,4 @@
-"""Definition of a method at the server: its strategy, and what a strategy is made of."""
+"""Server side of a method: its strategy, and the parts of every strategy."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,10 +20,10 @@ class RoundParts:
 
     Args:
         config: Configuration of the run.
-        state: State of the run; replaced, never changed, after each round.
+        state: State of the run; replaced after each round, never modified.
         enrolment: Clients of the run.
-        on_trained: Called after each training step.
-        on_evaluated: Called after each evaluation.
+        on_trained: Callback after each training step.
+        on_evaluated: Callback after each evaluation.
     """
 
     config: RunConfig
@@ -35,11 +35,11 @@ class RoundParts:
 
 @dataclass(frozen=True)
 class ServerMethod(Generic[MethodT]):
-    """A method at the server.
+    """Server side of a method.
 
     Args:
-        spec: What server and clients agree on.
-        strategy: Build the strategy from the method's options.
+        spec: Method definition shared by server and clients.
+        strategy: Builder of the strategy, from the method's options.
     """
 
     spec: MethodSpec[MethodT]
@@ -47,4 +47,4 @@ class ServerMethod(Generic[MethodT]):
 
 
 AnyServerMethod = ServerMethod[Any]
-"""A method of which only the name is known."""
+"""Server side of a method with options of any class."""

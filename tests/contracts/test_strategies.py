@@ -259,9 +259,9 @@ def test_fedrule_broadcasts_the_mean_of_each_clients_own_last_round(variant: str
     server = Server(variant)
     server.round(*good())
     state = server.round(*good("ann", number=2))
-    first, second = (server.strategy.shared(state.memory, number) for number in (1, 2))
+    first, second = (server.strategy.broadcast(state.memory, number) for number in (1, 2))
     assert sorted(first) == sorted(second) == sorted(MODEL)
-    assert server.strategy.shared(state.memory, 0) == {}
+    assert server.strategy.broadcast(state.memory, 0) == {}
     if variant != "fedrule-eq3":
         assert sha256(second) == sha256(reply_of("ann").gradient)
     else:

@@ -29,6 +29,7 @@ CHECKED = (
     "server/aggregation/",
     "server/api.py",
     "server/planning/",
+    "server/strategies/",
     *(
         f"server/{name}.py"
         for name in (

@@ -134,7 +134,7 @@ class Toy:
     def request(self, client: str) -> TrainRequest:
         state = self.strategy.state
         last = state.counted.get(client, 0)
-        return TrainRequest(state.round + 1, "toy:0", state.model, self.strategy.shared(state.memory, last), last)
+        return TrainRequest(state.round + 1, "toy:0", state.model, self.strategy.broadcast(state.memory, last), last)
 
     def ask(self, client: str) -> TrainReply:
         """The client trains; its reply."""

@@ -15,14 +15,14 @@ class TrimmedMeanStrategy(RoundStrategy):
         super().__init__(parts)
         self.beta = options.beta
 
-    def update(self, memory: OptimizerState, model: Arrays, replies: list[Reply]) -> tuple[Arrays, OptimizerState]:
+    def update(self, state: OptimizerState, model: Arrays, replies: list[Reply]) -> tuple[Arrays, OptimizerState]:
         """Take one server step."""
         cut = int(self.beta * len(replies))
         step: Arrays = {}
         for name in model:
             values = np.sort(np.stack([reply.train.update[name] for reply in replies]), axis=0)
             step[name] = values[cut : len(values) - cut].mean(axis=0, dtype=np.float64).astype(values.dtype)
-        return sub(model, step), memory
+        return sub(model, step), state
 
 
 METHOD = ServerMethod(SPEC, TrimmedMeanStrategy)
