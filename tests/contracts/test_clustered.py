@@ -1,4 +1,4 @@
-"""IFCA and FedSTL through whole runs: what they turn into, who joins which cluster, what a cluster trains on."""
+"""IFCA and FedSTL in whole runs: equivalences, assignment of clients, and data of cluster steps."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -36,7 +36,7 @@ def trained(config: RunConfig, folder: Path, count: int = 3) -> tuple[Arrays, di
     return RunDirectory(folder, "toy").load_model()[0], result.metrics
 
 
-def test_ifca_of_one_cluster_is_fedavg_bit_for_bit(tmp_path: Path) -> None:
+def test_ifca_with_one_cluster_is_fedavg_bit_for_bit(tmp_path: Path) -> None:
     both: dict[str, Scalar] = {"lr": 0.1, "rounds": 3, "weighting": "examples"}
     ifca, clustered = trained(road_config("ifca", **both, **ONE), tmp_path / "ifca")
     fedavg, averaged = trained(road_config("fedavg", **both), tmp_path / "fedavg")
@@ -46,7 +46,7 @@ def test_ifca_of_one_cluster_is_fedavg_bit_for_bit(tmp_path: Path) -> None:
     }
 
 
-def test_ifca_of_one_cluster_is_fedavg_on_another_task_too(tmp_path: Path) -> None:
+def test_ifca_with_one_cluster_is_fedavg_on_another_task(tmp_path: Path) -> None:
     path = tmp_path / "catalogue.json"
     path.write_text(CATALOGUE.to_json(), "utf-8")
     both: dict[str, Scalar] = {"lr": 0.2, "rounds": 3, "federation__min_clients": 1, "catalogue": str(path)}
@@ -57,8 +57,8 @@ def test_ifca_of_one_cluster_is_fedavg_on_another_task_too(tmp_path: Path) -> No
     assert sha256(group("0", models[0])) == sha256(models[1])
 
 
-def test_fedstl_of_one_cluster_without_its_epochs_is_fedavg_with_a_private_head(tmp_path: Path) -> None:
-    """λ = 0, and the weights and step sizes alike."""
+def test_fedstl_with_one_cluster_and_kappa_0_is_fedavg_with_a_private_head(tmp_path: Path) -> None:
+    """Both have λ = 0, equal weights and equal step sizes."""
     both: dict[str, Scalar] = {"lr": 0.1, "rounds": 3, "weighting": "examples", "tasks__traffic__property_weight": 0.0}
     fedstl, clustered = trained(road_config("fedstl", **both, **ONE, cluster_steps=0), tmp_path / "fedstl")
     fedrep, averaged = trained(road_config("fedrep", **both, clip_norm=1.0), tmp_path / "fedrep")
@@ -66,7 +66,9 @@ def test_fedstl_of_one_cluster_without_its_epochs_is_fedavg_with_a_private_head(
     assert clustered["cluster_mse"] == averaged["mse"]
 
 
-def test_and_with_all_layers_shared_it_is_fedavg(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fedstl_with_one_cluster_and_all_layers_shared_is_fedavg(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """§3.13."""
     whole = FedSTL.capabilities
     monkeypatch.setattr(FedSTL, "capabilities", lambda self: replace(whole(self), private_layers="none"))
@@ -78,7 +80,7 @@ def test_and_with_all_layers_shared_it_is_fedavg(tmp_path: Path, monkeypatch: py
 
 @pytest.mark.parametrize("method", ["ifca", "fedstl"])
 @pytest.mark.parametrize("rule", ["argmin", "capacity"])
-def test_clients_join_by_what_they_say_of_the_models(method: str, rule: str, tmp_path: Path) -> None:
+def test_clients_join_the_cluster_of_their_scores(method: str, rule: str, tmp_path: Path) -> None:
     grid = road_grid(stores(5), Listening)
     config = road_config(method, rounds=1, clusters=3, assign=rule, **APART)
     run(grid, config, tmp_path)
@@ -94,18 +96,18 @@ def test_clients_join_by_what_they_say_of_the_models(method: str, rule: str, tmp
     if method == "fedstl":
         each = [group(str(j), models) for j in range(3)]
         assert said["client-1"] == [learner.violation(m) + TIE_WEIGHT * training_loss(learner, m, {}) for m in each]
-    local = [asked for asked in heard(grid, TrainRequest) if asked[1].phase != CLUSTER]
-    assert all(sha256(asked.model) == sha256(group(str(line.clusters[name]), models)) for name, asked in local)
+    local = [request for request in heard(grid, TrainRequest) if request[1].phase != CLUSTER]
+    assert all(sha256(request.model) == sha256(group(str(line.clusters[name]), models)) for name, request in local)
 
 
-def test_under_the_default_model_the_first_assignment_is_a_tie_that_leaves_no_cluster_all(tmp_path: Path) -> None:
-    """Its models all start at the profile, however far apart their layers are."""
+def test_the_first_assignment_of_the_default_model_is_a_tie_over_all_clusters(tmp_path: Path) -> None:
+    """All its models start at the weekly profile, for any distance between their layers."""
     run(road_grid(stores(8), InProcessGrid), road_config("fedstl", rounds=1, clusters=3), tmp_path)
     assert len(set(rounds_of(tmp_path)[0].clusters.values())) > 1
 
 
 @pytest.mark.parametrize("every", [1, 2, 5])
-def test_clients_are_asked_anew_every_so_many_rounds(every: int, tmp_path: Path) -> None:
+def test_clients_are_assigned_again_after_recluster_every_rounds(every: int, tmp_path: Path) -> None:
     grid = road_grid(stores(2), Listening)
     run(grid, road_config("ifca", rounds=4, recluster_every=every, **APART), tmp_path)
     assert len(heard(grid, AssignRequest)) == 2 * -(-4 // every)
@@ -113,18 +115,18 @@ def test_clients_are_asked_anew_every_so_many_rounds(every: int, tmp_path: Path)
 
 @pytest.mark.parametrize(("clients", "clusters"), [(2, 7), (1, 3), (1, 1)])
 @pytest.mark.parametrize("method", ["ifca", "fedstl"])
-def test_clusters_without_a_member_keep_their_model(method: str, clients: int, clusters: int, tmp_path: Path) -> None:
+def test_empty_clusters_keep_their_model(method: str, clients: int, clusters: int, tmp_path: Path) -> None:
     config = road_config(method, clusters=clusters, **APART)
     end, metrics = trained(config, tmp_path, clients)
     start = spread_copies(world(config), clusters, 0.5, config.seed)
-    members = {j for line in rounds_of(tmp_path) for j in line.clusters.values()}
-    moved = {j for j in range(clusters) if sha256(group(str(j), start)) != sha256(group(str(j), end))}
-    assert moved == members
+    joined = {j for line in rounds_of(tmp_path) for j in line.clusters.values()}
+    changed = {j for j in range(clusters) if sha256(group(str(j), start)) != sha256(group(str(j), end))}
+    assert changed == joined
     assert metrics["mse"] > 0
 
 
-def test_the_cluster_s_epochs_train_under_the_weakest_of_the_members_properties(tmp_path: Path) -> None:
-    """And from the members' mean of the first exchange; the model of the round is their second mean."""
+def test_cluster_steps_train_under_the_weakest_property_of_the_cluster(tmp_path: Path) -> None:
+    """They start at the mean of the first exchange; the model of the round is the second mean."""
     grid = road_grid(stores(3), Listening)
     config = road_config("fedstl", rounds=1, **ONE, model="paper", tasks__traffic__property="paper", cluster_steps=5)
     run(grid, config, tmp_path)
@@ -143,13 +145,13 @@ def test_the_cluster_s_epochs_train_under_the_weakest_of_the_members_properties(
 
 
 def averaged(model: Arrays, replies: list[TrainReply]) -> Arrays:
-    """θ − Σ n_k Δ_k / Σ n_k of the layers that were sent whole."""
+    """Return θ − Σ n_k Δ_k / Σ n_k of the layers that were sent."""
     total = sum(reply.examples for reply in replies)
     names = model.keys() & replies[0].update.keys()
     return {n: model[n] - sum(r.examples / total * r.update[n] for r in replies) for n in names}
 
 
-def test_models_are_judged_with_the_sums_that_they_start_from(tmp_path: Path) -> None:
+def test_scores_are_computed_with_the_summed_counts(tmp_path: Path) -> None:
     path = tmp_path / "catalogue.json"
     path.write_text(CATALOGUE.to_json(), "utf-8")
     options: dict[str, Scalar] = {"clusters": 2, "tasks__rules__count_offset": True, "federation__min_clients": 1}
@@ -160,12 +162,12 @@ def test_models_are_judged_with_the_sums_that_they_start_from(tmp_path: Path) ->
     run(grid, config, tmp_path)
     total = learners[0].counts()["counts"] + learners[1].counts()["counts"]
     said = dict(heard(grid, AssignReply))
-    for name, asked in heard(grid, AssignRequest):
-        np.testing.assert_array_equal(asked.statics["counts"], total)
+    for name, request in heard(grid, AssignRequest):
+        np.testing.assert_array_equal(request.statics["counts"], total)
         learner = learners[int(name[-1])]
         for key in "01":
-            model = group(key, asked.models)
-            assert said[name].losses[key] == training_loss(learner, model, asked.statics)
+            model = group(key, request.models)
+            assert said[name].losses[key] == training_loss(learner, model, request.statics)
             assert said[name].losses[key] != training_loss(learner, model, {})
 
 

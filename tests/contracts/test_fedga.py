@@ -1,4 +1,4 @@
-"""FedGA through the real server step: what its switches turn it into, and what it tells of itself."""
+"""FedGA through the real server step: special cases and diagnostics."""
 
 import numpy as np
 import pytest
@@ -24,7 +24,7 @@ REPLIES = [reply("ann", 1, 3), reply("bob", 2, 1, steps=2), reply("cyd", 3, 6, s
 
 
 def rounds(method: str, replies: list[Reply], count: int = 3, **options: Scalar) -> RunState:
-    """The state after some rounds that bring the same replies."""
+    """Return the state after some rounds with the same replies."""
     federation = Toy(configured(method, **{**SAME, **options}), quadratics(1))
     state = RunState(0, MODEL)
     for _ in range(count):
@@ -41,8 +41,8 @@ def close(left: RunState, right: RunState) -> None:
 
 
 @pytest.mark.parametrize("method", ["fedadam", "fedga"])
-def test_a_cooled_step_is_as_much_shorter_as_the_schedule_says(method: str) -> None:
-    """Three rounds that cool from the first on: 1, 2/3, 1/3 of the plain steps, whose moments are the same."""
+def test_steps_shrink_by_the_cooldown(method: str) -> None:
+    """Steps of three rounds with cooldown from the first one are 1, 2/3, 1/3 of the plain steps, with equal moments."""
     plain, cooled = (
         [rounds(method, REPLIES, count, rounds=3, cooldown=c).model for count in range(4)] for c in (0.0, 1.0)
     )
@@ -54,29 +54,29 @@ def test_a_cooled_step_is_as_much_shorter_as_the_schedule_says(method: str) -> N
 
 @pytest.mark.parametrize(("rule", "method"), [("adam", "fedadam"), ("yogi", "fedyogi")])
 def test_without_dra_and_c_sme_it_is_fedadam_or_fedyogi(rule: str, method: str) -> None:
-    """Also under unequal numbers of local steps and unequal weights."""
+    """It holds for unequal numbers of local steps and unequal weights too."""
     close(rounds("fedga", REPLIES, second_moment=rule, dra=False), rounds(method, REPLIES))
 
 
 def test_saturated_without_dra_on_growing_updates_is_fedadam() -> None:
-    """From v₀ = τ² far below Δ̄² its v stays in the first case."""
+    """From v₀ = τ² far below Δ̄², v stays in the first case."""
     close(rounds("fedga", REPLIES, dra=False), rounds("fedadam", REPLIES))
 
 
 @pytest.mark.parametrize("rule", ["saturated", "ramp", "quadratic", "adam", "yogi"])
-def test_of_one_client_dra_does_nothing(rule: str) -> None:
+def test_dra_has_no_effect_on_a_single_client(rule: str) -> None:
     with_dra, without = (rounds("fedga", REPLIES[:1], second_moment=rule, dra=dra) for dra in (True, False))
     assert sha256(with_dra.model) == sha256(without.model)
 
 
-def test_where_clients_disagree_dra_steps_less() -> None:
+def test_dra_shortens_steps_of_disagreeing_clients() -> None:
     with_dra, without = (rounds("fedga", REPLIES, count=1, dra=dra) for dra in (True, False))
     for name, start in MODEL.items():
         assert np.all(np.abs(with_dra.model[name] - start) <= np.abs(without.model[name] - start) + 1e-7)
     assert np.abs(with_dra.model["items"]).sum() < 0.95 * np.abs(without.model["items"]).sum()
 
 
-def test_rows_that_nobody_touched_keep_their_v_and_stay() -> None:
+def test_unchanged_rows_keep_their_v() -> None:
     def untouched(r: Reply) -> Reply:
         items = np.where(np.arange(6)[:, None] < 2, r.train.update["items"], 0).astype(np.float32)
         return Reply(r.client, r.weight, TrainReply(1, {**r.train.update, "items": items}, {}, 0.5, 1, r.train.steps))
@@ -86,14 +86,14 @@ def test_rows_that_nobody_touched_keep_their_v_and_stay() -> None:
     assert np.all(state.memory["v"]["items"][2:] == np.float32(SAME["tau"] ** 2))  # type: ignore[operator]
 
 
-def test_clients_that_nothing_moves_leave_the_model_in_every_rule() -> None:
+def test_zero_updates_do_not_change_the_model_in_every_rule() -> None:
     still = [Reply("ann", 1.0, TrainReply(1, {n: np.zeros_like(a) for n, a in MODEL.items()}, {}, 0.5, 1, 1))]
     for rule in ("saturated", "ramp", "quadratic", "adam", "yogi"):
         assert sha256(rounds("fedga", still, second_moment=rule).model) == sha256(MODEL)
 
 
-def test_its_clients_find_a_model_near_the_optimum() -> None:
-    """One local step a round, so that the mean update is the gradient and only the server's step size leaves a distance."""
+def test_the_model_converges_near_the_optimum() -> None:
+    """With one local step, the mean update is the gradient, and only the server's step size leaves a distance."""
     federation = Toy(configured("fedga", lr=0.2, server_lr=0.03, weighting="uniform"), quadratics(4))
     for _ in range(150):
         federation.round()
@@ -101,8 +101,8 @@ def test_its_clients_find_a_model_near_the_optimum() -> None:
 
 
 @pytest.mark.parametrize("method", ["fedga", "fedadam", "fedyogi", "fedadagrad"])
-def test_it_tells_how_its_steps_are_spread(method: str) -> None:
-    """At most η/τ, at v = 0, and falling with v; the mean-only methods tell nothing."""
+def test_diagnostics_are_quantiles_of_the_step_sizes(method: str) -> None:
+    """They are at most η/τ, at v = 0, and fall with v; methods without v have none."""
     state = rounds(method, REPLIES)
     strategy = Toy(configured(method, **SAME), quadratics(1)).strategy
     rates = strategy.diagnostics(state.memory)

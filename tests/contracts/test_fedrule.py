@@ -3,37 +3,20 @@
 import numpy as np
 import pytest
 
+from tests.support.fedrule import EQ3, ZERO, total, toy
 from tests.support.toys import Toy, configured, flat, optimum, quadratic_model, quadratics
-
-EQ3 = {"optimizer": "sgd", "control": "eq3", "lr": 0.2, "local_steps": 3}
-ZERO = pytest.approx(np.zeros(4), abs=1e-12)
-
-
-def toy(clients: int = 4, **options: float | str) -> Toy:
-    return Toy(configured("fedrule", **{**EQ3, **options}), quadratics(clients))  # type: ignore[arg-type]
-
-
-def total(federation: Toy) -> np.ndarray:
-    return sum((federation.delta(name) for name in federation.clients), np.zeros(4))
 
 
 @pytest.mark.parametrize("control", ["eq3", "grad_mean"])
 @pytest.mark.parametrize("lam", [0.3, 1.0, 1.7])
-def test_deltas_sum_to_zero_when_all_take_part(control: str, lam: float) -> None:
+def test_deltas_sum_to_zero_with_full_cohorts(control: str, lam: float) -> None:
     federation = toy(control=control, lam=lam)
     for _ in range(5):
         federation.round()
         assert total(federation) == ZERO
-    assert max(np.abs(federation.delta(name)).max() for name in federation.clients) > 0.1, "and none is trivially zero"
-
-
-@pytest.mark.parametrize("control", ["eq3", "grad_mean"])
-def test_deltas_of_all_clients_sum_to_zero_when_few_take_part(control: str) -> None:
-    federation, rng = toy(8, control=control), np.random.default_rng(0)
-    names = sorted(federation.clients)
-    for _ in range(12):
-        federation.round(asked=rng.choice(names, size=3, replace=False).tolist())
-        assert total(federation) == ZERO
+    assert max(np.abs(federation.delta(name)).max() for name in federation.clients) > 0.1, (
+        "deltas are not trivially zero"
+    )
 
 
 def test_weighted_deltas_sum_to_zero() -> None:
@@ -43,10 +26,10 @@ def test_weighted_deltas_sum_to_zero() -> None:
         federation.round()
     weighted = sum((c.examples * federation.delta(name) for name, c in clients.items()), np.zeros(4))
     assert weighted == ZERO
-    assert np.abs(total(federation)).max() > 0.01, "the plain sum is not what is kept"
+    assert np.abs(total(federation)).max() > 0.01, "the plain sum is not zero"
 
 
-def test_weighted_clients_find_the_optimum_of_the_weighted_loss() -> None:
+def test_weighted_clients_converge_to_the_optimum_of_the_weighted_loss() -> None:
     clients = quadratics(4, examples=(1, 2, 3, 10))
     federation = Toy(configured("fedrule", **EQ3, weighting="examples"), clients)  # type: ignore[arg-type]
     for _ in range(60):
@@ -116,7 +99,7 @@ def test_lambda_1_delta_is_the_last_rounds_deviation() -> None:
             assert federation.delta(name) == pytest.approx(expected, abs=1e-12)
 
 
-def test_clients_that_are_alike_keep_delta_zero() -> None:
+def test_equal_clients_keep_delta_zero() -> None:
     twin = quadratics(1)["client-0"]
     federation = Toy(configured("fedrule", **EQ3), {f"client-{k}": twin for k in range(3)})  # type: ignore[arg-type]
     for _ in range(3):
@@ -136,7 +119,7 @@ def test_the_fixed_point_is_the_optimum_and_that_of_fedavg_is_not() -> None:
 
 
 @pytest.mark.parametrize("control", ["eq3", "grad_mean"])
-def test_clients_that_make_fewer_steps_do_not_move_the_optimum(control: str) -> None:
+def test_fewer_steps_of_a_client_do_not_change_the_optimum(control: str) -> None:
     federation = toy(control=control)
     federation.steps = {"client-0": 1, "client-1": 2}
     for _ in range(90):
@@ -145,70 +128,7 @@ def test_clients_that_make_fewer_steps_do_not_move_the_optimum(control: str) -> 
     assert federation.model == pytest.approx(optimum(federation.clients), abs=1e-9)
 
 
-def test_few_clients_a_round_find_the_optimum_too() -> None:
-    federation, rng = toy(6, local_steps=2), np.random.default_rng(1)
-    names = sorted(federation.clients)
-    for _ in range(60):
-        federation.round(asked=rng.choice(names, size=3, replace=False).tolist())
-    assert federation.model == pytest.approx(optimum(federation.clients), abs=1e-6)
-
-
-def test_a_client_that_missed_rounds_settles_with_the_mean_of_its_own_last_round() -> None:
-    federation = toy()
-    federation.round()
-    federation.round(asked=["client-0", "client-1"])
-    federation.round(asked=["client-0", "client-1"])
-    assert total(federation) == ZERO
-    federation.round()
-    assert total(federation) == ZERO
-    assert sorted(federation.strategy.state.memory) == ["mean.4"], "means nobody waits for are gone"
-
-
-def test_means_are_kept_as_long_as_somebody_waits_for_them() -> None:
-    federation = toy()
-    federation.round()
-    federation.round(asked=["client-0", "client-1"])
-    federation.round(asked=["client-0"])
-    assert sorted(federation.strategy.state.memory) == ["mean.1", "mean.2", "mean.3"]
-    federation.round(asked=["client-2", "client-3"])
-    assert sorted(federation.strategy.state.memory) == ["mean.2", "mean.3", "mean.4"]
-
-
-def test_a_reply_that_was_not_counted_leaves_no_trace_in_delta() -> None:
-    federation = toy()
-    federation.round()
-    before = federation.delta("client-3")
-    federation.round(lost=["client-3"])
-    assert federation.delta("client-3") == pytest.approx(before, abs=0)
-    assert total(federation) == ZERO
-    federation.round()
-    assert total(federation) == ZERO
-
-
-def test_a_reply_lost_in_the_very_first_round_leaves_no_trace() -> None:
-    federation = toy()
-    federation.round(lost=["client-3"])
-    assert federation.delta("client-3") == ZERO
-    assert total(federation) == ZERO
-    federation.round()
-    assert total(federation) == ZERO
-
-
-def test_a_replayed_round_is_applied_once() -> None:
-    once, twice = toy(), toy()
-    for federation in (once, twice):
-        federation.round()
-        federation.round()
-    first = twice.ask("client-1")
-    again = twice.ask("client-1")
-    np.testing.assert_array_equal(flat(first.update), flat(again.update))
-    once.round()
-    twice.round()
-    assert twice.model.tobytes() == once.model.tobytes()
-    assert total(twice) == ZERO
-
-
-def test_encoder_and_predictor_have_their_own_lambda_and_eta() -> None:
+def test_encoder_and_predictor_have_separate_lambda_and_eta() -> None:
     federation = toy(local_steps=1, lr=0.1, lr_predictor=0.3, lam=0.5, lam_predictor=1.5)
     federation.round()
     model, delta = federation.strategy.state.model, federation.delta("client-2")
@@ -218,14 +138,14 @@ def test_encoder_and_predictor_have_their_own_lambda_and_eta() -> None:
     assert update[2:] == pytest.approx(0.3 * (gradient[2:] - 1.5 * delta[2:]), abs=1e-12)
 
 
-def test_own_lambda_and_eta_keep_the_sum() -> None:
+def test_separate_lambda_and_eta_keep_the_sum() -> None:
     federation = toy(lr=0.1, lr_predictor=0.3, lam=0.5, lam_predictor=1.5)
     for _ in range(4):
         federation.round()
     assert total(federation) == ZERO
 
 
-def test_adam_literal_is_eq_3_on_what_adam_moved() -> None:
+def test_adam_literal_is_eq_3_on_displacements_of_adam() -> None:
     federation = toy(optimizer="adam", control="adam_literal", lr=0.05, local_steps=2, moments="reset")
     replies = {name: flat(federation.ask(name).update) / (0.05 * 2) for name in sorted(federation.clients)}
     federation.round()

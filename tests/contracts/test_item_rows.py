@@ -1,4 +1,4 @@
-"""Runs whose clients name items: the server's step is, row by row, the mean over who sent the row."""
+"""Runs whose clients send item ids: the server step is the mean over each row's senders."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -43,13 +43,13 @@ def config(**options: Scalar) -> RunConfig:
 
 
 def trained(folder: Path, *raters: int, **options: Scalar) -> tuple[Result, Arrays, Arrays]:
-    """Result, first model and last model of a run of these raters."""
+    """Return the result, the first model and the last model of a run of these raters."""
     chosen = Ratings(tuple(RATERS[k] for k in raters), PRODUCTS)
     result = simulate(config(federation__min_clients=1, **options), chosen, folder, noise_seed=0)
     return result, parameters(task_model(config(**options), PRODUCTS)), RunDirectory(folder, "toy").load_model()[0]
 
 
-def test_rows_move_by_the_mean_of_those_who_rated_and_others_stay(tmp_path: Path) -> None:
+def test_rows_change_by_the_mean_over_their_raters(tmp_path: Path) -> None:
     alone = []
     for k in range(3):
         _, start, end = trained(tmp_path / str(k), k)
@@ -65,7 +65,7 @@ def test_rows_move_by_the_mean_of_those_who_rated_and_others_stay(tmp_path: Path
     np.testing.assert_allclose(end["weight"] - start["weight"], np.mean([o["weight"] for o in alone], 0), atol=1e-6)
 
 
-def test_with_every_item_named_it_is_the_dense_run(tmp_path: Path) -> None:
+def test_with_the_ids_of_all_items_it_is_the_dense_run(tmp_path: Path) -> None:
     number = len(PRODUCTS.items)
     everything: dict[str, Scalar] = {"tasks__ratings__items": "paper", "tasks__ratings__pseudo_items": number}
     _, _, named = trained(tmp_path / "named", 0, 1, 2, **everything)
@@ -73,7 +73,7 @@ def test_with_every_item_named_it_is_the_dense_run(tmp_path: Path) -> None:
     assert sha256(named) == sha256(dense)
 
 
-def test_a_planned_run_with_noise_names_items_and_says_so(tmp_path: Path) -> None:
+def test_a_planned_run_with_noise_sends_ids_and_states_it(tmp_path: Path) -> None:
     noise: dict[str, Scalar] = {"privacy__unit": "client", "method": "bgtplanner", "rounds": 4}
     noise["tasks__ratings__items"] = "paper"
     result, start, end = trained(tmp_path, 0, 1, 2, **noise)
@@ -82,11 +82,11 @@ def test_a_planned_run_with_noise_names_items_and_says_so(tmp_path: Path) -> Non
     assert result.privacy.neighbours == "replace-one-same-items"
     assert result.privacy.uncovered[0].startswith("item ids:")
     moved = np.abs(end["items"] - start["items"]).sum(1) > 0
-    assert 0 < moved.sum() < len(moved), "nobody drew the others"
+    assert 0 < moved.sum() < len(moved), "no client sent the remaining ids"
 
 
-def test_the_planner_sees_which_items_were_named(tmp_path: Path) -> None:
-    """M_t of a round in which everybody names every item is all ones: one singular value, √(N·I)."""
+def test_the_planner_s_context_is_of_the_item_ids(tmp_path: Path) -> None:
+    """If every client sends every id, M_t is all ones: one singular value, √(N·I)."""
     everything: dict[str, Scalar] = {"tasks__ratings__items": "paper", "method": "bgtplanner", "rounds": 2}
     everything["tasks__ratings__pseudo_items"] = number = len(PRODUCTS.items)
     trained(tmp_path, 0, 1, 2, privacy__unit="client", **everything)
@@ -97,11 +97,11 @@ def test_the_planner_sees_which_items_were_named(tmp_path: Path) -> None:
 
 
 SGD: dict[str, Scalar] = {"method": "fedsgd", "rounds": 3, "tasks__ratings__items": "paper"}
-"""A planned run without noise, in which updates are otherwise sent as the rows that are not zero."""
+"""Planned run without noise; updates are otherwise sent as their non-zero rows."""
 
 
-def test_who_rated_nothing_names_items_too_and_no_other_rows(tmp_path: Path) -> None:
-    """Its weights do not move: a table of zeros, which goes whole beside rows that are named."""
+def test_a_client_without_ratings_sends_pseudo_items_only(tmp_path: Path) -> None:
+    """Its weights do not change: a table of zeros, sent in full, with rows of the item table."""
     result, start, end = trained(tmp_path, 0, 1, 3, **SGD)
     assert result.status == "completed"
     assert [(r.answered, r.refused) for r in rounds_of(tmp_path)] == [(3, {})] * 3
@@ -115,46 +115,46 @@ Update = Callable[[TrainReply], TrainReply]
 
 
 def whole(reply: TrainReply) -> TrainReply:
-    """Vocabulary no rows."""
+    """Send full tables."""
     return expand_reply(reply, parameters(task_model(config(), PRODUCTS)))
 
 
 def beside(reply: TrainReply) -> TrainReply:
-    """Vocabulary rows of the weights too."""
+    """Send row ids of the weights too."""
     weight = compress({"weight": np.zeros_like(reply.update["weight"])})
     return replace(reply, update={**{n: a for n, a in reply.update.items() if n != "weight"}, **weight})
 
 
 def elsewhere(reply: TrainReply) -> TrainReply:
-    """Vocabulary rows of no table of the model."""
+    """Send row ids of a table that the model does not have."""
     renamed = {n.replace("items", "people"): a for n, a in reply.update.items()}
     assert {"people" + ROWS, "people" + VALUES} < renamed.keys()
     return replace(reply, update=renamed)
 
 
 @pytest.mark.parametrize(
-    ("sends", "why"),
+    ("change", "reason"),
     [
-        (whole, "rows of 0 tables, expected those of one"),
-        (beside, "rows of 2 tables, expected those of one"),
+        (whole, "row ids of 0 tables, not of one"),
+        (beside, "row ids of 2 tables, not of one"),
         (elsewhere, "update: array 'people': rows belong to no table of the model"),
     ],
 )
-def test_rows_of_anything_but_the_items_are_that_client_s_failure(sends: Update, why: str, tmp_path: Path) -> None:
-    class Strange(Session):
+def test_row_ids_of_other_tables_are_a_failure_of_the_client(change: Update, reason: str, tmp_path: Path) -> None:
+    class Changed(Session):
         def release(self, participant: Participant, work: Callable[[], TrainReply]) -> TrainReply:
-            return sends(super().release(participant, work))
+            return change(super().release(participant, work))
 
     def learner(config: RunConfig, vocabulary: Vocabulary, k: int) -> Learner:
         return build_learner(config, Ratings((RATERS[k],), PRODUCTS))
 
     sessions: dict[int, Session] = {}
-    for k, kind in enumerate((Session, Strange, Session)):
+    for k, kind in enumerate((Session, Changed, Session)):
         own = partial(learner, k=k)
         sessions[k + 1] = kind(f"client-{k}", own, MemoryStore(), in_memory(Policy()))
-    asked = config(federation__min_clients=1, federation__wait=0.1, **SGD)
-    result = run(InProcessGrid(sessions, 1), asked, tmp_path)
+    configuration = config(federation__min_clients=1, federation__wait=0.1, **SGD)
+    result = run(InProcessGrid(sessions, 1), configuration, tmp_path)
     rounds = rounds_of(tmp_path)
     assert (result.status, result.rounds_done) == ("completed", 3)
     assert [(r.asked, r.answered, sorted(r.refused)) for r in rounds] == [(3, 2, ["client-1"])] * 3
-    assert all(why in r.refused["client-1"] for r in rounds)
+    assert all(reason in r.refused["client-1"] for r in rounds)

@@ -1,4 +1,4 @@
-"""Every method bears noise, in the strength that was paid for."""
+"""Every method trains with noise of the strength that its cost pays for."""
 
 import math
 from itertools import product
@@ -38,7 +38,7 @@ MECHANISMS = ("gaussian", "laplace", "privunit")
     ("method", "mechanism"),
     [*((m, "gaussian") for m in ON_RULES), *product(("fedrule", "fedga", "local"), ("laplace", "privunit"))],
 )
-def test_every_method_bears_noise(method: str, mechanism: str, tmp_path: Path) -> None:
+def test_every_method_trains_with_noise(method: str, mechanism: str, tmp_path: Path) -> None:
     config, clients = noisy(tmp_path, method, rounds=2, privacy__mechanism=mechanism), owners(2)
     result = clients.run(config, tmp_path)
     assert (result.status, result.rounds_done) == ("completed", 2)
@@ -50,9 +50,7 @@ def test_every_method_bears_noise(method: str, mechanism: str, tmp_path: Path) -
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 @pytest.mark.parametrize(("method", "releases"), [("ifca", 2), ("fedstl", 3)])
-def test_methods_that_ask_more_than_once_a_round_share_its_cost(
-    method: str, releases: int, mechanism: str, tmp_path: Path
-) -> None:
+def test_several_releases_of_a_round_share_its_cost(method: str, releases: int, mechanism: str, tmp_path: Path) -> None:
     noise: dict[str, Scalar] = {"privacy__unit": "client", "privacy__epsilon": 20.0, "privacy__mechanism": mechanism}
     own: dict[str, Scalar] = {"recluster_every": 1, **({"cluster_steps": 1} if method == "fedstl" else {})}
     config = road_config(method, **noise, **own)
@@ -72,7 +70,7 @@ DEVIATIONS = {"gaussian": 2 / math.sqrt(2 * rho_of(9e5, 1e-5)), "laplace": math.
 @pytest.mark.parametrize("mechanism", DEVIATIONS)
 @pytest.mark.parametrize("method", ["fedavg", "fedprox", "fedrule", "ditto"])
 def test_with_a_huge_budget_a_run_differs_by_its_noise_alone(method: str, mechanism: str, tmp_path: Path) -> None:
-    """One round: the model is off by the mean of four clients' noise."""
+    """After one round, the model differs by the mean noise of four clients."""
     alike: dict[str, Scalar] = {"rounds": 1, "weighting": "uniform", "local_steps": 1, "lr": 0.01}
     huge: dict[str, Scalar] = {"privacy__epsilon": 9e5, "privacy__clip": 50.0, "privacy__mechanism": mechanism}
     owners(4).run(noisy(tmp_path, method, **alike, **huge), tmp_path / "noisy")
@@ -84,7 +82,7 @@ def test_with_a_huge_budget_a_run_differs_by_its_noise_alone(method: str, mechan
     assert abs(away.mean()) < 4 * away.std() / math.sqrt(len(away))
 
 
-def test_noise_can_be_drawn_again_from_a_seed_and_only_so(tmp_path: Path) -> None:
+def test_only_a_seeded_generator_repeats_noise(tmp_path: Path) -> None:
     config, data = noisy(tmp_path, rounds=2), toy_dataset(3)
     seeds = {"first": 7, "again": 7, "other": 8, "fresh": None, "anew": None}
     models = {n: simulate(config, data, tmp_path / n, noise_seed=s).model_sha256 for n, s in seeds.items()}
@@ -92,8 +90,8 @@ def test_noise_can_be_drawn_again_from_a_seed_and_only_so(tmp_path: Path) -> Non
     assert len(set(models.values())) == 4
 
 
-def test_control_variates_cancel_over_what_left_and_not_over_what_noise_hid(tmp_path: Path) -> None:
-    """Σδ_k = 0 (§1.4), though the mean that comes back is of clipped and noised gradients."""
+def test_control_variates_of_released_values_sum_to_zero(tmp_path: Path) -> None:
+    """Σδ_k = 0 (§1.4), for a mean of clipped and noisy gradients."""
     clients = owners(3)
     clients.run(noisy(tmp_path, "fedrule", rounds=4, weighting="uniform", privacy__clip=0.05), tmp_path)
     deltas = [clients.stores[f"client-{k}"].load("toy").groups["delta"] for k in range(3)]
@@ -105,7 +103,7 @@ def test_control_variates_cancel_over_what_left_and_not_over_what_noise_hid(tmp_
 
 @pytest.mark.parametrize("control", ["grad_mean", "eq3"])
 @pytest.mark.parametrize("unit", ["none", "client"])
-def test_what_no_method_may_share_stays_out_of_gradients_too(control: str, unit: str, tmp_path: Path) -> None:
+def test_gradients_contain_no_client_only_parameters(control: str, unit: str, tmp_path: Path) -> None:
     flat: dict[str, Scalar] = {"method": "fedrule", "task": "ratings", "model": "paper", "rounds": 3, "run-id": "toy"}
     flat |= {"algorithm.fedrule.control": control, "algorithm.fedrule.optimizer": "sgd", "federation.min-clients": 1}
     simulate(parse({**flat, "privacy.unit": unit}), read_raters("demo:0-3"), tmp_path)

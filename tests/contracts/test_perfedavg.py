@@ -1,4 +1,4 @@
-"""Per-FedAvg on quadratic clients, against its closed forms, and on markets: whose model is measured, and what is drawn."""
+"""Per-FedAvg on quadratic clients against closed forms, and on markets: evaluated models and step inputs."""
 
 from pathlib import Path
 
@@ -48,13 +48,13 @@ def toy(count: int = 3, lr: float = BETA, **options: Scalar) -> Toy:
 
 
 def meta(client: Quadratic, w: np.ndarray, *, second_order: bool) -> np.ndarray:
-    """∇L(w̃), or (I − αA)∇L(w̃), of ½(w − c)ᵀA(w − c)."""
+    """Return ∇L(w̃), or (I − αA)∇L(w̃), of ½(w − c)ᵀA(w − c)."""
     gradient: np.ndarray = client.curvature @ (w - ALPHA * client.curvature @ (w - client.centre) - client.centre)
     return gradient - ALPHA * client.curvature @ gradient if second_order else gradient
 
 
 @pytest.mark.parametrize("variant", ["first-order", "hessian-free"])
-def test_a_client_sends_where_it_came_along_gradients_at_adapted_parameters(variant: str) -> None:
+def test_a_client_descends_along_gradients_at_adapted_parameters(variant: str) -> None:
     federation = toy(variant=variant, local_steps=3)
     for name, client in federation.clients.items():
         w = federation.model
@@ -70,7 +70,7 @@ def test_the_reported_loss_is_of_the_shared_model() -> None:
 
 
 @pytest.mark.parametrize("variant", ["first-order", "hessian-free"])
-def test_with_one_step_it_ends_where_the_mean_meta_gradient_is_zero(variant: str) -> None:
+def test_with_one_step_it_converges_to_a_zero_mean_meta_gradient(variant: str) -> None:
     """ΣMₖ(w − cₖ) = 0, M = A(I − αA) or (I − αA)A(I − αA), the curvature of F_k."""
     federation = toy(variant=variant, local_steps=1, lr=1.0)
     for _ in range(60):
@@ -79,13 +79,13 @@ def test_with_one_step_it_ends_where_the_mean_meta_gradient_is_zero(variant: str
     for client in federation.clients.values():
         once = client.curvature @ (eye - ALPHA * client.curvature)
         bent.append((eye - ALPHA * client.curvature) @ once if variant == "hessian-free" else once)
-    centres = [client.centre for client in federation.clients.values()]
-    wanted = np.linalg.solve(sum(bent), sum(m @ c for m, c in zip(bent, centres, strict=True)))
-    np.testing.assert_allclose(federation.model, wanted, atol=1e-6)
+    centers = [client.centre for client in federation.clients.values()]
+    expected_model = np.linalg.solve(sum(bent), sum(m @ c for m, c in zip(bent, centers, strict=True)))
+    np.testing.assert_allclose(federation.model, expected_model, atol=1e-6)
 
 
 @pytest.mark.parametrize("steps", [1, 4])
-def test_its_own_model_is_a_few_plain_steps_from_the_shared_one(steps: int) -> None:
+def test_the_adapted_model_is_a_few_plain_steps_from_the_shared_one(steps: int) -> None:
     algorithm, client = PerFedAvg(alpha=ALPHA, optimizer="adam"), quadratics(1)["client-0"]
     model: Arrays = {"encoder.w": np.array([1.0, 2.0]), "predictor.w": np.array([-1.0, 0.5])}
     member = Participant("ann", "toy", 0, client, MemoryStore(), TrainRequest(1, "toy:0", model, phase=ADAPT), steps)
@@ -99,7 +99,7 @@ def test_its_own_model_is_a_few_plain_steps_from_the_shared_one(steps: int) -> N
     assert member.store.load("toy").groups == {}, "nothing is saved"
 
 
-def test_a_model_that_diverges_gives_way_to_the_shared_one() -> None:
+def test_a_diverged_adapted_model_is_replaced_by_the_shared_one() -> None:
     client, model = quadratics(1)["client-0"], {"encoder.w": np.ones(2), "predictor.w": np.ones(2)}
     request = TrainRequest(1, "toy:0", model, phase=ADAPT)
     algorithm = PerFedAvg(alpha=1e200)
@@ -121,7 +121,7 @@ def market_session(store: Store) -> Session:
     return Session("client-0", learner, store, in_memory(Policy()))
 
 
-def test_each_gradient_of_a_step_has_triples_of_its_own() -> None:
+def test_each_gradient_of_a_step_has_separate_triples() -> None:
     config = market_config()
     learner = learner_of(config, DEMO.vocabulary, DEMO.units[:1])
     model = parameters(task_model(config, DEMO.vocabulary))
@@ -146,7 +146,7 @@ def test_each_gradient_of_a_step_has_triples_of_its_own() -> None:
         np.testing.assert_allclose(sent, model[name] - params[name].numpy(), rtol=1e-4, atol=1e-7)
 
 
-def test_a_client_is_measured_with_its_own_model_and_keeps_that_of_the_finished_one(tmp_path: Path) -> None:
+def test_a_client_evaluates_its_adapted_model_and_stores_the_final_one(tmp_path: Path) -> None:
     config, store = market_config(), MemoryStore()
     grid = Listening({1: market_session(store)})
     run(grid, config, tmp_path)
@@ -163,7 +163,7 @@ def test_a_client_is_measured_with_its_own_model_and_keeps_that_of_the_finished_
     assert sha256(found[""]) != sha256(end)
 
 
-def test_a_newcomer_takes_its_steps_and_trains_no_rounds() -> None:
+def test_a_late_joining_client_adapts_without_training_rounds() -> None:
     store, config = MemoryStore(), market_config()
     model = parameters(task_model(config, DEMO.vocabulary))
     found = adapt(market_session(store), config, DEMO.vocabulary, model)
@@ -171,7 +171,7 @@ def test_a_newcomer_takes_its_steps_and_trains_no_rounds() -> None:
     assert (store.load("toy").round, list(store.load("toy").groups)) == (0, ["own.after"])
 
 
-def test_a_sensor_that_comes_later_forecasts_with_its_own_model() -> None:
+def test_a_late_joining_sensor_forecasts_with_its_adapted_model() -> None:
     config = road_config("perfedavg", model="paper", alpha=0.1)
     learner, start = learner_of(config, MEASURES, (sensor(1),)), world(config)
     own = own_model(config, learner, start, {})
@@ -180,7 +180,7 @@ def test_a_sensor_that_comes_later_forecasts_with_its_own_model() -> None:
     assert learner.evaluate(own, {}, "test") != learner.evaluate(start, {}, "test")
 
 
-def test_records_cannot_be_hidden_one_by_one() -> None:
+def test_noise_on_records_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"set privacy.unit=client"):
         parse({"method": "perfedavg", "privacy.unit": "record"})
     assert parse({"method": "perfedavg", "privacy.unit": "client"}).needs_planner

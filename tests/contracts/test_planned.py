@@ -1,4 +1,4 @@
-"""Planned rounds, whole runs of them: what is spent, by whom, and when they end."""
+"""Whole runs with planners: spent budgets, retired clients and early ends."""
 
 import math
 from pathlib import Path
@@ -27,7 +27,7 @@ from tests.support.sensors import session as sensor_session
 @pytest.mark.parametrize(
     ("method", "mechanism"), [*((m, "gaussian") for m in PLANNERS), ("bgtplanner", "laplace"), ("adap", "privunit")]
 )
-def test_no_client_ever_spends_more_than_promised(method: str, mechanism: str, tmp_path: Path) -> None:
+def test_no_client_spends_more_than_the_budget(method: str, mechanism: str, tmp_path: Path) -> None:
     config, clients = noisy(tmp_path, method, privacy__mechanism=mechanism, **PLANNERS[method]), owners()
     result = clients.run(config, tmp_path)
     total, costs = total_of(config), costs_of(tmp_path)
@@ -42,8 +42,8 @@ def test_no_client_ever_spends_more_than_promised(method: str, mechanism: str, t
     assert 0 < result.privacy.epsilon_spent_max <= config.privacy.epsilon == result.privacy.epsilon
 
 
-def test_a_run_whose_clients_can_pay_no_more_ends_well_and_hands_its_model_out(tmp_path: Path) -> None:
-    """The two arms of stage 1a alone cost three even shares: eight rounds are out of reach."""
+def test_a_run_with_exhausted_budgets_completes_and_stores_its_model(tmp_path: Path) -> None:
+    """The two arms of stage 1a cost three even shares; eight rounds exceed the budget."""
     clients = owners()
     result = clients.run(noisy(tmp_path, "bgtplanner", **PLANNERS["bgtplanner"]), tmp_path)
     assert (result.status, result.reason) == ("completed", "ended early: no client can pay another round")
@@ -55,7 +55,7 @@ def test_a_run_whose_clients_can_pay_no_more_ends_well_and_hands_its_model_out(t
     assert sorted(result.clients) == ["client-0", "client-1", "client-2"]
 
 
-def test_of_a_run_that_ends_early_the_best_round_is_never_chosen_on_test_data(tmp_path: Path) -> None:
+def test_the_best_round_of_an_early_end_is_not_selected_on_the_test_split(tmp_path: Path) -> None:
     config = noisy(tmp_path, "bgtplanner", tasks__rules__validation_share=0.3, **PLANNERS["bgtplanner"])
     result = owners().run(config, tmp_path)
     measured = {r.round: r.metrics for r in rounds_of(tmp_path)}
@@ -64,7 +64,7 @@ def test_of_a_run_that_ends_early_the_best_round_is_never_chosen_on_test_data(tm
     assert result.metrics != measured[result.rounds_done], "test data, not validation data"
 
 
-def test_who_can_pay_no_more_is_left_out_and_the_others_go_on(tmp_path: Path) -> None:
+def test_a_client_with_an_exhausted_budget_is_left_out(tmp_path: Path) -> None:
     config = noisy(tmp_path)
     poor = Policy(share_metrics="always", max_epsilon=2.0)
     clients = Owners((SHARING, poor, SHARING))
@@ -79,7 +79,7 @@ def test_who_can_pay_no_more_is_left_out_and_the_others_go_on(tmp_path: Path) ->
     assert "client-1" in result.clients, "it is measured and has the model all the same"
 
 
-def test_a_round_that_too_few_could_pay_is_not_begun(tmp_path: Path) -> None:
+def test_a_round_that_too_few_clients_can_pay_is_not_started(tmp_path: Path) -> None:
     config = noisy(tmp_path, federation__min_replies=3)
     clients = Owners((SHARING, SHARING, Policy(share_metrics="always", max_epsilon=2.0)))
     result = clients.run(config, tmp_path)
@@ -97,18 +97,18 @@ def test_clients_outside_a_cohort_pay_nothing(tmp_path: Path) -> None:
     assert sum(clients.spent(config).values()) == pytest.approx(2 * sum(costs_of(tmp_path)), rel=1e-6)
 
 
-def test_noise_without_a_planner_is_spent_evenly(tmp_path: Path) -> None:
+def test_without_a_planner_the_budget_is_spent_evenly(tmp_path: Path) -> None:
     planned = owners().run(noisy(tmp_path, "uniform", rounds=3), tmp_path / "planned")
     plain = owners().run(noisy(tmp_path, "fedavg", rounds=3), tmp_path / "plain")
     assert planned.model_sha256 == plain.model_sha256
     assert costs_of(tmp_path / "plain") == pytest.approx([rho_of(5.0, 1e-5) / 3] * 3)
 
 
-def test_a_planner_that_needs_metrics_which_nobody_shares_says_what_to_do(tmp_path: Path) -> None:
+def test_a_planner_without_shared_metrics_fails_with_a_remedy(tmp_path: Path) -> None:
     private, config = Policy(), noisy(tmp_path, "bgtplanner")
     clients = owners(policy=private)
-    advice = r'share-metrics = "always".* or take what needs none: algorithm\.bgtplanner\.reward=norm'
-    with pytest.raises(RunError, match=rf"'loss', which none of the 3 enrolled clients shares; nobody .*{advice}"):
+    remedy = r'set share-metrics = "always" .* or use a planner without metrics \(algorithm\.bgtplanner\.reward=norm'
+    with pytest.raises(RunError, match=rf"'loss', which none of the 3 enrolled clients shares .*; {remedy}"):
         clients.run(config, tmp_path / "metrics")
     assert clients.spent(config) == dict.fromkeys(("client-0", "client-1", "client-2"), 0.0)
     result = RunDirectory(tmp_path / "metrics", "toy").result()
@@ -119,7 +119,7 @@ def test_a_planner_that_needs_metrics_which_nobody_shares_says_what_to_do(tmp_pa
     assert any(r.server["reward"] for r in rounds_of(tmp_path / "norm")[1:])
 
 
-def test_one_owner_who_shares_metrics_is_enough_for_a_planner(tmp_path: Path) -> None:
+def test_metrics_of_one_client_suffice_for_a_planner(tmp_path: Path) -> None:
     clients = Owners((Policy(), SHARING, Policy()))
     result = clients.run(noisy(tmp_path, "bgtplanner", **PLANNERS["bgtplanner"]), tmp_path)
     assert result.status == "completed"
@@ -127,8 +127,8 @@ def test_one_owner_who_shares_metrics_is_enough_for_a_planner(tmp_path: Path) ->
     assert any(r.server["reward"] for r in rounds_of(tmp_path)[1:])
 
 
-def test_a_planner_whose_only_judge_left_asks_nobody_to_pay(tmp_path: Path) -> None:
-    """The one client that shares its metrics is away from round 3 on."""
+def test_a_planner_charges_no_client_after_the_last_one_with_metrics_left(tmp_path: Path) -> None:
+    """The only client that shares its metrics is absent from round 3 on."""
     config = noisy(tmp_path, "bgtplanner", **PLANNERS["bgtplanner"])
     clients = Owners((SHARING, Policy()))
 
@@ -144,8 +144,8 @@ def test_a_planner_whose_only_judge_left_asks_nobody_to_pay(tmp_path: Path) -> N
     assert clients.spent(config)["client-1"] == pytest.approx(paid, rel=1e-6)
 
 
-def test_a_client_that_can_pay_a_part_of_a_round_only_is_not_asked_for_any(tmp_path: Path) -> None:
-    """Two even shares and a half are not three, though the half would pay for the first of a round's two answers."""
+def test_a_client_that_can_pay_only_part_of_a_round_is_left_out(tmp_path: Path) -> None:
+    """Two and a half even shares are less than three, though they pay for the first of a round's two releases."""
     noise: dict[str, Scalar] = {"privacy__unit": "client", "privacy__epsilon": 9.0, "privacy__mechanism": "laplace"}
     config = road_config("ifca", **noise, recluster_every=1, rounds=3)
     poor = Policy(share_metrics="always", max_epsilon=7.5)
@@ -156,17 +156,21 @@ def test_a_client_that_can_pay_a_part_of_a_round_only_is_not_asked_for_any(tmp_p
 
 
 @pytest.mark.parametrize(("method", "stop"), [("adap", "never"), ("uniform", "plateau")])
-def test_who_goes_by_metrics_that_nobody_shares_asks_for_nothing(method: str, stop: str, tmp_path: Path) -> None:
+def test_a_planner_without_shared_metrics_sends_no_request(method: str, stop: str, tmp_path: Path) -> None:
     clients = owners(policy=Policy(share_metrics="never"))
-    with pytest.raises(RunError, match=f"{method} goes by 'loss', which none of the 3 enrolled clients shares"):
+    with pytest.raises(
+        RunError, match=f"{method} needs the metric 'loss', which none of the 3 enrolled clients shares"
+    ):
         clients.run(noisy(tmp_path, method, stop=stop), tmp_path)
-    with pytest.raises(ConfigError, match="leave evaluate-every at 1"):
+    with pytest.raises(ConfigError, match="set evaluate-every=1"):
         noisy(tmp_path, method, stop=stop, evaluate_every=2)
     assert set(clients.spent(noisy(tmp_path, method, stop=stop)).values()) == {0.0}
 
 
-def test_who_misses_an_evaluation_is_neither_a_gain_nor_a_loss(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rewards compare the same clients: client-0 is silent in round 3."""
+def test_a_client_that_misses_an_evaluation_does_not_change_the_reward(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rewards compare the same clients; client-0 does not reply in round 3."""
     measure = Session.evaluate
 
     def silent(session: Session, request: EvaluateRequest) -> EvaluateReply:
@@ -174,14 +178,16 @@ def test_who_misses_an_evaluation_is_neither_a_gain_nor_a_loss(tmp_path: Path, m
             raise RefusedError("busy")
         return measure(session, request)
 
-    told: list[Evaluation] = []
+    evaluations: list[Evaluation] = []
     monkeypatch.setattr(Session, "evaluate", silent)
-    monkeypatch.setattr(Journal, "record_evaluation", listening(told))
+    monkeypatch.setattr(Journal, "record_evaluation", listening(evaluations))
     owners().run(noisy(tmp_path, stop="plateau", rounds=5, tasks__rules__validation_share=0.3), tmp_path)
-    others = [{name: one.values_of("loss")[name] for name in ("client-1", "client-2")} for one in told[:4]]
-    assert "client-0" not in told[2].clients
-    assert told[2].notes["reward"] == pytest.approx(pool("loss", others[1]) - pool("loss", others[2]), abs=1e-12)
-    before = {**others[2], "client-0": told[1].values_of("loss")["client-0"]}
-    assert told[3].notes["reward"] == pytest.approx(
-        pool("loss", before) - pool("loss", told[3].values_of("loss")), abs=1e-12
+    present = [{name: one.values_of("loss")[name] for name in ("client-1", "client-2")} for one in evaluations[:4]]
+    assert "client-0" not in evaluations[2].clients
+    assert evaluations[2].notes["reward"] == pytest.approx(
+        pool("loss", present[1]) - pool("loss", present[2]), abs=1e-12
+    )
+    before = {**present[2], "client-0": evaluations[1].values_of("loss")["client-0"]}
+    assert evaluations[3].notes["reward"] == pytest.approx(
+        pool("loss", before) - pool("loss", evaluations[3].values_of("loss")), abs=1e-12
     )

@@ -1,4 +1,4 @@
-"""Planners around methods that keep several models, or private layers: each release is paid, and every round is judged."""
+"""Planners around methods with several models or private layers: every release is charged, every round has a reward."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -26,7 +26,7 @@ from tests.support.sensors import MEASURES, QUICK, rounds_of, sensor
 from tests.support.toys import CATALOGUE, toy_homes
 
 INNER = {"ifca": 2, "pfedme": 1, "perfedavg": 1, "fedstl": 3, "pfgnn": 1}
-"""Method -> releases of a client in a round."""
+"""Method -> number of releases of a client per round."""
 
 NOISE: dict[str, Scalar] = {
     "privacy.unit": "client",
@@ -45,8 +45,8 @@ def planned(inner: str, folder: Path) -> RunConfig:
     own: dict[str, Scalar] = {**PLANNERS["bgtplanner"], "inner": inner}
     if inner not in SMALL:
         return noisy(folder, "bgtplanner", rounds=3, **own)
-    told = {f"algorithm.bgtplanner.{key.replace('_', '-')}": value for key, value in own.items()}
-    return parse({**SMALL[inner], **NOISE, "method": "bgtplanner", "rounds": 3, **told})
+    flat = {f"algorithm.bgtplanner.{key.replace('_', '-')}": value for key, value in own.items()}
+    return parse({**SMALL[inner], **NOISE, "method": "bgtplanner", "rounds": 3, **flat})
 
 
 def parts(inner: str) -> Sequence[AnyDataset]:
@@ -65,7 +65,7 @@ def session(name: str, part: AnyDataset) -> Session:
 
 
 @pytest.mark.parametrize("inner", INNER)
-def test_every_release_of_the_method_inside_is_paid_and_every_round_judged(inner: str, tmp_path: Path) -> None:
+def test_every_release_is_charged_and_every_round_has_a_reward(inner: str, tmp_path: Path) -> None:
     config = planned(inner, tmp_path)
     sessions = {k: session(f"client-{k}", part) for k, part in enumerate(parts(inner), start=1)}
     result = run(InProcessGrid(sessions, 1), config, tmp_path)

@@ -1,4 +1,4 @@
-"""No reading of a sensor is in any message, in whichever units and form; what stands for the bounds is told too."""
+"""No message contains a reading of a sensor, in any unit or form; bounds of properties are stated."""
 
 from pathlib import Path
 
@@ -23,7 +23,7 @@ METHODS = ("fedavg", "fedprox", "fedrep", "ditto", "local", "ifca", "fedstl")
 
 
 def messages(method: str, folder: Path, **options: Scalar) -> tuple[Listening, bytes]:
-    """All messages of a run of three sensors, and their bytes as they travel."""
+    """Return all messages of a run of three sensors, and their bytes."""
     config = road_config(method, **options)
     grid = road_grid([MemoryStore() for _ in SENSORS], Listening, Policy(allow_counts=True))
     run(grid, config, folder)
@@ -41,7 +41,7 @@ def scaled(series: Series) -> np.ndarray:
 
 
 def numbers_in(haystack: bytes, readings: np.ndarray) -> int:
-    """How many readings, as float64, or pairs of consecutive ones, as float32, stand anywhere in the bytes."""
+    """Count readings, as float64, or consecutive pairs, as float32, in the bytes."""
     needles = [readings.astype(kind).view(np.uint64) for kind in ("<f8", ">f8")]
     pairs = np.stack([readings[:-1], readings[1:]], axis=1)
     needles += [pairs.astype(kind).reshape(-1).view(np.uint64) for kind in ("<f4", ">f4")]
@@ -56,7 +56,7 @@ def texts_in(haystack: bytes, readings: np.ndarray) -> list[str]:
 
 
 def alone_in(grid: Listening, readings: np.ndarray) -> int:
-    """How many readings stand as a number of their own in what clients sent: updates, and their property's bounds."""
+    """Count single readings in the clients' updates and property bounds."""
     sent = [a for _, reply in heard(grid, TrainReply) for a in reply.update.values() if a.dtype == np.float32]
     sent += [a for _, reply in heard(grid, AssignReply) for name, a in reply.property.items() if name != "days"]
     return int(np.isin(readings.astype(np.float32), np.concatenate([np.ravel(a) for a in sent])).sum()) if sent else 0
@@ -69,7 +69,7 @@ def alone_in(grid: Listening, readings: np.ndarray) -> int:
         ("fedstl", {"tasks__traffic__count_offset": True}),
     ],
 )
-def test_no_reading_is_in_any_message(method: str, options: dict[str, Scalar], tmp_path: Path) -> None:
+def test_no_message_contains_a_reading(method: str, options: dict[str, Scalar], tmp_path: Path) -> None:
     grid, haystack = messages(method, tmp_path, **options)
     for number in SENSORS:
         series = sensor(number)
@@ -82,7 +82,7 @@ def test_no_reading_is_in_any_message(method: str, options: dict[str, Scalar], t
     assert b"2024-01-01" not in haystack
 
 
-def test_the_calibrated_bounds_are_no_readings_either(tmp_path: Path) -> None:
+def test_calibrated_bounds_are_not_readings(tmp_path: Path) -> None:
     grid, _ = messages("fedstl", tmp_path)
     assert len(heard(grid, AssignReply)) >= 3
     for number in SENSORS:
@@ -91,25 +91,25 @@ def test_the_calibrated_bounds_are_no_readings_either(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["weekday", "paper"])
-def test_plain_bounds_are_the_extreme_readings_in_units_that_only_the_client_knows(kind: str, tmp_path: Path) -> None:
-    """§3.3's tight bounds are readings by definition, so these leave, standardised; all others stay."""
+def test_plain_bounds_are_extreme_readings_standardized_by_the_client(kind: str, tmp_path: Path) -> None:
+    """§3.3's tight bounds are readings by definition; these are sent standardized, all others are not sent."""
     grid, haystack = messages("fedstl", tmp_path, tasks__traffic__property=kind)
     for number in SENSORS:
         property = dict(heard(grid, AssignReply))[f"client-{number}"].property
         assert property.keys() == {"low", "high", "days"}
         low, high = property["low"], property["high"]
-        found = np.isin(scaled(sensor(number)).astype(np.float32), np.concatenate([low, high])).sum()
-        assert 0 < found <= len(np.unique(low)) + len(np.unique(high))
+        matches = np.isin(scaled(sensor(number)).astype(np.float32), np.concatenate([low, high])).sum()
+        assert 0 < matches <= len(np.unique(low)) + len(np.unique(high))
         assert numbers_in(haystack, sensor(number).values[:, 0]) == 0
         assert alone_in(grid, sensor(number).values[:, 0]) == 0
 
 
-def test_the_search_finds_what_is_there() -> None:
+def test_the_search_finds_readings() -> None:
     readings = sensor(0).values[:, 0]
     for a in (readings[7:8], readings[7:9].astype(np.float32)):
         sent = Message(encode(TrainReply(1, {"w": a}, {}, 0.0, 1, 1)), reply_to=instruction(5))
         assert numbers_in(as_bytes([sent]), readings) == 1
         assert numbers_in(b"abc" + as_bytes([sent]), sensor(1).values[:, 0]) == 0
-    told = Message(encode(TrainReply(1, {}, {}, float(readings[3]), 1, 1)), reply_to=instruction(5))
-    assert numbers_in(as_bytes([told]), readings) == 1
+    message = Message(encode(TrainReply(1, {}, {}, float(readings[3]), 1, 1)), reply_to=instruction(5))
+    assert numbers_in(as_bytes([message]), readings) == 1
     assert texts_in(f"read {readings[9]:.2f} vehicles".encode(), readings) == [f"{readings[9]:.2f}"]

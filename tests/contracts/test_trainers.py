@@ -1,4 +1,4 @@
-"""What every trainer must keep to: alone or stacked, nothing changed, the same randomness gives the same bits."""
+"""Contract of every trainer: stacking, unchanged arguments, deterministic bits."""
 
 import copy
 from dataclasses import replace
@@ -32,7 +32,7 @@ VARIANTS: dict[str, RunConfig] = {
 every_trainer = pytest.mark.parametrize("variant", VARIANTS)
 
 
-def members(config: RunConfig, parts: tuple[tuple[Home, ...], ...] = PARTS) -> list[Participant]:
+def participants(config: RunConfig, parts: tuple[tuple[Home, ...], ...] = PARTS) -> list[Participant]:
     model = parameters(task_model(config, CATALOGUE))
     return [
         Participant(
@@ -58,11 +58,11 @@ def source(seed: int, number: int, client: str, phase: str = "local") -> Partici
     return Participant(client, "toy", seed, learner, MemoryStore(), TrainRequest(number, "toy:0", {}, phase=phase), 1)
 
 
-def again(member: Participant, first: TrainReply) -> Participant:
-    """The member in round 2, its first reply counted and the mean of the others unlike it."""
-    model = {n: a - 0.5 * first.update[n] for n, a in member.request.model.items()}
+def again(participant: Participant, first: TrainReply) -> Participant:
+    """Return the participant in round 2, with an aggregated first reply and a different mean."""
+    model = {n: a - 0.5 * first.update[n] for n, a in participant.request.model.items()}
     shared = {n: 0.1 * a for n, a in (first.gradient or first.update).items()}
-    return replace(member, request=TrainRequest(2, "toy:0", model, shared, 1))
+    return replace(participant, request=TrainRequest(2, "toy:0", model, shared, 1))
 
 
 def close(left: TrainReply, right: TrainReply) -> None:
@@ -75,21 +75,21 @@ def close(left: TrainReply, right: TrainReply) -> None:
 
 
 @every_trainer
-def test_stacked_clients_learn_what_each_learns_alone(variant: str) -> None:
-    together, alone = members(VARIANTS[variant]), members(VARIANTS[variant])
-    algorithm = VARIANTS[variant].method_options
-    first = good(train(algorithm, together))
-    for member, reply in zip(alone, first, strict=True):
-        close(good(train(algorithm, [member]))[0], reply)
+def test_stacked_clients_equal_single_clients(variant: str) -> None:
+    together, single = participants(VARIANTS[variant]), participants(VARIANTS[variant])
+    options = VARIANTS[variant].method_options
+    first = good(train(options, together))
+    for participant, reply in zip(single, first, strict=True):
+        close(good(train(options, [participant]))[0], reply)
     mean = first[0]
-    second = good(train(algorithm, [again(m, mean) for m in together]))
-    for member, reply in zip(alone, second, strict=True):
-        close(good(train(algorithm, [again(member, mean)]))[0], reply)
+    second = good(train(options, [again(m, mean) for m in together]))
+    for participant, reply in zip(single, second, strict=True):
+        close(good(train(options, [again(participant, mean)]))[0], reply)
 
 
 @every_trainer
-def test_the_same_randomness_gives_the_same_bits(variant: str) -> None:
-    runs = [good(train(VARIANTS[variant].method_options, members(VARIANTS[variant]))) for _ in range(2)]
+def test_equal_seeds_have_equal_bits(variant: str) -> None:
+    runs = [good(train(VARIANTS[variant].method_options, participants(VARIANTS[variant]))) for _ in range(2)]
     for left, right in zip(*runs, strict=True):
         assert (sha256(left.update), sha256(left.gradient), left.loss) == (
             sha256(right.update),
@@ -99,33 +99,33 @@ def test_the_same_randomness_gives_the_same_bits(variant: str) -> None:
 
 
 @every_trainer
-def test_nothing_handed_in_is_changed(variant: str) -> None:
-    [member] = members(VARIANTS[variant], PARTS[2:])
-    [first] = good(train(VARIANTS[variant].method_options, [member]))
-    second = again(member, first)
-    request, kept = copy.deepcopy(second.request), copy.deepcopy(member.store.load("toy"))
-    before = member.store.load("toy")
+def test_arguments_are_not_changed(variant: str) -> None:
+    [participant] = participants(VARIANTS[variant], PARTS[2:])
+    [first] = good(train(VARIANTS[variant].method_options, [participant]))
+    second = again(participant, first)
+    request, copied = copy.deepcopy(second.request), copy.deepcopy(participant.store.load("toy"))
+    before = participant.store.load("toy")
     train(VARIANTS[variant].method_options, [second])
     assert sha256(second.request.model) == sha256(request.model)
     assert sha256(second.request.shared) == sha256(request.shared)
-    assert before.groups.keys() == kept.groups.keys()
+    assert before.groups.keys() == copied.groups.keys()
     for group, named in before.groups.items():
-        assert all(torch.equal(t, kept.groups[group][n]) for n, t in named.items())
+        assert all(torch.equal(t, copied.groups[group][n]) for n, t in named.items())
 
 
 @every_trainer
-def test_a_client_descends(variant: str) -> None:
-    [member] = members(VARIANTS[variant], PARTS[2:])
+def test_the_loss_of_a_client_decreases(variant: str) -> None:
+    [participant] = participants(VARIANTS[variant], PARTS[2:])
     loss = []
     for number in range(1, 6):
-        [reply] = good(train(VARIANTS[variant].method_options, [member]))
+        [reply] = good(train(VARIANTS[variant].method_options, [participant]))
         loss.append(reply.loss)
-        model = {n: a - reply.update[n] for n, a in member.request.model.items()}
-        member = replace(member, request=TrainRequest(number + 1, "toy:0", model))
+        model = {n: a - reply.update[n] for n, a in participant.request.model.items()}
+        participant = replace(participant, request=TrainRequest(number + 1, "toy:0", model))
     assert loss[-1] < loss[0] - 0.01
 
 
-def test_randomness_is_a_function_of_seed_round_and_client() -> None:
+def test_the_generator_depends_on_seed_round_and_client() -> None:
     draws = {
         (s, r, c): torch.rand(3, generator=build_generator(source(s, r, c)))
         for s in (0, 1)
@@ -144,33 +144,33 @@ def test_stacking_pads_with_zeros() -> None:
 
 
 @pytest.mark.filterwarnings("ignore:overflow")
-def test_a_client_that_diverges_yields_an_error_and_keeps_its_memory() -> None:
+def test_a_diverged_client_is_an_error_and_keeps_its_state() -> None:
     config = configured("fedrule", optimizer="sgd", control="eq3", lr=1e30)
-    [member, other] = members(config, PARTS[:2])
-    replies = train(config.method_options, [member, other])
+    [participant, second_participant] = participants(config, PARTS[:2])
+    replies = train(config.method_options, [participant, second_participant])
     assert all(isinstance(reply, FedloomError) and "training diverged" in str(reply) for reply in replies)
-    assert (member.store.load("toy").round, member.store.load("toy").groups) == (0, {})
+    assert (participant.store.load("toy").round, participant.store.load("toy").groups) == (0, {})
 
 
-def test_the_proximal_term_pulls_towards_the_rounds_model() -> None:
+def test_the_proximal_term_reduces_the_displacement() -> None:
     updates = []
     for mu in (0.0, 0.5, 2.0):
         config = configured("fedprox", mu=mu, lr=0.3)
-        [reply] = good(train(config.method_options, members(config, PARTS[2:])))
+        [reply] = good(train(config.method_options, participants(config, PARTS[2:])))
         updates.append(np.sqrt(sum(float((u**2).sum()) for u in reply.update.values())))
     assert updates[0] > updates[1] > updates[2]
     config = configured("fedavg", lr=0.3)
-    [reply] = good(train(config.method_options, members(config, PARTS[2:])))
+    [reply] = good(train(config.method_options, participants(config, PARTS[2:])))
     assert np.sqrt(sum(float((u**2).sum()) for u in reply.update.values())) == updates[0], "mu = 0 is FedAvg"
 
 
 @every_trainer
-def test_a_round_that_is_asked_for_twice_is_answered_twice_the_same(variant: str) -> None:
-    """A server that crashed and resumed asks again; what the first attempt left behind must not show."""
+def test_a_repeated_round_has_equal_replies(variant: str) -> None:
+    """A server that crashed and resumed repeats its request; the first attempt must not change the reply."""
     config = VARIANTS[variant]
-    [member] = members(config, PARTS[1:2])
-    [first] = good(train(config.method_options, [member]))
-    later = again(member, first)
+    [participant] = participants(config, PARTS[1:2])
+    [first] = good(train(config.method_options, [participant]))
+    later = again(participant, first)
     [once] = good(train(config.method_options, [later]))
     [twice] = good(train(config.method_options, [later]))
     assert sha256(once.update) == sha256(twice.update)

@@ -1,4 +1,4 @@
-"""Local steps against torch's own optimisers, and clipping."""
+"""Local optimizer steps equal those of torch; clipping of gradients."""
 
 import pytest
 import torch
@@ -19,7 +19,7 @@ def draw(seed: int) -> Tensors:
 
 
 @pytest.mark.parametrize("rule", ["sgd", "adam"])
-def test_steps_are_those_of_torch(rule: str) -> None:
+def test_steps_equal_those_of_torch(rule: str) -> None:
     options = FedAvg(optimizer=rule, lr=0.02, lr_predictor=0.07)  # type: ignore[arg-type]
     ours, moments, step = draw(0), initialize_moments(options, draw(0)), build_step(options)
     theirs = {n: p.clone().requires_grad_() for n, p in ours.items()}
@@ -35,7 +35,7 @@ def test_steps_are_those_of_torch(rule: str) -> None:
             torch.testing.assert_close(ours[n], p.detach(), rtol=1e-5, atol=1e-7)
 
 
-def test_clients_of_different_age_each_correct_their_own_bias() -> None:
+def test_clients_with_different_step_counts_have_separate_bias_corrections() -> None:
     options = FedAvg(optimizer="adam", lr=0.1)
     step, params, gradient = build_step(options), {"w": torch.zeros(2, 1)}, {"w": torch.ones(2, 1)}
     old = Moments(torch.tensor([0.0, 4.0]), {"w": torch.zeros(2, 1)}, {"w": torch.zeros(2, 1)})
@@ -47,7 +47,7 @@ def test_clients_of_different_age_each_correct_their_own_bias() -> None:
 
 
 @pytest.mark.parametrize("rule", ["sgd", "adam"])
-def test_a_step_changes_nothing_handed_in(rule: str) -> None:
+def test_a_step_does_not_change_its_arguments(rule: str) -> None:
     options = FedAvg(optimizer=rule)  # type: ignore[arg-type]
     params, gradient = draw(0), draw(1)
     moments = initialize_moments(options, params)
@@ -58,7 +58,7 @@ def test_a_step_changes_nothing_handed_in(rule: str) -> None:
 
 
 @given(largest=st.floats(0.01, 100), size=st.floats(0, 1000))
-def test_the_norm_of_all_arrays_together_is_bounded_per_client(largest: float, size: float) -> None:
+def test_the_norm_over_all_arrays_is_bounded_per_client(largest: float, size: float) -> None:
     gradient = {n: size * g for n, g in draw(2).items()}
     clipped = clip(gradient, largest)
     for k in range(K):
@@ -71,7 +71,7 @@ def test_the_norm_of_all_arrays_together_is_bounded_per_client(largest: float, s
             torch.testing.assert_close(after, before * (largest / before.norm()))
 
 
-def test_a_zero_gradient_stays_zero_and_0_clips_nothing() -> None:
+def test_a_zero_gradient_stays_zero_and_0_means_no_clipping() -> None:
     zero = {"w": torch.zeros(2, 3)}
     assert not clip(zero, 1.0)["w"].any()
     assert clip(draw(0), 0.0)["encoder.w"].equal(draw(0)["encoder.w"])

@@ -1,4 +1,4 @@
-"""A step that looks at few of a market's items is the step that looks at all of them."""
+"""A step that encodes few of a market's items equals a step that encodes all of them."""
 
 from dataclasses import dataclass, replace
 
@@ -15,7 +15,7 @@ N, D, K, C, B = 200, 6, 4, 3, 10
 
 @dataclass(frozen=True)
 class Ring:
-    """Items in a ring, each going with the next one."""
+    """Market of items in a ring."""
 
     features: Tensor
     propagated: Tensor
@@ -39,16 +39,16 @@ def leaves(*, clusters: bool) -> Tensors:
     return {n: t.requires_grad_() for n, t in drawn.items()}
 
 
-def slopes(objective: MarketObjective, params: Tensors, draw: StepDraw) -> Tensors:
-    """Eq 16 and its gradient."""
+def compute_gradients(objective: MarketObjective, params: Tensors, draw: StepDraw) -> Tensors:
+    """Return Eq 16 and its gradient."""
     xi = torch.ones(C, K, dtype=torch.float64) if "kappa" in params else torch.zeros(0)
     loss = objective.outer(params, objective.encode(params, draw), draw, xi)
-    found = torch.autograd.grad(loss, list(params.values()), allow_unused=True, materialize_grads=True)
-    return {"loss": loss.detach(), **dict(zip(params, found, strict=True))}
+    gradients = torch.autograd.grad(loss, list(params.values()), allow_unused=True, materialize_grads=True)
+    return {"loss": loss.detach(), **dict(zip(params, gradients, strict=True))}
 
 
 @pytest.mark.parametrize("clusters", [False, True])
-def test_only_the_items_that_a_step_names_are_encoded_and_nothing_changes(clusters: bool) -> None:
+def test_encoding_only_the_items_of_a_step_changes_nothing(clusters: bool) -> None:
     objective, params = MarketObjective(PFGNN(rows=8), ring()), leaves(clusters=clusters)
     for seed in range(3):
         draw = objective.draw(K, torch.Generator().manual_seed(seed))
@@ -57,8 +57,8 @@ def test_only_the_items_that_a_step_names_are_encoded_and_nothing_changes(cluste
         assert draw.seen.tolist() == named
         assert draw.seen[draw.places(draw.triples)].equal(draw.triples)
         few, all_of_them = (
-            slopes(objective, params, draw),
-            slopes(objective, params, replace(draw, seen=torch.arange(N))),
+            compute_gradients(objective, params, draw),
+            compute_gradients(objective, params, replace(draw, seen=torch.arange(N))),
         )
         for name, values in all_of_them.items():
             torch.testing.assert_close(few[name], values, rtol=1e-9, atol=1e-12, msg=name)
@@ -66,7 +66,7 @@ def test_only_the_items_that_a_step_names_are_encoded_and_nothing_changes(cluste
 
 
 @pytest.mark.parametrize("rows", [0, N - 10, N])
-def test_where_a_step_names_most_items_all_are_taken(rows: int) -> None:
+def test_a_step_with_most_items_encodes_all(rows: int) -> None:
     objective = MarketObjective(PFGNN(rows=rows), ring())
     assert objective.exact == (rows in (0, N))
     assert objective.draw(K, torch.Generator().manual_seed(0)).seen.equal(torch.arange(N))

@@ -1,4 +1,4 @@
-"""A market that comes after training: what it makes its own, what it leaves as it was, and that it adds to no sum."""
+"""Adaptation of a finished run's model to a late-joining client."""
 
 from dataclasses import replace
 
@@ -43,8 +43,8 @@ def configured(method: str, model: str = "paper", **options: Scalar) -> RunConfi
     )
 
 
-class Newcomer:
-    """A market with its state, and the finished model of a run."""
+class LateClient:
+    """Late-joining client with its state, and the finished model of a run."""
 
     def __init__(self, config: RunConfig, policy: Policy | None = None) -> None:
         self.store, self.config = MemoryStore(), config
@@ -64,46 +64,46 @@ class Newcomer:
         return {name.partition(".")[0] for name in self.store.load("done").groups}
 
 
-def test_under_pfgnn_its_own_model_is_trained_from_the_shared_one_which_stays() -> None:
-    late = Newcomer(configured("pfgnn"))
-    found = adapt(late.session, late.config, GOODS, late.model)
-    assert {"mrr20", "global_mrr20", "walk_mrr20"} <= set(found)
-    assert found["mrr20"] != found["global_mrr20"]
+def test_under_pfgnn_the_private_part_is_trained_and_the_shared_part_stays() -> None:
+    late = LateClient(configured("pfgnn"))
+    metrics = adapt(late.session, late.config, GOODS, late.model)
+    assert {"mrr20", "global_mrr20", "walk_mrr20"} <= set(metrics)
+    assert metrics["mrr20"] != metrics["global_mrr20"]
     for name, kept in late.kept().items():
         np.testing.assert_array_equal(kept, late.model[name])
     assert {"head", "own"} <= late.own()
     assert late.store.load("done").round == 3
-    again = Newcomer(configured("pfgnn"))
-    assert adapt(again.session, again.config, GOODS, again.model) == found, "the same market, the same model"
+    again = LateClient(configured("pfgnn"))
+    assert adapt(again.session, again.config, GOODS, again.model) == metrics, "the same market, the same model"
 
 
-def test_where_clients_keep_nothing_the_model_serves_as_it_is() -> None:
-    late = Newcomer(configured("fedavg", "default"))
+def test_without_private_layers_the_model_is_used_unchanged() -> None:
+    late = LateClient(configured("fedavg", "default"))
     statics = no_counts(len(GOODS.items))
-    found = adapt(late.session, late.config, GOODS, {**late.model, **statics})
+    metrics = adapt(late.session, late.config, GOODS, {**late.model, **statics})
     [market] = DEMO.units
     expected, _ = learner_of(late.config, GOODS, [market]).evaluate(late.model, statics, "test")
-    assert {key: found[key] for key in expected} == expected
+    assert {key: metrics[key] for key in expected} == expected
     assert not late.own()
     assert not late.store.read("done", COUNTS)
     assert set(late.kept()) == {*late.model, *statics}
 
 
-def test_the_owner_s_policy_holds_here_too() -> None:
-    late = Newcomer(configured("pfgnn"), Policy(methods=("fedavg",)))
+def test_the_policy_applies_to_adaptation() -> None:
+    late = LateClient(configured("pfgnn"), Policy(methods=("fedavg",)))
     with pytest.raises(RefusedError, match="does not allow method 'pfgnn'"):
         adapt(late.session, late.config, GOODS, late.model)
 
 
 @pytest.mark.parametrize("method", ["ifca", "fedstl"])
-def test_a_newcomer_takes_the_cluster_that_suits_it(method: str) -> None:
+def test_the_cluster_with_the_lowest_loss_is_selected(method: str) -> None:
     config = road_config(method, clusters=3, **APART)
     road, start = road_session("late", (sensor(0),)), world(config)
     models = spread_copies(start, 3, 0.5, config.seed)
     learner = learner_of(config, MEASURES, (sensor(0),))
     losses = [training_loss(learner, group(str(j), models), {}) for j in range(3)]
-    found = adapt(road, config, MEASURES, models)
-    assert np.isfinite(found["mse"])
+    metrics = adapt(road, config, MEASURES, models)
+    assert np.isfinite(metrics["mse"])
     kept = load(road.store.read("toy", MODEL))
     shared = {
         n: a for n, a in group(str(int(np.argmin(losses))), models).items() if not n.startswith(TASKS["traffic"].head)
@@ -114,8 +114,8 @@ def test_a_newcomer_takes_the_cluster_that_suits_it(method: str) -> None:
 
 
 @pytest.mark.parametrize("method", ["ifca", "fedstl", "ditto", "perfedavg"])
-def test_a_newcomer_with_nothing_to_train_on_is_measured_and_takes_the_first_model(method: str) -> None:
-    """Its training part is one gap."""
+def test_a_client_without_training_data_uses_the_first_model(method: str) -> None:
+    """Its training split is one gap."""
     clustered = method in ("ifca", "fedstl")
     config = road_config(method, **({"clusters": 3, **APART} if clustered else {}))
     start = world(config)
@@ -123,21 +123,21 @@ def test_a_newcomer_with_nothing_to_train_on_is_measured_and_takes_the_first_mod
     series = sensor(0)
     observed = series.observed & (np.arange(len(series.values)) >= 20 * 24)[:, None]
     road = road_session("late", (replace(series, observed=observed),))
-    found = adapt(road, config, MEASURES, models)
-    assert np.isfinite(found["mse"])
+    metrics = adapt(road, config, MEASURES, models)
+    assert np.isfinite(metrics["mse"])
     kept = load(road.store.read("toy", MODEL))
     assert sha256(kept) == sha256(group("0", models) if clustered else models)
     assert not road.store.load("toy").groups
 
 
-def test_a_newcomer_s_own_rules_are_in_the_sums_that_it_starts_from() -> None:
-    """Whoever trains takes its own counts off the sums; who came after they were made is in none of them."""
+def test_a_late_joining_client_does_not_subtract_its_own_counts() -> None:
+    """The sums of the finished run do not contain them."""
     config = parse({"method": "fedavg", "run-id": "toy", "tasks.rules.count-offset": True})
-    member, late = (Asked(config, Policy(allow_counts=True)) for _ in range(2))
-    own = member.session.counts(CountsRequest(member.enrolled.enrolment)).counts
-    others = {"counts": np.ones_like(own["counts"])}
+    participant, late = (Asked(config, Policy(allow_counts=True)) for _ in range(2))
+    own = participant.session.counts(CountsRequest(participant.enrolled.enrolment)).counts
+    remaining = {"counts": np.ones_like(own["counts"])}
     updates = []
-    for client, statics in ((member, add(others, own)), (late, others)):
-        asked = TrainRequest(1, client.enrolled.enrolment, client.model, statics=statics)
-        updates.append(client.session.train(asked).update)
+    for client, statics in ((participant, add(remaining, own)), (late, remaining)):
+        request = TrainRequest(1, client.enrolled.enrolment, client.model, statics=statics)
+        updates.append(client.session.train(request).update)
     assert sha256(updates[0]) == sha256(updates[1])

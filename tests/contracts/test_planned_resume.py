@@ -1,4 +1,4 @@
-"""Runs with noise that are resumed: they go on as planned and never spend more than was promised."""
+"""Resumed runs with noise: they continue as planned and never exceed the budget."""
 
 from pathlib import Path
 from typing import Any
@@ -22,12 +22,14 @@ from tests.support.owners import PLANNERS, Owners, costs_of, listening, noisy, o
 from tests.support.sensors import rounds_of
 
 
-class PullThePlugError(Exception):
-    """The server went down."""
+class PowerCutError(Exception):
+    """Simulated stop of the server."""
 
 
-def torn(clients: Owners, config: RunConfig, folder: Path, after: tuple[str, int], patch: pytest.MonkeyPatch) -> None:
-    """A run whose server goes down after it noted that step of that round."""
+def stopped_run(
+    clients: Owners, config: RunConfig, folder: Path, after: tuple[str, int], patch: pytest.MonkeyPatch
+) -> None:
+    """Run until the server stops after it has recorded a step of a round."""
     step, last = after
     noted = getattr(Journal, step)
 
@@ -35,33 +37,33 @@ def torn(clients: Owners, config: RunConfig, folder: Path, after: tuple[str, int
         noted(journal, *told)
         about = told[-1] if step == "record_observation" else told[0].state
         if about.round == last:
-            raise PullThePlugError
+            raise PowerCutError
 
     with patch.context() as during:
         during.setattr(Journal, step, note)
-        with pytest.raises(PullThePlugError):
+        with pytest.raises(PowerCutError):
             clients.run(config, folder)
 
 
 @pytest.mark.parametrize("method", list(PLANNERS))
-def test_a_resumed_run_goes_on_as_if_nothing_had_happened(
+def test_a_resumed_run_equals_an_uninterrupted_one(
     method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config = noisy(tmp_path, method, **PLANNERS[method])
     through = owners().run(config, tmp_path / "through")
     clients = owners()
-    torn(clients, config, tmp_path / "torn", ("record_observation", 4), monkeypatch)
-    resumed = clients.run(config.model_copy(update={"resume": True}), tmp_path / "torn")
-    assert costs_of(tmp_path / "torn") == pytest.approx(costs_of(tmp_path / "through"), rel=1e-12)
+    stopped_run(clients, config, tmp_path / "stopped_run", ("record_observation", 4), monkeypatch)
+    resumed = clients.run(config.model_copy(update={"resume": True}), tmp_path / "stopped_run")
+    assert costs_of(tmp_path / "stopped_run") == pytest.approx(costs_of(tmp_path / "through"), rel=1e-12)
     assert (resumed.model_sha256, resumed.reason) == (through.model_sha256, through.reason)
     assert resumed.privacy.epsilon_spent_max == pytest.approx(through.privacy.epsilon_spent_max)
 
 
-def test_a_crash_between_paying_and_learning_costs_no_more_than_promised(
+def test_a_crash_between_charge_and_aggregation_does_not_exceed_the_budget(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config, clients = noisy(tmp_path, "bgtplanner", **PLANNERS["bgtplanner"]), owners()
-    torn(clients, config, tmp_path, ("record_training", 3), monkeypatch)
+    stopped_run(clients, config, tmp_path, ("record_training", 3), monkeypatch)
     before = clients.spent(config)
     resumed = clients.run(config.model_copy(update={"resume": True}), tmp_path)
     assert resumed.status == "completed"
@@ -69,10 +71,10 @@ def test_a_crash_between_paying_and_learning_costs_no_more_than_promised(
 
 
 @pytest.mark.parametrize("paid", [True, False])
-def test_a_round_that_was_decided_before_a_crash_is_asked_for_again_as_it_was(
+def test_a_round_decided_before_a_crash_is_requested_again_unchanged(
     paid: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Clients have 2.4 even shares and pay 1.3: what is left buys a round of 1 only, which is not what they answered."""
+    """Clients have 2.4 even shares and are charged 1.3; the remaining budget allows a different cost only."""
     config = noisy(tmp_path, "bgtplanner", seed=2, arms=2, t0=1, t_min=0.77)
     steady, clients, last = owners(), owners(), 6
     through = steady.run(config, tmp_path / "through")
@@ -82,42 +84,42 @@ def test_a_round_that_was_decided_before_a_crash_is_asked_for_again_as_it_was(
 
     decided, aggregated = Journal.record_decision, PlannedStrategy.aggregate_train
 
-    def note(journal: Journal, agreed: RoundDecision) -> None:
-        decided(journal, agreed)
-        if agreed.number == last and not paid:
-            raise PullThePlugError
+    def note(journal: Journal, decision: RoundDecision) -> None:
+        decided(journal, decision)
+        if decision.number == last and not paid:
+            raise PowerCutError
 
     def take(strategy: PlannedStrategy, server_round: int, replies: Any) -> Any:
         if strategy.state.round + 1 == last:
-            raise PullThePlugError
+            raise PowerCutError
         return aggregated(strategy, server_round, replies)
 
     with monkeypatch.context() as during:
         during.setattr(Journal, "record_decision", note)
         during.setattr(PlannedStrategy, "aggregate_train", take)
-        with pytest.raises(PullThePlugError):
-            clients.run(config, tmp_path / "torn")
+        with pytest.raises(PowerCutError):
+            clients.run(config, tmp_path / "stopped_run")
     before = sum(costs[: last if paid else last - 1])
     assert clients.spent(config) == pytest.approx(dict.fromkeys(steady.spent(config), before), rel=1e-6)
-    kept = read_round_decision(RunDirectory(tmp_path / "torn", "toy").decision())
-    assert (kept.number, kept.failed) == (last, False)
-    assert kept.decision.cost == pytest.approx(costs[last - 1], rel=1e-12)
-    assert kept.left == pytest.approx(dict.fromkeys(kept.left, total_of(config) - sum(costs[: last - 1])))
+    stored = read_round_decision(RunDirectory(tmp_path / "stopped_run", "toy").decision())
+    assert (stored.number, stored.failed) == (last, False)
+    assert stored.decision.cost == pytest.approx(costs[last - 1], rel=1e-12)
+    assert stored.left == pytest.approx(dict.fromkeys(stored.left, total_of(config) - sum(costs[: last - 1])))
 
-    resumed = clients.run(config.model_copy(update={"resume": True}), tmp_path / "torn")
+    resumed = clients.run(config.model_copy(update={"resume": True}), tmp_path / "stopped_run")
     assert resumed.status == "completed"
     assert resumed.reason == through.reason == "ended early: no client can pay another round"
-    assert costs_of(tmp_path / "torn") == pytest.approx(costs, rel=1e-12)
+    assert costs_of(tmp_path / "stopped_run") == pytest.approx(costs, rel=1e-12)
     assert clients.spent(config) == pytest.approx(steady.spent(config), rel=1e-9)
     assert resumed.model_sha256 == through.model_sha256
-    assert [line.answered for line in rounds_of(tmp_path / "torn")] == [3] * len(costs)
+    assert [line.answered for line in rounds_of(tmp_path / "stopped_run")] == [3] * len(costs)
 
 
 @pytest.mark.parametrize("drained", [False, True])
-def test_a_round_that_failed_is_asked_for_again_unless_too_few_can_pay(
+def test_a_failed_round_is_requested_again_unless_too_few_clients_can_pay(
     drained: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of three whose answers are needed one refuses: for a while, or because another run spent what it had."""
+    """One of three clients refuses: temporarily, or because another run has used its budget."""
     config = noisy(tmp_path, "bgtplanner", federation__min_replies=3, **PLANNERS["bgtplanner"])
     clients, answered = owners(), Session.release
     folder, again = RunDirectory(tmp_path, "toy"), config.model_copy(update={"resume": True})
@@ -142,11 +144,11 @@ def test_a_round_that_failed_is_asked_for_again_unless_too_few_can_pay(
     assert (resumed.rounds_done == 3, "2 clients can pay another round" in resumed.reason) == (drained, drained)
 
 
-def test_simulated_clients_that_forget_what_they_spent_are_asked_for_no_more(
+def test_simulated_clients_without_ledgers_do_not_exceed_the_budget(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config = noisy(tmp_path)
-    torn(owners(), config, tmp_path, ("record_observation", 5), monkeypatch)
+    stopped_run(owners(), config, tmp_path, ("record_observation", 5), monkeypatch)
     forgetful = owners()
     resumed = forgetful.run(config.model_copy(update={"resume": True, "rounds": 20}), tmp_path)
     assert sum(costs_of(tmp_path)) <= total_of(config) * (1 + 1e-9)
@@ -155,11 +157,11 @@ def test_simulated_clients_that_forget_what_they_spent_are_asked_for_no_more(
 
 
 @pytest.mark.parametrize("method", ["uniform", "fedavg"])
-def test_who_paid_for_all_rounds_sees_the_end_of_the_run(
+def test_a_run_completes_after_all_rounds_are_charged(
     method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config, clients = noisy(tmp_path, method), owners()
-    torn(clients, config, tmp_path, ("record_training", 8), monkeypatch)
+    stopped_run(clients, config, tmp_path, ("record_training", 8), monkeypatch)
     before = clients.spent(config)
     resumed = clients.run(config.model_copy(update={"resume": True}), tmp_path)
     assert (resumed.status, resumed.rounds_done, clients.spent(config)) == ("completed", 8, before)
@@ -170,16 +172,16 @@ def test_who_paid_for_all_rounds_sees_the_end_of_the_run(
     assert total_of(late) > total_of(config)
 
 
-def test_whose_metrics_left_before_the_server_went_down_is_told(
+def test_clients_whose_metrics_were_sent_before_a_crash_are_stated(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config = noisy(tmp_path)
-    torn(owners(), config, tmp_path, ("record_observation", 5), monkeypatch)
+    stopped_run(owners(), config, tmp_path, ("record_observation", 5), monkeypatch)
     silent = owners(policy=Policy(share_metrics="never")).run(config.model_copy(update={"resume": True}), tmp_path)
     assert "metrics: 3 clients send theirs in plaintext, as their policies allow" in silent.privacy.uncovered
 
 
-def test_test_data_move_no_plan_of_a_run_that_is_given_more_rounds(
+def test_the_test_split_does_not_change_the_plan_of_an_extended_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told: list[Evaluation] = []

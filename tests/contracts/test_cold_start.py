@@ -1,4 +1,4 @@
-"""A client with a week of data in a run of others with more: whom the pooled properties reach, and where they are kept."""
+"""Cold-start client with a week of data: pooled properties are sent to it, and to no other client."""
 
 from pathlib import Path
 
@@ -19,36 +19,38 @@ NEWCOMER = 6
 
 
 def federation(veterans: int = NEWCOMER) -> tuple[Listening, dict[int, MemoryStore]]:
-    """Client 6 has a week of data; the others, three."""
+    """Run clients with three weeks of data, and client 6 with one."""
     days = {k: 7 if k == NEWCOMER else 22 for k in (*range(veterans), NEWCOMER)}
-    kept = {k: MemoryStore() for k in days}
-    return Listening({k + 1: session(f"client-{k}", (sensor(k, d),), kept[k]) for k, d in days.items()}), kept
+    stores = {k: MemoryStore() for k in days}
+    return Listening({k + 1: session(f"client-{k}", (sensor(k, d),), stores[k]) for k, d in days.items()}), stores
 
 
-def test_pooled_properties_reach_the_newcomer_and_nobody_else(tmp_path: Path) -> None:
-    grid, kept = federation()
+def test_pooled_properties_are_sent_to_the_cold_start_client_only(tmp_path: Path) -> None:
+    grid, stores = federation()
     run(grid, road_config("fedstl", clusters=2, rounds=2), tmp_path)
-    told = {name: reply.property for name, reply in heard(grid, AssignReply)}
-    assert {name: int(p["days"][0]) for name, p in told.items() if int(p["days"][0]) < 14} == {f"client-{NEWCOMER}": 5}
-    others = {name: p for name, p in told.items() if name != f"client-{NEWCOMER}"}
-    expected = pool_neighbors({n: p["low"] for n, p in others.items()}, {n: p["high"] for n, p in others.items()})
+    properties = {name: reply.property for name, reply in heard(grid, AssignReply)}
+    assert {name: int(p["days"][0]) for name, p in properties.items() if int(p["days"][0]) < 14} == {
+        f"client-{NEWCOMER}": 5
+    }
+    warm = {name: p for name, p in properties.items() if name != f"client-{NEWCOMER}"}
+    expected = pool_neighbors({n: p["low"] for n, p in warm.items()}, {n: p["high"] for n, p in warm.items()})
 
-    asked: list[tuple[str, TrainRequest | EvaluateRequest]] = [
+    requests: list[tuple[str, TrainRequest | EvaluateRequest]] = [
         *heard(grid, TrainRequest),
         *heard(grid, EvaluateRequest),
     ]
-    for name, request in asked:
+    for name, request in requests:
         alone = name == f"client-{NEWCOMER}" and not (isinstance(request, TrainRequest) and request.phase == CLUSTER)
         assert (set(request.statics) == set(POOLED)) == alone
         for key, table in request.statics.items():
             np.testing.assert_array_equal(table, expected[key])
-    assert set(load(kept[NEWCOMER].read("toy", MODEL))) >= set(POOLED)
-    assert not set(load(kept[0].read("toy", MODEL))) & set(POOLED)
+    assert set(load(stores[NEWCOMER].read("toy", MODEL))) >= set(POOLED)
+    assert not set(load(stores[0].read("toy", MODEL))) & set(POOLED)
     assert set(RunDirectory(tmp_path, "toy").load_model()[0]) >= set(POOLED)
 
 
 @pytest.mark.parametrize(("veterans", "options"), [(4, {}), (6, {"tasks__traffic__newcomer_days": 0})])
-def test_where_groups_would_be_small_or_nobody_wants_them_there_are_none(
+def test_there_are_no_pooled_properties_of_small_groups_or_without_cold_start_clients(
     veterans: int, options: dict[str, int], tmp_path: Path
 ) -> None:
     grid, _ = federation(veterans)

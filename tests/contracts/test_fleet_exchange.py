@@ -1,0 +1,154 @@
+"""Resident clients and a real SuperLink: TLS, node authentication, SQLite."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from benchmarks.speed.noop_app.client_app import app
+from client.node.failures import NotAdmittedError, Server
+from client.node.resident import run_resident
+from common.errors import ConnectError
+from deploy.certificates import Certificates, make_authority, make_server_certificate
+from deploy.control import Control
+from deploy.keys import load_private_key, make_node_key, public_path
+from deploy.processes import Child, Processes, free_port
+from deploy.superlink import SuperLinkSettings, start_superlink
+
+ROOT = Path(__file__).resolve().parents[2]
+
+NOOP = ROOT / "benchmarks" / "speed" / "noop_app"
+
+
+@dataclass
+class Federation:
+    """Running SuperLink, with the address, certificate and keys to join it."""
+
+    settings: SuperLinkSettings
+    certificates: Certificates
+    control: Control
+    processes: Processes
+    superlink: Child
+
+    def server(self, key: Path) -> Server:
+        """Return the server address and identity of a key's owner."""
+        return Server(self.settings.address, self.certificates.ca.read_bytes(), load_private_key(key))
+
+    def play(self, rounds: int) -> int:
+        """Run rounds of the no-op app with one node; return their number."""
+        result = self.settings.folder / f"result-{time.monotonic_ns()}.json"
+        config = {"nodes": 1, "rounds": rounds, "polling": "fedloom", "result": str(result)}
+        run = self.control.submit(NOOP, config)
+        end = time.monotonic() + 60
+        while not (status := self.control.status(run)).startswith("finished"):
+            assert time.monotonic() < end, self.settings.log.read_text()[-2000:]
+        assert status == "finished:completed", self.settings.log.read_text()[-2000:]
+        return len(json.loads(result.read_text()))
+
+
+@pytest.fixture(scope="module")
+def federation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Federation]:
+    folder = tmp_path_factory.mktemp("federation")
+    make_authority(folder)
+    certificates = make_server_certificate(folder)
+    settings = SuperLinkSettings(
+        folder,
+        certificates,
+        authenticate=True,
+        database=True,
+        port=free_port(),
+        control_port=free_port(),
+        environment={"PYTHONPATH": str(ROOT)},
+    )
+    with Processes() as processes:
+        superlink = start_superlink(processes, settings)
+        control = Control(settings.control_address, certificates.ca, folder / "cli")
+        make_node_key(folder / "node.key")
+        control.register(public_path(folder / "node.key"))
+        yield Federation(settings, certificates, control, processes, superlink)
+
+
+@pytest.fixture
+def node(federation: Federation) -> Iterator[list[str]]:
+    """Run a resident client in a thread; yield its events."""
+    stop, events = threading.Event(), list[str]()
+    server = federation.server(federation.settings.folder / "node.key")
+    client = threading.Thread(
+        target=run_resident, args=(app, server), kwargs={"stop": stop, "on_event": events.append}, daemon=True
+    )
+    client.start()
+    yield events
+    stop.set()
+    client.join(5)
+    assert not client.is_alive()
+
+
+@pytest.mark.system
+def test_messages_are_exchanged_through_a_superlink(federation: Federation, node: list[str]) -> None:
+    assert federation.play(rounds=3) == 3
+
+
+@pytest.mark.system
+def test_a_client_reconnects_to_a_restarted_server(federation: Federation, node: list[str]) -> None:
+    assert federation.play(rounds=1) == 1
+    federation.processes.stop(federation.superlink)
+    end = time.monotonic() + 10
+    while not any("no server at" in event for event in node):
+        assert time.monotonic() < end
+        time.sleep(0.05)
+    federation.superlink = start_superlink(federation.processes, federation.settings)
+    assert federation.play(rounds=2) == 2
+
+
+@pytest.mark.system
+def test_an_unregistered_key_is_refused(federation: Federation, tmp_path: Path) -> None:
+    make_node_key(tmp_path / "stranger.key")
+    with pytest.raises(NotAdmittedError, match="register its public key"):
+        run_resident(app, federation.server(tmp_path / "stranger.key"), stop=threading.Event(), patience=0.5)
+
+
+@pytest.mark.system
+def test_a_node_without_a_key_is_refused(federation: Federation) -> None:
+    guest = Server(federation.settings.address, federation.certificates.ca.read_bytes())
+    with pytest.raises(ConnectError, match="registered keys only"):
+        run_resident(app, guest, stop=threading.Event())
+
+
+@pytest.mark.system
+def test_a_wrong_certificate_authority_is_refused(federation: Federation, tmp_path: Path) -> None:
+    other = make_authority(tmp_path)
+    key = load_private_key(federation.settings.folder / "node.key")
+    with pytest.raises(ConnectError, match="not signed by the given CA"):
+        run_resident(app, Server(federation.settings.address, other.ca.read_bytes(), key), stop=threading.Event())
+
+
+@pytest.mark.system
+@pytest.mark.parametrize("present", [True, False])
+def test_a_client_stops_within_two_seconds_of_sigterm(federation: Federation, present: bool) -> None:
+    address = federation.settings.address if present else f"127.0.0.1:{free_port()}"
+    folder = federation.settings.folder
+    command = [
+        sys.executable,
+        "-u",
+        str(NOOP / "resident.py"),
+        address,
+        str(folder / "ca.pem"),
+        str(folder / "node.key"),
+    ]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment, text=True) as client:
+        assert client.stdout is not None
+        assert ("connected" if present else "retrying") in client.stdout.readline()
+        time.sleep(0.5)
+        start = time.monotonic()
+        client.send_signal(signal.SIGTERM)
+        assert client.wait(10) == 0
+        assert time.monotonic() - start < 2

@@ -1,0 +1,77 @@
+"""Three demo markets under PF-GNN+."""
+
+from pathlib import Path
+
+from client.policy import Policy
+from client.privacy.in_memory import in_memory
+from client.session import Session
+from client.state import MemoryStore, Store
+from client.tasks.learner import Learner
+from client.tasks.markets.data.markets import Markets
+from client.tasks.markets.data.reader import read_markets
+from client.tasks.registry import build_learner
+from client.training.cohort import train
+from client.training.participant import Participant
+from common.arrays import Arrays
+from common.config.parse import parse
+from common.config.run import RunConfig
+from common.models import parameters
+from common.options import Scalar
+from common.tasks.vocabulary import Vocabulary
+from common.wire.messages import TrainReply, TrainRequest
+from server.artifacts import RunDirectory
+from server.run import run
+from server.state import RunState
+from server.strategies.replies import Reply
+from tests.support.build import learner_of, strategy_of, task_model
+from tests.support.sensors import Listening
+
+DEMO = read_markets("demo:3-6")  # the three smallest
+
+PHI, PRIVATE = {"phi.mean", "phi.log_variance"}, {"theta", "alpha", "kappa"}
+
+
+def configured(model: str = "paper", **options: Scalar) -> RunConfig:
+    flat: dict[str, Scalar] = {"method": "pfgnn", "task": "markets", "model": model, "run-id": "toy", "rounds": 2}
+    flat |= {"tasks.markets.width": 24, "tasks.markets.embedding": 6, "tasks.markets.batch": 64}
+    flat |= {"federation.min-clients": 1, "federation.wait": 0.1}
+    own: dict[str, Scalar] = {"local_steps": 3, "clusters": 4, **options}
+    return parse(flat | {f"algorithm.pfgnn.{key.replace('_', '-')}": value for key, value in own.items()})
+
+
+def market(number: int) -> Markets:
+    return Markets(DEMO.units[number : number + 1], DEMO.vocabulary)
+
+
+def session(number: int, store: Store) -> Session:
+    def learner(config: RunConfig, vocabulary: Vocabulary) -> Learner:
+        return build_learner(config, market(number))
+
+    return Session(f"client-{number}", learner, store, in_memory(Policy()))
+
+
+def federated(config: RunConfig, folder: Path) -> tuple[Listening, list[Store], Arrays]:
+    """Run three markets; return the messages, the client states and the model."""
+    stores: list[Store] = [MemoryStore() for _ in DEMO.units]
+    grid = Listening({k + 1: session(k, store) for k, store in enumerate(stores)})
+    run(grid, config, folder)
+    return grid, stores, RunDirectory(folder, "toy").load_model()[0]
+
+
+def participant(config: RunConfig, store: Store, model: Arrays | None = None, number: int = 1) -> Participant:
+    learner = learner_of(config, DEMO.vocabulary, market(0).units)
+    request = TrainRequest(number, "toy:0", model or parameters(task_model(config, DEMO.vocabulary)))
+    return Participant("client-0", "toy", 0, learner, store, request, config.method_options.local_steps)
+
+
+def once(config: RunConfig, one: Participant) -> TrainReply:
+    [reply] = train(config.method_options, [one])
+    assert isinstance(reply, TrainReply)
+    return reply
+
+
+def shared_after(config: RunConfig, model: Arrays, replies: list[TrainReply]) -> Arrays:
+    """Return the server's next model."""
+    strategy = strategy_of(config, RunState(0, model), None)
+    answers = [Reply(f"client-{k}", 1.0, reply) for k, reply in enumerate(replies)]
+    return strategy.update({}, model, answers)[0]
