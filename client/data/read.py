@@ -61,7 +61,7 @@ def partition(
     Raises:
         DataError: There are more clients than units.
     """
-    shards: Sequence[tuple[UnitT, ...]] = [(one,) for one in dataset.units]
+    shards: Sequence[tuple[UnitT, ...]] = [(owner,) for owner in dataset.units]
     if clients:
         shards = partition_units(dataset.units, clients, seed, unit[1])
     return [replace(dataset, units=shard) for shard in shards]

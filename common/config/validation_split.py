@@ -13,12 +13,12 @@ from common.tasks.registry import FIRST_TASK, TASKS
 def add_validation_share(tree: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return a raw configuration with a validation split if its planner needs one and none is set."""
     task, tasks = tree.get("task", FIRST_TASK), tree.get("tasks", {})
-    chosen = tasks.get(task, {}) if isinstance(tasks, Mapping) else None
-    if not isinstance(chosen, Mapping) or {"validation-share", "validation_share"} & chosen.keys():
+    section = tasks.get(task, {}) if isinstance(tasks, Mapping) else None
+    if not isinstance(section, Mapping) or {"validation-share", "validation_share"} & section.keys():
         return tree
     if task not in TASKS or not _needs_rewards(tree):
         return tree
-    return {**tree, "tasks": {**tasks, task: {**chosen, "validation-share": TASKS[task].planner_validation_share}}}
+    return {**tree, "tasks": {**tasks, task: {**section, "validation-share": TASKS[task].planner_validation_share}}}
 
 
 def check_validation_share(method: str, task: str, share: float) -> None:
