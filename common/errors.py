@@ -16,6 +16,7 @@ FedloomError
 """
 
 from pathlib import Path
+from typing import Literal
 
 
 class FedloomError(Exception):
@@ -34,12 +35,23 @@ class DataError(FedloomError):
         path: The file.
         line: One-based line in that file, 0 if the whole file is meant.
         column: Name of the column, empty if the whole line is meant.
+        cell: Text of the cell, for the owner alone.
+        unit: What `line` counts; rows in files without lines of text.
     """
 
-    def __init__(self, message: str, path: Path | str = "", line: int = 0, column: str = "") -> None:
-        self.path, self.line, self.column = str(path), line, column
+    def __init__(
+        self,
+        message: str,
+        path: Path | str = "",
+        line: int = 0,
+        column: str = "",
+        *,
+        cell: str = "",
+        unit: Literal["line", "row"] = "line",
+    ) -> None:
+        self.path, self.line, self.column, self.cell = str(path), line, column, cell
         place = ", ".join(
-            p for p in (self.path, f"line {line}" if line else "", f"column '{column}'" if column else "") if p
+            p for p in (self.path, f"{unit} {line}" if line else "", f"column '{column}'" if column else "") if p
         )
         super().__init__(f"{place}: {message}" if place else message)
 

@@ -1,196 +1,205 @@
-"""Tables of text: delimited files with or without a header, gzipped or not, and Parquet, as columns of strings."""
+"""Tables as typed columns, whatever the form of their file."""
 
-import csv
-import gzip
-import zlib
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import chain
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 import numpy as np
 import pyarrow
-import pyarrow.compute
-import pyarrow.csv
-import pyarrow.parquet
+import pyarrow.compute as pc
 from numpy.typing import NDArray
+from pyarrow import types
 
+from client.data.tables.cell_errors import CELL_LENGTH, WrongCells, printable
+from client.data.tables.cells import Cells
+from client.data.tables.delimited import Delimited
+from client.data.tables.formats import Content, load, suffix_of
+from client.data.tables.json_lines import SUFFIXES, JsonLines, is_object
+from client.data.tables.parquet import Parquet
+from client.data.tables.schema import Column, Dialect, Header, TableSchema, match_titles
+from client.data.tables.times import Clock, to_times
+from client.data.tables.values import Codes, Flags, codes, flags, to_numbers, to_text
 from common.errors import DataError
 
-DELIMITERS = ("\t", ";", ",")
+RECOGNISED = Dialect()
+"""Files as they are recognised without being told."""
 
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """R rows of text.
+    """R rows of typed columns.
 
     Args:
-        path: Where it was read.
-        titles: Names of the columns as the file spells them.
-        columns: One Arrow array of R strings per title, blanks around them cut, missing ones empty.
-        headed: Whether the file's first line is its header.
-        rows: R, the rows' places in the file, from 0; without it they are all there.
+        cells: File.
+        titles: Name of each column -> its title in the file; variables come last.
+        texts: Name -> cells as in the file.
+        columns: Name -> Arrow array: text, floats, or times as seconds from 1970; null where blank or missing.
+        variables: Names of the columns that the schema does not name.
+        rows: R, the rows' places in the file, from 0.
     """
 
-    path: Path
-    titles: Sequence[str]
-    columns: Sequence[Any]
-    headed: bool = True
-    rows: NDArray[np.int64] | None = None
+    cells: Cells
+    titles: Mapping[str, str]
+    texts: Mapping[str, Any]
+    columns: Mapping[str, Any]
+    variables: tuple[str, ...]
+    rows: NDArray[np.int64]
 
     def __len__(self) -> int:
-        return len(self.columns[0])
+        return len(self.rows)
 
-    def column(self, title: str) -> Any:
-        """The R strings under a title."""
-        return self.columns[self.titles.index(title)]
+    def __contains__(self, name: str) -> bool:
+        return name in self.columns
 
-    def filled(self, title: str) -> NDArray[np.bool_]:
-        """R, whether a cell holds anything."""
-        filled: NDArray[np.bool_] = pyarrow.compute.not_equal(self.column(title), "").to_numpy(zero_copy_only=False)
-        return filled
+    @property
+    def path(self) -> Path:
+        """File of the table."""
+        return self.cells.content.path
 
-    def where(self, kept: NDArray[np.bool_]) -> "Table":
-        """The rows for which `kept`, R, is true."""
-        rows = np.flatnonzero(kept)
-        columns = [column.take(pyarrow.array(rows)) for column in self.columns]
-        return replace(self, columns=columns, rows=rows if self.rows is None else self.rows[rows])
+    def filled(self, name: str) -> Flags:
+        """Return R flags: the cells of a column that hold a value."""
+        return np.asarray(self.columns[name].is_valid().to_numpy(zero_copy_only=False))
 
-    def error(self, row: int, title: str, message: str) -> DataError:
-        """What to raise about one cell, row counted from 0."""
-        place = row if self.rows is None else int(self.rows[row])
-        return DataError(message, self.path, line_of(self.path, place, self.headed), title)
+    def numbers(self, name: str) -> NDArray[np.float64]:
+        """Return R numbers or times, not-a-number where missing."""
+        return np.asarray(self.columns[name].to_numpy(zero_copy_only=False), np.float64)
 
+    def codes(self, name: str) -> tuple[Codes, list[str]]:
+        """Return R codes by first appearance, −1 where blank, and the texts for which they stand."""
+        return codes(self.columns[name])
 
-def plain_name(path: Path) -> str:
-    """Name in lower case and without `.gz`."""
-    return path.name.lower().removesuffix(".gz")
-
-
-def suffix_of(path: Path) -> str:
-    """The suffix that tells the form, in lower case: `.csv` of both `a.CSV` and `a.csv.gz`."""
-    return (Path(path.stem).suffix if path.suffix == ".gz" else path.suffix).lower()
-
-
-def tables_in(folder: Path, suffixes: Sequence[str]) -> list[Path]:
-    """The files of a folder that are of one of these forms, by name."""
-    return [path for path in sorted(folder.iterdir()) if path.is_file() and suffix_of(path) in suffixes]
-
-
-@contextmanager
-def reading(path: Path) -> Iterator[None]:
-    """Turn what can go wrong with a file into a `DataError` that quotes nothing of it."""
-    try:
-        yield
-    except UnicodeDecodeError:
-        raise DataError("not text in UTF-8; save it as CSV or text in UTF-8", path) from None
-    except OSError as error:
-        raise DataError(error.strerror or "cannot be read; is it complete?", path) from None
-    except (EOFError, zlib.error, csv.Error, pyarrow.ArrowException) as error:
-        raise DataError(f"cannot be read as {suffix_of(path) or 'text'} ({type(error).__name__})", path) from None
-
-
-@contextmanager
-def opened(path: Path, newline: str | None = None) -> Iterator[TextIO]:
-    """A text file, plain or gzipped; `newline` as of `open`."""
-    with (
-        reading(path),
-        gzip.open(path, "rt", encoding="utf-8-sig", newline=newline)
-        if path.suffix == ".gz"
-        else path.open(encoding="utf-8-sig", newline=newline) as file,
-    ):
-        yield file
-
-
-def first_cells(path: Path) -> tuple[list[str], str]:
-    """Cells of the first line that is not blank, and the delimiter between them, empty if there is just one cell.
-
-    Raises:
-        DataError: The file is empty or cannot be read.
-    """
-    if suffix_of(path) == ".parquet":
-        with reading(path):
-            return list(pyarrow.parquet.read_schema(path).names), ","
-    line = first_line(path)
-    delimiter = delimiter_in(line)
-    cells = line.split(delimiter) if delimiter == "\t" else next(csv.reader([line], delimiter=delimiter or ","))
-    return [cell.strip() for cell in cells], delimiter
-
-
-def first_line(path: Path) -> str:
-    """The first line that is not blank.
-
-    Raises:
-        DataError: The file is empty or cannot be read.
-    """
-    with opened(path) as file:
-        line = next((text for text in file if text.strip()), "").strip("\r\n")
-    if not line:
-        raise DataError("the file is empty", path)
-    return line
-
-
-def delimiter_in(line: str) -> str:
-    """What stands between the cells of a line: a tab, a semicolon or a comma; empty if none of them."""
-    return next((mark for mark in DELIMITERS if mark in line), "")
-
-
-def read_columns(path: Path, delimiter: str, titles: Sequence[str] = ()) -> Table:
-    """A whole table; `titles` where the file has no header.
-
-    Raises:
-        DataError: A row has more or fewer cells than the header (with its line), no rows, or not a table at all.
-    """
-    with reading(path):
-        table = (
-            pyarrow.parquet.read_table(path) if suffix_of(path) == ".parquet" else _delimited(path, delimiter, titles)
+    def where(self, kept: Flags) -> "Table":
+        """Return the rows for which a flag is true."""
+        if kept.all():
+            return self
+        mask = pyarrow.array(kept)
+        texts, columns = (
+            {name: column.filter(mask) for name, column in of.items()} for of in (self.texts, self.columns)
         )
-    if not table.num_rows:
-        raise DataError("the file has a header but no rows", path)
-    texts = [pyarrow.compute.utf8_trim_whitespace(_texts(column)) for column in table.columns]
-    return Table(path, [title.strip() for title in table.column_names], texts, headed=not titles)
+        return replace(self, texts=texts, columns=columns, rows=self.rows[kept])
+
+    def require(self, *names: str, remedy: str) -> None:
+        """Accept columns without blank or missing cells.
+
+        Raises:
+            DataError: A cell holds no value.
+        """
+        for name in names:
+            empty = ~self.filled(name)
+            if empty.any():
+                raise self.error(name, empty, "", remedy)
+
+    def error(self, name: str, wrong: Flags, problem: str, remedy: str) -> DataError:
+        """Return the error about cells of a column, of which the first is named; see `WrongCells`."""
+        return _error(self.cells, self.titles[name], self.texts[name], self.rows, WrongCells(wrong, problem, remedy))
 
 
-def line_of(path: Path, row: int, headed: bool) -> int:
-    """One-based line of a row counted from 0, blank lines not being rows; of Parquet the row itself, from 1."""
-    if suffix_of(path) == ".parquet":
-        return row + 1
-    with opened(path) as file:
-        filled = (line for line, text in enumerate(file, start=1) if text.strip("\r\n"))
-        return next(islice(filled, row + headed, None))
+def read_table(source: Path | Content, schema: TableSchema, dialect: Dialect = RECOGNISED) -> Table:
+    """Read the columns of a schema from a file in any form.
+
+    Raises:
+        DataError: The file is no table, lacks a column, or holds malformed cells; with the place and the cell.
+    """
+    content = source if isinstance(source, Content) else load(source)
+    return typed(cells_of(content, schema, dialect), schema, dialect)
 
 
-def _delimited(path: Path, delimiter: str, titles: Sequence[str]) -> Any:
-    ragged: list[Any] = []
+def cells_of(content: Content, schema: TableSchema, dialect: Dialect = RECOGNISED) -> Cells:
+    """Recognise the form of a table, and its titles.
 
-    def remember(row: Any) -> str:
-        ragged.append(row)
-        return "error"
-
-    header = list(titles) or first_cells(path)[0]
-    parsing = pyarrow.csv.ParseOptions(
-        delimiter=delimiter or ",", quote_char=False if delimiter == "\t" else '"', invalid_row_handler=remember
-    )
-    options = pyarrow.csv.ConvertOptions(
-        column_types=dict.fromkeys(header, pyarrow.string()), strings_can_be_null=False
-    )
-    plan = pyarrow.csv.ReadOptions(column_names=list(titles) or None, use_threads=False)
-    try:
-        return pyarrow.csv.read_csv(str(path), read_options=plan, parse_options=parsing, convert_options=options)
-    except pyarrow.ArrowInvalid:
-        if not ragged:
-            raise
-        row = ragged[0]
-        message = f"{row.actual_columns} cells, but the first line has {row.expected_columns}"
-        raise DataError(message, path, line_of(path, row.number - 1, headed=False)) from None
+    Raises:
+        DataError: It is no table.
+    """
+    if content.is_parquet:
+        return Parquet.of(content)
+    if suffix_of(content.path) in SUFFIXES or is_object(content.first_line()):
+        return JsonLines.of(content)
+    return Delimited.of(content, schema, dialect)
 
 
-def _texts(column: Any) -> Any:
-    """A column as a CSV would show it; whole numbers that became floats are whole again."""
-    if pyarrow.types.is_floating(column.type):
-        whole = pyarrow.compute.equal(column, pyarrow.compute.floor(column))
-        if pyarrow.compute.all(whole).as_py():
-            column = column.cast(pyarrow.int64())
-    return column.cast(pyarrow.string()).fill_null("").combine_chunks()
+def typed(cells: Cells, schema: TableSchema, dialect: Dialect = RECOGNISED) -> Table:
+    """Convert cells to the columns of a schema; rows without any text are skipped.
+
+    Raises:
+        DataError: A column is missing, or cells are malformed.
+    """
+    header = Header(str(cells.content.path), cells.header_line, cells.titles)
+    places = match_titles(header, schema, dialect)
+    texts = dict(zip(places, cells.take(list(places.values())), strict=True))
+    filled = _filled_rows(cells, list(texts.values()), places)
+    rows = np.flatnonzero(filled)
+    if not len(rows):
+        raise DataError("the file has a header but no rows", header.path)
+    if len(rows) < len(filled):
+        texts = {name: column.filter(pyarrow.array(filled)) for name, column in texts.items()}
+    titles = {name: cells.titles[place] for name, place in places.items()}
+    variables = tuple(name for name in places if name not in schema.names)
+    kinds = {column.name: column for column in schema.columns} | {name: _variable(name) for name in variables}
+    columns = {}
+    for name, text in texts.items():
+        try:
+            columns[name] = _converted(text, kinds[name], dialect, schema.clock, cells.comma_separated)
+        except WrongCells as error:
+            if name in variables and error.wrong.sum() == len(text) - text.null_count:
+                error.remedy = "leave the column out"
+            raise _error(cells, titles[name], text, rows, error) from None
+    if schema.rest == "numbers":
+        _check_named(cells, header)
+    return Table(cells, titles, texts, columns, variables, rows)
+
+
+def _variable(name: str) -> Column:
+    return Column(name, "number", blank="missing")
+
+
+def _converted(text: Any, column: Column, dialect: Dialect, clock: Clock, comma_separated: bool) -> Any:
+    """Return cells in the kind of their column.
+
+    Raises:
+        WrongCells: Some are of another kind, or blank where that is refused.
+    """
+    if column.kind == "text":
+        values = to_text(text)
+    else:
+        as_numbers = column.kind == "number" or dialect.dates in ("unix", "excel")
+        if as_numbers and not types.is_temporal(text.type):
+            text = to_numbers(text, dialect.decimal, comma_separated)
+        values = text if column.kind == "number" else to_times(text, dialect.dates, clock)
+    if column.blank == "refuse" and values.null_count:
+        raise WrongCells(~flags(values.is_valid()), "", "fill it, or leave the row out")
+    return values
+
+
+def _filled_rows(cells: Cells, columns: Sequence[Any], places: Mapping[str, int]) -> Flags:
+    """Return which rows hold any text at all, in the columns that are read or in others."""
+    blank = np.ones(len(columns[0]), bool)
+    others = (cells.take([place])[0] for place in range(len(cells.titles)) if place not in places.values())
+    for column in chain(columns, others):
+        blank &= ~flags(_is_filled(column))
+        if not blank.any():
+            break
+    return ~blank
+
+
+def _is_filled(column: Any) -> Any:
+    if types.is_string(column.type):
+        return pc.not_equal(pc.utf8_trim_whitespace(column), "")
+    return column.is_valid()
+
+
+def _check_named(cells: Cells, header: Header) -> None:
+    """Accept columns without a title if they are blank."""
+    for place, title in enumerate(cells.titles):
+        if not title and flags(_is_filled(cells.take([place])[0])).any():
+            raise header.error("a column has no title; name it, or leave it out")
+
+
+def _error(cells: Cells, title: str, texts: Any, rows: NDArray[np.int64], error: WrongCells) -> DataError:
+    """Return the error of an owner's file: its place, the cell, how many are wrong, and the remedy."""
+    value = texts[error.row].as_py()
+    cell = printable("" if value is None else str(value).strip(), CELL_LENGTH)
+    place = cells.place_of(int(rows[error.row]))
+    path = cells.content.path
+    return DataError(error.message(cell), path, place, printable(title), cell=cell, unit=cells.unit)

@@ -17,7 +17,7 @@ from client.tasks.markets.data.writer import write_markets
 from client.tasks.ratings.data.reader import read_raters
 from client.tasks.ratings.data.writer import write_raters
 from client.tasks.rules.data.reader import read_homes
-from client.tasks.rules.data.table import write_table
+from client.tasks.rules.data.writer import write_homes
 from client.tasks.sessions.data.reader import read_visitors
 from client.tasks.sessions.data.writer import write_visitors
 from client.tasks.traffic.data.reader import read_series
@@ -28,7 +28,7 @@ from tests.support.raters import folder_of
 
 STORED = Path(__file__).with_name("dataset_hashes.json")
 READERS: dict[str, tuple[Callable[..., Any], Callable[..., None]]] = {
-    "rules": (read_homes, write_table),
+    "rules": (read_homes, write_homes),
     "sessions": (read_visitors, write_visitors),
     "traffic": (read_series, write_series),
     "ratings": (read_raters, write_raters),

@@ -9,7 +9,7 @@ from client.data.read import Part, demo_part, read_partition
 from client.data.sources import fingerprint, with_test
 from client.tasks.rules.data.homes import Homes, Home
 from client.tasks.rules.data.reader import DEMO_HOMES, read_homes
-from client.tasks.rules.data.table import write_table
+from client.tasks.rules.data.writer import write_homes
 from client.tasks.sessions.data.visitors import Homes as Visits
 from common.config.run import Task
 from common.errors import ConfigError, DataError
@@ -23,7 +23,7 @@ def homes(part: Part) -> tuple[Home, ...]:
 
 def written(folder: Path, name: str, homes: str) -> Path:
     dataset = read_homes(homes)
-    write_table(folder / name, dataset.units, dataset.vocabulary)
+    write_homes(folder / name, dataset.units, dataset.vocabulary)
     return folder / name
 
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from client.tasks.markets.data.markets import Markets, Market, Pairs, as_pairs, as_ratings, no_rows
-from client.tasks.markets.data.plain import Named, Records, goods_of
+from client.tasks.markets.data.markets import Market, Markets, Pairs, as_pairs, as_ratings
 from client.tasks.markets.data.published_folder import Product
+from client.tasks.markets.data.records import Records
 from common.errors import DataError
 from common.tasks.markets.options import MarketCatalogue
 
@@ -46,28 +46,40 @@ def _catalogue(markets: Mapping[str, Records], described: Sequence[Product]) -> 
     for product in described:
         for texts, text in ((titles, product.title), (descriptions, product.description)):
             texts[product.item] = max(texts.get(product.item, ""), text, key=len)
-    named = {item for records in markets.values() for _, item in records.ratings}
-    if not described:
-        named |= {item for records in markets.values() for pair in records.pairs for item in pair}
+    named = {
+        records.items[code]
+        for records in markets.values()
+        for rows in ((records.ratings[:, 1],) if described else (records.ratings[:, 1], records.pairs))
+        for code in np.unique(rows).tolist()
+    }
     items = sorted(named | set(titles))
     return goods_of(items, [(titles.get(item, ""), descriptions.get(item, "")) for item in items] or [("", "")])
 
 
+def goods_of(items: Sequence[str], texts: Sequence[tuple[str, str]]) -> MarketCatalogue:
+    """Return a catalogue of items and their (title, description); lists that hold nothing are left out."""
+    titles, descriptions = (tuple(column) if any(column) else () for column in zip(*texts, strict=True))
+    return MarketCatalogue(items=tuple(items), titles=titles, descriptions=descriptions)
+
+
 def _numbered(name: str, records: Records, place: Mapping[str, int], path: Path) -> tuple[Market, list[str]]:
-    users: dict[str, int] = {}
-    ratings = _rows([(users.setdefault(user, len(users)), place.get(item, ABSENT)) for user, item in records.ratings])
-    pairs = _rows([(place.get(a, ABSENT), place.get(b, ABSENT)) for a, b in records.pairs])
-    known, linked = _inside(ratings), _inside(pairs)
-    rows = len(ratings) + len(pairs)
+    places = np.full(len(records.items), ABSENT)
+    for code in np.unique(np.concatenate([records.ratings[:, 1], records.pairs.ravel()])).tolist():
+        places[code] = place.get(records.items[code], ABSENT)
+    ratings = np.stack([_by_appearance(records.ratings[:, 0]), places[records.ratings[:, 1]]], axis=1)
+    known, linked = _inside(ratings), _inside(places[records.pairs])
+    rows = len(ratings) + len(records.pairs)
     strange = rows - len(known) - len(linked)
     if rows and strange == rows:
         raise DataError(f"none of its {rows} rows is about items of the catalogue; are they of this federation?", path)
     market = Market(name, as_ratings(known), as_pairs(linked))
-    return market, [f"market {name}: {note}" for note in _notes(market, records.pairs, linked, strange, known)]
+    return market, [f"market {name}: {note}" for note in _notes(market, linked, strange, known)]
 
 
-def _rows(rows: Sequence[tuple[int, int]]) -> Pairs:
-    return np.array(rows, np.int64) if rows else no_rows()
+def _by_appearance(code: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return codes numbered in the order of their first appearance."""
+    _, first, place = np.unique(code, return_index=True, return_inverse=True)
+    return np.asarray(np.argsort(np.argsort(first))[place], np.int64)
 
 
 def _inside(rows: Pairs) -> Pairs:
@@ -76,7 +88,7 @@ def _inside(rows: Pairs) -> Pairs:
     return rows[inside]
 
 
-def _notes(market: Market, pairs: Named, linked: Pairs, strange: int, known: Pairs) -> Iterator[str]:
+def _notes(market: Market, linked: Pairs, strange: int, known: Pairs) -> Iterator[str]:
     """What was left out, in numbers, and what an edge is."""
     if strange:
         yield f"{strange} rows skipped: items that the catalogue lacks"

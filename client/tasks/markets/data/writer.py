@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from pathlib import Path
 
-from client.data.tables.values import private_csv
+from client.data.tables.writer import private_csv
 from client.tasks.markets.data.markets import Market
 from common.tasks.markets.options import MarketCatalogue
 

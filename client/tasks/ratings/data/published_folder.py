@@ -4,11 +4,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from client.data.tables.reader import plain_name, tables_in
-from client.tasks.ratings.data.plain import JSON_LINES
+from client.data.tables.formats import files_in, plain_name, tables_in
 from client.tasks.ratings.data.rows import Scale
-
-TABLES = (".csv", ".tsv", ".parquet", *JSON_LINES)
 
 
 @dataclass(frozen=True)
@@ -50,8 +47,8 @@ def is_published(folder: Path) -> bool:
 def files_of(folder: Path, form: PublishedRatings | None) -> tuple[list[Path], list[Path]]:
     """The folder's files of ratings, and those of people: the set's, or every table."""
     if form is None:
-        return tables_in(folder, TABLES), []
-    files = [file for file in sorted(folder.iterdir()) if file.is_file()]
+        return tables_in(folder), []
+    files = files_in(folder)
     return [file for file in files if _is(file, form.ratings)], [file for file in files if _is(file, form.people)]
 
 

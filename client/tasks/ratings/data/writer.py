@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from client.data.tables.values import private_csv
+from client.data.tables.writer import private_csv
 from client.tasks.ratings.data.raters import Rater
-from client.tasks.ratings.data.rows import ITEM, RATING, USER
+from client.tasks.ratings.schema import ITEM, RATING, USER
 from common.tasks.ratings.options import ProductCatalogue
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from client.tasks.sessions.data.log import CASE, NOBODY, TEST, TRAIN, Log
 from client.tasks.sessions.data.split import cases_of
-from client.tasks.sessions.data.visitors import Case, Visits, Visitor
+from client.tasks.sessions.data.visitors import Case, Visitor, Visits
 from common.errors import DataError
 from common.tasks.sessions.options import Clicks, Items
 

@@ -4,11 +4,9 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from client.data.tables.reader import plain_name
+from client.data.tables.formats import files_in, plain_name
 from client.tasks.sessions.data.log import CASE, TEST, TRAIN
 from client.tasks.sessions.data.published_formats import FILES
-
-TABLES = (".csv", ".tsv", ".parquet")
 
 
 @dataclass(frozen=True)
@@ -30,7 +28,7 @@ FORMS = (
     PublishedSessions((r"users_train\.txt", r"users_valid\.txt", r"users_test\.txt")),
     PublishedSessions((r"train_sessions\.txt",), r"test_pairs\.tsv", CASE),
     PublishedSessions((r".+_train_full\.txt",), r".+_test\.txt"),
-    PublishedSessions((r"train\.(txt|csv|tsv|parquet)",), r"test\.(txt|csv|tsv|parquet)"),
+    PublishedSessions((r"train\.(txt|csv|tsv|jsonl|ndjson|parquet)",), r"test\.(txt|csv|tsv|jsonl|ndjson|parquet)"),
     *(PublishedSessions((name,)) for name in FILES),
 )
 """Gowalla with users (its own parts are ignored: they are a fraction of the whole); SR-GNN's sets as texts; session-rec's
@@ -52,4 +50,4 @@ def parts_of(folder: Path) -> list[tuple[Path, int]]:
 
 
 def _files(folder: Path, pattern: str) -> list[Path]:
-    return [path for path in sorted(folder.iterdir()) if path.is_file() and re.fullmatch(pattern, plain_name(path))]
+    return [path for path in files_in(folder) if re.fullmatch(pattern, plain_name(path))]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from client.data.tables.values import private_csv
+from client.data.tables.writer import private_csv
 from client.tasks.sessions.data.visitors import Visitor
 from common.tasks.sessions.options import Clicks, Items
 

@@ -3,9 +3,9 @@
 import re
 from pathlib import Path
 
-from client.data.tables.reader import plain_name, tables_in
+from client.data.tables.formats import TABLES, plain_name, tables_in
 
-TABLES = (".csv", ".tsv", ".parquet", ".vol")
+SUFFIXES = (*TABLES, ".vol")
 
 FILES = (
     r"originaldataset\.csv",
@@ -20,5 +20,5 @@ I-94, FHWA by state and day, FHWA's hourly station volumes."""
 
 def is_published(folder: Path) -> bool:
     """Whether a folder's files are parts of one data set, not several clients' tables."""
-    names = [plain_name(path) for path in tables_in(folder, TABLES)]
+    names = [plain_name(path) for path in tables_in(folder, SUFFIXES)]
     return any(re.fullmatch(pattern, name) for pattern in FILES for name in names)

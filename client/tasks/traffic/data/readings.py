@@ -7,7 +7,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from client.data.tables.formats import stem_of
+from client.data.tables.reader import Table
 from client.data.tables.values import Codes, recoded, union
+from client.tasks.traffic.schema import SITE, TIME
 from common.errors import DataError, VocabularyError
 
 
@@ -30,6 +33,25 @@ class Readings:
     sites: Sequence[str]
     variables: tuple[str, ...]
     notes: tuple[str, ...] = ()
+
+
+def readings_of(table: Table) -> Readings:
+    """Return the readings of a table in long form; without a site it is one series, named after the file.
+
+    Raises:
+        DataError: It has no variable.
+    """
+    if not table.variables:
+        message = "no variable among the columns; add one for each measurement, such as volume"
+        raise DataError(message, table.path, table.cells.header_line)
+    site, names = table.codes(SITE) if SITE in table else (np.zeros(len(table), np.int64), [stem_of(table.path)])
+    values = np.stack([table.numbers(name) for name in table.variables], axis=1)
+    return Readings(site, seconds(table, TIME), values, names, table.variables)
+
+
+def seconds(table: Table, name: str) -> NDArray[np.int64]:
+    """Return a column of times as whole seconds from 1970 by the sensor's own clock, R."""
+    return np.floor(table.numbers(name)).astype(np.int64)
 
 
 def joined(parts: Sequence[Readings]) -> Readings:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from client.data.tables.values import private_csv
+from client.data.tables.writer import private_csv
 from client.tasks.traffic.data.series import Series
 from common.tasks.traffic.options import SensorVariables
 

@@ -1,0 +1,37 @@
+"""Errors about cells: their text made printable, how many are wrong, and what to do."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+CELL_LENGTH, TITLE_LENGTH = 40, 80
+"""Characters that are shown."""
+
+
+class WrongCells(Exception):
+    """Cells of a column that hold no value of its kind.
+
+    Args:
+        wrong: R flags, at least one of which is true.
+        problem: Predicate of the sentence about the first of them; empty if it holds no value.
+        remedy: What the owner can do.
+    """
+
+    def __init__(self, wrong: NDArray[np.bool_], problem: str, remedy: str) -> None:
+        super().__init__(problem)
+        self.wrong, self.problem, self.remedy = wrong, problem, remedy
+
+    @property
+    def row(self) -> int:
+        """First of the rows, from 0."""
+        return int(self.wrong.argmax())
+
+    def message(self, cell: str) -> str:
+        """Return the sentence about the first of the cells, which holds this text."""
+        what = f"'{cell}' {self.problem or 'stands for a missing value'}" if cell or self.problem else "empty cell"
+        return f"{what} ({self.wrong.sum():,} of {len(self.wrong):,} cells); {self.remedy}"
+
+
+def printable(text: str, limit: int = TITLE_LENGTH) -> str:
+    """Escape what does not print, and cut at a number of characters."""
+    shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text[: limit + 1])
+    return shown if len(shown) <= limit else f"{shown[: limit - 1]}…"

@@ -1,0 +1,14 @@
+"""Columns of readings in long form: a time, perhaps a site, and what was measured."""
+
+from client.data.tables.schema import Column, TableSchema
+
+TIME, SITE = "timestamp", "site"
+
+SCHEMA = TableSchema(
+    columns=(
+        Column(TIME, "time", ("time", "datetime", "date")),
+        Column(SITE, "text", ("siteid", "sensor", "sensorid", "station", "stationid", "detector"), required=False),
+    ),
+    rest="numbers",
+    clock="local",
+)
