@@ -96,7 +96,7 @@ def load(path: Path) -> Content:
     if b"\0" in data:
         line = data.count(b"\n", 0, data.index(b"\0")) + 1
         raise DataError("NUL bytes are no text; save the file as text in UTF-8", path, line)
-    if not data.strip():
+    if not data or data.isspace():
         raise DataError("the file is empty", path)
     return Content(path, data)
 

@@ -62,11 +62,12 @@ def to_times(column: Any, dates: Dates, clock: Clock) -> Any:
         return _dated(column, clock)
     if types.is_floating(column.type) or types.is_integer(column.type):
         return _numbered(column.cast(pyarrow.float64(), safe=False), dates, clock)
-    text = to_text(column)
-    stamps = cast(text, pyarrow.timestamp("us")) if dates in ("auto", "iso") else None
+    stamps = (
+        cast(column, pyarrow.timestamp("us")) if dates in ("auto", "iso") and types.is_string(column.type) else None
+    )
     if stamps is not None:
         return _dated(stamps, clock)
-    text = without_missing(text)
+    text = without_missing(to_text(column))
     if dates != "auto":
         return _dated(_stamps(text, dates, clock), clock)
     numeric = pc.fill_null(matches(text, PLAIN), False)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from client.data.tables.reader import Table
-from client.data.tables.values import Codes, recoded, union
+from client.data.tables.values import Codes, keys_of, recoded, union
 from client.tasks.ratings.schema import ITEM, RATING, TIME, USER
 from common.errors import DataError, NothingYetError
 
@@ -90,7 +90,7 @@ def latest(rows: Rows) -> Codes:
     The latest counts, of equal times the last in the file.
     """
     backwards = np.argsort(rows.time, kind="stable")[::-1]
-    _, first = np.unique((rows.user * len(rows.items) + rows.item)[backwards], return_index=True)
+    _, first = np.unique(keys_of(rows.user, rows.item)[backwards], return_index=True)
     return np.sort(backwards[first])
 
 

@@ -41,6 +41,8 @@ def to_dataset(log: Log, items: Items | None, group: int, path: Path) -> Visits:
 def grouped(log: Log, group: int) -> Log:
     """Give each run of `group` consecutive training sessions without a user one, called `group-00001` and so on."""
     stray = (log.user == NOBODY) & (log.part == TRAIN)
+    if not stray.any():
+        return log
     numbers, place = np.unique(log.session[stray], return_inverse=True)
     names = [f"group-{number + 1:05d}" for number in range(-(-len(numbers) // group))]
     user = log.user.copy()
@@ -69,7 +71,7 @@ def _visitors(log: Log) -> Iterator[Visitor]:
     """In the order of their names."""
     sessions: dict[int, list[Clicks]] = defaultdict(list)
     cases: dict[int, list[Case]] = defaultdict(list)
-    first = np.flatnonzero(np.diff(log.session, prepend=-1))
+    first = log.starts
     owners, parts = log.user[first].tolist(), log.part[first].tolist()
     pieces = np.split(log.item, first[1:])  # one empty piece if there is no session
     for owner, part, clicks in zip(owners, parts, pieces, strict=False):
@@ -88,11 +90,11 @@ def _dealt(cases: Sequence[Case], parts: int) -> list[Sequence[Case]]:
 
 def _notes(log: Log, usable: Log, known: Log) -> Iterator[str]:
     """What was left out, in numbers."""
-    if short := len(np.unique(log.session)) - len(np.unique(usable.session)):
+    if short := len(log.starts) - len(usable.starts):
         yield f"{short} sessions of one click dropped"
     strange = len(usable.item) - len(known.item)
     if strange:
-        lost = len(np.unique(usable.session)) - len(np.unique(known.session))
+        lost = len(usable.starts) - len(known.starts)
         yield f"{strange} clicks skipped on or beside items outside the vocabulary, {lost} sessions with nothing left"
     cases = _cases(usable)
     if missed := cases - _cases(known):

@@ -44,10 +44,15 @@ class Log:
     notes: tuple[str, ...] = ()
 
     @property
+    def starts(self) -> Codes:
+        """Place of the first click of each session."""
+        return np.flatnonzero(np.diff(self.session, prepend=-1))
+
+    @property
     def lengths(self) -> Codes:
         """C, the number of clicks of each click's session."""
-        _, place, counts = np.unique(self.session, return_inverse=True, return_counts=True)
-        return counts[place].astype(np.int64)
+        counts = np.diff(self.starts, append=len(self.session))
+        return np.repeat(counts, counts)
 
     @property
     def last(self) -> NDArray[np.bool_]:

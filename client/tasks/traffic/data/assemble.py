@@ -51,17 +51,21 @@ def _own_step(usual: int) -> int:
 
 def _grids(steps: Tidy, path: Path) -> Iterator[tuple[int, tuple[int, NDArray[np.float64]]]]:
     """Each site that has a reading of every variable: its first step, and its values, T × D."""
-    edges = np.flatnonzero(np.diff(steps.site)) + 1
-    for rows in np.split(np.arange(len(steps.site)), edges):
-        rows = rows[~np.isnan(steps.values[rows]).all(axis=1)]
-        if np.isnan(steps.values[rows]).all(axis=0).any():
+    there = ~np.isnan(steps.values)
+    edges = np.flatnonzero(np.diff(steps.site, prepend=-1, append=-1)).tolist()
+    for rows in map(slice, edges, edges[1:]):
+        if not there[rows].any(axis=0).all():
             continue
-        start, length = int(steps.time[rows[0]]), int(steps.time[rows[-1]] - steps.time[rows[0]]) + 1
+        filled = np.flatnonzero(there[rows].any(axis=1)) + rows.start
+        span = slice(filled[0], filled[-1] + 1)
+        time, values = steps.time[span], steps.values[span]
+        start, length = int(time[0]), int(time[-1] - time[0]) + 1
         if length > LONGEST:
             raise DataError(f"a site's readings span {length} steps; is a year mistyped?", path)
-        values = np.full((length, steps.values.shape[1]), np.nan)
-        values[steps.time[rows] - start] = steps.values[rows]
-        yield int(steps.site[rows[0]]), (start, values)
+        if length > len(time):
+            values = np.full((length, values.shape[1]), np.nan)
+            values[time - start] = steps.values[span]
+        yield int(steps.site[rows.start]), (start, values)
 
 
 def _time(number: int, step: int) -> np.datetime64:

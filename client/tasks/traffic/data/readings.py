@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from client.data.tables.formats import stem_of
 from client.data.tables.reader import Table
-from client.data.tables.values import Codes, recoded, union
+from client.data.tables.values import Codes, keys_of, recoded, union
 from client.tasks.traffic.schema import SITE, TIME
 from common.errors import DataError, VocabularyError
 
@@ -69,8 +69,8 @@ def joined(parts: Sequence[Readings]) -> Readings:
 
 def last_of(*keys: Codes) -> tuple[Codes, int]:
     """The rows, in order, that are the last with their keys, R each; and how many are not."""
-    backwards = np.stack(keys, axis=1)[::-1]
-    _, place = np.unique(backwards, axis=0, return_index=True)
+    backwards = keys_of(*keys)[::-1]
+    _, place = np.unique(backwards, return_index=True)
     return np.sort(len(backwards) - 1 - place), len(backwards) - len(place)
 
 
