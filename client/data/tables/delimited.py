@@ -88,7 +88,7 @@ class Delimited(Cells):
         parse = pyarrow.csv.ParseOptions(
             delimiter=self.delimiter,
             quote_char=False if self.delimiter == "\t" else '"',
-            newlines_in_values=True,
+            newlines_in_values=b'"' in self.content.data,
             invalid_row_handler=skip,
         )
         convert = pyarrow.csv.ConvertOptions(

@@ -92,7 +92,8 @@ def load(path: Path) -> Content:
             return Content(path, first + file.read())
         if suffix_of(path) == ".parquet":
             raise DataError("not Parquet, as its name says; is the file complete?", path)
-        data = b"".join(_texts(path, chain([first], iter(lambda: file.read(CHUNK), b""))))
+        rest = iter(lambda: file.read(CHUNK), b"")
+        data = _text(path, chain([first], rest), UTF_16.get(first[:2], "utf-8-sig"))
     if b"\0" in data:
         line = data.count(b"\n", 0, data.index(b"\0")) + 1
         raise DataError("NUL bytes are no text; save the file as text in UTF-8", path, line)
@@ -127,25 +128,24 @@ def _opened(path: Path) -> Iterator[io.BufferedReader | gzip.GzipFile]:
             yield unpacked
 
 
-def _texts(path: Path, chunks: Iterator[bytes]) -> Iterator[bytes]:
-    """Yield text in UTF-8 with a line feed at the end of each line and no byte-order mark.
+def _text(path: Path, chunks: Iterator[bytes], charset: str) -> bytes:
+    """Return text in UTF-8 with a line feed at the end of each line and no byte-order mark.
 
     Raises:
         DataError: A line is in another encoding, or too long.
     """
-    first = next(chunks)
-    charset = UTF_16.get(first[:2], "utf-8-sig")
     decoder = io.IncrementalNewlineDecoder(codecs.getincrementaldecoder(charset)(), translate=True)
-    line, length = 1, 0
-    for chunk in chain([first], chunks, [b""]):
+    texts, length = list[bytes](), 0
+    for chunk in chain(chunks, [b""]):
         try:
             text = decoder.decode(chunk, final=not chunk).encode()
         except UnicodeDecodeError as error:
-            line += error.object.count(b"\n", 0, error.start)
+            line = 1 + sum(text.count(b"\n") for text in texts) + error.object.count(b"\n", 0, error.start)
             raise DataError("not text in UTF-8; save the file as UTF-8", path, line) from None
         end = text.find(b"\n")
         if length + (len(text) if end < 0 else end) > LINE_LIMIT:
+            line = 1 + sum(text.count(b"\n") for text in texts)
             raise DataError(f"longer than {LINE_LIMIT:,} bytes; is this a table of text?", path, line)
-        line += text.count(b"\n")
         length = length + len(text) if end < 0 else len(text) - text.rindex(b"\n") - 1
-        yield text
+        texts.append(text)
+    return b"".join(texts)

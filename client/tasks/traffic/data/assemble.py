@@ -52,12 +52,14 @@ def _own_step(usual: int) -> int:
 def _grids(steps: Tidy, path: Path) -> Iterator[tuple[int, tuple[int, NDArray[np.float64]]]]:
     """Each site that has a reading of every variable: its first step, and its values, T × D."""
     there = ~np.isnan(steps.values)
+    whole = bool(there.all())
     edges = np.flatnonzero(np.diff(steps.site, prepend=-1, append=-1)).tolist()
-    for rows in map(slice, edges, edges[1:]):
-        if not there[rows].any(axis=0).all():
-            continue
-        filled = np.flatnonzero(there[rows].any(axis=1)) + rows.start
-        span = slice(filled[0], filled[-1] + 1)
+    for span in map(slice, edges, edges[1:]):
+        if not whole:
+            if not there[span].any(axis=0).all():
+                continue
+            filled = np.flatnonzero(there[span].any(axis=1))
+            span = slice(span.start + filled[0], span.start + filled[-1] + 1)
         time, values = steps.time[span], steps.values[span]
         start, length = int(time[0]), int(time[-1] - time[0]) + 1
         if length > LONGEST:
@@ -65,7 +67,7 @@ def _grids(steps: Tidy, path: Path) -> Iterator[tuple[int, tuple[int, NDArray[np
         if length > len(time):
             values = np.full((length, values.shape[1]), np.nan)
             values[time - start] = steps.values[span]
-        yield int(steps.site[rows.start]), (start, values)
+        yield int(steps.site[span.start]), (start, values)
 
 
 def _time(number: int, step: int) -> np.datetime64:
