@@ -19,10 +19,10 @@ import scipy
 from rich.console import Console
 from rich.table import Table
 
-from common.methods.planners import ADAP, ADPML, BGTplanner, FedSGD, Uniform
+from common.methods.planners import ADAP, ADPML, BGTplanner, FedSGD, PlannerOptions, Uniform
 from server.planning.context import singular_values
 from server.planning.planner import Budget, Decision, Planner
-from server.planning.registry import PlannerOptions, build_planner
+from server.planning.registry import build_planner
 from server.planning.state import State
 
 LIMIT = 0.005

@@ -23,11 +23,13 @@ from torch.func import grad_and_value
 from client.privacy.dp_sgd import draws, private_gradient
 from client.stacked_tensors import Tensors
 from client.tasks.rules.data.generator import demo_homes
+from client.tasks.rules.data.homes import Homes
 from client.tasks.rules.learner import RulesLearner
-from common.config.run import parse
+from common.config.parse import parse
 from common.models import parameters, tensors
 from common.privacy.randomness import fresh_generator
 from common.tasks.rules.demo import demo_catalogue
+from common.tasks.rules.task import TASK
 from common.wire.messages import TrainRequest
 
 LIMIT = 3.0
@@ -40,7 +42,7 @@ Turn = Callable[[], None]
 def turns(model: str, homes: int, steps: int) -> dict[str, Turn]:
     """The two ways to take `steps` steps."""
     config = parse({"method": "fedavg", "task": "rules", "model": model})
-    learner = RulesLearner(config, demo_catalogue(), demo_homes(0, homes, 0))
+    learner = RulesLearner(config.task_run(TASK, demo_catalogue()), Homes(demo_homes(0, homes, 0), demo_catalogue()))
     start = tensors(parameters(learner.module))
     batch = learner.batch(TrainRequest(1, "", {}))
     masks = partial(learner.step_inputs, steps, torch.Generator().manual_seed(0))

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from common.tasks.sessions.model import GatedGraph
-from common.tasks.sessions.options import Clicks
+from common.tasks.sessions.vocabulary import Clicks
 
 Slice = tuple[list[list[int]], NDArray[np.float64], list[list[int]], NDArray[np.int64], NDArray[np.int64]]
 """Alias of each click, adjacency E × N × 2N (in, out), nodes, mask E × L, target."""

@@ -30,7 +30,8 @@ from benchmarks.sessions.loss import next_item_loss
 from benchmarks.sessions_reference import ReferenceSessions, ReferenceSRGNN
 from client.tasks.sessions.data.graphs import ExampleBatch, collate
 from common.tasks.sessions.model import SRGNN, build_session_model
-from common.tasks.sessions.options import Clicks, SessionsOptions
+from common.tasks.sessions.options import SessionsOptions
+from common.tasks.sessions.vocabulary import Clicks
 
 BATCH, WIDTH, LONGEST = 100, 100, 20
 RATE, L2 = 1e-3, 1e-5

@@ -24,7 +24,8 @@ from flwr.simulation import run_simulation
 
 from client.app import app as client_app
 from client.tasks.rules.data.reader import read_homes
-from common.config.run import RunConfig, parse
+from common.config.parse import parse
+from common.config.run import RunConfig
 from deploy.simulation import simulate
 from server.artifacts import RunDirectory
 from server.events import Round

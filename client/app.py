@@ -10,7 +10,6 @@ from flwr.clientapp import ClientApp
 
 from client.data.read import read_partition
 from client.data.sources import fingerprint, fingerprint_of_all, is_demo, located
-from client.data.warnings import remarks
 from client.policy import Policy, read_policy
 from client.privacy.ledger.ledger import Ledger
 from client.privacy.ledger.locate import open_ledger
@@ -18,13 +17,14 @@ from client.privacy.release import Releaser
 from client.session import Session
 from client.settings import ClientSettings
 from client.state import DiskStore
-from client.tasks.registry import TaskLearner, build_learner
+from client.tasks.learner import Learner
+from client.tasks.registry import CLIENT_TASKS, build_learner
 from common.config.run import RunConfig
 from common.errors import FedloomError, WireError, public_reason
 from common.privacy.accounts import Account
 from common.privacy.claims import UNBOUNDED
 from common.privacy.options import Unit
-from common.tasks.vocabularies import Names
+from common.tasks.vocabulary import Vocabulary
 from common.wire.codec import decode, encode
 from common.wire.messages import (
     ASSIGN,
@@ -150,13 +150,13 @@ def _ledger(settings: ClientSettings, policy: Policy, data: str, unit: Unit, acc
     )
 
 
-def _learner(settings: ClientSettings, config: RunConfig, vocabulary: Names) -> TaskLearner:
+def _learner(settings: ClientSettings, config: RunConfig, vocabulary: Vocabulary) -> Learner:
     """The client's data, read and made ready for a run.
 
     Raises:
         DataError: The data are missing, malformed or speak of what the vocabulary lacks.
     """
     part = read_partition(config.task, settings.data, settings.part, settings.data_seed, vocabulary)
-    for note in (*part.notes, *remarks(config, [part])):
+    for note in (*part.notes, *CLIENT_TASKS[config.task].warnings(config.task_options, part)):
         log.warning("%s: %s", settings.data, note)
     return build_learner(config, part)

@@ -5,14 +5,15 @@ import tomllib
 from pathlib import Path
 from typing import Any, Literal, Self, get_args
 
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, ValidationInfo, field_validator
 
-from common.config.run import TASKS, RunConfig, Task, hands_over_windows
+from common.config.run import RunConfig
 from common.errors import ConfigError, RefusedError
-from common.methods.registry import METHODS, PLANNERS, Method
+from common.methods.planners import PLANNERS
+from common.methods.registry import METHODS, method_names
 from common.options import Options, kebab, meant
 from common.privacy.options import PrivacyOptions, Unit
-from common.row_sparse_items import sends_item_ids
+from common.tasks.registry import TASKS
 
 
 def _limits_epsilon(told: dict[str, Any]) -> bool:
@@ -23,10 +24,10 @@ def _limits_epsilon(told: dict[str, Any]) -> bool:
 class Policy(Options):
     """The owner's terms. A missing file means these defaults."""
 
-    methods: tuple[Method, ...] = METHODS
+    methods: tuple[str, ...] = Field(default_factory=method_names)
     """Methods this client takes part in; of a planner also the one inside, unless only planners are listed."""
 
-    tasks: tuple[Task, ...] = TASKS
+    tasks: tuple[str, ...] = Field(default_factory=lambda: tuple(TASKS))
     """Tasks this client takes part in."""
 
     allow_counts: bool = False
@@ -60,36 +61,62 @@ class Policy(Options):
     max_local_steps: int = Field(0, ge=0)
     """Most local steps a round, 0 for no limit; a slow machine makes fewer, and the server accounts for it."""
 
+    @field_validator("methods", "tasks")
+    @classmethod
+    def _names_are_installed(cls, names: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+        installed = method_names() if info.field_name == "methods" else tuple(TASKS)
+        for name in names:
+            if name not in installed:
+                raise ValueError(f"unknown '{name}'{meant(name, installed)}")
+        return names
+
     def check(self, config: RunConfig) -> None:
         """Refuse a run that asks for more than is allowed.
 
         Raises:
             RefusedError: The reason, free of private data, for the server's log.
         """
-        trains = {one for one in self.methods if one not in PLANNERS}
-        for method, allowed in ((config.method, self.methods), (config.chosen.name, trains or METHODS)):
-            if method not in allowed:
-                raise RefusedError(f"method '{method}' is not allowed by this client's policy")
-        if config.task not in self.tasks:
-            raise RefusedError(f"task '{config.task}' is not allowed by this client's policy")
+        self.check_names(config.task, config.method, config.method_options.name)
         self._check_noise(config.privacy)
-        if hands_over_windows(config) and not self.allow_shared_sample:
+        for key in sorted(config.capabilities.plaintext):
+            if not getattr(self, key.replace("-", "_"), False):
+                raise RefusedError(
+                    f"method '{config.method}' sends data in plaintext,"
+                    f" which this client's policy does not allow ({key} = false)"
+                )
+        if config.task_options.named_rows and self.require_noise:
             raise RefusedError(
-                "algorithm.fedstl.cluster-data=shared_sample hands training windows over in clear, which this client's policy"
-                " does not allow"
-            )
-        if sends_item_ids(config) and self.require_noise:
-            raise RefusedError(
-                "tasks.ratings.items=paper shows which items were rated, which no noise covers; this client's policy requires"
-                " noise; run with tasks.ratings.items=dense"
+                f"task '{config.task}' sends row ids in plaintext under these options, which no noise covers; this client's"
+                " policy requires noise"
             )
         if not config.task_options.count_offset:
             return
-        self._check_noise(config.count_privacy)
-        if config.count_privacy.unit == "none" and not self.allow_counts:
+        self._check_noise(config.task_options.count_privacy)
+        if config.task_options.count_privacy.unit == "none" and not self.allow_counts:
             raise RefusedError(
                 f"tasks.{config.task}.count-offset needs counts in clear, which this client's policy does not allow"
             )
+
+    def check_names(self, task: str, method: str, inner: str) -> None:
+        """Refuse a task or a method by its name, before anything of it is imported.
+
+        Args:
+            task: Name of the task.
+            method: Name of the method, which may be a planner.
+            inner: Name of the method that trains.
+
+        Raises:
+            RefusedError: One of them is not installed, or not allowed.
+        """
+        trains = {name for name in self.methods if name not in PLANNERS} or {*METHODS}
+        for name, installed in ((method, method_names()), (inner, METHODS), (task, TASKS)):
+            if name not in installed:
+                raise RefusedError(f"'{name[:32]}' is not installed on this client")
+        for name, allowed in ((method, self.methods), (inner, trains)):
+            if name not in allowed:
+                raise RefusedError(f"method '{name}' is not allowed by this client's policy")
+        if task not in self.tasks:
+            raise RefusedError(f"task '{task}' is not allowed by this client's policy")
 
     def _check_noise(self, wished: PrivacyOptions) -> None:
         if wished.unit == "none" and self.require_noise:
@@ -134,10 +161,10 @@ def read_policy(path: Path | None, *, made: bool = False) -> Policy:
 def _explained(error: ValidationError) -> str:
     """What is wrong with the first thing that is, and what was probably meant."""
     first = error.errors()[0]
-    place, given = first["loc"], str(first.get("input"))
+    place = first["loc"]
     if first["type"] == "extra_forbidden":
         return f"unknown option '{place[-1]}'{meant(str(place[-1]), map(kebab, Policy.model_fields))}"
-    known = {"methods": METHODS, "tasks": TASKS, "units": get_args(Unit)}.get(str(place[0]), ())
-    if first["type"] == "literal_error" and known:
-        return f"'{place[0]}': unknown '{given}'{meant(given, known)}"
-    return f"'{'.'.join(map(str, place))}': {first['msg']}"
+    if first["type"] == "literal_error" and place[0] == "units":
+        given = str(first.get("input"))
+        return f"'units': unknown '{given}'{meant(given, get_args(Unit))}"
+    return f"'{'.'.join(map(str, place))}': {first['msg'].removeprefix('Value error, ')}"

@@ -11,7 +11,15 @@ from client.enrolment import accepted, check_same_run, fingerprint, remember
 from client.privacy.pseudo_items import among_pseudo_items
 from client.privacy.release import Releaser
 from client.state import Store
-from client.tasks.learner import ExcludesOwnCounts, PrivatizesCounts, TaskLearner, training_loss
+from client.tasks.learner import (
+    ExcludesOwnCounts,
+    HasCounts,
+    HasProperty,
+    Learner,
+    PrivatizesCounts,
+    SharesWindows,
+    training_loss,
+)
 from client.trainers.registry import build_trainer
 from client.training.client_state import HEAD, load_group
 from client.training.cohort import train, zero_reply
@@ -19,14 +27,12 @@ from client.training.evaluation import ADAPT, measured
 from client.training.failures import DivergedError, run_or_zeros
 from client.training.participant import Participant
 from common.arrays import Arrays, check_like, group
-from common.config.flatten import from_json
-from common.config.run import RunConfig, hands_over_windows
+from common.config.flatten import from_json, names_in
+from common.config.run import RunConfig
 from common.errors import DataError, FedloomError, RefusedError
 from common.models import parameters
-from common.row_sparse_items import sends_item_ids
-from common.tasks.counts import add_counts
-from common.tasks.traffic.ranges import POOLED
-from common.tasks.vocabularies import Names, vocabulary_of
+from common.tasks.registry import TASKS, read_vocabulary
+from common.tasks.vocabulary import Vocabulary
 from common.wire.messages import (
     LOCAL,
     AssignReply,
@@ -53,10 +59,13 @@ UNFIT = "its data cannot be used in this run; the client's own log says why"
 LOOK_AGAIN = 300.0
 """Seconds after which data that did not fit are read again for the same run: an owner may have mended them."""
 
-_names = lru_cache(maxsize=4)(vocabulary_of)
-"""Clients of one process share a vocabulary that they were all told."""
+BuildLearner = Callable[[RunConfig, Vocabulary], Learner]
 
-BuildLearner = Callable[[RunConfig, Names], TaskLearner]
+
+@lru_cache(maxsize=4)
+def _vocabulary(task: str, text: str) -> Vocabulary:
+    """Read a vocabulary once for all clients of a process."""
+    return read_vocabulary(task, text)
 
 
 @dataclass(frozen=True)
@@ -65,8 +74,8 @@ class Enrolled:
 
     run: str
     config: RunConfig
-    names: Names
-    learner: TaskLearner
+    names: Vocabulary
+    learner: Learner
 
 
 class Session:
@@ -102,7 +111,7 @@ class Session:
     def counts(self, request: CountsRequest) -> CountsReply:
         """Counts: with noise where the run promises it, else in clear, for clients whose owner allows that."""
         enrolled = self._find(request.enrolment)
-        learner, noisy = enrolled.learner, enrolled.config.count_privacy.unit != "none"
+        learner, noisy = enrolled.learner, enrolled.config.task_options.count_privacy.unit != "none"
         if not noisy and not self.policy.allow_counts:
             raise RefusedError("counts in clear are not allowed by this client's policy")
         if enrolled.config.privacy.unit != "none":
@@ -111,8 +120,10 @@ class Session:
             raise RefusedError("this run was not announced as one that takes such counts")
         if isinstance(learner, PrivatizesCounts) and noisy:
             counts = self.guard.release_counts(enrolled.config, enrolled.run, learner.private_counts)
-        else:
+        elif isinstance(learner, HasCounts):
             counts = learner.counts()
+        else:
+            raise RefusedError("this task has no counts")
         self.store.write(enrolled.run, COUNTS, save(counts))
         return CountsReply(counts)
 
@@ -123,12 +134,14 @@ class Session:
         """
         if not statics:
             return statics
-        if enrolled.config.privacy.unit != "none" and not statics.keys() <= set(POOLED):
+        if enrolled.config.privacy.unit != "none" and not statics.keys() <= TASKS[enrolled.config.task].pooled:
             raise RefusedError("the server adds sums over clients, which no client of a run with noise gives")
         learner, sent = enrolled.learner, self.store.read(enrolled.run, COUNTS)
         if isinstance(learner, ExcludesOwnCounts):
             return learner.without_own(statics, load(sent) if sent else {})
-        return statics if sent else add_counts(statics, learner.counts(), enrolled.names)
+        if sent or not isinstance(learner, HasCounts):
+            return statics
+        return TASKS[learner.task].add_counts(statics, learner.counts(), enrolled.names)
 
     def assign(self, request: AssignRequest) -> AssignReply:
         """How well each of several models suits this client's data, and its property's parameters."""
@@ -146,22 +159,24 @@ class Session:
             check_like(model, template, f"model {key}")
             suits = partial(_suits, learner, {**model, **head}, statics, obeys=obeys)
             losses[key] = run_or_zeros(suits, float) if enrolled.config.privacy.unit != "none" else suits()
+        inferred = learner.property() if isinstance(learner, HasProperty) else {}
         if request.criterion == "sample":
-            return AssignReply(request.round, {}, {**learner.property(), **self._sample(enrolled)})
-        return AssignReply(request.round, losses, learner.property() if obeys else {})
+            return AssignReply(request.round, {}, {**inferred, **self._sample(enrolled)})
+        return AssignReply(request.round, losses, inferred if obeys else {})
 
     def _sample(self, enrolled: Enrolled) -> Arrays:
         """Training windows in clear: only in a run that its configuration, and so the policy, knows as one that takes them."""
-        if not hands_over_windows(enrolled.config):
+        learner, windows = enrolled.learner, enrolled.config.capabilities.shared_windows
+        if not windows or not isinstance(learner, SharesWindows):
             raise RefusedError("this run was not announced as one that takes windows of training data")
-        return enrolled.learner.windows(enrolled.config.algorithm.fedstl.sample_windows)
+        return learner.windows(windows)
 
     def train(self, request: TrainRequest) -> TrainReply:
         """One round of local training."""
         member = self.member(request)
 
         def work() -> TrainReply:
-            [reply] = train(self.config(request.enrolment).chosen, [member])
+            [reply] = train(self.config(request.enrolment).method_options, [member])
             if isinstance(reply, FedloomError):
                 raise reply
             return reply
@@ -174,18 +189,22 @@ class Session:
         learner, generator = self._find(request.enrolment).learner, self.guard.generator
         if config.privacy.unit != "none":
             failures = DivergedError if config.privacy.unit == "record" else Exception
-            work = partial(run_or_zeros, work, partial(zero_reply, config.chosen, learner, request, steps), failures)
+            work = partial(
+                run_or_zeros, work, partial(zero_reply, config.method_options, learner, request, steps), failures
+            )
         work = among_pseudo_items(work, learner, config, request.round, generator)
         reply = self.guard.release_update(config, request, steps, work)
         self._remember(config, request, reply, steps)
-        sparse = config.federation.updates == "auto" and config.privacy.unit == "none" and not sends_item_ids(config)
+        sparse = (
+            config.federation.updates == "auto" and config.privacy.unit == "none" and not config.task_options.named_rows
+        )
         return compress_reply(reply) if sparse else reply
 
     def _remember(self, config: RunConfig, request: TrainRequest, reply: TrainReply, steps: int) -> None:
         """Keep what left, where a method needs that; without noise the training kept it."""
         if config.privacy.unit == "none" or request.phase != LOCAL:
             return
-        run, trainer = self._find(request.enrolment).run, build_trainer(config.chosen)
+        run, trainer = self._find(request.enrolment).run, build_trainer(config.method_options)
         released = trainer.released(reply.update, reply.gradient, steps)
         if released and (memory := self.store.load(run)).round == request.round:
             groups = {key: {**memory.groups.get(key, {}), **kept} for key, kept in released.items()}
@@ -195,7 +214,7 @@ class Session:
         """This client as one of a cohort that trains together."""
         enrolled = self._find(request.enrolment)
         check_like(request.model, parameters(enrolled.learner.module), "the server's model")
-        steps = self.policy.local_steps(enrolled.config.chosen.steps(request.phase))
+        steps = self.policy.local_steps(enrolled.config.method_options.steps(request.phase))
         noise = self.guard.admit(enrolled.config, request, steps)
         request = replace(request, statics=self._others(enrolled, request.statics))
         about = (self.client, enrolled.run, enrolled.config.seed, enrolled.learner, self.store)
@@ -217,7 +236,7 @@ class Session:
 
     def _measured(self, enrolled: Enrolled, request: EvaluateRequest) -> EvaluateReply:
         statics = self._others(enrolled, request.statics)
-        learner, chosen = enrolled.learner, enrolled.config.chosen
+        learner, chosen = enrolled.learner, enrolled.config.method_options
         asked = TrainRequest(request.round, request.enrolment, request.model, statics=statics, phase=ADAPT)
         about = (self.client, enrolled.run, enrolled.config.seed, learner, self.store)
         member = Participant(*about, asked, self.policy.local_steps(chosen.steps(ADAPT)))
@@ -233,10 +252,11 @@ class Session:
         return known or self._open(enrolment, accepted(self.store, enrolment))
 
     def _open(self, enrolment: str, request: EnrolRequest) -> Enrolled:
+        self.policy.check_names(*names_in(request.config))
         config = from_json(request.config)
         self.policy.check(config)
         check_same_run(self.store, request.run, config)
-        names = _names(config.task, request.catalogue)
+        names = _vocabulary(config.task, request.catalogue)
         try:
             learner = self._build_learner(config, names)
         except DataError as error:
@@ -246,7 +266,7 @@ class Session:
         return self._enrolled[enrolment]
 
 
-def _suits(learner: TaskLearner, model: Arrays, statics: Arrays, *, obeys: bool) -> float:
+def _suits(learner: Learner, model: Arrays, statics: Arrays, *, obeys: bool) -> float:
     """How little a model suits the client: its training loss, or how far it is from obeying the client's property."""
     loss = training_loss(learner, model, statics)
-    return learner.violation(model) + TIE * loss if obeys else loss
+    return learner.violation(model) + TIE * loss if obeys and isinstance(learner, HasProperty) else loss

@@ -8,9 +8,8 @@ from flwr.app import Context
 from pydantic import AfterValidator, Field, StringConstraints, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from common.config.run import Scalar
 from common.errors import ConfigError
-from common.options import kebab
+from common.options import Scalar, kebab
 
 
 def _within(shard: str) -> str:

@@ -72,7 +72,7 @@ def make_server_certificate(
 
     Args:
         folder: Holds `ca.pem` and `ca.key`.
-        hosts: Names and addresses by which clients reach the server, besides localhost, 127.0.0.1 and ::1.
+        hosts: Vocabulary and addresses by which clients reach the server, besides localhost, 127.0.0.1 and ::1.
         days: Validity from now on; negative makes a certificate that has expired.
         overwrite: Replace an older one, whose names stay where `hosts` names none.
 

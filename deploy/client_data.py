@@ -4,19 +4,20 @@ How a source is dealt to clients is decided here, once, so that a federation of 
 """
 
 import json
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from client.data.own_tables import tables
-from client.data.read import Part, deal, demo_part, read_all, vocabulary
+from client.data.dataset import AnyDataset
+from client.data.read import demo_partition, own_tables, partition, read_all
 from client.data.sources import is_demo, located
 from client.policy import Policy
-from client.tasks.markets.data.markets import Markets
-from common.config.run import RunConfig, Task
+from client.tasks.registry import CLIENT_TASKS
+from common.config.run import RunConfig
 from common.errors import ConfigError, DataError
-from common.tasks.vocabularies import Names, vocabulary_of
+from common.tasks.registry import read_vocabulary
+from common.tasks.vocabulary import Vocabulary
 from deploy.federation import ClientSpec
 from deploy.files import write_file
 from deploy.partitioning import Partitioning
@@ -25,7 +26,7 @@ USUAL, MOST = 4, 8
 """Client processes where nobody says a number: as a rule, and at most."""
 
 
-def read_catalogue(task: Task, path: Path | None) -> Names | None:
+def read_catalogue(task: str, path: Path | None) -> Vocabulary | None:
     """A vocabulary file; None gives None.
 
     Raises:
@@ -34,7 +35,7 @@ def read_catalogue(task: Task, path: Path | None) -> Names | None:
     if path is None:
         return None
     try:
-        return vocabulary_of(task, path.read_text("utf-8-sig"))
+        return read_vocabulary(task, path.read_text("utf-8-sig"))
     except OSError as error:
         raise DataError(error.strerror or "cannot be read", path) from None
     except UnicodeDecodeError:
@@ -43,7 +44,7 @@ def read_catalogue(task: Task, path: Path | None) -> Names | None:
         raise DataError(str(error), path) from None
 
 
-def parts_of(task: Task, data: str, known: Names | None, clients: int | None = 0) -> Sequence[Part]:
+def parts_of(task: str, data: str, known: Vocabulary | None, clients: int | None = 0) -> Sequence[AnyDataset]:
     """Each client's part of a source, 0 clients meaning one a home or visitor, None a few processes (`_few`).
 
     As many tables in a folder as there are clients: one client a table. Embedded data are cut in order, as clients make their
@@ -52,43 +53,51 @@ def parts_of(task: Task, data: str, known: Names | None, clients: int | None = 0
     Raises:
         DataError: The data cannot be read, or cannot be dealt to so many clients.
     """
-    whole, own = read_all(task, data, known=known), tables(task, data)
-    clients = _few(whole, len(own)) if clients is None else clients
+    whole, own = read_all(task, data, vocabulary=known), own_tables(task, data)
+    clients = _few(task, whole, len(own)) if clients is None else clients
     if len(own) == clients > 0:
-        return [read_all(task, str(table), known=vocabulary(whole)) for table in own]
-    dealt = deal(whole, clients)  # also refuses more clients than there is to deal
+        return [read_all(task, str(table), vocabulary=whole.vocabulary) for table in own]
+    dealt = partition(whole, clients, unit=CLIENT_TASKS[task].unit)  # also refuses more clients than units
     if not is_demo(data):
         return dealt
     count = len(dealt)
-    return [read_all(task, demo_part(task, data, (k, count)), known=vocabulary(whole)) for k in range(count)]
+    sources = [demo_partition(task, data, (k, count)) for k in range(count)]
+    return [read_all(task, source, vocabulary=whole.vocabulary) for source in sources]
 
 
-def _few(whole: Part, own_tables: int) -> int:
-    """Clients where nobody says how many: one a market, since each is a shop of its own, or one a table, up to `MOST`."""
-    if isinstance(whole, Markets):
-        return min(len(whole.markets), MOST)
-    return own_tables if 1 < own_tables <= MOST else USUAL
+def _few(task: str, whole: AnyDataset, tables: int) -> int:
+    """Return the number of clients where nobody sets one: one per unit or per table, up to `MOST`."""
+    if CLIENT_TASKS[task].client_per_unit:
+        return min(len(whole.units), MOST)
+    return tables if 1 < tables <= MOST else USUAL
 
 
-def markets_of(parts: Sequence[Part]) -> dict[str, str]:
-    """Client -> the names of its markets."""
-    told = {f"client-{k}": part.markets for k, part in enumerate(parts) if isinstance(part, Markets)}
-    return {client: " + ".join(market.name for market in markets) for client, markets in told.items()}
+def unit_names(task: str, parts: Sequence[AnyDataset]) -> dict[str, str]:
+    """Return client -> the names of its units, for tasks whose units are public."""
+    if not CLIENT_TASKS[task].public_units:
+        return {}
+    return {f"client-{k}": " + ".join(unit.name for unit in part.units) for k, part in enumerate(parts)}
 
 
-def notes(parts: Sequence[Part]) -> list[str]:
+def warnings(config: RunConfig, parts: Sequence[AnyDataset]) -> Iterable[str]:
+    """Return what the owner should know about the data of all clients before training."""
+    units = tuple(unit for part in parts for unit in part.units)
+    return CLIENT_TASKS[config.task].warnings(config.task_options, replace(parts[0], units=units))
+
+
+def notes(parts: Sequence[AnyDataset]) -> list[str]:
     """What a person should know of the reading, each note once."""
     return list(dict.fromkeys(note for part in parts for note in part.notes))
 
 
-def share_out(task: Task, data: str, parts: Sequence[Part], home: Path, dealt: Path) -> list[ClientSpec]:
+def share_out(task: str, data: str, parts: Sequence[AnyDataset], home: Path, dealt: Path) -> list[ClientSpec]:
     """Give each client its part and a folder of its own below `home`; a client of the demo makes its data itself.
 
     Own data, and what must outlive a run beside them, lie below `dealt`.
     """
     homes = [home / f"client-{k}" for k in range(len(parts))]
     if is_demo(data):
-        made = [demo_part(task, data, (k, len(parts))) for k in range(len(parts))]
+        made = [demo_partition(task, data, (k, len(parts))) for k in range(len(parts))]
         specs = [ClientSpec(own.name, task, source, own) for own, source in zip(homes, made, strict=True)]
     else:
         dealing = Partitioning(dealt, task, located(data), len(parts))
@@ -109,7 +118,9 @@ def require_one_budget(config: RunConfig, policy: Policy, data: str, clients: in
         ConfigError: They have.
         LedgerError: A ledger is gone or damaged.
     """
-    noisy = config.privacy.unit != "none" or (config.task_options.count_offset and config.count_privacy.unit != "none")
+    noisy = config.privacy.unit != "none" or (
+        config.task_options.count_offset and config.task_options.count_privacy.unit != "none"
+    )
     if data and not is_demo(data) and (noisy or policy.require_noise):
         Partitioning(dealt, config.task, located(data), clients).require_one_budget()
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from common.config.run import RunConfig, Task
+from common.config.run import RunConfig
 from common.errors import ConfigError, RunError
 from deploy.bundle import make_app
 from deploy.certificates import LOCAL_HOSTS, Certificates, as_told, make_authority, make_server_certificate, names_of
@@ -37,7 +37,7 @@ class ClientSpec:
     """
 
     name: str
-    task: Task
+    task: str
     data: str
     home: Path
     shard: str = ""

@@ -10,14 +10,14 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
-from client.data.own_tables import TABLES, tables, write_part
-from client.data.read import Part
+from client.data.dataset import AnyDataset
+from client.data.read import own_tables
 from client.data.sources import fingerprint, is_demo
 from client.privacy.claim import statements
 from client.privacy.ledger.locate import data_path, find_ledger, ledger_path
-from common.config.run import Task
+from client.tasks.registry import CLIENT_TASKS
 from common.errors import ConfigError, DataError, LedgerError
 from common.text import count
 from deploy.files import write_file
@@ -27,15 +27,6 @@ DEALT = Path(".fedloom") / "dealt"
 
 STATE = "state"
 """In that folder, the state of all dealt clients."""
-
-PEOPLE: dict[Task, tuple[str, str]] = {
-    "rules": ("homes", "user"),
-    "sessions": ("visitors", "name"),
-    "traffic": ("series", "name"),
-    "ratings": ("raters", "name"),
-    "markets": ("markets", "name"),
-}
-"""Whom a part's data are about, and what each is called."""
 
 WHERE = "people.json"
 """Who is in whose share: private."""
@@ -53,7 +44,7 @@ class Partitioning:
     """
 
     root: Path
-    task: Task
+    task: str
     data: str
     clients: int
 
@@ -71,7 +62,7 @@ class Partitioning:
         """Each client's table."""
         return [table.resolve() for table in self._own_tables()] or self._written()
 
-    def deal(self, parts: Sequence[Part]) -> list[Path]:
+    def deal(self, parts: Sequence[AnyDataset]) -> list[Path]:
         """Write each client's part as its table, in place of an earlier one; returns `shares`.
 
         Raises:
@@ -81,7 +72,8 @@ class Partitioning:
         if not self._own_tables():
             for share, part in zip(self.shares(), self._settled(parts), strict=True):
                 draft = share.with_name(f"{os.getpid()}-{share.name}")
-                write_part(draft, part)
+                draft.parent.mkdir(parents=True, exist_ok=True)
+                CLIENT_TASKS[self.task].write(draft, part)
                 draft.replace(share)
         return self.shares()
 
@@ -129,13 +121,15 @@ class Partitioning:
             )
 
     def _others(self) -> Iterator["Partitioning"]:
-        for task, clients in sorted({*_dealt(self.root, self.data), (self.task, len(tables(self.task, self.data)))}):
+        for task, clients in sorted(
+            {*_dealt(self.root, self.data), (self.task, len(own_tables(self.task, self.data)))}
+        ):
             if (task, clients) != (self.task, self.clients):
                 yield replace(self, task=task, clients=clients)
 
     def _written(self) -> list[Path]:
         """Where shares go that are no tables of the folder's own."""
-        return [self.folder / f"client-{k}" / TABLES[self.task] for k in range(self.clients)]
+        return [self.folder / f"client-{k}" / CLIENT_TASKS[self.task].table for k in range(self.clients)]
 
     def _beside(self, shares: Iterable[Path]) -> list[Path]:
         return [path for share in shares if (path := self._ledger(str(share))).exists()]
@@ -147,21 +141,23 @@ class Partitioning:
 
     def _own_tables(self) -> list[Path]:
         """The tables of a folder that has one a client."""
-        own = tables(self.task, self.data)
+        own = own_tables(self.task, self.data)
         return own if len(own) == self.clients else []
 
-    def _settled(self, parts: Sequence[Part]) -> list[Part]:
-        """The parts with everybody in the share of before, if privacy was spent since: its ledger counts that."""
-        field, name = PEOPLE[self.task]
-        people = {getattr(one, name): one for part in parts for one in getattr(part, field)}
-        where = {getattr(one, name): k for k, part in enumerate(parts) for one in getattr(part, field)}
+    def _settled(self, parts: Sequence[AnyDataset]) -> list[AnyDataset]:
+        """Return the parts with every unit where it was before, if privacy was spent since: a ledger counts its units."""
+        units = {unit.name: unit for part in parts for unit in part.units}
+        where = {unit.name: k for k, part in enumerate(parts) for unit in part.units}
         where |= self._before() if self.ledgers() else {}
-        shares = [tuple(people[who] for who in sorted(people) if where[who] == k) for k in range(self.clients)]
+        shares = [tuple(units[name] for name in sorted(units) if where[name] == k) for k in range(self.clients)]
         for k, share in enumerate(shares):
             if not share:
-                raise DataError(f"none of those are left whose privacy client-{k} spent; put them back", self.data)
+                raise DataError(
+                    f"partition client-{k} has no records left, but its ledger has releases; restore the removed records",
+                    self.data,
+                )
         write_file(self.folder / WHERE, json.dumps(where).encode(), mode=0o600, overwrite=True)
-        return [_with(part, field, share) for part, share in zip(parts, shares, strict=True)]
+        return [replace(part, units=share) for part, share in zip(parts, shares, strict=True)]
 
     def _before(self) -> dict[str, int]:
         """Who was in whose share."""
@@ -206,19 +202,14 @@ def _of_folder(table: Path) -> list[Path]:
     return [whole] if table.is_file() and whole.is_file() else []
 
 
-def _dealt(root: Path, data: str) -> set[tuple[Task, int]]:
+def _dealt(root: Path, data: str) -> set[tuple[str, int]]:
     """The tasks and numbers of clients that a source was dealt for."""
     marks = [folder.name.split("-") for folder in root.glob(f"{_mark(data)}-*-*")]
-    return {(cast(Task, task), int(clients)) for _, task, clients in marks}
+    return {(task, int(clients)) for _, task, clients in marks}
 
 
 def _mark(data: str) -> str:
     return hashlib.sha256(bytes(data_path(data).resolve())).hexdigest()[:16]
-
-
-def _with(part: Part, field: str, people: tuple[Any, ...]) -> Part:
-    dealt: Part = replace(cast(Any, part), **{field: people})
-    return dealt
 
 
 def _released(ledgers: Sequence[Path]) -> bool:

@@ -16,18 +16,20 @@ from flwr.supercore.run import Run
 from flwr.supercore.task_identity import TaskIdentity
 
 from client.app import answered, failure, request_in
-from client.data.read import Part, deal
+from client.data.dataset import AnyDataset
+from client.data.read import partition
 from client.policy import Policy
 from client.privacy.in_memory import in_memory
 from client.session import MODEL, Session
 from client.state import MemoryStore
-from client.tasks.registry import TaskLearner, build_learner
+from client.tasks.learner import Learner
+from client.tasks.registry import CLIENT_TASKS, build_learner
 from client.training.cohort import train
 from client.training.participant import Participant
 from common.config.run import RunConfig
 from common.errors import FedloomError
 from common.privacy.randomness import fresh_generator
-from common.tasks.vocabularies import Names
+from common.tasks.vocabulary import Vocabulary
 from common.wire.codec import decode, encode
 from common.wire.messages import TRAIN, Payload, TrainReply, TrainRequest
 from server.events import Result
@@ -42,14 +44,26 @@ SIMULATED = Policy(allow_counts=True, allow_shared_sample=True, share_metrics="a
 
 
 def simulate(
-    config: RunConfig, whole: Part, runs: Path, *, clients: int = 0, together: int = 0, noise_seed: int | None = None
+    config: RunConfig,
+    whole: AnyDataset,
+    runs: Path,
+    *,
+    clients: int = 0,
+    together: int = 0,
+    noise_seed: int | None = None,
 ) -> Result:
     """`simulate_clients` with one client per home or visitor of a data set, in their order, or dealt to `clients` clients."""
-    return simulate_clients(config, deal(whole, clients), runs, together=together, noise_seed=noise_seed)
+    return simulate_clients(
+        config,
+        partition(whole, clients, unit=CLIENT_TASKS[config.task].unit),
+        runs,
+        together=together,
+        noise_seed=noise_seed,
+    )
 
 
 def simulate_clients(
-    config: RunConfig, parts: Sequence[Part], runs: Path, *, together: int = 0, noise_seed: int | None = None
+    config: RunConfig, parts: Sequence[AnyDataset], runs: Path, *, together: int = 0, noise_seed: int | None = None
 ) -> Result:
     """Train with one client per part.
 
@@ -83,8 +97,8 @@ class _SimulatedStore(MemoryStore):
             super().write(run, name, self._alike.setdefault(content, content))
 
 
-def _session(node: int, part: Part, noise_seed: int | None, alike: dict[bytes, bytes]) -> Session:
-    def learner(config: RunConfig, vocabulary: Names) -> TaskLearner:
+def _session(node: int, part: AnyDataset, noise_seed: int | None, alike: dict[bytes, bytes]) -> Session:
+    def learner(config: RunConfig, vocabulary: Vocabulary) -> Learner:
         return build_learner(config, part)
 
     draws = count()
@@ -176,7 +190,7 @@ class InProcessGrid(Grid):
         by_size = sorted(members, key=lambda k: members[k].learner.size)
         for first in range(0, len(by_size), self._together):
             cohort = by_size[first : first + self._together]
-            algorithm = sessions[cohort[0]].config(requests[cohort[0]].enrolment).chosen
+            algorithm = sessions[cohort[0]].config(requests[cohort[0]].enrolment).method_options
             outcomes = train(algorithm, [members[k] for k in cohort])
             for k, outcome in zip(cohort, outcomes, strict=True):
                 replies.append(_answer(sessions[k], messages[k], requests[k], members[k].steps, outcome))

@@ -64,7 +64,7 @@ def _title(result: Result) -> str:
 
 def _grid(result: Result) -> list[Sequence[str]]:
     """Header and rows, without a column for the best round where no best was told."""
-    rows = [_header(result), *(_row(result, m) for m in brief(result.metrics))]
+    rows = [_header(result), *(_row(result, m) for m in brief(result.metrics, result.task))]
     return rows if result.best else [(*row[:_BEST], *row[_BEST + 1 :]) for row in rows]
 
 

@@ -4,7 +4,8 @@ from flwr.app import Context
 from flwr.serverapp import Grid, ServerApp
 
 from common.config.flatten import flatten
-from common.config.run import RunConfig, parse
+from common.config.parse import parse
+from common.config.run import RunConfig
 from server.run import run
 from server.settings import ServerSettings
 from server.uploads import quick_uploads

@@ -1,14 +1,13 @@
 """Sums over clients that a model's offset is made of; asked for only when the run's options say so."""
 
 import logging
+from collections.abc import Callable
 from dataclasses import replace
 
 from flwr.app import Message
 
 from common.arrays import Arrays
 from common.errors import QuorumError, WireError
-from common.tasks.counts import add_counts
-from common.tasks.vocabularies import Names
 from common.text import count
 from common.wire.codec import decode, encode
 from common.wire.messages import COUNTS, CountsReply, CountsRequest
@@ -19,8 +18,11 @@ from server.strategies.replies import content_of
 
 log = logging.getLogger("fedloom.server")
 
+AddCounts = Callable[[Arrays, Arrays], Arrays]
+"""Sum of earlier counts, one client's counts -> their sum; raises WireError."""
 
-def sum_counts(grid: PollingGrid, roster: Roster, state: RunState, vocabulary: Names) -> RunState:
+
+def sum_counts(grid: PollingGrid, roster: Roster, state: RunState, add: AddCounts) -> RunState:
     """The state with the sum of all clients' counts among its statics; who joins later is not in it.
 
     Raises:
@@ -34,7 +36,7 @@ def sum_counts(grid: PollingGrid, roster: Roster, state: RunState, vocabulary: N
     reasons: set[str] = set()
     for reply in grid.send_and_receive(asked):
         try:
-            total = add_counts(total, decode(CountsReply, content_of(reply)).counts, vocabulary)
+            total = add(total, decode(CountsReply, content_of(reply)).counts)
         except WireError as error:
             reasons.add(str(error))
             log.warning("%s: its counts are left out: %s", roster.name(reply.metadata.src_node_id), error)

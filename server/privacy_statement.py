@@ -3,10 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from common.config.run import RunConfig, hands_over_windows
+from common.config.run import RunConfig
 from common.privacy.accounts import build_account
 from common.privacy.claims import HELD_OUT, ITEM_IDS, NEIGHBOURS, SAME_ITEMS, UNCOVERED
-from common.row_sparse_items import sends_item_ids
 from server.events import Privacy
 
 UNPROTECTED = Privacy(
@@ -23,10 +22,6 @@ UNPROTECTED = Privacy(
     ],
 )
 """What is claimed of a run without differential privacy: nothing."""
-
-PROPERTIES = "parameters of inferred properties"
-
-SAMPLE = "windows of training data, handed to the server in clear (shared_sample)"
 
 SUMMED = "counts that models start from: each client's own, handed to the server in clear (count-offset)"
 
@@ -65,17 +60,17 @@ def statement(config: RunConfig, spent: Mapping[str, float], sharing: int) -> Pr
     """
     options = config.privacy
     if options.unit == "none":
-        in_clear = [ITEM_IDS] if sends_item_ids(config) else []
-        in_clear += [SAMPLE] if hands_over_windows(config) else []
-        in_clear += [PROPERTIES] if config.chosen.name == "fedstl" else []
-        in_clear += [SUMMED] if config.task_options.count_offset and config.count_privacy.unit == "none" else []
-        in_clear += [HELD_OUT] if _of_counts(config) and config.tasks.markets.protocol == "users" else []
+        task, method = config.task_options, config.method_options
+        in_clear = [ITEM_IDS] if task.named_rows else []
+        in_clear += [*method.uncovered()]
+        in_clear += [SUMMED] if task.count_offset and task.count_privacy.unit == "none" else []
+        in_clear += [*task.uncovered()]
         return replace(UNPROTECTED, counts=_of_counts(config), uncovered=[*in_clear, *UNPROTECTED.uncovered])
     account = build_account(options)
     how = STEPS if options.unit == "record" else RELEASES[options.mechanism]
     most = max(spent.values(), default=0.0)
     metrics = [f"metrics: {sharing} clients' owners share theirs in clear"] if sharing else []
-    ids = [ITEM_IDS] if sends_item_ids(config) else []
+    ids = [ITEM_IDS] if config.task_options.named_rows else []
     size = ["size: how many records a client has", HELD_OUT] if options.unit == "record" else []
     return Privacy(
         unit=options.unit,
@@ -91,7 +86,7 @@ def statement(config: RunConfig, spent: Mapping[str, float], sharing: int) -> Pr
 
 def _of_counts(config: RunConfig) -> str:
     """What is promised of counts that clients give beside their updates."""
-    noise = config.count_privacy
+    noise = config.task_options.count_privacy
     if noise.unit == "none" or not config.task_options.count_offset:
         return ""
     return COUNTS.format(epsilon=noise.epsilon, delta=noise.delta)

@@ -12,7 +12,8 @@ from common.config.flatten import flatten, to_json
 from common.config.run import RunConfig
 from common.errors import BudgetSpentError, ConfigError, DataError, FedloomError
 from common.models import build_model, parameters
-from common.tasks.vocabularies import Names, demo_vocabulary, vocabulary_of
+from common.tasks.registry import TASKS, demo_vocabulary, read_vocabulary
+from common.tasks.vocabulary import Vocabulary
 from common.wire.codec import to_record
 from common.wire.messages import EnrolRequest
 from server.artifacts import RunDirectory, fresh_run_id
@@ -27,6 +28,7 @@ from server.state import RunState
 from server.strategies.planned import PlannedStrategy
 from server.strategies.registry import build_strategy
 from server.strategies.round import RoundStrategy
+from server.strategies.spec import RoundParts
 
 
 def run(grid: Grid, config: RunConfig, runs: Path) -> Result:
@@ -45,7 +47,7 @@ def run(grid: Grid, config: RunConfig, runs: Path) -> Result:
         return _run(grid, config, catalogue, folder)
 
 
-def _run(grid: Grid, config: RunConfig, catalogue: Names, folder: RunDirectory) -> Result:
+def _run(grid: Grid, config: RunConfig, catalogue: Vocabulary, folder: RunDirectory) -> Result:
     state, so_far = _begun(folder, config, catalogue)
 
     federation = config.federation
@@ -64,7 +66,8 @@ def _run(grid: Grid, config: RunConfig, catalogue: Names, folder: RunDirectory) 
     try:
         enrolment.assemble(grid, federation.min_clients)
         if config.task_options.count_offset and not state.statics:
-            strategy.state = sum_counts(quiet, enrolment.roster, strategy.state, catalogue)
+            add = partial(TASKS[config.task].add_counts, vocabulary=catalogue)
+            strategy.state = sum_counts(quiet, enrolment.roster, strategy.state, add)
         early = _train(strategy, noted, config.rounds - state.round, federation.deadline)
     except FedloomError as error:
         journal.finish(strategy.state, "failed", str(error))
@@ -92,14 +95,14 @@ def _strategy(
     config: RunConfig, state: RunState, enrolment: Enrolment, journal: Journal, decided: str
 ) -> RoundStrategy | PlannedStrategy:
     """The method, inside a planner where a budget is to be spent."""
-    build = partial(build_strategy, config.chosen, config=config, state=state, enrolment=enrolment)
+    parts = RoundParts(config, state, enrolment, journal.trained, journal.evaluated)
     if not config.planned:
-        return build(on_trained=journal.trained, on_evaluated=journal.evaluated)
-    told = journal.trained, journal.evaluated, journal.observed, journal.decided
-    return PlannedStrategy(build, budget_of(config), *told, agreed_in(decided) if decided else None)
+        return build_strategy(parts)
+    agreed = agreed_in(decided) if decided else None
+    return PlannedStrategy(parts, budget_of(config), journal.observed, journal.decided, agreed)
 
 
-def read_catalogue(config: RunConfig) -> Names:
+def read_catalogue(config: RunConfig) -> Vocabulary:
     """The task's public vocabulary.
 
     Raises:
@@ -109,16 +112,17 @@ def read_catalogue(config: RunConfig) -> Names:
     if config.catalogue == "demo":
         return demo_vocabulary(config.task)
     try:
-        return vocabulary_of(config.task, Path(config.catalogue).read_text("utf-8-sig"))
+        return read_vocabulary(config.task, Path(config.catalogue).read_text("utf-8-sig"))
     except OSError as error:
         raise ConfigError(f"catalogue {config.catalogue}: {error.strerror}") from None
     except DataError as error:
         raise DataError(str(error), config.catalogue) from None
 
 
-def _begun(folder: RunDirectory, config: RunConfig, catalogue: Names) -> tuple[RunState, dict[str, Any]]:
+def _begun(folder: RunDirectory, config: RunConfig, catalogue: Vocabulary) -> tuple[RunState, dict[str, Any]]:
     """Where a run stands, new or resumed, and the journal's account so far."""
-    fresh = RunState(0, parameters(build_model(config, catalogue)))
+    spec = TASKS[config.task]
+    fresh = RunState(0, parameters(build_model(spec, config.task_run(spec, catalogue))))
     if not config.resume:
         folder.create(flatten(config), json.loads(catalogue.to_json()))
         return fresh, {}

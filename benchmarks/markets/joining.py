@@ -16,9 +16,11 @@ from client.tasks.markets.data.graph import Graph, graph_of
 from client.tasks.markets.data.split import Held
 from client.tasks.markets.prepare import ReadyMarket, prepare
 from common.arrays import Arrays
-from common.config.run import RunConfig, parse
+from common.config.parse import parse
+from common.config.run import RunConfig
 from common.tasks.markets.counts import DEGREES, KEYS, VALUES, Elsewhere, add_pairs
 from common.tasks.markets.metrics import ScoreBlock, ranking_metrics
+from common.tasks.markets.task import TASK
 from deploy.simulation import simulate_clients
 
 COLD_SHARE = 0.2
@@ -71,8 +73,8 @@ def _cold(bench: Bench, name: str, kind: str, seed: int) -> Metrics:
 
 def _known_elsewhere(bench: Bench, name: str) -> NDArray[np.float32]:
     """Degrees in other markets, without noise: which items are asked for does not depend on what is shared."""
-    size = len(bench.markets.whole.goods.items)
-    others = [market for part in bench.markets.without(name) for market in part.markets]
+    size = len(bench.markets.whole.vocabulary.items)
+    others = [market for part in bench.markets.without(name) for market in part.units]
     degrees: NDArray[np.float32] = add_pairs([graph_counts(graph_of(one, 2), size) for one in others])[DEGREES]
     return degrees
 
@@ -105,7 +107,7 @@ def _scored(line: MarketBaseline, model: Arrays) -> dict[str, ScoreBlock]:
 def _late(bench: Bench, name: str, seed: int) -> Iterator[tuple[str, Metrics]]:
     model, statics = finished(bench, name, SCORER, seed)
     config = _config(bench, seed)
-    whole = prepare(bench.markets.market(name), bench.markets.whole.goods, config.tasks.markets, seed)
+    whole = prepare(bench.markets.market(name), bench.markets.whole.vocabulary, config.options_of(TASK), seed)
     for share in SHARES:
         ready = _thinned(whole, share, np.random.default_rng([seed, 7]))
         found: Metrics = {"pairs": float(len(ready.graph.edges))}

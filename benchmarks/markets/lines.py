@@ -45,8 +45,8 @@ def line_metrics(markets: XMarket, protocol: str, seed: int) -> dict[str, dict[s
     """Line -> market -> its metrics on the pairs held out for testing."""
     options = MarketsOptions.model_validate({"protocol": protocol, "features": "ids", "width": 2})
     told: dict[str, dict[str, dict[str, float]]] = {key: {} for key in TITLES}
-    for market in markets.whole.markets:
-        ready = prepare(market, markets.whole.goods, options, seed)
+    for market in markets.whole.units:
+        ready = prepare(market, markets.whole.vocabulary, options, seed)
         for key, scores in lines(ready.graph).items():
             told[key][market.name] = measured(scores, ready)
     return told

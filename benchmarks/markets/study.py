@@ -10,7 +10,7 @@ from benchmarks.markets.lines import TITLES, line_metrics
 from benchmarks.markets.sets import XMarket
 from benchmarks.memory import Json, Memory
 from benchmarks.studies import passing
-from common.config.run import parse
+from common.config.parse import parse
 from deploy.simulation import simulate
 from server.events import Round
 

@@ -8,7 +8,7 @@ from benchmarks.markets.sets import PROTOCOLS, SMALL
 from benchmarks.markets.study import Metrics, PerMarket
 from benchmarks.studies import markdown
 
-INTRODUCTION = """# XMarket: what goes with an item
+INTRODUCTION = """# Markets: what goes with an item
 
 {made_by}
 

@@ -18,13 +18,13 @@ from torch.nn.functional import leaky_relu
 
 from benchmarks.ratings.published import BUDGET, ORDER
 from client.tasks.ratings.data.split import Rated, SplitRater, arrived
-from common.methods.planners import BGTplanner, Uniform
+from common.methods.planners import BGTplanner, PlannerOptions, Uniform
 from common.tasks.ratings.metrics import rating_metrics
 from common.tasks.ratings.model import NEGATIVE_SLOPE, StarAttention
 from common.tasks.ratings.options import RatingsOptions
 from server.planning.context import named_items, singular_values
 from server.planning.planner import Budget, Decision, Stop
-from server.planning.registry import PlannerOptions, build_planner
+from server.planning.registry import build_planner
 
 Mechanism = Literal["gaussian", "laplace"]
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from benchmarks.ratings.published import DELTA
-from common.config.run import Scalar
+from common.options import Scalar
 from common.privacy.zcdp import rho_of
 
 Settings = dict[str, Scalar]

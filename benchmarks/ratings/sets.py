@@ -5,7 +5,7 @@ from pathlib import Path
 
 from client.tasks.ratings.data.raters import Ratings
 from client.tasks.ratings.data.reader import read_raters
-from common.config.run import Scalar
+from common.options import Scalar
 
 
 @dataclass(frozen=True)

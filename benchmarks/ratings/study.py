@@ -12,8 +12,7 @@ from benchmarks.ratings.experiments import PLANNERS as TITLES
 from benchmarks.ratings.experiments import Experiment
 from benchmarks.ratings.sets import Setting
 from benchmarks.ratings.training import Bench, Trial
-from common.methods.planners import ADAP, ADPML, BGTplanner
-from server.planning.registry import PlannerOptions
+from common.methods.planners import ADAP, ADPML, BGTplanner, PlannerOptions
 
 AUTHORS_ROUNDS = 100
 """T of the authors' own scheme, at ε = 10/T a round."""

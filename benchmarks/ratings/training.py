@@ -17,13 +17,13 @@ from benchmarks.ratings.published import rows_of, true_epsilon
 from benchmarks.ratings.sets import Setting
 from client.tasks.ratings.data.raters import Ratings
 from client.tasks.ratings.data.split import SplitRater, split_rater
-from common.config.run import parse
+from common.config.parse import parse
 from common.errors import FedloomError
+from common.methods.planners import PlannerOptions
 from common.tasks.ratings.options import RatingsOptions
 from deploy.simulation import simulate
 from server.artifacts import RunDirectory
 from server.events import Round
-from server.planning.registry import PlannerOptions
 
 ERRORS = ("rmse", "mae", "f1")
 

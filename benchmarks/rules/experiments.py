@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Literal
 
-from common.config.run import Scalar
+from common.options import Scalar
 
 Settings = dict[str, Scalar]
 

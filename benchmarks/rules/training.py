@@ -16,10 +16,13 @@ from client.tasks.rules.data.ifttt import Setup
 from client.tasks.rules.data.reader import read_homes
 from client.tasks.rules.learner import RulesLearner
 from common.arrays import Arrays
-from common.config.run import RunConfig, Scalar, parse
+from common.config.parse import parse
+from common.config.run import RunConfig
 from common.errors import FedloomError
 from common.models import tensors
+from common.options import Scalar
 from common.tasks.rules.counts import COUNTS
+from common.tasks.rules.task import TASK
 from deploy.simulation import simulate
 from server.artifacts import RunDirectory
 from server.events import Round
@@ -74,7 +77,7 @@ class Bench:
 
     def learner(self, config: RunConfig) -> RulesLearner:
         """All homes as one client."""
-        return RulesLearner(config, self.dataset.vocabulary, self.dataset.units)
+        return RulesLearner(config.task_run(TASK, self.dataset.vocabulary), self.dataset)
 
     def tune(self, experiment: Experiment) -> Choice:
         """Try every point of the grid on the tuning seed.

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from common.config.run import Scalar
+from common.options import Scalar
 
 Settings = dict[str, Scalar]
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from client.tasks.sessions.baseline import VisitHistory
 from client.tasks.sessions.data.split import SplitVisitor
 from common.tasks.sessions.counts import FADING, KEYS, VALUES, SharedRules, count_rules
-from common.tasks.sessions.options import Clicks
+from common.tasks.sessions.vocabulary import Clicks
 
 Scores = NDArray[np.float64]
 Line = Callable[[Clicks, int], Scores]

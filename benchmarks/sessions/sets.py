@@ -8,8 +8,8 @@ import numpy as np
 
 from benchmarks.sessions.experiments import ABLATED, ABLATION, COARSE, COOLING, FINE, MAIN, WITH_TAGNN, Settings
 from client.tasks.sessions.data.reader import read_visitors
-from client.tasks.sessions.data.visitors import Case, Visits, Visitor
-from common.tasks.sessions.options import Clicks, Items
+from client.tasks.sessions.data.visitors import Case, Visitor, Visits
+from common.tasks.sessions.vocabulary import Clicks, Items
 
 
 @dataclass(frozen=True)

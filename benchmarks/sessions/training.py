@@ -16,7 +16,7 @@ from benchmarks.sessions.sets import Setting
 from benchmarks.studies import passing
 from client.tasks.sessions.data.split import split_visitor
 from client.tasks.sessions.data.visitors import Visits
-from common.config.run import parse
+from common.config.parse import parse
 from common.errors import FedloomError
 from common.tasks.sessions.metrics import ranks, session_metrics
 from common.tasks.sessions.options import SessionsOptions

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from common.config.run import Scalar
+from common.options import Scalar
 
 Settings = dict[str, Scalar]
 

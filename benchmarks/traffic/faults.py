@@ -17,9 +17,12 @@ from benchmarks.memory import Memory
 from benchmarks.traffic.experiments import Experiment
 from benchmarks.traffic.sets import Setting
 from client.tasks.traffic.prepare import Floats, Sensor, prepare
-from common.config.run import RunConfig, parse
+from common.config.parse import parse
+from common.config.run import RunConfig
 from common.models import build_model, tensors
-from common.tasks.traffic.options import SensorVariables, TrafficOptions
+from common.tasks.traffic.options import TrafficOptions
+from common.tasks.traffic.task import TASK
+from common.tasks.traffic.vocabulary import SensorVariables
 from deploy.simulation import simulate
 
 KINDS = ("paper", "weekday", "calibrated")
@@ -68,7 +71,7 @@ def _computed(setting: Setting, folder: Path, cache: Path) -> list[Fault]:
 
 
 def _forecaster(config: RunConfig, variables: tuple[str, ...], path: Path) -> Callable[[Floats], Floats]:
-    module = build_model(config, SensorVariables(variables=variables))
+    module = build_model(TASK, config.task_run(TASK, SensorVariables(variables=variables)))
     params = tensors(load_file(path))
 
     def forecast(histories: Floats) -> Floats:

@@ -9,7 +9,7 @@ import numpy as np
 from client.tasks.traffic.data.reader import read_series
 from client.tasks.traffic.data.series import Sensors, Series
 from client.tasks.traffic.data.sumo import MEASURES, record_sumo
-from common.config.run import Scalar
+from common.options import Scalar
 
 
 @dataclass(frozen=True)

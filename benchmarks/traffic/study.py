@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
 from pathlib import Path
 from statistics import fmean, stdev
@@ -15,8 +15,10 @@ from benchmarks.traffic.sets import Setting
 from client.tasks.traffic.data.series import Sensors
 from client.tasks.traffic.learner import TrafficLearner
 from common.arrays import add
-from common.config.run import RunConfig, parse
+from common.config.parse import parse
+from common.config.run import RunConfig
 from common.tasks.traffic.options import TrafficOptions
+from common.tasks.traffic.task import TASK
 from deploy.simulation import simulate
 
 TOGETHER = 20
@@ -73,7 +75,8 @@ class Bench:
     def _lines(self, kind: str) -> dict[str, float]:
         options = TrafficOptions.model_validate({"property": kind, **self.setting.task})
         config = RunConfig.model_validate({"method": "fedavg", "task": "traffic", "tasks": {"traffic": options}})
-        learners = [TrafficLearner(config, self.dataset.vocabulary, [series]) for series in self.dataset.units]
+        run = config.task_run(TASK, self.dataset.vocabulary)
+        learners = [TrafficLearner(run, replace(self.dataset, units=(series,))) for series in self.dataset.units]
         truths = [learner.baselines("test", {})[0] for learner in learners]
         means = {name: fmean(t[name] for t in truths if name in t) for name in truths[0]}
         sensors = [sensor for learner in learners for sensor in learner.sensors]
@@ -95,7 +98,7 @@ class Bench:
         names.write_text(self.dataset.vocabulary.to_json(), "utf-8")
         flat = experiment.config(seed, self._uploads, self.setting.cohort, self.setting.task)
         config = parse({**flat, "run-id": key, "catalogue": str(names)})
-        together = 1 if config.tasks.traffic.network == "transformer" else TOGETHER
+        together = 1 if config.options_of(TASK).network == "transformer" else TOGETHER
         with passing(folder, key):
             result = simulate(config, self.dataset, folder, together=together)
         sent = {"megabytes": (result.bytes_down + result.bytes_up) / 1e6}

@@ -1,9 +1,9 @@
 """Records of some units (homes, visitors, sensors, people, markets) under one vocabulary."""
 
 from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
-from common.tasks.vocabulary import Vocabulary
+from common.tasks.spec import VocabularyT
 
 
 class Unit(Protocol):
@@ -14,7 +14,6 @@ class Unit(Protocol):
         """Unique name within a data set."""
 
 
-VocabularyT = TypeVar("VocabularyT", bound=Vocabulary)
 UnitT = TypeVar("UnitT", bound=Unit)
 
 
@@ -31,3 +30,7 @@ class Dataset(Generic[VocabularyT, UnitT]):
     units: tuple[UnitT, ...]
     vocabulary: VocabularyT
     notes: tuple[str, ...] = ()
+
+
+AnyDataset = Dataset[Any, Any]
+"""A data set of any task."""

@@ -2,13 +2,34 @@
 
 import hashlib
 import re
+from dataclasses import dataclass
 from pathlib import Path
 
-from common.config.run import Task
-from common.errors import ConfigError, DataError
+from common.errors import DataError
 
 HELD_OUT = "::"
 """Between a source of sessions and the file of those to hold out: `clicks.txt::held-out.txt` is a source too."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """Place of a data set.
+
+    Args:
+        text: `demo`, `demo:START-STOP` or a path; for sessions also `PATH::TEST`, where TEST is a file to hold out.
+    """
+
+    text: str
+
+    @property
+    def path(self) -> Path:
+        """File or folder of the data."""
+        return and_test(self.text)[0]
+
+    @property
+    def test(self) -> Path | None:
+        """File of records to hold out."""
+        return and_test(self.text)[1]
 
 
 def is_demo(source: str) -> bool:
@@ -29,21 +50,6 @@ def demo_range(source: Path | str, whole: int) -> tuple[int, int] | None:
     if start >= stop:
         raise DataError(f"{source} names nothing; write demo, or demo:START-STOP with START below STOP")
     return start, stop
-
-
-def with_test(task: Task, source: str, test: str) -> str:
-    """The source with the sessions of the file `test` held out; without one, the source as it is.
-
-    Raises:
-        ConfigError: Nothing can be held out so: the task is not `sessions`, or the data are made, not read.
-    """
-    if test and task != "sessions":
-        raise ConfigError(
-            f"--test names sessions to hold out, the task is {task}; leave it out, or say --task sessions"
-        )
-    if test and is_demo(source):
-        raise ConfigError("--test names sessions to hold out of your own; say where those are with --data")
-    return f"{source}{HELD_OUT}{test}" if test else source
 
 
 def fingerprint(source: str, part: tuple[int, int], seed: int) -> str:

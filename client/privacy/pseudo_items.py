@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from client.tasks.learner import HasItemRows
 from common.config.run import RunConfig
-from common.row_sparse_items import sends_item_ids
 from common.wire.messages import TrainReply
 from common.wire.sparse_rows import ROWS, VALUES
 
@@ -35,18 +34,19 @@ def among_pseudo_items(
         round_number: Of which round.
         generator: Where the draw comes from; a new one each time.
     """
-    if not (sends_item_ids(config) and isinstance(learner, HasItemRows)):
+    rows = config.task_options.named_rows
+    if rows is None or not isinstance(learner, HasItemRows):
         return work
-    own, number = learner.own_items(round_number), config.tasks.ratings.pseudo_items
+    own, number = learner.own_items(round_number), rows.pseudo
 
-    def rows() -> TrainReply:
+    def work_among_pseudo() -> TrainReply:
         reply = work()
         table = reply.update[learner.table]
         ids = drawn(own, len(table), number, generator())
         others = {name: a for name, a in reply.update.items() if name != learner.table}
         return replace(reply, update={**others, learner.table + ROWS: ids, learner.table + VALUES: table[ids]})
 
-    return rows
+    return work_among_pseudo
 
 
 def drawn(own: Ids, items: int, number: int, rng: np.random.Generator) -> Ids:

@@ -22,7 +22,6 @@ from common.privacy.mechanisms.dp_sgd import DpSgd, multiplier_for
 from common.privacy.options import PrivacyOptions
 from common.privacy.randomness import fresh_generator
 from common.privacy.vectors import from_vector, to_vector
-from common.row_sparse_items import sends_item_ids
 from common.wire.messages import AssignReply, AssignRequest, EnrolReply, TrainReply, TrainRequest
 
 ONE = 0.5
@@ -88,7 +87,7 @@ class Releaser:
             limits = self._purse.limits(config.privacy)
             content = ledger.release(slot, terms, lambda: save(payload_of(work())), limits)
         else:
-            outgoing = split_row_ids(payload_of(work()), sends_item_ids(config))
+            outgoing = split_row_ids(payload_of(work()), config.task_options.named_rows is not None)
             content = self._noised(options, ledger, slot, cost, *outgoing)
         ledger.acknowledge(slot.run, slot.round)
         sent = load(content)
@@ -126,7 +125,7 @@ class Releaser:
         Raises:
             RefusedError: As `trained`.
         """
-        options = config.count_privacy
+        options = config.task_options.count_privacy
         slot = Slot(self._purse.run(run), 0, kind="counts")
         ledger, account = self.ledger(options), build_account(options)
         cost = self._purse.agreed(options, slot, account.total(options.epsilon, options.delta))

@@ -1,4 +1,4 @@
-"""What a task gives a client: its data as tensors, the objective on them, and what they say of a model."""
+"""Learner protocols: client data as tensors, training objective, evaluation metrics."""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -7,99 +7,115 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import nn
+from torch import Tensor, nn
 
-from client.training.participant import Learner
+from client.stacked_tensors import Tensors
 from common.arrays import Arrays
-from common.config.run import RunConfig
 from common.models import build_model, tensors
-from common.tasks.vocabularies import Names
+from common.tasks.spec import OptionsT, TaskRun, TaskSpec, VocabularyT
 from common.wire.messages import Metrics, TrainRequest
 
 
-class TaskLearner(Learner, Protocol):
-    """A client's data in one run."""
+class Learner(Protocol):
+    """A client's data in one run, as trainers and evaluation need them."""
+
+    task: str
+    """Name of the task."""
 
     module: nn.Module
-    """The task's model at its first parameters."""
+    """The task's model with its initial parameters."""
+
+    examples: int
+    """Number of training records."""
+
+    size: int
+    """Rows of one step; a simulation stacks clients of like size."""
+
+    rows: int
+    """Rows of a batch, one per record; 0 if records cannot be separated in it."""
+
+    shared: tuple[str, ...]
+    """Tensors of a batch that are not one row per record."""
+
+    def batch(self, request: TrainRequest) -> Tensors:
+        """Return all training data, without a client dimension."""
+
+    def step_inputs(self, steps: int, generator: torch.Generator) -> Tensors:
+        """Sample the random inputs of `steps` local steps; each tensor is steps × …."""
+
+    def loss(self, params: Tensors, batch: Tensors, noise: Tensors) -> Tensor:
+        """Return L_k, a scalar; pure."""
 
     def evaluate(self, model: Arrays, statics: Arrays, split: str) -> tuple[Metrics, Metrics]:
-        """Means of every metric over the held-out records of `split`, and how many records each is the mean of."""
+        """Return means of every metric over the held-out records of `split`, and the number of records of each."""
+
+
+@runtime_checkable
+class HasBaselines(Protocol):
+    """A learner that evaluates untrained baselines."""
 
     def baselines(self, split: str, statics: Arrays) -> tuple[Metrics, Metrics]:
-        """What holds of the held-out records whatever the model: errors of the task's lines. Empty where metrics say it."""
+        """Return metrics of the baselines over the held-out records, and the number of records of each."""
 
-    def violation(self, model: Arrays) -> float:
-        """L_p: how far the model's outputs are from obeying the client's property."""
+
+@runtime_checkable
+class HasProperty(Protocol):
+    """A learner that infers an STL property of its data."""
 
     def property(self) -> Arrays:
-        """Parameters of the client's property; empty where the task infers none."""
+        """Return the parameters of the client's property."""
+
+    def violation(self, model: Arrays) -> float:
+        """Return L_p, the violation of the client's property by the model's outputs."""
+
+
+@runtime_checkable
+class SharesWindows(Protocol):
+    """A learner that can send training records in plaintext."""
 
     def windows(self, windows: int) -> Arrays:
-        """At most so many training records in clear, for runs that take them; empty where the task hands nothing over."""
+        """Return at most that many training records."""
+
+
+@runtime_checkable
+class HasCounts(Protocol):
+    """A learner that has statistics to sum over clients."""
 
     def counts(self) -> Arrays:
-        """What this client adds to the sums that a model's offset is made of."""
+        """Return this client's statistics."""
 
 
 @runtime_checkable
 class PrivatizesCounts(Protocol):
-    """A learner that can noise its counts."""
+    """A learner that can add noise to its counts."""
 
     def private_counts(self, noise: float, rng: np.random.Generator) -> Arrays:
-        """Its counts, to which one record adds a vector of L2 norm 1 at most, with N(0, noise²) on each."""
+        """Return counts to which one record adds a vector of L2 norm at most 1, with N(0, noise²) on each."""
 
 
 @runtime_checkable
 class ExcludesOwnCounts(Protocol):
-    """A learner that can do without its own part of the sums."""
+    """A learner that can train without its own part of the summed statistics."""
 
     def without_own(self, statics: Arrays, sent: Arrays) -> Arrays:
-        """The sums without what it sent itself, which is empty if nothing did or is known of it."""
+        """Return the sums without the statistics it sent; `sent` is empty if none were sent or stored."""
 
 
 @runtime_checkable
 class HasItemRows(Protocol):
-    """A learner of whose model one table has a row for each item, of which it has data of some."""
+    """A learner with a model table of one row per item."""
 
     table: str
-    """The table's name."""
+    """Name of the table."""
 
     def own_items(self, round_number: int) -> NDArray[np.int64]:
-        """Rows of the items that its data name by that round, ascending."""
-
-
-class Merged:
-    """The part of a task whose batches do not tell records apart."""
-
-    rows = 0
-    shared: tuple[str, ...] = ()
-
-
-class Unruled:
-    """The part of a task that infers no property and whose lines are measured elsewhere."""
-
-    def baselines(self, split: str, statics: Arrays) -> tuple[Metrics, Metrics]:
-        """Nothing to add."""
-        return {}, {}
-
-    def violation(self, model: Arrays) -> float:
-        """Nothing can be violated."""
-        return 0.0
-
-    def property(self) -> Arrays:
-        """None."""
-        return {}
-
-    def windows(self, windows: int) -> Arrays:
-        """None."""
-        return {}
+        """Return the rows of the items in its data by that round, ascending."""
 
 
 @lru_cache(maxsize=2)
-def shell(config: RunConfig, names: Names) -> nn.Module:
+def shell(spec: TaskSpec[OptionsT, VocabularyT], run: TaskRun[OptionsT, VocabularyT]) -> nn.Module:
     """Return the model shared by all clients of a process; parameters are arguments. The vocabulary must be hashable."""
-    return build_model(config, names)
+    return build_model(spec, run)
 
 
 def training_loss(learner: Learner, model: Arrays, statics: Arrays) -> float:

@@ -1,34 +1,30 @@
-"""Tasks on a client; `build_learner` is the one place that chooses."""
+"""Registry of tasks at the client."""
 
-from typing import assert_never
+from typing import TYPE_CHECKING
 
-from client.data.read import Part
-from client.tasks.learner import TaskLearner as TaskLearner
-from client.tasks.markets.data.markets import Markets
-from client.tasks.markets.learner import MarketsLearner
-from client.tasks.ratings.data.raters import Ratings
-from client.tasks.ratings.learner import RatingsLearner
-from client.tasks.rules.data.homes import Homes
-from client.tasks.rules.learner import RulesLearner
-from client.tasks.sessions.data.visitors import Visits
-from client.tasks.sessions.learner import SessionsLearner
-from client.tasks.traffic.data.series import Sensors
-from client.tasks.traffic.learner import TrafficLearner
+from client.data.dataset import AnyDataset
+from client.tasks.spec import AnyClientTask, ClientTask
 from common.config.run import RunConfig
+from common.registry import Registry
+
+if TYPE_CHECKING:
+    from client.tasks.learner import Learner
+
+CLIENT_TASKS: Registry[AnyClientTask] = Registry(
+    "task",
+    "fedloom.tasks.client",
+    ClientTask,
+    {
+        "rules": "client.tasks.rules.task:TASK",
+        "sessions": "client.tasks.sessions.task:TASK",
+        "traffic": "client.tasks.traffic.task:TASK",
+        "ratings": "client.tasks.ratings.task:TASK",
+        "markets": "client.tasks.markets.task:TASK",
+    },
+)
 
 
-def build_learner(config: RunConfig, part: Part) -> TaskLearner:
-    """A client's data made ready for a run."""
-    match part:
-        case Homes():
-            return RulesLearner(config, part.catalogue, part.homes)
-        case Visits():
-            return SessionsLearner(config, part.items, part.visitors)
-        case Sensors():
-            return TrafficLearner(config, part.measures, part.series)
-        case Ratings():
-            return RatingsLearner(config, part.products, part.raters)
-        case Markets():
-            return MarketsLearner(config, part.goods, part.markets)
-        case _:
-            assert_never(part)
+def build_learner(config: RunConfig, dataset: AnyDataset) -> "Learner":
+    """Prepare a client's data for a run."""
+    task = CLIENT_TASKS[config.task]
+    return task.learner(config.task_run(task.spec, dataset.vocabulary), dataset)

@@ -3,7 +3,9 @@
 from client.stacked_tensors import Tensors
 from client.trainers.fedavg import FedAvgTrainer
 from client.trainers.proximal import pulled
-from common.methods.registry import FedProx
+from client.trainers.spec import ClientMethod
+from common.methods import fedprox
+from common.methods.fedprox import FedProx
 
 
 class FedProxTrainer(FedAvgTrainer):
@@ -16,3 +18,6 @@ class FedProxTrainer(FedAvgTrainer):
     def correct(self, gradient: Tensors, params: Tensors, start: Tensors, control: Tensors) -> Tensors:
         """∇L_k + μ(θ − θ^c)."""
         return pulled(gradient, params, start, self.mu)
+
+
+METHOD = ClientMethod(fedprox.METHOD, FedProxTrainer)

@@ -7,9 +7,11 @@ does the increment d_k − d̄ cancel over the clients that took part, which kee
 import torch
 
 from client.stacked_tensors import Tensors
-from client.trainers.fedavg import FedAvgTrainer, LocalResult
+from client.trainers.fedavg import FedAvgTrainer
+from client.trainers.spec import ClientMethod, LocalResult
 from common.arrays import Arrays
-from common.methods.registry import FedRule
+from common.methods import fedrule
+from common.methods.fedrule import FedRule
 from common.models import tensors
 
 
@@ -20,9 +22,9 @@ class FedRuleTrainer(FedAvgTrainer):
         super().__init__(options)
         self.rule = options
 
-    def settle(self, kept: dict[str, Tensors], counted: bool, shared: Tensors) -> Tensors:
+    def settle(self, state: dict[str, Tensors], counted: bool, shared: Tensors) -> Tensors:
         """δ_k ← δ_k + d_k − d̄ for the pending round, if it counted; δ_k⁰ = 0 (an empty control)."""
-        delta, pending = kept.get("delta", {}), kept.get("pending", {})
+        delta, pending = state.get("delta", {}), state.get("pending", {})
         if not (counted and pending and shared):
             return delta
         increment = {n: d - shared[n] if n in shared else torch.zeros_like(d) for n, d in pending.items()}
@@ -47,3 +49,6 @@ class FedRuleTrainer(FedAvgTrainer):
 
     def _d(self, displacement: Tensors, gradient: Tensors, steps: int) -> Tensors:
         return gradient if self._by_gradient else {n: m / (self.rule.rate(n) * steps) for n, m in displacement.items()}
+
+
+METHOD = ClientMethod(fedrule.METHOD, FedRuleTrainer)

@@ -5,19 +5,13 @@ from collections.abc import Collection
 from client.stacked_tensors import Tensors
 from client.trainers.fedavg import FedAvgTrainer
 from client.trainers.proximal import pulled
-from common.methods.registry import Ditto, FedRep
+from client.trainers.spec import ClientMethod
+from common.methods import clustered, fedstl, personalized
+from common.methods.personalized import Ditto, FedRep
 from common.wire.messages import CLUSTER
 
 
-class PrivateHead(FedAvgTrainer):
-    """The head stays with the client."""
-
-    def private(self, names: Collection[str], head: Collection[str]) -> Collection[str]:
-        """The head."""
-        return head
-
-
-class FedRepTrainer(PrivateHead):
+class FedRepTrainer(FedAvgTrainer):
     """A private head, trained before the shared layers or together with them."""
 
     def __init__(self, options: FedRep) -> None:
@@ -31,18 +25,8 @@ class FedRepTrainer(PrivateHead):
         return set(names) - set(private) if step < self.head_steps else private
 
 
-class LocalTrainer(FedAvgTrainer):
-    """Nothing is shared."""
-
-    def private(self, names: Collection[str], head: Collection[str]) -> Collection[str]:
-        """Everything."""
-        return names
-
-
 class DittoTrainer(FedAvgTrainer):
     """FedAvg, and v_k ← v_k − η(∇L_k(v_k) + λ(v_k − θ)) beside it."""
-
-    own = "beside"
 
     def __init__(self, options: Ditto) -> None:
         super().__init__(options)
@@ -56,12 +40,19 @@ class DittoTrainer(FedAvgTrainer):
 class ClusterTrainer(FedAvgTrainer):
     """IFCA: descend from the cluster's model; what comes of it is also the client's own."""
 
-    own, shared_as = "trained", "cluster_"
+    shared_as = "cluster_"
 
 
-class FedSTLTrainer(PrivateHead, ClusterTrainer):
+class FedSTLTrainer(ClusterTrainer):
     """Algorithm 2 at client i: φ_j's shared layers with the private head, then descent on F_i."""
 
     def frozen(self, step: int, phase: str, private: Collection[str], names: Collection[str]) -> Collection[str]:
         """Cluster epochs move shared layers only."""
         return private if phase == CLUSTER else ()
+
+
+FEDREP = ClientMethod(personalized.FEDREP, FedRepTrainer)
+DITTO = ClientMethod(personalized.DITTO, DittoTrainer)
+LOCAL = ClientMethod(personalized.LOCAL, FedAvgTrainer)
+IFCA = ClientMethod(clustered.METHOD, ClusterTrainer)
+FEDSTL = ClientMethod(fedstl.METHOD, FedSTLTrainer)

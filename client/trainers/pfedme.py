@@ -3,13 +3,13 @@
 from client.stacked_tensors import Tensors
 from client.trainers.fedavg import FedAvgTrainer
 from client.trainers.proximal import pulled
-from common.methods.registry import PFedMe
+from client.trainers.spec import ClientMethod
+from common.methods import pfedme
+from common.methods.pfedme import PFedMe
 
 
 class PFedMeTrainer(FedAvgTrainer):
     """Keeps θ_i, which descends from w on L_i(θ) + λ/2‖θ − w‖², and sends w − w_i = ηλ(w − θ_i)."""
-
-    own = "trained"
 
     def __init__(self, options: PFedMe) -> None:
         super().__init__(options)
@@ -22,3 +22,6 @@ class PFedMeTrainer(FedAvgTrainer):
     def upload(self, displacement: Tensors) -> Tensors:
         """ηλ(w − θ_i), the gradient step on the envelope."""
         return {n: self.rate * d for n, d in displacement.items()}
+
+
+METHOD = ClientMethod(pfedme.METHOD, PFedMeTrainer)

@@ -6,6 +6,7 @@ the other, not stacked.
 
 import logging
 from collections.abc import Collection, Sequence
+from typing import cast
 
 import torch
 from torch import Tensor
@@ -15,8 +16,11 @@ from client.trainers.fedavg import FedAvgTrainer
 from client.trainers.gradient_descent import Descent
 from client.trainers.optimizers import Moments, build_step, clip
 from client.trainers.pfgnn_centroids import centres
-from client.trainers.pfgnn_objective import Draw, MarketTensors, Objective
+from client.trainers.pfgnn_objective import ENCODER, Draw, MarketTensors, Objective
 from client.trainers.proximal import proximal, pulled
+from client.trainers.spec import ClientMethod, Cohort, CohortResult
+from client.training.participant import generator
+from common.methods import pfgnn
 from common.methods.pfgnn import PFGNN
 
 log = logging.getLogger("fedloom.client")
@@ -36,19 +40,22 @@ SHARED = ("phi.mean", "phi.log_variance", "kappa")
 class PFGNNTrainer(FedAvgTrainer):
     """From φ and a market's own θ, α, κ: n_r steps on Eq 15 and 16, then ξ_i = P_κ(Z_i)."""
 
-    own = "trained"
-
     def __init__(self, options: PFGNN) -> None:
         super().__init__(options)
         self.pfgnn, self._step = options, build_step(options)
 
-    def private(self, names: Collection[str], head: Collection[str]) -> Collection[str]:
-        """θ, α and κ, unless it is κ that is exchanged."""
-        return set(head) - ({"kappa"} if self.pfgnn.exchange == "kappa" else set())
-
     def correct(self, gradient: Tensors, params: Tensors, start: Tensors, control: Tensors) -> Tensors:
         """∇L_i + 2λ_w(φ_i − φ): Eq 13 for the default scorer, which is all shared and descends like other models."""
         return pulled(gradient, params, start, 2 * self.pfgnn.lambda_w)
+
+    def train_cohort(self, cohort: Cohort) -> CohortResult:
+        """Train markets one after the other by Algorithm 2; a model without encoder descends like others."""
+        if ENCODER not in cohort.start:
+            return super().train_cohort(cohort)
+        markets = [cast(MarketTensors, one.learner) for one in cohort.participants]  # the method trains markets only
+        sources, fresh = [generator(one) for one in cohort.participants], [not head for head in cohort.heads]
+        descent = self.train(markets, cohort.start, cohort.moments, sources, fresh, cohort.participants[0].steps)
+        return CohortResult(descent, descent.params)
 
     def train(
         self,
@@ -70,10 +77,10 @@ class PFGNNTrainer(FedAvgTrainer):
             steps: n_r.
         """
         alone = []
-        for k, (market, generator, new) in enumerate(zip(markets, generators, fresh, strict=True)):
+        for k, (market, source, new) in enumerate(zip(markets, generators, fresh, strict=True)):
             objective, first = Objective(self.pfgnn, market), _part(start, k)
             known = Moments(moments.count[k : k + 1], _part(moments.first, k), _part(moments.second, k))
-            alone.append(self._alone(objective, first, known, generator, new, steps))
+            alone.append(self._alone(objective, first, known, source, new, steps))
         return Descent(
             {n: torch.cat([one.params[n] for one in alone]) for n in start},
             Moments(
@@ -177,3 +184,6 @@ def _joined(before: Moments, own: Moments, shared: Moments) -> Moments:
     """Moments of both steps; each made one, so the count grows by one."""
     first, second = {**before.first, **own.first, **shared.first}, {**before.second, **own.second, **shared.second}
     return Moments(shared.count, first, second)
+
+
+METHOD = ClientMethod(pfgnn.METHOD, PFGNNTrainer)

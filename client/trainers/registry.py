@@ -1,58 +1,33 @@
-"""Trainers, one a method; `build_trainer` mirrors `server.strategies.registry.build_strategy`."""
+"""Registry of methods at the client."""
 
-from typing import assert_never
+from client.trainers.spec import AnyClientMethod, ClientMethod, Trainer
+from common.methods.spec import MethodOptions
+from common.registry import Registry
 
-from client.trainers.fedavg import FedAvgTrainer
-from client.trainers.fedprox import FedProxTrainer
-from client.trainers.fedrule import FedRuleTrainer
-from client.trainers.perfedavg import PerFedAvgTrainer
-from client.trainers.personalized import ClusterTrainer, DittoTrainer, FedRepTrainer, FedSTLTrainer, LocalTrainer
-from client.trainers.pfedme import PFedMeTrainer
-from client.trainers.pfgnn import PFGNNTrainer
-from common.methods.registry import (
-    IFCA,
-    PFGNN,
-    Algorithm,
-    Ditto,
-    FedAdagrad,
-    FedAdam,
-    FedAvg,
-    FedGA,
-    FedProx,
-    FedRep,
-    FedRule,
-    FedSTL,
-    FedYogi,
-    Local,
-    PerFedAvg,
-    PFedMe,
+CLIENT_METHODS: Registry[AnyClientMethod] = Registry(
+    "method",
+    "fedloom.methods.client",
+    ClientMethod,
+    {
+        "fedavg": "client.trainers.fedavg:METHOD",
+        "fedprox": "client.trainers.fedprox:METHOD",
+        "fedadam": "client.trainers.fedavg:FEDADAM",
+        "fedyogi": "client.trainers.fedavg:FEDYOGI",
+        "fedadagrad": "client.trainers.fedavg:FEDADAGRAD",
+        "fedrule": "client.trainers.fedrule:METHOD",
+        "fedga": "client.trainers.fedavg:FEDGA",
+        "fedrep": "client.trainers.personalized:FEDREP",
+        "ditto": "client.trainers.personalized:DITTO",
+        "local": "client.trainers.personalized:LOCAL",
+        "ifca": "client.trainers.personalized:IFCA",
+        "fedstl": "client.trainers.personalized:FEDSTL",
+        "pfedme": "client.trainers.pfedme:METHOD",
+        "perfedavg": "client.trainers.perfedavg:METHOD",
+        "pfgnn": "client.trainers.pfgnn:METHOD",
+    },
 )
 
 
-def build_trainer(algorithm: Algorithm) -> FedAvgTrainer:
-    """The client side of a method."""
-    match algorithm:
-        case FedAvg() | FedAdam() | FedYogi() | FedAdagrad() | FedGA():
-            return FedAvgTrainer(algorithm)
-        case FedProx():
-            return FedProxTrainer(algorithm)
-        case FedRule():
-            return FedRuleTrainer(algorithm)
-        case FedRep():
-            return FedRepTrainer(algorithm)
-        case Local():
-            return LocalTrainer(algorithm)
-        case Ditto():
-            return DittoTrainer(algorithm)
-        case IFCA():
-            return ClusterTrainer(algorithm)
-        case FedSTL():
-            return FedSTLTrainer(algorithm)
-        case PFedMe():
-            return PFedMeTrainer(algorithm)
-        case PerFedAvg():
-            return PerFedAvgTrainer(algorithm)
-        case PFGNN():
-            return PFGNNTrainer(algorithm)
-        case _:
-            assert_never(algorithm)
+def build_trainer(options: MethodOptions) -> Trainer:
+    """Build the client side of a method."""
+    return CLIENT_METHODS[options.name].trainer(options)

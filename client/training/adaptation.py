@@ -3,17 +3,16 @@
 from collections.abc import Sequence
 
 from client.session import Session
-from client.trainers.registry import build_trainer
 from common.arrays import Arrays, group, prefixed
 from common.config.flatten import to_json
 from common.config.run import RunConfig
 from common.models import build_model, parameters
-from common.private_layers import head_of, own_of
-from common.tasks.vocabularies import Names
+from common.tasks.registry import TASKS
+from common.tasks.vocabulary import Vocabulary
 from common.wire.messages import AssignRequest, EnrolRequest, EvaluateRequest, Metrics, TrainRequest
 
 
-def adapt(session: Session, config: RunConfig, names: Names, trained: Arrays) -> Metrics:
+def adapt(session: Session, config: RunConfig, names: Vocabulary, trained: Arrays) -> Metrics:
     """Train what a client of that run keeps to itself, with what it shares as it was left, and keep the model here.
 
     Where clients keep nothing to themselves, as under FedAvg, the finished model serves as it is; under Per-FedAvg it takes the
@@ -31,7 +30,8 @@ def adapt(session: Session, config: RunConfig, names: Names, trained: Arrays) ->
     Raises:
         RefusedError: The owner's policy forbids such a run, or its data do not fit.
     """
-    own = parameters(build_model(config, names))
+    spec = TASKS[config.task]
+    own = parameters(build_model(spec, config.task_run(spec, names)))
     models = [{name: one[name] for name in own} for one in models_in(trained)]
     statics = {name: a for name, a in trained.items() if name not in own and not _of_cluster(name)}
     enrolled = session.enrol(EnrolRequest(config.run_id, to_json(config), names.to_json()))
@@ -61,5 +61,6 @@ def _closest(session: Session, enrolment: str, models: Sequence[Arrays], statics
 
 def _keeps(config: RunConfig, model: Arrays) -> bool:
     """Whether clients of such a run have a model or parameters of their own."""
-    trainer, own = build_trainer(config.chosen), own_of(config.task, model)
-    return trainer.own in ("trained", "beside") or bool(own or trainer.private(set(model), head_of(config.task, model)))
+    capabilities = config.capabilities
+    own_model = capabilities.own_model in ("trained", "beside")
+    return own_model or bool(TASKS[config.task].private(model, capabilities))

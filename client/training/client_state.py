@@ -10,7 +10,7 @@ import torch
 from client.stacked_tensors import Tensors, row, stack
 from client.state import ClientMemory
 from client.trainers.optimizers import Moments, fresh_moments
-from common.methods.registry import Algorithm
+from common.methods.spec import MethodOptions
 from common.wire.messages import LOCAL, TrainRequest
 
 HEAD, OWN = "head", "own"
@@ -28,7 +28,7 @@ def save_group(group: str, before: Tensors, after: Tensors) -> dict[str, Tensors
 
 
 def carried_moments(
-    algorithm: Algorithm, memories: Sequence[ClientMemory], requests: Sequence[TrainRequest], start: Tensors
+    algorithm: MethodOptions, memories: Sequence[ClientMemory], requests: Sequence[TrainRequest], start: Tensors
 ) -> Moments:
     """Moments to start from, stacked; fresh ones where the method keeps none."""
     fresh = fresh_moments(algorithm, start)
@@ -42,7 +42,7 @@ def carried_moments(
     return Moments(torch.stack([r["count"]["count"] for r in rows]), first, second)
 
 
-def kept_moments(algorithm: Algorithm, k: int, before: Moments, after: Moments) -> dict[str, Tensors]:
+def kept_moments(algorithm: MethodOptions, k: int, before: Moments, after: Moments) -> dict[str, Tensors]:
     """Client k's moments, as they are to be kept."""
     if not _persistent(algorithm):
         return {}
@@ -59,5 +59,5 @@ def _groups(moments: Moments, k: int) -> dict[str, Tensors]:
     return {"first": row(moments.first, k), "second": row(moments.second, k), "count": count}
 
 
-def _persistent(algorithm: Algorithm) -> bool:
+def _persistent(algorithm: MethodOptions) -> bool:
     return algorithm.optimizer == "adam" and algorithm.moments == "persist"

@@ -10,38 +10,36 @@ import torch
 
 from client.stacked_tensors import Tensors, finite, row, some, stack
 from client.state import ClientMemory
-from client.trainers.fedavg import FedAvgTrainer
+from client.tasks.learner import Learner
 from client.trainers.registry import build_trainer
+from client.trainers.spec import Cohort, Trainer
 from client.training.client_state import HEAD, OWN, carried_moments, kept_moments, load_group, save_group
-from client.training.descent import trained
 from client.training.failures import DivergedError
-from client.training.participant import Learner, Participant
+from client.training.participant import Participant
 from common.arrays import Arrays
 from common.errors import FedloomError
-from common.methods.registry import Algorithm
+from common.methods.spec import MethodOptions
 from common.models import tensors
-from common.private_layers import head_of, own_of
+from common.tasks.registry import TASKS
 from common.wire.messages import LOCAL, TrainReply, TrainRequest
 
 
-def train(algorithm: Algorithm, members: Sequence[Participant]) -> list[TrainReply | FedloomError]:
+def train(algorithm: MethodOptions, members: Sequence[Participant]) -> list[TrainReply | FedloomError]:
     """Train all members for the same number of steps and update their private memories.
 
     A member whose parameters are no longer finite yields an error in place of a reply, and its memory stays as it was.
     """
     trainer, steps, phase = build_trainer(algorithm), members[0].steps, members[0].request.phase
     requests, names = [m.request for m in members], set(members[0].request.model)
-    task = members[0].learner.task
-    private = set(trainer.private(names, head_of(task, names))) | own_of(task, names)
+    private = TASKS[members[0].learner.task].private(names, algorithm.capabilities())
     memories = [m.store.load(m.run) for m in members]
     controls = [_settle(trainer, memory, request) for memory, request in zip(memories, requests, strict=True)]
     heads = [load_group(memory, request, HEAD) for memory, request in zip(memories, requests, strict=True)]
     start = stack([tensors(request.model) | head for request, head in zip(requests, heads, strict=True)])
     control, before = _stack_or_zeros(controls, start), carried_moments(algorithm, memories, requests, start)
     own_before = [load_group(memory, request, OWN) for memory, request in zip(memories, requests, strict=True)]
-    descent, own_after = trained(
-        trainer, members, start, before, control=control, own=own_before, heads=heads, private=private
-    )
+    result = trainer.train_cohort(Cohort(members, start, before, control, own_before, heads, private))
+    descent, own_after = result.descent, result.own
 
     updates = {n: start[n] - p for n, p in descent.params.items()}
     moved, sound = finite(updates), finite(own_after) if own_after else [True] * len(members)
@@ -50,12 +48,12 @@ def train(algorithm: Algorithm, members: Sequence[Participant]) -> list[TrainRep
         # under noise on records the update is paid for, and what becomes of the own model is not
         usable = moved[k] and (sound[k] or member.noise is not None)
         update = row(updates, k)
-        result = trainer.conclude(row(control, k), update, row(descent.gradient, k), steps)
+        local = trainer.conclude(row(control, k), update, row(descent.gradient, k), steps)
         shared = some(trainer.upload(update), names - private)
-        gradient, loss = some(result.gradient, names - private), float(descent.loss[k])
+        gradient, loss = some(local.gradient, names - private), float(descent.loss[k])
         reply = _reply(member.request, shared, gradient, loss, member.learner.examples, steps)
         if usable and phase == LOCAL:
-            groups = {**result.kept, **kept_moments(algorithm, k, before, descent.moments)}
+            groups = {**local.state, **kept_moments(algorithm, k, before, descent.moments)}
             groups |= save_group(HEAD, heads[k], some(row(descent.params, k), private))
             groups |= save_group(OWN, own_before[k], row(own_after, k) if sound[k] else own_before[k])
             member.store.save(member.run, ClientMemory(member.request.round, {g: t for g, t in groups.items() if t}))
@@ -63,28 +61,28 @@ def train(algorithm: Algorithm, members: Sequence[Participant]) -> list[TrainRep
     return replies
 
 
-def zero_reply(algorithm: Algorithm, learner: Learner, request: TrainRequest, steps: int) -> TrainReply:
+def zero_reply(algorithm: MethodOptions, learner: Learner, request: TrainRequest, steps: int) -> TrainReply:
     """A reply of the shape that is due, all of whose numbers are zero."""
     trainer, names = build_trainer(algorithm), set(request.model)
-    private = set(trainer.private(names, head_of(learner.task, names))) | own_of(learner.task, names)
+    private = TASKS[learner.task].private(names, algorithm.capabilities())
     zeros = {n: torch.zeros_like(t) for n, t in tensors(request.model).items()}
     gradient = trainer.conclude({}, zeros, zeros, steps).gradient
     update = some(trainer.upload(zeros), names - private)
     return _reply(request, update, some(gradient, names - private), 0.0, learner.examples, steps)
 
 
-def evaluated(algorithm: Algorithm, model: Arrays, memory: ClientMemory) -> dict[str, Arrays]:
+def evaluated(algorithm: MethodOptions, model: Arrays, memory: ClientMemory) -> dict[str, Arrays]:
     """The models a client measures, by the prefix of their metrics: the one it would use first, then the one it shares."""
     trainer = build_trainer(algorithm)
     head = {n: t.numpy() for n, t in memory.groups.get(f"{HEAD}.after", {}).items()}
     shared = {**model, **head}
     own = {n: t.numpy() for n, t in memory.groups.get(f"{OWN}.after", {}).items()}
-    if trainer.own == "none":
+    if algorithm.capabilities().own_model == "none":
         return {"": shared}
     return {"": own or shared, trainer.shared_as: shared}
 
 
-def _settle(trainer: FedAvgTrainer, memory: ClientMemory, request: TrainRequest) -> Tensors:
+def _settle(trainer: Trainer, memory: ClientMemory, request: TrainRequest) -> Tensors:
     """A round that was replayed (`memory.round == request.round`) did not count yet, so its pending part is dropped."""
     counted = 0 < memory.round == request.shared_round
     return trainer.settle(memory.groups, counted, tensors(request.shared))

@@ -1,71 +1,44 @@
-"""Local training of a cohort: its clients side by side, or one after the other where a method cannot stack them."""
+"""Stacked local training of a cohort."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable
 from functools import partial
-from typing import cast
 
 from torch.func import grad_and_value
 
 from client.privacy.dp_sgd import draws, private_gradient
 from client.privacy.dp_sgd_noise import secret_generator
 from client.stacked_tensors import Tensors, row, stack
-from client.trainers.fedavg import FedAvgTrainer
 from client.trainers.gradient_descent import Descent, GradientAndLoss, descend
-from client.trainers.optimizers import Moments, build_step, fresh_moments
-from client.trainers.pfgnn import PFGNNTrainer
-from client.trainers.pfgnn_objective import ENCODER, MarketTensors
+from client.trainers.optimizers import build_step, fresh_moments
+from client.trainers.spec import Cohort, CohortResult, Trainer
 from client.training.participant import Participant, generator
 
 
-def trained(
-    trainer: FedAvgTrainer,
-    members: Sequence[Participant],
-    start: Tensors,
-    moments: Moments,
-    *,
-    control: Tensors,
-    own: Sequence[Tensors],
-    heads: Sequence[Tensors],
-    private: Collection[str],
-) -> tuple[Descent, Tensors]:
-    """Where the members' models end, and each one's own model, stacked; the latter empty where the method leaves none.
-
-    Args:
-        trainer: The method.
-        members: The cohort.
-        start: θ^c with each one's private head, K × ….
-        moments: Of the optimiser.
-        control: Control variates, K × …, or nothing.
-        own: Models of their own from the round before, empty at first.
-        heads: Private heads from the round before, empty at first.
-        private: Names of the parameters that stay with the clients.
-    """
-    if isinstance(trainer, PFGNNTrainer) and ENCODER in start:
-        markets = [
-            cast(MarketTensors, m.learner) for m in members
-        ]  # a configuration lets this method run on markets only
-        sources, fresh = [generator(m) for m in members], [not head for head in heads]
-        descent = trainer.train(markets, start, moments, sources, fresh, members[0].steps)
-        return descent, descent.params
-    names, phase = start.keys(), members[0].request.phase
-    batches = [m.learner.batch(m.request) for m in members]
+def descend_stacked(trainer: Trainer, cohort: Cohort) -> CohortResult:
+    """Train all participants of a cohort at once, mapped over stacked parameters."""
+    start, participants = cohort.start, cohort.participants
+    names, phase = start.keys(), participants[0].request.phase
+    batches = [one.learner.batch(one.request) for one in participants]
+    inputs = [
+        _sample(one, row(start, k), batch, trainer.draws)
+        for k, (one, batch) in enumerate(zip(participants, batches, strict=True))
+    ]
     descend_from = partial(
         descend,
-        trainer.objective(_gradient_and_loss(members[0])),
+        trainer.objective(_gradient_and_loss(participants[0])),
         batch=stack(batches),
-        noise=stack(
-            [
-                _drawn(m, row(start, k), batch, trainer.draws)
-                for k, (m, batch) in enumerate(zip(members, batches, strict=True))
-            ]
-        ),
-        steps=members[0].steps,
+        noise=stack(inputs),
+        steps=participants[0].steps,
         step=build_step(trainer.options),
         clip_norm=trainer.options.clip_norm,
-        frozen=lambda t: trainer.frozen(t, phase, private, names),
+        frozen=lambda t: trainer.frozen(t, phase, cohort.private, names),
     )
-    descent = descend_from(start, moments=moments, correct=lambda g, params: trainer.correct(g, params, start, control))
-    return descent, _own_models(trainer, own, start, descent.params, descend_from)
+    descent = descend_from(
+        start,
+        moments=cohort.moments,
+        correct=lambda g, params: trainer.correct(g, params, start, cohort.control),
+    )
+    return CohortResult(descent, _own_models(trainer, cohort, descent.params, descend_from))
 
 
 def _gradient_and_loss(member: Participant) -> GradientAndLoss:
@@ -74,8 +47,8 @@ def _gradient_and_loss(member: Participant) -> GradientAndLoss:
     return private_gradient(learner.loss, learner.shared) if member.noise else grad_and_value(learner.loss)
 
 
-def _drawn(member: Participant, params: Tensors, batch: Tensors, each: int) -> Tensors:
-    """All that is random in a client's steps, of `each` draws."""
+def _sample(member: Participant, params: Tensors, batch: Tensors, each: int) -> Tensors:
+    """Sample the random inputs of a client's steps, `each` of them a step."""
     noise = member.noise
     chance = generator(member) if noise is None else secret_generator(noise)
     masks = member.learner.step_inputs(each * member.steps, chance)
@@ -95,17 +68,12 @@ def _drawn(member: Participant, params: Tensors, batch: Tensors, each: int) -> T
     return {**masks, **drawn}
 
 
-def _own_models(
-    trainer: FedAvgTrainer,
-    before: Sequence[Tensors],
-    start: Tensors,
-    trained: Tensors,
-    descend_from: Callable[..., Descent],
-) -> Tensors:
-    """Each member's own model after the round, stacked; empty where the method leaves it none."""
-    if trainer.own != "beside":
-        return trained if trainer.own == "trained" else {}
-    own = stack([one or row(start, k) for k, one in enumerate(before)])
+def _own_models(trainer: Trainer, cohort: Cohort, trained: Tensors, descend_from: Callable[..., Descent]) -> Tensors:
+    """Return each participant's personalized model after the round, stacked; empty where the method has none."""
+    kind, start = trainer.options.capabilities().own_model, cohort.start
+    if kind != "beside":
+        return trained if kind == "trained" else {}
+    own = stack([model or row(start, k) for k, model in enumerate(cohort.own)])
     moments = fresh_moments(trainer.options, own)
     descent = descend_from(own, moments=moments, correct=lambda g, params: trainer.pull(g, params, start))
     return descent.params

@@ -1,27 +1,42 @@
-"""A run's configuration as dotted keys and scalars: in files, on the wire, in Flower's run config."""
+"""Configuration as dotted keys and scalars: in files, on the wire, in Flower's run config."""
 
 import json
 
-from common.config.run import RunConfig, Scalar, parse
-from common.options import leaves
+from common.config.parse import parse
+from common.config.run import RunConfig
+from common.errors import WireError
+from common.options import Scalar, leaves
 
 
 def flatten(config: RunConfig) -> dict[str, Scalar]:
-    """The resolved configuration as dotted keys: every key but the sections of methods and tasks not chosen."""
-    sections: dict[str, set[str]] = {"algorithm": {config.method, config.chosen.name}, "tasks": {config.task}}
-    tree = config.model_dump(by_alias=True)
-    for section, chosen in sections.items():
-        tree[section] = {name: options for name, options in tree[section].items() if name in chosen}
-        for options in tree[section].values():
-            options.pop("name", None)
+    """Return the resolved configuration as dotted keys, with the sections of the chosen task, method and planner."""
+    chosen = {"method_options", "planner_options", "task_options"}
+    tree = config.model_dump(by_alias=True, exclude=chosen)
+    methods = [options for options in (config.method_options, config.planner_options) if options]
+    tree["algorithm"] = {options.name: options.model_dump(by_alias=True) for options in methods}
+    tree["tasks"] = {config.task: config.task_options.model_dump(by_alias=True)}
     return dict(leaves(tree, ""))
 
 
 def to_json(config: RunConfig) -> str:
-    """The resolved configuration as it travels to clients."""
+    """Return the resolved configuration as it is sent to clients."""
     return json.dumps(flatten(config), sort_keys=True)
 
 
+def names_in(text: str) -> tuple[str, str, str]:
+    """Return the names of task, method and training method in the text of `to_json`, without importing anything of them.
+
+    Raises:
+        WireError: The text is no configuration.
+    """
+    try:
+        flat = json.loads(text)
+        method = str(flat["method"])
+        return str(flat["task"]), method, str(flat.get(f"algorithm.{method}.inner", method))
+    except (ValueError, TypeError, KeyError, AttributeError):
+        raise WireError("the configuration of the run cannot be decoded") from None
+
+
 def from_json(text: str) -> RunConfig:
-    """Inverse of `to_json`."""
+    """Parse the text of `to_json`."""
     return parse(json.loads(text))

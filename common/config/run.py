@@ -1,32 +1,24 @@
-"""The run's configuration: Flower's flat `run_config` or a person's `--set a.b=c`, parsed once, frozen afterwards."""
+"""Configuration of a run."""
 
 from collections.abc import Mapping
 from typing import Any, Literal, Self
 
-from pydantic import BaseModel, Field, ValidationError, model_validator
+from pydantic import Field, SerializeAsAny, ValidationInfo, field_validator, model_validator
 
-from common.config.federation import Federation as Federation
+from common.config import sections
+from common.config.federation import Federation
 from common.config.validation_split import check_share, with_share
 from common.errors import ConfigError
-from common.methods.registry import (
-    ADAP,
-    ADPML,
-    METHODS,
-    Algorithm,
-    AlgorithmOptions,
-    BGTplanner,
-    FedSGD,
-    Method,
-    Planner,
-    Uniform,
-)
-from common.options import Options, hint, leaves, meant
-from common.options import Scalar as Scalar
+from common.methods.planners import PlannerOptions, Uniform
+from common.methods.registry import METHODS, method_names
+from common.methods.spec import Capabilities, MethodOptions
+from common.options import Options, meant
 from common.privacy.options import PrivacyOptions
-from common.tasks.markets.options import MarketsOptions
-from common.tasks.registry import TASKS as TASKS
-from common.tasks.registry import AnyTask, TaskOptions
-from common.tasks.registry import Task as Task
+from common.tasks.registry import TASKS
+from common.tasks.spec import OptionsT, TaskOptions, TaskRun, TaskSpec, VocabularyT
+
+FIRST_TASK, FIRST_METHOD = "rules", "fedrule"
+"""Task and method of a run that names neither."""
 
 
 class RunConfig(Options):
@@ -35,160 +27,169 @@ class RunConfig(Options):
     run_id: str = ""
     """Name of the run's folder; empty makes one from date, method and task."""
 
-    method: Method = "fedrule"
-    """Which paper's algorithm trains."""
+    method: str = FIRST_METHOD
+    """Training method, or a planner that trains by another one."""
 
-    task: Task = "rules"
-    """What is learnt."""
+    task: str = FIRST_TASK
+    """Learning task."""
 
     model: Literal["default", "paper"] = "default"
-    """`paper` is the paper's own model; `default` is the best we know under the same federation."""
+    """`paper`: the paper's own model; `default`: the best known one under the same federation."""
 
     rounds: int = Field(30, ge=1)
     """Rounds of training."""
 
     seed: int = Field(0, ge=0, lt=2**63)
-    """Root of every random choice: one seed, one result."""
+    """Seed of every random choice but DP noise."""
 
     evaluate_every: int = Field(1, ge=1)
-    """Clients evaluate the global model every so many rounds, and after the last."""
+    """Rounds between two evaluations of the global model by the clients; the last round is always evaluated."""
 
     catalogue: str = "demo"
-    """The task's public vocabulary: `demo`, or the path of a JSON file on the server."""
+    """Public vocabulary of the task: `demo`, or the path of a JSON file on the server."""
 
     resume: bool = False
-    """Go on with the run named `run-id` from its newest checkpoint."""
+    """Continue the run named `run-id` from its newest checkpoint."""
 
     federation: Federation = Federation()
     privacy: PrivacyOptions = PrivacyOptions()
-    algorithm: AlgorithmOptions = AlgorithmOptions()
-    tasks: TaskOptions = TaskOptions()
+
+    method_options: SerializeAsAny[MethodOptions] = Field({}, validation_alias="algorithm", validate_default=True)
+    """Options of the method that trains: `method`, or the inner method of a planner."""
+
+    planner_options: SerializeAsAny[PlannerOptions] | None = Field(
+        {}, validation_alias="algorithm", validate_default=True
+    )
+    """Options of the planner; None if `method` is none."""
+
+    task_options: SerializeAsAny[TaskOptions] = Field({}, validation_alias="tasks", validate_default=True)
+    """Options of the task."""
 
     @property
-    def chosen(self) -> Algorithm:
-        """The hyper-parameters of the method that trains: `method`, or the one inside a planner."""
-        own = self._own
-        algorithm: Algorithm = getattr(self.algorithm, own.inner) if isinstance(own, Planner) else own
-        return algorithm
-
-    @property
-    def planner(self) -> Planner:
-        """How the privacy budget is spent; evenly, where the method does not say."""
-        return self._own if isinstance(self._own, Planner) else Uniform()
+    def planner(self) -> PlannerOptions:
+        """Planner of the privacy budget; an even split unless the method is a planner."""
+        return self.planner_options or Uniform()
 
     @property
     def planned(self) -> bool:
-        """Whether anything has to be planned: a budget, or when to stop."""
-        return self.privacy.unit != "none" or isinstance(self._own, Planner)
+        """True if a planner is needed: noise is on or the method is a planner."""
+        return self.privacy.unit != "none" or self.planner_options is not None
 
     @property
-    def _own(self) -> Algorithm | Planner:
-        own: Algorithm | Planner = getattr(self.algorithm, self.method)
-        return own
+    def capabilities(self) -> Capabilities:
+        """Needs and limits of the method that trains."""
+        return self.method_options.capabilities()
 
-    @property
-    def task_options(self) -> AnyTask:
-        """The options of `task`."""
-        options: AnyTask = getattr(self.tasks, self.task)
-        return options
+    def options_of(self, spec: TaskSpec[OptionsT, VocabularyT]) -> OptionsT:
+        """Return the task's options with their own type.
 
-    @property
-    def count_privacy(self) -> PrivacyOptions:
-        """The noise on counts that a model starts from; of unit `none`, they leave in clear."""
-        options = self.task_options
-        if isinstance(options, MarketsOptions) and options.count_epsilon:
-            return PrivacyOptions(unit="record", epsilon=options.count_epsilon, delta=options.count_delta)
-        return PrivacyOptions()
+        Raises:
+            ConfigError: The run is of another task.
+        """
+        if not isinstance(self.task_options, spec.options):
+            raise ConfigError(f"the run is of task '{self.task}', not of '{spec.name}'")
+        return self.task_options
+
+    def task_run(
+        self, spec: TaskSpec[OptionsT, VocabularyT], vocabulary: VocabularyT
+    ) -> TaskRun[OptionsT, VocabularyT]:
+        """Return the run as its task sees it.
+
+        Raises:
+            ConfigError: The run is of another task.
+        """
+        options = self.options_of(spec)
+        return TaskRun(options, vocabulary, self.model, self.method_options, self.privacy, self.rounds, self.seed)
+
+    @field_validator("method")
+    @classmethod
+    def _method_is_installed(cls, name: str) -> str:
+        if name not in method_names():
+            raise ValueError(f"unknown method '{name}'{meant(name, method_names())}")
+        return name
+
+    @field_validator("task")
+    @classmethod
+    def _task_is_installed(cls, name: str) -> str:
+        if name not in TASKS:
+            raise ValueError(TASKS.unknown(name))
+        return name
+
+    @field_validator("method_options", mode="before")
+    @classmethod
+    def _choose_method(cls, given: Any, info: ValidationInfo) -> Any:
+        if isinstance(given, MethodOptions):
+            return given
+        if "method" not in info.data:  # an unknown name is reported once
+            return METHODS[FIRST_METHOD].options()
+        return sections.method_options(given, info.data["method"])
+
+    @field_validator("planner_options", mode="before")
+    @classmethod
+    def _choose_planner(cls, given: Any, info: ValidationInfo) -> Any:
+        if given is None or isinstance(given, PlannerOptions):
+            return given
+        if "method" not in info.data:
+            return None
+        return sections.planner_options(given, info.data["method"])
+
+    @field_validator("task_options", mode="before")
+    @classmethod
+    def _choose_task(cls, given: Any, info: ValidationInfo) -> Any:
+        if isinstance(given, TaskOptions):
+            return given
+        if "task" not in info.data:  # an unknown name is reported once
+            return TASKS[FIRST_TASK].options()
+        return sections.task_options(given, info.data["task"])
 
     @model_validator(mode="before")
     @classmethod
-    def _planners_hold_something_out(cls, given: Any) -> Any:
-        return with_share(given)
+    def _complete(cls, given: Any) -> Any:
+        """Hold data out for a planner that needs rewards."""
+        return with_share(given) if isinstance(given, Mapping) else given
 
     @model_validator(mode="after")
-    def _noise_fits_the_method(self) -> Self:
-        planner, unit = self._own, self.privacy.unit
-        if isinstance(planner, FedSGD) and unit != "none":
-            raise ValueError(f"fedsgd adds no noise; leave privacy.unit={unit} out, or choose another planner")
-        if isinstance(planner, BGTplanner | ADPML | ADAP | Uniform) and unit == "none":
-            raise ValueError(f"{self.method} plans a privacy budget; say privacy.unit=client, or record")
-        if unit == "record" and self.task != "rules" and (self.task, self.model) != ("sessions", "paper"):
-            where = "in task rules, by home, and in task sessions under model=paper, by session"
-            raise ValueError(f"privacy.unit=record tells records apart {where}; say privacy.unit=client")
-        self.privacy.check_records(self.chosen.name)
-        if self.task == "ratings":
-            self.tasks.ratings.check_items(self.model, self.chosen.name)
-        if isinstance(planner, Planner) and planner.by_rewards:
+    def _noise_fits(self) -> Self:
+        unit, planner = self.privacy.unit, self.planner_options
+        if planner and not planner.needs_noise and unit != "none":
+            raise ValueError(f"{self.method} adds no noise; leave privacy.unit={unit} out, or choose another planner")
+        if planner and planner.needs_noise and unit == "none":
+            raise ValueError(f"{self.method} plans a privacy budget; set privacy.unit=client or privacy.unit=record")
+        if unit == "record":
+            self._check_records()
+        if planner and planner.by_rewards:
             check_share(self.method, self.task, self.task_options.validation_share)
-        if isinstance(planner, Planner) and planner.by_rewards and self.evaluate_every != 1:
+        if planner and planner.by_rewards and self.evaluate_every != 1:
             raise ValueError(f"{self.method} goes by what each round gains; leave evaluate-every at 1")
         return self
 
     @model_validator(mode="after")
-    def _only_the_chosen_method_is_set_and_fits_the_task(self) -> Self:
-        if self.chosen.name == "fedstl" and self.task != "traffic":
-            what = "fedstl clusters clients by what their time series obey"
-            raise ValueError(f"{what}; task '{self.task}' has none, say task=traffic")
-        if hands_over_windows(self):
-            if self.privacy.unit != "none":
-                raise ValueError(
-                    "algorithm.fedstl.cluster-data=shared_sample hands windows over in clear; leave noise out"
-                )
-            if self.tasks.traffic.property == "difference":
-                raise ValueError("algorithm.fedstl.cluster-data=shared_sample judges ranges; choose another property")
-        if self.chosen.name == "pfgnn" and self.task != "markets":
-            raise ValueError(f"pfgnn is made for markets of items; task '{self.task}' has none, say task=markets")
-        if self.chosen.name == "pfgnn" and self.model == "paper" and self.tasks.markets.network != "sgc":
-            raise ValueError("pfgnn shares encoders of SGC; say tasks.markets.network=sgc, or another method")
-        for other in sorted(self.algorithm.model_fields_set - {self.method, self.chosen.name}):
-            raise ValueError(f"algorithm.{other} is set, but the method is {self.method}; it would be ignored")
+    def _method_fits_the_task(self) -> Self:
+        capabilities, method = self.capabilities, self.method_options.name
+        if capabilities.tasks and self.task not in capabilities.tasks:
+            suited = " or ".join(f"task={task}" for task in sorted(capabilities.tasks))
+            raise ValueError(f"{method} {capabilities.tasks_reason}; task '{self.task}' has none, set {suited}")
+        if capabilities.plaintext and self.privacy.unit != "none":
+            keys = ", ".join(sorted(capabilities.plaintext))
+            raise ValueError(f"{method} sends data in plaintext ({keys}), which noise does not cover; leave noise out")
+        self.method_options.check(self.task_options, self.model)
+        self.task_options.check(self.model, method, capabilities)
         return self
 
+    def _check_records(self) -> None:
+        """Accept DP-SGD for the task, the method and the mechanism."""
+        if self.model not in TASKS[self.task].record_dp:
+            raise ValueError(
+                f"privacy.unit=record needs batches of separate records, which task '{self.task}' with"
+                f" model={self.model} has not; set {self._records_remedy()}"
+            )
+        if reason := self.capabilities.record_dp:
+            method = self.method_options.name
+            raise ValueError(f"{method} {reason}, which privacy.unit=record does not cover; set privacy.unit=client")
+        if self.privacy.mechanism != "gaussian":
+            raise ValueError(f"DP-SGD adds Gaussian noise; mechanism={self.privacy.mechanism} is for unit=client")
 
-def hands_over_windows(config: RunConfig) -> bool:
-    """Whether the run takes windows of training data from its clients, in clear."""
-    return config.chosen.name == "fedstl" and config.algorithm.fedstl.cluster_data == "shared_sample"
-
-
-def parse(flat: Mapping[str, Scalar]) -> RunConfig:
-    """Parse dotted keys such as `algorithm.fedrule.lam`.
-
-    Raises:
-        ConfigError: An unknown or mistyped key, named by its path, with the key that was probably meant.
-    """
-    tree: dict[str, Any] = {}
-    for key, value in flat.items():
-        *parents, leaf = key.split(".")
-        node = tree
-        for parent in parents:
-            node = node.setdefault(parent, {})
-            if not isinstance(node, dict):
-                raise ConfigError(f"'{key}': '{parent}' is both a value and a section")
-        node[leaf] = value
-    try:
-        return RunConfig.model_validate(tree)
-    except ValidationError as error:
-        raise ConfigError(
-            "; ".join(_explain(e["loc"], e["type"], e["msg"], e.get("input")) for e in error.errors())
-        ) from None
-
-
-def option_keys() -> tuple[str, ...]:
-    """Every key a person may set."""
-    return tuple(key for key, _ in leaves(RunConfig().model_dump(by_alias=True), "") if not key.endswith(".name"))
-
-
-def _to_depth(depth: int) -> list[str]:
-    """What may stand where a key of so many parts was mistyped: keys, and sections that hold more of them."""
-    return list(dict.fromkeys(".".join(key.split(".")[:depth]) for key in option_keys()))
-
-
-def _explain(place: tuple[int | str, ...], kind: str, message: str, given: object) -> str:
-    path = ".".join(str(part) for part in place)
-    if kind == "extra_forbidden":
-        return f"unknown option '{path}'{hint(path, _to_depth(len(place)), cutoff=0.5)}"
-    if kind == "literal_error" and place in (("method",), ("task",)):
-        choices = METHODS if place == ("method",) else TASKS
-        return f"unknown {path} '{given}'{meant(str(given), choices)}"
-    message = message.removeprefix("Value error, ")
-    return f"'{path}': {message} (got {given!r})" if path and not isinstance(given, (dict, BaseModel)) else message
+    def _records_remedy(self) -> str:
+        """Return the model that separates records, if there is one, or the other unit."""
+        models = sorted(TASKS[self.task].record_dp)
+        return f"model={models[0]} or privacy.unit=client" if models else "privacy.unit=client"

@@ -1,13 +1,13 @@
 """What methods that keep several models say about them."""
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from common.methods.local_training import LocalTraining
+from common.methods.spec import Capabilities, MethodOptions, MethodSpec
 
 
-class Clustered(LocalTraining):
+class Clustered(MethodOptions):
     """K models, each the mean of the clients that are assigned to it."""
 
     clusters: int = Field(5, ge=1)
@@ -28,4 +28,13 @@ class Clustered(LocalTraining):
 class IFCA(Clustered):
     """Clusters by loss: a client joins the model with the lowest one on its data (Ghosh et al. 2020)."""
 
-    name: Literal["ifca"] = "ifca"
+    name: ClassVar[str] = "ifca"
+
+    def capabilities(self) -> Capabilities:
+        """Return needs and limits under these options."""
+        return Capabilities(record_dp="asks which cluster's loss is least", own_model="trained", extra_releases=1)
+
+
+METHOD = MethodSpec(
+    IFCA, "One model per cluster; clients join the cluster with the lowest loss", paper="arXiv 2006.04088"
+)

@@ -1,16 +1,17 @@
 """FedGA: federated session recommendation with a gradient-aware server step (DRA and C-SME)."""
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
 from common.methods.fedopt import ServerAdaptive
+from common.methods.spec import Capabilities, MethodSpec
 
 
 class FedGA(ServerAdaptive):
     """θ ← θ − ηₛ m/(√v + τ), where v follows Δ'², the squared mean of |Δ_k| (algorithms.md §2.2–2.3)."""
 
-    name: Literal["fedga"] = "fedga"
+    name: ClassVar[str] = "fedga"
 
     second_moment: Literal["saturated", "ramp", "quadratic", "adam", "yogi"] = "saturated"
     """How v follows Δ'². The paper's Eq 3 is known by its cases only; `saturated`, `ramp` and `quadratic` are readings of
@@ -32,3 +33,15 @@ class FedGA(ServerAdaptive):
 
     tau: float = Field(1e-4, gt=0)
     """τ, floor of the denominator. The paper's 1e-3 is above √v of session models, which turns every rule into momentum."""
+
+    def capabilities(self) -> Capabilities:
+        """Return needs and limits: the server takes |Δ_k| of every reply."""
+        return Capabilities()
+
+
+METHOD = MethodSpec(
+    FedGA,
+    "Divergence-resistant adaptive aggregation for session recommendation",
+    paper="algorithms.md §2",
+    default_task="sessions",
+)

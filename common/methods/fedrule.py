@@ -1,16 +1,16 @@
 """FedRule: federated rule recommendation with control variates against client drift (Algorithm 1, Eq 3)."""
 
-from typing import Literal, Self
+from typing import ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from common.methods.local_training import LocalTraining
+from common.methods.spec import Capabilities, MethodOptions, MethodSpec
 
 
-class FedRule(LocalTraining):
+class FedRule(MethodOptions):
     """Clients step along g̃ = ∇L_k − λδ_k and learn δ_k from how they differ from the mean."""
 
-    name: Literal["fedrule"] = "fedrule"
+    name: ClassVar[str] = "fedrule"
 
     optimizer: Literal["sgd", "adam"] = "adam"
     lr: float = Field(0.01, gt=0)
@@ -55,3 +55,15 @@ class FedRule(LocalTraining):
         if self.optimizer == "sgd" and self.control == "adam_literal":
             raise ValueError("control=adam_literal is Eq 3 under local Adam; with optimizer=sgd say control=eq3")
         return self
+
+    def capabilities(self) -> Capabilities:
+        """Return needs and limits under these options."""
+        return Capabilities(needs_gradient=self.control == "grad_mean", sum_only=True)
+
+
+METHOD = MethodSpec(
+    FedRule,
+    "Rule recommendation with control variates against client drift",
+    paper="arXiv 2211.06812",
+    default_task="rules",
+)

@@ -1,20 +1,20 @@
 """Per-FedAvg: a shared model that a step of one's own makes one's own (Fallah et al. 2020)."""
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from common.methods.local_training import LocalTraining
+from common.methods.spec import Capabilities, MethodOptions, MethodSpec
 
 
-class PerFedAvg(LocalTraining):
+class PerFedAvg(MethodOptions):
     """FedAvg on F_k(w) = L_k(w − α∇L_k(w)), the loss after one local step (Fallah et al. 2020, Algorithm 1).
 
     A local step takes two, w̃ = w − α∇L_k(w; D) and w ← w − β∇F_k, where `lr` is β. Where a task draws what a step learns
     from, D and D′ are draws of their own; else both are all of a client's data.
     """
 
-    name: Literal["perfedavg"] = "perfedavg"
+    name: ClassVar[str] = "perfedavg"
 
     alpha: float = Field(0.05, gt=0)
     """α, step from the shared model to a client's own, always by plain descent; smaller than 1/L for an L-smooth loss. The
@@ -32,3 +32,10 @@ class PerFedAvg(LocalTraining):
     def steps(self, phase: str) -> int:
         """As many as `adapt-steps` where a client makes the finished model its own."""
         return self.adapt_steps if phase == "adapt" else self.local_steps
+
+    def capabilities(self) -> Capabilities:
+        """Return needs and limits under these options."""
+        return Capabilities(record_dp="takes several gradients a step", own_model="adapted", sum_only=True)
+
+
+METHOD = MethodSpec(PerFedAvg, "A shared model that each client adapts in a few steps", paper="arXiv 2002.07948")

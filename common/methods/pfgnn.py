@@ -1,20 +1,23 @@
 """PF-GNN and PF-GNN+: markets that share an encoder and a summary of their items (algorithms.md §5)."""
 
-from typing import Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
 
-from common.methods.local_training import LocalTraining
+from common.methods.spec import Capabilities, MethodOptions, MethodSpec
+
+if TYPE_CHECKING:
+    from common.tasks.spec import ModelVariant, TaskOptions
 
 
-class PFGNN(LocalTraining):
+class PFGNN(MethodOptions):
     """Each market fits φ_i near φ, and with `plus` a clustered summary ξ_i near ξ (Eq 13–16; Algorithms 1, 2).
 
     θ, α and κ stay with the market. A local step is one of Algorithm 2's n_r: θ, α by a gradient on Eq 15, then κ, φ by one
     on Eq 16, on `tasks.markets.batch` triples and all the market's items.
     """
 
-    name: Literal["pfgnn"] = "pfgnn"
+    name: ClassVar[str] = "pfgnn"
 
     optimizer: Literal["sgd", "adam"] = "adam"
 
@@ -68,3 +71,27 @@ class PFGNN(LocalTraining):
 
     start_variance: float = Field(0.01, gt=0)
     """v₀ of ln v = ln v₀ + S^mX·W_v. The paper has no v₀, which is 1: more noise than signal for hundreds of steps."""
+
+    def capabilities(self) -> Capabilities:
+        """Return needs and limits under these options."""
+        return Capabilities(
+            tasks=frozenset({"markets"}),
+            tasks_reason="shares encoders and summaries of items",
+            private_layers="head",
+            shared_head=frozenset({"kappa"} if self.exchange == "kappa" else ()),
+            own_model="trained",
+            sum_only=True,
+        )
+
+    def check(self, task: "TaskOptions", model: "ModelVariant") -> None:
+        """Accept the options of the task."""
+        if model == "paper" and getattr(task, "network", "") != "sgc":
+            raise ValueError("pfgnn shares encoders of SGC; say tasks.markets.network=sgc, or another method")
+
+
+METHOD = MethodSpec(
+    PFGNN,
+    "Cross-market recommendation with shared encoders and graph summaries",
+    paper="algorithms.md §5",
+    default_task="markets",
+)

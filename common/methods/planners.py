@@ -3,35 +3,29 @@
 Costs are in the unit of the mechanism's account: zCDP ρ for `gaussian`, pure ε for `laplace` and `privunit`.
 """
 
-from typing import Literal
+from dataclasses import dataclass
+from typing import ClassVar, Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from common.options import Options
 
-Inner = Literal[
-    "fedavg",
-    "fedprox",
-    "fedadam",
-    "fedyogi",
-    "fedadagrad",
-    "fedrule",
-    "fedga",
-    "fedrep",
-    "ditto",
-    "local",
-    "ifca",
-    "fedstl",
-    "pfedme",
-    "perfedavg",
-    "pfgnn",
-]
 
+class PlannerOptions(Options):
+    """Options of every planner: the method that trains, and when to stop."""
 
-class Planning(Options):
-    """What every planner has: a method that aggregates, and a time to stop."""
+    name: ClassVar[str]
 
-    inner: Inner = "fedavg"
+    needs_noise: ClassVar[bool] = True
+    """True if it plans a privacy budget, so that the run must add noise; False if the run must add none."""
+
+    learns: ClassVar[bool] = False
+    """True if it goes by the reward of every round, unless `observes_norm`."""
+
+    requires_rewards: ClassVar[bool] = False
+    """True if a round without rewards ends the run."""
+
+    inner: str = "fedavg"
     """The method that aggregates; its own options stand in its own table."""
 
     stop: Literal["never", "plateau"] = "never"
@@ -44,16 +38,39 @@ class Planning(Options):
     min_gain: float = Field(0.0, ge=0, allow_inf_nan=False)
     """How much those rounds must gain together, in the unit of the reward, for the run to go on."""
 
+    @field_validator("inner")
+    @classmethod
+    def _inner_is_installed(cls, name: str) -> str:
+        from common.methods.registry import METHODS  # that module lists the planners too
+
+        if name not in METHODS:
+            raise ValueError(METHODS.unknown(name))
+        return name
+
+    @property
+    def observes_norm(self) -> bool:
+        """True if the reward is the fall of the noisy update's norm, which needs no metrics."""
+        return False
+
+    @property
+    def context_size(self) -> int:
+        """Number of singular values that describe a round to the planner."""
+        return 0
+
     @property
     def by_rewards(self) -> bool:
-        """Whether the plan depends on what clients measure."""
-        return self.stop == "plateau"
+        """True if the plan depends on metrics of clients."""
+        return not self.observes_norm and (self.learns or self.stop == "plateau")
 
 
-class BGTplanner(Planning):
+class BGTplanner(PlannerOptions):
     """A Gaussian process predicts what an arm gains, a Lagrangian keeps to the budget, a bandit draws (algorithms.md §4)."""
 
-    name: Literal["bgtplanner"] = "bgtplanner"
+    name: ClassVar[str] = "bgtplanner"
+
+    learns: ClassVar[bool] = True
+
+    requires_rewards: ClassVar[bool] = True
 
     arms: int = Field(5, ge=1)
     """K, levels of cost between B/T_max and B/T_min."""
@@ -99,33 +116,40 @@ class BGTplanner(Planning):
     """Z of Eq 10, or T·max|r|/B: the paper's M(T₀) is mostly its union bound, whatever the data."""
 
     @property
-    def by_rewards(self) -> bool:
-        """Unless it goes by the norm of updates."""
-        return self.reward == "metrics"
+    def observes_norm(self) -> bool:
+        """True if `reward` is `norm`."""
+        return self.reward == "norm"
+
+    @property
+    def context_size(self) -> int:
+        """D."""
+        return self.context
 
 
-class Uniform(Planning):
+class Uniform(PlannerOptions):
     """B/T each round: DPSGD."""
 
-    name: Literal["uniform"] = "uniform"
+    name: ClassVar[str] = "uniform"
 
 
-class ADPML(Planning):
+class ADPML(PlannerOptions):
     """Costs grow by a fixed rate and sum to B. Re-implemented; the parameters are chosen by us."""
 
-    name: Literal["adpml"] = "adpml"
+    name: ClassVar[str] = "adpml"
 
     growth: float = Field(4.0, ge=1, allow_inf_nan=False)
     """ε_max/ε_min, the last round's cost over the first's."""
 
 
-class ADAP(Planning):
+class ADAP(PlannerOptions):
     """Less noise after each run of falling losses, and a clip that follows the last update.
 
     Re-implemented; the parameters are chosen by us. It starts at B/T, so the budget ends before T rounds if noise shrinks.
     """
 
-    name: Literal["adap"] = "adap"
+    name: ClassVar[str] = "adap"
+
+    learns: ClassVar[bool] = True
 
     beta: float = Field(0.95, gt=0, le=1)
     """β, factor on the noise multiplier."""
@@ -139,13 +163,38 @@ class ADAP(Planning):
     clip_floor: float = Field(0.1, gt=0, le=1)
     """Smallest clip as a share of the run's clip C, which is the largest."""
 
-    @property
-    def by_rewards(self) -> bool:
-        """Its noise falls while losses do."""
-        return True
 
-
-class FedSGD(Planning):
+class FedSGD(PlannerOptions):
     """No noise and no cost: what privacy is measured against."""
 
-    name: Literal["fedsgd"] = "fedsgd"
+    name: ClassVar[str] = "fedsgd"
+
+    needs_noise: ClassVar[bool] = False
+
+
+@dataclass(frozen=True)
+class PlannerSpec:
+    """A planner, as far as the configuration knows it; the planner itself is `server.planning.registry`'s.
+
+    Args:
+        options: Class of `[algorithm.<name>]`; its `name` is the planner's.
+        summary: One line for `fedloom methods` and help.
+        default_task: Task that `--method NAME` trains where no task is named; empty for the first one.
+    """
+
+    options: type[PlannerOptions]
+    summary: str
+    default_task: str = ""
+
+
+PLANNERS: dict[str, PlannerSpec] = {
+    spec.options.name: spec
+    for spec in (
+        PlannerSpec(BGTplanner, "Spend a privacy budget by a Gaussian process and a budgeted bandit", "ratings"),
+        PlannerSpec(Uniform, "Spend a privacy budget evenly over the rounds (DPSGD)"),
+        PlannerSpec(ADPML, "Spend a privacy budget at a fixed rate of growth"),
+        PlannerSpec(ADAP, "Lower the noise after each run of falling losses"),
+        PlannerSpec(FedSGD, "Train without noise and without cost, for comparison"),
+    )
+}
+"""Planners by name; built in only, since the privacy statement vouches for them."""

@@ -2,10 +2,10 @@
 
 from pydantic import Field
 
-from common.methods.local_training import LocalTraining
+from common.methods.spec import MethodOptions
 
 
-class ServerStep(LocalTraining):
+class ServerStep(MethodOptions):
     """ηₛ of a round."""
 
     server_lr: float = Field(1.0, gt=0)

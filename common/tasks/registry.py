@@ -1,25 +1,34 @@
-"""THE list of tasks, and `[tasks.<task>]`: the options of each."""
+"""Registry of tasks."""
 
-from typing import Literal, get_args
+from common.registry import Registry
+from common.tasks.spec import AnyTask, TaskSpec
+from common.tasks.vocabulary import Vocabulary
 
-from common.options import Options
-from common.tasks.markets.options import MarketsOptions
-from common.tasks.ratings.options import RatingsOptions
-from common.tasks.rules.options import RulesOptions
-from common.tasks.sessions.options import SessionsOptions
-from common.tasks.traffic.options import TrafficOptions
+TASKS: Registry[AnyTask] = Registry(
+    "task",
+    "fedloom.tasks",
+    TaskSpec,
+    {
+        "rules": "common.tasks.rules.task:TASK",
+        "sessions": "common.tasks.sessions.task:TASK",
+        "traffic": "common.tasks.traffic.task:TASK",
+        "ratings": "common.tasks.ratings.task:TASK",
+        "markets": "common.tasks.markets.task:TASK",
+    },
+)
 
-Task = Literal["rules", "sessions", "traffic", "ratings", "markets"]
-TASKS: tuple[Task, ...] = get_args(Task)
 
-AnyTask = RulesOptions | SessionsOptions | TrafficOptions | RatingsOptions | MarketsOptions
+def read_vocabulary(task: str, text: str) -> Vocabulary:
+    """Read the JSON text of a task's vocabulary.
+
+    Raises:
+        DataError: The text is no vocabulary of that task.
+    """
+    vocabulary: Vocabulary = TASKS[task].vocabulary.from_json(text)
+    return vocabulary
 
 
-class TaskOptions(Options):
-    """Each task's options."""
-
-    rules: RulesOptions = RulesOptions()
-    sessions: SessionsOptions = SessionsOptions()
-    traffic: TrafficOptions = TrafficOptions()
-    ratings: RatingsOptions = RatingsOptions()
-    markets: MarketsOptions = MarketsOptions()
+def demo_vocabulary(task: str) -> Vocabulary:
+    """Return the vocabulary of a task's embedded data."""
+    vocabulary: Vocabulary = TASKS[task].demo()
+    return vocabulary

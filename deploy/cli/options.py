@@ -10,39 +10,27 @@ import typer
 from rich.console import Console
 
 from common.config.overrides import overrides
-from common.config.run import TASKS, RunConfig, Scalar, parse
+from common.config.parse import parse
+from common.config.run import FIRST_TASK, RunConfig
 from common.errors import ConfigError
-from common.methods.registry import METHODS
+from common.methods.planners import PLANNERS
+from common.methods.registry import METHODS, method_names
+from common.options import Scalar
+from common.tasks.registry import TASKS
 from deploy.commands.resume import option, resumed
 from server.artifacts import RunDirectory, fresh_run_id
 from server.settings import ServerSettings
 
-MADE_FOR = {"fedrule": "rules", "fedga": "sessions", "fedstl": "traffic", "bgtplanner": "ratings", "pfgnn": "markets"}
-"""Each paper's method and its task."""
+DEFAULTS = {task: str(TASKS[task].defaults.get("method", "fedavg")) for task in TASKS}
+"""Method of a task where nobody names one."""
 
-UNASKED: dict[str, dict[str, Scalar]] = {
-    "ratings": {"method": "fedavg", "rounds": 1, "privacy.mechanism": "privunit"},
-    "markets": {
-        "method": "fedavg",
-        "rounds": 20,
-        "algorithm.fedavg.optimizer": "adam",
-        "algorithm.fedavg.lr": 0.05,
-        "algorithm.fedavg.local-steps": 10,
-        "tasks.markets.count-offset": True,
-        "tasks.markets.count-epsilon": 8.0,
-    },
-}
-"""What serves a task best where nobody names a method. One report a client says all that its default model learns from, and
-said once it gets the whole budget (docs/results/ratings.md). Markets gain by what others know of items that are new to them,
-told with noise that hides each of their users (docs/results/markets.md)."""
-
-DEFAULTS = {task: UNASKED.get(task, {}).get("method", method) for method, task in MADE_FOR.items()}
-"""What trains a task where nobody names a method."""
+ROUNDS = {task: TASKS[task].defaults["rounds"] for task in TASKS if "rounds" in TASKS[task].defaults}
+"""Rounds of a task where nobody names a method, if not those of every run."""
 
 Method = Annotated[
     str,
     typer.Option(
-        help=f"Training method: {', '.join(METHODS)}; default: by the task, "
+        help=f"Training method: {', '.join(method_names())}; default: by the task, "
         f"{', '.join(f'{method} ({task})' for task, method in DEFAULTS.items())}."
     ),
 ]
@@ -55,7 +43,7 @@ Rounds = Annotated[
     int | None,
     typer.Option(
         help=f"Rounds of training; default: {RunConfig().rounds}, without --method "
-        f"{', '.join('{rounds} ({task})'.format(task=task, **own) for task, own in UNASKED.items())}."
+        f"{', '.join(f'{rounds} ({task})' for task, rounds in ROUNDS.items())}."
     ),
 ]
 Seed = Annotated[int | None, typer.Option(help="Root of every random choice, default 0: one seed, one result.")]
@@ -83,9 +71,6 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON on stdout; all 
 Json = Annotated[bool, typer.Option("--json", help="Print result.json as the last line of stdout; all else on stderr.")]
 Port = Annotated[int, typer.Option(min=1, max=65535, help="Port that clients join.")]
 ControlPort = Annotated[int, typer.Option(min=1, max=65535, help="Port of Flower's Control API, on this machine only.")]
-
-SPENDING = ("bgtplanner", "uniform", "adpml", "adap")
-"""Methods that plan a privacy budget, and so want noise."""
 
 console, out = Console(stderr=True), Console()
 """stderr for what goes on, stdout for what was asked for."""
@@ -123,9 +108,10 @@ def resolve(
     if resume:
         folder, called = RunDirectory(runs_folder(), resume), {"run-id": run_id} if run_id else {}
         return resumed(folder, flat(folder.config()), {**given, **called}, further)
-    task = task or MADE_FOR.get(method, "rules")
+    task = task or _task_of(method)
     unasked = {} if method else _unasked(task, private=given.get("privacy.epsilon"))
-    noise = {"privacy.unit": "client"} if "privacy.epsilon" in given or method in SPENDING else {}
+    plans = method in PLANNERS and PLANNERS[method].options.needs_noise
+    noise: dict[str, Scalar] = {"privacy.unit": "client"} if "privacy.epsilon" in given or plans else {}
     config = parse({"task": task, **unasked, **noise, **given, **further})
     _require_noise(config, given, further)
     config = config.model_copy(update={"run_id": run_id or fresh_run_id(config.method, config.task)})
@@ -143,10 +129,16 @@ def _require_noise(config: RunConfig, given: Mapping[str, Scalar], sets: Mapping
         raise ConfigError(f"{told[0]} is of noise, and this run adds none: say --epsilon too, or leave {told[0]} out")
 
 
+def _task_of(method: str) -> str:
+    """Return the task that a method trains where none is named."""
+    if method in PLANNERS:
+        return PLANNERS[method].default_task or FIRST_TASK
+    return (METHODS[method].default_task if method in METHODS else "") or FIRST_TASK
+
+
 def _unasked(task: str, private: object) -> dict[str, Scalar]:
-    """What serves the task; counts, whose noise hides less, do not go beside noise on all that a client sends."""
-    made = next((method for method, made_for in MADE_FOR.items() if made_for == task), "fedrule")
-    options = {"method": made, **UNASKED.get(task, {})}
+    """Return the task's default options; counts, whose noise covers less, do not go beside noise on all uploads."""
+    options = TASKS[task].defaults if task in TASKS else {}
     return {key: value for key, value in options.items() if private is None or ".count-" not in key}
 
 

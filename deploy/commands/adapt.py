@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 
 from client.settings import ClientSettings
-from common.config.run import RunConfig, Task, parse
+from common.config.parse import parse
+from common.config.run import RunConfig
 from common.errors import ConfigError, DataError, RefusedError
-from common.tasks.vocabularies import vocabulary_of
+from common.tasks.registry import read_vocabulary
 from deploy.cli import options as o
 from deploy.commands.runs import config_of, run_of
 from deploy.report.metric_table import format_value, in_order
@@ -24,7 +25,7 @@ FEDERATED = ("privacy.", "federation.")
 """Options that speak of what leaves clients; here nothing does."""
 
 
-def task_of(run: str, task: str) -> Task:
+def task_of(run: str, task: str) -> str:
     """What the finished run is of, which is what the data are of.
 
     Raises:
@@ -52,7 +53,7 @@ def adapt_to(run: str, settings: ClientSettings, *, json: bool = False) -> None:
     config = _config(folder)
     model, _ = folder.load_model()
     try:
-        found = adapt(_at_home(open_session(settings)), config, vocabulary_of(config.task, folder.catalogue()), model)
+        found = adapt(_at_home(open_session(settings)), config, read_vocabulary(config.task, folder.catalogue()), model)
     except RefusedError as error:
         if isinstance(error.__cause__, DataError):  # which a server would not be told; here the owner asks
             raise error.__cause__ from None

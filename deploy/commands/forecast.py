@@ -7,8 +7,9 @@ from typing import Annotated
 import typer
 
 from common.config.overrides import overrides
-from common.config.run import parse
+from common.config.parse import parse
 from common.errors import ConfigError, DataError
+from common.tasks.traffic.task import TASK
 from deploy.cli import options as o
 from deploy.commands.launch import STATE
 from deploy.commands.trained_traffic import ForecastQuery, pooled_for, read, ready, series_of
@@ -39,10 +40,12 @@ def properties(
     from deploy.tasks.traffic.property import as_json, as_lines
 
     config = parse({"method": "fedstl", "task": "traffic", **overrides(sets or [])})
-    dataset, options = read(data, None), config.tasks.traffic
+    dataset, options = read(data, None), config.options_of(TASK)
     sensor = prepare(series_of(site, dataset, data), dataset.vocabulary, options, residual=True)
     if is_new(sensor, options):
-        name, pooled = pooled_for(ForecastQuery(data, site, run, client, state_dir), dataset.vocabulary, options.property)
+        name, pooled = pooled_for(
+            ForecastQuery(data, site, run, client, state_dir), dataset.vocabulary, options.property
+        )
         sensor = adopted(sensor, pooled, options)
         if sensor.pooled:
             o.console.print(f"{data}: with what members of run {name} obey", soft_wrap=True, markup=False)
@@ -85,7 +88,7 @@ def forecast(
         coming = forecast_of(found.learner, sensor, found.model, horizon, found.pooled)
     except DataError as error:
         raise DataError(f"'{sensor.series.name}': {error}", data) from None
-    outlook = ForecastView(found.run, found.measures.variables, found.config.tasks.traffic, coming)
+    outlook = ForecastView(found.run, found.measures.variables, found.config.options_of(TASK), coming)
     path = plot or (None if json else Path("forecast-" + re.sub(r"[^\w.-]+", "_", sensor.series.name) + ".svg"))
     try:
         if path:

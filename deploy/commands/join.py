@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from common.config.run import parse
+from common.config.parse import parse
 from common.errors import ConfigError, NothingYetError
 from deploy.certificates import Certificates, make_authority, make_server_certificate
 from deploy.cli import options as o
@@ -84,8 +84,7 @@ def join(
     import torch  # takes seconds; --help need not wait for it
 
     from client.app import app, open_session
-    from client.data.read import read_partition
-    from client.data.sources import with_test
+    from client.data.read import read_partition, with_test
     from client.node.failures import Server
     from client.node.resident import leave_on_signals, run_resident
     from client.settings import ClientSettings

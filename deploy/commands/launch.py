@@ -3,14 +3,13 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from client.data.read import Part, vocabulary
+from client.data.dataset import AnyDataset
 from client.data.sources import is_demo
-from client.data.warnings import remarks
 from common.config.run import RunConfig
 from common.errors import RunError
 from deploy.certificates import Certificates
 from deploy.cli import options as o
-from deploy.client_data import notes, read_catalogue
+from deploy.client_data import notes, read_catalogue, warnings
 from deploy.commands.resume import own_catalogue
 from deploy.files import write_file
 from deploy.superlink import SuperLinkSettings
@@ -24,14 +23,14 @@ STATE = Path.home() / ".fedloom" / "state"
 """Where clients that join keep their private state, unless told otherwise."""
 
 
-def speaking(config: RunConfig, data: str, parts: Sequence[Part], home: Path) -> RunConfig:
+def speaking(config: RunConfig, data: str, parts: Sequence[AnyDataset], home: Path) -> RunConfig:
     """The run with the vocabulary of its clients' data, kept below `home`; says what there is to say of the data."""
-    for note in (*notes(parts), *remarks(config, parts)):
+    for note in (*notes(parts), *warnings(config, parts)):
         o.console.print(f"{data}: {note}", soft_wrap=True, markup=False)
     if is_demo(data):
         return config
     names = home / "catalogue.json"
-    write_file(names, vocabulary(parts[0]).to_json().encode(), overwrite=True)
+    write_file(names, parts[0].vocabulary.to_json().encode(), overwrite=True)
     return config.model_copy(update={"catalogue": str(names)})
 
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from common.arrays import Arrays
 from common.errors import ConfigError
-from common.tasks.markets.options import MarketCatalogue
+from common.tasks.markets.vocabulary import MarketCatalogue
 from deploy.cli import options as o
 from deploy.commands.stored_models import SINCE, StoredModel, find_stored_model
 

@@ -2,26 +2,17 @@
 
 from collections.abc import Sequence, Set
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 from rich.table import Table
 from rich.text import Text
 
-from client.tasks.markets.data.markets import Markets
-from client.tasks.ratings.data.raters import Ratings
-from client.tasks.rules.data.homes import Homes
-from client.tasks.sessions.data.visitors import Visits
 from client.tasks.sessions.data.visitors import Visitor
-from common.config.run import Task
 from common.errors import ConfigError, DataError
 from common.options import hint
-from common.tasks.markets.options import MarketCatalogue
-from common.tasks.ratings.options import ProductCatalogue
-from common.tasks.rules.options import RuleCatalogue
-from common.tasks.sessions.options import Clicks, Items
-from common.tasks.traffic.options import SensorVariables
-from common.tasks.vocabularies import vocabulary_of
+from common.tasks.registry import read_vocabulary
+from common.tasks.sessions.vocabulary import Clicks, Items
 from deploy.cli import options as o
 from deploy.commands.launch import STATE
 from deploy.commands.market_model import Holder, with_own_part
@@ -44,7 +35,7 @@ SHOWN = {
 }
 """Of each kind of recommendation: what is shown of it, under which heading, and its number."""
 
-ASKED: dict[Task, tuple[str, ...]] = {
+ASKED: dict[str, tuple[str, ...]] = {
     "rules": ("user",),
     "sessions": ("user", "session", "test"),
     "ratings": ("user",),
@@ -81,8 +72,10 @@ def recommend(
     took part with that market's data, or adapted the model to them, its own part of the model is used. Nothing leaves this
     machine.
     """
-    from client.data.read import read_all
-    from client.data.sources import with_test  # torch takes seconds; --help need not wait for it
+    from client.data.read import (
+        read_all,
+        with_test,  # torch takes seconds; --help need not wait for it
+    )
     from client.tasks.markets.inference import companions, item_named, labelled
     from client.tasks.ratings.inference import suggestions
     from client.tasks.rules.inference import recommend as rules_to_add
@@ -91,36 +84,33 @@ def recommend(
     asked = {"user": user, "session": session, "test": test, "market": market, "item": item, "client": client}
     folder = _run_for(run, {name for name, value in asked.items() if value})
     config, name = config_of(folder), folder.path.name
-    names = vocabulary_of(config.task, folder.catalogue())
+    names: Any = read_vocabulary(config.task, folder.catalogue())
     model, _ = folder.load_model()
-    match read_all(config.task, with_test(config.task, data, test), known=names), names:
-        case Homes() as homes, RuleCatalogue():
-            home = _person(user, {home.user: home for home in homes.homes}, data)
-            found: Sequence[Recommendation | NextItem | Suggestion | Companion] = rules_to_add(
-                config, names, model, home, top
-            )
-            title, what = home.user, "rule"
-        case Visits() as visits, Items():
-            visitor = _person(user, {v.name: v for v in visits.visitors}, data)
+    dataset = read_all(config.task, with_test(config.task, data, test), vocabulary=names)
+    found: Sequence[Recommendation | NextItem | Suggestion | Companion]
+    match config.task:
+        case "rules":
+            home = _person(user, {home.name: home for home in dataset.units}, data)
+            found, title, what = rules_to_add(config, names, model, home, top), home.name, "rule"
+        case "sessions":
+            visitor = _person(user, {v.name: v for v in dataset.units}, data)
             anybody = bool(session) and not user
             earlier, clicks = _session(session, visitor, names)
             found = next_items(config, names, model, clicks, () if anybody else earlier, top)
             seen = ", ".join(names.items[click] for click in clicks[-SEEN:])
             title, what = f"{'anybody' if anybody else visitor.name} after {seen}", "item"
-        case Ratings() as ratings, ProductCatalogue():
-            rater = _person(user, {r.name: r for r in ratings.raters}, data)
+        case "ratings":
+            rater = _person(user, {r.name: r for r in dataset.units}, data)
             found = suggestions(config, names, model, rater, top)
             title, what = f"{rater.name}, whose own mean is {found[0].own_mean:.2f}" if found else rater.name, "product"
-        case Markets() as markets, MarketCatalogue():
-            shop = _named(market, {m.name: m for m in markets.markets}, data, "market")
+        case "markets":
+            shop = _named(market, {m.name: m for m in dataset.units}, data, "market")
             other = item_named(_given(item), names)
             model = with_own_part(name, names, model, Holder(data, client, state_dir))
             found = companions(config, names, model, shop, other, top)
             title, what = f"{labelled(names, other)} in {shop.name}", "companion"
-        case _, SensorVariables():
-            raise ConfigError(f"run '{name}' forecasts readings; ask it with fedloom forecast")
         case _:
-            raise ConfigError(f"run '{name}' and its vocabulary are of different tasks")
+            raise ConfigError(f"run '{name}' forecasts readings; ask it with fedloom forecast")
     if json:
         o.print_object([vars(r) for r in found])
         return

@@ -4,9 +4,12 @@ from collections.abc import Mapping
 
 from client.data.sources import is_demo
 from common.config.flatten import flatten
-from common.config.run import RunConfig, Scalar, Task, parse
+from common.config.parse import parse
+from common.config.run import RunConfig
 from common.errors import ConfigError
-from common.tasks.vocabularies import Names, vocabulary_of
+from common.options import Scalar
+from common.tasks.registry import read_vocabulary
+from common.tasks.vocabulary import Vocabulary
 from deploy.report.launch_record import origin_of
 from server.artifacts import RunDirectory
 from server.events import ENDED_EARLY
@@ -59,13 +62,13 @@ def resumed(
     return config
 
 
-def own_catalogue(folder: RunDirectory, task: Task, given: Names | None) -> Names:
+def own_catalogue(folder: RunDirectory, task: str, given: Vocabulary | None) -> Vocabulary:
     """The vocabulary of a run that goes on.
 
     Raises:
         ConfigError: Another one was given.
     """
-    own = vocabulary_of(task, folder.catalogue())
+    own = read_vocabulary(task, folder.catalogue())
     if given is not None and given != own:
         raise refusal(folder.path.name, "--catalogue", "its own vocabulary")
     return own

@@ -4,8 +4,10 @@ import json
 from collections.abc import Collection
 from pathlib import Path
 
-from common.config.run import TASKS, RunConfig, Task, parse
+from common.config.parse import parse
+from common.config.run import RunConfig
 from common.errors import ConfigError
+from common.tasks.registry import TASKS
 from deploy.cli import options as o
 from server.artifacts import RunDirectory
 
@@ -28,7 +30,7 @@ def config_of(folder: RunDirectory) -> RunConfig:
     return parse(o.flat(folder.config()))
 
 
-def newest(tasks: Collection[Task] = TASKS) -> RunDirectory:
+def newest(tasks: Collection[str] = TASKS) -> RunDirectory:
     """The newest completed run of one of these tasks.
 
     Raises:
@@ -41,7 +43,7 @@ def newest(tasks: Collection[Task] = TASKS) -> RunDirectory:
     raise ConfigError(f"no completed {what} in {o.runs_folder()}; train one first, for example with `{how}`")
 
 
-def newest_or_none(tasks: Collection[Task] = TASKS) -> RunDirectory | None:
+def newest_or_none(tasks: Collection[str] = TASKS) -> RunDirectory | None:
     """As `newest`, or None."""
     results = sorted(o.runs_folder().glob("*/result.json"), key=lambda path: path.stat().st_mtime, reverse=True)
     for path in results:

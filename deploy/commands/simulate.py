@@ -4,10 +4,10 @@ from typing import Annotated
 
 import typer
 
-from client.data.sources import with_test
+from client.data.read import with_test
 from common.text import count
 from deploy.cli import options as o
-from deploy.client_data import markets_of, parts_of, read_catalogue
+from deploy.client_data import parts_of, read_catalogue, unit_names
 from deploy.commands.launch import LOCAL, finish, speaking
 from deploy.commands.resume import own_catalogue, own_dealing
 from deploy.report.launch_record import remember
@@ -75,7 +75,7 @@ def simulate(
     o.console.print(f"run [bold]{config.run_id}[/]: {count(len(parts), 'client')} in this process", soft_wrap=True)
     runs = o.runs_folder()
     if not resume:
-        remember(runs / config.run_id, "simulate", data, clients or 0, markets_of(parts))
+        remember(runs / config.run_id, "simulate", data, clients or 0, unit_names(config.task, parts))
 
     def work() -> Result:
         return simulation.simulate_clients(config, parts, runs, together=together)

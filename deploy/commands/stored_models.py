@@ -14,10 +14,11 @@ from client.state import DiskStore
 from client.training.cohort import evaluated
 from common.arrays import Arrays
 from common.config.flatten import from_json
-from common.config.run import RunConfig, Task
+from common.config.run import RunConfig
 from common.errors import ConfigError
+from common.tasks.registry import read_vocabulary
 from common.tasks.traffic.counts import STATICS
-from common.tasks.vocabularies import Names, vocabulary_of
+from common.tasks.vocabulary import Vocabulary
 from deploy.commands.launch import LOCAL
 from deploy.partitioning import DEALT, STATE
 
@@ -40,7 +41,7 @@ class StoredModel:
     run: str
     client: str
     config: RunConfig
-    names: Names
+    names: Vocabulary
     model: Arrays
     told: Arrays
     pooled: Arrays
@@ -51,7 +52,7 @@ SINCE = ", whose data have changed since"
 """Said of a client that took part with other data than it has now."""
 
 
-def find_stored_model(task: Task, data: str, run: str, state_dir: Path, client: str = "") -> StoredModel | None:
+def find_stored_model(task: str, data: str, run: str, state_dir: Path, client: str = "") -> StoredModel | None:
     """What `newest_kept` finds in a state folder and in those of the federations that `fedloom up` ran here.
 
     Raises:
@@ -68,7 +69,7 @@ def find_stored_model(task: Task, data: str, run: str, state_dir: Path, client: 
     return found
 
 
-def newest_kept(task: Task, data: str, run: str, roots: Sequence[Path], client: str = "") -> StoredModel | None:
+def newest_kept(task: str, data: str, run: str, roots: Sequence[Path], client: str = "") -> StoredModel | None:
     """The newest finished run, or that of name `run`, that a client of these data took part in; None for none.
 
     A client is of these data if it is the one named, if it trained on just these (another copy of the files will do), or if
@@ -93,7 +94,7 @@ def newest_kept(task: Task, data: str, run: str, roots: Sequence[Path], client: 
     return next(_of_task(task, newest_first, mark), None)
 
 
-def _of_task(task: Task, paths: Sequence[Path], mark: str) -> Iterator[StoredModel]:
+def _of_task(task: str, paths: Sequence[Path], mark: str) -> Iterator[StoredModel]:
     for path in paths:
         folder, run = path.parents[1], path.parent.name
         store = DiskStore(folder)
@@ -101,8 +102,8 @@ def _of_task(task: Task, paths: Sequence[Path], mark: str) -> Iterator[StoredMod
         if document and (config := from_json(document["config"])).task == task:
             kept = load(path.read_bytes())
             shared, pooled = ({n: a for n, a in kept.items() if (n in STATICS) == told} for told in (False, True))
-            model = {**shared, **evaluated(config.chosen, shared, store.load(run))[""]}
-            names = vocabulary_of(task, document["catalogue"])
+            model = {**shared, **evaluated(config.method_options, shared, store.load(run))[""]}
+            names = read_vocabulary(task, document["catalogue"])
             yield StoredModel(run, folder.parent.name, config, names, model, shared, pooled, grown=folder.name != mark)
 
 

@@ -1,6 +1,6 @@
 """A sensor's data made ready for a finished run: one that its client took part in, or one of this server's."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -10,9 +10,10 @@ from common.arrays import Arrays
 from common.config.run import RunConfig
 from common.errors import ConfigError, DataError
 from common.options import hint
+from common.tasks.registry import read_vocabulary
 from common.tasks.traffic.counts import STATICS
-from common.tasks.traffic.options import SensorVariables
-from common.tasks.vocabularies import vocabulary_of
+from common.tasks.traffic.task import TASK
+from common.tasks.traffic.vocabulary import SensorVariables
 from deploy.cli import options as o
 from deploy.commands.runs import config_of, newest, newest_or_none, run_of
 from deploy.commands.stored_models import SINCE, StoredModel, find_stored_model
@@ -74,14 +75,15 @@ def ready(wanted: ForecastQuery) -> TrainedForecaster:
     if kept := wanted.kept():
         dataset = read(wanted.data, cast(SensorVariables, kept.names))
         series_of(wanted.site, dataset, wanted.data)
-        learner = TrafficLearner(kept.config, dataset.vocabulary, dataset.units)
+        learner = TrafficLearner(kept.config.task_run(TASK, dataset.vocabulary), dataset)
         who = f"client {kept.client}{SINCE if kept.grown else ''}" if wanted.client or kept.grown else "their client"
         o.note(f"{wanted.data}: by the model that {who} kept of run {kept.run}")
         return TrainedForecaster(kept.run, kept.config, dataset.vocabulary, learner, kept.model, kept.pooled)
     folder = run_of(wanted.run) if wanted.run else newest(["traffic"])
     config, trained, pooled = _of_server(folder)
-    dataset = read(wanted.data, cast(SensorVariables, vocabulary_of("traffic", folder.catalogue())))
-    learner = TrafficLearner(config, dataset.vocabulary, [series_of(wanted.site, dataset, wanted.data)])
+    dataset = read(wanted.data, cast(SensorVariables, read_vocabulary("traffic", folder.catalogue())))
+    sensor = replace(dataset, units=(series_of(wanted.site, dataset, wanted.data),))
+    learner = TrafficLearner(config.task_run(TASK, dataset.vocabulary), sensor)
     if personal(config, trained):
         o.note(f"run {folder.path.name}: {HEADS_ANEW}")
     model = own_model(config, learner, trained, pooled)
@@ -94,17 +96,17 @@ def pooled_for(wanted: ForecastQuery, measures: SensorVariables, kind: str) -> t
         told = kept.run, kept.config, kept.names, kept.pooled
     elif folder := run_of(wanted.run) if wanted.run else newest_or_none(["traffic"]):
         config, _, pooled = _of_server(folder)
-        told = folder.path.name, config, vocabulary_of("traffic", folder.catalogue()), pooled
+        told = folder.path.name, config, read_vocabulary("traffic", folder.catalogue()), pooled
     else:
         return "", {}
     run, config, names, pooled = told
-    fits = names == measures and config.tasks.traffic.property == kind
+    fits = names == measures and config.options_of(TASK).property == kind
     return (run, pooled) if fits else ("", {})
 
 
 def read(data: str, measures: SensorVariables | None) -> Sensors:
     """The data under a run's vocabulary, what there is to say of them being said."""
-    dataset = cast(Sensors, read_all("traffic", data, known=measures))
+    dataset = cast(Sensors, read_all("traffic", data, vocabulary=measures))
     for note in dataset.notes:
         o.note(f"{data}: {note}")
     return dataset

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from client.data.sources import with_test
+from client.data.read import with_test
 from client.policy import read_policy
 from common.config.run import RunConfig
 from common.text import count
@@ -14,12 +14,12 @@ from deploy.cli import options as o
 from deploy.client_data import (
     MOST,
     USUAL,
-    markets_of,
     parts_of,
     read_catalogue,
     require_one_budget,
     share_out,
     shared_out,
+    unit_names,
 )
 from deploy.commands.launch import LOCAL, finish, naming, speaking, superlink_of
 from deploy.commands.resume import refusal
@@ -99,7 +99,7 @@ def up(
         config = resolved(len(parts)).model_copy(update={"run_id": config.run_id})
         require_one_budget(config, terms, data, len(parts), dealt)
         specs, config = share_out(config.task, data, parts, home, dealt), speaking(config, data, parts, home)
-        remember(o.runs_folder() / config.run_id, "up", data, len(parts), markets_of(parts))
+        remember(o.runs_folder() / config.run_id, "up", data, len(parts), unit_names(config.task, parts))
     if policy and policy != home / POLICY:
         write_file(home / POLICY, policy.read_bytes(), mode=0o600, overwrite=True)
 

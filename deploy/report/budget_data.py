@@ -3,16 +3,17 @@
 import math
 from dataclasses import dataclass
 
-from common.config.run import RunConfig, parse
+from common.config.parse import parse
+from common.config.run import RunConfig
 from common.errors import ConfigError
-from common.methods.registry import BGTplanner
+from common.methods.planners import BGTplanner
 from common.metrics.spec import MetricSpec
 from common.privacy.accounts import build_account
+from common.tasks.registry import TASKS
 from deploy.report.metric_table import measure
 from deploy.report.run import RunRecord
 from server.events import Round
 from server.planning import exploration
-from server.planning.reward import REWARDS
 from server.planning.scales import SMALLEST
 from server.planning.spending import budget_of
 
@@ -44,11 +45,10 @@ class BudgetHistory:
     @property
     def judge(self) -> MetricSpec:
         """What rounds are judged by."""
-        planner = self.config.planner
-        if isinstance(planner, BGTplanner) and planner.reward == "norm":
+        if self.config.planner.observes_norm:
             meaning = "Norm of the noisy update, in clips."
             return MetricSpec("norm", "norm", "Norm of the update", "lower", 3, meaning)
-        return measure(REWARDS[self.config.task][0])
+        return measure(TASKS[self.config.task].objective.metric)
 
     @property
     def numbers(self) -> tuple[int, ...]:

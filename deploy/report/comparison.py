@@ -6,7 +6,7 @@ from typing import Any
 
 from common.metrics.spec import MetricSpec
 from deploy.report import text
-from deploy.report.metric_table import format_value, in_order, is_line
+from deploy.report.metric_table import format_value, in_order, is_baseline
 from deploy.report.run import RunRecord
 from deploy.report.sections import ARROW
 from server.events import Result
@@ -37,7 +37,7 @@ def _best(m: MetricSpec, histories: Sequence[RunRecord], task: str) -> float | N
     """The best value among a task's runs; None for lines, which no run trains, and where runs do not differ."""
     values = {history.final.get(m.key, math.nan) for history in histories if history.task == task}
     known = {value for value in values if not math.isnan(value)}
-    if len(known) < 2 or not m.better or is_line(m.key):
+    if len(known) < 2 or not m.better or is_baseline(m.key):
         return None
     return min(known) if m.better == "lower" else max(known)
 

@@ -63,7 +63,7 @@ def _cards(history: RunRecord) -> list[dict[str, Any]]:
     best = history.result.best if history.result else None
     which = "the best on validation data" if history.validated else "the best"
     cards: list[dict[str, Any]] = []
-    for m in brief(history.final):
+    for m in brief(history.final, history.task):
         value = format_value(m, history.final[m.key])
         top = format_value(m, best.metrics[m.key]) if best and m.key in best.metrics else value
         cards.append(

@@ -5,9 +5,10 @@ import shlex
 from typing import Any
 
 from common.config.flatten import flatten
-from common.config.run import RunConfig, parse
+from common.config.parse import parse
+from common.config.run import RunConfig
 from common.errors import ConfigError
-from common.options import leaves
+from common.methods.planners import PLANNERS
 from deploy.report.launch_record import Origin
 from deploy.report.run import RunRecord
 
@@ -85,5 +86,6 @@ def _defaults(config: dict[str, Any]) -> dict[str, Any]:
         found = flatten(parse({key: config[key] for key in ("method", "task", *chosen) if key in config}))
     except ConfigError:
         return {}  # a run of another release: every setting is named
-    unasked = dict(leaves(RunConfig().model_dump(by_alias=True), ""))
-    return {**found, **{key: unasked[key] for key in chosen if key in unasked}}
+    planner = PLANNERS.get(str(config.get("method")))
+    inner = {chosen[-1]: planner.options().inner} if planner else {}
+    return {**found, "model": RunConfig().model, "privacy.unit": RunConfig().privacy.unit, **inner}

@@ -9,7 +9,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 
 from common.errors import RunError
-from common.methods.planners import Planning
+from common.methods.planners import PlannerOptions
 from server.planning.arms import FloatArray, Offer, offer
 from server.planning.constrainer import CLOSED, Dual
 from server.planning.reward import plateaued
@@ -159,7 +159,7 @@ class Planner(Protocol):
 
 
 def opening(
-    state: State, options: Planning, budget: Budget, costs: FloatArray, remaining: Mapping[str, float]
+    state: State, options: PlannerOptions, budget: Budget, costs: FloatArray, remaining: Mapping[str, float]
 ) -> Offer | Stop:
     """What may be spent this round, or why nothing more will be: what all planners share."""
     if len(state.history) >= budget.rounds:

@@ -4,7 +4,7 @@ from collections.abc import Collection
 
 from common.config.run import RunConfig
 from common.errors import RunError
-from server.planning.reward import REWARDS
+from common.tasks.registry import TASKS
 from server.roster import EnrolledClient
 
 SHARE = (
@@ -26,7 +26,7 @@ def check_judged(config: RunConfig, clients: Collection[EnrolledClient]) -> None
     """
     if not config.planner.by_rewards or any(client.shares_metrics for client in clients):
         return
-    metric, _ = REWARDS[config.task]
+    metric = TASKS[config.task].objective.metric
     raise RunError(
         f"{config.method} goes by '{metric}', which none of the {len(clients)} enrolled clients shares; "
         f"nobody was asked to spend anything. {SHARE[0].upper()}{SHARE[1:]}"

@@ -1,39 +1,34 @@
-"""Planning how much of the privacy budget each round spends; pure maths, knowing neither Flower nor torch.
+"""Registry of planners: pure maths without Flower or torch, built in only.
 
-The strategy asks `decide` before a round and tells `observe` what it gained; all a planner knows is in a `State`.
+The strategy calls `decide` before a round and `observe` after it; all that a planner learns is in a `State`.
 """
 
 import math
-from typing import assert_never
+from collections.abc import Callable
+from typing import Any
 
 from common.errors import ConfigError
-from common.methods.planners import ADAP, ADPML, BGTplanner, FedSGD, Uniform
+from common.methods.planners import ADAP, ADPML, BGTplanner, FedSGD, PlannerOptions, Uniform
 from server.planning.adap import AdaptiveNoise
 from server.planning.bgt import BanditPlanner
 from server.planning.planner import Budget, Planner
 from server.planning.schedules import Schedule, free, growing, level
 
-PlannerOptions = BGTplanner | Uniform | ADPML | ADAP | FedSGD
+BUILD: dict[str, Callable[[Any, Budget], Planner]] = {
+    BGTplanner.name: BanditPlanner,
+    ADAP.name: AdaptiveNoise,
+    Uniform.name: lambda options, budget: Schedule(options, budget, level(budget)),
+    ADPML.name: lambda options, budget: Schedule(options, budget, growing(budget, options.growth)),
+    FedSGD.name: lambda options, budget: Schedule(options, budget, free(budget)),
+}
 
 
 def build_planner(options: PlannerOptions, budget: Budget) -> Planner:
-    """The planner of these options.
+    """Build the planner of these options.
 
     Raises:
         ConfigError: There is no budget to plan.
     """
-    if not isinstance(options, FedSGD) and not (budget.total > 0 and math.isfinite(budget.total)):
+    if options.needs_noise and not (budget.total > 0 and math.isfinite(budget.total)):
         raise ConfigError(f"{options.name} plans a privacy budget; set privacy.unit=client, or choose method fedsgd")
-    match options:
-        case BGTplanner():
-            return BanditPlanner(options, budget)
-        case ADAP():
-            return AdaptiveNoise(options, budget)
-        case Uniform():
-            return Schedule(options, budget, level(budget))
-        case ADPML():
-            return Schedule(options, budget, growing(budget, options.growth))
-        case FedSGD():
-            return Schedule(options, budget, free(budget))
-        case _:
-            assert_never(options)
+    return BUILD[options.name](options, budget)

@@ -4,18 +4,8 @@ import math
 
 import numpy as np
 
-from common.config.run import Task
 from common.errors import RunError
 from server.planning.arms import FloatArray
-
-REWARDS: dict[Task, tuple[str, bool]] = {
-    "rules": ("loss", False),
-    "sessions": ("loss", False),
-    "traffic": ("mse", False),
-    "ratings": ("rmse", False),
-    "markets": ("ndcg20", True),
-}
-"""The metric that a round is judged by, and whether it rises as the model gets better."""
 
 
 def improvement(before: float, after: float, rises: bool = False) -> float:

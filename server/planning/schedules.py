@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from common.methods.planners import Planning
+from common.methods.planners import PlannerOptions
 from server.planning.arms import FloatArray
 from server.planning.planner import Budget, Decision, Stop, opening, recorded
 from server.planning.state import State, blank
@@ -21,7 +21,7 @@ class Schedule:
         costs: (T,), rising or level, of sum B at most.
     """
 
-    options: Planning
+    options: PlannerOptions
     budget: Budget
     costs: FloatArray
 

@@ -7,15 +7,12 @@ from flwr.app import Message
 from flwr.serverapp.strategy import Strategy
 
 from common.arrays import Arrays
-from common.config.run import RunConfig
-from common.private_layers import own_of
+from common.tasks.registry import TASKS
 from server.aggregation.optimizers import OptimizerState
 from server.aggregation.row_mean import Rows
-from server.enrolment import Enrolment
-from server.evaluation import Evaluation
 from server.roster import EnrolledClient
-from server.state import RunState, Trained
 from server.strategies.replies import Reply
+from server.strategies.spec import RoundParts
 
 Ask = Callable[[list[Message]], Iterable[Message]]
 """Sends messages and returns their replies."""
@@ -25,11 +22,7 @@ class StrategyBase(Strategy):
     """A paper's side of a round: it overrides `update`, and of the rest what it does otherwise.
 
     Args:
-        config: The run's configuration.
-        state: Where the run stands; replaced, never changed, after each round.
-        enrolment: Who takes part.
-        on_trained: Told of each training step.
-        on_evaluated: Told of each evaluation.
+        parts: Configuration, state and clients of the run.
 
     Attributes:
         cost: What a reply of the coming round may spend of its client's privacy budget; set by who plans budgets, and so
@@ -38,27 +31,18 @@ class StrategyBase(Strategy):
         named: Which rows of tables each reply of the last round brought, where clients name rows.
     """
 
-    def __init__(
-        self,
-        config: RunConfig,
-        state: RunState,
-        enrolment: Enrolment,
-        on_trained: Callable[[Trained], None] = lambda trained: None,
-        on_evaluated: Callable[[int, Evaluation], None] = lambda number, evaluation: None,
-    ) -> None:
-        self.config, self.state, self.enrolment = config, state, enrolment
-        self._on_trained, self._on_evaluated = on_trained, on_evaluated
+    def __init__(self, parts: RoundParts) -> None:
+        self.config, self.state, self.enrolment = parts.config, parts.state, parts.enrolment
+        self._on_trained, self._on_evaluated = parts.on_trained, parts.on_evaluated
+        self.task, self.capabilities = TASKS[parts.config.task], parts.config.capabilities
         self._ask: Ask = lambda messages: []
         self.cost, self.clip, self.over = 0.0, 1.0, False
         self.named: list[Rows] = []
 
-    needs_gradient = False
-    """Whether replies must bring s_k."""
-
     @property
     def releases(self) -> int:
-        """Replies of one client a round, each of which says something about its data."""
-        return 1
+        """Data-dependent replies of one client in a round."""
+        return 1 + self.capabilities.extra_releases
 
     @property
     def coming(self) -> tuple[int, int]:
@@ -82,9 +66,9 @@ class StrategyBase(Strategy):
         return self.state.model
 
     def wanted(self, model: Arrays) -> Arrays:
-        """The part of a model that clients send their updates of: all but what is a client's own whatever the method."""
-        own = own_of(self.config.task, model)
-        return {name: a for name, a in model.items() if name not in own}
+        """Return the part of a model that clients send updates of."""
+        private = self.task.private(model, self.capabilities)
+        return {name: a for name, a in model.items() if name not in private}
 
     def group_of(self, client: str) -> int:
         """Which of several models is the client's; those of one group share an encoded request."""

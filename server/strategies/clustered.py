@@ -3,13 +3,14 @@
 import logging
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
 from common.arrays import Arrays, group, prefixed, sub
 from common.errors import WireError
-from common.methods.registry import Clustered
+from common.methods import clustered
+from common.methods.clustered import Clustered
 from common.wire.codec import decode, encode
 from common.wire.messages import ASSIGN, AssignReply, AssignRequest
 from server.aggregation.clusters import apart, assigned
@@ -18,6 +19,7 @@ from server.roster import EnrolledClient
 from server.strategies.base import Ask
 from server.strategies.replies import Reply, check_assignment, content_of, mean_update
 from server.strategies.round import RoundStrategy
+from server.strategies.spec import RoundParts, ServerMethod
 
 log = logging.getLogger("fedloom.server")
 
@@ -27,17 +29,12 @@ class ClusteredStrategy(RoundStrategy):
 
     criterion: Literal["loss", "property"] = "loss"
 
-    def __init__(self, algorithm: Clustered, **parts: Any) -> None:
-        super().__init__(**parts)
+    def __init__(self, algorithm: Clustered, parts: RoundParts) -> None:
+        super().__init__(parts)
         self.options = algorithm
         if not group("0", self.state.model):  # a run that is resumed has its K models already
             model = apart(self.state.model, algorithm.clusters, algorithm.spread, self.config.seed)
             self.state = replace(self.state, model=model)
-
-    @property
-    def releases(self) -> int:
-        """The assignment and the update."""
-        return 2
 
     def update(self, memory: OptimizerState, model: Arrays, replies: list[Reply]) -> tuple[Arrays, OptimizerState]:
         """One server step."""
@@ -114,3 +111,6 @@ class ClusteredStrategy(RoundStrategy):
 
 def _told(key: str, answers: Mapping[str, AssignReply]) -> Arrays:
     return {name: answer.property[key] for name, answer in answers.items() if key in answer.property}
+
+
+METHOD = ServerMethod(clustered.METHOD, ClusteredStrategy)

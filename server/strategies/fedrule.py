@@ -4,22 +4,21 @@ Only means are needed, so secure aggregation fits; δ_k stays with the clients. 
 of the last round in which it counted, so each round's mean is kept until every client that counted in it has counted again.
 """
 
-from typing import Any
-
 from common.arrays import Arrays, mean, scale, sub
-from common.methods.registry import FedRule
+from common.methods import fedrule
+from common.methods.fedrule import FedRule
 from server.aggregation.optimizers import OptimizerState, adaptive
 from server.strategies.replies import Reply, mean_update
 from server.strategies.round import RoundStrategy
+from server.strategies.spec import RoundParts, ServerMethod
 
 
 class FedRuleStrategy(RoundStrategy):
     """θ^{c+1} = θ^c − Δ̄, and d̄ broadcast for δ_k ← δ_k + d_k − d̄."""
 
-    def __init__(self, algorithm: FedRule, **parts: Any) -> None:
-        super().__init__(**parts)
+    def __init__(self, algorithm: FedRule, parts: RoundParts) -> None:
+        super().__init__(parts)
         self.algorithm = algorithm
-        self.needs_gradient = algorithm.control == "grad_mean"
 
     def update(self, memory: OptimizerState, model: Arrays, replies: list[Reply]) -> tuple[Arrays, OptimizerState]:
         """One server step, remembering d̄."""
@@ -47,3 +46,6 @@ class FedRuleStrategy(RoundStrategy):
         a = self.algorithm
         step, memory = adaptive(memory, mean, "adam", beta1=a.beta1, beta2=a.beta2, tau=a.tau)
         return scale(step, a.server_lr), memory
+
+
+METHOD = ServerMethod(fedrule.METHOD, FedRuleStrategy)

@@ -3,12 +3,12 @@
 import logging
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 from common.arrays import Arrays, group
-from common.methods.registry import FedSTL
-from common.private_layers import head_of
+from common.methods import fedstl
+from common.methods.fedstl import FedSTL
 from common.tasks.traffic.ranges import POOLED
+from common.tasks.traffic.task import TASK
 from common.wire.codec import encode
 from common.wire.messages import CLUSTER, TRAIN, TrainRequest
 from server.aggregation.clusters import weakest
@@ -17,6 +17,7 @@ from server.roster import EnrolledClient
 from server.strategies.base import Ask
 from server.strategies.clustered import ClusteredStrategy
 from server.strategies.replies import Reply
+from server.strategies.spec import RoundParts, ServerMethod
 
 log = logging.getLogger("fedloom.server")
 
@@ -26,19 +27,9 @@ class FedSTLStrategy(ClusteredStrategy):
 
     criterion = "property"
 
-    def __init__(self, algorithm: FedSTL, **parts: Any) -> None:
-        super().__init__(algorithm, **parts)
+    def __init__(self, algorithm: FedSTL, parts: RoundParts) -> None:
+        super().__init__(algorithm, parts)
         self.kappa = algorithm.cluster_steps
-
-    @property
-    def releases(self) -> int:
-        """The assignment, the update and what the cluster's epochs add."""
-        return 3 if self.kappa else 2
-
-    def wanted(self, model: Arrays) -> Arrays:
-        """The shared layers."""
-        private = head_of(self.config.task, model)
-        return {name: a for name, a in model.items() if name not in private}
 
     def prepare(self, clients: Mapping[str, EnrolledClient], ask: Ask, *, training: bool) -> None:
         """Assign clients to clusters, and pool the properties of those that have told theirs."""
@@ -92,8 +83,20 @@ class FedSTLStrategy(ClusteredStrategy):
     def _new(self, client: str) -> bool:
         """Whether a client has said that it has too few days to know by itself what it obeys."""
         days = self._told("days").get(client)
-        return days is not None and int(days.max()) < self.config.tasks.traffic.newcomer_days
+        return days is not None and int(days.max()) < self.config.options_of(TASK).newcomer_days
 
 
 def _without_pooled(statics: Arrays) -> Arrays:
     return {name: a for name, a in statics.items() if name not in POOLED}
+
+
+def build_strategy(options: FedSTL, parts: RoundParts) -> FedSTLStrategy:
+    """Build the strategy; `cluster_data=shared_sample` clusters on windows that clients send."""
+    if not options.capabilities().shared_windows:
+        return FedSTLStrategy(options, parts)
+    from server.strategies.fedstl_shared_windows import SharedWindowsStrategy  # a subclass
+
+    return SharedWindowsStrategy(options, parts)
+
+
+METHOD = ServerMethod(fedstl.METHOD, build_strategy)

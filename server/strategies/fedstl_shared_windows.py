@@ -17,11 +17,12 @@ from torch.func import functional_call
 
 from common.arrays import Array, Arrays, group, prefixed
 from common.errors import WireError
-from common.methods.registry import FedSTL
+from common.methods.fedstl import FedSTL
 from common.models import tensors
 from common.tasks.traffic.model import build_forecaster
 from common.tasks.traffic.property_loss import violation
 from common.tasks.traffic.shared_windows import PREFIX, Sample
+from common.tasks.traffic.task import TASK
 from common.wire.codec import decode, encode
 from common.wire.messages import ASSIGN, AssignReply, AssignRequest
 from server.aggregation.clusters import weakest
@@ -29,6 +30,7 @@ from server.roster import EnrolledClient
 from server.strategies.base import Ask
 from server.strategies.fedstl import FedSTLStrategy
 from server.strategies.replies import Reply, check_assignment, content_of
+from server.strategies.spec import RoundParts
 
 log = logging.getLogger("fedloom.server")
 
@@ -39,9 +41,10 @@ Bounded = tuple[Sample, Arrays]
 class SharedWindowsStrategy(FedSTLStrategy):
     """Algorithms 1 and 2 on the pooled D_i^s."""
 
-    def __init__(self, algorithm: FedSTL, **parts: Any) -> None:
-        super().__init__(algorithm, **parts)
+    def __init__(self, algorithm: FedSTL, parts: RoundParts) -> None:
+        super().__init__(algorithm, parts)
         self._handed: dict[str, Bounded] = {}
+        self._traffic = parts.config.options_of(TASK)
 
     def polish(self, model: Arrays, replies: list[Reply]) -> Arrays:
         """κ steps on F_j over the windows of the members that replied."""
@@ -81,7 +84,7 @@ class SharedWindowsStrategy(FedSTLStrategy):
         Raises:
             WireError: It hands over no sample, or one that does not fit the run.
         """
-        sample = Sample.of(reply.property, self.config.tasks.traffic)
+        sample = Sample.of(reply.property, self._traffic)
         parameters = {key: a for key, a in reply.property.items() if not key.startswith(PREFIX)}
         keys = [str(j) for j in range(self.options.clusters)]
         unjudged = replace(reply, losses=dict.fromkeys(keys, 0.0), property=parameters)
@@ -101,7 +104,7 @@ class SharedWindowsStrategy(FedSTLStrategy):
         """
         variables = sample.base.shape[-1]
         with torch.device("meta"):  # shapes alone: nobody knows yet how many variables are claimed
-            module = build_forecaster(variables, self.config.tasks.traffic, paper=self.config.model == "paper")
+            module = build_forecaster(variables, self._traffic, paper=self.config.model == "paper")
         shapes = {name: tuple(p.shape) for name, p in module.named_parameters()}
         own = {name: a.shape for name, a in group("0", self.state.model).items()}
         if shapes != own or low.shape[1:] != (variables,):
@@ -117,7 +120,7 @@ class SharedWindowsStrategy(FedSTLStrategy):
         for _ in range(self.kappa):
             optimizer.zero_grad()
             error, distance = self._parts(params, fitting)
-            torch.autograd.backward(error + self.config.tasks.traffic.property_weight * distance)
+            torch.autograd.backward(error + self._traffic.property_weight * distance)
             if self.options.clip_norm:
                 nn.utils.clip_grad_norm_(params.values(), self.options.clip_norm)
             optimizer.step()
@@ -127,7 +130,7 @@ class SharedWindowsStrategy(FedSTLStrategy):
         """MSE and L_p over windows."""
         whole = Sample(*(np.concatenate([getattr(s, name) for s, _ in windows]) for name in vars(windows[0][0])))
         low, high = (_float(np.concatenate([told[end][s.clock] for s, told in windows])) for end in ("low", "high"))
-        module = _forecaster(whole.base.shape[-1], self.config.tasks.traffic, self.config.model == "paper")
+        module = _forecaster(whole.base.shape[-1], self._traffic, self.config.model == "paper")
         forecast = functional_call(module, params, (_float(whole.history),)) + _float(whole.base)
         return (forecast - _float(whole.target)).square().mean(), violation(forecast, low, high, None)
 

@@ -1,13 +1,12 @@
 """PF-GNN and PF-GNN+ on the server (algorithms.md §5.3, Algorithm 1); mirror of `client/trainers/pfgnn.py`."""
 
-from typing import Any
-
 from common.arrays import Arrays, mean, scale, sub
-from common.methods.registry import PFGNN
-from common.private_layers import head_of
+from common.methods import pfgnn
+from common.methods.pfgnn import PFGNN
 from server.aggregation.optimizers import OptimizerState
 from server.strategies.replies import Reply
 from server.strategies.round import RoundStrategy
+from server.strategies.spec import RoundParts, ServerMethod
 
 
 class PFGNNStrategy(RoundStrategy):
@@ -16,8 +15,8 @@ class PFGNNStrategy(RoundStrategy):
     A market's θ, α and κ stay at the values that newcomers start from.
     """
 
-    def __init__(self, algorithm: PFGNN, **parts: Any) -> None:
-        super().__init__(**parts)
+    def __init__(self, algorithm: PFGNN, parts: RoundParts) -> None:
+        super().__init__(parts)
         self.algorithm = algorithm
 
     def update(self, memory: OptimizerState, model: Arrays, replies: list[Reply]) -> tuple[Arrays, OptimizerState]:
@@ -28,7 +27,5 @@ class PFGNNStrategy(RoundStrategy):
             damped["xi"] = step["xi"]  # the first summaries ever: there is nothing to hold on to
         return {**model, **sub({name: model[name] for name in step}, damped)}, memory
 
-    def wanted(self, model: Arrays) -> Arrays:
-        """φ, and ξ or κ."""
-        private = head_of(self.config.task, model) - ({"kappa"} if self.algorithm.exchange == "kappa" else set())
-        return {name: a for name, a in model.items() if name not in private}
+
+METHOD = ServerMethod(pfgnn.METHOD, PFGNNStrategy)

@@ -8,22 +8,22 @@ from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord
 from flwr.serverapp import Grid
 from flwr.serverapp.strategy import Strategy
 
-from common.arrays import Array, Arrays, norm, sub
+from common.arrays import Arrays, norm, sub
 from common.config.run import RunConfig
-from common.errors import BudgetSpentError, QuorumError, RunError
-from common.methods.planners import BGTplanner
+from common.errors import BudgetSpentError, QuorumError
 from common.text import count
-from server.evaluation import Evaluation, pooled
-from server.planning.context import named_items, singular_values, widest
+from server.evaluation import Evaluation
+from server.planning.context import singular_values
 from server.planning.planner import Agreed, Budget, Planner, Stop
-from server.planning.preconditions import SHARE, check_judged
+from server.planning.preconditions import check_judged
 from server.planning.registry import build_planner
-from server.planning.reward import REWARDS, improvement
 from server.planning.spending import Waiting, charge, credit, remaining
-from server.planning.state import State, from_groups, recalled, remembered, to_groups
+from server.planning.state import State, from_groups, to_groups
 from server.roster import EnrolledClient
 from server.state import RunState, Trained
-from server.strategies.round import RoundStrategy
+from server.strategies.observed import context_of, is_on_test_data, reward_of
+from server.strategies.registry import build_strategy
+from server.strategies.spec import RoundParts
 
 SEEN = "planner_seen"
 """What the planner last saw, beside its own groups: what each client told of the metric that it goes by, or the last update's
@@ -34,28 +34,24 @@ class PlannedStrategy(Strategy):
     """Decides a round's cost, tells every request, and learns from what the round gained.
 
     Args:
-        build: Makes the strategy inside, given its two callbacks.
+        parts: Parts of the inner strategy; the callbacks get the plan's numbers and rewards too.
         budget: B of a fresh client and T_max.
-        on_trained: Told of each training step, with the plan's numbers.
-        on_evaluated: Told of each evaluation, with the round's reward.
-        on_observed: Told of the state once the planner has learnt from a round.
-        on_decided: Told what a round will cost before anybody is asked, and if too few answered.
-        agreed: What was decided before the server went down; of the round that comes now it stands.
+        on_observed: Called with the state after the planner has learned from a round.
+        on_decided: Called with a round's cost before any client is asked, and again if too few replied.
+        agreed: Decision made before the server crashed; it stands for the coming round.
     """
 
     def __init__(
         self,
-        build: Callable[..., RoundStrategy],
+        parts: RoundParts,
         budget: Budget,
-        on_trained: Callable[[Trained], None],
-        on_evaluated: Callable[[int, Evaluation], None],
         on_observed: Callable[[RunState], None],
         on_decided: Callable[[Agreed], None] = lambda agreed: None,
         agreed: Agreed | None = None,
     ) -> None:
-        self.inner = build(on_trained=self._trained, on_evaluated=self._evaluated)
+        self.inner = build_strategy(replace(parts, on_trained=self._trained, on_evaluated=self._evaluated))
         self._budget = budget
-        self._on_trained, self._on_evaluated, self._on_observed = on_trained, on_evaluated, on_observed
+        self._on_trained, self._on_evaluated, self._on_observed = parts.on_trained, parts.on_evaluated, on_observed
         self._on_decided, self._agreed = on_decided, agreed
         self._waiting: Waiting | None = None
 
@@ -159,12 +155,7 @@ class PlannedStrategy(Strategy):
 
     def _seen(self) -> Arrays:
         """What came of the last round; of a fresh run, a context of zeros."""
-        return self.state.plan.get(SEEN) or {"context": np.zeros(self._values)}
-
-    @property
-    def _values(self) -> int:
-        """d, numbers of a context."""
-        return self.config.planner.context if isinstance(self.config.planner, BGTplanner) else 0
+        return self.state.plan.get(SEEN) or {"context": np.zeros(self.config.planner.context_size)}
 
     def _trained(self, trained: Trained) -> None:
         numbers = self._waiting.numbers() if self._waiting else {}
@@ -178,57 +169,15 @@ class PlannedStrategy(Strategy):
             return
         update = sub({name: waiting.start[name] for name in self.state.model}, self.state.model)
         length = norm(update) / self.config.privacy.clip
-        if self._by_test(number):
-            reward, seen = 0.0, self._known()
+        if is_on_test_data(self.config, number):
+            reward, seen = 0.0, {name: a for name, a in self._seen().items() if name != "context"}
             self._on_evaluated(number, evaluation)
         else:
-            reward, seen = self._gain(evaluation, length)
+            reward, seen = reward_of(self.config, evaluation, length, self._seen())
             self._on_evaluated(number, replace(evaluation, notes={"reward": reward}))
 
         planner = self._planner(len(waiting.decision.active))
         after = planner.observe(self._memory(), waiting.decision, reward, waiting.spent, length)
-        seen["context"] = singular_values(self._round(update), self._values)
+        seen["context"] = singular_values(context_of(update, self.inner.named), self.config.planner.context_size)
         self.state = replace(self.state, plan={**to_groups(after), SEEN: seen})
         self._on_observed(self.state)
-
-    def _round(self, update: Arrays) -> Array:
-        """What describes the round: M_t where clients name items, else the aggregated update, noise and all."""
-        tables = {name for rows in self.inner.named for name in rows}
-        if not tables:
-            return widest(update)
-        [table] = tables
-        return named_items([rows[table] for rows in self.inner.named], len(update[table]))
-
-    def _by_test(self, number: int) -> bool:
-        """Whether that round's metrics are of test data, by which nothing is planned, and others are held out for that."""
-        held_out = self.config.task_options.validation_share > 0
-        return held_out and number == self.config.rounds and not self._by_norm
-
-    def _known(self) -> Arrays:
-        """What the next round is measured against, where this one told nothing."""
-        return {name: a for name, a in self._seen().items() if name != "context"}
-
-    @property
-    def _by_norm(self) -> bool:
-        planner = self.config.planner
-        return isinstance(planner, BGTplanner) and planner.reward == "norm"
-
-    def _gain(self, evaluation: Evaluation, length: float) -> tuple[float, Arrays]:
-        """r_t over the clients that told of this round and of an earlier one, and what the next is measured against.
-
-        Over different clients, whoever comes or goes would look like a gain or a loss.
-
-        Raises:
-            RunError: The planner goes by metrics that nobody shares, or training diverges.
-        """
-        if self._by_norm:
-            before = self._seen().get("norm", np.array(length))
-            return improvement(float(before), length), {"norm": np.array(length)}
-        metric, rises = REWARDS[self.config.task]
-        now, earlier = evaluation.told(metric), recalled(self._seen())
-        if not now and isinstance(self.config.planner, BGTplanner):
-            raise RunError(f"bgtplanner goes by '{metric}', which no client told this round; {SHARE}")
-        both = {name: now[name] for name in now if name in earlier}
-        then = {name: (earlier[name], weight) for name, (_, weight) in both.items()}
-        reward = improvement(pooled(metric, then), pooled(metric, both), rises) if both else 0.0
-        return reward, remembered({**earlier, **{name: value for name, (value, _) in now.items()}})

@@ -1,68 +1,35 @@
-"""Strategies, one a method; `build_strategy` mirrors `client.trainers.registry.build_trainer`."""
+"""Registry of methods at the server."""
 
-from typing import Any, assert_never
-
-from common.methods.registry import (
-    IFCA,
-    PFGNN,
-    Algorithm,
-    Ditto,
-    FedAdagrad,
-    FedAdam,
-    FedAvg,
-    FedGA,
-    FedProx,
-    FedRep,
-    FedRule,
-    FedSTL,
-    FedYogi,
-    Local,
-    PerFedAvg,
-    PFedMe,
-)
-from server.strategies.clustered import ClusteredStrategy
-from server.strategies.fedavg import FedAvgStrategy, FedProxStrategy
-from server.strategies.fedga import FedGAStrategy
-from server.strategies.fedopt import FedOptStrategy
-from server.strategies.fedrule import FedRuleStrategy
-from server.strategies.fedstl import FedSTLStrategy
-from server.strategies.fedstl_shared_windows import SharedWindowsStrategy
-from server.strategies.perfedavg import PerFedAvgStrategy
-from server.strategies.personalized import SharedMeanStrategy
-from server.strategies.pfedme import PFedMeStrategy
-from server.strategies.pfgnn import PFGNNStrategy
+from common.registry import Registry
 from server.strategies.round import RoundStrategy
+from server.strategies.spec import AnyServerMethod, RoundParts, ServerMethod
+
+SERVER_METHODS: Registry[AnyServerMethod] = Registry(
+    "method",
+    "fedloom.methods.server",
+    ServerMethod,
+    {
+        "fedavg": "server.strategies.fedavg:METHOD",
+        "fedprox": "server.strategies.fedavg:FEDPROX",
+        "fedadam": "server.strategies.fedopt:FEDADAM",
+        "fedyogi": "server.strategies.fedopt:FEDYOGI",
+        "fedadagrad": "server.strategies.fedopt:FEDADAGRAD",
+        "fedrule": "server.strategies.fedrule:METHOD",
+        "fedga": "server.strategies.fedga:METHOD",
+        "fedrep": "server.strategies.personalized:FEDREP",
+        "ditto": "server.strategies.personalized:DITTO",
+        "local": "server.strategies.personalized:LOCAL",
+        "ifca": "server.strategies.clustered:METHOD",
+        "fedstl": "server.strategies.fedstl:METHOD",
+        "pfedme": "server.strategies.pfedme:METHOD",
+        "perfedavg": "server.strategies.perfedavg:METHOD",
+        "pfgnn": "server.strategies.pfgnn:METHOD",
+    },
+)
 
 
-def build_strategy(algorithm: Algorithm, **parts: Any) -> RoundStrategy:
-    """The server side of a method; `parts` are `RoundStrategy`'s arguments."""
-    match algorithm:
-        case FedAvg():
-            return FedAvgStrategy(algorithm, **parts)
-        case FedProx():
-            return FedProxStrategy(algorithm, **parts)
-        case FedAdam():
-            return FedOptStrategy(algorithm, "adam", **parts)
-        case FedYogi():
-            return FedOptStrategy(algorithm, "yogi", **parts)
-        case FedAdagrad():
-            return FedOptStrategy(algorithm, "adagrad", **parts)
-        case FedGA():
-            return FedGAStrategy(algorithm, **parts)
-        case FedRule():
-            return FedRuleStrategy(algorithm, **parts)
-        case FedRep() | Ditto() | Local():
-            return SharedMeanStrategy(algorithm, **parts)
-        case IFCA():
-            return ClusteredStrategy(algorithm, **parts)
-        case FedSTL():
-            kind = SharedWindowsStrategy if algorithm.cluster_data == "shared_sample" else FedSTLStrategy
-            return kind(algorithm, **parts)
-        case PFedMe():
-            return PFedMeStrategy(algorithm, **parts)
-        case PerFedAvg():
-            return PerFedAvgStrategy(algorithm, **parts)
-        case PFGNN():
-            return PFGNNStrategy(algorithm, **parts)
-        case _:
-            assert_never(algorithm)
+def build_strategy(parts: RoundParts) -> RoundStrategy:
+    """Build the server side of the run's method."""
+    options = parts.config.method_options
+    strategy: RoundStrategy = SERVER_METHODS[options.name].strategy(options, parts)
+    return strategy

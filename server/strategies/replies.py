@@ -10,6 +10,7 @@ from common.arrays import Arrays, check_like
 from common.errors import WireError
 from common.wire.codec import decode
 from common.wire.messages import AssignReply, TrainReply
+from common.wire.sparse_rows import rows_of
 from server.aggregation import fednova
 from server.aggregation.row_mean import Rows, by_row
 
@@ -77,6 +78,18 @@ def mean_update(replies: list[Reply]) -> Arrays:
     return fednova.mean_update(
         [r.train.update for r in replies], [r.train.steps for r in replies], [r.weight for r in replies]
     )
+
+
+def rows_named(update: Arrays) -> Arrays:
+    """Return the row ids that an update names in a run whose clients send them in plaintext.
+
+    Raises:
+        WireError: It names none, or rows of more than one table.
+    """
+    rows = rows_of(update)
+    if len(rows) != 1:
+        raise WireError(f"rows of {len(rows)} tables, expected those of one")
+    return rows
 
 
 def rows_alone(replies: list[Reply]) -> list[Reply]:

@@ -11,8 +11,6 @@ from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord, RecordDic
 from flwr.serverapp import Grid
 
 from common.errors import QuorumError, WireError
-from common.private_layers import own_of
-from common.row_sparse_items import named_rows, sends_item_ids
 from common.wire.codec import decode, encode, to_record
 from common.wire.messages import EVALUATE, LOCAL, TRAIN, EvaluateReply, EvaluateRequest, TrainReply, TrainRequest
 from common.wire.sparse_rows import expand_reply
@@ -22,7 +20,7 @@ from server.roster import EnrolledClient
 from server.sampling import cohort
 from server.state import Trained
 from server.strategies.base import StrategyBase
-from server.strategies.replies import Reply, ReplyTerms, check, content_of, rows_alone, sort_out
+from server.strategies.replies import Reply, ReplyTerms, check, content_of, rows_alone, rows_named, sort_out
 
 log = logging.getLogger("fedloom.server")
 
@@ -57,8 +55,7 @@ class RoundStrategy(StrategyBase):
         if len(usable) < needed:
             reasons = "".join(f"; {name}: {reason}" for name, reason in sorted(rejected.items()))
             raise QuorumError(f"round {self.state.round + 1}: {len(usable)} usable replies, {needed} needed{reasons}")
-        own = own_of(self.config.task, self.state.model)
-        shared = {name: a for name, a in self.state.model.items() if name not in own}
+        shared = {name: a for name, a in self.state.model.items() if not self.task.is_client_only(name)}
         self.named = [reply.rows for reply in usable]
         moved, memory = self.update(self.state.memory, shared, rows_alone(usable))
         model = self.polish({**self.state.model, **moved}, usable)
@@ -111,7 +108,7 @@ class RoundStrategy(StrategyBase):
 
     def summary(self) -> None:
         """Say which method runs (Flower calls this at the start)."""
-        log.info("%s with %s", type(self).__name__, self.config.chosen)
+        log.info("%s with %s", type(self).__name__, self.config.method_options)
 
     def _content_for(
         self, client: EnrolledClient, made: dict[tuple[str, int, int, tuple[str, ...]], RecordDict]
@@ -147,9 +144,9 @@ class RoundStrategy(StrategyBase):
         return usable, {roster.leave(node): reason for node, reason in failed.items()}
 
     def _checked(self, name: str, reply: TrainReply, phase: str) -> Reply:
-        chosen, wanted = self.config.chosen, self.wanted(self.model_for(name))
-        terms = ReplyTerms(self.state.round + 1, chosen.steps(phase), wanted, self.needs_gradient)
-        rows = named_rows(reply.update) if sends_item_ids(self.config) else {}
+        options, wanted = self.config.method_options, self.wanted(self.model_for(name))
+        terms = ReplyTerms(self.state.round + 1, options.steps(phase), wanted, self.capabilities.needs_gradient)
+        rows = rows_named(reply.update) if self.config.task_options.named_rows else {}
         reply = expand_reply(reply, wanted)
         check(reply, terms)
-        return Reply(name, 1.0 if chosen.weighting == "uniform" else float(reply.examples), reply, rows)
+        return Reply(name, 1.0 if options.weighting == "uniform" else float(reply.examples), reply, rows)

@@ -15,11 +15,11 @@ from client.state import DiskStore
 from client.tasks.ratings.data.generator import demo_raters
 from client.tasks.ratings.data.writer import write_raters
 from common.config.flatten import to_json
-from common.config.run import parse
+from common.config.parse import parse
 from common.errors import ConfigError, DataError, RefusedError, StateError, VocabularyError, WireError
 from common.privacy.mechanisms.additive import Gaussian
 from common.privacy.options import PrivacyOptions
-from common.tasks.markets.options import MarketCatalogue
+from common.tasks.markets.vocabulary import MarketCatalogue
 from common.tasks.ratings.demo import demo_products
 from common.tasks.rules.demo import demo_catalogue
 from common.wire.codec import decode, encode
@@ -136,7 +136,7 @@ def test_the_client_notes_where_its_data_lie_beside_its_state(tmp_path: Path, mo
     for name, data, located in (("ann", "homes.csv", str(tmp_path / "homes.csv")), ("bob", "demo:0-6", "demo:0-6")):
         handle(instruction(77, encode(INVITATION), ENROL), context(tmp_path / "state", data=data, name=name))
         [folder] = (tmp_path / "state" / name).iterdir()
-        assert DiskStore(folder).baselines() == {"data": located, "part": [0, 1], "seed": 0}
+        assert DiskStore(folder).about() == {"data": located, "part": [0, 1], "seed": 0}
 
 
 @pytest.mark.parametrize("later", [{}, {"shard": "1/2"}])

@@ -14,20 +14,22 @@ from client.state import DiskStore, MemoryStore, Store
 from client.tasks.rules.learner import RulesLearner
 from common.arrays import sha256
 from common.config.flatten import to_json
-from common.config.run import RunConfig, parse
+from common.config.parse import parse
+from common.config.run import RunConfig
 from common.errors import DataError, FedloomError, RefusedError, WireError
-from common.models import build_model, parameters
-from common.tasks.rules.options import RuleCatalogue
+from common.models import parameters
+from common.tasks.rules.vocabulary import RuleCatalogue
 from common.wire.messages import CountsRequest, EnrolRequest, EvaluateRequest, TrainReply, TrainRequest
+from tests.support.build import learner_of, task_model
 from tests.support.toys import CATALOGUE, configured, toy_homes
 
 CONFIG = configured("fedrule")
 INVITATION = EnrolRequest("toy", to_json(CONFIG), CATALOGUE.to_json())
-WORLD = parameters(build_model(CONFIG, CATALOGUE))
+WORLD = parameters(task_model(CONFIG, CATALOGUE))
 
 
 def learner(config: RunConfig, catalogue: RuleCatalogue) -> RulesLearner:
-    return RulesLearner(config, catalogue, toy_homes(3))
+    return learner_of(config, catalogue, toy_homes(3))
 
 
 def session(store: Store | None = None, policy: Policy | None = None) -> Session:

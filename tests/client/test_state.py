@@ -104,11 +104,11 @@ def test_state_is_plain_tensors_and_json(tmp_path: Path) -> None:
 
 def test_a_store_says_whose_it_is_to_its_owner_only(tmp_path: Path) -> None:
     store = DiskStore(tmp_path / "ann" / "abc")
-    assert store.baselines() == {}
+    assert store.about() == {}
     store.describe({"data": "/home/ann/sensors.csv", "part": [0, 1]})
     store.describe({"data": "/home/ann/other.csv", "part": [0, 1]})
-    assert DiskStore(store.root).baselines() == {"data": "/home/ann/other.csv", "part": [0, 1]}
+    assert DiskStore(store.root).about() == {"data": "/home/ann/other.csv", "part": [0, 1]}
     assert stat.S_IMODE((store.root / ABOUT).stat().st_mode) == 0o600
     (store.root / ABOUT).write_text("{")
     with pytest.raises(StateError, match="delete it, the client writes it anew"):
-        store.baselines()
+        store.about()

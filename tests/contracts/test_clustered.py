@@ -1,5 +1,6 @@
 """IFCA and FedSTL through whole runs: what they turn into, who joins which cluster, what a cluster trains on."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,14 +14,16 @@ from client.tasks.learner import training_loss
 from client.tasks.rules.data.homes import Homes
 from client.tasks.rules.learner import RulesLearner
 from common.arrays import Arrays, group, sha256
-from common.config.run import RunConfig, Scalar
-from common.private_layers import HEADS
-from common.tasks.vocabularies import Names
+from common.config.run import RunConfig
+from common.methods.fedstl import FedSTL
+from common.options import Scalar
+from common.tasks.vocabulary import Vocabulary
 from common.wire.messages import CLUSTER, AssignReply, AssignRequest, TrainReply, TrainRequest
 from deploy.simulation import InProcessGrid, simulate
 from server.aggregation.clusters import apart, assigned, weakest
 from server.artifacts import RunDirectory
 from server.run import run
+from tests.support.build import learner_of
 from tests.support.sensors import APART, Listening, heard, road_config, road_grid, rounds_of, stores, world
 from tests.support.toys import CATALOGUE, configured, toy_dataset
 
@@ -64,7 +67,8 @@ def test_fedstl_of_one_cluster_without_its_epochs_is_fedavg_with_a_private_head(
 
 def test_and_with_all_layers_shared_it_is_fedavg(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """§3.13."""
-    monkeypatch.setitem(HEADS, "traffic", ())
+    whole = FedSTL.capabilities
+    monkeypatch.setattr(FedSTL, "capabilities", lambda self: replace(whole(self), private_layers="none"))
     both: dict[str, Scalar] = {"lr": 0.1, "rounds": 3, "weighting": "examples", "tasks__traffic__property_weight": 0.0}
     fedstl, _ = trained(road_config("fedstl", **both, **ONE, cluster_steps=0), tmp_path / "fedstl")
     fedavg, _ = trained(road_config("fedavg", **both, clip_norm=1.0), tmp_path / "fedavg")
@@ -150,7 +154,7 @@ def test_models_are_judged_with_the_sums_that_they_start_from(tmp_path: Path) ->
     options: dict[str, Scalar] = {"clusters": 2, "tasks__rules__count_offset": True, "federation__min_clients": 1}
     config = configured("ifca", rounds=1, catalogue=str(path), **options)
     parts = [toy_dataset(3), toy_dataset(4, seed=1)]
-    learners = [RulesLearner(config, CATALOGUE, part.units) for part in parts]
+    learners = [learner_of(config, CATALOGUE, part.units) for part in parts]
     grid = Listening({k: _simulated(k, part) for k, part in enumerate(parts, start=1)})
     run(grid, config, tmp_path)
     total = learners[0].counts()["counts"] + learners[1].counts()["counts"]
@@ -165,7 +169,7 @@ def test_models_are_judged_with_the_sums_that_they_start_from(tmp_path: Path) ->
 
 
 def _simulated(node: int, part: Homes) -> Session:
-    def learner(config: RunConfig, names: Names) -> RulesLearner:
-        return RulesLearner(config, CATALOGUE, part.units)
+    def learner(config: RunConfig, names: Vocabulary) -> RulesLearner:
+        return learner_of(config, CATALOGUE, part.units)
 
     return Session(f"client-{node - 1}", learner, MemoryStore(), in_memory(Policy(allow_counts=True)))

@@ -10,7 +10,8 @@ import pytest
 from flwr.app import Message
 
 from client.state import DiskStore, Store
-from common.config.run import RunConfig, Scalar
+from common.config.run import RunConfig
+from common.options import Scalar
 from common.wire.codec import encode
 from common.wire.messages import AssignReply
 from deploy.simulation import InProcessGrid

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from common.arrays import Arrays, sha256
-from common.config.run import Scalar
+from common.options import Scalar
 from common.wire.messages import TrainReply
 from server.state import RunState
 from server.strategies.replies import Reply

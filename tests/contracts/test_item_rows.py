@@ -12,20 +12,24 @@ from client.policy import Policy
 from client.privacy.in_memory import in_memory
 from client.session import Session
 from client.state import MemoryStore
+from client.tasks.learner import Learner
 from client.tasks.ratings.data.generator import demo_raters
-from client.tasks.ratings.data.raters import Ratings, Rater
-from client.tasks.registry import TaskLearner, build_learner
+from client.tasks.ratings.data.raters import Rater, Ratings
+from client.tasks.registry import build_learner
 from common.arrays import Arrays, sha256
-from common.config.run import RunConfig, Scalar, parse
-from common.models import build_model, parameters
+from common.config.parse import parse
+from common.config.run import RunConfig
+from common.models import parameters
+from common.options import Scalar
 from common.tasks.ratings.demo import demo_products
-from common.tasks.vocabularies import Names
+from common.tasks.vocabulary import Vocabulary
 from common.wire.messages import TrainReply, TrainRequest
 from common.wire.sparse_rows import ROWS, VALUES, compress, expand_reply
 from deploy.simulation import InProcessGrid, simulate
 from server.artifacts import RunDirectory
 from server.events import Result
 from server.run import run
+from tests.support.build import task_model
 from tests.support.sensors import rounds_of
 
 PRODUCTS = demo_products()
@@ -41,7 +45,7 @@ def trained(folder: Path, *raters: int, **options: Scalar) -> tuple[Result, Arra
     """Result, first model and last model of a run of these raters."""
     chosen = Ratings(tuple(RATERS[k] for k in raters), PRODUCTS)
     result = simulate(config(federation__min_clients=1, **options), chosen, folder, noise_seed=0)
-    return result, parameters(build_model(config(**options), PRODUCTS)), RunDirectory(folder, "toy").load_model()[0]
+    return result, parameters(task_model(config(**options), PRODUCTS)), RunDirectory(folder, "toy").load_model()[0]
 
 
 def test_rows_move_by_the_mean_of_those_who_rated_and_others_stay(tmp_path: Path) -> None:
@@ -110,18 +114,18 @@ Update = Callable[[TrainReply], TrainReply]
 
 
 def whole(reply: TrainReply) -> TrainReply:
-    """Names no rows."""
-    return expand_reply(reply, parameters(build_model(config(), PRODUCTS)))
+    """Vocabulary no rows."""
+    return expand_reply(reply, parameters(task_model(config(), PRODUCTS)))
 
 
 def beside(reply: TrainReply) -> TrainReply:
-    """Names rows of the weights too."""
+    """Vocabulary rows of the weights too."""
     weight = compress({"weight": np.zeros_like(reply.update["weight"])})
     return replace(reply, update={**{n: a for n, a in reply.update.items() if n != "weight"}, **weight})
 
 
 def elsewhere(reply: TrainReply) -> TrainReply:
-    """Names rows of no table of the model."""
+    """Vocabulary rows of no table of the model."""
     renamed = {n.replace("items", "people"): a for n, a in reply.update.items()}
     assert {"people" + ROWS, "people" + VALUES} < renamed.keys()
     return replace(reply, update=renamed)
@@ -130,8 +134,8 @@ def elsewhere(reply: TrainReply) -> TrainReply:
 @pytest.mark.parametrize(
     ("sends", "why"),
     [
-        (whole, "rows of 0 tables, expected those of the table of items alone"),
-        (beside, "rows of 2 tables, expected those of the table of items alone"),
+        (whole, "rows of 0 tables, expected those of one"),
+        (beside, "rows of 2 tables, expected those of one"),
         (elsewhere, "update: array 'people': rows of what is no table of the model"),
     ],
 )
@@ -140,7 +144,7 @@ def test_rows_of_anything_but_the_items_are_that_client_s_failure(sends: Update,
         def as_sent(self, request: TrainRequest, steps: int, work: Callable[[], TrainReply]) -> TrainReply:
             return sends(super().as_sent(request, steps, work))
 
-    def learner(config: RunConfig, vocabulary: Names, k: int) -> TaskLearner:
+    def learner(config: RunConfig, vocabulary: Vocabulary, k: int) -> Learner:
         return build_learner(config, Ratings((RATERS[k],), PRODUCTS))
 
     sessions: dict[int, Session] = {}

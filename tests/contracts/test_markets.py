@@ -4,9 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from client.data.read import deal
+from client.data.read import partition
 from client.tasks.markets.data.reader import read_markets
-from common.config.run import RunConfig, Scalar, parse
+from common.config.parse import parse
+from common.config.run import RunConfig
+from common.options import Scalar
 from deploy.simulation import simulate_clients
 from server.events import Result
 
@@ -21,7 +23,7 @@ def configured(**options: Scalar) -> RunConfig:
 
 
 def trained(folder: Path, **options: Scalar) -> Result:
-    return simulate_clients(configured(**options), deal(DEMO, 0), folder)
+    return simulate_clients(configured(**options), partition(DEMO, 0), folder)
 
 
 @pytest.mark.parametrize("model", ["default", "paper"])
@@ -49,7 +51,9 @@ def test_sums_over_markets_help_what_is_new(tmp_path: Path) -> None:
 
 def test_clients_stacked_end_where_lone_ones_do(tmp_path: Path) -> None:
     results = [
-        simulate_clients(configured(model=model), deal(DEMO, 0), tmp_path / model / str(together), together=together)
+        simulate_clients(
+            configured(model=model), partition(DEMO, 0), tmp_path / model / str(together), together=together
+        )
         for model in ("default", "paper")
         for together in (1, 4)
     ]

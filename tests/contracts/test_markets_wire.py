@@ -12,24 +12,26 @@ from client.policy import Policy
 from client.privacy.in_memory import in_memory
 from client.session import Session
 from client.state import DiskStore, MemoryStore, Store
+from client.tasks.learner import Learner
 from client.tasks.markets.data.markets import Markets
 from client.tasks.markets.data.reader import read_markets
-from client.tasks.markets.learner import MarketsLearner
-from client.tasks.registry import TaskLearner, build_learner
+from client.tasks.registry import build_learner
 from client.training.cohort import evaluated, train
 from client.training.participant import Participant
 from common.arrays import Arrays, sha256
-from common.config.run import RunConfig, Scalar, parse
+from common.config.parse import parse
+from common.config.run import RunConfig
 from common.errors import ConfigError
-from common.methods.registry import PFGNN
-from common.models import build_model, parameters
-from common.tasks.vocabularies import Names
+from common.methods.pfgnn import PFGNN
+from common.models import parameters
+from common.options import Scalar
+from common.tasks.vocabulary import Vocabulary
 from common.wire.messages import AssignReply, CountsReply, EvaluateReply, TrainReply, TrainRequest
 from server.artifacts import RunDirectory
 from server.run import run
 from server.state import RunState
-from server.strategies.registry import build_strategy
 from server.strategies.replies import Reply
+from tests.support.build import learner_of, strategy_of, task_model
 from tests.support.sensors import Listening, heard
 
 DEMO = read_markets("demo:3-6")  # the three smallest
@@ -49,7 +51,7 @@ def alone(number: int) -> Markets:
 
 
 def session(number: int, store: Store) -> Session:
-    def learner(config: RunConfig, vocabulary: Names) -> TaskLearner:
+    def learner(config: RunConfig, vocabulary: Vocabulary) -> Learner:
         return build_learner(config, alone(number))
 
     return Session(f"client-{number}", learner, store, in_memory(Policy()))
@@ -64,20 +66,20 @@ def federated(config: RunConfig, folder: Path) -> tuple[Listening, list[Store], 
 
 
 def member(config: RunConfig, store: Store, model: Arrays | None = None, number: int = 1) -> Participant:
-    learner = MarketsLearner(config, DEMO.vocabulary, alone(0).units)
-    request = TrainRequest(number, "toy:0", model or parameters(build_model(config, DEMO.vocabulary)))
-    return Participant("client-0", "toy", 0, learner, store, request, config.chosen.local_steps)
+    learner = learner_of(config, DEMO.vocabulary, alone(0).units)
+    request = TrainRequest(number, "toy:0", model or parameters(task_model(config, DEMO.vocabulary)))
+    return Participant("client-0", "toy", 0, learner, store, request, config.method_options.local_steps)
 
 
 def once(config: RunConfig, one: Participant) -> TrainReply:
-    [reply] = train(config.chosen, [one])
+    [reply] = train(config.method_options, [one])
     assert isinstance(reply, TrainReply)
     return reply
 
 
 def shared_after(config: RunConfig, model: Arrays, replies: list[TrainReply]) -> Arrays:
     """The server's next model."""
-    strategy = build_strategy(config.chosen, config=config, state=RunState(0, model), enrolment=None)
+    strategy = strategy_of(config, RunState(0, model), None)
     answers = [Reply(f"client-{k}", 1.0, reply) for k, reply in enumerate(replies)]
     return strategy.update({}, model, answers)[0]
 
@@ -113,7 +115,7 @@ def test_exactly_the_encoder_and_the_summary_leave_a_market(
             rows = [row.tobytes() for row in t.reshape(-1, t.shape[-1]).numpy() if row.any()]
             assert rows, name
             assert not [row for row in rows if row in sent], name
-    known = parameters(build_model(configured("paper", **options), DEMO.vocabulary))
+    known = parameters(task_model(configured("paper", **options), DEMO.vocabulary))
     assert all(np.array_equal(end[name], known[name]) for name in end.keys() - leaves)
     assert all(not np.array_equal(end[name], known[name]) for name in leaves)
 
@@ -122,7 +124,7 @@ def test_no_item_pair_or_feature_of_a_market_is_in_any_answer(tmp_path: Path) ->
     grid, _, _ = federated(configured(), tmp_path)
     sent = b"".join(message_to_proto(message).SerializeToString() for message in grid.answered)
     for number in range(len(DEMO.units)):
-        learner = MarketsLearner(configured(), DEMO.vocabulary, alone(number).units)
+        learner = learner_of(configured(), DEMO.vocabulary, alone(number).units)
         for rows in (learner.pairs, learner.features, learner.propagated):
             assert not [row for row in rows.numpy() if row.tobytes() in sent]
         assert DEMO.units[number].name.encode() not in sent
@@ -168,7 +170,7 @@ def test_a_round_that_is_asked_for_again_is_answered_the_same() -> None:
 @pytest.mark.parametrize("beta", [0.25, 1.0])
 def test_the_server_steps_towards_the_mean_of_its_clients(beta: float) -> None:
     config, rng = configured(beta=beta), np.random.default_rng(0)
-    model = parameters(build_model(config, DEMO.vocabulary)) | {"xi": rng.normal(size=(4, 6)).astype(np.float32)}
+    model = parameters(task_model(config, DEMO.vocabulary)) | {"xi": rng.normal(size=(4, 6)).astype(np.float32)}
     ends = [{n: rng.normal(size=model[n].shape).astype(np.float32) for n in (*PHI, "xi")} for _ in range(3)]
     replies = [
         TrainReply(1, {n: model[n] - a for n, a in end.items()}, {}, 0.0, 5, steps)
@@ -183,7 +185,7 @@ def test_the_server_steps_towards_the_mean_of_its_clients(beta: float) -> None:
 
 def test_the_first_summaries_are_taken_whole() -> None:
     config = configured(beta=0.25)
-    model = parameters(build_model(config, DEMO.vocabulary))
+    model = parameters(task_model(config, DEMO.vocabulary))
     xi = np.ones((4, 6), np.float32)
     update = {n: np.zeros_like(model[n]) for n in PHI} | {"xi": -xi}
     np.testing.assert_array_equal(shared_after(config, model, [TrainReply(1, update, {}, 0.0, 5, 3)])["xi"], xi)
@@ -192,13 +194,13 @@ def test_the_first_summaries_are_taken_whole() -> None:
 def test_a_market_is_measured_with_its_own_model_and_the_shared_one_beside_it(tmp_path: Path) -> None:
     grid, stores, end = federated(configured(), tmp_path)
     config, groups = configured(), stores[0].load("toy").groups
-    learner = MarketsLearner(config, DEMO.vocabulary, alone(0).units)
+    learner = learner_of(config, DEMO.vocabulary, alone(0).units)
     last = dict(heard(grid, EvaluateReply))["client-0"].metrics
     own = {n: t.numpy() for n, t in groups["own.after"].items()}
     for prefix, model in (("", own), ("global_", end)):
         metrics, _ = learner.evaluate(model, {}, "test")
         assert {name: last[f"{prefix}{name}"] for name in metrics} == metrics
-    assert list(evaluated(config.chosen, end, stores[0].load("toy"))) == ["", "global_"]
+    assert list(evaluated(config.method_options, end, stores[0].load("toy"))) == ["", "global_"]
 
 
 def test_of_the_default_model_each_market_fits_its_own_near_the_shared_one(tmp_path: Path) -> None:
@@ -218,4 +220,4 @@ def test_of_the_default_model_each_market_fits_its_own_near_the_shared_one(tmp_p
 def test_it_runs_on_markets_only() -> None:
     with pytest.raises(ConfigError, match="task=markets"):
         parse({"method": "pfgnn", "task": "rules"})
-    assert isinstance(configured().chosen, PFGNN)
+    assert isinstance(configured().method_options, PFGNN)

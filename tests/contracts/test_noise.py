@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from client.tasks.ratings.data.reader import read_raters
-from common.config.run import Scalar, parse
+from common.config.parse import parse
+from common.options import Scalar
 from common.privacy.zcdp import rho_of
 from deploy.simulation import InProcessGrid, simulate
 from server.run import run

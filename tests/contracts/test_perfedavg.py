@@ -9,31 +9,38 @@ import torch
 from client.policy import Policy
 from client.privacy.in_memory import in_memory
 from client.session import Session
-from client.state import MemoryStore, Store
+from client.state import ClientMemory, MemoryStore, Store
+from client.tasks.learner import Learner
 from client.tasks.markets.data.markets import Markets
 from client.tasks.markets.data.reader import read_markets
-from client.tasks.markets.learner import MarketsLearner
-from client.tasks.registry import TaskLearner, build_learner
+from client.tasks.registry import build_learner
 from client.tasks.traffic.inference import own_model
-from client.tasks.traffic.learner import TrafficLearner
+from client.trainers.perfedavg import PerFedAvgTrainer
 from client.training.adaptation import adapt
 from client.training.cohort import evaluated, train
-from client.training.evaluation import ADAPT, personalised
+from client.training.evaluation import ADAPT
 from client.training.participant import Participant, generator
 from common.arrays import Arrays, sha256
-from common.config.run import RunConfig, Scalar, parse
+from common.config.parse import parse
+from common.config.run import RunConfig
 from common.errors import ConfigError
-from common.methods.registry import PerFedAvg
-from common.models import build_model, parameters, tensors
-from common.tasks.vocabularies import Names
+from common.methods.perfedavg import PerFedAvg
+from common.models import parameters, tensors
+from common.options import Scalar
+from common.tasks.vocabulary import Vocabulary
 from common.wire.messages import EvaluateReply, TrainReply, TrainRequest
 from server.artifacts import RunDirectory
 from server.run import run
+from tests.support.build import learner_of, task_model
 from tests.support.sensors import MEASURES, Listening, heard, road_config, sensor, world
 from tests.support.toys import Quadratic, Toy, configured, flat, quadratics
 
 ALPHA, BETA = 0.3, 0.2
 DEMO = read_markets("demo:4-5")
+
+
+def personalized(algorithm: PerFedAvg, member: Participant) -> ClientMemory:
+    return PerFedAvgTrainer(algorithm).personalize(member)
 
 
 def toy(count: int = 3, lr: float = BETA, **options: Scalar) -> Toy:
@@ -85,7 +92,7 @@ def test_its_own_model_is_a_few_plain_steps_from_the_shared_one(steps: int) -> N
     w = flat(model)
     for _ in range(steps):
         w = w - ALPHA * client.curvature @ (w - client.centre)
-    memory = personalised(algorithm, member)
+    memory = personalized(algorithm, member)
     found = evaluated(algorithm, model, memory)
     np.testing.assert_allclose(flat(found[""]), w)
     assert sha256(found["global_"]) == sha256(model)
@@ -96,7 +103,7 @@ def test_a_model_that_diverges_gives_way_to_the_shared_one() -> None:
     client, model = quadratics(1)["client-0"], {"encoder.w": np.ones(2), "predictor.w": np.ones(2)}
     request = TrainRequest(1, "toy:0", model, phase=ADAPT)
     algorithm = PerFedAvg(alpha=1e200)
-    memory = personalised(algorithm, Participant("ann", "toy", 0, client, MemoryStore(), request, 3))
+    memory = personalized(algorithm, Participant("ann", "toy", 0, client, MemoryStore(), request, 3))
     assert sha256(evaluated(algorithm, model, memory)[""]) == sha256(model)
 
 
@@ -108,7 +115,7 @@ def market_config(**options: Scalar) -> RunConfig:
 
 
 def market_session(store: Store) -> Session:
-    def learner(config: RunConfig, vocabulary: Names) -> TaskLearner:
+    def learner(config: RunConfig, vocabulary: Vocabulary) -> Learner:
         return build_learner(config, Markets(DEMO.units[:1], DEMO.vocabulary))
 
     return Session("client-0", learner, store, in_memory(Policy()))
@@ -116,8 +123,8 @@ def market_session(store: Store) -> Session:
 
 def test_each_gradient_of_a_step_has_triples_of_its_own() -> None:
     config = market_config()
-    learner = MarketsLearner(config, DEMO.vocabulary, DEMO.units[:1])
-    model = parameters(build_model(config, DEMO.vocabulary))
+    learner = learner_of(config, DEMO.vocabulary, DEMO.units[:1])
+    model = parameters(task_model(config, DEMO.vocabulary))
     member = Participant("ann", "toy", 0, learner, MemoryStore(), TrainRequest(1, "toy:0", model), 2)
     [reply] = train(PerFedAvg(alpha=0.5, lr=0.3), [member])
     assert isinstance(reply, TrainReply)
@@ -144,21 +151,21 @@ def test_a_client_is_measured_with_its_own_model_and_keeps_that_of_the_finished_
     grid = Listening({1: market_session(store)})
     run(grid, config, tmp_path)
     end, _ = RunDirectory(tmp_path, "toy").load_model()
-    learner = MarketsLearner(config, DEMO.vocabulary, DEMO.units[:1])
+    learner = learner_of(config, DEMO.vocabulary, DEMO.units[:1])
     request = TrainRequest(2, "toy:0", end, phase=ADAPT)
-    own = personalised(PerFedAvg(alpha=0.5), Participant("client-0", "toy", 0, learner, MemoryStore(), request, 1))
-    found = evaluated(config.chosen, end, own)
+    own = personalized(PerFedAvg(alpha=0.5), Participant("client-0", "toy", 0, learner, MemoryStore(), request, 1))
+    found = evaluated(config.method_options, end, own)
     last = dict(heard(grid, EvaluateReply))["client-0"].metrics
     for prefix, model in found.items():
         metrics, _ = learner.evaluate(model, {}, "test")
         assert {name: last[f"{prefix}{name}"] for name in metrics} == metrics
-    assert sha256(found[""]) == sha256(evaluated(config.chosen, end, store.load("toy"))[""])
+    assert sha256(found[""]) == sha256(evaluated(config.method_options, end, store.load("toy"))[""])
     assert sha256(found[""]) != sha256(end)
 
 
 def test_a_newcomer_takes_its_steps_and_trains_no_rounds() -> None:
     store, config = MemoryStore(), market_config()
-    model = parameters(build_model(config, DEMO.vocabulary))
+    model = parameters(task_model(config, DEMO.vocabulary))
     found = adapt(market_session(store), config, DEMO.vocabulary, model)
     assert {"mrr20", "global_mrr20"} <= found.keys()
     assert (store.load("toy").round, list(store.load("toy").groups)) == (0, ["own.after"])
@@ -166,7 +173,7 @@ def test_a_newcomer_takes_its_steps_and_trains_no_rounds() -> None:
 
 def test_a_sensor_that_comes_later_forecasts_with_its_own_model() -> None:
     config = road_config("perfedavg", model="paper", alpha=0.1)
-    learner, start = TrafficLearner(config, MEASURES, (sensor(1),)), world(config)
+    learner, start = learner_of(config, MEASURES, (sensor(1),)), world(config)
     own = own_model(config, learner, start, {})
     assert own.keys() == start.keys()
     assert sha256(own) != sha256(start)
@@ -174,6 +181,6 @@ def test_a_sensor_that_comes_later_forecasts_with_its_own_model() -> None:
 
 
 def test_records_cannot_be_hidden_one_by_one() -> None:
-    with pytest.raises(ConfigError, match=r"say privacy.unit=client"):
+    with pytest.raises(ConfigError, match=r"set privacy.unit=client"):
         parse({"method": "perfedavg", "privacy.unit": "record"})
     assert parse({"method": "perfedavg", "privacy.unit": "client"}).planned

@@ -8,19 +8,20 @@ import pytest
 import torch
 
 from client.state import MemoryStore
-from client.tasks.traffic.learner import TrafficLearner
 from client.training.cohort import evaluated, train
 from client.training.participant import Participant
 from common.arrays import Arrays, sha256
-from common.config.run import Scalar
-from common.methods.registry import Algorithm, Ditto, FedAvg, FedRep, FedSTL, Local
-from common.private_layers import head_of
+from common.methods.fedavg import FedAvg
+from common.methods.fedstl import FedSTL
+from common.methods.personalized import Ditto, FedRep, Local
+from common.methods.spec import MethodOptions
+from common.options import Scalar
 from common.wire.messages import CLUSTER, AssignReply, EnrolRequest, EvaluateReply, TrainReply, TrainRequest
 from server.artifacts import RunDirectory
 from server.enrolment import Enrolment
 from server.run import run
 from server.state import RunState
-from server.strategies.registry import build_strategy
+from tests.support.build import head_of, learner_of, strategy_of
 from tests.support.sensors import MEASURES, Listening, heard, road_config, road_grid, sensor, session, world
 from tests.support.toys import Quadratic, flat, quadratic_model, quadratics
 
@@ -37,7 +38,7 @@ def member(
     return Participant("ann", "toy", 0, CLIENT, like.store if like else MemoryStore(), request, 3)
 
 
-def once(algorithm: Algorithm, one: Participant) -> TrainReply:
+def once(algorithm: MethodOptions, one: Participant) -> TrainReply:
     [reply] = train(algorithm, [replace(one, steps=algorithm.steps(one.request.phase))])
     assert isinstance(reply, TrainReply)
     return reply
@@ -60,7 +61,7 @@ def elsewhere(seed: int) -> Arrays:
     return {"encoder.w": rng.normal(size=2), "predictor.w": rng.normal(size=2)}
 
 
-PRIVATE: dict[str, tuple[Algorithm, list[np.ndarray]]] = {
+PRIVATE: dict[str, tuple[MethodOptions, list[np.ndarray]]] = {
     "together": (FedRep(lr=0.1, local_steps=3), [ENCODER | HEAD] * 3),
     "head first": (FedRep(lr=0.1, local_steps=3, head_steps=2), [HEAD, HEAD, ENCODER]),
     "fedstl": (FedSTL(lr=0.1, local_steps=3, clip_norm=0.0), [ENCODER | HEAD] * 3),
@@ -68,7 +69,9 @@ PRIVATE: dict[str, tuple[Algorithm, list[np.ndarray]]] = {
 
 
 @pytest.mark.parametrize(("algorithm", "masks"), PRIVATE.values(), ids=PRIVATE.keys())
-def test_a_private_head_trains_stays_and_goes_on_where_it_was(algorithm: Algorithm, masks: list[np.ndarray]) -> None:
+def test_a_private_head_trains_stays_and_goes_on_where_it_was(
+    algorithm: MethodOptions, masks: list[np.ndarray]
+) -> None:
     first = member()
     reply = once(algorithm, first)
     after = descended(np.zeros(4), masks)
@@ -90,7 +93,7 @@ def test_a_private_head_trains_stays_and_goes_on_where_it_was(algorithm: Algorit
     [FedRep(head_steps=1), Ditto(), Local(), FedSTL(), FedRep(optimizer="adam", lr=0.02), Local(optimizer="adam")],
     ids=lambda a: f"{a.name}-{a.optimizer}",
 )
-def test_a_replayed_round_ends_as_the_first_attempt_did(algorithm: Algorithm) -> None:
+def test_a_replayed_round_ends_as_the_first_attempt_did(algorithm: MethodOptions) -> None:
     before = member()
     once(algorithm, before)
     later = member(2, elsewhere(1), before)
@@ -118,12 +121,12 @@ def test_the_cluster_s_epochs_move_shared_layers_only_and_leave_no_trace() -> No
 def test_a_model_whose_layers_arrive_in_another_order_is_trained_to_the_same_bits() -> None:
     """Decoding gives them in any; the norm that gradients are clipped to is a sum over the layers."""
     config, rng = road_config("fedstl", model="paper", lr=1.0, clip_norm=0.5), np.random.default_rng(0)
-    learner, start = TrafficLearner(config, MEASURES, (sensor(1),)), world(config)
+    learner, start = learner_of(config, MEASURES, (sensor(1),)), world(config)
     ends = set()
     for _ in range(12):
         request = TrainRequest(1, "toy:0", {n: start[n] for n in rng.permutation(list(start)).tolist()})
         one = Participant("ann", "toy", 0, learner, MemoryStore(), request, 2)
-        ends.add(sha256(once(config.chosen, one).update))
+        ends.add(sha256(once(config.method_options, one).update))
     assert len(ends) == 1
 
 
@@ -191,7 +194,7 @@ def test_heads_are_in_no_reply_and_the_server_s_never_change(
     assert all(reply.property.keys() == {"low", "high", "days"} for _, reply in heard(grid, AssignReply))
 
     enrolment = Enrolment(EnrolRequest("toy", "{}", "{}"), 0.0, lambda messages, seconds: [])
-    fresh = build_strategy(config.chosen, config=config, state=RunState(0, start), enrolment=enrolment).state.model
+    fresh = strategy_of(config, RunState(0, start), enrolment).state.model
     changed = {name for name in end if not np.array_equal(end[name], fresh[name])}
     assert fresh.keys() == end.keys()
     assert head_of("traffic", {name.split("/")[-1] for name in changed}) == frozenset()

@@ -10,8 +10,8 @@ from safetensors.numpy import load
 from client.policy import Policy
 from client.session import MODEL, Session
 from common.arrays import sha256
-from common.config.run import Scalar
 from common.errors import ConfigError, RefusedError, RunError
+from common.options import Scalar
 from common.privacy.zcdp import rho_of
 from common.wire.messages import EvaluateReply, EvaluateRequest
 from deploy.simulation import InProcessGrid

@@ -5,16 +5,20 @@ from pathlib import Path
 
 import pytest
 
-from client.data.read import Part, deal
+from client.data.dataset import AnyDataset
+from client.data.read import partition
 from client.privacy.in_memory import in_memory
 from client.session import Session
 from client.state import MemoryStore
+from client.tasks.learner import Learner
 from client.tasks.markets.data.reader import read_markets
-from client.tasks.registry import TaskLearner, build_learner
+from client.tasks.registry import build_learner
 from client.tasks.rules.data.homes import Homes
-from client.tasks.traffic.data.series import Homes as Sensors
-from common.config.run import RunConfig, Scalar, parse
-from common.tasks.vocabularies import Names
+from client.tasks.traffic.data.series import Sensors
+from common.config.parse import parse
+from common.config.run import RunConfig
+from common.options import Scalar
+from common.tasks.vocabulary import Vocabulary
 from deploy.simulation import InProcessGrid
 from server.run import run
 from tests.support.owners import PLANNERS, SHARING, costs_of, noisy, total_of
@@ -45,16 +49,16 @@ def planned(inner: str, folder: Path) -> RunConfig:
     return parse({**SMALL[inner], **NOISE, "method": "bgtplanner", "rounds": 3, **told})
 
 
-def parts(inner: str) -> Sequence[Part]:
+def parts(inner: str) -> Sequence[AnyDataset]:
     if inner == "pfgnn":
-        return deal(read_markets("demo:3-5"), 0)
+        return partition(read_markets("demo:3-5"), 0)
     if inner == "fedstl":
         return [Sensors((sensor(k),), MEASURES) for k in range(2)]
     return [Homes((home,), CATALOGUE) for home in toy_homes(2)]
 
 
-def session(name: str, part: Part) -> Session:
-    def learner(config: RunConfig, vocabulary: Names) -> TaskLearner:
+def session(name: str, part: AnyDataset) -> Session:
+    def learner(config: RunConfig, vocabulary: Vocabulary) -> Learner:
         return build_learner(config, part)
 
     return Session(name, learner, MemoryStore(), in_memory(SHARING))

@@ -13,19 +13,24 @@ from torch.func import functional_call
 from client.policy import Policy
 from client.tasks.traffic.learner import TrafficLearner
 from common.arrays import Arrays, group, sha256
-from common.config.run import RunConfig, Scalar
+from common.config.run import RunConfig
 from common.errors import ConfigError, QuorumError, RefusedError, WireError
-from common.models import build_model, tensors
+from common.methods.fedstl import WINDOWS as SAMPLE
+from common.models import tensors
+from common.options import Scalar
 from common.tasks.traffic.shared_windows import PREFIX, Sample
+from common.tasks.traffic.task import TASK
 from common.wire.codec import decode, encode
 from common.wire.messages import CLUSTER, AssignReply, AssignRequest, EnrolRequest, TrainReply, TrainRequest
 from server.aggregation.clusters import apart, weakest
 from server.artifacts import RunDirectory
 from server.enrolment import Enrolment
-from server.privacy_statement import SAMPLE, statement
+from server.privacy_statement import statement
 from server.run import run
 from server.state import RunState
 from server.strategies.fedstl_shared_windows import SharedWindowsStrategy
+from server.strategies.spec import RoundParts
+from tests.support.build import task_model
 from tests.support.sensors import (
     HISTORY,
     HORIZON,
@@ -59,10 +64,10 @@ def loss(config: RunConfig, model: Arrays, windows: list[tuple[Sample, Arrays]])
             *((s.history, s.target, t["low"][s.clock], t["high"][s.clock]) for s, t in windows), strict=True
         )
     )
-    forecast = functional_call(build_model(config, MEASURES), params, (histories,))
+    forecast = functional_call(task_model(config, MEASURES), params, (histories,))
     outside = (lows - forecast).clamp(min=0) + (forecast - highs).clamp(min=0)
     error, distance = (forecast - targets).square().mean(), outside.mean()
-    gradients = torch.autograd.grad(error + config.tasks.traffic.property_weight * distance, list(params.values()))
+    gradients = torch.autograd.grad(error + config.options_of(TASK).property_weight * distance, list(params.values()))
     return (
         float(error.detach()),
         float(distance.detach()),
@@ -72,7 +77,7 @@ def loss(config: RunConfig, model: Arrays, windows: list[tuple[Sample, Arrays]])
 
 def handed(grid: Listening, config: RunConfig) -> dict[str, tuple[Sample, Arrays]]:
     return {
-        name: (Sample.of(reply.property, config.tasks.traffic), reply.property)
+        name: (Sample.of(reply.property, config.options_of(TASK)), reply.property)
         for name, reply in heard(grid, AssignReply)
     }
 
@@ -130,9 +135,7 @@ def test_one_run_is_like_another(tmp_path: Path) -> None:
 
 
 def test_a_client_hands_nothing_over_unless_its_owner_allows_it(tmp_path: Path) -> None:
-    with pytest.raises(
-        QuorumError, match="hands training windows over in clear, which this client's policy does not allow"
-    ):
+    with pytest.raises(QuorumError, match="sends data in plaintext, which this client's policy does not allow"):
         federation(road_config("fedstl", clusters=2, **SHARED), tmp_path, Policy())
 
 
@@ -146,7 +149,7 @@ def test_a_server_cannot_ask_for_windows_in_a_run_that_takes_none(tmp_path: Path
 def test_it_is_told_as_not_covered_and_cannot_go_with_noise() -> None:
     assert statement(road_config("fedstl", **SHARED), {}, 0).uncovered[0] == SAMPLE
     assert SAMPLE not in statement(road_config("fedstl"), {}, 0).uncovered
-    with pytest.raises(ConfigError, match="hands windows over in clear; leave noise out"):
+    with pytest.raises(ConfigError, match="which noise does not cover; leave noise out"):
         road_config("fedstl", privacy__unit="client", **SHARED)
     with pytest.raises(ConfigError, match="judges ranges"):
         road_config("fedstl", **{**SHARED, "tasks__traffic__property": "difference"})
@@ -178,7 +181,7 @@ def test_a_sample_that_does_not_fit_is_refused(changed: dict[str, np.ndarray | N
         if a is not None
     }
     with pytest.raises(WireError, match=told):
-        Sample.of({"low": np.zeros((168, 1)), **sent}, road_config("fedstl").tasks.traffic)
+        Sample.of({"low": np.zeros((168, 1)), **sent}, road_config("fedstl").task_options)
 
 
 def two_variables(reply: AssignReply) -> Arrays:
@@ -209,10 +212,12 @@ def test_tables_of_a_longer_week_are_left_out_of_the_cluster_s_steps(tmp_path: P
     longer = {n: np.concatenate([a, a]) for n, a in told.items() if n in ("low", "high")}
     odd = replace(sample, clock=sample.clock + len(told["low"])), longer
     strategy = SharedWindowsStrategy(
-        config.algorithm.fedstl,
-        config=config,
-        state=RunState(0, world(config)),
-        enrolment=Enrolment(EnrolRequest("toy", "{}", "{}"), 0.0, lambda messages, seconds: []),
+        config.method_options,
+        RoundParts(
+            config,
+            RunState(0, world(config)),
+            Enrolment(EnrolRequest("toy", "{}", "{}"), 0.0, lambda messages, seconds: []),
+        ),
     )
     model = world(config)
     moved = [strategy._trained(model, [*honest, *more]) for more in ([], [odd])]

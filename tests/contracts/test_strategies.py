@@ -23,8 +23,8 @@ from server.grid import _summary
 from server.journal import Journal, restore
 from server.roster import EnrolledClient
 from server.state import RunState
-from server.strategies.registry import build_strategy
 from server.strategies.round import RoundStrategy, Trained
+from tests.support.build import strategy_of
 from tests.support.toys import METHODS, configured, instruction
 
 NAMES = ("ann", "bob", "cyd", "dee")
@@ -56,10 +56,9 @@ class Server:
         self.strategy = self.at(RunState(0, MODEL))
 
     def at(self, state: RunState) -> RoundStrategy:
-        return build_strategy(
-            self.config.chosen,
-            config=self.config,
-            state=state,
+        return strategy_of(
+            self.config,
+            state,
             enrolment=self.enrolment,
             on_trained=self.trained.append,
         )
@@ -230,7 +229,7 @@ def test_the_reported_loss_is_the_weighted_mean(variant: str) -> None:
     server = Server(variant)
     losses = {"ann": 1.0, "dee": 3.0}
     server.round(*(message_of(n, reply_of(n, loss=v)) for n, v in losses.items()))
-    by_examples = server.config.chosen.weighting == "examples"
+    by_examples = server.config.method_options.weighting == "examples"
     weights = {"ann": 10, "dee": 13} if by_examples else {"ann": 1, "dee": 1}
     expected = sum(weights[n] * losses[n] for n in losses) / sum(weights.values())
     assert server.trained[0].loss == pytest.approx(expected, rel=1e-12)
@@ -266,7 +265,7 @@ def test_fedrule_broadcasts_the_mean_of_each_clients_own_last_round(variant: str
     if variant != "fedrule-eq3":
         assert sha256(second) == sha256(reply_of("ann").gradient)
     else:
-        rate = server.config.chosen.lr
+        rate = server.config.method_options.lr
         for name, d in second.items():
             np.testing.assert_allclose(d, reply_of("ann").update[name] / (rate * 3), rtol=1e-6)
 

@@ -11,7 +11,7 @@ from client.policy import Policy
 from client.state import MemoryStore
 from client.tasks.traffic.data.series import Series
 from client.tasks.traffic.data.split import split_series
-from common.config.run import Scalar
+from common.options import Scalar
 from common.wire.codec import encode
 from common.wire.messages import AssignReply, TrainReply
 from server.run import run
@@ -37,7 +37,7 @@ def as_bytes(sent: list[Message]) -> bytes:
 
 
 def scaled(series: Series) -> np.ndarray:
-    return split_series(series, road_config().tasks.traffic).scaler.scale(series.values)[:, 0]
+    return split_series(series, road_config().task_options).scaler.scale(series.values)[:, 0]
 
 
 def numbers_in(haystack: bytes, readings: np.ndarray) -> int:

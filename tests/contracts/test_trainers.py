@@ -10,14 +10,14 @@ import torch
 from client.stacked_tensors import stack
 from client.state import MemoryStore
 from client.tasks.rules.data.homes import Home
-from client.tasks.rules.learner import RulesLearner
 from client.training.cohort import train
 from client.training.participant import Participant, generator
 from common.arrays import sha256
 from common.config.run import RunConfig
 from common.errors import FedloomError
-from common.models import build_model, parameters
+from common.models import parameters
 from common.wire.messages import TrainReply, TrainRequest
+from tests.support.build import learner_of, task_model
 from tests.support.toys import CATALOGUE, METHODS, configured, toy_homes
 
 HOMES = toy_homes(7)
@@ -33,16 +33,16 @@ every_trainer = pytest.mark.parametrize("variant", VARIANTS)
 
 
 def members(config: RunConfig, parts: tuple[tuple[Home, ...], ...] = PARTS) -> list[Participant]:
-    model = parameters(build_model(config, CATALOGUE))
+    model = parameters(task_model(config, CATALOGUE))
     return [
         Participant(
             client=f"client-{k}",
             run="toy",
             seed=config.seed,
-            learner=RulesLearner(config, CATALOGUE, homes),
+            learner=learner_of(config, CATALOGUE, homes),
             store=MemoryStore(),
             request=TrainRequest(1, "toy:0", model),
-            steps=config.chosen.local_steps,
+            steps=config.method_options.local_steps,
         )
         for k, homes in enumerate(parts)
     ]
@@ -54,7 +54,7 @@ def good(replies: list[TrainReply | FedloomError]) -> list[TrainReply]:
 
 
 def source(seed: int, number: int, client: str, phase: str = "local") -> Participant:
-    learner = RulesLearner(configured("fedavg"), CATALOGUE, HOMES[:1])
+    learner = learner_of(configured("fedavg"), CATALOGUE, HOMES[:1])
     return Participant(client, "toy", seed, learner, MemoryStore(), TrainRequest(number, "toy:0", {}, phase=phase), 1)
 
 
@@ -77,7 +77,7 @@ def close(left: TrainReply, right: TrainReply) -> None:
 @every_trainer
 def test_stacked_clients_learn_what_each_learns_alone(variant: str) -> None:
     together, alone = members(VARIANTS[variant]), members(VARIANTS[variant])
-    algorithm = VARIANTS[variant].chosen
+    algorithm = VARIANTS[variant].method_options
     first = good(train(algorithm, together))
     for member, reply in zip(alone, first, strict=True):
         close(good(train(algorithm, [member]))[0], reply)
@@ -89,7 +89,7 @@ def test_stacked_clients_learn_what_each_learns_alone(variant: str) -> None:
 
 @every_trainer
 def test_the_same_randomness_gives_the_same_bits(variant: str) -> None:
-    runs = [good(train(VARIANTS[variant].chosen, members(VARIANTS[variant]))) for _ in range(2)]
+    runs = [good(train(VARIANTS[variant].method_options, members(VARIANTS[variant]))) for _ in range(2)]
     for left, right in zip(*runs, strict=True):
         assert (sha256(left.update), sha256(left.gradient), left.loss) == (
             sha256(right.update),
@@ -101,11 +101,11 @@ def test_the_same_randomness_gives_the_same_bits(variant: str) -> None:
 @every_trainer
 def test_nothing_handed_in_is_changed(variant: str) -> None:
     [member] = members(VARIANTS[variant], PARTS[2:])
-    [first] = good(train(VARIANTS[variant].chosen, [member]))
+    [first] = good(train(VARIANTS[variant].method_options, [member]))
     second = again(member, first)
     request, kept = copy.deepcopy(second.request), copy.deepcopy(member.store.load("toy"))
     before = member.store.load("toy")
-    train(VARIANTS[variant].chosen, [second])
+    train(VARIANTS[variant].method_options, [second])
     assert sha256(second.request.model) == sha256(request.model)
     assert sha256(second.request.shared) == sha256(request.shared)
     assert before.groups.keys() == kept.groups.keys()
@@ -118,7 +118,7 @@ def test_a_client_descends(variant: str) -> None:
     [member] = members(VARIANTS[variant], PARTS[2:])
     loss = []
     for number in range(1, 6):
-        [reply] = good(train(VARIANTS[variant].chosen, [member]))
+        [reply] = good(train(VARIANTS[variant].method_options, [member]))
         loss.append(reply.loss)
         model = {n: a - reply.update[n] for n, a in member.request.model.items()}
         member = replace(member, request=TrainRequest(number + 1, "toy:0", model))
@@ -147,7 +147,7 @@ def test_stacking_pads_with_zeros() -> None:
 def test_a_client_that_diverges_yields_an_error_and_keeps_its_memory() -> None:
     config = configured("fedrule", optimizer="sgd", control="eq3", lr=1e30)
     [member, other] = members(config, PARTS[:2])
-    replies = train(config.chosen, [member, other])
+    replies = train(config.method_options, [member, other])
     assert all(isinstance(reply, FedloomError) and "training diverged" in str(reply) for reply in replies)
     assert (member.store.load("toy").round, member.store.load("toy").groups) == (0, {})
 
@@ -156,11 +156,11 @@ def test_the_proximal_term_pulls_towards_the_rounds_model() -> None:
     updates = []
     for mu in (0.0, 0.5, 2.0):
         config = configured("fedprox", mu=mu, lr=0.3)
-        [reply] = good(train(config.chosen, members(config, PARTS[2:])))
+        [reply] = good(train(config.method_options, members(config, PARTS[2:])))
         updates.append(np.sqrt(sum(float((u**2).sum()) for u in reply.update.values())))
     assert updates[0] > updates[1] > updates[2]
     config = configured("fedavg", lr=0.3)
-    [reply] = good(train(config.chosen, members(config, PARTS[2:])))
+    [reply] = good(train(config.method_options, members(config, PARTS[2:])))
     assert np.sqrt(sum(float((u**2).sum()) for u in reply.update.values())) == updates[0], "mu = 0 is FedAvg"
 
 
@@ -169,9 +169,9 @@ def test_a_round_that_is_asked_for_twice_is_answered_twice_the_same(variant: str
     """A server that crashed and resumed asks again; what the first attempt left behind must not show."""
     config = VARIANTS[variant]
     [member] = members(config, PARTS[1:2])
-    [first] = good(train(config.chosen, [member]))
+    [first] = good(train(config.method_options, [member]))
     later = again(member, first)
-    [once] = good(train(config.chosen, [later]))
-    [twice] = good(train(config.chosen, [later]))
+    [once] = good(train(config.method_options, [later]))
+    [twice] = good(train(config.method_options, [later]))
     assert sha256(once.update) == sha256(twice.update)
     assert sha256(once.gradient) == sha256(twice.gradient)

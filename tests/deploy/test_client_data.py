@@ -5,19 +5,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from client.data.read import Part, read_all, vocabulary
-from client.data.sources import with_test
-from client.tasks.markets.data.markets import Visits as Markets
-from client.tasks.sessions.data.visitors import Visits
-from common.config.run import Task
+from client.data.dataset import AnyDataset
+from client.data.read import read_all, with_test
 from common.errors import DataError
-from deploy.client_data import MOST, USUAL, markets_of, parts_of, share_out
+from deploy.client_data import MOST, USUAL, parts_of, share_out, unit_names
 
 
-def held_out(part: Part) -> list[tuple[str, list[list[int]]]]:
+def held_out(part: AnyDataset) -> list[tuple[str, list[list[int]]]]:
     """Each visitor's test cases, the clicks so far and the next."""
-    assert isinstance(part, Visits)
-    return [(v.name, [[*np.append(case.prefix, case.target)] for case in v.test]) for v in part.visitors]
+    return [(v.name, [[*np.append(case.prefix, case.target)] for case in v.test]) for v in part.units]
 
 
 def test_each_client_gets_its_share_of_the_sessions_held_out(tmp_path: Path) -> None:
@@ -31,7 +27,7 @@ def test_each_client_gets_its_share_of_the_sessions_held_out(tmp_path: Path) -> 
     assert sum(len(test) for _, test in dealt) == 5
 
     specs = share_out("sessions", source, parts, tmp_path / "home", tmp_path / "dealt")
-    theirs = [read_all("sessions", spec.data, known=vocabulary(whole)) for spec in specs]
+    theirs = [read_all("sessions", spec.data, vocabulary=whole.vocabulary) for spec in specs]
     assert [held_out(part) for part in theirs] == [held_out(part) for part in parts]
 
 
@@ -47,24 +43,26 @@ def shops(folder: Path, count: int) -> str:
 
 def test_where_nobody_says_how_many_a_market_is_a_client(tmp_path: Path) -> None:
     four = parts_of("markets", shops(tmp_path / "four", 4), None, None)
-    assert [[m.name for m in part.markets] for part in four if isinstance(part, Markets)] == [
+    assert [[m.name for m in part.units] for part in four] == [
         ["m00"],
         ["m01"],
         ["m02"],
         ["m03"],
     ]
-    assert markets_of(four) == {"client-0": "m00", "client-1": "m01", "client-2": "m02", "client-3": "m03"}
+    assert unit_names("markets", four) == {"client-0": "m00", "client-1": "m01", "client-2": "m02", "client-3": "m03"}
 
     many = parts_of("markets", shops(tmp_path / "many", MOST + 2), None, None)
     assert len(many) == MOST
-    assert sorted(" + ".join(markets_of(many).values()).split(" + ")) == [f"m{k:02d}" for k in range(MOST + 2)]
+    assert sorted(" + ".join(unit_names("markets", many).values()).split(" + ")) == [
+        f"m{k:02d}" for k in range(MOST + 2)
+    ]
 
     assert len(parts_of("markets", "demo:1-4", None, None)) == 3
 
 
 def test_a_catalogue_is_no_client(tmp_path: Path) -> None:
     two = shops(tmp_path / "two", 2)
-    assert [len(part.markets) for part in parts_of("markets", two, None, 2) if isinstance(part, Markets)] == [1, 1]
+    assert [len(part.units) for part in parts_of("markets", two, None, 2)] == [1, 1]
     with pytest.raises(DataError, match="2 markets"):
         parts_of("markets", two, None, 3)  # two tables and the catalogue
 
@@ -79,6 +77,6 @@ def test_where_nobody_says_how_many_a_table_of_a_folder_is_a_client(tmp_path: Pa
 
 
 @pytest.mark.parametrize("task", ["rules", "sessions", "traffic", "ratings"])
-def test_people_are_dealt_to_four_and_not_named(task: Task) -> None:
+def test_people_are_dealt_to_four_and_not_named(task: str) -> None:
     parts = parts_of(task, "demo:0-8", None, None)
-    assert (len(parts), markets_of(parts)) == (USUAL, {})
+    assert (len(parts), unit_names(task, parts)) == (USUAL, {})

@@ -10,7 +10,7 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from common.config.flatten import flatten
-from common.config.run import parse
+from common.config.parse import parse
 from common.errors import ConfigError, RunError
 from common.tasks.rules.demo import demo_catalogue
 from deploy import cli, federation

@@ -5,17 +5,10 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from client.data.own_tables import TABLES
-from client.data.read import DEMO_SIZES
-from common.config.run import TASKS
-from common.private_layers import HEADS
 from deploy.cli import app
-from deploy.cli.options import MADE_FOR
-from deploy.partitioning import PEOPLE
 from deploy.report.launch_record import Origin, origin_of
 from server.artifacts import RunDirectory
 from server.events import Round
-from server.planning.reward import REWARDS
 
 OF_TWO_KINDS = ("--set", "tasks.ratings.validation-share=0.2")
 
@@ -42,10 +35,3 @@ def test_every_round_and_the_best_say_what_they_are_of(
     assert origin_of(folder.path) == Origin("simulate", "demo:0-12", 0)
     page = (folder.path / "report.html").read_text("utf-8")
     assert "fedloom simulate --method fedavg --task ratings --rounds 3 --seed 0 --data demo:0-12" in page
-
-
-@pytest.mark.parametrize("table", [HEADS, DEMO_SIZES, TABLES, REWARDS, PEOPLE])
-def test_tables_by_task_lack_none(table: dict[str, object]) -> None:
-    """The type checker looks at no table for what is missing."""
-    assert set(table) == set(TASKS)
-    assert set(MADE_FOR.values()) == set(TASKS)

@@ -10,27 +10,30 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from client.app import open_session
-from client.data.read import Part
-from client.data.sources import fingerprint, with_test
+from client.data.dataset import AnyDataset
+from client.data.read import with_test
+from client.data.sources import fingerprint
 from client.policy import Policy
 from client.privacy.ledger.locate import open_ledger
 from client.privacy.ledger.records import Slot
 from client.session import Session
 from client.settings import ClientSettings
-from client.tasks.ratings.data.raters import Ratings
 from client.tasks.ratings.data.reader import read_raters
 from common.config.flatten import to_json
-from common.config.run import RunConfig, Scalar, parse
+from common.config.parse import parse
+from common.config.run import RunConfig
 from common.errors import ConfigError, DataError, LedgerError, RefusedError
-from common.models import build_model, parameters
+from common.models import parameters
+from common.options import Scalar
 from common.privacy.accounts import Zcdp
 from common.privacy.mechanisms.additive import Gaussian
-from common.tasks.vocabularies import vocabulary_of
+from common.tasks.registry import read_vocabulary
 from common.wire.messages import EnrolRequest, TrainRequest
 from deploy.cli import app
 from deploy.client_data import parts_of, read_catalogue, require_one_budget, share_out, shared_out
 from deploy.federation import ClientSpec
 from deploy.partitioning import DEALT, STATE, dealt_ledgers, require_unpartitioned
+from tests.support.build import task_model
 
 ALL = 10.0
 HEADER = ["user,item,rating"]
@@ -59,9 +62,9 @@ def dealt(run: str, data: str = "my.csv", clients: int = 2) -> list[ClientSpec]:
     return share_out("ratings", data, parts, Path("up", run).resolve(), DEALT.resolve())
 
 
-def names_of(parts: Sequence[Part]) -> list[set[str]]:
+def names_of(parts: Sequence[AnyDataset]) -> list[set[str]]:
     """Who is in each part."""
-    return [{rater.name for rater in part.raters} for part in parts if isinstance(part, Ratings)]
+    return [{rater.name for rater in part.units} for part in parts]
 
 
 def configured(run: str, **options: Scalar) -> RunConfig:
@@ -81,7 +84,7 @@ def spend(spec: ClientSpec, run: str) -> float:
     """Let a run have all it asks for; returns what it was offered."""
     session, config, catalogue = opened(spec), configured(run), Path("items.json").read_text()
     enrolled = session.enrol(EnrolRequest(run, to_json(config), catalogue))
-    model = parameters(build_model(config, vocabulary_of("ratings", catalogue)))
+    model = parameters(task_model(config, read_vocabulary("ratings", catalogue)))
     session.train(TrainRequest(1, enrolled.enrolment, model, cost=enrolled.budget, clip=1.0))
     return enrolled.budget
 
@@ -189,7 +192,7 @@ def test_who_was_counted_with_a_client_stays_with_it() -> None:
     Path("my.csv").write_text(text)
     assert gone in people(dealt("four")[0]), "who comes back comes back there"
     Path("my.csv").write_text("\n".join([*HEADER, *rows(sorted(before[1]))]) + "\n")
-    with pytest.raises(DataError, match="none of those are left whose privacy client-0 spent"):
+    with pytest.raises(DataError, match="partition client-0 has no records left"):
         dealt("five")
     [where] = DEALT.glob("*/people.json")
     where.unlink()

@@ -14,16 +14,18 @@ from client.policy import Policy
 from client.privacy.in_memory import in_memory
 from client.session import MODEL, Session
 from client.state import DiskStore, MemoryStore, Store
-from client.tasks.rules.data.homes import Homes, Device, Home, as_edges
+from client.tasks.rules.data.homes import Device, Home, Homes, as_edges
 from client.tasks.rules.learner import RulesLearner
 from common.arrays import sha256
-from common.config.run import RunConfig, Scalar
+from common.config.run import RunConfig
 from common.errors import FedloomError, QuorumError
-from common.tasks.rules.options import RuleCatalogue
+from common.options import Scalar
+from common.tasks.rules.vocabulary import RuleCatalogue
 from deploy.simulation import InProcessGrid, simulate
 from server.artifacts import RunDirectory
 from server.journal import Journal
 from server.run import run
+from tests.support.build import learner_of
 from tests.support.toys import CATALOGUE, METHODS, configured, toy_dataset, toy_homes
 
 
@@ -45,7 +47,7 @@ Settings = Callable[..., RunConfig]
 
 def session(name: str, homes: tuple[Home, ...], store: Store, policy: Policy | None = None) -> Session:
     def learner(config: RunConfig, catalogue: RuleCatalogue) -> RulesLearner:
-        return RulesLearner(config, catalogue, homes)
+        return learner_of(config, catalogue, homes)
 
     return Session(name, learner, store, in_memory(policy or Policy(allow_counts=True)))
 
@@ -226,7 +228,7 @@ def test_a_slow_client_makes_fewer_steps_and_the_run_goes_on(settings: Settings,
 def test_counts_are_summed_once_and_travel_with_the_model(settings: Settings, tmp_path: Path) -> None:
     result = simulate(settings(tasks__rules__count_offset=True), toy_dataset(3), tmp_path)
     model, _ = RunDirectory(tmp_path, "toy").load_model()
-    learners = [RulesLearner(settings(), CATALOGUE, (home,)) for home in toy_homes(3)]
+    learners = [learner_of(settings(), CATALOGUE, (home,)) for home in toy_homes(3)]
     np.testing.assert_array_equal(model["counts"], sum(learner.counts()["counts"] for learner in learners))
     assert result.status == "completed"
 

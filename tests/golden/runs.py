@@ -121,10 +121,9 @@ def outcome(name: str, arguments: list[str]) -> str:
             return f"refused with status {ended.code}"
     folder = Path("runs") / name
     result = json.loads((folder / "result.json").read_text())
-    config = (folder / "config.toml").read_bytes()
-    assert tomllib.loads(config.decode())
+    config = json.dumps(tomllib.loads((folder / "config.toml").read_text("utf-8")), sort_keys=True)
     measured = json.dumps([result[key] for key in ("metrics", "clients", "bytes_down", "bytes_up")], sort_keys=True)
-    hashes = [hashlib.sha256(text).hexdigest()[:16] for text in (config, measured.encode())]
+    hashes = [hashlib.sha256(text.encode()).hexdigest()[:16] for text in (config, measured)]
     return " ".join([result["model_sha256"], *hashes])
 
 

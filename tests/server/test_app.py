@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from flwr.app import Context, RecordDict
 
-from common.config.run import Scalar
+from common.options import Scalar
 from server import app as server_app
 
 

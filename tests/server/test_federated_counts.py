@@ -1,13 +1,15 @@
 """Summing counts: whose are in, and whose are left out."""
 
 from collections.abc import Iterable
+from functools import partial
 
 import numpy as np
 import pytest
 from flwr.app import Error, Message
 
 from common.errors import QuorumError
-from common.tasks.rules.options import RuleCatalogue
+from common.tasks.registry import TASKS
+from common.tasks.rules.vocabulary import RuleCatalogue
 from common.wire.codec import encode
 from common.wire.messages import CountsReply
 from server.federated_counts import sum_counts
@@ -42,7 +44,9 @@ def total(answers: dict[int, np.ndarray | str], examples: int = 1) -> np.ndarray
     roster = Roster()
     for node in answers:
         roster.enrol(EnrolledClient(f"client-{node}", node, "toy:0", examples))
-    return sum_counts(Counters(answers), roster, STATE, NAMES).statics["counts"]  # type: ignore[arg-type]
+    return sum_counts(Counters(answers), roster, STATE, partial(TASKS["rules"].add_counts, vocabulary=NAMES)).statics[
+        "counts"
+    ]  # type: ignore[arg-type]
 
 
 def test_the_counts_of_all_are_summed() -> None:

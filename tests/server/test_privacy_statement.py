@@ -5,11 +5,13 @@ from dataclasses import replace
 
 import pytest
 
-from common.config.run import Scalar, parse
+from common.config.parse import parse
+from common.methods.fedstl import PROPERTIES
+from common.options import Scalar
 from common.privacy.claims import HELD_OUT, UNCOVERED
 from common.privacy.zcdp import rho_of
 from server.events import Privacy
-from server.privacy_statement import PROPERTIES, SUMMED, UNPROTECTED, statement
+from server.privacy_statement import SUMMED, UNPROTECTED, statement
 
 
 def said(spent: dict[str, float], sharing: int = 0, **options: Scalar) -> Privacy:

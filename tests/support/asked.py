@@ -10,10 +10,13 @@ from client.session import Session
 from client.state import MemoryStore
 from client.tasks.rules.learner import RulesLearner
 from common.config.flatten import to_json
-from common.config.run import RunConfig, Scalar, parse
-from common.models import build_model, parameters
-from common.tasks.rules.options import RuleCatalogue
+from common.config.parse import parse
+from common.config.run import RunConfig
+from common.models import parameters
+from common.options import Scalar
+from common.tasks.rules.vocabulary import RuleCatalogue
 from common.wire.messages import LOCAL, EnrolRequest, TrainReply, TrainRequest
+from tests.support.build import learner_of, task_model
 from tests.support.toys import CATALOGUE, toy_homes
 
 
@@ -23,7 +26,7 @@ def configured(method: str = "fedavg", **privacy: Scalar) -> RunConfig:
 
 
 def learner(config: RunConfig, catalogue: RuleCatalogue) -> RulesLearner:
-    return RulesLearner(config, catalogue, toy_homes(3))
+    return learner_of(config, catalogue, toy_homes(3))
 
 
 class Asked:
@@ -46,7 +49,7 @@ class Asked:
         if ledger is not None:
             self.guard = Releaser(policy or Policy(), lambda unit, account: ledger, generator, part)
         self.session = Session("ann", learner, MemoryStore(), self.guard)
-        self.model = parameters(build_model(config, CATALOGUE))
+        self.model = parameters(task_model(config, CATALOGUE))
         self.config = config
         self.enrolled = self.session.enrol(EnrolRequest("toy", to_json(config), CATALOGUE.to_json()))
 

@@ -11,12 +11,14 @@ from client.policy import Policy
 from client.privacy.in_memory import in_memory
 from client.session import Session
 from client.state import MemoryStore
-from client.tasks.registry import TaskLearner, build_learner
-from client.tasks.rules.data.homes import Homes, Home
+from client.tasks.learner import Learner
+from client.tasks.registry import build_learner
+from client.tasks.rules.data.homes import Home, Homes
 from common.arrays import Arrays
-from common.config.run import RunConfig, Scalar
+from common.config.run import RunConfig
+from common.options import Scalar
 from common.privacy.accounts import build_account
-from common.tasks.vocabularies import Names
+from common.tasks.vocabulary import Vocabulary
 from deploy.simulation import InProcessGrid
 from server.artifacts import RunDirectory
 from server.evaluation import Evaluation
@@ -63,7 +65,7 @@ class Owners:
         return {one.client: one.guard.ledger(config.privacy).spent_in("toy") for one in self.sessions.values()}
 
     def _session(self, name: str, home: Home, k: int) -> Session:
-        def learner(config: RunConfig, vocabulary: Names) -> TaskLearner:
+        def learner(config: RunConfig, vocabulary: Vocabulary) -> Learner:
             return build_learner(config, Homes((home,), CATALOGUE))
 
         draws = count()

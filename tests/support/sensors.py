@@ -11,17 +11,21 @@ from client.policy import Policy
 from client.privacy.in_memory import in_memory
 from client.session import Session
 from client.state import MemoryStore, Store
-from client.tasks.registry import TaskLearner, build_learner
+from client.tasks.learner import Learner
+from client.tasks.registry import build_learner
 from client.tasks.traffic.data.series import Sensors, Series
-from common.config.run import RunConfig, Scalar, parse
-from common.models import build_model, parameters
+from common.config.parse import parse
+from common.config.run import RunConfig
+from common.models import parameters
+from common.options import Scalar
 from common.tasks.traffic.demo import demo_measures
-from common.tasks.vocabularies import Names
+from common.tasks.vocabulary import Vocabulary
 from common.wire.codec import decode
 from common.wire.messages import Payload
 from deploy.simulation import InProcessGrid
 from server.artifacts import RunDirectory
 from server.events import Round
+from tests.support.build import task_model
 
 G = TypeVar("G", bound=InProcessGrid)
 P = TypeVar("P", bound=Payload)
@@ -66,11 +70,11 @@ def road_config(method: str = "fedavg", **options: Scalar) -> RunConfig:
 
 def world(config: RunConfig) -> dict[str, np.ndarray]:
     """The model a run starts from."""
-    return parameters(build_model(config, MEASURES))
+    return parameters(task_model(config, MEASURES))
 
 
 def session(name: str, series: tuple[Series, ...], store: Store | None = None, policy: Policy | None = None) -> Session:
-    def learner(config: RunConfig, vocabulary: Names) -> TaskLearner:
+    def learner(config: RunConfig, vocabulary: Vocabulary) -> Learner:
         return build_learner(config, Sensors(series, MEASURES))
 
     return Session(name, learner, store or MemoryStore(), in_memory(policy or Policy()))

@@ -10,21 +10,22 @@ from torch import Tensor
 
 from client.stacked_tensors import Tensors
 from client.state import MemoryStore, Store
-from client.tasks.learner import Unruled
-from client.tasks.rules.data.homes import Homes, Device, Home, as_edges
+from client.tasks.rules.data.homes import Device, Home, Homes, as_edges
 from client.trainers.registry import build_trainer
 from client.training.cohort import train
 from client.training.participant import Participant
 from common.arrays import Arrays
-from common.config.run import RunConfig, Scalar, Task, parse
+from common.config.parse import parse
+from common.config.run import RunConfig
 from common.errors import FedloomError
 from common.models import tensors
-from common.tasks.rules.options import RuleCatalogue
+from common.options import Scalar
+from common.tasks.rules.vocabulary import RuleCatalogue
 from common.wire.messages import EnrolRequest, TrainReply, TrainRequest
 from server.enrolment import Enrolment
 from server.state import RunState
-from server.strategies.registry import build_strategy
 from server.strategies.replies import Reply
+from tests.support.build import strategy_of
 
 METHODS = ("fedavg", "fedprox", "fedadam", "fedyogi", "fedadagrad", "fedrule", "fedga", "ditto", "perfedavg")
 """All that share one whole model."""
@@ -62,10 +63,12 @@ def configured(method: str = "fedrule", **options: Scalar) -> RunConfig:
     return parse(flat)
 
 
-class Quadratic(Unruled):
+class Quadratic:
     """L_k(θ) = ½(θ − c)ᵀA(θ − c) with θ = [encoder.w ‖ predictor.w] ∈ ℝ⁴, in float64; optimum of Σ L_k in closed form."""
 
-    task: Task = "rules"
+    task = "rules"
+    rows = 0
+    shared: tuple[str, ...] = ()
 
     def __init__(self, curvature: np.ndarray, centre: np.ndarray, examples: int = 1) -> None:
         self.curvature, self.centre, self.examples, self.size = curvature, centre, examples, 1
@@ -122,7 +125,7 @@ class Toy:
     def __post_init__(self) -> None:
         self.stores: dict[str, Store] = {name: MemoryStore() for name in self.clients}
         state = RunState(0, quadratic_model())
-        self.strategy = build_strategy(self.config.chosen, config=self.config, state=state, enrolment=_nobody())
+        self.strategy = strategy_of(self.config, state, _nobody())
 
     @property
     def model(self) -> np.ndarray:
@@ -135,9 +138,9 @@ class Toy:
 
     def ask(self, client: str) -> TrainReply:
         """The client trains; its reply."""
-        steps = self.steps.get(client, self.config.chosen.local_steps)
+        steps = self.steps.get(client, self.config.method_options.local_steps)
         member = Participant(client, "toy", 0, self.clients[client], self.stores[client], self.request(client), steps)
-        [reply] = train(self.config.chosen, [member])
+        [reply] = train(self.config.method_options, [member])
         if isinstance(reply, FedloomError):
             raise reply
         return reply
@@ -145,7 +148,7 @@ class Toy:
     def round(self, asked: Collection[str] = (), lost: Collection[str] = ()) -> None:
         """A round with these clients (all by default); those `lost` train, but their replies do not arrive."""
         replies = {name: self.ask(name) for name in sorted(asked or self.clients)}
-        examples = self.config.chosen.weighting == "examples"
+        examples = self.config.method_options.weighting == "examples"
         usable = [
             Reply(name, float(reply.examples) if examples else 1.0, reply)
             for name, reply in replies.items()
@@ -159,7 +162,7 @@ class Toy:
         """δ_k as the client will use it when it is asked next."""
         memory, request = self.stores[client].load("toy"), self.request(client)
         counted = 0 < memory.round == request.shared_round
-        delta = build_trainer(self.config.chosen).settle(memory.groups, counted, tensors(request.shared))
+        delta = build_trainer(self.config.method_options).settle(memory.groups, counted, tensors(request.shared))
         return flat({n: d.numpy() for n, d in delta.items()}) if delta else np.zeros(4)
 
 

@@ -77,8 +77,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, homes: Path) -> Path
         (1, "up --catalogue absent.json", "absent.json: No such file"),
         (1, "up --catalogue none.json --data good.csv", "not a catalogue of device types and relations: entities"),
         (1, "up --catalogue other.json", "the demo homes speak the demo catalogue"),
-        (2, "up --data good.csv --test held-out.txt", "--test names sessions to hold out, the task is rules"),
-        (2, "simulate --task sessions --test held-out.txt", "say where those are with --data"),
+        (2, "up --data good.csv --test held-out.txt", "--test does not apply to task rules"),
+        (2, "simulate --task sessions --test held-out.txt", "name them with --data"),
         (1, "up --task sessions --data clicks.txt --test absent.txt", "absent.txt: No such file"),
         (1, "serve --catalogue absent.json", "absent.json: No such file"),
         (1, "simulate --clients 99999", "homes among 99999 clients; ask for 1 to "),
@@ -91,7 +91,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, homes: Path) -> Path
         (2, "join --server localhost:1 --insecure --name a/b", "--name 'a/b': "),
         (1, "join --server localhost --insecure", "expected HOST:PORT"),
         (1, "join --server localhost:1 --insecure --data absent.csv", "absent.csv: no such file or folder"),
-        (2, "join --server localhost:1 --insecure --data good.csv --test held-out.txt", "or say --task sessions"),
+        (
+            2,
+            "join --server localhost:1 --insecure --data good.csv --test held-out.txt",
+            "set --task to one of: sessions",
+        ),
         (2, "keys register absent.pub", "key file absent.pub: No such file"),
     ],
 )
@@ -162,11 +166,11 @@ def test_as_many_tables_as_clients_is_a_table_a_client(folder: Path, homes: Path
     for name, chosen in {"a.csv": users[:5], "b.csv": users[5:]}.items():
         (tables / name).write_text("\n".join([header, *(r for r in rows if r.split(",")[0] in chosen)]) + "\n")
     parts = parts_of("rules", str(tables), None, 2)
-    assert [len(part.homes) for part in parts] == [5, 35]
-    assert parts[0].catalogue == parts[1].catalogue
+    assert [len(part.units) for part in parts] == [5, 35]
+    assert parts[0].vocabulary == parts[1].vocabulary
     specs = share_out("rules", str(tables), parts, folder / "home", folder / "dealt")
     assert [Path(spec.data).name for spec in specs] == ["a.csv", "b.csv"]
-    assert [len(part.homes) for part in parts_of("rules", str(tables), None, 4)] == [10, 10, 10, 10]
+    assert [len(part.units) for part in parts_of("rules", str(tables), None, 4)] == [10, 10, 10, 10]
 
 
 def main_ok() -> None:

@@ -13,7 +13,8 @@ import pyarrow.csv
 
 from client.data.tables.cells import Cells
 from client.data.tables.formats import LINE_LIMIT, Content, suffix_of
-from client.data.tables.schema import Dialect, TableSchema, names_in
+from client.data.tables.schema import Dialect, TableSchema
+from client.data.tables.titles import names_in
 from common.errors import DataError
 
 DELIMITERS = ("\t", ";", ",", "|")
@@ -129,8 +130,8 @@ class Delimited(Cells):
 
 def _records(file: io.BytesIO, delimiter: str) -> Iterator[tuple[int, list[str]]]:
     """Yield the cells of each line, or lines, from where the file stands; with its first line from there, one-based."""
-    quoting = csv.QUOTE_NONE if delimiter == "\t" else csv.QUOTE_MINIMAL
-    reader = csv.reader((line.decode() for line in iter(file.readline, b"")), delimiter=delimiter, quoting=quoting)
+    quote = None if delimiter == "\t" else '"'
+    reader = csv.reader((line.decode() for line in iter(file.readline, b"")), delimiter=delimiter, quotechar=quote)
     before = 0
     for cells in reader:
         if cells:

@@ -18,8 +18,9 @@ from client.data.tables.delimited import Delimited
 from client.data.tables.formats import Content, load, suffix_of
 from client.data.tables.json_lines import SUFFIXES, JsonLines, is_object
 from client.data.tables.parquet import Parquet
-from client.data.tables.schema import Column, Dialect, Header, TableSchema, match_titles
+from client.data.tables.schema import Column, Dialect, TableSchema
 from client.data.tables.times import Clock, to_times
+from client.data.tables.titles import Header, match_titles
 from client.data.tables.values import Codes, Flags, codes, flags, to_numbers, to_text
 from common.errors import DataError
 

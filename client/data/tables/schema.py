@@ -1,20 +1,14 @@
 """Columns that a task reads from a table, and how its owner's file spells them."""
 
-import difflib
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from client.data.tables.cell_errors import printable
-from common.errors import ConfigError, DataError
+from common.errors import ConfigError
 
 Kind = Literal["text", "number", "time"]
 Decimal = Literal["auto", "point", "comma"]
 Dates = Literal["auto", "iso", "unix", "excel", "dmy", "mdy"]
-
-IGNORED = re.compile(r"[\s_\-\"'\ufeff]")
-"""Characters of a title that do not count, nor does its case."""
 
 
 @dataclass(frozen=True)
@@ -90,123 +84,3 @@ class Dialect:
         for name in self.columns:
             if name not in names and all(schema.rest == "ignore" for schema in schemas):
                 raise ConfigError(f"--column {name}=…: no such column; the task reads {', '.join(names)}")
-
-
-@dataclass(frozen=True)
-class Header:
-    """First line of a table, or what stands for it.
-
-    Args:
-        path: File.
-        line: One-based line, 0 where the file has none.
-        titles: Titles of the columns.
-    """
-
-    path: str
-    line: int
-    titles: Sequence[str]
-
-    def error(self, message: str, column: str = "") -> DataError:
-        """Return the error about the header."""
-        return DataError(message, self.path, self.line, column)
-
-
-def plainly(title: str) -> str:
-    """Return a title without case, blanks, `_`, `-`, quotes and byte-order mark."""
-    return IGNORED.sub("", title.casefold())
-
-
-def match_titles(header: Header, schema: TableSchema, dialect: Dialect) -> dict[str, int]:
-    """Return the place of each column that a table has, by name; variables come last, in the order of the file.
-
-    Raises:
-        DataError: A required column is missing, or two columns bear one name.
-    """
-    places = {name: _titled(header, title) for name, title in dialect.columns.items()}
-    places = {name: place for name, place in places.items() if place is not None}
-    for column in schema.columns:
-        if column.name not in places:
-            place = _matched(header, column, set(places.values()), dialect)
-            places |= {} if place is None else {column.name: place}
-    _check_required(header, schema, places)
-    if schema.rest == "numbers":
-        renamed = {place: name for name, place in places.items()}
-        return {name: places[name] for name in schema.names if name in places} | _variables(header, schema, renamed)
-    return {name: place for name, place in places.items() if name in schema.names}
-
-
-def names_in(titles: Iterable[str], schema: TableSchema, dialect: Dialect) -> set[str]:
-    """Return the columns of the schema that titles name."""
-    plain = {plainly(title) for title in titles}
-    spellings = {
-        column.name: {plainly(text) for text in (column.name, *column.aliases, dialect.columns.get(column.name, ""))}
-        for column in schema.columns
-    }
-    return {name for name, texts in spellings.items() if not plain.isdisjoint(texts - {""})}
-
-
-def _titled(header: Header, title: str) -> int | None:
-    exact = [place for place, other in enumerate(header.titles) if other == title.strip()]
-    alike = [place for place, other in enumerate(header.titles) if plainly(other) == plainly(title)]
-    return (exact or alike or [None])[0]
-
-
-def _matched(header: Header, column: Column, taken: set[int], dialect: Dialect) -> int | None:
-    spellings = {plainly(text) for text in (column.name, *column.aliases)}
-    found = [k for k, title in enumerate(header.titles) if k not in taken and plainly(title) in spellings]
-    if len(found) > 1:
-        first, second = (printable(header.titles[place]) for place in found[:2])
-        remedy = f"name one with --column {column.name}={_quoted(header.titles[found[0]])}"
-        raise header.error(f"'{first}' and '{second}' both name the column {column.name}; {remedy}", column.name)
-    if not found and column.name in dialect.columns:
-        title = printable(dialect.columns[column.name])
-        raise header.error(
-            f"no column has the title '{title}' of --column {column.name}; {_titles(header)}", column.name
-        )
-    return found[0] if found else None
-
-
-def _check_required(header: Header, schema: TableSchema, places: Mapping[str, int]) -> None:
-    """Refuse a table that lacks a column of the alternative it comes nearest to."""
-    if any(set(names) <= places.keys() for names in schema.alternatives):
-        return
-    nearest = max(schema.alternatives, key=lambda names: sum(name in places for name in names) / len(names))
-    name = next(name for name in nearest if name not in places)
-    column = next(column for column in schema.columns if column.name == name)
-    needed = " or ".join(", ".join(names) for names in schema.alternatives)
-    free = {plainly(title): title for k, title in enumerate(header.titles) if k not in places.values() and title}
-    spellings = [plainly(text) for text in (name, *column.aliases)]
-    near = [title for text in spellings for title in difflib.get_close_matches(text, free, n=1)]
-    if near:
-        title = free[near[0]]
-        remedy = f"'{printable(title)}' is near: rename it, or say --column {name}={_quoted(title)}"
-    else:
-        remedy = f"the table needs {needed}: rename a column, or say --column {name}=TITLE"
-    raise header.error(f"no column '{name}'; {remedy}", name)
-
-
-def _variables(header: Header, schema: TableSchema, renamed: Mapping[int, str]) -> dict[str, int]:
-    """Return every further column that has a title, under that title or the name that the owner gave it.
-
-    Raises:
-        DataError: Two have the same name.
-    """
-    variables: dict[str, int] = {}
-    for place, title in enumerate(header.titles):
-        name = renamed.get(place, title)
-        if not name or name in schema.names:
-            continue
-        if name in variables:
-            raise header.error("two columns have this name; rename one", printable(name))
-        variables[name] = place
-    return variables
-
-
-def _titles(header: Header) -> str:
-    shown = ", ".join(printable(title) for title in header.titles[:20])
-    return f"the titles are {shown}{', …' if len(header.titles) > 20 else ''}"
-
-
-def _quoted(title: str) -> str:
-    shown = printable(title)
-    return f'"{shown}"' if re.search(r"[^\w.-]", shown) else shown

@@ -18,7 +18,8 @@ from common.errors import DataError
 from common.models import build_model, tensors
 from common.options import hint
 from common.tasks.markets.counts import DEGREES, KEYS, VALUES, Elsewhere, add_pairs, includes
-from common.tasks.markets.options import MarketCatalogue
+from common.tasks.markets.task import TASK
+from common.tasks.markets.vocabulary import MarketCatalogue
 
 Vectors = NDArray[np.float32]
 
@@ -58,7 +59,7 @@ def companions(
         top: How many.
     """
     named = np.unique(np.concatenate([market.ratings[:, 1], market.pairs.ravel(), [item]]))
-    graph = graph_of(market, config.tasks.markets.co_rating).among(named)
+    graph = graph_of(market, config.options_of(TASK).co_rating).among(named)
     place = int(np.searchsorted(graph.items, item))
     scores = _scores(config, goods, trained, graph, place)
     scores[np.append(graph.weights[[place]].indices, place)] = -np.inf
@@ -96,14 +97,14 @@ def _places(text: str, names: tuple[str, ...]) -> list[int]:
 
 def _scores(config: RunConfig, goods: MarketCatalogue, trained: Arrays, graph: Graph, place: int) -> Vectors:
     """The model's scores of all the graph's items beside the one at `place`, n."""
-    options = config.tasks.markets
+    options = config.options_of(TASK)
     vectors = item_features(goods, graph.items, options)
     if config.model == "paper":
         weights = graph.weights if options.adjacency == "counts" else graph.weights.sign()
         x = torch.from_numpy(propagated(weights, vectors, options.smoothing))
         shown, every = inputs(x, [graph], options), torch.arange(len(x))
         with torch.no_grad():
-            z = embedded(build_model(config, goods), tensors(trained), shown, every).numpy()
+            z = embedded(build_model(TASK, config.task_run(TASK, goods)), tensors(trained), shown, every).numpy()
         alike: Vectors = likeness(z, np.array([place]), trained)[0]
         return alike
     told = options.features != "ids" and any(goods.text(k) for k in graph.items.tolist())

@@ -12,19 +12,21 @@ from torch.func import functional_call
 from torch.nn.functional import cross_entropy
 
 from client.stacked_tensors import Tensors
-from client.tasks.learner import Merged, Unruled, shell
+from client.tasks.learner import shell
 from client.tasks.markets.data.counts import bounded_counts, noised
-from client.tasks.markets.data.markets import Market
+from client.tasks.markets.data.markets import Markets
 from client.tasks.markets.networks import embedded, inputs, likeness, triple_loss
 from client.tasks.markets.prepare import ReadyMarket, prepare
 from client.tasks.markets.triples import TripleSource
 from common.arrays import Arrays
-from common.config.run import RunConfig, Task
 from common.models import tensors
 from common.tasks.markets.counts import KEYS, add_pairs, includes, no_counts
 from common.tasks.markets.metrics import ScoreBlock, ranking_metrics
 from common.tasks.markets.models.pair_scorer import FEATURES
-from common.tasks.markets.options import MarketCatalogue
+from common.tasks.markets.options import MarketsOptions
+from common.tasks.markets.task import TASK
+from common.tasks.markets.vocabulary import MarketCatalogue
+from common.tasks.spec import TaskRun
 from common.wire.messages import Metrics, TrainRequest
 
 LINES = ("mrr20", "ndcg20")
@@ -40,22 +42,23 @@ Places = NDArray[np.int64]
 Vectors = NDArray[np.float32]
 
 
-class MarketsLearner(Unruled, Merged):
+class MarketsLearner:
     """A client's markets in one run; most clients have one.
 
     Args:
-        config: The run's configuration.
-        goods: The catalogue.
-        markets: What it holds.
+        run: The run.
+        dataset: The client's markets.
     """
 
-    task: Task = "markets"
+    task = TASK.name
+    rows = 0
+    shared: tuple[str, ...] = ()
 
-    def __init__(self, config: RunConfig, goods: MarketCatalogue, markets: Sequence[Market]) -> None:
-        self.options = config.tasks.markets
-        self.module, self.goods = shell(config, goods), len(goods.items)
-        self.markets = [prepare(market, goods, self.options, config.seed) for market in markets]
-        self._paper = config.model == "paper"
+    def __init__(self, run: TaskRun[MarketsOptions, MarketCatalogue], dataset: Markets) -> None:
+        self.options = run.options
+        self.module, self.goods = shell(TASK, run), len(run.vocabulary.items)
+        self.markets = [prepare(market, run.vocabulary, self.options, run.seed) for market in dataset.units]
+        self._paper = run.model == "paper"
         graphs = [market.graph for market in self.markets]
         self._source = TripleSource.of(graphs, [m.vectors for m in self.markets], self.options) if self._paper else None
         self._told = inputs(self.propagated, graphs, self.options) if self._paper else {}

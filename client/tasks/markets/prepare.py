@@ -15,7 +15,8 @@ from client.tasks.markets.data.markets import Market
 from client.tasks.markets.data.split import SplitMarket, split_market
 from common.arrays import Arrays
 from common.tasks.markets.counts import KEYS, Elsewhere, no_counts
-from common.tasks.markets.options import MarketCatalogue, MarketsOptions
+from common.tasks.markets.options import MarketsOptions
+from common.tasks.markets.vocabulary import MarketCatalogue
 
 Places = NDArray[np.int64]
 Vectors = NDArray[np.float32]

@@ -7,7 +7,7 @@ from torch.func import grad_and_value
 
 from client.stacked_tensors import row, stack
 from client.tasks.ratings.baseline import own_mean
-from client.tasks.ratings.data.raters import Rater
+from client.tasks.ratings.data.raters import Rater, Ratings
 from client.tasks.ratings.data.split import Rated, SplitRater
 from client.tasks.ratings.learner import RatingsLearner
 from client.trainers.gradient_descent import descend
@@ -15,8 +15,8 @@ from client.trainers.optimizers import build_step, fresh_moments
 from common.arrays import Arrays
 from common.config.run import RunConfig
 from common.models import tensors
-from common.private_layers import own_of
-from common.tasks.ratings.options import ProductCatalogue
+from common.tasks.ratings.task import TASK
+from common.tasks.ratings.vocabulary import ProductCatalogue
 from common.wire.messages import TrainRequest
 
 
@@ -35,21 +35,21 @@ def suggestions(
     config: RunConfig, products: ProductCatalogue, trained: Arrays, rater: Rater, top: int
 ) -> list[Suggestion]:
     """The `top` products that the person has not rated with the highest predicted ratings, best first."""
-    learner = RatingsLearner(config, products, (rater,))
+    learner = RatingsLearner(config.task_run(TASK, products), Ratings((rater,), products))
     nothing = Rated(rater.items[:0], rater.ratings[:0])
     known = Rated(rater.items, np.asarray(products.scaled(rater.ratings), np.float64))
     every = np.arange(len(products.items))
     shares = learner.predictor(own_model(config, learner, trained))(SplitRater(rater, known, nothing, nothing), every)
     new = np.setdiff1d(every, rater.items)
     best = new[np.argsort(-shares[new], kind="stable")][:top]
-    mean = float(products.unscaled(np.array(own_mean(known, config.tasks.ratings))))
+    mean = float(products.unscaled(np.array(own_mean(known, learner.options))))
     predicted = products.unscaled(shares[best]).tolist()
     return [Suggestion(products.items[i], rating, mean) for i, rating in zip(best, predicted, strict=True)]
 
 
 def own_model(config: RunConfig, learner: RatingsLearner, trained: Arrays) -> Arrays:
     """The run's model with this person's own parameters, made anew: as many steps as in the run, all else at rest."""
-    own = own_of(learner.task, trained)
+    own = {name for name in trained if TASK.is_client_only(name)}
     if not own:
         return trained
     start, rest = stack([tensors(trained)]), set(trained) - own
@@ -58,10 +58,10 @@ def own_model(config: RunConfig, learner: RatingsLearner, trained: Arrays) -> Ar
         start,
         batch=stack([learner.batch(TrainRequest(config.rounds, "", trained))]),
         noise={},
-        steps=config.rounds * config.chosen.local_steps,
-        step=build_step(config.chosen),
-        moments=fresh_moments(config.chosen, start),
-        clip_norm=config.chosen.clip_norm,
+        steps=config.rounds * config.method_options.local_steps,
+        step=build_step(config.method_options),
+        moments=fresh_moments(config.method_options, start),
+        clip_norm=config.method_options.clip_norm,
         frozen=lambda t: rest,
     )
     return {**trained, **{name: row(descent.params, 0)[name].numpy() for name in own}}

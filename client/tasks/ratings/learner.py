@@ -9,15 +9,17 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from client.stacked_tensors import Tensors
-from client.tasks.learner import Merged, Unruled, shell
+from client.tasks.learner import shell
 from client.tasks.ratings.baseline import expecting, own_mean, predicted, report, standing, unit
-from client.tasks.ratings.data.raters import Rater
+from client.tasks.ratings.data.raters import Ratings
 from client.tasks.ratings.data.split import Rated, SplitRater, arrived, split_rater
 from common.arrays import Arrays
-from common.config.run import RunConfig, Task
 from common.models import tensors
 from common.tasks.ratings.metrics import LIKED, f1, rating_metrics
-from common.tasks.ratings.options import ProductCatalogue
+from common.tasks.ratings.options import RatingsOptions
+from common.tasks.ratings.task import TASK
+from common.tasks.ratings.vocabulary import ProductCatalogue
+from common.tasks.spec import TaskRun
 from common.wire.messages import Metrics, TrainRequest
 
 TINY = 1e-12
@@ -27,33 +29,34 @@ Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
 
 
-class RatingsLearner(Unruled, Merged):
+class RatingsLearner:
     """A client's people in one run; most clients have one.
 
     What is measured in a round is measured with all training ratings, also of a client whose ratings still arrive: the own
     mean is then that of the last round, a line that is hard to beat in the first.
 
     Args:
-        config: The run's configuration.
-        products: The vocabulary and the scale.
-        raters: Who rated; some may have rated nothing, and report nothing: that they did is nobody's business.
+        run: The run.
+        dataset: The client's raters; some may have rated nothing, and report nothing.
     """
 
-    task: Task = "ratings"
+    task = TASK.name
+    rows = 0
+    shared: tuple[str, ...] = ()
 
     table = "items"
     """The paper's embeddings of products."""
 
-    def __init__(self, config: RunConfig, products: ProductCatalogue, raters: Sequence[Rater]) -> None:
-        self.options, self.products = config.tasks.ratings, products
-        self.expected = expecting(self.options, config.privacy, config.rounds, len(products.items))
-        self._rounds, self._paper = config.rounds, config.model == "paper"
-        self.module = shell(config, products)
+    def __init__(self, run: TaskRun[RatingsOptions, ProductCatalogue], dataset: Ratings) -> None:
+        self.options, self.products = run.options, run.vocabulary
+        self.expected = expecting(self.options, run.privacy, run.rounds, len(self.products.items))
+        self._rounds, self._paper = run.rounds, run.model == "paper"
+        self.module = shell(TASK, run)
         self._lines: dict[str, tuple[Metrics, Metrics]] = {}
-        self.splits = tuple(split_rater(rater, products, self.options, config.seed) for rater in raters)
+        self.splits = tuple(split_rater(rater, self.products, self.options, run.seed) for rater in dataset.units)
         self.examples = len(self.splits)  # people, not ratings: how many those are is private
         longest = max((len(split.train) for split in self.splits), default=0)
-        self.size = len(self.splits) * longest if self._paper else len(products.items)
+        self.size = len(self.splits) * longest if self._paper else len(self.products.items)
 
     def batch(self, request: TrainRequest) -> Tensors:
         """The round's data: of the paper's model the rated products, ratings and mask, U × M; else the report, of length I."""
@@ -118,10 +121,6 @@ class RatingsLearner(Unruled, Merged):
     def predictor(self, model: Arrays) -> "Predictor":
         """What the model says of a person, given all that person's training ratings."""
         return Predictor(self.module, model, self)
-
-    def counts(self) -> Arrays:
-        """This task's models start from no sums."""
-        return {}
 
     def _truth(self, split: str) -> Floats:
         return _joined([one.held_out(split).values for one in self.splits])

@@ -4,14 +4,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from client.tasks.rules.data.homes import Home, as_edges, describe
+from client.tasks.rules.data.homes import Home, Homes, as_edges, describe
 from client.tasks.rules.data.split import Examples, SplitHome
 from client.tasks.rules.learner import RulesLearner
 from common.arrays import Arrays
 from common.config.run import RunConfig
 from common.models import tensors
 from common.tasks.rules.counts import COUNTS
-from common.tasks.rules.options import RuleCatalogue
+from common.tasks.rules.task import TASK
+from common.tasks.rules.vocabulary import RuleCatalogue
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ def recommend(
     """
     none = as_edges([])
     whole = SplitHome(home, Examples(home.rules, none), Examples(none, none), Examples(none, none))
-    learner = RulesLearner(config, catalogue, ())
+    learner = RulesLearner(config.task_run(TASK, catalogue), Homes((), catalogue))
     model = {name: a for name, a in trained.items() if name != COUNTS}
     statics = {name: a for name, a in trained.items() if name == COUNTS}
     logits = learner.scores(tensors(model), statics, whole)

@@ -7,39 +7,40 @@ from torch.func import functional_call
 from torch.nn.functional import binary_cross_entropy_with_logits
 
 from client.stacked_tensors import Tensors
-from client.tasks.learner import Unruled, means
+from client.tasks.learner import means
 from client.tasks.rules.data.batches import collate
-from client.tasks.rules.data.homes import Home
+from client.tasks.rules.data.homes import Homes
 from client.tasks.rules.data.split import SplitHome, split_homes
 from common.arrays import Array, Arrays
-from common.config.run import RunConfig, Task
 from common.models import build_model, tensors
 from common.tasks.rules.counts import COUNTS, offset_of
 from common.tasks.rules.metrics import home_metrics
-from common.tasks.rules.options import RuleCatalogue
+from common.tasks.rules.options import RulesOptions
+from common.tasks.rules.task import TASK
+from common.tasks.rules.vocabulary import RuleCatalogue
+from common.tasks.spec import TaskRun
 from common.wire.messages import Metrics, TrainRequest
 
 SMALLEST = 0.5
 """What is less is rounding: rules are counted whole."""
 
 
-class RulesLearner(Unruled):
+class RulesLearner:
     """A client's homes in one run.
 
     Args:
-        config: The run's configuration.
-        catalogue: Device types and relations.
-        homes: The client's homes; those without a training rule take part in evaluation only.
+        run: The run.
+        dataset: The client's homes; those without a training rule take part in evaluation only.
     """
 
-    task: Task = "rules"
+    task = TASK.name
     shared: tuple[str, ...] = ("offset",)
 
-    def __init__(self, config: RunConfig, catalogue: RuleCatalogue, homes: tuple[Home, ...]) -> None:
-        self._options, self._catalogue = config.tasks.rules, catalogue
-        self.splits = split_homes(homes, len(catalogue.relations), self._options, config.seed)
-        self.module = build_model(config, catalogue)
-        self._batch = collate(self.splits, len(catalogue.entities))
+    def __init__(self, run: TaskRun[RulesOptions, RuleCatalogue], dataset: Homes) -> None:
+        self._options, self._catalogue = run.options, run.vocabulary
+        self.splits = split_homes(dataset.units, len(run.vocabulary.relations), self._options, run.seed)
+        self.module = build_model(TASK, run)
+        self._batch = collate(self.splits, len(run.vocabulary.entities))
         self.examples = int(self._batch.home_mask.sum())
         self.size, self.rows = self._batch.labels.numel(), len(self._batch.x)
 

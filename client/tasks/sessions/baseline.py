@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from common.tasks.sessions.counts import FADING, SharedRules
 from common.tasks.sessions.history_blend import FEATURES
-from common.tasks.sessions.options import Clicks
+from common.tasks.sessions.vocabulary import Clicks
 
 _NO_ITEMS, _NO_SCORES = np.zeros(0, np.int64), np.zeros(0)
 

@@ -5,13 +5,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from client.tasks.sessions.data.visitors import Visits
 from client.tasks.sessions.learner import SessionsLearner
 from common.arrays import Arrays
 from common.config.run import RunConfig
 from common.errors import DataError
 from common.options import hint
 from common.tasks.sessions.counts import KEYS, VALUES
-from common.tasks.sessions.options import Clicks, Items
+from common.tasks.sessions.task import TASK
+from common.tasks.sessions.vocabulary import Clicks, Items
 
 
 @dataclass(frozen=True)
@@ -29,7 +31,11 @@ def next_items(
     """The `top` likeliest next items after `clicks`, best first, given that person's earlier sessions."""
     model = {name: a for name, a in trained.items() if name not in (KEYS, VALUES)}
     statics = {name: a for name, a in trained.items() if name in (KEYS, VALUES)}
-    logits = SessionsLearner(config, items, ()).next_items(model, statics, clicks, history).astype(np.float64)
+    logits = (
+        SessionsLearner(config.task_run(TASK, items), Visits((), items))
+        .next_items(model, statics, clicks, history)
+        .astype(np.float64)
+    )
     chances = np.exp(logits - np.logaddexp.reduce(logits))
     best = np.argsort(-logits, kind="stable")[:top]
     return [NextItem(items.items[j], float(chances[j])) for j in best]

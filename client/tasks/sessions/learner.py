@@ -11,46 +11,48 @@ from torch.nn.functional import cross_entropy
 
 from client.data.partition import own_rng
 from client.stacked_tensors import Tensors, stack
-from client.tasks.learner import Merged, Unruled, shell
+from client.tasks.learner import shell
 from client.tasks.sessions.baseline import Known, VisitHistory, features, pad
 from client.tasks.sessions.data.graphs import GRAPH, collate
 from client.tasks.sessions.data.split import SplitVisitor, cases_of, split_visitor
-from client.tasks.sessions.data.visitors import Case, Visitor
+from client.tasks.sessions.data.visitors import Case, Visits
 from common.arrays import Arrays
-from common.config.run import RunConfig, Task
 from common.models import tensors
 from common.tasks.sessions.counts import KEYS, VALUES, SharedRules, add_rules, count_rules
 from common.tasks.sessions.metrics import ranks, session_metrics
-from common.tasks.sessions.options import Clicks, Items
+from common.tasks.sessions.options import SessionsOptions
+from common.tasks.sessions.task import TASK
+from common.tasks.sessions.vocabulary import Clicks, Items
+from common.tasks.spec import TaskRun
 from common.wire.messages import Metrics, TrainRequest
 
 SCORED_AT_ONCE = 512
 """Test cases scored together: with 40,000 items 80 MB of logits."""
 
 
-class SessionsLearner(Unruled, Merged):
+class SessionsLearner:
     """A client's visitors in one run.
 
     Args:
-        config: The run's configuration.
-        items: The vocabulary.
-        visitors: Whose sessions these are; each has a history of its own.
+        run: The run.
+        dataset: The client's visitors; each has a history of its own.
     """
 
-    task: Task = "sessions"
+    task = TASK.name
+    shared: tuple[str, ...] = ()
 
-    def __init__(self, config: RunConfig, items: Items, visitors: Sequence[Visitor]) -> None:
-        self._options, self._items = config.tasks.sessions, items
-        self._blended = config.model == "default"
-        self.splits = tuple(split_visitor(visitor, self._options, config.seed) for visitor in visitors)
-        self.module = shell(config, items)
+    def __init__(self, run: TaskRun[SessionsOptions, Items], dataset: Visits) -> None:
+        self._options, self._items = run.options, run.vocabulary
+        self._blended = run.model == "default"
+        self.splits = tuple(split_visitor(visitor, self._options, run.seed) for visitor in dataset.units)
+        self.module = shell(TASK, run)
         sessions = [cases_of(session) for split in self.splits for session in split.train]
-        self._apart = config.privacy.unit == "record"
+        self._apart = run.privacy.unit == "record"
         self.size = sum(map(len, sessions))
         self.examples, self.rows = (len(sessions), len(sessions)) if self._apart else (self.size, 0)
         self._graphs = self._together(sessions)
         if self._blended:
-            kept = [keep for s in self.splits for keep in _for_blend(s, self._options.blend_share, config.seed)]
+            kept = [keep for s in self.splits for keep in _for_blend(s, self._options.blend_share, run.seed)]
             self._graphs["blends"] = torch.tensor(kept, dtype=torch.float32)
         self._lines: dict[str, list[Known]] = {}
 

@@ -17,15 +17,15 @@ from client.tasks.traffic.profile import profile
 from client.trainers.registry import build_trainer
 from client.training.adaptation import models_in
 from client.training.cohort import evaluated, train
-from client.training.evaluation import personalised
+from client.training.evaluation import ADAPT
 from client.training.participant import Participant
 from common.arrays import Arrays
 from common.config.run import RunConfig
 from common.errors import ConfigError, DataError
-from common.methods.registry import PerFedAvg
-from common.private_layers import head_of
-from common.tasks.traffic.options import DAY, HOUR, TrafficOptions
+from common.tasks.traffic.options import TrafficOptions
 from common.tasks.traffic.ranges import rows_a_week
+from common.tasks.traffic.task import TASK
+from common.tasks.traffic.vocabulary import DAY, HOUR
 from common.wire.messages import TrainRequest
 
 STUCK = 3 * HOUR
@@ -79,9 +79,10 @@ def own_model(config: RunConfig, learner: TrafficLearner, trained: Arrays, poole
         return models[0]
     model = min(models, key=lambda one: training_loss(learner, one, pooled))
     store, request = MemoryStore(), TrainRequest(1, "", model, statics=pooled)
-    chosen, about = config.chosen, ("", config.run_id, config.seed, learner, store, request)
-    if isinstance(chosen, PerFedAvg):
-        return evaluated(chosen, model, personalised(chosen, Participant(*about, chosen.adapt_steps)))[""]
+    chosen, about = config.method_options, ("", config.run_id, config.seed, learner, store, request)
+    adapted = build_trainer(chosen).personalize(Participant(*about, chosen.steps(ADAPT)))
+    if adapted is not None:
+        return evaluated(chosen, model, adapted)[""]
     if personal(config, model):
         train(chosen, [Participant(*about, chosen.steps(request.phase))])
     return evaluated(chosen, model, store.load(config.run_id))[""]
@@ -89,8 +90,8 @@ def own_model(config: RunConfig, learner: TrafficLearner, trained: Arrays, poole
 
 def personal(config: RunConfig, names: Collection[str]) -> bool:
     """Whether the method leaves layers, by those names or as `0/name`, or a whole model with each client."""
-    trainer, names = build_trainer(config.chosen), {name.partition("/")[2] or name for name in names}
-    return trainer.own != "none" or bool(trainer.private(names, head_of("traffic", names)))
+    capabilities, names = config.capabilities, {name.partition("/")[2] or name for name in names}
+    return capabilities.own_model != "none" or bool(TASK.private(names, capabilities))
 
 
 def forecast(learner: TrafficLearner, sensor: Sensor, model: Arrays, horizon: int, pooled: Arrays) -> Forecast:

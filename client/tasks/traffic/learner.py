@@ -1,6 +1,5 @@
 """The traffic task on a client: windows of its series, F = MSE + λ·L_p (Eq 2), the property its past obeys."""
 
-from collections.abc import Sequence
 from functools import reduce
 
 import numpy as np
@@ -10,19 +9,21 @@ from torch import Tensor
 from torch.func import functional_call
 
 from client.stacked_tensors import Tensors
-from client.tasks.learner import Merged, means_over_windows, shell
+from client.tasks.learner import means_over_windows, shell
 from client.tasks.traffic.cold_start import adopted
-from client.tasks.traffic.data.series import Series
+from client.tasks.traffic.data.series import Sensors
 from client.tasks.traffic.federated_ridge import includes, own_sums, with_federated_ridge
 from client.tasks.traffic.prepare import Sensor, prepare, warn_too_short
 from client.tasks.traffic.tensors import by_time, handed_over, joined, lines
 from common.arrays import Arrays, add, scale, sub
-from common.config.run import RunConfig, Task
 from common.models import tensors
+from common.tasks.spec import TaskRun
 from common.tasks.traffic.counts import SUMS
-from common.tasks.traffic.options import SensorVariables, compared
+from common.tasks.traffic.options import TrafficOptions, compared
 from common.tasks.traffic.property_loss import violation
 from common.tasks.traffic.ranges import obedience
+from common.tasks.traffic.task import TASK
+from common.tasks.traffic.vocabulary import SensorVariables
 from common.wire.messages import Metrics, TrainRequest
 
 FORECAST_AT_ONCE = 1024
@@ -34,23 +35,24 @@ JUDGED = 256
 Floats = NDArray[np.float64]
 
 
-class TrafficLearner(Merged):
+class TrafficLearner:
     """A client's sensors in one run; most clients have one.
 
     Args:
-        config: The run's configuration.
-        measures: What the sensors measure.
-        series: Their readings.
+        run: The run.
+        dataset: The client's sensors.
     """
 
-    task: Task = "traffic"
+    task = TASK.name
+    rows = 0
+    shared: tuple[str, ...] = ()
 
-    def __init__(self, config: RunConfig, measures: SensorVariables, series: Sequence[Series]) -> None:
-        self.options = config.tasks.traffic
-        self.measures, self.residual, self._hidden = measures, config.model == "default", config.privacy.unit != "none"
-        self.module = shell(config, measures)
-        self._pair = compared(self.options, measures) if self.options.property == "difference" else None
-        self.sensors = [prepare(one, measures, self.options, residual=self.residual) for one in series]
+    def __init__(self, run: TaskRun[TrafficOptions, SensorVariables], dataset: Sensors) -> None:
+        self.options, self.measures = run.options, run.vocabulary
+        self.residual, self._hidden = run.model == "default", run.privacy.unit != "none"
+        self.module = shell(TASK, run)
+        self._pair = compared(self.options, self.measures) if self.options.property == "difference" else None
+        self.sensors = [prepare(one, self.measures, self.options, residual=self.residual) for one in dataset.units]
         self._whole = joined(self.sensors)
         self._taught: list[Sensor] = []
         self.examples = len(self._whole["starts"])

@@ -11,8 +11,9 @@ from client.tasks.traffic.data.split import Scaler, split_series
 from client.tasks.traffic.profile import profile
 from client.tasks.traffic.ridge import PENALTIES, Windows, ridge_line
 from common.tasks.traffic.differences import apart
-from common.tasks.traffic.options import DAY, SensorVariables, TrafficOptions, compared
+from common.tasks.traffic.options import TrafficOptions, compared
 from common.tasks.traffic.ranges import Calibrated, Ranges, calibrated, groups_of, infer, rows_a_week
+from common.tasks.traffic.vocabulary import DAY, SensorVariables
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.int64]

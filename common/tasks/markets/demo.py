@@ -2,7 +2,7 @@
 
 from functools import cache
 
-from common.tasks.markets.options import MarketCatalogue
+from common.tasks.markets.vocabulary import MarketCatalogue
 from common.tasks.sessions.demo import SHELVES
 
 

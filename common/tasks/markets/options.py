@@ -1,47 +1,15 @@
 """The markets task: what server and clients agree on about items that go with an item (algorithms.md §5)."""
 
-from typing import Literal, Self
+from typing import Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
-from common.options import Options
-from common.tasks.vocabulary import Vocabulary, check_names
-
-
-class MarketCatalogue(Vocabulary):
-    """The public catalogue that all markets share; a market sells some of it."""
-
-    items: tuple[str, ...]
-    """Item ids, V of them."""
-
-    titles: tuple[str, ...] = ()
-    """A title of each, empty where it has none; no titles at all where the catalogue has no text."""
-
-    descriptions: tuple[str, ...] = ()
-    """A description of each, like the titles."""
-
-    @model_validator(mode="after")
-    def _every_item_is_one(self) -> Self:
-        check_names("an item", self.items)
-        for name, texts in (("titles", self.titles), ("descriptions", self.descriptions)):
-            if texts and len(texts) != len(self.items):
-                raise ValueError(
-                    f"{len(texts)} {name} for {len(self.items)} items; give every item one, or none at all"
-                )
-        return self
-
-    @classmethod
-    def what(cls) -> str:
-        """What the names name, for error texts."""
-        return "items"
-
-    def text(self, item: int) -> str:
-        """Title and description of the item of that index; empty where it has neither."""
-        parts = [texts[item] for texts in (self.titles, self.descriptions) if texts]
-        return " ".join(part for part in parts if part.strip())
+from common.privacy.claims import HELD_OUT
+from common.privacy.options import PrivacyOptions
+from common.tasks.spec import TaskOptions
 
 
-class MarketsOptions(Options):
+class MarketsOptions(TaskOptions):
     """`[tasks.markets]`."""
 
     protocol: Literal["pairs", "users", "cold"] = "pairs"
@@ -116,3 +84,15 @@ class MarketsOptions(Options):
     def bounded(self) -> bool:
         """Whether what one user adds to the counts is bounded."""
         return self.bound_users or self.count_epsilon > 0
+
+    @property
+    def count_privacy(self) -> PrivacyOptions:
+        """Gaussian noise that each market adds to its counts; one user is a record."""
+        if not self.count_epsilon:
+            return PrivacyOptions()
+        return PrivacyOptions(unit="record", epsilon=self.count_epsilon, delta=self.count_delta)
+
+    def uncovered(self) -> tuple[str, ...]:
+        """Return channels that no privacy claim covers: which users are held out."""
+        noised = self.count_offset and self.count_epsilon > 0
+        return (HELD_OUT,) if noised and self.protocol == "users" else ()

@@ -2,7 +2,7 @@
 
 from functools import cache
 
-from common.tasks.ratings.options import ProductCatalogue
+from common.tasks.ratings.vocabulary import ProductCatalogue
 
 MOODS = (
     "Quiet, Last, Burning, Hidden, Broken, Silver, Northern, "

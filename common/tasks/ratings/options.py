@@ -1,59 +1,14 @@
 """The ratings task: what server and clients agree on about the ratings that people give to products."""
 
-import math
-from typing import Any, Literal, Self
+from typing import Literal
 
-import numpy as np
-from numpy.typing import NDArray
-from pydantic import Field, model_validator
+from pydantic import Field
 
-from common.options import Options
-from common.tasks.vocabulary import Vocabulary
-
-Values = NDArray[np.floating[Any]]
+from common.methods.spec import Capabilities
+from common.tasks.spec import ModelVariant, NamedRows, TaskOptions
 
 
-class ProductCatalogue(Vocabulary):
-    """What a federation rates, and on which scale; product i of the vocabulary is row i of the model."""
-
-    items: tuple[str, ...]
-    """Names of the I products."""
-
-    low: float = 0.0
-    """Rating that counts as 0: the lowest of the scale, or less, so that the lowest is not 0 (MovieLens: 0, of 1 to 5)."""
-
-    high: float = 5.0
-    """Rating that counts as 1."""
-
-    @model_validator(mode="after")
-    def _names_and_scale_are_usable(self) -> Self:
-        if len(set(self.items)) < len(self.items):
-            raise ValueError("a product is listed twice")
-        if not self.items or "" in self.items:
-            raise ValueError("name at least one product, and none by an empty name")
-        if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low < self.high):
-            raise ValueError(f"a scale from {self.low:g} to {self.high:g} is none")
-        return self
-
-    @classmethod
-    def what(cls) -> str:
-        """What the names name, for error texts."""
-        return "products"
-
-    def scaled(self, ratings: Values) -> Values:
-        """Ratings in the data's own units as shares of the scale, in [0, 1]."""
-        return (ratings - self.low) / (self.high - self.low)
-
-    def unscaled(self, shares: Values) -> Values:
-        """Inverse of `scaled`."""
-        return self.low + shares * (self.high - self.low)
-
-
-ROW_METHODS = ("fedavg", "fedprox", "fedadam", "fedyogi", "fedadagrad")
-"""Methods that need nothing of a round but the mean update, which can be taken row by row."""
-
-
-class RatingsOptions(Options):
+class RatingsOptions(TaskOptions):
     """`[tasks.ratings]`. What the default model says of a person is fixed in public: fitting it would cost privacy."""
 
     test_share: float = Field(0.2, gt=0, lt=1)
@@ -104,13 +59,18 @@ class RatingsOptions(Options):
     count_offset: Literal[False] = False
     """Sums over clients that the model starts from; this task has none."""
 
-    def check_items(self, model: str, method: str) -> None:
+    @property
+    def named_rows(self) -> NamedRows | None:
+        """Rows of the paper's item table, where `items` is `paper`."""
+        return NamedRows("items", self.pseudo_items) if self.items == "paper" else None
+
+    def check(self, model: ModelVariant, method: str, capabilities: Capabilities) -> None:
         """Accept what `items` is set to.
 
         Raises:
-            ValueError: The model has no rows of products, or the method needs more than their mean.
+            ValueError: The model has no item table, or the method does not treat its rows alike.
         """
         if self.items == "paper" and model != "paper":
             raise ValueError("tasks.ratings.items=paper uploads rows of the paper's model; say model=paper")
-        if self.items == "paper" and method not in ROW_METHODS:
+        if self.items == "paper" and not capabilities.row_wise:
             raise ValueError(f"tasks.ratings.items=paper averages row by row, which {method} does not; use fedavg")

@@ -5,16 +5,34 @@ total, rules on a pair of types (f, g) are about C₁[f,r]·C₂[g,r]/C[r] times
 term a device, which is what the model adds to its own.
 """
 
+from collections.abc import Sequence
+from functools import reduce
+
 import numpy as np
 
-from common.arrays import Array
-from common.tasks.rules.options import RuleCatalogue
+from common.arrays import Array, Arrays, add, check_like
+from common.tasks.rules.vocabulary import RuleCatalogue
 
 COUNTS = "counts"
 """Name of the summed counts among a message's arrays, 2 × F × R."""
 
 SMOOTHING = 0.1
 """Rules added to every count, so that what was never seen is unlikely, not impossible."""
+
+
+def check_counts(counts: Arrays, catalogue: RuleCatalogue) -> None:
+    """Accept a client's counts.
+
+    Raises:
+        WireError: They have other names, shapes or types than 2 × F × R of float32.
+    """
+    shape = (2, len(catalogue.entities), len(catalogue.relations))
+    check_like(counts, {COUNTS: np.zeros(shape, np.float32)}, "counts")
+
+
+def add_counts(parts: Sequence[Arrays]) -> Arrays:
+    """Return the sum of several clients' counts."""
+    return reduce(add, parts)
 
 
 def offset_of(counts: Array | None, catalogue: RuleCatalogue) -> Array:

@@ -2,7 +2,7 @@
 
 from functools import cache
 
-from common.tasks.rules.options import RuleCatalogue, relation_name
+from common.tasks.rules.vocabulary import RuleCatalogue, relation_name
 
 STATES: dict[str, tuple[str, ...]] = {
     "Contact sensor": ("opens", "closes", "stays open"),

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.metrics.ranking import Mask, Scores, auc, hit_rates, mean_rank
-from common.tasks.rules.options import Edges
+from common.tasks.rules.vocabulary import Edges
 
 TOPS = (5, 10, 20, 40)
 KEYS = ("loss", "auc", "mr0", "mr1", "mr_rt", *(f"hr{top}" for top in TOPS))

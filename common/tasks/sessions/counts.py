@@ -11,7 +11,7 @@ import numpy as np
 
 from common.arrays import Array, Arrays
 from common.errors import WireError
-from common.tasks.sessions.options import Clicks
+from common.tasks.sessions.vocabulary import Clicks
 from common.tasks.sparse_counts import added, check_sparse
 
 KEYS, VALUES = "rules.keys", "rules.values"

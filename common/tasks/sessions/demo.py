@@ -2,7 +2,7 @@
 
 from functools import cache
 
-from common.tasks.sessions.options import Items
+from common.tasks.sessions.vocabulary import Items
 
 SHELVES: dict[str, tuple[str, str]] = {
     "coffee": (

@@ -1,31 +1,13 @@
 """The sessions task: what server and clients agree on about the next item of a session."""
 
-from typing import Literal, Self
+from typing import Literal
 
-import numpy as np
-from numpy.typing import NDArray
-from pydantic import Field, model_validator
+from pydantic import Field
 
-from common.options import Options
-from common.tasks.vocabulary import Vocabulary, check_names
-
-Clicks = NDArray[np.int64]
-"""Items of one session in order, indices into `Items.items`, shape (L,)."""
+from common.tasks.spec import TaskOptions
 
 
-class Items(Vocabulary):
-    """The items a federation recommends; item i of the vocabulary is row i + 1 of the embedding, row 0 is padding."""
-
-    items: tuple[str, ...]
-    """Item ids, the V scores of a session."""
-
-    @model_validator(mode="after")
-    def _names_are_usable(self) -> Self:
-        check_names("an item", self.items)
-        return self
-
-
-class SessionsOptions(Options):
+class SessionsOptions(TaskOptions):
     """`[tasks.sessions]`."""
 
     network: Literal["srgnn", "tagnn", "tagnn_concat"] = "srgnn"

@@ -5,10 +5,13 @@ sliding windows would do as well and are not sent: their neighbouring entries di
 readings alone, which can be solved for.
 """
 
+from collections.abc import Sequence
+from functools import reduce
+
 import numpy as np
 from numpy.typing import NDArray
 
-from common.arrays import Arrays
+from common.arrays import Arrays, add, check_like
 from common.errors import WireError
 from common.tasks.traffic.ranges import POOLED
 
@@ -55,6 +58,17 @@ def check_lags(sums: Arrays, variables: int) -> None:
         raise WireError(f"counts: sums over lags of other than {variables} variables")
     if not (np.isfinite(products).all() and np.isfinite(pairs).all() and (pairs >= 0).all()):
         raise WireError("counts: sums over lags that are no numbers, or of less than no readings")
+
+
+def add_lags(parts: Sequence[Arrays]) -> Arrays:
+    """Return the sums over several clients.
+
+    Raises:
+        WireError: They are of different numbers of lags.
+    """
+    for part in parts:
+        check_like(part, parts[0], "counts")
+    return reduce(add, parts)
 
 
 def linear_forecast(sums: Arrays, history: int, horizon: int) -> Floats:

@@ -1,6 +1,6 @@
 """What the embedded demo sites measure."""
 
-from common.tasks.traffic.options import SensorVariables
+from common.tasks.traffic.vocabulary import SensorVariables
 
 
 def demo_measures() -> SensorVariables:

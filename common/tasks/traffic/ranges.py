@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.arrays import Arrays
-from common.tasks.traffic.options import DAY, HOUR
+from common.tasks.traffic.vocabulary import DAY, HOUR
 
 Floats = NDArray[np.float64]
 

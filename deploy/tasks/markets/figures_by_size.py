@@ -97,7 +97,7 @@ def _stroke(axes: Axes, model: Dots, line: Dots) -> None:
 
 
 def _name(axes: Axes, every: Sequence[Dots]) -> None:
-    """Names above the highest dot of each market, where there are few."""
+    """Vocabulary above the highest dot of each market, where there are few."""
     highest: Points = {}
     for dots in every:
         for market, point in dots.points.items():

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from common.tasks.traffic.options import HOUR
 from common.tasks.traffic.ranges import WORKING_DAYS
+from common.tasks.traffic.vocabulary import HOUR
 
 Floats = NDArray[np.float64]
 

@@ -12,7 +12,8 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from client.tasks.traffic.inference import Forecast
-from common.tasks.traffic.options import DAY, TrafficOptions
+from common.tasks.traffic.options import TrafficOptions
+from common.tasks.traffic.vocabulary import DAY
 from deploy.tasks.traffic.clock import digits_for, number
 from deploy.tasks.traffic.property import held
 

@@ -7,7 +7,8 @@ from typing import Any
 from client.tasks.traffic.cold_start import is_new
 from client.tasks.traffic.inference import held_later
 from client.tasks.traffic.prepare import Sensor
-from common.tasks.traffic.options import SensorVariables, TrafficOptions, duration
+from common.tasks.traffic.options import TrafficOptions
+from common.tasks.traffic.vocabulary import SensorVariables, duration
 from deploy.tasks.traffic.clock import percent
 from deploy.tasks.traffic.ranges import by_clock
 

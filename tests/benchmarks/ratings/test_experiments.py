@@ -4,7 +4,7 @@ import pytest
 
 from benchmarks.ratings.experiments import EXPERIMENTS, REWARD_SHARE, Experiment
 from benchmarks.ratings.sets import SETTINGS
-from common.config.run import parse
+from common.config.parse import parse
 from common.privacy.zcdp import epsilon_of, rho_of
 
 BY_KEY = {one.key: one for one in EXPERIMENTS}
@@ -21,7 +21,7 @@ def test_every_row_is_a_configuration(one: Experiment) -> None:
         assert (config.task, config.seed, config.method) == ("ratings", 3, one.planner)
         assert config.privacy.unit == ("client" if one.mechanism else "none")
         assert config.privacy.epsilon == (600.0 if one.at_true_cost else one.epsilon or 10.0)
-        assert config.tasks.ratings.validation_share == one.held_out
+        assert config.task_options.validation_share == one.held_out
 
 
 def test_planners_are_not_rewarded_for_test_ratings() -> None:

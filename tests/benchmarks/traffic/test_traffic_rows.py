@@ -17,8 +17,9 @@ from benchmarks.traffic.study import Row
 from benchmarks.traffic.table import other_networks, other_origins
 from client.tasks.traffic.data.series import Sensors
 from client.tasks.traffic.prepare import prepare
-from common.config.run import parse
+from common.config.parse import parse
 from common.tasks.traffic.options import TrafficOptions
+from common.tasks.traffic.task import TASK
 from tests.support.sensors import HISTORY, HORIZON, MEASURES, sensor
 
 KEYS = [one.key for one in EXPERIMENTS]
@@ -30,7 +31,7 @@ def test_every_row_is_a_run_that_can_be_started() -> None:
             config = parse(one.config(1, setting.uploads, setting.cohort, setting.task))
             assert config.rounds * one.exchanges == (one.uploads or setting.uploads)
             assert (config.method, config.model) == (one.method, one.model)
-            assert config.tasks.traffic.history == (40 if setting is SUMO else 120)
+            assert config.options_of(TASK).history == (40 if setting is SUMO else 120)
 
 
 def test_rows_are_named_once_and_those_chosen_are_there() -> None:

@@ -22,7 +22,7 @@ from client.tasks.sessions.data.reader import read_visitors
 from client.tasks.sessions.data.writer import write_visitors
 from client.tasks.traffic.data.reader import read_series
 from client.tasks.traffic.data.writer import write_series
-from common.tasks.traffic.options import SensorVariables
+from common.tasks.traffic.vocabulary import SensorVariables
 from tests.support.digests import digest
 from tests.support.raters import folder_of
 

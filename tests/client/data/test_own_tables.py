@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from client.data.own_tables import TABLES, tables, write_part
-from client.data.read import read_all
-from common.config.run import TASKS, Task
+from client.data.read import own_tables, read_all
+from client.tasks.registry import CLIENT_TASKS
+from common.tasks.registry import TASKS
 
-FORMS: dict[Task, tuple[str, ...]] = {
+FORMS: dict[str, tuple[str, ...]] = {
     "rules": (".csv", ".csv.gz", ".tsv", ".parquet"),
     "sessions": (".csv", ".csv.gz", ".tsv", ".parquet"),
     "traffic": (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet"),
@@ -18,17 +18,17 @@ FORMS: dict[Task, tuple[str, ...]] = {
 
 
 @pytest.mark.parametrize(("task", "suffix"), [(task, suffix) for task in TASKS for suffix in FORMS[task]])
-def test_every_table_that_can_be_read_is_a_client_s_own(task: Task, suffix: str, tmp_path: Path) -> None:
+def test_every_table_that_can_be_read_is_a_client_s_own(task: str, suffix: str, tmp_path: Path) -> None:
     for name in (f"b{suffix}", f"a{suffix}", "notes.md"):
         (tmp_path / name).touch()
-    assert tables(task, str(tmp_path)) == [tmp_path / f"a{suffix}", tmp_path / f"b{suffix}"]
+    assert own_tables(task, str(tmp_path)) == [tmp_path / f"a{suffix}", tmp_path / f"b{suffix}"]
 
 
 @pytest.mark.parametrize("name", ["demo", "a.csv", "nowhere"])
 @pytest.mark.parametrize("task", TASKS)
-def test_what_is_no_folder_has_no_tables(task: Task, name: str, tmp_path: Path) -> None:
+def test_what_is_no_folder_has_no_tables(task: str, name: str, tmp_path: Path) -> None:
     (tmp_path / "a.csv").touch()
-    assert tables(task, name if name == "demo" else str(tmp_path / name)) == []
+    assert own_tables(task, name if name == "demo" else str(tmp_path / name)) == []
 
 
 @pytest.mark.parametrize(
@@ -41,16 +41,16 @@ def test_what_is_no_folder_has_no_tables(task: Task, name: str, tmp_path: Path) 
         ("markets", ("catalogue.csv",)),
     ],
 )
-def test_a_published_set_is_no_folder_of_clients(task: Task, names: tuple[str, ...], tmp_path: Path) -> None:
+def test_a_published_set_is_no_folder_of_clients(task: str, names: tuple[str, ...], tmp_path: Path) -> None:
     for name in (*names, "a.csv", "b.tsv"):
         (tmp_path / name).touch()
-    assert tables(task, str(tmp_path)) == []
+    assert own_tables(task, str(tmp_path)) == []
 
 
 @pytest.mark.parametrize("task", TASKS)
-def test_only_the_owner_may_read_a_written_part(task: Task, tmp_path: Path) -> None:
-    fresh, old = tmp_path / "client-0" / TABLES[task], tmp_path / "old.csv"
+def test_only_the_owner_may_read_a_written_part(task: str, tmp_path: Path) -> None:
+    fresh, old = tmp_path / CLIENT_TASKS[task].table, tmp_path / "old.csv"
     old.touch(mode=0o644)
     for path in (fresh, old):
-        write_part(path, read_all(task, "demo:0-1"))
+        CLIENT_TASKS[task].write(path, read_all(task, "demo:0-1"))
         assert path.stat().st_mode & 0o777 == 0o600

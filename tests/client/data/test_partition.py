@@ -1,15 +1,24 @@
 """People dealt to clients."""
 
+from dataclasses import dataclass
+
 import pytest
 
 from client.data.partition import own_rng, partition_units
 from common.errors import DataError
 
+
+@dataclass(frozen=True)
+class Named:
+    name: str
+
+
 NAMES = [f"user-{k:02}" for k in range(50)]
 
 
 def deal(names: list[str], parts: int, seed: int = 0) -> list[tuple[str, ...]]:
-    return partition_units(names, parts, seed, str, "homes")
+    parted = partition_units([Named(name) for name in names], parts, seed, "homes")
+    return [tuple(unit.name for unit in units) for units in parted]
 
 
 def test_everybody_goes_to_one_part_and_parts_are_even() -> None:

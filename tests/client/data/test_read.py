@@ -5,20 +5,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from client.data.read import Part, demo_part, read_partition
-from client.data.sources import fingerprint, with_test
-from client.tasks.rules.data.homes import Homes, Home
+from client.data.dataset import AnyDataset
+from client.data.read import demo_partition, read_partition, with_test
+from client.data.sources import fingerprint
+from client.tasks.rules.data.homes import Home
 from client.tasks.rules.data.reader import DEMO_HOMES, read_homes
 from client.tasks.rules.data.writer import write_homes
-from client.tasks.sessions.data.visitors import Homes as Visits
-from common.config.run import Task
 from common.errors import ConfigError, DataError
 from common.tasks.rules.demo import demo_catalogue
 
 
-def homes(part: Part) -> tuple[Home, ...]:
-    assert isinstance(part, Homes)
-    return part.homes
+def homes(part: AnyDataset) -> tuple[Home, ...]:
+    return part.units
 
 
 def written(folder: Path, name: str, homes: str) -> Path:
@@ -38,8 +36,8 @@ def test_the_parts_of_the_demo_are_the_demo(parts: int) -> None:
 
 
 def test_the_demo_without_a_range_is_cut_too() -> None:
-    shards = [demo_part("rules", "demo", (k, 4)) for k in range(4)]
-    assert shards == [demo_part("rules", f"demo:0-{DEMO_HOMES}", (k, 4)) for k in range(4)]
+    shards = [demo_partition("rules", "demo", (k, 4)) for k in range(4)]
+    assert shards == [demo_partition("rules", f"demo:0-{DEMO_HOMES}", (k, 4)) for k in range(4)]
     assert shards[0] == f"demo:0-{DEMO_HOMES // 4}"
 
 
@@ -84,8 +82,7 @@ def test_sessions_held_out_in_a_file_of_their_own_are_part_of_the_source(tmp_pat
     test.write_text("a b\n")
     source = with_test("sessions", str(clicks), str(test))
     part = read_partition("sessions", source, (0, 1))
-    assert isinstance(part, Visits)
-    assert [len(visitor.test) for visitor in part.visitors] == [1]
+    assert [len(visitor.test) for visitor in part.units] == [1]
 
     before = fingerprint(source, (0, 1), 0)
     assert before != fingerprint(str(clicks), (0, 1), 0)
@@ -104,8 +101,8 @@ def test_without_a_test_file_the_source_stays_as_it_is(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("task", "source", "message"),
-    [("traffic", "a.csv", "the task is traffic"), ("sessions", "demo:0-5", "with --data")],
+    [("traffic", "a.csv", "--test does not apply to task traffic"), ("sessions", "demo:0-5", "with --data")],
 )
-def test_where_no_test_file_makes_sense_it_is_refused(task: Task, source: str, message: str) -> None:
+def test_where_no_test_file_makes_sense_it_is_refused(task: str, source: str, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         with_test(task, source, "held-out.txt")

@@ -14,10 +14,10 @@ from torch import Tensor, nn
 from torch.func import grad_and_value, vmap
 
 from client.privacy.dp_sgd import JOINS, Tensors, draws, private_gradient
-from client.tasks.rules.learner import RulesLearner
 from common.models import parameters, tensors
 from common.wire.messages import TrainRequest
 from tests.support.accountants import epsilon_rdp
+from tests.support.build import learner_of
 from tests.support.toys import CATALOGUE, configured, toy_homes
 
 
@@ -62,7 +62,7 @@ def test_adding_a_record_moves_the_sum_by_no_more_than_the_clip(seed: int, clip:
 
 
 def test_with_a_large_clip_and_no_noise_it_is_the_plain_gradient_of_the_rules_task() -> None:
-    learner = RulesLearner(configured("fedavg"), CATALOGUE, toy_homes(7))
+    learner = learner_of(configured("fedavg"), CATALOGUE, toy_homes(7))
     params, batch = tensors(parameters(learner.module)), learner.batch(TrainRequest(1, "", {}))
     masks = learner.step_inputs(1, torch.Generator().manual_seed(0))
     rng = np.random.default_rng(0)

@@ -20,7 +20,7 @@ from client.session import MODEL
 from client.state import MemoryStore
 from client.tasks.rules.learner import RulesLearner
 from client.trainers.personalized import DittoTrainer
-from client.training.descent import _drawn
+from client.training.descent import _sample
 from client.training.participant import Participant
 from common.config.flatten import to_json
 from common.errors import RefusedError, WireError
@@ -61,7 +61,7 @@ def test_masks_beside_noise_on_records_are_nobody_elses_to_know() -> None:
 
     def masks(noise: DpSgdNoise | None) -> np.ndarray:
         member = Participant("ann", "toy", 0, homes, MemoryStore(), request, 2, noise)
-        drawn = _drawn(member, tensors(Asked(config).model), homes.batch(request), 1)
+        drawn = _sample(member, tensors(Asked(config).model), homes.batch(request), 1)
         return np.asarray(drawn["keep"].numpy())
 
     secret = [DpSgdNoise(1.0, 1.0, 0.5, partial(np.random.default_rng, seed)) for seed in (1, 2)]

@@ -11,15 +11,18 @@ from client.tasks.markets.data.reader import read_markets
 from client.tasks.markets.learner import MarketsLearner
 from common.arrays import Arrays
 from common.config.flatten import to_json
-from common.config.run import RunConfig, Scalar, parse
+from common.config.parse import parse
+from common.config.run import RunConfig
 from common.errors import RefusedError
-from common.models import build_model, parameters
+from common.models import parameters
+from common.options import Scalar
 from common.privacy.accounts import build_account
 from common.privacy.zcdp import rho_of, sigma_of
 from common.tasks.markets.counts import KEYS, VALUES, no_counts
-from common.tasks.markets.options import MarketCatalogue
-from common.tasks.vocabularies import Names
+from common.tasks.markets.vocabulary import MarketCatalogue
+from common.tasks.vocabulary import Vocabulary
 from common.wire.messages import CountsRequest, EnrolRequest, EvaluateRequest
+from tests.support.build import learner_of, task_model
 
 DEMO = read_markets("demo:2-4")
 EPSILON = 8.0
@@ -43,9 +46,9 @@ class Asked:
         invitation = EnrolRequest("toy", to_json(config), DEMO.vocabulary.to_json())
         self.request = CountsRequest(self.session.enrol(invitation).enrolment)
 
-    def _learner(self, config: RunConfig, names: Names) -> MarketsLearner:
+    def _learner(self, config: RunConfig, names: Vocabulary) -> MarketsLearner:
         assert isinstance(names, MarketCatalogue)
-        learner = MarketsLearner(config, names, DEMO.units)
+        learner = learner_of(config, names, DEMO.units)
         draw = learner.private_counts
 
         def noted(noise: float, rng: np.random.Generator) -> dict[str, np.ndarray]:
@@ -57,7 +60,7 @@ class Asked:
 
     @property
     def spent(self) -> float:
-        return self.guard.ledger(self.config.count_privacy).spent()
+        return self.guard.ledger(self.config.task_options.count_privacy).spent()
 
 
 def test_noise_is_what_the_promise_asks_for_and_the_whole_promise_is_booked() -> None:
@@ -66,10 +69,10 @@ def test_noise_is_what_the_promise_asks_for_and_the_whole_promise_is_booked() ->
     [noise] = client.noises
     assert noise == pytest.approx(sigma_of(rho_of(EPSILON, 1e-5), 1.0), rel=0.02), "a whole order costs a little more"
     assert noise >= sigma_of(rho_of(EPSILON, 1e-5), 1.0)
-    account = build_account(client.config.count_privacy)
+    account = build_account(client.config.task_options.count_privacy)
     assert client.spent == pytest.approx(account.total(EPSILON, 1e-5))
     assert client.spent <= account.total(EPSILON, 1e-5)
-    assert [row.slot.kind for row in client.guard.ledger(client.config.count_privacy).rows()] == ["counts"]
+    assert [row.slot.kind for row in client.guard.ledger(client.config.task_options.count_privacy).rows()] == ["counts"]
 
 
 def test_asked_again_the_same_bytes_leave_and_nothing_is_paid() -> None:
@@ -91,7 +94,10 @@ def test_another_run_finds_the_budget_of_the_data_spent() -> None:
 def test_what_it_sent_is_no_news_to_itself() -> None:
     """A sum of its own counts alone is nothing of other markets: metrics and lines are those of an empty sum."""
     client = Asked(configured(count_epsilon=1e4, protocol="cold"))
-    counts, model = client.session.counts(client.request).counts, parameters(build_model(client.config, DEMO.vocabulary))
+    counts, model = (
+        client.session.counts(client.request).counts,
+        parameters(task_model(client.config, DEMO.vocabulary)),
+    )
     assert len(counts[KEYS]) > 100
     asked = [
         client.session.evaluate(EvaluateRequest(1, client.request.enrolment, model, "test", statics))
@@ -120,5 +126,5 @@ def test_a_user_may_be_in_all_of_a_clients_markets(markets: int, monkeypatch: py
         return counts
 
     monkeypatch.setattr("client.tasks.markets.learner.noised", noted)
-    MarketsLearner(configured(), DEMO.vocabulary, DEMO.units[:markets]).private_counts(1.5, np.random.default_rng(0))
+    learner_of(configured(), DEMO.vocabulary, DEMO.units[:markets]).private_counts(1.5, np.random.default_rng(0))
     assert told == [1.5 * markets]

@@ -17,14 +17,17 @@ from client.tasks.ratings.data.generator import demo_raters
 from client.tasks.ratings.learner import RatingsLearner
 from common.arrays import norm
 from common.config.flatten import to_json
-from common.config.run import RunConfig, Scalar, parse
-from common.models import build_model, parameters
+from common.config.parse import parse
+from common.config.run import RunConfig
+from common.models import parameters
+from common.options import Scalar
 from common.privacy.claims import ITEM_IDS, SAME_ITEMS
 from common.privacy.zcdp import rho_of, sigma_of
 from common.tasks.ratings.demo import demo_products
-from common.tasks.ratings.options import ProductCatalogue
+from common.tasks.ratings.vocabulary import ProductCatalogue
 from common.wire.messages import EnrolRequest, TrainReply, TrainRequest
 from common.wire.sparse_rows import expand_reply
+from tests.support.build import learner_of, task_model
 
 PRODUCTS = demo_products()
 ITEMS = len(PRODUCTS.items)
@@ -46,7 +49,7 @@ class Asked:
         draws = count()
         self.guard = in_memory(Policy(), lambda: np.random.default_rng([seed, next(draws)]))
         self.session = Session("ann", self._learner, MemoryStore(), self.guard)
-        self.model = parameters(build_model(self.config, PRODUCTS))
+        self.model = parameters(task_model(self.config, PRODUCTS))
         self.enrolment = self.session.enrol(EnrolRequest("toy", to_json(self.config), PRODUCTS.to_json())).enrolment
         self.own = self._learner(self.config, PRODUCTS).own_items(1)
 
@@ -55,7 +58,7 @@ class Asked:
 
     @staticmethod
     def _learner(config: RunConfig, products: ProductCatalogue) -> RatingsLearner:
-        return RatingsLearner(config, products, (ANN,))
+        return learner_of(config, products, (ANN,))
 
 
 def ids_of(reply: TrainReply) -> np.ndarray:

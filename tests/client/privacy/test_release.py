@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from client.policy import Policy
 from common.arrays import norm, sub
 from common.config.flatten import to_json
-from common.config.run import parse
+from common.config.parse import parse
 from common.errors import ConfigError, RefusedError
 from common.privacy.accounts import build_account
 from common.privacy.zcdp import rho_of

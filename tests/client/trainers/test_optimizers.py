@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from client.stacked_tensors import Tensors
 from client.trainers.optimizers import Moments, build_step, clip, fresh_moments
-from common.methods.registry import FedAvg
+from common.methods.fedavg import FedAvg
 
 K = 3
 

@@ -14,6 +14,7 @@ from client.trainers.optimizers import fresh_moments
 from client.trainers.pfgnn import PFGNNTrainer
 from client.trainers.proximal import proximal
 from common.methods.pfgnn import PFGNN
+from common.tasks.markets.task import TASK
 
 N, D, K, C = 11, 6, 4, 3
 
@@ -183,10 +184,8 @@ def test_where_centres_are_exchanged_they_are_pulled_and_no_summary_is_made() ->
 
 def test_who_keeps_what() -> None:
     names = {"phi.mean", "phi.log_variance", "theta", "alpha", "kappa", "xi"}
-    head = {"theta", "alpha", "kappa"}
-    assert names - set(PFGNNTrainer(PFGNN()).private(names, head)) == {"phi.mean", "phi.log_variance", "xi"}
-    kappa = PFGNNTrainer(PFGNN(exchange="kappa"))
-    assert set(kappa.private(names, head)) == {"theta", "alpha"}
+    assert names - TASK.private(names, PFGNN().capabilities()) == {"phi.mean", "phi.log_variance", "xi"}
+    assert TASK.private(names, PFGNN(exchange="kappa").capabilities()) == {"theta", "alpha"}
 
 
 def test_clients_side_by_side_are_clients_one_by_one() -> None:

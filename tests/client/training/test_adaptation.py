@@ -13,19 +13,21 @@ from client.state import MemoryStore
 from client.tasks.learner import training_loss
 from client.tasks.markets.data.reader import read_markets
 from client.tasks.markets.learner import MarketsLearner
-from client.tasks.traffic.learner import TrafficLearner
 from client.training.adaptation import adapt
 from common.arrays import Arrays, add, group, sha256
-from common.config.run import RunConfig, Scalar, parse
+from common.config.parse import parse
+from common.config.run import RunConfig
 from common.errors import RefusedError
-from common.models import build_model, parameters
-from common.private_layers import HEADS
+from common.models import parameters
+from common.options import Scalar
 from common.tasks.markets.counts import no_counts
-from common.tasks.markets.options import MarketCatalogue
-from common.tasks.vocabularies import Names
+from common.tasks.markets.vocabulary import MarketCatalogue
+from common.tasks.registry import TASKS
+from common.tasks.vocabulary import Vocabulary
 from common.wire.messages import CountsRequest, TrainRequest
 from server.aggregation.clusters import apart
 from tests.support.asked import Asked
+from tests.support.build import learner_of, task_model
 from tests.support.sensors import APART, MEASURES, road_config, sensor, world
 from tests.support.sensors import session as road_session
 
@@ -47,12 +49,12 @@ class Newcomer:
         self.store, self.config = MemoryStore(), config
         self.session = Session("late", self._learner, self.store, in_memory(policy or Policy()))
         rng = np.random.default_rng(0)
-        start = parameters(build_model(config, GOODS))
+        start = parameters(task_model(config, GOODS))
         self.model = {n: a + 0.1 * rng.standard_normal(a.shape).astype(a.dtype) for n, a in start.items()}
 
-    def _learner(self, config: RunConfig, names: Names) -> MarketsLearner:
+    def _learner(self, config: RunConfig, names: Vocabulary) -> MarketsLearner:
         assert isinstance(names, MarketCatalogue)
-        return MarketsLearner(config, names, DEMO.units)
+        return learner_of(config, names, DEMO.units)
 
     def kept(self) -> Arrays:
         return load(self.store.read("done", MODEL) or b"")
@@ -79,7 +81,7 @@ def test_where_clients_keep_nothing_the_model_serves_as_it_is() -> None:
     statics = no_counts(len(GOODS.items))
     found = adapt(late.session, late.config, GOODS, {**late.model, **statics})
     [market] = DEMO.units
-    expected, _ = MarketsLearner(late.config, GOODS, [market]).evaluate(late.model, statics, "test")
+    expected, _ = learner_of(late.config, GOODS, [market]).evaluate(late.model, statics, "test")
     assert {key: found[key] for key in expected} == expected
     assert not late.own()
     assert not late.store.read("done", COUNTS)
@@ -97,12 +99,14 @@ def test_a_newcomer_takes_the_cluster_that_suits_it(method: str) -> None:
     config = road_config(method, clusters=3, **APART)
     road, start = road_session("late", (sensor(0),)), world(config)
     models = apart(start, 3, 0.5, config.seed)
-    learner = TrafficLearner(config, MEASURES, (sensor(0),))
+    learner = learner_of(config, MEASURES, (sensor(0),))
     losses = [training_loss(learner, group(str(j), models), {}) for j in range(3)]
     found = adapt(road, config, MEASURES, models)
     assert np.isfinite(found["mse"])
     kept = load(road.store.read("toy", MODEL))
-    shared = {n: a for n, a in group(str(int(np.argmin(losses))), models).items() if not n.startswith(HEADS["traffic"])}
+    shared = {
+        n: a for n, a in group(str(int(np.argmin(losses))), models).items() if not n.startswith(TASKS["traffic"].head)
+    }
     assert shared
     for name, array in shared.items():
         np.testing.assert_array_equal(kept[name], array)

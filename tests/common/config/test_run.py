@@ -2,17 +2,22 @@
 
 import pytest
 
+from common.config.federation import Federation
 from common.config.flatten import flatten, from_json, to_json
 from common.config.overrides import overrides
-from common.config.run import Federation, RunConfig, Scalar, option_keys, parse
+from common.config.parse import option_keys, parse
+from common.config.run import RunConfig
 from common.errors import ConfigError
-from common.methods.registry import METHODS, AlgorithmOptions
+from common.methods.registry import METHODS, method_names
+from common.options import Scalar
+from common.tasks.registry import TASKS
 
 PLANNERS = ("bgtplanner", "uniform", "adpml", "adap", "fedsgd")
 TASK_OF = {"fedstl": "traffic", "pfgnn": "markets"}
 NOISE: dict[str, dict[str, Scalar]] = {planner: {"privacy.unit": "client"} for planner in PLANNERS[:4]}
 BARE: dict[str, dict[str, Scalar]] = {
-    method: {"method": method, "task": TASK_OF.get(method, "rules")} | NOISE.get(method, {}) for method in METHODS
+    method: {"method": method, "task": TASK_OF.get(method, "rules")} | NOISE.get(method, {})
+    for method in method_names()
 }
 """A method alone, with a task it can train on."""
 
@@ -20,14 +25,14 @@ BARE: dict[str, dict[str, Scalar]] = {
 @pytest.mark.parametrize("method", ["bgtplanner", "adap"])
 def test_planners_are_not_judged_by_test_data(method: str) -> None:
     noisy = {"method": method, "task": "ratings", "privacy.unit": "client"}
-    assert parse(noisy).tasks.ratings.validation_share == 0.1
-    assert parse({**noisy, "task": "rules"}).tasks.rules.validation_share == 0.3
-    assert parse({**noisy, "tasks.ratings.validation-share": 0.2}).tasks.ratings.validation_share == 0.2
-    assert parse({**noisy, "method": "uniform"}).tasks.ratings.validation_share == 0
+    assert parse(noisy).task_options.validation_share == 0.1
+    assert parse({**noisy, "task": "rules"}).task_options.validation_share == 0.3
+    assert parse({**noisy, "tasks.ratings.validation-share": 0.2}).task_options.validation_share == 0.2
+    assert parse({**noisy, "method": "uniform"}).task_options.validation_share == 0
     with pytest.raises(ConfigError, match="which test data must not tell; set tasks"):
         parse({**noisy, "tasks.ratings.validation-share": 0.0})
     stopping = {**noisy, "method": "uniform", "algorithm.uniform.stop": "plateau"}
-    assert parse(stopping).tasks.ratings.validation_share == 0.1
+    assert parse(stopping).task_options.validation_share == 0.1
     with pytest.raises(ConfigError, match="which test data must not tell"):
         parse({**stopping, "tasks.ratings.validation-share": 0.0})
 
@@ -36,8 +41,8 @@ def test_planners_are_not_judged_by_test_data(method: str) -> None:
 def test_a_planner_that_goes_by_the_norm_of_updates_holds_nothing_out(stop: str) -> None:
     by_norm = {"method": "bgtplanner", "privacy.unit": "client", "algorithm.bgtplanner.reward": "norm"}
     config = parse({**by_norm, "algorithm.bgtplanner.stop": stop, "evaluate-every": 5})
-    assert (config.planner.by_rewards, config.tasks.rules.validation_share) == (False, 0)
-    assert parse({**by_norm, "tasks.rules.validation-share": 0.2}).tasks.rules.validation_share == 0.2
+    assert (config.planner.by_rewards, config.task_options.validation_share) == (False, 0)
+    assert parse({**by_norm, "tasks.rules.validation-share": 0.2}).task_options.validation_share == 0.2
 
 
 def test_fedrep_leaves_steps_to_the_shared_layers() -> None:
@@ -46,7 +51,7 @@ def test_fedrep_leaves_steps_to_the_shared_layers() -> None:
 
 
 def test_fedstl_needs_series() -> None:
-    assert "fedstl clusters clients by what their time series obey; task 'rules' has none, say task=traffic" in refusal(
+    assert "fedstl clusters clients by properties of time series; task 'rules' has none, set task=traffic" in refusal(
         {"method": "fedstl"}
     )
 
@@ -59,7 +64,7 @@ def refusal(flat: dict[str, Scalar]) -> str:
 
 def test_nothing_set_gives_the_defaults() -> None:
     assert parse({}) == RunConfig()
-    assert (parse({}).method, parse({}).chosen.name) == ("fedrule", "fedrule")
+    assert (parse({}).method, parse({}).method_options.name) == ("fedrule", "fedrule")
 
 
 def test_flat_keys_reach_their_options() -> None:
@@ -75,9 +80,9 @@ def test_flat_keys_reach_their_options() -> None:
     )
     assert (config.method, config.rounds, config.run_id) == ("fedprox", 7, "mine")
     assert config.federation == Federation(min_clients=4)
-    assert config.algorithm.fedprox.mu == 0.5
-    assert config.chosen is config.algorithm.fedprox
-    assert config.tasks.rules.test_share == 0.3
+    assert config.method_options.mu == 0.5
+    assert config.method_options is config.method_options
+    assert config.task_options.test_share == 0.3
 
 
 @pytest.mark.parametrize(
@@ -106,8 +111,11 @@ def test_an_unknown_key_like_no_other_is_just_named() -> None:
 
 def test_a_mistyped_method_is_answered_with_the_one_meant() -> None:
     assert refusal({"method": "fedrul"}) == "unknown method 'fedrul'; did you mean 'fedrule'?"
-    assert refusal({"method": "xyz"}) == f"unknown method 'xyz'; choose one of {', '.join(METHODS)}"
-    assert refusal({"task": "rule"}) == "unknown task 'rule'; did you mean 'rules'?"
+    assert refusal({"method": "xyz"}) == f"unknown method 'xyz'; choose one of {', '.join(method_names())}"
+    assert (
+        refusal({"task": "rule"})
+        == "unknown task 'rule'; did you mean 'rules'? installed: markets, ratings, rules, sessions, traffic"
+    )
 
 
 @pytest.mark.parametrize(
@@ -141,14 +149,14 @@ def test_all_mistakes_are_named_at_once() -> None:
 def test_a_key_cannot_be_a_value_and_a_section() -> None:
     assert (
         refusal({"federation": 3, "federation.cohort": 0.5})
-        == "'federation.cohort': 'federation' is both a value and a section"
+        == "option 'federation' is set both to a value and as a section; remove one of them"
     )
     assert "federation" in refusal({"federation.cohort": 0.5, "federation": 3})
 
 
 def test_options_of_a_method_not_chosen_are_refused() -> None:
     text = refusal({"method": "fedavg", "algorithm.fedrule.lam": 1.0})
-    assert text == "algorithm.fedrule is set, but the method is fedavg; it would be ignored"
+    assert text == "option algorithm.fedrule.* has no effect with method fedavg; remove it or set method=fedrule"
 
 
 @pytest.mark.parametrize(
@@ -165,7 +173,7 @@ def test_options_of_a_method_not_chosen_are_refused() -> None:
 def test_fedrules_control_fits_its_optimizer(optimizer: str, control: str, fine: bool) -> None:
     flat = {"algorithm.fedrule.optimizer": optimizer, "algorithm.fedrule.control": control}
     if fine:
-        assert parse(flat).algorithm.fedrule.control == control
+        assert parse(flat).method_options.control == control
     else:
         assert "control=" in refusal(flat), "and the text says what to set instead"
 
@@ -204,7 +212,7 @@ def test_a_value_that_is_no_scalar_ends_as_a_config_error(assignment: str) -> No
         parse(overrides([assignment]))
 
 
-@pytest.mark.parametrize("method", [method for method in METHODS if method not in PLANNERS])
+@pytest.mark.parametrize("method", list(METHODS))
 def test_a_configuration_survives_flattening_and_travelling(method: str) -> None:
     config = parse({**BARE[method], f"algorithm.{method}.lr": 0.123, "run-id": "π"})
     flat = flatten(config)
@@ -219,20 +227,22 @@ def test_a_planner_brings_the_method_inside(method: str) -> None:
     own = {f"algorithm.{method}.inner": "fedga", f"algorithm.{method}.patience": 3, "algorithm.fedga.lr": 0.5}
     config = parse({**BARE[method], **own})
     assert from_json(to_json(config)) == config
-    assert (config.planner.name, config.chosen.name, config.chosen.rate("x")) == (method, "fedga", 0.5)
+    assert (config.planner.name, config.method_options.name, config.method_options.rate("x")) == (method, "fedga", 0.5)
     assert config.planned
     sections = {key.split(".")[1] for key in flatten(config) if key.startswith("algorithm.")}
     assert sections == {method, "fedga"}
-    assert "algorithm.fedavg is set" in refusal({**BARE[method], **own, "algorithm.fedavg.lr": 0.5})
+    assert "option algorithm.fedavg.* has no effect" in refusal({**BARE[method], **own, "algorithm.fedavg.lr": 0.5})
 
 
 def test_noise_and_methods_must_fit() -> None:
-    assert "say privacy.unit=client, or record" in refusal({"method": "bgtplanner"})
+    assert "set privacy.unit=client or privacy.unit=record" in refusal({"method": "bgtplanner"})
     assert "fedsgd adds no noise" in refusal({"method": "fedsgd", "privacy.unit": "client"})
     noisy = {"method": "bgtplanner", "privacy.unit": "client"}
     assert "leave evaluate-every at 1" in refusal({**noisy, "evaluate-every": 2})
-    assert "under model=paper" in refusal({"method": "fedavg", "task": "sessions", "privacy.unit": "record"})
-    assert "by home" in refusal({"method": "fedavg", "task": "traffic", "privacy.unit": "record"})
+    assert "set model=paper or privacy.unit=client" in refusal(
+        {"method": "fedavg", "task": "sessions", "privacy.unit": "record"}
+    )
+    assert "batches of separate records" in refusal({"method": "fedavg", "task": "traffic", "privacy.unit": "record"})
     parse({"method": "fedavg", "task": "sessions", "model": "paper", "privacy.unit": "record"})
     assert "DP-SGD adds Gaussian noise" in refusal({"privacy.unit": "record", "privacy.mechanism": "laplace"})
     plain, even = parse({}), parse({"privacy.unit": "client"})
@@ -243,7 +253,7 @@ def test_equal_configurations_are_equal_texts() -> None:
     assert to_json(parse({"rounds": 3, "seed": 1})) == to_json(parse({"seed": 1, "rounds": 3}))
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", method_names())
 def test_every_known_key_of_a_method_can_be_set_to_its_default(method: str) -> None:
     flat = flatten(parse(BARE[method]))
     assert set(flat) <= set(option_keys())
@@ -251,7 +261,7 @@ def test_every_known_key_of_a_method_can_be_set_to_its_default(method: str) -> N
         assert parse({**BARE[method], key: value}) == parse(BARE[method])
 
 
-def test_methods_are_the_closed_union() -> None:
-    assert set(AlgorithmOptions.model_fields) == set(METHODS)
-    assert set(PLANNERS) <= set(METHODS)
-    assert all(getattr(AlgorithmOptions(), method).name == method for method in METHODS)
+def test_methods_are_named_as_their_options_are() -> None:
+    assert all(METHODS[name].options.name == name for name in METHODS)
+    assert set(PLANNERS) < set(method_names())
+    assert all(TASKS[name].name == name for name in TASKS)

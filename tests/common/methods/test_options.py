@@ -2,7 +2,8 @@
 
 import pytest
 
-from common.methods.registry import FedAvg, FedRule
+from common.methods.fedavg import FedAvg
+from common.methods.fedrule import FedRule
 
 
 @pytest.mark.parametrize(("own", "expected"), [(0.0, 0.3), (0.05, 0.05)])

@@ -1,14 +1,13 @@
 """What the planners' options are when nobody sets any."""
 
-from typing import get_args
-
 import pytest
 from pydantic import ValidationError
 
-from common.config.run import Scalar, hands_over_windows, parse
+from common.config.parse import parse
 from common.errors import ConfigError
-from common.methods.planners import ADAP, ADPML, BGTplanner, Inner
-from common.methods.registry import METHODS, Planner
+from common.methods.planners import ADAP, ADPML, PLANNERS, BGTplanner
+from common.methods.registry import METHODS, method_names
+from common.options import Scalar
 
 
 def test_the_paper_s_symbols_have_the_paper_s_values() -> None:
@@ -17,18 +16,25 @@ def test_the_paper_s_symbols_have_the_paper_s_values() -> None:
     assert (options.length_scale, options.omega, options.sigma) == (0.2, 0.001, 0.1)
 
 
-def test_every_method_but_planners_may_be_inside() -> None:
-    planners = {get_args(kind.model_fields["name"].annotation)[0] for kind in get_args(Planner)}
-    assert set(get_args(Inner)) == set(METHODS) - planners
+@pytest.mark.parametrize("inner", METHODS)
+def test_every_training_method_may_be_inside(inner: str) -> None:
+    assert BGTplanner(inner=inner).inner == inner
+
+
+@pytest.mark.parametrize("planner", PLANNERS)
+def test_planners_are_methods_and_no_inner_ones(planner: str) -> None:
+    assert planner in method_names()
+    with pytest.raises(ValidationError, match=f"unknown method '{planner}'"):
+        BGTplanner(inner=planner)
 
 
 @pytest.mark.parametrize(
     ("inner", "task", "reason"),
     [
-        ("fedstl", "rules", "say task=traffic"),
-        ("pfgnn", "rules", "say task=markets"),
-        ("perfedavg", "rules", "of which privacy.unit=record counts one; say privacy.unit=client"),
-        ("ifca", "rules", "which privacy.unit=record does not cover; say privacy.unit=client"),
+        ("fedstl", "rules", "set task=traffic"),
+        ("pfgnn", "rules", "set task=markets"),
+        ("perfedavg", "rules", "which privacy.unit=record does not cover; set privacy.unit=client"),
+        ("ifca", "rules", "which privacy.unit=record does not cover; set privacy.unit=client"),
     ],
 )
 def test_what_is_refused_alone_is_refused_inside(inner: str, task: str, reason: str) -> None:
@@ -41,7 +47,7 @@ def test_what_is_refused_alone_is_refused_inside(inner: str, task: str, reason: 
 
 def test_windows_are_handed_over_in_clear_inside_a_planner_without_noise_only() -> None:
     clear = {"task": "traffic", "algorithm.fedstl.cluster-data": "shared_sample"}
-    assert hands_over_windows(parse({"method": "fedsgd", "algorithm.fedsgd.inner": "fedstl", **clear}))
+    assert parse({"method": "fedsgd", "algorithm.fedsgd.inner": "fedstl", **clear}).capabilities.shared_windows
     with pytest.raises(ConfigError, match="leave noise out"):
         parse({"method": "adpml", "algorithm.adpml.inner": "fedstl", "privacy.unit": "client", **clear})
 

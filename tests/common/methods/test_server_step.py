@@ -2,7 +2,8 @@
 
 import pytest
 
-from common.methods.registry import FedAvg, FedGA
+from common.methods.fedavg import FedAvg
+from common.methods.fedga import FedGA
 
 
 def test_a_constant_step_unless_asked() -> None:

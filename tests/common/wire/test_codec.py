@@ -51,7 +51,7 @@ REPLY = TrainReply(
 
 
 @dataclass(frozen=True)
-class Names:
+class Vocabulary:
     """A payload as a later method may have one."""
 
     names: list[str]
@@ -88,8 +88,8 @@ def test_decode_inverts_encode(kind: Any, data: st.DataObject) -> None:
 
 @pytest.mark.parametrize("names", [[], [""], ["é", "灯 / 🏠"]])
 def test_lists_of_texts_travel_also_when_empty(names: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(codec._SCHEMAS, Names, codec._fields(Names))
-    assert decode(Names, encode(Names(names))) == Names(names)  # type: ignore[type-var,arg-type]
+    monkeypatch.setitem(codec._SCHEMAS, Vocabulary, codec._fields(Vocabulary))
+    assert decode(Vocabulary, encode(Vocabulary(names))) == Vocabulary(names)  # type: ignore[type-var,arg-type]
 
 
 def test_text_of_any_script_travels() -> None:

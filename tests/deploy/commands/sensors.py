@@ -11,10 +11,12 @@ from client.state import DiskStore
 from client.tasks.registry import build_learner
 from common.arrays import Arrays
 from common.config.flatten import to_json
-from common.config.run import RunConfig, parse
-from common.models import build_model, parameters
-from common.tasks.traffic.options import SensorVariables
+from common.config.parse import parse
+from common.config.run import RunConfig
+from common.models import parameters
+from common.tasks.traffic.vocabulary import SensorVariables
 from common.wire.messages import EnrolRequest, EvaluateRequest, TrainRequest
+from tests.support.build import task_model
 
 HOURLY = SensorVariables(variables=("volume",))
 
@@ -38,7 +40,7 @@ def take_part(
         in_memory(Policy()),
     )
     enrolment = session.enrol(EnrolRequest(run, to_json(config), HOURLY.to_json())).enrolment
-    model = parameters(build_model(config, HOURLY))
+    model = parameters(task_model(config, HOURLY))
     session.train(TrainRequest(1, enrolment, model))
     session.evaluate(EvaluateRequest(1, enrolment, model, "test", statics or {}, final=True))
     head = {n: t.numpy() for n, t in store.load(run).groups.get("head.after", {}).items()}

@@ -11,13 +11,14 @@ from typer.testing import CliRunner
 from common.arrays import Arrays
 from common.config.flatten import flatten
 from common.errors import ConfigError, DataError
-from common.models import build_model, parameters
+from common.models import parameters
 from common.tasks.traffic.ranges import POOLED
 from deploy.cli import app
 from deploy.commands.stored_models import SINCE
 from server.artifacts import RunDirectory
 from tests.deploy.commands.sensors import HOURLY, configured, take_part
 from tests.deploy.test_summary import RESULT
+from tests.support.build import task_model
 
 
 @pytest.fixture(autouse=True)
@@ -32,7 +33,7 @@ def finished(method: str, run: str, task: str = "traffic", statics: Arrays | Non
     config = configured(method, run)
     folder = RunDirectory(Path("runs"), run)
     folder.create(flatten(config) | {"task": task}, json.loads(HOURLY.to_json()))
-    folder.save_model({**parameters(build_model(config, HOURLY)), **(statics or {})}, {"method": method})
+    folder.save_model({**parameters(task_model(config, HOURLY)), **(statics or {})}, {"method": method})
     folder.write_result(type(RESULT)(**{**vars(RESULT), "task": task, "run": run}))
 
 

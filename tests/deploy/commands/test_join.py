@@ -16,10 +16,11 @@ from client.tasks.markets.data.markets import Markets
 from client.tasks.markets.data.reader import read_markets
 from client.tasks.markets.data.writer import write_markets
 from common.config.flatten import to_json
-from common.config.run import Scalar, parse
+from common.config.parse import parse
 from common.errors import ConfigError, DataError, RefusedError
+from common.options import Scalar
 from common.privacy.zcdp import rho_of
-from common.tasks.ratings.options import ProductCatalogue
+from common.tasks.ratings.vocabulary import ProductCatalogue
 from common.tasks.rules.demo import demo_catalogue
 from common.wire.messages import EnrolRequest
 from deploy.cli import app

@@ -15,8 +15,9 @@ from client.tasks.markets.data.reader import read_markets
 from client.tasks.markets.data.writer import write_markets
 from client.tasks.markets.inference import companions, item_named
 from common.arrays import Arrays
-from common.config.run import Scalar, parse
+from common.config.parse import parse
 from common.errors import ConfigError
+from common.options import Scalar
 from common.tasks.markets.counts import KEYS
 from deploy.cli import app
 from deploy.cli import options as o

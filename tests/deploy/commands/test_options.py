@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from common.config.run import RunConfig, Scalar
+from common.config.run import RunConfig
 from common.errors import ConfigError
+from common.options import Scalar
 from deploy.cli.options import DEFAULTS, resolve
 
 
@@ -21,19 +22,19 @@ def resolved(method: str = "", sets: list[str] | None = None, **own: Scalar | No
 def test_markets_get_the_scorer_and_others_counts_under_noise() -> None:
     config = resolved()
     assert (config.method, config.model, config.rounds) == ("fedavg", "default", 20)
-    assert config.tasks.markets.count_offset
-    assert (config.count_privacy.unit, config.count_privacy.epsilon) == ("record", 8.0)
-    assert resolved(sets=["tasks.markets.count-epsilon=2.0"]).count_privacy.epsilon == 2.0
+    assert config.task_options.count_offset
+    assert (config.task_options.count_privacy.unit, config.task_options.count_privacy.epsilon) == ("record", 8.0)
+    assert resolved(sets=["tasks.markets.count-epsilon=2.0"]).task_options.count_privacy.epsilon == 2.0
 
 
 def test_counts_do_not_go_beside_noise_on_all_that_leaves() -> None:
     config = resolved(privacy__epsilon=4.0)
     assert config.privacy.unit == "client"
-    assert not config.tasks.markets.count_offset
+    assert not config.task_options.count_offset
 
 
 def test_a_method_that_is_named_comes_as_it_is() -> None:
-    assert not resolved("pfgnn").tasks.markets.count_offset
+    assert not resolved("pfgnn").task_options.count_offset
     assert resolved("pfgnn").method == "pfgnn"
 
 
@@ -55,7 +56,7 @@ def test_who_speaks_of_noise_does_not_train_without_any(sets: list[str] | None, 
 
 
 def test_a_task_that_tells_no_records_apart_says_so_whatever_mechanism_it_gets_unasked() -> None:
-    with pytest.raises(ConfigError, match=r"tells records apart in task rules.*; say privacy\.unit=client") as caught:
+    with pytest.raises(ConfigError, match=r"needs batches of separate records.*; set privacy\.unit=client") as caught:
         resolve("", "ratings", None, None, "", "", ["privacy.unit=record"], privacy__epsilon=3.0)
     assert "mechanism" not in str(caught.value)
 

@@ -11,9 +11,10 @@ from typer.testing import CliRunner
 
 from client.data.read import read_all
 from common.config.flatten import flatten
-from common.config.run import Scalar, Task, parse
+from common.config.parse import parse
 from common.errors import ConfigError, DataError
-from common.tasks.vocabularies import demo_vocabulary
+from common.options import Scalar
+from common.tasks.registry import demo_vocabulary
 from deploy.cli import app
 from deploy.commands.recommend import _run_for
 from deploy.commands.runs import newest, run_of
@@ -62,13 +63,13 @@ def test_somebody_unknown_is_told_who_is_there(runs: Path, monkeypatch: pytest.M
 def several(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Finished runs, an older first: of sessions twice, of ratings, of rules; and one of sessions that failed last."""
     monkeypatch.setenv("FEDLOOM_RUNS", str(tmp_path / "runs"))
-    tasks: dict[str, Task] = {"clicks": "sessions", "shop": "sessions", "films": "ratings", "homes": "rules"}
+    tasks: dict[str, str] = {"clicks": "sessions", "shop": "sessions", "films": "ratings", "homes": "rules"}
     for age, (run, task) in enumerate((*tasks.items(), ("torn", tasks["shop"]))):
         finished(tmp_path / "runs", run, task, age)
     return tmp_path / "runs"
 
 
-def finished(runs: Path, run: str, task: Task, age: int) -> None:
+def finished(runs: Path, run: str, task: str, age: int) -> None:
     options: dict[str, Scalar] = {"method": "fedavg", "task": task, "run-id": run}
     folder = RunDirectory(runs, run)
     folder.create(flatten(parse(options)), json.loads(demo_vocabulary(task).to_json()))

@@ -8,8 +8,9 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from client.data.read import read_all
-from common.config.run import Scalar, parse
+from common.config.parse import parse
 from common.errors import ConfigError, DataError
+from common.options import Scalar
 from deploy.cli import app
 from deploy.simulation import simulate
 

@@ -8,7 +8,7 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from client.data.read import read_all
-from common.config.run import parse
+from common.config.parse import parse
 from deploy.cli import app
 from deploy.simulation import simulate
 

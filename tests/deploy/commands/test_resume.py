@@ -3,14 +3,18 @@
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
 from common.config.flatten import flatten
-from common.config.run import RunConfig, Scalar, parse
+from common.config.parse import parse
+from common.config.run import RunConfig
 from common.errors import ConfigError
+from common.methods.planners import BGTplanner
+from common.options import Scalar
 from common.tasks.rules.demo import demo_catalogue
 from deploy.cli import app
 from deploy.cli.options import resolve
@@ -107,7 +111,7 @@ def test_how_it_waits_and_steps_may_change() -> None:
     sets = ["federation.deadline=7", "algorithm.fedrule.lam=0.25", "evaluate-every=2"]
     config = resumed("exact", sets, federation__min_clients=3)
     assert (config.federation.deadline, config.federation.min_clients, config.evaluate_every) == (7, 3, 2)
-    assert config.algorithm.fedrule.lam == 0.25
+    assert config.method_options.lam == 0.25
 
 
 def test_a_run_that_is_done_asks_for_more_rounds(runs: Path) -> None:
@@ -125,9 +129,9 @@ def test_when_a_planner_stops_may_change_and_what_it_counts_in_not(runs: Path) -
     """It remembers rounds in terms of its arms and its T."""
     sets = [f"algorithm.bgtplanner.{told}" for told in ("stop=plateau", "patience=3", "min-gain=0.01", "arms=5")]
     config = resumed("planned", [*sets, "federation.deadline=7", "algorithm.fedavg.lr=0.5", "rounds=8"])
-    planner = config.algorithm.bgtplanner
+    planner = cast(BGTplanner, config.planner)
     assert (planner.stop, planner.patience, planner.min_gain, planner.arms) == ("plateau", 3, 0.01, 5)
-    assert (config.rounds, config.federation.deadline, config.algorithm.fedavg.lr) == (8, 7, 0.5)
+    assert (config.rounds, config.federation.deadline, config.method_options.lr) == (8, 7, 0.5)
     assert resolve("", "", 9, None, "", "noisy", None).rounds == 9, "other planners can go on"
     RunDirectory(runs, "planned").write_result(replace(RESULT, rounds_done=8))
     with pytest.raises(ConfigError, match="has done all the rounds that its budget was planned for"):

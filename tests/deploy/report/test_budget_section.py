@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from common.config.flatten import flatten
-from common.config.run import Scalar, parse
+from common.config.parse import parse
+from common.options import Scalar
 from common.privacy.zcdp import rho_of
 from deploy.report import render
 from deploy.report.budget_data import plan_of

@@ -1,4 +1,4 @@
-"""Names, order and formats of the metrics."""
+"""Vocabulary, order and formats of the metrics."""
 
 import math
 
@@ -52,8 +52,8 @@ TRUTH = ("truth_rho_point", "truth_rho_window", "truth_rho_trace", "teacher_rho_
 
 def test_a_forecaster_s_many_metrics_are_cut_for_short_tables() -> None:
     shown = "mse cluster_mse teacher_mse profile_mse last_week_mse rho_point rho_trace truth_rho_trace property_width"
-    assert [m.key for m in brief((*TRUTH, *CLUSTERS, *FORECASTS))] == shown.split()
-    assert brief(RULES) == in_order(RULES)
+    assert [m.key for m in brief((*TRUTH, *CLUSTERS, *FORECASTS), "traffic")] == shown.split()
+    assert brief(RULES, "rules") == in_order(RULES)
 
 
 def test_a_forecaster_s_line_tells_error_before_and_after_the_teacher_and_obedience() -> None:

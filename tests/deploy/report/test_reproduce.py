@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from common.config.flatten import flatten
-from common.config.run import Scalar, parse
+from common.config.parse import parse
+from common.options import Scalar
 from deploy.report.launch_record import Origin, origin_of, remember
 from deploy.report.reproduce import command, lacks
 from deploy.report.run import RunRecord

@@ -1,7 +1,6 @@
 """What every planner owes: nobody overspends, whatever clients and rewards do, and a resumed run goes on as it would have."""
 
 import math
-from typing import get_args
 
 import numpy as np
 import pytest
@@ -10,9 +9,9 @@ from hypothesis import strategies as st
 
 from common.arrays import sha256
 from common.errors import ConfigError, RunError
-from common.methods.planners import ADAP, ADPML, BGTplanner, FedSGD, Uniform
+from common.methods.planners import ADAP, ADPML, PLANNERS, BGTplanner, FedSGD, PlannerOptions, Uniform
 from server.planning.planner import Agreed, Budget, Decision, Planner, Stop, agreed_in
-from server.planning.registry import PlannerOptions, build_planner
+from server.planning.registry import build_planner
 from server.planning.state import State, from_groups, to_groups
 
 EVERY: list[PlannerOptions] = [
@@ -146,7 +145,7 @@ def test_it_stops_when_nobody_is_left_and_when_all_rounds_are_done(options: Plan
 
 @pytest.mark.parametrize("name", ["bgtplanner", "uniform", "adpml", "adap", "fedsgd"])
 def test_a_plateau_stops_only_who_asked_for_it(name: str) -> None:
-    kind = next(cls for cls in get_args(PlannerOptions) if cls.model_fields["name"].default == name)
+    kind = PLANNERS[name].options
     for stop, rounds in (("plateau", 6), ("never", 20)):
         planner = build_planner(kind(stop=stop, patience=4), Budget(2.0, 20, 1))
         state, t = planner.start(), 0

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from common.methods.planners import ADAP, ADPML, FedSGD, Uniform
+from common.methods.planners import ADAP, ADPML, FedSGD, PlannerOptions, Uniform
 from server.planning.adap import AdaptiveNoise, decays
 from server.planning.planner import Budget, Decision, Planner, Stop
-from server.planning.registry import PlannerOptions, build_planner
+from server.planning.registry import build_planner
 from server.planning.schedules import growing
 from server.planning.state import State
 

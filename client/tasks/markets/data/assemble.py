@@ -10,7 +10,7 @@ from client.tasks.markets.data.markets import Market, Markets, Pairs, as_pairs, 
 from client.tasks.markets.data.published_folder import Product
 from client.tasks.markets.data.records import Records
 from common.errors import DataError
-from common.tasks.markets.options import MarketCatalogue
+from common.tasks.markets.vocabulary import MarketCatalogue
 
 ABSENT = -1
 

@@ -16,7 +16,8 @@ from sklearn.preprocessing import normalize
 from sklearn.random_projection import SparseRandomProjection
 
 from client.data.partition import own_rng
-from common.tasks.markets.options import MarketCatalogue, MarketsOptions
+from common.tasks.markets.options import MarketsOptions
+from common.tasks.markets.vocabulary import MarketCatalogue
 
 Vectors = NDArray[np.float32]
 

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from client.data.dataset import Dataset
 from client.data.tables.values import keys_of
-from common.tasks.markets.options import MarketCatalogue
+from common.tasks.markets.vocabulary import MarketCatalogue
 
 Pairs = NDArray[np.int64]
 """Rows of two numbers, P × 2."""

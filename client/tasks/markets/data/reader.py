@@ -8,7 +8,8 @@ import numpy as np
 from client.data.sources import demo_range
 from client.data.tables.formats import TABLES, load, plain_name, stem_of, suffix_of, tables_in
 from client.data.tables.reader import RECOGNISED, cells_of, read_table, typed
-from client.data.tables.schema import Dialect, names_in
+from client.data.tables.schema import Dialect
+from client.data.tables.titles import names_in
 from client.tasks.markets.data.assemble import goods_of, to_dataset
 from client.tasks.markets.data.generator import SIZES, demo_markets
 from client.tasks.markets.data.markets import Markets
@@ -25,7 +26,7 @@ from client.tasks.markets.data.records import Records, records_of
 from client.tasks.markets.schema import CATALOGUE, ITEM, SCHEMA, USER
 from common.errors import DataError, VocabularyError
 from common.tasks.markets.demo import demo_goods
-from common.tasks.markets.options import MarketCatalogue
+from common.tasks.markets.vocabulary import MarketCatalogue
 
 TEXTS = ("title", "description")
 

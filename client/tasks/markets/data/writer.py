@@ -5,7 +5,7 @@ from pathlib import Path
 
 from client.data.tables.writer import private_csv
 from client.tasks.markets.data.markets import Market
-from common.tasks.markets.options import MarketCatalogue
+from common.tasks.markets.vocabulary import MarketCatalogue
 
 
 def write_markets(path: Path, markets: Iterable[Market], goods: MarketCatalogue) -> None:

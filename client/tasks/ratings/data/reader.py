@@ -15,7 +15,7 @@ from client.tasks.ratings.data.rows import Rows, Scale, joined, latest, people, 
 from client.tasks.ratings.schema import PEOPLE, SCHEMA
 from common.errors import DataError, VocabularyError
 from common.tasks.ratings.demo import demo_products
-from common.tasks.ratings.options import ProductCatalogue
+from common.tasks.ratings.vocabulary import ProductCatalogue
 
 DEMO_RATERS = 200
 """Raters in `demo` when no range is named."""

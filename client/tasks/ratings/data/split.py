@@ -7,7 +7,8 @@ from numpy.typing import NDArray
 
 from client.data.partition import floor_share, own_rng
 from client.tasks.ratings.data.raters import Rater
-from common.tasks.ratings.options import ProductCatalogue, RatingsOptions
+from common.tasks.ratings.options import RatingsOptions
+from common.tasks.ratings.vocabulary import ProductCatalogue
 
 
 @dataclass(frozen=True, eq=False)

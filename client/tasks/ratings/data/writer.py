@@ -6,7 +6,7 @@ from pathlib import Path
 from client.data.tables.writer import private_csv
 from client.tasks.ratings.data.raters import Rater
 from client.tasks.ratings.schema import ITEM, RATING, USER
-from common.tasks.ratings.options import ProductCatalogue
+from common.tasks.ratings.vocabulary import ProductCatalogue
 
 
 def write_raters(path: Path, raters: Iterable[Rater], products: ProductCatalogue) -> None:

@@ -7,7 +7,7 @@ import numpy as np
 from client.data.tables.values import Codes, distinct, keys_of
 from client.tasks.rules.data.homes import Device, Home, Homes
 from client.tasks.rules.data.rows import NONE, Rows
-from common.tasks.rules.options import RuleCatalogue
+from common.tasks.rules.vocabulary import RuleCatalogue
 
 
 def to_dataset(rows: Rows, catalogue: RuleCatalogue) -> Homes:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from client.tasks.rules.data import demo_households
 from client.tasks.rules.data.homes import Device, Home, as_edges
 from common.tasks.rules.demo import ACTIONS, PAIRS, STATES, demo_catalogue
-from common.tasks.rules.options import relation_parts
+from common.tasks.rules.vocabulary import relation_parts
 
 Rule = tuple[int, int, int]
 Weights = NDArray[np.float64]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from client.data.dataset import Dataset
-from common.tasks.rules.options import Edges, RuleCatalogue, relation_parts
+from common.tasks.rules.vocabulary import Edges, RuleCatalogue, relation_parts
 
 
 @dataclass(frozen=True)

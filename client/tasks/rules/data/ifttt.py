@@ -18,7 +18,7 @@ from client.data.tables.formats import load
 from client.tasks.rules.data.rows import Rows, coded
 from client.tasks.rules.schema import COLUMNS
 from common.errors import DataError
-from common.tasks.rules.options import relation_name
+from common.tasks.rules.vocabulary import relation_name
 
 Setup = Literal["A", "B"]
 """A: whole names, pairs used at least 8 times (53 channels, 139 relations). B: the names' first words, pairs used at

@@ -3,7 +3,7 @@
 import numpy as np
 
 from client.tasks.rules.data.homes import Home, as_edges
-from common.tasks.rules.options import Edges
+from common.tasks.rules.vocabulary import Edges
 
 
 def sample_pool(home: Home, relations: int, rng: np.random.Generator) -> Edges:

@@ -15,7 +15,7 @@ from client.tasks.rules.data.rows import Rows, catalogue_of, check_vocabulary, j
 from client.tasks.rules.schema import SCHEMA
 from common.errors import DataError, VocabularyError
 from common.tasks.rules.demo import demo_catalogue
-from common.tasks.rules.options import RuleCatalogue
+from common.tasks.rules.vocabulary import RuleCatalogue
 
 DEMO_HOMES = 400
 """Homes in `demo` when no range is named."""

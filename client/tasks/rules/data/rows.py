@@ -13,7 +13,7 @@ from client.data.tables.reader import Table
 from client.data.tables.values import Codes, Flags, codes, flags, recoded, union
 from client.tasks.rules.schema import ACTION, ACTION_ID, COLUMNS, STATE, TRIGGER, TRIGGER_ID, USER, VERB
 from common.errors import VocabularyError
-from common.tasks.rules.options import SEPARATOR, RuleCatalogue, relation_name
+from common.tasks.rules.vocabulary import SEPARATOR, RuleCatalogue, relation_name
 
 NONE = -1
 """Code of a relation or device that a row does not name."""

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 from client.data.partition import floor_share, own_rng
 from client.tasks.rules.data.homes import Home
 from client.tasks.rules.data.negatives import sample_pool
-from common.tasks.rules.options import Edges, RulesOptions
+from common.tasks.rules.options import RulesOptions
+from common.tasks.rules.vocabulary import Edges
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,7 +6,7 @@ from pathlib import Path
 from client.data.tables.writer import private_csv
 from client.tasks.rules.data.homes import Home
 from client.tasks.rules.schema import COLUMNS
-from common.tasks.rules.options import RuleCatalogue, relation_parts
+from common.tasks.rules.vocabulary import RuleCatalogue, relation_parts
 
 
 def write_homes(path: Path, homes: Iterable[Home], catalogue: RuleCatalogue) -> None:

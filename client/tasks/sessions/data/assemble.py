@@ -11,7 +11,7 @@ from client.tasks.sessions.data.log import CASE, NOBODY, TEST, TRAIN, Log
 from client.tasks.sessions.data.split import cases_of
 from client.tasks.sessions.data.visitors import Case, Visitor, Visits
 from common.errors import DataError
-from common.tasks.sessions.options import Clicks, Items
+from common.tasks.sessions.vocabulary import Clicks, Items
 
 
 def to_dataset(log: Log, items: Items | None, group: int, path: Path) -> Visits:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from client.tasks.sessions.data.visitors import Visitor, as_clicks
 from common.tasks.sessions.demo import DEPARTMENTS, department_size
-from common.tasks.sessions.options import Clicks
+from common.tasks.sessions.vocabulary import Clicks
 
 ERRANDS = 6
 """Errands per department."""

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from common.arrays import Array
-from common.tasks.sessions.options import Clicks
+from common.tasks.sessions.vocabulary import Clicks
 
 GRAPH = ("nodes", "edges", "w_in", "w_out", "clicks", "owner", "last")
 """What the networks take, in their order."""

@@ -11,7 +11,8 @@ import pyarrow.compute as pc
 
 from client.data.tables.formats import Content
 from client.data.tables.reader import Table, read_table
-from client.data.tables.schema import Column, TableSchema, plainly
+from client.data.tables.schema import Column, TableSchema
+from client.data.tables.titles import plainly
 from client.data.tables.values import Flags, flags
 from client.tasks.sessions.data.click_log import log_of_clicks
 from client.tasks.sessions.data.log import Log

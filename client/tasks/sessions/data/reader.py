@@ -9,7 +9,8 @@ import numpy as np
 from client.data.sources import demo_range
 from client.data.tables.formats import TABLES, load, suffix_of, tables_in
 from client.data.tables.reader import RECOGNISED, cells_of, typed
-from client.data.tables.schema import Dialect, names_in
+from client.data.tables.schema import Dialect
+from client.data.tables.titles import names_in
 from client.tasks.sessions.data.assemble import to_dataset
 from client.tasks.sessions.data.click_log import log_of_clicks, log_of_rows
 from client.tasks.sessions.data.generator import demo_visitors
@@ -22,7 +23,7 @@ from client.tasks.sessions.data.visitors import Visits
 from client.tasks.sessions.schema import ITEM, ITEMS, SCHEMA
 from common.errors import DataError, VocabularyError
 from common.tasks.sessions.demo import demo_items
-from common.tasks.sessions.options import Items
+from common.tasks.sessions.vocabulary import Items
 
 DEMO_VISITORS = 400
 """Visitors in `demo` when no range is named."""

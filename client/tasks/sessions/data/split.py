@@ -7,7 +7,8 @@ import numpy as np
 
 from client.data.partition import floor_share, own_rng
 from client.tasks.sessions.data.visitors import Case, Visitor
-from common.tasks.sessions.options import Clicks, SessionsOptions
+from common.tasks.sessions.options import SessionsOptions
+from common.tasks.sessions.vocabulary import Clicks
 
 
 @dataclass(frozen=True)

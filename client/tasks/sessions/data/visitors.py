@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from client.data.dataset import Dataset
-from common.tasks.sessions.options import Clicks, Items
+from common.tasks.sessions.vocabulary import Clicks, Items
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import numpy as np
 
 from client.data.tables.writer import private_csv
 from client.tasks.sessions.data.visitors import Visitor
-from common.tasks.sessions.options import Clicks, Items
+from common.tasks.sessions.vocabulary import Clicks, Items
 
 HEADER = ("user", "item", "timestamp", "session", "split")
 

@@ -11,7 +11,7 @@ from client.tasks.traffic.data.readings import Readings
 from client.tasks.traffic.data.resample import Intervals, Tidy, adds_up, coarser, intervals, tidy
 from client.tasks.traffic.data.series import Sensors, Series, in_units
 from common.errors import DataError
-from common.tasks.traffic.options import DAY, HOUR, SensorVariables, duration
+from common.tasks.traffic.vocabulary import DAY, HOUR, SensorVariables, duration
 
 LONGEST = 20_000_000
 """Steps of a series; more are a mistyped year."""

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from common.tasks.traffic.options import DAY
+from common.tasks.traffic.vocabulary import DAY
 
 WEEK = 7 * DAY
 """Seconds."""

@@ -3,9 +3,8 @@
 import re
 from pathlib import Path
 
-from client.data.tables.formats import TABLES, plain_name, tables_in
-
-SUFFIXES = (*TABLES, ".vol")
+from client.data.tables.formats import plain_name, tables_in
+from client.tasks.traffic.schema import SUFFIXES
 
 FILES = (
     r"originaldataset\.csv",

@@ -8,15 +8,14 @@ from client.data.tables.reader import RECOGNISED, cells_of, typed
 from client.data.tables.schema import Dialect
 from client.tasks.traffic.data.assemble import to_dataset
 from client.tasks.traffic.data.generator import demo_series
-from client.tasks.traffic.data.published_folder import SUFFIXES
 from client.tasks.traffic.data.published_formats import read_original
 from client.tasks.traffic.data.readings import Readings, joined, ordered_as, readings_of
 from client.tasks.traffic.data.series import Sensors
 from client.tasks.traffic.data.tmas import read_volumes
-from client.tasks.traffic.schema import SCHEMA
+from client.tasks.traffic.schema import SCHEMA, SUFFIXES
 from common.errors import DataError, VocabularyError
 from common.tasks.traffic.demo import demo_measures
-from common.tasks.traffic.options import SensorVariables
+from common.tasks.traffic.vocabulary import SensorVariables
 
 DEMO_SITES = 24
 """Sites in `demo` when no range is named."""

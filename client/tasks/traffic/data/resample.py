@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from client.data.tables.values import distinct, keys_of
 from client.tasks.traffic.data.readings import Readings
-from common.tasks.traffic.options import DAY
+from common.tasks.traffic.vocabulary import DAY
 
 SUMMED = {
     *("volume", "volumes", "count", "counts", "flow", "vehicles", "cars", "trucks", "buses", "motorcycles", "bicycles"),

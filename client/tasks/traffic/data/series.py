@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from client.data.dataset import Dataset
-from common.tasks.traffic.options import SensorVariables
+from common.tasks.traffic.vocabulary import SensorVariables
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 
 from client.data.partition import floor_share
 from client.tasks.traffic.data.series import Series
-from common.tasks.traffic.options import DAY, HOUR, TrafficOptions
+from common.tasks.traffic.options import TrafficOptions
+from common.tasks.traffic.vocabulary import DAY, HOUR
 
 Values = NDArray[np.float64]
 Starts = NDArray[np.int64]

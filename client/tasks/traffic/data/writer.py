@@ -5,7 +5,7 @@ from pathlib import Path
 
 from client.data.tables.writer import private_csv
 from client.tasks.traffic.data.series import Series
-from common.tasks.traffic.options import SensorVariables
+from common.tasks.traffic.vocabulary import SensorVariables
 
 
 def write_series(path: Path, series: Iterable[Series], measures: SensorVariables) -> None:

@@ -6,7 +6,8 @@ from common.methods.pfgnn import PFGNN
 from common.tasks.markets.models.baselines import SemiParametric, SiameseTower
 from common.tasks.markets.models.pair_scorer import PairScorer
 from common.tasks.markets.models.sgc import MarketNetwork, Pooling
-from common.tasks.markets.options import MarketCatalogue, MarketsOptions
+from common.tasks.markets.options import MarketsOptions
+from common.tasks.markets.vocabulary import MarketCatalogue
 
 
 def build_market_model(

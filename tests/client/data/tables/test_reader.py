@@ -1,4 +1,4 @@
-"""Names of files, and which of a folder are tables."""
+"""Vocabulary of files, and which of a folder are tables."""
 
 from pathlib import Path
 

@@ -82,17 +82,18 @@ from client.privacy.ledger.locate import open_ledger
 from client.session import Session
 from client.state import DiskStore
 from common.config.flatten import to_json
-from common.models import build_model, parameters
+from common.models import parameters
 from common.privacy.zcdp import rho_of
 from common.wire.codec import encode
 from common.wire.messages import EnrolRequest, TrainRequest
 from tests.support.asked import configured, learner
+from tests.support.build import task_model
 from tests.support.toys import CATALOGUE
 
 folder, last, kills, chance = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), random.Random(0)
 asked, sent = (os.open(folder / name, os.O_WRONLY | os.O_CREAT | os.O_APPEND) for name in ("asked", "sent"))
 config = configured()
-model, cost = parameters(build_model(config, CATALOGUE)), rho_of(10, 1e-5) / 100
+model, cost = parameters(task_model(config, CATALOGUE)), rho_of(10, 1e-5) / 100
 
 def client():
     def ledger(unit, account):

@@ -7,14 +7,16 @@ from client.tasks.markets.data.counts import graph_counts
 from client.tasks.markets.data.graph import graph_of
 from client.tasks.markets.data.markets import Market, as_ratings, no_rows
 from client.tasks.markets.inference import companions, item_named, labelled
-from client.tasks.markets.learner import MarketsLearner
 from common.arrays import Arrays
-from common.config.run import RunConfig, Scalar, parse
+from common.config.parse import parse
+from common.config.run import RunConfig
 from common.errors import DataError
-from common.models import build_model, parameters
+from common.models import parameters
+from common.options import Scalar
 from common.tasks.markets.counts import add_pairs, counts_of
 from common.tasks.markets.models.pair_scorer import FEATURES, NEW
-from common.tasks.markets.options import MarketCatalogue
+from common.tasks.markets.vocabulary import MarketCatalogue
+from tests.support.build import learner_of, task_model
 
 GOODS = MarketCatalogue(
     items=("cup", "pot", "tea", "jam", "bun", "pan", "lid"), titles=("Cup", "Pot", "Tea", "Jam", "Bun", "", "Pot")
@@ -91,27 +93,27 @@ def test_the_papers_networks_score_what_a_market_names_without_a_pair(listed: bo
     config = configured("paper", embedding=8)
     pairs = np.array([[3, 6]]) if listed else no_rows()
     market = Market("br", np.array([[0, 0], [1, 3], [2, 4]]), pairs)
-    found = companions(config, GOODS, parameters(build_model(config, GOODS)), market, 0, top=9)
+    found = companions(config, GOODS, parameters(task_model(config, GOODS)), market, 0, top=9)
     assert {c.item for c in found} == {"jam", "bun", *(["lid"] if listed else [])}
 
 
 def test_where_the_decoder_learnt_that_far_is_alike_the_farthest_come_first() -> None:
     config = configured("paper", "pfgnn", embedding=8, features="ids")
-    model = parameters(build_model(config, GOODS))
+    model = parameters(task_model(config, GOODS))
     near, far = (
         companions(config, GOODS, {**model, "theta": np.array([sign, 0], np.float32)}, SHOP, 4, top=9)
         for sign in (1, -1)
     )
     assert [c.item for c in far] == [c.item for c in near][::-1]
     assert [c.score for c in far] == [-c.score for c in near][::-1]
-    of = MarketsLearner(config, GOODS, [SHOP])
+    of = learner_of(config, GOODS, [SHOP])
     z = {sign: of.scores({**model, "theta": np.array([sign, 0], np.float32)}, {}, 0) for sign in (1, -1)}
     np.testing.assert_array_equal(z[-1](np.arange(4)), -z[1](np.arange(4)))
 
 
 def test_the_papers_networks_rank_by_inner_products() -> None:
     config = configured("paper", embedding=8)
-    model = parameters(build_model(config, GOODS))
+    model = parameters(task_model(config, GOODS))
     found = companions(config, GOODS, model, SHOP, 4, top=9)
     assert {c.item for c in found} == {"cup", "pot", "tea", "jam"}
     assert [c.score for c in found] == sorted((c.score for c in found), reverse=True)

@@ -5,16 +5,19 @@ import pytest
 import torch
 
 from client.tasks.markets.data.counts import bounded_counts
-from client.tasks.markets.data.markets import Markets, Market, no_rows
+from client.tasks.markets.data.markets import Market, Markets, no_rows
 from client.tasks.markets.data.reader import read_markets
 from client.tasks.markets.learner import MarketsLearner
 from client.tasks.markets.shrinkage import shrinkage_weight
 from common.arrays import Arrays
-from common.config.run import RunConfig, Scalar, parse
+from common.config.parse import parse
+from common.config.run import RunConfig
 from common.models import parameters, tensors
+from common.options import Scalar
 from common.tasks.markets.counts import DEGREES, KEYS, VALUES, add_pairs, check_pairs, no_counts
 from common.tasks.markets.models.pair_scorer import FEATURES, KNOWN
 from common.wire.messages import TrainRequest
+from tests.support.build import learner_of
 
 DEMO = read_markets("demo:3-6")
 NOTHING = no_counts(len(DEMO.vocabulary.items))
@@ -28,7 +31,7 @@ def configured(model: str = "default", **options: Scalar) -> RunConfig:
 
 
 def learner(model: str = "default", part: Markets = DEMO, **options: Scalar) -> MarketsLearner:
-    return MarketsLearner(configured(model, **options), part.vocabulary, part.units)
+    return learner_of(configured(model, **options), part.vocabulary, part.units)
 
 
 def request(of: MarketsLearner, statics: Arrays | None = None) -> TrainRequest:
@@ -83,7 +86,7 @@ def test_metrics_are_told_with_their_queries(model: str, protocol: str) -> None:
 
 def test_metrics_are_means_over_the_queries_of_all_markets() -> None:
     both, model = learner(), parameters(learner().module)
-    rows = [MarketsLearner(configured(), DEMO.vocabulary, [market]).evaluate(model, {}, "test") for market in DEMO.units]
+    rows = [learner_of(configured(), DEMO.vocabulary, [market]).evaluate(model, {}, "test") for market in DEMO.units]
     total = sum(weights["mrr20"] for _, weights in rows)
     expected = sum(metrics["mrr20"] * weights["mrr20"] for metrics, weights in rows) / total
     assert both.evaluate(model, {}, "test")[0]["mrr20"] == pytest.approx(expected)
@@ -93,25 +96,25 @@ def test_its_own_part_of_the_sums_tells_a_market_nothing() -> None:
     of = learner(count_offset=True)
     own = of.counts()
     check_pairs(own, len(DEMO.vocabulary.items))
-    alone = MarketsLearner(configured(), DEMO.vocabulary, DEMO.units[:1])
+    alone = learner_of(configured(), DEMO.vocabulary, DEMO.units[:1])
     [market] = alone.markets
-    others = alone.others(add_pairs([alone.counts(), NOTHING]), alone.counts())
+    others = alone.without_own(add_pairs([alone.counts(), NOTHING]), alone.counts())
     for name, x in zip(FEATURES, market.line(market.graph, others).features(np.arange(5)), strict=True):
         if "elsewhere" in name or name == "new_detour":
             assert not x.any()
     assert of.baselines("test", own)[0].keys() >= {"shared_mrr20", "shared_ndcg20"}
-    assert alone.others({}, alone.counts()) == {}
+    assert alone.without_own({}, alone.counts()) == {}
 
 
 def test_what_others_add_stays_when_the_own_part_is_taken_out() -> None:
-    one, rest = (MarketsLearner(configured(), DEMO.vocabulary, part) for part in (DEMO.units[:1], DEMO.units[1:]))
-    left = one.others(add_pairs([one.counts(), rest.counts()]), one.counts())
+    one, rest = (learner_of(configured(), DEMO.vocabulary, part) for part in (DEMO.units[:1], DEMO.units[1:]))
+    left = one.without_own(add_pairs([one.counts(), rest.counts()]), one.counts())
     for name, values in rest.counts().items():
         np.testing.assert_allclose(left[name], values, rtol=1e-6)
 
 
 def test_new_items_are_asked_about_alike_and_only_where_other_markets_know_them() -> None:
-    one, rest = (MarketsLearner(configured(), DEMO.vocabulary, part) for part in (DEMO.units[:1], DEMO.units[1:]))
+    one, rest = (learner_of(configured(), DEMO.vocabulary, part) for part in (DEMO.units[:1], DEMO.units[1:]))
     [market] = one.markets
     familiar = market.elsewhere(rest.counts()).degrees > 0
     assert 0 < familiar.sum() < len(familiar)
@@ -128,7 +131,7 @@ def test_new_items_are_asked_about_alike_and_only_where_other_markets_know_them(
 
 def test_items_that_other_markets_know_are_told_apart_where_items_are_cold() -> None:
     one, rest = (
-        MarketsLearner(configured(protocol="cold", test_share=0.3), DEMO.vocabulary, part)
+        learner_of(configured(protocol="cold", test_share=0.3), DEMO.vocabulary, part)
         for part in (DEMO.units[:1], DEMO.units[1:])
     )
     [market] = one.markets
@@ -223,9 +226,9 @@ def test_a_market_without_pairs_takes_part_with_nothing(model: str, options: dic
 
 
 def test_counts_that_came_too_late_are_not_taken_off_the_sums() -> None:
-    alone, rest = (MarketsLearner(configured(), DEMO.vocabulary, part) for part in (DEMO.units[:1], DEMO.units[1:]))
+    alone, rest = (learner_of(configured(), DEMO.vocabulary, part) for part in (DEMO.units[:1], DEMO.units[1:]))
     sums = rest.counts()
-    assert alone.others(sums, alone.counts()) is sums
-    assert alone.others(sums, {}) is sums
-    both = alone.others(add_pairs([alone.counts(), sums]), alone.counts())
+    assert alone.without_own(sums, alone.counts()) is sums
+    assert alone.without_own(sums, {}) is sums
+    both = alone.without_own(add_pairs([alone.counts(), sums]), alone.counts())
     np.testing.assert_array_equal(both[KEYS], sums[KEYS])

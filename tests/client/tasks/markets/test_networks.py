@@ -11,22 +11,26 @@ from client.policy import Policy
 from client.privacy.in_memory import in_memory
 from client.session import Session
 from client.state import MemoryStore, Store
-from client.tasks.markets.data.markets import Markets, Market, no_rows
+from client.tasks.learner import Learner
+from client.tasks.markets.data.markets import Market, Markets, no_rows
 from client.tasks.markets.data.reader import read_markets
 from client.tasks.markets.inference import companions
 from client.tasks.markets.learner import MarketsLearner
 from client.tasks.markets.networks import embedded
-from client.tasks.registry import TaskLearner, build_learner
+from client.tasks.registry import build_learner
 from client.training.cohort import train
 from client.training.participant import Participant
 from common.arrays import Arrays
-from common.config.run import RunConfig, Scalar, parse
+from common.config.parse import parse
+from common.config.run import RunConfig
 from common.errors import ConfigError
 from common.models import parameters, tensors
-from common.tasks.vocabularies import Names
+from common.options import Scalar
+from common.tasks.vocabulary import Vocabulary
 from common.wire.messages import TrainReply, TrainRequest
 from server.artifacts import RunDirectory
 from server.run import run
+from tests.support.build import learner_of
 from tests.support.sensors import Listening, heard
 
 DEMO = read_markets("demo:3-6")
@@ -42,7 +46,7 @@ def configured(network: str, method: str = "fedavg", **options: Scalar) -> RunCo
 
 
 def learner(network: str, part: Markets = DEMO) -> MarketsLearner:
-    return MarketsLearner(configured(network), part.vocabulary, part.units)
+    return learner_of(configured(network), part.vocabulary, part.units)
 
 
 def drawn(of: MarketsLearner) -> dict[str, torch.Tensor]:
@@ -97,7 +101,7 @@ def test_they_see_no_graph_and_learn_from_triples(network: str) -> None:
     model = parameters(of.module)
     member = Participant("ann", "toy", 0, of, MemoryStore(), TrainRequest(1, "toy:0", model), 60)
     before = of.evaluate(model, {}, "test")[0]["mrr20"]
-    [reply] = train(config.chosen, [member])
+    [reply] = train(config.method_options, [member])
     assert isinstance(reply, TrainReply)
     own = {n: t.numpy() for n, t in member.store.load("toy").groups.get("head.after", {}).items()}
     after = {**model, **{n: model[n] - u for n, u in reply.update.items()}, **own}
@@ -109,7 +113,7 @@ def test_a_market_without_pairs_takes_part_with_nothing(network: str) -> None:
     of = learner(network, Markets((Market("uk", no_rows(), no_rows()),), DEMO.vocabulary))
     model = parameters(of.module)
     member = Participant("ann", "toy", 0, of, MemoryStore(), TrainRequest(1, "toy:0", model), 2)
-    [reply] = train(configured(network).chosen, [member])
+    [reply] = train(configured(network).method_options, [member])
     assert isinstance(reply, TrainReply)
     assert not any(update.any() for update in reply.update.values())
     assert of.evaluate(model, {}, "test") == ({}, {})
@@ -124,9 +128,9 @@ def test_markets_train_stacked_as_they_do_alone(network: str) -> None:
         request = TrainRequest(1, "toy:0", parameters(of.module))
         return Participant(f"client-{number}", "toy", 0, of, MemoryStore(), request, 3)
 
-    together = train(config.chosen, [member(0), member(1)])
+    together = train(config.method_options, [member(0), member(1)])
     for number, reply in enumerate(together):
-        [alone] = train(config.chosen, [member(number)])
+        [alone] = train(config.method_options, [member(number)])
         assert isinstance(reply, TrainReply)
         assert isinstance(alone, TrainReply)
         for name, update in alone.update.items():
@@ -141,7 +145,7 @@ def federated(config: RunConfig, folder: Path) -> tuple[Listening, list[Store], 
 
 
 def _session(number: int, store: Store) -> Session:
-    def build(config: RunConfig, vocabulary: Names) -> TaskLearner:
+    def build(config: RunConfig, vocabulary: Vocabulary) -> Learner:
         return build_learner(config, replace(DEMO, units=DEMO.units[number : number + 1]))
 
     return Session(f"client-{number}", build, store, in_memory(Policy(share_metrics="always")))
@@ -159,7 +163,7 @@ def test_items_own_vectors_never_leave_a_market(method: str, noise: dict[str, Sc
         kept = store.load("toy").groups["head.after"]["ids"].numpy()
         moved = np.flatnonzero(kept.any(axis=1))
         assert len(moved)
-        sold = MarketsLearner(configured("spe"), DEMO.vocabulary, [market]).markets[0].graph.items
+        sold = learner_of(configured("spe"), DEMO.vocabulary, [market]).markets[0].graph.items
         assert set(moved.tolist()) <= set(sold.tolist())
 
 

@@ -8,11 +8,11 @@ from client.tasks.ratings.baseline import own_mean
 from client.tasks.ratings.data.raters import Rater
 from client.tasks.ratings.data.split import Rated
 from client.tasks.ratings.inference import own_model, suggestions
-from client.tasks.ratings.learner import RatingsLearner
-from common.config.run import parse
-from common.models import build_model, parameters, tensors
-from common.tasks.ratings.options import ProductCatalogue
+from common.config.parse import parse
+from common.models import parameters, tensors
+from common.tasks.ratings.vocabulary import ProductCatalogue
 from common.wire.messages import TrainRequest
+from tests.support.build import learner_of, task_model
 
 PRODUCTS = ProductCatalogue(items=("tea", "coffee", "milk", "rum", "gin"), low=0.5, high=4)
 ANN = Rater("ann", np.array([0, 3]), np.array([4.0, 3.0]))
@@ -24,7 +24,7 @@ SCORES = {"scores": np.array([9, 2, 3, 5, 1], np.float32)}
 def test_best_first_without_what_is_rated_and_in_the_data_s_own_units() -> None:
     found = suggestions(CONFIG, PRODUCTS, SCORES, ANN, top=2)
     assert [s.product for s in found] == ["milk", "coffee"]
-    mean = 0.5 + 3.5 * own_mean(Rated(ANN.items, (ANN.ratings - 0.5) / 3.5), CONFIG.tasks.ratings)
+    mean = 0.5 + 3.5 * own_mean(Rated(ANN.items, (ANN.ratings - 0.5) / 3.5), CONFIG.task_options)
     assert found[0].own_mean == pytest.approx(mean)
     assert mean == pytest.approx((3.5 + 2.5 + 3 * 0.7 * 3.5) / 5 + 0.5)
     assert 4 >= found[0].rating > found[1].rating > 0.5
@@ -48,8 +48,8 @@ def test_whoever_rated_everything_gets_nothing() -> None:
 
 
 def test_under_the_papers_model_the_own_embedding_is_made_anew_and_all_else_stays() -> None:
-    trained = parameters(build_model(PAPER, PRODUCTS))
-    learner = RatingsLearner(PAPER, PRODUCTS, (ANN,))
+    trained = parameters(task_model(PAPER, PRODUCTS))
+    learner = learner_of(PAPER, PRODUCTS, (ANN,))
     model = own_model(PAPER, learner, trained)
     assert (model["user"] != trained["user"]).any()
     assert all((model[name] == a).all() for name, a in trained.items() if name != "user")

@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 from client.tasks.rules.inference import recommend
-from common.config.run import parse
+from common.config.parse import parse
 from common.errors import DataError
-from common.models import build_model, parameters
+from common.models import parameters
 from common.tasks.rules.demo import ACTIONS, STATES, demo_catalogue
-from common.tasks.rules.options import RuleCatalogue
+from common.tasks.rules.vocabulary import RuleCatalogue
+from tests.support.build import task_model
 from tests.support.toys import CATALOGUE, toy_homes
 
 CONFIG = parse({"method": "fedavg", "task": "rules", "run-id": "toy", "rounds": 1})
@@ -18,7 +19,7 @@ HOME = toy_homes(3)[2]
 
 
 def rules(catalogue: RuleCatalogue, top: int = 10_000) -> list[str]:
-    trained = parameters(build_model(CONFIG, catalogue))
+    trained = parameters(task_model(CONFIG, catalogue))
     return [one.rule for one in recommend(CONFIG, catalogue, trained, HOME, top)]
 
 

@@ -4,21 +4,21 @@ import numpy as np
 import pytest
 import torch
 
-from client.tasks.rules.learner import RulesLearner
-from common.models import build_model, parameters, tensors
+from common.models import parameters, tensors
 from common.tasks.rules.counts import offset_of
 from common.wire.messages import TrainRequest
+from tests.support.build import learner_of, task_model
 from tests.support.toys import CATALOGUE, configured, toy_homes
 
 CONFIG = configured("fedavg", tasks__rules__negatives=1, tasks__rules__dropout=0.0)
 HOMES = toy_homes(4)
-WORLD = parameters(build_model(CONFIG, CATALOGUE))
+WORLD = parameters(task_model(CONFIG, CATALOGUE))
 REQUEST = TrainRequest(1, "toy:0", WORLD)
 
 
 def test_the_loss_is_the_mean_over_homes_of_eq_2() -> None:
     """L_k = −1/(|E⁺|+|E⁻|) [Σ log p + Σ log(1−p)], written out from the scores of every rule."""
-    learner = RulesLearner(CONFIG, CATALOGUE, HOMES)
+    learner = learner_of(CONFIG, CATALOGUE, HOMES)
     losses = []
     for split in learner.splits:
         p = 1 / (1 + np.exp(-learner.scores(tensors(WORLD), {}, split).astype(np.float64)))
@@ -30,7 +30,7 @@ def test_the_loss_is_the_mean_over_homes_of_eq_2() -> None:
 
 
 def test_dropout_masks_keep_the_mean_and_come_from_the_generator() -> None:
-    learner = RulesLearner(configured("fedavg", tasks__rules__dropout=0.25), CATALOGUE, HOMES)
+    learner = learner_of(configured("fedavg", tasks__rules__dropout=0.25), CATALOGUE, HOMES)
     keep = learner.step_inputs(50, torch.Generator().manual_seed(0))["keep"]
     assert keep.unique().tolist() == pytest.approx([0.0, 1 / 0.75])
     assert float(keep.mean()) == pytest.approx(1.0, abs=0.05)
@@ -38,7 +38,7 @@ def test_dropout_masks_keep_the_mean_and_come_from_the_generator() -> None:
 
 
 def test_a_metric_weighs_the_homes_it_is_the_mean_of() -> None:
-    learner = RulesLearner(CONFIG, CATALOGUE, HOMES)
+    learner = learner_of(CONFIG, CATALOGUE, HOMES)
     metrics, weights = learner.evaluate(WORLD, {}, "test")
     each = [row for row in learner.each_home(WORLD, {}, "test") if row]
     assert metrics["mr0"] == pytest.approx(np.mean([row["mr0"] for row in each]))
@@ -47,7 +47,7 @@ def test_a_metric_weighs_the_homes_it_is_the_mean_of() -> None:
 
 
 def test_training_adds_the_counts_of_others_only() -> None:
-    learner = RulesLearner(CONFIG, CATALOGUE, HOMES)
+    learner = learner_of(CONFIG, CATALOGUE, HOMES)
     own, others = learner.counts()["counts"], np.full((2, 3, 4), 2.0, np.float32)
     batch = learner.batch(TrainRequest(1, "toy:0", WORLD, statics={"counts": own + others}))
     np.testing.assert_array_equal(batch["offset"].numpy(), offset_of(others, CATALOGUE))
@@ -55,7 +55,7 @@ def test_training_adds_the_counts_of_others_only() -> None:
 
 
 def test_counts_that_came_too_late_are_not_taken_off_the_sums() -> None:
-    learner = RulesLearner(CONFIG, CATALOGUE, HOMES)
+    learner = learner_of(CONFIG, CATALOGUE, HOMES)
     others = learner.counts()["counts"] + 1
     others.flat[others.argmax()] = 0  # less than this client alone sent
     batch = learner.batch(TrainRequest(1, "toy:0", WORLD, statics={"counts": others}))
@@ -63,5 +63,5 @@ def test_counts_that_came_too_late_are_not_taken_off_the_sums() -> None:
 
 
 def test_a_client_without_homes_has_nothing_to_train_or_measure() -> None:
-    learner = RulesLearner(CONFIG, CATALOGUE, ())
+    learner = learner_of(CONFIG, CATALOGUE, ())
     assert (learner.examples, learner.evaluate(WORLD, {}, "test"), learner.counts()["counts"].sum()) == (0, ({}, {}), 0)

@@ -5,18 +5,19 @@ import pytest
 
 from client.tasks.sessions.data.visitors import as_clicks
 from client.tasks.sessions.inference import clicks_of, next_items
-from common.config.run import parse
+from common.config.parse import parse
 from common.errors import DataError
-from common.models import build_model, parameters
+from common.models import parameters
 from common.tasks.sessions.counts import count_rules
-from common.tasks.sessions.options import Items
+from common.tasks.sessions.vocabulary import Items
+from tests.support.build import task_model
 
 ITEMS = Items(items=("tea", "coffee", "milk", "bread"))
 CONFIG = parse({"method": "fedga", "task": "sessions", "tasks.sessions.hidden": 4})
 
 
 def test_probabilities_are_of_all_items_and_history_counts() -> None:
-    model = parameters(build_model(CONFIG, ITEMS))
+    model = parameters(task_model(CONFIG, ITEMS))
     history = [as_clicks([0, 2])] * 50
     found = next_items(CONFIG, ITEMS, model, as_clicks([0]), history, top=4)
     assert found[0].item == "milk"
@@ -25,7 +26,7 @@ def test_probabilities_are_of_all_items_and_history_counts() -> None:
 
 
 def test_shared_rules_that_came_with_the_model_count() -> None:
-    model = parameters(build_model(CONFIG, ITEMS))
+    model = parameters(task_model(CONFIG, ITEMS))
     rules = count_rules([as_clicks([1, 3])] * 500, len(ITEMS.items))
     assert next_items(CONFIG, ITEMS, {**model, **rules}, as_clicks([1]), (), top=1)[0].item == "bread"
 

@@ -10,11 +10,14 @@ from client.stacked_tensors import Tensors, row, stack
 from client.tasks.sessions.data.visitors import Case, Visitor, as_clicks
 from client.tasks.sessions.learner import SessionsLearner, _padded, _rows
 from common.arrays import Arrays
-from common.config.run import RunConfig, Scalar, parse
+from common.config.parse import parse
+from common.config.run import RunConfig
 from common.models import parameters, tensors
+from common.options import Scalar
 from common.tasks.sessions.counts import KEYS, count_rules
-from common.tasks.sessions.options import Items
+from common.tasks.sessions.vocabulary import Items
 from common.wire.messages import TrainRequest
+from tests.support.build import learner_of
 
 ITEMS = Items(items=tuple("abcdefg"))
 SESSIONS = tuple(as_clicks(list(session)) for session in ([0, 1, 2], [0, 1, 3, 1], [4, 5], [5, 6, 5], [2, 0]))
@@ -28,7 +31,7 @@ def configured(model: str = "default", **options: Scalar) -> RunConfig:
 
 
 def learner(model: str = "default", visitors: tuple[Visitor, ...] = VISITORS, **options: Scalar) -> SessionsLearner:
-    return SessionsLearner(configured(model, **options), ITEMS, visitors)
+    return learner_of(configured(model, **options), ITEMS, visitors)
 
 
 def request(of: SessionsLearner, statics: Arrays | None = None) -> TrainRequest:
@@ -129,7 +132,7 @@ def test_counts_that_came_too_late_are_not_taken_off_the_sums(often: int) -> Non
 def apart(visitors: tuple[Visitor, ...] = VISITORS) -> SessionsLearner:
     """Sessions as the records of DP-SGD."""
     flat = {"method": "fedga", "task": "sessions", "model": "paper", "tasks.sessions.hidden": 4}
-    return SessionsLearner(parse({**flat, "privacy.unit": "record"}), ITEMS, visitors)
+    return learner_of(parse({**flat, "privacy.unit": "record"}), ITEMS, visitors)
 
 
 def private(of: SessionsLearner, *, clip: float) -> Tensors:

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from client.tasks.traffic.cold_start import adopted, is_new
-from client.tasks.traffic.learner import TrafficLearner
 from client.tasks.traffic.prepare import Sensor, prepare
 from common.arrays import Arrays
 from common.tasks.traffic.options import TrafficOptions
 from common.tasks.traffic.ranges import POOLED, obedience
 from common.wire.messages import TrainRequest
+from tests.support.build import learner_of
 from tests.support.sensors import HISTORY, HORIZON, MEASURES, road_config, sensor, world
 
 OPTIONS = TrafficOptions(history=HISTORY, horizon=HORIZON)
@@ -86,11 +86,11 @@ def test_nothing_is_adopted_where_nothing_fits_or_nobody_asks() -> None:
 
 def test_the_learner_trains_and_measures_under_what_it_adopts() -> None:
     config = road_config("fedstl")
-    of = TrafficLearner(config, MEASURES, [sensor(0, 7), sensor(1, 30)])
+    of = learner_of(config, MEASURES, [sensor(0, 7), sensor(1, 30)])
     told = two_groups(of.sensors[0])
     own, pooled = of.batch(TrainRequest(1, "", {})), of.batch(TrainRequest(1, "", {}, statics=told))
     new = np.arange(len(of.sensors[0].values))
-    wider = adopted(of.sensors[0], told, config.tasks.traffic).ranges
+    wider = adopted(of.sensors[0], told, config.task_options).ranges
     np.testing.assert_allclose(pooled["low"][new], wider.low[of.sensors[0].slots], rtol=1e-6)
     np.testing.assert_array_equal(pooled["high"][len(new) :], own["high"][len(new) :])
     assert of.batch(TrainRequest(1, "", {}, shared=told | of.property(), statics=told)).keys() == own.keys()

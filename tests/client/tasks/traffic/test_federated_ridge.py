@@ -9,16 +9,16 @@ import pytest
 from client.policy import Policy
 from client.tasks.traffic.federated_ridge import own_sums, with_federated_ridge
 from client.tasks.traffic.inference import forecast
-from client.tasks.traffic.learner import TrafficLearner
 from client.tasks.traffic.prepare import prepare
 from common.arrays import add
-from common.config.run import Scalar
 from common.errors import ConfigError, WireError
+from common.options import Scalar
 from common.tasks.traffic.counts import LAGS, PAIRS, SUMS, linear_forecast
 from common.tasks.traffic.options import TrafficOptions
 from common.wire.messages import TrainRequest
 from deploy.simulation import InProcessGrid
 from server.run import run
+from tests.support.build import learner_of
 from tests.support.sensors import HISTORY, HORIZON, MEASURES, road_config, road_grid, rounds_of, sensor, stores, world
 
 OPTIONS = TrafficOptions(history=HISTORY, horizon=HORIZON)
@@ -49,7 +49,7 @@ def test_sums_of_other_variables_are_refused() -> None:
 
 
 def test_a_learner_adds_its_sensors_and_takes_itself_out() -> None:
-    learner = TrafficLearner(CONFIG, MEASURES, [sensor(0), sensor(1)])
+    learner = learner_of(CONFIG, MEASURES, [sensor(0), sensor(1)])
     sent = learner.counts()
     for name, both in add(own_sums(ONE, OPTIONS), THEIRS).items():
         np.testing.assert_allclose(sent[name], both)
@@ -63,14 +63,14 @@ def test_a_learner_adds_its_sensors_and_takes_itself_out() -> None:
 @pytest.mark.parametrize("name", SUMS)
 def test_counts_that_came_too_late_are_not_taken_off_the_sums(name: str) -> None:
     """Of as many pairs as one's own or more, with less energy than it; or the other way round."""
-    learner = TrafficLearner(CONFIG, MEASURES, [sensor(0)])
+    learner = learner_of(CONFIG, MEASURES, [sensor(0)])
     sent = learner.counts()
     sums = {each: a * (0.9 if each == name else 2) for each, a in sent.items()}
     assert learner.without_own(sums, sent) is sums
 
 
 def test_what_rounding_takes_off_the_sums_is_not_missed() -> None:
-    learner = TrafficLearner(CONFIG, MEASURES, [sensor(0)])
+    learner = learner_of(CONFIG, MEASURES, [sensor(0)])
     sent = learner.counts()
     rounded = {LAGS: sent[LAGS] * (1 - 1e-15), PAIRS: sent[PAIRS]}
     assert not learner.without_own(rounded, sent)[PAIRS].any()
@@ -80,14 +80,14 @@ def test_what_rounding_takes_off_the_sums_is_not_missed() -> None:
 def test_a_short_series_does_not_keep_the_others_from_everybodys_line(hours: int) -> None:
     long, short = sensor(0), sensor(1)
     short = replace(short, values=short.values[:hours], observed=short.observed[:hours])
-    learner, alone = (TrafficLearner(CONFIG, MEASURES, series) for series in ([long, short], [long]))
+    learner, alone = (learner_of(CONFIG, MEASURES, series) for series in ([long, short], [long]))
     request = TrainRequest(1, "", world(CONFIG), statics=THEIRS)
     np.testing.assert_array_equal(learner.batch(request)["line"][: len(long.values)], alone.batch(request)["line"])
     assert learner.baselines("test", THEIRS) == alone.baselines("test", THEIRS)
 
 
 def test_training_and_measuring_start_from_the_joint_line() -> None:
-    learner, model = TrafficLearner(CONFIG, MEASURES, [sensor(0)]), world(CONFIG)
+    learner, model = learner_of(CONFIG, MEASURES, [sensor(0)]), world(CONFIG)
     joint, request = with_federated_ridge(ONE, THEIRS, OPTIONS), TrainRequest(1, "", model, statics=THEIRS)
     np.testing.assert_allclose(learner.batch(request)["line"], joint.line.astype(np.float32))
     np.testing.assert_allclose(learner.batch(TrainRequest(1, "", model))["line"], ONE.line.astype(np.float32))
@@ -98,13 +98,13 @@ def test_training_and_measuring_start_from_the_joint_line() -> None:
 
 
 def test_the_papers_model_starts_from_no_line() -> None:
-    learner = TrafficLearner(road_config("fedavg", model="paper"), MEASURES, [sensor(0)])
+    learner = learner_of(road_config("fedavg", model="paper"), MEASURES, [sensor(0)])
     assert "line" not in learner.batch(TrainRequest(1, "", {}, statics=THEIRS))
     assert not any(sums.any() for sums in learner.counts().values())  # what nothing uses does not leave
 
 
 def test_what_nobody_has_seen_is_forecast_from_the_joint_line() -> None:
-    learner, model = TrafficLearner(CONFIG, MEASURES, [sensor(0)]), world(CONFIG)
+    learner, model = learner_of(CONFIG, MEASURES, [sensor(0)]), world(CONFIG)
     alone, together = (forecast(learner, learner.sensors[0], model, HORIZON, known) for known in ({}, THEIRS))
     whole = prepare(sensor(0), MEASURES, OPTIONS, residual=True, whole=True)
     usual, own, joint = (whole.scaler.scale(a)[:, 0] for a in (alone.profile, alone.student, together.student))
@@ -128,4 +128,4 @@ def test_half_of_a_line_that_is_not_there_is_refused() -> None:
 
 
 def test_nothing_but_sums_is_given() -> None:
-    assert set(TrafficLearner(CONFIG, MEASURES, [sensor(0)]).counts()) == set(SUMS)
+    assert set(learner_of(CONFIG, MEASURES, [sensor(0)]).counts()) == set(SUMS)

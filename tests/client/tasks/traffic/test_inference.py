@@ -12,11 +12,14 @@ from client.tasks.traffic.data.series import Series
 from client.tasks.traffic.inference import faulty, forecast, held_later, own_model, personal
 from client.tasks.traffic.learner import TrafficLearner
 from common.arrays import Arrays, prefixed
-from common.config.run import RunConfig, Scalar, parse
+from common.config.parse import parse
+from common.config.run import RunConfig
 from common.errors import ConfigError, DataError
 from common.models import parameters
-from common.tasks.traffic.options import SensorVariables
+from common.options import Scalar
 from common.tasks.traffic.ranges import POOLED
+from common.tasks.traffic.vocabulary import SensorVariables
+from tests.support.build import learner_of
 
 Floats = NDArray[np.float64]
 HOURLY = SensorVariables(variables=("volume",))
@@ -41,7 +44,7 @@ def config(method: str = "fedavg", **options: Scalar) -> RunConfig:
 
 
 def learner(of: RunConfig, values: Floats) -> TrafficLearner:
-    return TrafficLearner(of, HOURLY, [series(values)])
+    return learner_of(of, HOURLY, [series(values)])
 
 
 Change = Callable[[Floats], None]
@@ -140,7 +143,7 @@ def test_a_faulty_end_is_told_and_the_profile_takes_the_forecast_s_place(change:
     model = {**parameters(made.module), "linear.bias": np.full(24, 0.01, np.float32)}
     sensor = made.sensors[0]
     found = forecast(made, sensor, model, 24, {})
-    assert faulty(sensor, own.tasks.traffic) == found.fault
+    assert faulty(sensor, own.task_options) == found.fault
     assert found.fault.startswith(told)
     assert bool(found.fault) == bool(told)
     assert np.array_equal(found.student, found.profile) == bool(told)
@@ -242,5 +245,5 @@ def test_a_newcomer_is_forecast_under_the_property_that_it_adopts() -> None:
     assert found.basis.pooled
     np.testing.assert_allclose(found.high, made.sensors[0].scaler.unscale(np.full((24, 1), 7.0)))
     grown = learner(own, changed(nothing, 15 * 24))  # its training part alone would still be a newcomer's
-    assert is_new(grown.sensors[0], own.tasks.traffic)
+    assert is_new(grown.sensors[0], own.task_options)
     assert not forecast(grown, grown.sensors[0], parameters(made.module), 24, told).basis.pooled

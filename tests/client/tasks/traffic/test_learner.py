@@ -17,6 +17,7 @@ from common.config.run import RunConfig
 from common.models import tensors
 from common.tasks.traffic.ranges import Ranges, obedience
 from common.wire.messages import TrainRequest
+from tests.support.build import learner_of
 from tests.support.sensors import HISTORY, HORIZON, MEASURES, road_config, sensor, world
 
 DAYS, TRAIN = 20, 16 * 24
@@ -31,7 +32,7 @@ def restless(config: RunConfig) -> Arrays:
 
 
 def learner(*series: Series, config: RunConfig = CONFIG) -> TrafficLearner:
-    return TrafficLearner(config, MEASURES, series or (sensor(0, DAYS),))
+    return learner_of(config, MEASURES, series or (sensor(0, DAYS),))
 
 
 def gappy(number: int = 0) -> Series:

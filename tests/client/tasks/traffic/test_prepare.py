@@ -9,8 +9,9 @@ import pytest
 from client.tasks.traffic.data.series import Series
 from client.tasks.traffic.prepare import Sensor, prepare
 from client.tasks.traffic.profile import profile
-from common.tasks.traffic.options import SensorVariables, TrafficOptions
+from common.tasks.traffic.options import TrafficOptions
 from common.tasks.traffic.ranges import calibrated, groups_of, infer
+from common.tasks.traffic.vocabulary import SensorVariables
 from tests.support.sensors import HISTORY, HORIZON, MEASURES, sensor
 
 DAYS, TRAIN, VALIDATION = 20, 16 * 24, 18 * 24

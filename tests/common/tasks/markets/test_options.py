@@ -4,7 +4,7 @@ import pytest
 
 from common.errors import DataError
 from common.tasks.markets.demo import demo_goods, set_size
-from common.tasks.markets.options import MarketCatalogue
+from common.tasks.markets.vocabulary import MarketCatalogue
 
 
 def test_a_catalogue_survives_json() -> None:

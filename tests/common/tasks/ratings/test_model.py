@@ -6,11 +6,13 @@ from torch import Tensor
 from torch.func import functional_call, grad, vmap
 from torch_geometric.nn import GATConv
 
-from common.config.run import Scalar, parse
-from common.models import build_model, parameters
-from common.private_layers import head_of, own_of
+from common.config.parse import parse
+from common.models import parameters
+from common.options import Scalar
 from common.tasks.ratings.model import ItemScores, StarAttention
-from common.tasks.ratings.options import ProductCatalogue, RatingsOptions
+from common.tasks.ratings.options import RatingsOptions
+from common.tasks.ratings.vocabulary import ProductCatalogue
+from tests.support.build import head_of, own_of, task_model
 
 PRODUCTS = ProductCatalogue(items=tuple("abcdefg"))
 ASKED = torch.arange(7)
@@ -95,11 +97,11 @@ def test_the_seed_draws_the_paper_s_model_at_the_width_asked_for(std: float) -> 
         "tasks.ratings.embedding-std": std,
     }
     many = ProductCatalogue(items=tuple(map(str, range(4000))))
-    first, again, other = (parameters(build_model(parse({**flat, "seed": seed}), many)) for seed in (0, 0, 1))
+    first, again, other = (parameters(task_model(parse({**flat, "seed": seed}), many)) for seed in (0, 0, 1))
     assert first["items"].shape == (4000, 8)
     assert first["items"].std() == pytest.approx(std, rel=0.02)
     assert all((a == again[name]).all() for name, a in first.items())
     assert (first["items"] != other["items"]).any()
-    assert {
-        name: a.shape for name, a in parameters(build_model(parse({**flat, "model": "default"}), many)).items()
-    } == {"scores": (4000,)}
+    assert {name: a.shape for name, a in parameters(task_model(parse({**flat, "model": "default"}), many)).items()} == {
+        "scores": (4000,)
+    }

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from common.config.run import parse
+from common.config.parse import parse
 from common.errors import ConfigError, DataError
 from common.tasks.ratings.demo import demo_products
-from common.tasks.ratings.options import ProductCatalogue
+from common.tasks.ratings.vocabulary import ProductCatalogue
 
 FILMS = ProductCatalogue(items=("Jaws", "Alien"), low=0.5, high=4)
 
@@ -69,4 +69,4 @@ def test_rows_of_named_items_ask_for_the_papers_model_and_a_plain_mean(options: 
     with pytest.raises(ConfigError, match=reason):
         parse({**named, **options})
     planned = {"method": "bgtplanner", "model": "paper", "privacy.unit": "client"}
-    assert parse({**named, **planned}).tasks.ratings.pseudo_items == 50
+    assert parse({**named, **planned}).task_options.pseudo_items == 50

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from common.tasks.rules.counts import SMOOTHING, offset_of
-from common.tasks.rules.options import RuleCatalogue
+from common.tasks.rules.vocabulary import RuleCatalogue
 
 CATALOGUE = RuleCatalogue(
     entities=("Door", "Lamp"), relations=("opens → turn on", "opens → turn off", "closes → turn off")

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from common.tasks.rules.metrics import KEYS, TOPS, home_metrics
-from common.tasks.rules.options import Edges
+from common.tasks.rules.vocabulary import Edges
 
 Triple = tuple[int, int, int]
 

@@ -5,9 +5,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from common.models import build_model, parameters, tensors
+from common.models import parameters, tensors
 from common.tasks.rules.model import RuleRecommender
 from common.tasks.rules.options import RulesOptions
+from tests.support.build import task_model
 from tests.support.toys import CATALOGUE, configured
 
 H, N, F, R, HIDDEN = 2, 5, 3, 4, 4
@@ -111,15 +112,15 @@ def test_a_model_is_drawn_from_the_runs_seed_and_leaves_the_global_generator_alo
     torch.manual_seed(5)
     expected = torch.rand(3)
     torch.manual_seed(5)
-    first = parameters(build_model(configured(seed=1), CATALOGUE))
+    first = parameters(task_model(configured(seed=1), CATALOGUE))
     assert torch.equal(torch.rand(3), expected)
-    same, other = (parameters(build_model(configured(seed=s), CATALOGUE)) for s in (1, 2))
+    same, other = (parameters(task_model(configured(seed=s), CATALOGUE)) for s in (1, 2))
     assert all(np.array_equal(first[n], same[n]) for n in first)
     assert any(not np.array_equal(first[n], other[n]) for n in first)
 
 
 def test_parameters_and_tensors_are_copies() -> None:
-    module = build_model(configured(), CATALOGUE)
+    module = task_model(configured(), CATALOGUE)
     arrays = parameters(module)
     copied = tensors(arrays)
     for n in arrays:

@@ -4,7 +4,8 @@ import pytest
 from pydantic import ValidationError
 
 from common.errors import DataError
-from common.tasks.rules.options import RuleCatalogue, RulesOptions, relation_name, relation_parts
+from common.tasks.rules.options import RulesOptions
+from common.tasks.rules.vocabulary import RuleCatalogue, relation_name, relation_parts
 
 CATALOGUE = RuleCatalogue(entities=("Light", "Lüster"), relations=("opens → turn on", "opens → turn off"))
 

@@ -8,9 +8,9 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from common.arrays import Arrays
 from common.errors import WireError
-from common.tasks.counts import add_counts
 from common.tasks.traffic.counts import LAGS, PAIRS, check_lags, lag_sums, linear_forecast
-from common.tasks.traffic.options import SensorVariables
+from common.tasks.traffic.task import TASK
+from common.tasks.traffic.vocabulary import SensorVariables
 
 H, P = 4, 3
 ALL = np.ones(4000, bool)
@@ -58,7 +58,7 @@ def test_an_autoregressive_series_is_forecast_from_its_last_reading_alone() -> N
 def test_sums_add_up_whatever_is_known() -> None:
     vocabulary, a, b = SensorVariables(variables=("volume",)), remembering(300), remembering(300, seed=1)
     parts = [lag_sums(one, ALL[:300], H + P) for one in (a, b)]
-    total = add_counts(add_counts({}, parts[0], vocabulary), parts[1], vocabulary)
+    total = TASK.add_counts(TASK.add_counts({}, parts[0], vocabulary), parts[1], vocabulary)
     np.testing.assert_allclose(total[LAGS], parts[0][LAGS] + parts[1][LAGS])
     assert total[PAIRS][0] == 600
 
@@ -91,4 +91,4 @@ def test_other_arrays_are_refused(spoil: Callable[[Arrays], Arrays], match: str)
 def test_sums_of_another_number_of_lags_are_refused() -> None:
     vocabulary, d = SensorVariables(variables=("volume",)), remembering(300)
     with pytest.raises(WireError):
-        add_counts(lag_sums(d, ALL[:300], H + P), lag_sums(d, ALL[:300], H), vocabulary)
+        TASK.add_counts(lag_sums(d, ALL[:300], H + P), lag_sums(d, ALL[:300], H), vocabulary)

@@ -5,10 +5,10 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, grad_and_value, vmap
 
-from common.models import build_model
-from common.private_layers import head_of
 from common.tasks.traffic.model import Recurrent, build_forecaster
-from common.tasks.traffic.options import SensorVariables, TrafficOptions
+from common.tasks.traffic.options import TrafficOptions
+from common.tasks.traffic.vocabulary import SensorVariables
+from tests.support.build import head_of, task_model
 from tests.support.sensors import road_config
 
 NETWORKS = ("rnn", "gru", "lstm", "transformer")
@@ -166,7 +166,7 @@ def test_the_heads_of_the_other_tasks() -> None:
 def test_the_seed_draws_the_model_and_variables_size_it() -> None:
     two = SensorVariables(variables=("volume", "speed"))
     first, again, other = (
-        dict(build_model(road_config(model="paper", seed=seed), two).named_parameters()) for seed in (0, 0, 1)
+        dict(task_model(road_config(model="paper", seed=seed), two).named_parameters()) for seed in (0, 0, 1)
     )
     assert first["head.weight"].shape == (2, 2)
     assert all(torch.equal(p, again[n]) for n, p in first.items())

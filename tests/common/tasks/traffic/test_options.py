@@ -4,7 +4,8 @@ import pytest
 from pydantic import ValidationError
 
 from common.errors import ConfigError, DataError
-from common.tasks.traffic.options import SensorVariables, TrafficOptions, compared, duration
+from common.tasks.traffic.options import TrafficOptions, compared
+from common.tasks.traffic.vocabulary import SensorVariables, duration
 from tests.support.sensors import road_config
 
 SIX = SensorVariables(variables=("vehicles", "occupancy"), step_seconds=900)
@@ -70,4 +71,4 @@ def test_options_out_of_range_are_refused_by_name(key: str, value: float) -> Non
 def test_a_history_shorter_than_the_horizon_is_refused() -> None:
     with pytest.raises(ConfigError, match="history 9 is shorter than horizon 24"):
         road_config(tasks__traffic__horizon=24)
-    assert road_config(tasks__traffic__horizon=9).tasks.traffic.horizon == 9
+    assert road_config(tasks__traffic__horizon=9).task_options.horizon == 9

@@ -6,13 +6,13 @@ import torch
 from torch.func import grad, vmap
 
 from client.tasks.traffic.data.series import Series
-from client.tasks.traffic.learner import TrafficLearner
 from common.logic.teacher import closest
 from common.logic.templates import intra_task
 from common.tasks.traffic.differences import Differences
-from common.tasks.traffic.options import SensorVariables
 from common.tasks.traffic.property_loss import violation
+from common.tasks.traffic.vocabulary import SensorVariables
 from common.wire.messages import TrainRequest
+from tests.support.build import learner_of
 from tests.support.sensors import HORIZON, road_config, sensor
 
 TWO = SensorVariables(variables=("volume", "speed"))
@@ -51,7 +51,7 @@ def test_a_learner_trains_measures_and_tells_a_difference() -> None:
     one = sensor(0, 22, variables=2)
     values = np.stack([one.values[:, 0], one.values[:, 0] + 5 * np.arange(len(one.values)) % 7], axis=1)
     config = road_config("fedstl", tasks__traffic__property="difference", tasks__traffic__pair="speed,volume")
-    of = TrafficLearner(config, TWO, [Series("a", one.start, values, one.observed)])
+    of = learner_of(config, TWO, [Series("a", one.start, values, one.observed)])
     [made] = of.sensors
     assert isinstance(made.ranges, Differences)
     assert made.ranges.pair == (1, 0)

@@ -10,7 +10,8 @@ import pytest
 from client.tasks.traffic.data.series import Series
 from client.tasks.traffic.inference import Forecast
 from client.tasks.traffic.prepare import prepare
-from common.tasks.traffic.options import SensorVariables, TrafficOptions
+from common.tasks.traffic.options import TrafficOptions
+from common.tasks.traffic.vocabulary import SensorVariables
 from deploy.tasks.traffic.forecast import ForecastView, draw
 
 START = np.datetime64("2024-01-01T00:00", "m")

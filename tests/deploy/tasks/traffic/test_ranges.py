@@ -9,7 +9,8 @@ from client.tasks.traffic.data.series import Series
 from client.tasks.traffic.prepare import Sensor, prepare
 from common.errors import DataError
 from common.logic.parse import parse
-from common.tasks.traffic.options import SensorVariables, TrafficOptions
+from common.tasks.traffic.options import TrafficOptions
+from common.tasks.traffic.vocabulary import SensorVariables
 from deploy.tasks.traffic.clock import digits_for, number
 from deploy.tasks.traffic.property import as_json, as_lines
 from deploy.tasks.traffic.ranges import by_clock

@@ -5,7 +5,8 @@ import pytest
 
 from client.tasks.markets.data.features import hashed_ids, item_features, weighted_words
 from common.tasks.markets.demo import demo_goods, set_size
-from common.tasks.markets.options import MarketCatalogue, MarketsOptions
+from common.tasks.markets.options import MarketsOptions
+from common.tasks.markets.vocabulary import MarketCatalogue
 
 TEXTS = ("Steel cup set", "Steel cup", "Garden rake, long", "", "Steel cup set")
 GOODS = MarketCatalogue(

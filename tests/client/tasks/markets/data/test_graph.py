@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from client.tasks.markets.data.graph import co_rated, graph_of, normalised, propagated, symmetric
-from client.tasks.markets.data.markets import Markets, Market, as_pairs, as_ratings, no_rows
+from client.tasks.markets.data.markets import Market, Markets, as_pairs, as_ratings, no_rows
 
 RATINGS = st.lists(st.tuples(st.integers(0, 5), st.integers(10, 16)), min_size=1, max_size=30)
 

@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from client.data.own_tables import tables
-from client.tasks.markets.data.markets import Markets, Market
+from client.data.read import own_tables
+from client.tasks.markets.data.markets import Market, Markets
 from client.tasks.markets.data.reader import DEMO_MARKETS, read_markets
 from common.errors import DataError, VocabularyError
-from common.tasks.markets.options import MarketCatalogue
+from common.tasks.markets.vocabulary import MarketCatalogue
 
 Writer = Callable[..., Path]
 
@@ -57,7 +57,7 @@ def test_a_folder_is_a_market_a_table_and_a_catalogue(text: Writer, tmp_path: Pa
     )
     assert [market.name for market in found.units] == ["de", "uk"]
     assert "market uk: 1 rows skipped: items that the catalogue lacks" in found.notes
-    assert tables("markets", str(tmp_path)) == []  # one data set, not clients' own tables
+    assert own_tables("markets", str(tmp_path)) == []  # one data set, not clients' own tables
 
 
 def test_markets_without_overlap_are_told(text: Writer, tmp_path: Path) -> None:

@@ -6,8 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from client.data.own_tables import tables
-from client.data.read import deal
+from client.data.read import own_tables, partition
 from client.tasks.ratings.data.published_folder import is_published
 from client.tasks.ratings.data.raters import Ratings
 from client.tasks.ratings.data.reader import read_raters
@@ -19,13 +18,13 @@ Writer = Callable[..., Path]
 def test_a_published_file_makes_the_folder_one_set(text: Writer, name: str) -> None:
     folder = text("1 2 3", name=f"set/{name}").parent
     assert is_published(folder)
-    assert tables("ratings", str(folder)) == []
+    assert own_tables("ratings", str(folder)) == []
 
 
 def test_clients_tables_are_not_one_set(text: Writer) -> None:
     table = text("user,item,rating", name="set/client-1.csv")
     assert not is_published(table.parent)
-    assert tables("ratings", str(table.parent)) == [table]
+    assert own_tables("ratings", str(table.parent)) == [table]
 
 
 def test_people_of_the_trust_network_are_clients_without_a_rating(text: Writer) -> None:
@@ -34,7 +33,7 @@ def test_people_of_the_trust_network_are_clients_without_a_rating(text: Writer) 
     folder = text("user\tneighbour", "0\t1", "2\t11", name="set/filmtrust_874_social.tsv").parent
     dataset = read_raters(folder)
     assert {rater.name: len(rater.items) for rater in dataset.units} == {"0": 2, "1": 1, "11": 0, "2": 0}
-    assert [len(part.raters) for part in deal(dataset, 0) if isinstance(part, Ratings)] == [1, 1, 1, 1]
+    assert [len(part.units) for part in partition(dataset, 0)] == [1, 1, 1, 1]
 
 
 @pytest.mark.parametrize(

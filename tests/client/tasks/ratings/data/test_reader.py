@@ -12,7 +12,7 @@ from client.tasks.ratings.data.raters import Ratings
 from client.tasks.ratings.data.reader import DEMO_RATERS, read_raters
 from common.errors import DataError, NothingYetError, VocabularyError
 from common.tasks.ratings.demo import demo_products
-from common.tasks.ratings.options import ProductCatalogue
+from common.tasks.ratings.vocabulary import ProductCatalogue
 
 Writer = Callable[..., Path]
 HEADER = "user,item,rating,timestamp"

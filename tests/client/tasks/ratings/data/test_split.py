@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from client.tasks.ratings.data.raters import Rater
 from client.tasks.ratings.data.split import SplitRater, arrived, split_rater
-from common.tasks.ratings.options import ProductCatalogue, RatingsOptions
+from common.tasks.ratings.options import RatingsOptions
+from common.tasks.ratings.vocabulary import ProductCatalogue
 
 PRODUCTS = ProductCatalogue(items=tuple(f"p{k}" for k in range(40)), low=0.5, high=4)
 

@@ -5,23 +5,23 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from client.data.own_tables import write_part
-from client.data.read import Part, demo_part, read_all, read_partition
+from client.data.dataset import AnyDataset
+from client.data.read import demo_partition, read_all, read_partition
 from client.tasks.ratings.data.generator import demo_raters
-from client.tasks.ratings.data.raters import Ratings, Rater
+from client.tasks.ratings.data.raters import Rater, Ratings
 from client.tasks.ratings.data.reader import DEMO_RATERS, read_raters
 from client.tasks.ratings.data.writer import write_raters
+from client.tasks.ratings.task import TASK
 from common.tasks.ratings.demo import demo_products
-from common.tasks.ratings.options import ProductCatalogue
+from common.tasks.ratings.vocabulary import ProductCatalogue
 
 PRODUCTS = ProductCatalogue(items=("cup, blue", 'the "best" cup', "7"), low=-1, high=1)
 
 Plain = tuple[str, list[int], list[float]]
 
 
-def plain(part: Part) -> list[Plain]:
-    assert isinstance(part, Ratings)
-    return [(rater.name, rater.items.tolist(), rater.ratings.tolist()) for rater in part.raters]
+def plain(part: AnyDataset) -> list[Plain]:
+    return [(rater.name, rater.items.tolist(), rater.ratings.tolist()) for rater in part.units]
 
 
 def test_ratings_and_people_without_one_survive(tmp_path: Path) -> None:
@@ -37,9 +37,9 @@ def test_ratings_and_people_without_one_survive(tmp_path: Path) -> None:
 
 
 def test_somebody_without_a_rating_alone_takes_part(tmp_path: Path) -> None:
-    path = tmp_path / "client-0" / "ratings.csv"
-    write_part(path, Ratings((Rater("bob", np.zeros(0, np.int64), np.zeros(0)),), PRODUCTS))
-    assert plain(read_all("ratings", str(path), known=PRODUCTS)) == [("bob", [], [])]
+    path = tmp_path / "ratings.csv"
+    TASK.write(path, Ratings((Rater("bob", np.zeros(0, np.int64), np.zeros(0)),), PRODUCTS))
+    assert plain(read_all("ratings", str(path), vocabulary=PRODUCTS)) == [("bob", [], [])]
 
 
 def test_a_folder_of_written_parts_is_the_whole(tmp_path: Path) -> None:
@@ -54,7 +54,7 @@ def test_the_parts_of_the_demo_are_the_demo(parts: int) -> None:
     whole = plain(read_raters("demo:10-31"))
     shares = [plain(read_partition("ratings", "demo:10-31", (k, parts))) for k in range(parts)]
     assert [rater for share in shares for rater in share] == whole
-    assert demo_part("ratings", "demo", (0, 4)) == f"demo:0-{DEMO_RATERS // 4}"
+    assert demo_partition("ratings", "demo", (0, 4)) == f"demo:0-{DEMO_RATERS // 4}"
 
 
 def test_the_parts_of_a_file_are_its_raters(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 import numpy as np
 
 from client.tasks.rules.data.homes import Device, Home, as_edges, describe, larger_than
-from common.tasks.rules.options import RuleCatalogue
+from common.tasks.rules.vocabulary import RuleCatalogue
 
 CATALOGUE = RuleCatalogue(
     entities=("Contact sensor", "Light", "ios_photos"), relations=("opens → turn on", "any_new_photo → dim")

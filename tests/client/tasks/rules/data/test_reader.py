@@ -8,7 +8,7 @@ import pytest
 from client.tasks.rules.data.generator import demo_catalogue
 from client.tasks.rules.data.reader import DEMO_HOMES, read_homes
 from common.errors import DataError, VocabularyError
-from common.tasks.rules.options import RuleCatalogue
+from common.tasks.rules.vocabulary import RuleCatalogue
 
 RULE = "ann,Light,lamp 1,turns on,turn off,Plug,plug 1"
 TableWriter = Callable[..., Path]

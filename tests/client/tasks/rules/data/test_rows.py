@@ -5,7 +5,7 @@ import pytest
 
 from client.tasks.rules.data.rows import Row, derive_catalogue, to_dataset
 from common.errors import DataError, VocabularyError
-from common.tasks.rules.options import RuleCatalogue
+from common.tasks.rules.vocabulary import RuleCatalogue
 
 ROWS = [
     Row("bob", "Light", "b", "turns on", "turn off", "Plug", "p", "homes.csv", 2),

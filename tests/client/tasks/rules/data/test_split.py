@@ -11,7 +11,8 @@ from client.tasks.rules.data.ifttt import read_recrules
 from client.tasks.rules.data.rows import to_dataset
 from client.tasks.rules.data.split import Examples, SplitHome, split_home, split_homes, without_isolated
 from common.tasks.rules.demo import demo_catalogue
-from common.tasks.rules.options import Edges, RulesOptions
+from common.tasks.rules.options import RulesOptions
+from common.tasks.rules.vocabulary import Edges
 
 RELATIONS = len(demo_catalogue().relations)
 HOMES = demo_homes(0, 300, seed=1)

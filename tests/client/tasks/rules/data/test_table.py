@@ -6,11 +6,11 @@ from pathlib import Path
 import pyarrow
 import pyarrow.parquet
 import pytest
+from client.tasks.rules.data.table import COLUMNS, read_table, write_table
 
 from client.tasks.rules.data.generator import demo_homes
 from client.tasks.rules.data.homes import Home
 from client.tasks.rules.data.rows import Row, to_dataset
-from client.tasks.rules.data.table import COLUMNS, read_table, write_table
 from common.errors import DataError
 from common.tasks.rules.demo import demo_catalogue
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from client.tasks.sessions.data.graphs import collate
-from common.tasks.sessions.options import Clicks
+from common.tasks.sessions.vocabulary import Clicks
 
 
 def clicks(*items: int) -> Clicks:

@@ -8,10 +8,10 @@ import pyarrow.parquet
 import pytest
 
 from client.tasks.sessions.data.reader import DEMO_VISITORS, read_visitors
-from client.tasks.sessions.data.visitors import Visits, Visitor
+from client.tasks.sessions.data.visitors import Visitor, Visits
 from common.errors import DataError, VocabularyError
 from common.tasks.sessions.demo import demo_items
-from common.tasks.sessions.options import Items
+from common.tasks.sessions.vocabulary import Items
 
 Writer = Callable[..., Path]
 HEADER = "user,item,timestamp"

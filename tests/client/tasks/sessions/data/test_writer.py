@@ -8,7 +8,7 @@ from client.tasks.sessions.data.split import cases_of
 from client.tasks.sessions.data.visitors import Visitor, as_clicks
 from client.tasks.sessions.data.writer import write_visitors
 from common.tasks.sessions.demo import demo_items
-from common.tasks.sessions.options import Items
+from common.tasks.sessions.vocabulary import Items
 
 ITEMS = Items(items=("cup, blue", 'the "best" cup', "7"))
 

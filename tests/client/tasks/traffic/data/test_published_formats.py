@@ -12,7 +12,7 @@ import pytest
 from client.tasks.traffic.data.reader import read_series
 from client.tasks.traffic.data.series import Sensors, Series
 from common.errors import VocabularyError
-from common.tasks.traffic.options import SensorVariables
+from common.tasks.traffic.vocabulary import SensorVariables
 
 Read = Callable[[str], Sensors]
 Folder = Callable[[str], Path]

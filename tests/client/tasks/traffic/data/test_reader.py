@@ -13,7 +13,7 @@ from client.tasks.traffic.data.reader import DEMO_SITES, read_series
 from client.tasks.traffic.data.series import Sensors
 from common.errors import DataError, VocabularyError
 from common.tasks.traffic.demo import demo_measures
-from common.tasks.traffic.options import SensorVariables
+from common.tasks.traffic.vocabulary import SensorVariables
 
 Writer = Callable[..., Path]
 HEADER = "timestamp,site,volume"

@@ -11,7 +11,7 @@ from client.tasks.traffic.data.reader import read_series
 from client.tasks.traffic.data.sumo import MEASURES, VARIABLES, record_sumo
 from client.tasks.traffic.data.writer import write_series
 from common.errors import ConfigError, DataError
-from common.tasks.traffic.options import SensorVariables
+from common.tasks.traffic.vocabulary import SensorVariables
 
 
 def test_without_sumo_its_packages_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ from client.tasks.traffic.data.reader import read_series
 from client.tasks.traffic.data.series import Series
 from client.tasks.traffic.data.writer import write_series
 from common.tasks.traffic.demo import demo_measures
-from common.tasks.traffic.options import SensorVariables
+from common.tasks.traffic.vocabulary import SensorVariables
 
 Writer = Callable[..., Path]
 

@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 import torch
 
-from common.private_layers import head_of, own_of
 from common.tasks.markets.models.baselines import SemiParametric, SiameseTower
 from common.tasks.markets.models.build import build_market_model
-from common.tasks.markets.options import MarketCatalogue, MarketsOptions
+from common.tasks.markets.options import MarketsOptions
+from common.tasks.markets.vocabulary import MarketCatalogue
+from tests.support.build import head_of, own_of
 
 GOODS = MarketCatalogue(items=tuple("abcdefg"))
 

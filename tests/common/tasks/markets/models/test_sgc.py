@@ -6,11 +6,12 @@ import torch
 from scipy.sparse import csr_array
 
 from client.tasks.markets.data.graph import normalised, propagated
-from common.methods.registry import PFGNN
+from common.methods.pfgnn import PFGNN
 from common.tasks.markets.models.build import build_market_model
 from common.tasks.markets.models.pair_scorer import PairScorer
 from common.tasks.markets.models.sgc import MarketNetwork, log_variances, prior_variances
-from common.tasks.markets.options import MarketCatalogue, MarketsOptions
+from common.tasks.markets.options import MarketsOptions
+from common.tasks.markets.vocabulary import MarketCatalogue
 
 GOODS = MarketCatalogue(items=("a", "b"))
 SMALL = MarketsOptions(width=6, embedding=4)

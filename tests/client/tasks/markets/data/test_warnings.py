@@ -5,12 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from client.data.warnings import remarks
-from client.tasks.markets.data.markets import Markets, Market, no_rows
-from client.tasks.markets.data.reader import read_markets
-from client.tasks.rules.data.reader import read_homes
-from common.config.run import Scalar, parse
-from common.tasks.markets.options import MarketCatalogue
+from client.tasks.markets.data.markets import Market, Markets, no_rows
+from client.tasks.markets.task import TASK
+from common.config.parse import parse
+from common.options import Scalar
+from common.tasks.markets.vocabulary import MarketCatalogue
 
 GOODS = MarketCatalogue(items=tuple("abcd"))
 RATED = Market("br", np.array([[0, 0], [0, 1], [1, 0], [1, 1], [2, 2], [3, 3], [3, 2]]), no_rows())
@@ -20,7 +19,7 @@ LISTED = Market("uk", no_rows(), np.array([[0, 1]]))
 def said(*markets: Market, **options: Scalar) -> list[str]:
     flat = {f"tasks.markets.{name.replace('_', '-')}": value for name, value in options.items()}
     config = parse({"task": "markets", "method": "fedavg", **flat})
-    return list(remarks(config, [Markets((market,), GOODS) for market in markets]))
+    return list(TASK.warnings(config.options_of(TASK.spec), Markets(markets, GOODS)))
 
 
 def test_markets_most_of_whose_items_have_no_pair_are_told_with_the_threshold() -> None:
@@ -42,7 +41,3 @@ def test_lists_that_share_nothing_under_noise_are_told_with_the_remedy(options: 
     assert "--set tasks.markets.count-epsilon=0" in told
     assert "allow-counts" in told
     assert said(LISTED, **options) == []
-
-
-def test_other_data_have_none() -> None:
-    assert list(remarks(parse({}), [read_homes("demo:0-2"), read_markets("demo:0-1")])) == []

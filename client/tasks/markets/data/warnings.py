@@ -1,15 +1,12 @@
-"""What data come to under a run's options: said beside the notes of their reading, which know no options."""
+"""Warnings about market data under a run's options."""
 
 from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from client.data.read import Part
 from client.tasks.markets.data.graph import graph_of
-from client.tasks.markets.data.markets import Markets
-from client.tasks.markets.data.markets import Market
+from client.tasks.markets.data.markets import Market, Markets
 from client.tasks.markets.data.split import least_users
-from common.config.run import RunConfig
 from common.tasks.markets.options import MarketsOptions
 from common.text import count
 
@@ -17,11 +14,10 @@ MOST = 0.5
 """Share of a market's items without a pair from which on it is worth saying."""
 
 
-def remarks(config: RunConfig, parts: Sequence[Part]) -> Iterator[str]:
-    """What a person should know before these data are trained on."""
-    markets = [market for part in parts if isinstance(part, Markets) for market in part.markets]
-    yield from _pairless(markets, config.tasks.markets)
-    yield from _unshared(markets, config.tasks.markets)
+def warn(options: MarketsOptions, dataset: Markets) -> Iterator[str]:
+    """Yield what the owner should know about markets before training."""
+    yield from _pairless(dataset.units, options)
+    yield from _unshared(dataset.units, options)
 
 
 def _pairless(markets: Sequence[Market], options: MarketsOptions) -> Iterator[str]:

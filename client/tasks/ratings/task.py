@@ -1,0 +1,57 @@
+"""Ratings task at the client."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from client.data.sources import Source
+from client.tasks.ratings.data.raters import Ratings
+from client.tasks.ratings.schema import SCHEMA
+from client.tasks.spec import ClientTask
+from common.tasks.ratings.options import RatingsOptions
+from common.tasks.ratings.task import TASK as SPEC
+from common.tasks.ratings.vocabulary import ProductCatalogue
+from common.tasks.spec import TaskRun
+
+if TYPE_CHECKING:
+    from client.tasks.ratings.learner import RatingsLearner
+
+
+def read(source: Source, products: ProductCatalogue | None, seed: int) -> Ratings:
+    """Read a source in any of its forms."""
+    from client.tasks.ratings.data.reader import read_raters
+
+    return read_raters(source.text, products, seed=seed)
+
+
+def write(path: Path, dataset: Ratings) -> None:
+    """Write a data set as one table."""
+    from client.tasks.ratings.data.writer import write_raters
+
+    write_raters(path, dataset.units, dataset.vocabulary)
+
+
+def learner(run: TaskRun[RatingsOptions, ProductCatalogue], dataset: Ratings) -> "RatingsLearner":
+    """Prepare a client's data for a run."""
+    from client.tasks.ratings.learner import RatingsLearner
+
+    return RatingsLearner(run, dataset)
+
+
+def published(folder: Path) -> bool:
+    """Return True if the folder is a public set in its published form."""
+    from client.tasks.ratings.data.published_folder import is_published
+
+    return is_published(folder)
+
+
+TASK = ClientTask(
+    spec=SPEC,
+    unit=("rater", "raters"),
+    schema=SCHEMA,
+    table="ratings.csv",
+    demo_units=200,
+    read=read,
+    write=write,
+    learner=learner,
+    published=published,
+)

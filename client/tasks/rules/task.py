@@ -1,0 +1,57 @@
+"""Rules task at the client."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from client.data.sources import Source
+from client.tasks.rules.data.homes import Homes
+from client.tasks.rules.schema import SCHEMA
+from client.tasks.spec import ClientTask
+from common.tasks.rules.options import RulesOptions
+from common.tasks.rules.task import TASK as SPEC
+from common.tasks.rules.vocabulary import RuleCatalogue
+from common.tasks.spec import TaskRun
+
+if TYPE_CHECKING:
+    from client.tasks.rules.learner import RulesLearner
+
+
+def read(source: Source, catalogue: RuleCatalogue | None, seed: int) -> Homes:
+    """Read a source in any of its forms."""
+    from client.tasks.rules.data.reader import read_homes
+
+    return read_homes(source.text, catalogue, seed=seed)
+
+
+def write(path: Path, dataset: Homes) -> None:
+    """Write a data set as one table."""
+    from client.tasks.rules.data.writer import write_homes
+
+    write_homes(path, dataset.units, dataset.vocabulary)
+
+
+def learner(run: TaskRun[RulesOptions, RuleCatalogue], dataset: Homes) -> "RulesLearner":
+    """Prepare a client's data for a run."""
+    from client.tasks.rules.learner import RulesLearner
+
+    return RulesLearner(run, dataset)
+
+
+def published(folder: Path) -> bool:
+    """Return True if the folder is a public set in its published form."""
+    from client.tasks.rules.data.ifttt import is_recrules
+
+    return is_recrules(folder)
+
+
+TASK = ClientTask(
+    spec=SPEC,
+    unit=("home", "homes"),
+    schema=SCHEMA,
+    table="homes.csv",
+    demo_units=400,
+    read=read,
+    write=write,
+    learner=learner,
+    published=published,
+)

@@ -1,0 +1,58 @@
+"""Sessions task at the client."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from client.data.sources import Source
+from client.tasks.sessions.data.visitors import Visits
+from client.tasks.sessions.schema import SCHEMA
+from client.tasks.spec import ClientTask
+from common.tasks.sessions.options import SessionsOptions
+from common.tasks.sessions.task import TASK as SPEC
+from common.tasks.sessions.vocabulary import Items
+from common.tasks.spec import TaskRun
+
+if TYPE_CHECKING:
+    from client.tasks.sessions.learner import SessionsLearner
+
+
+def read(source: Source, items: Items | None, seed: int) -> Visits:
+    """Read a source in any of its forms."""
+    from client.tasks.sessions.data.reader import read_visitors
+
+    return read_visitors(source.path, items, test=source.test, seed=seed)
+
+
+def write(path: Path, dataset: Visits) -> None:
+    """Write a data set as one table."""
+    from client.tasks.sessions.data.writer import write_visitors
+
+    write_visitors(path, dataset.units, dataset.vocabulary)
+
+
+def learner(run: TaskRun[SessionsOptions, Items], dataset: Visits) -> "SessionsLearner":
+    """Prepare a client's data for a run."""
+    from client.tasks.sessions.learner import SessionsLearner
+
+    return SessionsLearner(run, dataset)
+
+
+def published(folder: Path) -> bool:
+    """Return True if the folder is a public set in its published form."""
+    from client.tasks.sessions.data.published_folder import is_published
+
+    return is_published(folder)
+
+
+TASK = ClientTask(
+    spec=SPEC,
+    unit=("visitor", "visitors"),
+    schema=SCHEMA,
+    table="sessions.csv",
+    demo_units=400,
+    read=read,
+    write=write,
+    learner=learner,
+    published=published,
+    test_file=True,
+)

@@ -1,0 +1,74 @@
+"""Definition of a task, as far as it concerns private data."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Generic
+
+from client.data.dataset import Dataset, UnitT
+from client.data.sources import Source
+from client.data.tables.formats import TABLES
+from client.data.tables.schema import TableSchema
+from common.tasks.spec import OptionsT, TaskRun, TaskSpec, VocabularyT
+
+if TYPE_CHECKING:
+    from client.tasks.learner import Learner
+
+Noun = tuple[str, str]
+"""Singular and plural, for messages."""
+
+
+def never(folder: Path) -> bool:
+    """Return False: the task has no published form."""
+    return False
+
+
+def none(options: Any, dataset: Any) -> Iterable[str]:
+    """Return no warnings."""
+    return ()
+
+
+@dataclass(frozen=True, eq=False)
+class ClientTask(Generic[OptionsT, VocabularyT, UnitT]):
+    """A task, as far as it concerns private data. Importing it must not import torch.
+
+    Args:
+        spec: What server and clients agree on.
+        unit: Noun of the unit of data.
+        schema: Columns of its tables.
+        table: File name of one client's own table.
+        demo_units: Number of units in the embedded data.
+        read: Read a source under a vocabulary, or under the data's own; the last argument seeds embedded data.
+        write: Write a data set as one table; reading it gives the same data set.
+        learner: Prepare a client's data for a run.
+        published: Return True if the folder is a public set in its published form.
+        warnings: Return what the owner should know about the data under these options before training.
+        test_file: True if `--test FILE` can hold out a file of records.
+        suffixes: Suffixes of the tables in a folder.
+        client_per_unit: True if each unit is a client of its own where nobody sets a number of clients.
+        public_units: True if names of units are public, so that reports may show them.
+    """
+
+    spec: TaskSpec[OptionsT, VocabularyT]
+    unit: Noun
+    schema: TableSchema
+    table: str
+    demo_units: int
+    read: Callable[[Source, VocabularyT | None, int], Dataset[VocabularyT, UnitT]]
+    write: Callable[[Path, Dataset[VocabularyT, UnitT]], None]
+    learner: Callable[[TaskRun[OptionsT, VocabularyT], Dataset[VocabularyT, UnitT]], "Learner"]
+    published: Callable[[Path], bool] = never
+    warnings: Callable[[OptionsT, Dataset[VocabularyT, UnitT]], Iterable[str]] = none
+    test_file: bool = False
+    suffixes: tuple[str, ...] = TABLES
+    client_per_unit: bool = False
+    public_units: bool = False
+
+    @property
+    def name(self) -> str:
+        """Name of the task."""
+        return self.spec.name
+
+
+AnyClientTask = ClientTask[Any, Any, Any]
+"""A task of which only the name is known."""

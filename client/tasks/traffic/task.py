@@ -1,0 +1,58 @@
+"""Traffic task at the client."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from client.data.sources import Source
+from client.tasks.spec import ClientTask
+from client.tasks.traffic.data.series import Sensors
+from client.tasks.traffic.schema import SCHEMA, SUFFIXES
+from common.tasks.spec import TaskRun
+from common.tasks.traffic.options import TrafficOptions
+from common.tasks.traffic.task import TASK as SPEC
+from common.tasks.traffic.vocabulary import SensorVariables
+
+if TYPE_CHECKING:
+    from client.tasks.traffic.learner import TrafficLearner
+
+
+def read(source: Source, variables: SensorVariables | None, seed: int) -> Sensors:
+    """Read a source in any of its forms."""
+    from client.tasks.traffic.data.reader import read_series
+
+    return read_series(source.text, variables, seed=seed)
+
+
+def write(path: Path, dataset: Sensors) -> None:
+    """Write a data set as one table."""
+    from client.tasks.traffic.data.writer import write_series
+
+    write_series(path, dataset.units, dataset.vocabulary)
+
+
+def learner(run: TaskRun[TrafficOptions, SensorVariables], dataset: Sensors) -> "TrafficLearner":
+    """Prepare a client's data for a run."""
+    from client.tasks.traffic.learner import TrafficLearner
+
+    return TrafficLearner(run, dataset)
+
+
+def published(folder: Path) -> bool:
+    """Return True if the folder is a public set in its published form."""
+    from client.tasks.traffic.data.published_folder import is_published
+
+    return is_published(folder)
+
+
+TASK = ClientTask(
+    spec=SPEC,
+    unit=("sensor", "sensors"),
+    schema=SCHEMA,
+    table="sensors.csv",
+    demo_units=24,
+    read=read,
+    write=write,
+    learner=learner,
+    published=published,
+    suffixes=SUFFIXES,
+)

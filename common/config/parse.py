@@ -1,0 +1,67 @@
+"""Parsing of a configuration from dotted keys, with errors that name the key and the nearest one."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from common.config.run import RunConfig
+from common.config.sections import ignored_sections
+from common.errors import ConfigError
+from common.methods.planners import PLANNERS
+from common.methods.registry import METHODS
+from common.options import Scalar, hint, leaves
+from common.tasks.registry import TASKS
+
+
+def parse(flat: Mapping[str, Scalar]) -> RunConfig:
+    """Parse dotted keys such as `algorithm.fedrule.lam`.
+
+    Raises:
+        ConfigError: An unknown or mistyped key, named by its path, with the key that was probably meant.
+    """
+    tree: dict[str, Any] = {}
+    for key, value in flat.items():
+        *parents, leaf = key.split(".")
+        node = tree
+        for k, parent in enumerate(parents):
+            node = node.setdefault(parent, {})
+            if not isinstance(node, dict):
+                section = ".".join(parents[: k + 1])
+                raise ConfigError(f"option '{section}' is set both to a value and as a section; remove one of them")
+        node[leaf] = value
+    try:
+        config = RunConfig.model_validate(tree)
+    except ValidationError as error:
+        reasons = (_explain(e["loc"], e["type"], e["msg"], e.get("input")) for e in error.errors())
+        raise ConfigError("; ".join(dict.fromkeys(reasons))) from None
+    for other in ignored_sections(tree.get("algorithm"), config.method):
+        raise ConfigError(
+            f"option algorithm.{other}.* has no effect with method {config.method}; remove it or set method={other}"
+        )
+    return config
+
+
+def option_keys() -> tuple[str, ...]:
+    """Return every key that can be set, with the sections of all installed tasks and methods."""
+    config = RunConfig()
+    tree = config.model_dump(by_alias=True, exclude={"method_options", "planner_options", "task_options"})
+    methods = {name: METHODS[name].options for name in METHODS} | {n: spec.options for n, spec in PLANNERS.items()}
+    tree["algorithm"] = {name: kind().model_dump(by_alias=True) for name, kind in methods.items()}
+    tree["tasks"] = {name: TASKS[name].options().model_dump(by_alias=True) for name in TASKS}
+    return tuple(key for key, _ in leaves(tree, ""))
+
+
+def _to_depth(depth: int) -> list[str]:
+    """Return the keys, and sections of keys, of that many parts."""
+    return list(dict.fromkeys(".".join(key.split(".")[:depth]) for key in option_keys()))
+
+
+def _explain(place: tuple[int | str, ...], kind: str, message: str, given: object) -> str:
+    path = ".".join(str(part) for part in place)
+    if kind == "extra_forbidden":
+        return f"unknown option '{path}'{hint(path, _to_depth(len(place)), cutoff=0.5)}"
+    message = message.removeprefix("Value error, ")
+    if path in ("method", "task"):
+        return message
+    return f"'{path}': {message} (got {given!r})" if path and not isinstance(given, (dict, BaseModel)) else message

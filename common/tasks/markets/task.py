@@ -1,0 +1,62 @@
+"""Markets task: related items in a small market, helped by larger ones (algorithms.md §5)."""
+
+from typing import TYPE_CHECKING
+
+from common.methods.pfgnn import PFGNN
+from common.metrics.known import LOSS, MODEL_FAMILIES, MRR, NDCG
+from common.metrics.spec import MetricFamily, MetricSpec
+from common.tasks.markets.counts import add_pairs, check_pairs
+from common.tasks.markets.demo import demo_goods
+from common.tasks.markets.options import MarketsOptions
+from common.tasks.markets.vocabulary import MarketCatalogue
+from common.tasks.spec import CountStatistics, Objective, TaskRun, TaskSpec
+
+if TYPE_CHECKING:
+    from torch import nn
+
+
+def build_model(run: TaskRun[MarketsOptions, MarketCatalogue]) -> "nn.Module":
+    """Return the network of the options, or the scorer of structural features."""
+    from common.tasks.markets.models.build import build_market_model
+
+    pfgnn = run.method if isinstance(run.method, PFGNN) else None
+    return build_market_model(run.vocabulary, run.options, paper=run.model == "paper", pfgnn=pfgnn)
+
+
+TASK = TaskSpec(
+    name="markets",
+    summary="Recommend related items across markets",
+    options=MarketsOptions,
+    vocabulary=MarketCatalogue,
+    demo=demo_goods,
+    build_model=build_model,
+    metrics=(
+        LOSS,
+        MRR,
+        NDCG,
+        MetricSpec(
+            "recall*", "recall@*", "Recall @*", "higher", 3, "Share of all right answers that the first * hold."
+        ),
+    ),
+    families=(
+        *MODEL_FAMILIES,
+        MetricFamily("walk_", "random walk", baseline=True),
+        MetricFamily("degree_", "popularity", baseline=True),
+        MetricFamily("shared_", "popularity and other markets", baseline=True),
+        MetricFamily("seen_", "items that others know"),
+    ),
+    objective=Objective("ndcg20", higher_is_better=True),
+    head=("theta", "alpha", "kappa", "tower.output", "ids"),  # link function, prior, clusters (§5.3); last layer; items
+    client_only=("ids",),  # a vector per item that the market sells
+    counts=CountStatistics(lambda counts, goods: check_pairs(counts, len(goods.items)), add_pairs),
+    # Noised counts tell a market about items that are new to it (docs/results/markets.md).
+    defaults={
+        "method": "fedavg",
+        "rounds": 20,
+        "algorithm.fedavg.optimizer": "adam",
+        "algorithm.fedavg.lr": 0.05,
+        "algorithm.fedavg.local-steps": 10,
+        "tasks.markets.count-offset": True,
+        "tasks.markets.count-epsilon": 8.0,
+    },
+)

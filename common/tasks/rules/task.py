@@ -1,0 +1,72 @@
+"""Rules task: IF-THEN rule recommendation as link prediction on each home's graph (algorithms.md §1)."""
+
+from typing import TYPE_CHECKING
+
+from common.metrics.known import HIT_RATE, LOSS, MODEL_FAMILIES
+from common.metrics.spec import MetricSpec
+from common.tasks.rules.counts import add_counts, check_counts
+from common.tasks.rules.demo import demo_catalogue
+from common.tasks.rules.options import RulesOptions
+from common.tasks.rules.vocabulary import RuleCatalogue
+from common.tasks.spec import CountStatistics, Objective, TaskRun, TaskSpec
+
+if TYPE_CHECKING:
+    from torch import nn
+
+
+def build_model(run: TaskRun[RulesOptions, RuleCatalogue]) -> "nn.Module":
+    """Return the rule recommender."""
+    from common.tasks.rules.model import RuleRecommender
+
+    sizes = len(run.vocabulary.entities), len(run.vocabulary.relations)
+    return RuleRecommender(*sizes, run.options, paper=run.model == "paper")
+
+
+TASK = TaskSpec(
+    name="rules",
+    summary="Recommend IF-THEN rules for smart homes",
+    options=RulesOptions,
+    vocabulary=RuleCatalogue,
+    demo=demo_catalogue,
+    build_model=build_model,
+    metrics=(
+        LOSS,
+        MetricSpec(
+            "auc", "auc", "AUC", "higher", 3, "Chance that a true example scores above a false one; 0.5 is guessing."
+        ),
+        MetricSpec(
+            "mr0",
+            "mr",
+            "Mean rank",
+            "lower",
+            2,
+            "Wrong relations that score above the right one, on average; 0 is perfect.",
+        ),
+        MetricSpec(
+            "mr1",
+            "mr(1)",
+            "Mean rank, from 1",
+            "lower",
+            2,
+            "Position of the right relation; 1 is perfect.",
+            headline=False,
+        ),
+        MetricSpec(
+            "mr_rt",
+            "mr(rt)",
+            "Mean rank, new only",
+            "lower",
+            2,
+            "Mean rank with relations the pair already has left out.",
+            headline=False,
+        ),
+        HIT_RATE,
+    ),
+    families=MODEL_FAMILIES,
+    objective=Objective("loss"),
+    head=("predictor.",),
+    record_dp=frozenset({"default", "paper"}),
+    counts=CountStatistics(check_counts, add_counts),
+    defaults={"method": "fedrule"},
+    planner_validation_share=0.3,  # homes have few rules each
+)

@@ -1,0 +1,39 @@
+"""Sessions task: the next item of a session, by SR-GNN or TAGNN (algorithms.md §2)."""
+
+from typing import TYPE_CHECKING
+
+from common.metrics.known import HIT_RATE, LOSS, MODEL_FAMILIES, MRR, NDCG
+from common.tasks.sessions.counts import add_rules, check_rules
+from common.tasks.sessions.demo import demo_items
+from common.tasks.sessions.options import SessionsOptions
+from common.tasks.sessions.vocabulary import Items
+from common.tasks.spec import CountStatistics, Objective, TaskRun, TaskSpec
+
+if TYPE_CHECKING:
+    from torch import nn
+
+
+def build_model(run: TaskRun[SessionsOptions, Items]) -> "nn.Module":
+    """Return the session network, by default blended with a visitor's own history."""
+    from common.tasks.sessions.history_blend import LocalBlend
+    from common.tasks.sessions.model import build_session_model
+
+    network = build_session_model(len(run.vocabulary.items), run.options)
+    return network if run.model == "paper" else LocalBlend(network)
+
+
+TASK = TaskSpec(
+    name="sessions",
+    summary="Recommend the next item of a session",
+    options=SessionsOptions,
+    vocabulary=Items,
+    demo=demo_items,
+    build_model=build_model,
+    metrics=(LOSS, HIT_RATE, MRR, NDCG),
+    families=MODEL_FAMILIES,
+    objective=Objective("loss"),
+    head=("scale", "weight"),  # of the blend with a visitor's own history
+    record_dp=frozenset({"paper"}),
+    counts=CountStatistics(lambda counts, items: check_rules(counts, len(items.items)), add_rules),
+    defaults={"method": "fedga"},
+)

@@ -1,0 +1,180 @@
+"""Definition of a task, as far as server and clients must agree on it."""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
+
+from pydantic import Field
+
+from common.arrays import Arrays
+from common.errors import WireError
+from common.methods.spec import Capabilities, MethodOptions
+from common.metrics.spec import MetricFamily, MetricSpec
+from common.options import Options, Scalar
+from common.privacy.options import PrivacyOptions
+from common.tasks.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from torch import nn
+
+ModelVariant = Literal["default", "paper"]
+"""`paper`: the paper's own model; `default`: the best known one under the same federation."""
+
+
+@dataclass(frozen=True)
+class NamedRows:
+    """Table whose row ids clients send in plaintext.
+
+    Args:
+        table: Name of the parameter.
+        pseudo: Number of further rows that a client draws and sends, so that its own are among them.
+    """
+
+    table: str
+    pseudo: int
+
+
+class TaskOptions(Options):
+    """Options of every task, `[tasks.<name>]`; a task adds its own and may override a default."""
+
+    test_share: float = Field(0.2, gt=0, lt=1)
+    """Share of a client's records in the test split."""
+
+    validation_share: float = Field(0.0, ge=0, lt=1)
+    """Share of the remaining records in the validation split, for tuning and planners."""
+
+    count_offset: bool = False
+    """Start the model from counts summed over clients. Without noise the policies must allow counts in plaintext."""
+
+    @property
+    def count_privacy(self) -> PrivacyOptions:
+        """Noise on summed counts; unit `none`: counts are sent in plaintext."""
+        return PrivacyOptions()
+
+    @property
+    def named_rows(self) -> NamedRows | None:
+        """Table whose row ids clients send in plaintext; None if uploads are dense."""
+        return None
+
+    def check(self, model: ModelVariant, method: str, capabilities: Capabilities) -> None:
+        """Accept the combination of model and method.
+
+        Raises:
+            ValueError: It cannot work.
+        """
+
+    def uncovered(self) -> tuple[str, ...]:
+        """Return channels that no privacy claim covers under these options, for the statement."""
+        return ()
+
+
+OptionsT = TypeVar("OptionsT", bound=TaskOptions)
+VocabularyT = TypeVar("VocabularyT", bound=Vocabulary)
+
+
+@dataclass(frozen=True)
+class TaskRun(Generic[OptionsT, VocabularyT]):
+    """A run as its task sees it: the only view of the configuration that task code gets; hashable if the vocabulary is."""
+
+    options: OptionsT
+    vocabulary: VocabularyT
+    model: ModelVariant
+    method: MethodOptions
+    privacy: PrivacyOptions
+    rounds: int
+    seed: int
+
+
+@dataclass(frozen=True)
+class Objective:
+    """Metric that planners and early stopping optimize."""
+
+    metric: str
+    higher_is_better: bool = False
+
+
+@dataclass(frozen=True)
+class CountStatistics(Generic[VocabularyT]):
+    """Statistics summed over clients from which a model starts.
+
+    Args:
+        check: Accept one client's statistics under the vocabulary; raises WireError.
+        add: Sum the statistics of several clients.
+    """
+
+    check: Callable[[Arrays, VocabularyT], None]
+    add: Callable[[Sequence[Arrays]], Arrays]
+
+
+def _always(model: ModelVariant) -> bool:
+    return True
+
+
+@dataclass(frozen=True, eq=False)
+class TaskSpec(Generic[OptionsT, VocabularyT]):
+    """A task, as far as server and clients must agree on it. Importing it must not import torch.
+
+    Args:
+        name: Name in options and files, `[a-z][a-z0-9_]{0,31}`.
+        summary: One line for `fedloom tasks` and help.
+        options: Class of `[tasks.<name>]`.
+        vocabulary: Class of the public vocabulary.
+        demo: Return the vocabulary of the embedded data.
+        build_model: Build the model with parameters from torch's global generator; imports torch inside.
+        metrics: Metrics in the order of tables; keys are stable.
+        families: Prefixes of derived metrics.
+        objective: Metric that planners and early stopping optimize.
+        head: Prefixes of the parameters that form the private head.
+        client_only: Prefixes of the parameters that never leave a client, whatever the method.
+        record_dp: Model variants whose batches separate records, as DP-SGD needs.
+        counts: Statistics summed over clients; None if the task has none.
+        pooled: Untrained inputs that the server pools from released values, so that runs with noise may have them.
+        defaults: Options that `--task NAME` sets where no method is named; `method` among them.
+        planner_validation_share: Validation split that a planner gets if the run sets none.
+        loss_is_error: True if the training loss of a model variant is an error measure.
+    """
+
+    name: str
+    summary: str
+    options: type[OptionsT]
+    vocabulary: type[VocabularyT]
+    demo: Callable[[], VocabularyT]
+    build_model: Callable[[TaskRun[OptionsT, VocabularyT]], "nn.Module"]
+    metrics: tuple[MetricSpec, ...]
+    objective: Objective
+    families: tuple[MetricFamily, ...] = ()
+    head: tuple[str, ...] = ()
+    client_only: tuple[str, ...] = ()
+    record_dp: frozenset[ModelVariant] = frozenset()
+    counts: CountStatistics[VocabularyT] | None = None
+    pooled: frozenset[str] = frozenset()
+    defaults: Mapping[str, Scalar] = field(default_factory=dict)
+    planner_validation_share: float = 0.1
+    loss_is_error: Callable[[ModelVariant], bool] = _always
+
+    def private(self, names: Collection[str], capabilities: Capabilities) -> frozenset[str]:
+        """Return the parameters, among those names, that stay with a client under a method."""
+        if capabilities.private_layers == "all":
+            return frozenset(names)
+        head = self.head if capabilities.private_layers == "head" else ()
+        kept = frozenset(name for name in names if name.startswith(head)) - capabilities.shared_head
+        return kept | {name for name in names if self.is_client_only(name)}
+
+    def add_counts(self, total: Arrays, counts: Arrays, vocabulary: VocabularyT) -> Arrays:
+        """Return the sum with one more client's statistics; an empty total is the start.
+
+        Raises:
+            WireError: They are no such statistics, or the task sums none.
+        """
+        if self.counts is None:
+            raise WireError(f"task {self.name} sums no counts over clients")
+        self.counts.check(counts, vocabulary)
+        return self.counts.add([total, counts]) if total else counts
+
+    def is_client_only(self, parameter: str) -> bool:
+        """Return True if the parameter never leaves a client, whatever the method."""
+        return parameter.startswith(self.client_only)
+
+
+AnyTask = TaskSpec[Any, Any]
+"""A task of which only the name is known."""

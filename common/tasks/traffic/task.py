@@ -1,0 +1,127 @@
+"""Traffic task: a sensor's next day, with a property in signal temporal logic (algorithms.md §3)."""
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from common.metrics.known import LOSS, MODEL_FAMILIES
+from common.metrics.spec import MetricFamily, MetricSpec
+from common.tasks.spec import CountStatistics, Objective, TaskRun, TaskSpec
+from common.tasks.traffic.counts import add_lags, check_lags
+from common.tasks.traffic.demo import demo_measures
+from common.tasks.traffic.options import TrafficOptions, compared
+from common.tasks.traffic.ranges import POOLED
+from common.tasks.traffic.vocabulary import SensorVariables
+
+if TYPE_CHECKING:
+    from torch import nn
+
+
+def build_model(run: TaskRun[TrafficOptions, SensorVariables]) -> "nn.Module":
+    """Return the forecaster.
+
+    Raises:
+        ConfigError: `property=difference` compares variables that the vocabulary lacks.
+    """
+    from common.tasks.traffic.model import build_forecaster
+
+    if run.options.property == "difference":
+        compared(run.options, run.vocabulary)
+    return build_forecaster(len(run.vocabulary.variables), run.options, paper=run.model == "paper")
+
+
+TASK = TaskSpec(
+    name="traffic",
+    summary="Forecast the next day of road sensors and other hourly readings",
+    options=TrafficOptions,
+    vocabulary=SensorVariables,
+    demo=demo_measures,
+    build_model=build_model,
+    metrics=(
+        replace(LOSS, short_table=False),
+        MetricSpec(
+            "mse",
+            "mse",
+            "Mean squared error",
+            "lower",
+            4,
+            "Squared distance of forecast and truth, on average, each sensor in standard deviations of its own past.",
+        ),
+        MetricSpec(
+            "profile_mse",
+            "profile mse",
+            "Mean squared error of the profile",
+            "lower",
+            4,
+            "The line to beat: what the sensor usually reads at that time of the week.",
+            headline=False,
+            baseline=True,
+        ),
+        MetricSpec(
+            "ridge_mse",
+            "ridge mse",
+            "Mean squared error of its own ridge line",
+            "lower",
+            4,
+            "The profile and the sensor's own ridge regression on it, halved with everybody's where sums are shared.",
+            headline=False,
+            baseline=True,
+        ),
+        MetricSpec(
+            "last_week_mse",
+            "last week mse",
+            "Mean squared error of last week",
+            "lower",
+            4,
+            "Repeating the same hours of the week before.",
+            headline=False,
+            baseline=True,
+        ),
+        MetricSpec(
+            "rho_point",
+            "ρ.point",
+            "Rule satisfaction, points",
+            "higher",
+            3,
+            "Share of forecast readings inside the range that the sensor's property gives them.",
+            headline=False,
+        ),
+        MetricSpec(
+            "rho_window",
+            "ρ.window",
+            "Rule satisfaction, windows",
+            "higher",
+            3,
+            "Share of pairs of forecast readings wholly in range.",
+            headline=False,
+            short_table=False,
+        ),
+        MetricSpec(
+            "rho_trace",
+            "ρ.trace",
+            "Rule satisfaction, traces",
+            "higher",
+            3,
+            "Share of whole forecasts that keep the property; read it beside the truth's own.",
+        ),
+        MetricSpec(
+            "property_width",
+            "width",
+            "Width of the property",
+            "",
+            3,
+            "Mean room between its bounds, in standard deviations: a wide one is easy to keep and says little.",
+            headline=False,
+            baseline=True,
+        ),
+    ),
+    families=(
+        *(replace(family, short_table=(f"{family.prefix}mse",)) for family in MODEL_FAMILIES),
+        MetricFamily("teacher_", "teacher", headlines=("teacher_mse",), short_table=("teacher_mse",)),
+        MetricFamily("truth_", "the truth itself", baseline=True, better=False, short_table=("truth_rho_trace",)),
+    ),
+    objective=Objective("mse"),
+    head=("head.", "network.head."),  # dense layer of a recurrent network, blocks of a transformer (§3.7)
+    counts=CountStatistics(lambda sums, variables: check_lags(sums, len(variables.variables)), add_lags),
+    pooled=frozenset(POOLED),
+    defaults={"method": "fedstl"},
+)
