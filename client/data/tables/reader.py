@@ -1,7 +1,6 @@
 """Tables as typed columns, whatever the form of their file."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -9,92 +8,23 @@ from typing import Any
 import numpy as np
 import pyarrow
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 from pyarrow import types
 
-from client.data.tables.cell_errors import CELL_LENGTH, WrongCells, printable
+from client.data.tables.cell_errors import WrongCells
 from client.data.tables.cells import Cells
 from client.data.tables.delimited import Delimited
 from client.data.tables.formats import Content, load, suffix_of
 from client.data.tables.json_lines import SUFFIXES, JsonLines, is_object
 from client.data.tables.parquet import Parquet
 from client.data.tables.schema import Column, Dialect, TableSchema
+from client.data.tables.table import Table, cell_error
 from client.data.tables.times import Clock, to_times
 from client.data.tables.titles import Header, match_titles
-from client.data.tables.values import Codes, Flags, codes, flags, to_numbers, to_text
+from client.data.tables.values import Flags, flags, to_numbers, to_text
 from common.errors import DataError
 
 RECOGNISED = Dialect()
 """Files as they are recognised without being told."""
-
-
-@dataclass(frozen=True, eq=False)
-class Table:
-    """R rows of typed columns.
-
-    Args:
-        cells: File.
-        titles: Name of each column -> its title in the file; variables come last.
-        texts: Name -> cells as in the file.
-        columns: Name -> Arrow array: text, floats, or times as seconds from 1970; null where blank or missing.
-        variables: Names of the columns that the schema does not name.
-        rows: R, the rows' places in the file, from 0.
-    """
-
-    cells: Cells
-    titles: Mapping[str, str]
-    texts: Mapping[str, Any]
-    columns: Mapping[str, Any]
-    variables: tuple[str, ...]
-    rows: NDArray[np.int64]
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def __contains__(self, name: str) -> bool:
-        return name in self.columns
-
-    @property
-    def path(self) -> Path:
-        """File of the table."""
-        return self.cells.content.path
-
-    def filled(self, name: str) -> Flags:
-        """Return R flags: the cells of a column that hold a value."""
-        return np.asarray(self.columns[name].is_valid().to_numpy(zero_copy_only=False))
-
-    def numbers(self, name: str) -> NDArray[np.float64]:
-        """Return R numbers or times, not-a-number where missing."""
-        return np.asarray(self.columns[name].to_numpy(zero_copy_only=False), np.float64)
-
-    def codes(self, name: str) -> tuple[Codes, list[str]]:
-        """Return R codes by first appearance, −1 where blank, and the texts for which they stand."""
-        return codes(self.columns[name])
-
-    def where(self, kept: Flags) -> "Table":
-        """Return the rows for which a flag is true."""
-        if kept.all():
-            return self
-        mask = pyarrow.array(kept)
-        texts, columns = (
-            {name: column.filter(mask) for name, column in of.items()} for of in (self.texts, self.columns)
-        )
-        return replace(self, texts=texts, columns=columns, rows=self.rows[kept])
-
-    def require(self, *names: str, remedy: str) -> None:
-        """Accept columns without blank or missing cells.
-
-        Raises:
-            DataError: A cell holds no value.
-        """
-        for name in names:
-            empty = ~self.filled(name)
-            if empty.any():
-                raise self.error(name, empty, "", remedy)
-
-    def error(self, name: str, wrong: Flags, problem: str, remedy: str) -> DataError:
-        """Return the error about cells of a column, of which the first is named; see `WrongCells`."""
-        return _error(self.cells, self.titles[name], self.texts[name], self.rows, WrongCells(wrong, problem, remedy))
 
 
 def read_table(source: Path | Content, schema: TableSchema, dialect: Dialect = RECOGNISED) -> Table:
@@ -145,7 +75,7 @@ def typed(cells: Cells, schema: TableSchema, dialect: Dialect = RECOGNISED) -> T
         except WrongCells as error:
             if name in variables and error.wrong.sum() == len(text) - text.null_count:
                 error.remedy = "leave the column out"
-            raise _error(cells, titles[name], text, rows, error) from None
+            raise cell_error(cells, titles[name], text, rows, error) from None
     if schema.rest == "numbers":
         _check_named(cells, header)
     return Table(cells, titles, texts, columns, variables, rows)
@@ -195,12 +125,3 @@ def _check_named(cells: Cells, header: Header) -> None:
     for place, title in enumerate(cells.titles):
         if not title and flags(_is_filled(cells.take([place])[0])).any():
             raise header.error("a column has no title; name it, or leave it out")
-
-
-def _error(cells: Cells, title: str, texts: Any, rows: NDArray[np.int64], error: WrongCells) -> DataError:
-    """Return the error of an owner's file: its place, the cell, how many are wrong, and the remedy."""
-    value = texts[error.row].as_py()
-    cell = printable("" if value is None else str(value).strip(), CELL_LENGTH)
-    place = cells.place_of(int(rows[error.row]))
-    path = cells.content.path
-    return DataError(error.message(cell), path, place, printable(title), cell=cell, unit=cells.unit)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow
 
-from client.data.tables.reader import Table
+from client.data.tables.table import Table
 from client.data.tables.values import Flags, codes, recoded, union
 from client.tasks.markets.data.markets import Pairs, no_rows
 from client.tasks.markets.schema import FIRST, ITEM, MARKET, SECOND, USER

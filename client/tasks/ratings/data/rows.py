@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from client.data.tables.reader import Table
+from client.data.tables.table import Table
 from client.data.tables.values import Codes, keys_of, recoded, union
 from client.tasks.ratings.schema import ITEM, RATING, TIME, USER
 from common.errors import DataError, NothingYetError

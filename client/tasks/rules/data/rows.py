@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow
 import pyarrow.compute as pc
 
-from client.data.tables.reader import Table
+from client.data.tables.table import Table
 from client.data.tables.values import Codes, Flags, codes, flags, recoded, union
 from client.tasks.rules.schema import ACTION, ACTION_ID, COLUMNS, STATE, TRIGGER, TRIGGER_ID, USER, VERB
 from common.errors import VocabularyError

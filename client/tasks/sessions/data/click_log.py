@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from client.data.tables.reader import Table
+from client.data.tables.table import Table
 from client.data.tables.values import Codes
 from client.tasks.sessions.data.log import CASE, NOBODY, TEST, TRAIN, Log, log_of_sessions
 from client.tasks.sessions.data.sessionize import Cut, Seconds, sessions_by_cut, sessions_by_name

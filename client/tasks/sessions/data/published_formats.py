@@ -10,8 +10,9 @@ from dataclasses import dataclass, replace
 import pyarrow.compute as pc
 
 from client.data.tables.formats import Content
-from client.data.tables.reader import Table, read_table
+from client.data.tables.reader import read_table
 from client.data.tables.schema import Column, TableSchema
+from client.data.tables.table import Table
 from client.data.tables.titles import plainly
 from client.data.tables.values import Flags, flags
 from client.tasks.sessions.data.click_log import log_of_clicks

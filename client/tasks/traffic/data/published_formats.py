@@ -7,8 +7,9 @@ import pyarrow.compute
 from numpy.typing import NDArray
 
 from client.data.tables.cells import Cells
-from client.data.tables.reader import Table, cells_of, typed
+from client.data.tables.reader import cells_of, typed
 from client.data.tables.schema import Column, Dialect, TableSchema
+from client.data.tables.table import Table
 from client.data.tables.values import codes
 from client.tasks.traffic.data.impute import in_runs
 from client.tasks.traffic.data.readings import Readings, last_of, seconds

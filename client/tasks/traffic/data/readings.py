@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from client.data.tables.formats import stem_of
-from client.data.tables.reader import Table
+from client.data.tables.table import Table
 from client.data.tables.values import Codes, keys_of, recoded, union
 from client.tasks.traffic.schema import SITE, TIME
 from common.errors import DataError, VocabularyError

@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 
 from client.data.tables.cells import Cells
 from client.data.tables.formats import Content
-from client.data.tables.reader import Table, cells_of, typed
+from client.data.tables.reader import cells_of, typed
 from client.data.tables.schema import Column, TableSchema
+from client.data.tables.table import Table
 from client.data.tables.values import Codes, codes, flags
 from client.tasks.traffic.data.readings import Readings, last_of
 
