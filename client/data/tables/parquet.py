@@ -39,6 +39,7 @@ class Parquet(Cells):
         with _decoding(self.content):
             names = [self.file.schema_arrow.names[place] for place in places]
             table = self.file.read(columns=names, use_threads=False)
+            table.validate(full=True)
             return [table.column(name).combine_chunks() for name in names]
 
 

@@ -58,6 +58,8 @@ def typed(cells: Cells, schema: TableSchema, dialect: Dialect = RECOGNISED) -> T
     """
     header = Header(str(cells.content.path), cells.header_line, cells.titles)
     places = match_titles(header, schema, dialect)
+    if not places:
+        raise header.error(f"none of the columns {', '.join(schema.names)}; name one with --column NAME=TITLE")
     texts = dict(zip(places, cells.take(list(places.values())), strict=True))
     filled = _filled_rows(cells, list(texts.values()), places)
     rows = np.flatnonzero(filled)

@@ -2,6 +2,7 @@
 
 import difflib
 import re
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -83,7 +84,7 @@ def _matched(header: Header, column: Column, taken: set[int], dialect: Dialect) 
     found = [k for k, title in enumerate(header.titles) if k not in taken and plainly(title) in spellings]
     if len(found) > 1:
         first, second = (printable(header.titles[place]) for place in found[:2])
-        remedy = f"name one with --column {column.name}={_quoted(header.titles[found[0]])}"
+        remedy = "rename one" if first == second else f"say --column {column.name}={_quoted(header.titles[found[0]])}"
         raise header.error(f"'{first}' and '{second}' both name the column {column.name}; {remedy}", column.name)
     if not found and column.name in dialect.columns:
         title = printable(dialect.columns[column.name])
@@ -136,4 +137,4 @@ def _titles(header: Header) -> str:
 
 def _quoted(title: str) -> str:
     shown = printable(title)
-    return f'"{shown}"' if re.search(r"[^\w.-]", shown) else shown
+    return shlex.quote(shown) if re.search(r"[\"$`\\]", shown) else f'"{shown}"' if re.search(r"[^\w.-]", shown) else shown
