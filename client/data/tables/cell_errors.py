@@ -31,7 +31,7 @@ class WrongCells(Exception):
         return f"{what} ({self.wrong.sum():,} of {len(self.wrong):,} cells); {self.remedy}"
 
 
-def printable(text: str, limit: int = TITLE_LENGTH) -> str:
+def escape(text: str, limit: int = TITLE_LENGTH) -> str:
     """Escape what does not print, and cut at a number of characters."""
     shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text[: limit + 1])
     return shown if len(shown) <= limit else f"{shown[: limit - 1]}…"

@@ -14,7 +14,7 @@ import pyarrow.csv
 from client.data.tables.cells import Cells
 from client.data.tables.formats import LINE_LIMIT, Content, suffix_of
 from client.data.tables.schema import Dialect, TableSchema
-from client.data.tables.titles import names_in
+from client.data.tables.titles import find_names
 from common.errors import DataError
 
 DELIMITERS = ("\t", ";", ",", "|")
@@ -147,7 +147,7 @@ def _separated(content: Content, schema: TableSchema, dialect: Dialect) -> tuple
     line = content.first_line()
     marks = [mark for mark in DELIMITERS if mark in line]
     if marks:
-        return content, max(marks, key=lambda mark: len(names_in(_split(line, mark), schema, dialect)))
+        return content, max(marks, key=lambda mark: len(find_names(_split(line, mark), schema, dialect)))
     if suffix_of(content.path) in (".csv", ".tsv"):
         return content, ","
     if TWO_COLONS in line:
@@ -165,7 +165,7 @@ def _is_headerless(cells: Sequence[str], schema: TableSchema, dialect: Dialect) 
     named = list(zip(schema.positions, cells, strict=False))
     figures = [cell for name, cell in named if kinds.get(name, "text") != "text"]
     needed = [place for place, name in enumerate(schema.positions, start=1) if _is_required(name, schema)]
-    fits = max(needed, default=1) <= len(cells) <= len(schema.positions) and not names_in(cells, schema, dialect)
+    fits = max(needed, default=1) <= len(cells) <= len(schema.positions) and not find_names(cells, schema, dialect)
     return fits and bool(figures) and all(FIGURE.match(cell) for cell in figures)
 
 

@@ -20,24 +20,24 @@ from client.data.tables.schema import Column, Dialect, TableSchema
 from client.data.tables.table import Table, cell_error
 from client.data.tables.times import Clock, to_times
 from client.data.tables.titles import Header, match_titles
-from client.data.tables.values import Flags, flags, to_numbers, to_text
+from client.data.tables.values import Flags, to_flags, to_numbers, to_text
 from common.errors import DataError
 
-RECOGNISED = Dialect()
+DEFAULT_DIALECT = Dialect()
 """Files as they are recognised without being told."""
 
 
-def read_table(source: Path | Content, schema: TableSchema, dialect: Dialect = RECOGNISED) -> Table:
+def read_table(source: Path | Content, schema: TableSchema, dialect: Dialect = DEFAULT_DIALECT) -> Table:
     """Read the columns of a schema from a file in any form.
 
     Raises:
         DataError: The file is no table, lacks a column, or holds malformed cells; with the place and the cell.
     """
     content = source if isinstance(source, Content) else load(source)
-    return typed(cells_of(content, schema, dialect), schema, dialect)
+    return to_table(detect_cells(content, schema, dialect), schema, dialect)
 
 
-def cells_of(content: Content, schema: TableSchema, dialect: Dialect = RECOGNISED) -> Cells:
+def detect_cells(content: Content, schema: TableSchema, dialect: Dialect = DEFAULT_DIALECT) -> Cells:
     """Recognise the form of a table, and its titles.
 
     Raises:
@@ -50,7 +50,7 @@ def cells_of(content: Content, schema: TableSchema, dialect: Dialect = RECOGNISE
     return Delimited.of(content, schema, dialect)
 
 
-def typed(cells: Cells, schema: TableSchema, dialect: Dialect = RECOGNISED) -> Table:
+def to_table(cells: Cells, schema: TableSchema, dialect: Dialect = DEFAULT_DIALECT) -> Table:
     """Convert cells to the columns of a schema; rows without any text are skipped.
 
     Raises:
@@ -101,7 +101,7 @@ def _converted(text: Any, column: Column, dialect: Dialect, clock: Clock, comma_
             text = to_numbers(text, dialect.decimal, comma_separated)
         values = text if column.kind == "number" else to_times(text, dialect.dates, clock)
     if column.blank == "refuse" and values.null_count:
-        raise WrongCells(~flags(values.is_valid()), "", "fill it, or leave the row out")
+        raise WrongCells(~to_flags(values.is_valid()), "", "fill it, or leave the row out")
     return values
 
 
@@ -110,7 +110,7 @@ def _filled_rows(cells: Cells, columns: Sequence[Any], places: Mapping[str, int]
     blank = np.ones(len(columns[0]), bool)
     others = (cells.take([place])[0] for place in range(len(cells.titles)) if place not in places.values())
     for column in chain(columns, others):
-        blank &= ~flags(_is_filled(column))
+        blank &= ~to_flags(_is_filled(column))
         if not blank.any():
             break
     return ~blank
@@ -125,5 +125,5 @@ def _is_filled(column: Any) -> Any:
 def _check_named(cells: Cells, header: Header) -> None:
     """Accept columns without a title if they are blank."""
     for place, title in enumerate(cells.titles):
-        if not title and flags(_is_filled(cells.take([place])[0])).any():
+        if not title and to_flags(_is_filled(cells.take([place])[0])).any():
             raise header.error("a column has no title; name it, or leave it out")

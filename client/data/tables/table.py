@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow
 from numpy.typing import NDArray
 
-from client.data.tables.cell_errors import CELL_LENGTH, WrongCells, printable
+from client.data.tables.cell_errors import CELL_LENGTH, WrongCells, escape
 from client.data.tables.cells import Cells
-from client.data.tables.values import Codes, Flags, codes
+from client.data.tables.values import Codes, Flags, to_codes
 from common.errors import DataError
 
 
@@ -56,7 +56,7 @@ class Table:
 
     def codes(self, name: str) -> tuple[Codes, list[str]]:
         """Return R codes by first appearance, −1 where blank, and the texts for which they stand."""
-        return codes(self.columns[name])
+        return to_codes(self.columns[name])
 
     def where(self, kept: Flags) -> "Table":
         """Return the rows for which a flag is true."""
@@ -89,7 +89,7 @@ class Table:
 def cell_error(cells: Cells, title: str, texts: Any, rows: NDArray[np.int64], error: WrongCells) -> DataError:
     """Return the error of an owner's file: its place, the cell, how many are wrong, and the remedy."""
     value = texts[error.row].as_py()
-    cell = printable("" if value is None else str(value).strip(), CELL_LENGTH)
+    cell = escape("" if value is None else str(value).strip(), CELL_LENGTH)
     place = cells.place_of(int(rows[error.row]))
     path = cells.content.path
-    return DataError(error.message(cell), path, place, printable(title), cell=cell, unit=cells.unit)
+    return DataError(error.message(cell), path, place, escape(title), cell=cell, unit=cells.unit)

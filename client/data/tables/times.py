@@ -11,7 +11,7 @@ from pyarrow import types
 
 from client.data.tables.cell_errors import WrongCells
 from client.data.tables.schema import Dates
-from client.data.tables.values import LEAVE_OUT, PLAIN, cast, flags, matches, to_text, without_missing
+from client.data.tables.values import LEAVE_OUT, PLAIN, drop_missing, match_cells, to_flags, to_text, try_cast
 
 Clock = Literal["utc", "local"]
 
@@ -63,14 +63,14 @@ def to_times(column: Any, dates: Dates, clock: Clock) -> Any:
     if types.is_floating(column.type) or types.is_integer(column.type):
         return _numbered(column.cast(pyarrow.float64(), safe=False), dates, clock)
     stamps = (
-        cast(column, pyarrow.timestamp("us")) if dates in ("auto", "iso") and types.is_string(column.type) else None
+        try_cast(column, pyarrow.timestamp("us")) if dates in ("auto", "iso") and types.is_string(column.type) else None
     )
     if stamps is not None:
         return _dated(stamps, clock)
-    text = without_missing(to_text(column))
+    text = drop_missing(to_text(column))
     if dates != "auto":
         return _dated(_stamps(text, dates, clock), clock)
-    numeric = pc.fill_null(matches(text, PLAIN), False)
+    numeric = pc.fill_null(match_cells(text, PLAIN), False)
     numbers = _numbered(pc.if_else(numeric, text, None).cast(pyarrow.float64()), dates, clock)
     dated = pc.if_else(numeric, None, text)
     if dated.null_count == len(dated):
@@ -84,13 +84,13 @@ def _stamps(text: Any, dates: Dates, clock: Clock) -> Any:
     Raises:
         WrongCells: Cells are no times.
     """
-    if not pc.all(matches(text, ISO)).as_py():
+    if not pc.all(match_cells(text, ISO)).as_py():
         text = _respelt(text, dates)
-    wrong = flags(pc.invert(matches(text, ISO)))
-    zoned = pc.fill_null(matches(text, OFFSET), False)
-    instants = cast(pc.if_else(zoned, text, None), pyarrow.timestamp("us", "UTC"))
+    wrong = to_flags(pc.invert(match_cells(text, ISO)))
+    zoned = pc.fill_null(match_cells(text, OFFSET), False)
+    instants = try_cast(pc.if_else(zoned, text, None), pyarrow.timestamp("us", "UTC"))
     naive = pc.replace_substring_regex(text, OFFSET, r"\1") if clock == "local" else pc.if_else(zoned, None, text)
-    stamps = None if wrong.any() else cast(naive, pyarrow.timestamp("us"))
+    stamps = None if wrong.any() else try_cast(naive, pyarrow.timestamp("us"))
     if stamps is None or instants is None:
         wrong |= np.array([not _is_time(cell) for cell in text.to_pylist()], bool)
         example = EXAMPLES.get(dates, EXAMPLE)
@@ -106,7 +106,7 @@ def _respelt(text: Any, dates: Dates) -> Any:
     """
     for pattern, spelling in SPELLINGS if dates != "iso" else SPELLINGS[:4]:
         text = pc.replace_substring_regex(text, pattern, spelling)
-    slashed = flags(matches(text, SLASHED))
+    slashed = to_flags(match_cells(text, SLASHED))
     if slashed.any() and dates != "iso":
         order = dates if dates in ORDERS else _order(text, slashed)
         pattern = r"^(\d{1,2})[/-](\d{1,2})[/-](\d{4})\b"

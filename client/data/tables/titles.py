@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from client.data.tables.cell_errors import printable
+from client.data.tables.cell_errors import escape
 from client.data.tables.schema import Column, Dialect, TableSchema
 from common.errors import DataError
 
@@ -33,7 +33,7 @@ class Header:
         return DataError(message, self.path, self.line, column)
 
 
-def plainly(title: str) -> str:
+def normalize_title(title: str) -> str:
     """Return a title without case, blanks, `_`, `-`, quotes and byte-order mark."""
     return IGNORED.sub("", title.casefold())
 
@@ -59,11 +59,13 @@ def match_titles(header: Header, schema: TableSchema, dialect: Dialect) -> dict[
     return {name: place for name, place in places.items() if name in schema.names} | variables
 
 
-def names_in(titles: Iterable[str], schema: TableSchema, dialect: Dialect) -> set[str]:
+def find_names(titles: Iterable[str], schema: TableSchema, dialect: Dialect) -> set[str]:
     """Return the columns of the schema that titles name."""
-    plain = {plainly(title) for title in titles}
+    plain = {normalize_title(title) for title in titles}
     spellings = {
-        column.name: {plainly(text) for text in (column.name, *column.aliases, dialect.columns.get(column.name, ""))}
+        column.name: {
+            normalize_title(text) for text in (column.name, *column.aliases, dialect.columns.get(column.name, ""))
+        }
         for column in schema.columns
     }
     return {name for name, texts in spellings.items() if not plain.isdisjoint(texts - {""})}
@@ -75,19 +77,19 @@ def _place(name: str, places: Sequence[int]) -> dict[str, int]:
 
 def _titled(header: Header, title: str) -> list[int]:
     exact = [place for place, other in enumerate(header.titles) if other == title.strip()]
-    alike = [place for place, other in enumerate(header.titles) if plainly(other) == plainly(title)]
+    alike = [place for place, other in enumerate(header.titles) if normalize_title(other) == normalize_title(title)]
     return exact or alike
 
 
 def _matched(header: Header, column: Column, taken: set[int], dialect: Dialect) -> list[int]:
-    spellings = {plainly(text) for text in (column.name, *column.aliases)}
-    found = [k for k, title in enumerate(header.titles) if k not in taken and plainly(title) in spellings]
+    spellings = {normalize_title(text) for text in (column.name, *column.aliases)}
+    found = [k for k, title in enumerate(header.titles) if k not in taken and normalize_title(title) in spellings]
     if len(found) > 1:
-        first, second = (printable(header.titles[place]) for place in found[:2])
+        first, second = (escape(header.titles[place]) for place in found[:2])
         remedy = "rename one" if first == second else f"say --column {column.name}={_quoted(header.titles[found[0]])}"
         raise header.error(f"'{first}' and '{second}' both name the column {column.name}; {remedy}", column.name)
     if not found and column.name in dialect.columns:
-        title = printable(dialect.columns[column.name])
+        title = escape(dialect.columns[column.name])
         raise header.error(
             f"no column has the title '{title}' of --column {column.name}; {_titles(header)}", column.name
         )
@@ -102,12 +104,14 @@ def _check_required(header: Header, schema: TableSchema, places: Mapping[str, in
     name = next(name for name in nearest if name not in places)
     column = next(column for column in schema.columns if column.name == name)
     needed = " or ".join(", ".join(names) for names in schema.alternatives)
-    free = {plainly(title): title for k, title in enumerate(header.titles) if k not in places.values() and title}
-    spellings = [plainly(text) for text in (name, *column.aliases)]
+    free = {
+        normalize_title(title): title for k, title in enumerate(header.titles) if k not in places.values() and title
+    }
+    spellings = [normalize_title(text) for text in (name, *column.aliases)]
     near = [title for text in spellings for title in difflib.get_close_matches(text, free, n=1)]
     if near:
         title = free[near[0]]
-        remedy = f"'{printable(title)}' is near: rename it, or say --column {name}={_quoted(title)}"
+        remedy = f"'{escape(title)}' is near: rename it, or say --column {name}={_quoted(title)}"
     else:
         remedy = f"the table needs {needed}: rename a column, or say --column {name}=TITLE"
     raise header.error(f"no column '{name}'; {remedy}", name)
@@ -125,16 +129,18 @@ def _variables(header: Header, schema: TableSchema, renamed: Mapping[int, str]) 
         if not name or name in schema.names:
             continue
         if name in variables:
-            raise header.error("two columns have this name; rename one", printable(name))
+            raise header.error("two columns have this name; rename one", escape(name))
         variables[name] = place
     return variables
 
 
 def _titles(header: Header) -> str:
-    shown = ", ".join(printable(title) for title in header.titles[:20])
+    shown = ", ".join(escape(title) for title in header.titles[:20])
     return f"the titles are {shown}{', …' if len(header.titles) > 20 else ''}"
 
 
 def _quoted(title: str) -> str:
-    shown = printable(title)
-    return shlex.quote(shown) if re.search(r"[\"$`\\]", shown) else f'"{shown}"' if re.search(r"[^\w.-]", shown) else shown
+    shown = escape(title)
+    return (
+        shlex.quote(shown) if re.search(r"[\"$`\\]", shown) else f'"{shown}"' if re.search(r"[^\w.-]", shown) else shown
+    )

@@ -70,23 +70,23 @@ def to_numbers(column: Any, decimal: Decimal, comma_separated: bool) -> Any:
     if types.is_integer(column.type) or types.is_float64(column.type):
         numbers = column.cast(pyarrow.float64(), safe=False)
         return _finite(pc.if_else(pc.is_nan(numbers), None, numbers), column)
-    plain = cast(column, pyarrow.float64()) if decimal != "comma" and types.is_string(column.type) else None
+    plain = try_cast(column, pyarrow.float64()) if decimal != "comma" and types.is_string(column.type) else None
     if plain is not None and pc.all(pc.is_finite(plain)).as_py() is not False:
         return plain
-    text = without_missing(to_text(column))
-    plain = cast(text, pyarrow.float64()) if decimal != "comma" else None
+    text = drop_missing(to_text(column))
+    plain = try_cast(text, pyarrow.float64()) if decimal != "comma" else None
     if plain is None or pc.any(pc.is_nan(plain)).as_py():
-        plain = cast(_plain_text(text, decimal, comma_separated), pyarrow.float64())
+        plain = try_cast(_plain_text(text, decimal, comma_separated), pyarrow.float64())
     return _finite(plain, text)
 
 
-def without_missing(text: Any) -> Any:
+def drop_missing(text: Any) -> Any:
     """Return text with null for what stands for a missing value."""
     missing = pc.is_in(pc.utf8_lower(text), value_set=pyarrow.array(MISSING))
     return pc.if_else(missing, None, text)
 
 
-def cast(text: Any, kind: Any) -> Any:
+def try_cast(text: Any, kind: Any) -> Any:
     """Return a column in another type; None if a cell does not allow it."""
     try:
         return text.cast(kind)
@@ -94,40 +94,40 @@ def cast(text: Any, kind: Any) -> Any:
         return None
 
 
-def flags(condition: Any) -> Flags:
+def to_flags(condition: Any) -> Flags:
     """Return an Arrow condition as flags, false where it is null."""
     values: Flags = condition.fill_null(False).to_numpy(zero_copy_only=False)
     return values
 
 
-def matches(text: Any, pattern: str) -> Any:
+def match_cells(text: Any, pattern: str) -> Any:
     """Return the cells that match a pattern, null where there is none."""
     return pc.match_substring_regex(text, pattern)
 
 
-def codes(column: Any) -> tuple[Codes, list[str]]:
+def to_codes(column: Any) -> tuple[Codes, list[str]]:
     """Return codes by first appearance, −1 for null, and the texts for which they stand."""
     coded = column.dictionary_encode()
     return coded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64), coded.dictionary.to_pylist()
 
 
-def union(lists: Sequence[Sequence[NameT]]) -> dict[NameT, int]:
+def index_names(lists: Sequence[Sequence[NameT]]) -> dict[NameT, int]:
     """Return every name of several lists -> its code, by first appearance."""
     return {name: k for k, name in enumerate(dict.fromkeys(name for names in lists for name in names))}
 
 
-def recoded(code: Codes, names: Sequence[NameT], index: Mapping[NameT, int]) -> Codes:
+def recode(code: Codes, names: Sequence[NameT], index: Mapping[NameT, int]) -> Codes:
     """Return codes into `names` as codes by `index`; −1 stays: it picks the last entry."""
     return np.array([*(index[name] for name in names), -1], np.int64)[code]
 
 
-def distinct(values: Codes) -> Codes:
+def sort_unique(values: Codes) -> Codes:
     """Return values in order, each once; faster than `numpy.unique` where most are distinct."""
     ordered = np.sort(values)
     return ordered[np.flatnonzero(np.diff(ordered, prepend=ordered[:1] - 1))]
 
 
-def keys_of(*columns: Codes) -> Codes:
+def combine_codes(*columns: Codes) -> Codes:
     """Return one number a row, R, for several columns of R codes; the numbers are in the order of the rows."""
     key: Codes = np.zeros(len(columns[0]), np.int64)
     span = 1
@@ -146,8 +146,8 @@ def _plain_text(text: Any, decimal: Decimal, comma_separated: bool) -> Any:
     Raises:
         WrongCells: Cells are no numbers, or the decimal mark is not settled.
     """
-    fits = {mark: pc.sum(matches(text, form)).as_py() or 0 for mark, form in FORMS.items()}
-    commas, filled = flags(pc.match_substring(text, ",")), len(text) - text.null_count
+    fits = {mark: pc.sum(match_cells(text, form)).as_py() or 0 for mark, form in FORMS.items()}
+    commas, filled = to_flags(pc.match_substring(text, ",")), len(text) - text.null_count
     mark = decimal if decimal != "auto" else max(fits, key=lambda form: fits[form])
     if decimal == "auto" and commas.any() and min(fits.values()) == filled:
         problem = "has a decimal comma or a thousands separator"
@@ -161,7 +161,7 @@ def _plain_text(text: Any, decimal: Decimal, comma_separated: bool) -> Any:
 
 
 def _no_number(text: Any, mark: str) -> WrongCells:
-    wrong = flags(pc.invert(matches(text, FORMS[mark])))
+    wrong = to_flags(pc.invert(match_cells(text, FORMS[mark])))
     first = text[int(wrong.argmax())].as_py()
     sign = next((c for c in first if c == "%" or unicodedata.category(c) == "Sc"), "")
     if pc.match_substring_regex(first, INFINITE).as_py():
@@ -173,16 +173,16 @@ def _no_number(text: Any, mark: str) -> WrongCells:
 
 def _finite(numbers: Any, column: Any) -> Any:
     """Return numbers of which none is infinite."""
-    endless = flags(pc.is_inf(numbers))
+    endless = to_flags(pc.is_inf(numbers))
     if endless.any():
-        named = matches(column.cast(pyarrow.string()), INFINITE)[int(endless.argmax())].as_py()
+        named = match_cells(column.cast(pyarrow.string()), INFINITE)[int(endless.argmax())].as_py()
         raise WrongCells(endless, "is an infinite number" if named else "is too large a number", LEAVE_OUT)
     return numbers
 
 
 def _whole(column: Any) -> Any:
     """Return floats as whole numbers if all of them are."""
-    whole = cast(column, pyarrow.int64())
+    whole = try_cast(column, pyarrow.int64())
     return column if whole is None else whole
 
 

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from client.data.dataset import Dataset
-from client.data.tables.values import keys_of
+from client.data.tables.values import combine_codes
 from common.tasks.markets.vocabulary import MarketCatalogue
 
 Pairs = NDArray[np.int64]
@@ -58,5 +58,5 @@ def no_rows() -> Pairs:
 
 def _distinct(rows: Pairs) -> Pairs:
     """Return rows in order, each once."""
-    _, first = np.unique(keys_of(*rows.T), return_index=True)
+    _, first = np.unique(combine_codes(*rows.T), return_index=True)
     return rows[first]

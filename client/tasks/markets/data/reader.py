@@ -7,9 +7,9 @@ import numpy as np
 
 from client.data.sources import demo_range
 from client.data.tables.formats import TABLES, load, plain_name, stem_of, suffix_of, tables_in
-from client.data.tables.reader import RECOGNISED, cells_of, read_table, typed
+from client.data.tables.reader import DEFAULT_DIALECT, detect_cells, read_table, to_table
 from client.data.tables.schema import Dialect
-from client.data.tables.titles import names_in
+from client.data.tables.titles import find_names
 from client.tasks.markets.data.assemble import goods_of, to_dataset
 from client.tasks.markets.data.generator import SIZES, demo_markets
 from client.tasks.markets.data.markets import Markets
@@ -22,7 +22,7 @@ from client.tasks.markets.data.published_folder import (
     named,
     read_metadata,
 )
-from client.tasks.markets.data.records import Records, records_of
+from client.tasks.markets.data.records import Records, to_records
 from client.tasks.markets.schema import CATALOGUE, ITEM, SCHEMA, USER
 from common.errors import DataError, VocabularyError
 from common.tasks.markets.demo import demo_goods
@@ -35,7 +35,7 @@ DEMO_MARKETS = len(SIZES)
 
 
 def read_markets(
-    source: Path | str, goods: MarketCatalogue | None = None, *, seed: int = 0, dialect: Dialect = RECOGNISED
+    source: Path | str, goods: MarketCatalogue | None = None, *, seed: int = 0, dialect: Dialect = DEFAULT_DIALECT
 ) -> Markets:
     """Read the markets of one source, in the order of their names.
 
@@ -64,7 +64,7 @@ def read_markets(
     return to_dataset(markets, goods or (read_catalogue(own, dialect) if own else None), described, path)
 
 
-def read_catalogue(path: Path, dialect: Dialect = RECOGNISED) -> MarketCatalogue:
+def read_catalogue(path: Path, dialect: Dialect = DEFAULT_DIALECT) -> MarketCatalogue:
     """Read a catalogue, items in the order of the file; titles and descriptions may be missing.
 
     Raises:
@@ -98,9 +98,9 @@ def _file(path: Path, name: str, dialect: Dialect) -> tuple[dict[str, Records], 
     """Read one file: the markets of a table, or XMarket's metadata of one market."""
     content = load(path)
     if suffix_of(path) != ".json" and not re.fullmatch(METADATA[0], plain_name(path)):
-        cells = cells_of(content, SCHEMA, dialect)
-        if "asin" not in cells.titles or USER in names_in(cells.titles, SCHEMA, dialect):
-            return records_of(typed(cells, SCHEMA, dialect), name), []
+        cells = detect_cells(content, SCHEMA, dialect)
+        if "asin" not in cells.titles or USER in find_names(cells.titles, SCHEMA, dialect):
+            return to_records(to_table(cells, SCHEMA, dialect), name), []
     products = list(read_metadata(content))
     return {name: Records.of_pairs([(one.item, other) for one in products for other in one.related])}, products
 

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow
 
 from client.data.tables.table import Table
-from client.data.tables.values import Flags, codes, recoded, union
+from client.data.tables.values import Flags, index_names, recode, to_codes
 from client.tasks.markets.data.markets import Pairs, no_rows
 from client.tasks.markets.schema import FIRST, ITEM, MARKET, SECOND, USER
 
@@ -31,22 +31,22 @@ class Records:
     @classmethod
     def of_pairs(cls, pairs: Sequence[tuple[str, str]]) -> "Records":
         """Return pairs without ratings."""
-        code, items = codes(pyarrow.array([name for pair in pairs for name in pair], pyarrow.string()))
+        code, items = to_codes(pyarrow.array([name for pair in pairs for name in pair], pyarrow.string()))
         return cls(no_rows(), code.reshape(-1, 2), (), items)
 
     def with_others(self, other: "Records") -> "Records":
         """Return the records of two files; equal names are the same user, and the same item."""
-        users, items = union([self.users, other.users]), union([self.items, other.items])
+        users, items = index_names([self.users, other.users]), index_names([self.items, other.items])
         both = (self, other)
         user, item = (
-            np.concatenate([recoded(part.ratings[:, k], (part.users, part.items)[k], names) for part in both])
+            np.concatenate([recode(part.ratings[:, k], (part.users, part.items)[k], names) for part in both])
             for k, names in enumerate((users, items))
         )
-        pairs = np.concatenate([recoded(part.pairs, part.items, items) for part in both])
+        pairs = np.concatenate([recode(part.pairs, part.items, items) for part in both])
         return Records(np.stack([user, item], axis=1), pairs, list(users), list(items))
 
 
-def records_of(table: Table, name: str) -> dict[str, Records]:
+def to_records(table: Table, name: str) -> dict[str, Records]:
     """Return the markets of a table, one of that name unless the table names them itself.
 
     Raises:
@@ -58,7 +58,7 @@ def records_of(table: Table, name: str) -> dict[str, Records]:
     market, markets = table.codes(MARKET) if MARKET in table else (np.zeros(len(table), np.int64), [name])
     user, users = table.codes(USER) if rated else (market, [])
     named = [column for column in (ITEM, FIRST, SECOND) if column in table]
-    code, items = codes(pyarrow.concat_arrays([table.columns[column] for column in named]))
+    code, items = to_codes(pyarrow.concat_arrays([table.columns[column] for column in named]))
     item = dict(zip(named, np.split(code, len(named)), strict=True))
 
     found = {}

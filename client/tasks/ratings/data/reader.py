@@ -6,12 +6,12 @@ import numpy as np
 
 from client.data.sources import demo_range
 from client.data.tables.formats import TABLES
-from client.data.tables.reader import RECOGNISED, read_table
+from client.data.tables.reader import DEFAULT_DIALECT, read_table
 from client.data.tables.schema import Dialect
 from client.tasks.ratings.data.generator import demo_raters
 from client.tasks.ratings.data.published_folder import files_of, form_of
 from client.tasks.ratings.data.raters import Rater, Ratings
-from client.tasks.ratings.data.rows import Rows, Scale, joined, latest, people, rows_of, scale_of
+from client.tasks.ratings.data.rows import Rows, Scale, find_latest, find_scale, join_rows, to_people, to_rows
 from client.tasks.ratings.schema import PEOPLE, SCHEMA
 from common.errors import DataError, VocabularyError
 from common.tasks.ratings.demo import demo_products
@@ -26,7 +26,7 @@ def read_raters(
     products: ProductCatalogue | None = None,
     *,
     seed: int = 0,
-    dialect: Dialect = RECOGNISED,
+    dialect: Dialect = DEFAULT_DIALECT,
 ) -> Ratings:
     """Read the raters of one source, in the order of their names.
 
@@ -53,8 +53,8 @@ def read_raters(
     form = form_of(path)
     scale = (products.low, products.high) if products else None
     dialect.check(SCHEMA)
-    rows = joined(_read(path, scale, dialect))
-    return _dataset(rows, products or _vocabulary(rows, scale_of(rows, form.scale if form else None, path)), path)
+    rows = join_rows(_read(path, scale, dialect))
+    return _dataset(rows, products or _vocabulary(rows, find_scale(rows, form.scale if form else None, path)), path)
 
 
 def _demo(start: int, stop: int, seed: int, products: ProductCatalogue | None) -> Ratings:
@@ -69,8 +69,8 @@ def _read(path: Path, scale: Scale | None, dialect: Dialect) -> list[Rows]:
         raise DataError(
             f"the folder holds no table ({', '.join(TABLES)}) and no published set; name a file in it", path
         )
-    tables = [rows_of(read_table(file, SCHEMA, dialect), scale) for file in ratings]
-    return tables + [people(read_table(file, PEOPLE)) for file in named]
+    tables = [to_rows(read_table(file, SCHEMA, dialect), scale) for file in ratings]
+    return tables + [to_people(read_table(file, PEOPLE)) for file in named]
 
 
 def _vocabulary(rows: Rows, scale: Scale) -> ProductCatalogue:
@@ -83,7 +83,7 @@ def _dataset(rows: Rows, products: ProductCatalogue, path: Path) -> Ratings:
         raise DataError("nobody; there is nothing to learn from", path)
     index = {name: k for k, name in enumerate(products.items)}
     item = np.array([index.get(name, -1) for name in rows.items], np.int64)[rows.item] if rows.items else rows.item
-    counted = latest(rows)
+    counted = find_latest(rows)
     known = counted[item[counted] >= 0]
     notes = []
     if repeated := len(rows.user) - len(counted):

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from client.data.tables.table import Table
-from client.data.tables.values import Codes, keys_of, recoded, union
+from client.data.tables.values import Codes, combine_codes, index_names, recode
 from client.tasks.ratings.schema import ITEM, RATING, TIME, USER
 from common.errors import DataError, NothingYetError
 
@@ -37,7 +37,7 @@ class Rows:
     items: Sequence[str]
 
 
-def rows_of(table: Table, scale: Scale | None) -> Rows:
+def to_rows(table: Table, scale: Scale | None) -> Rows:
     """Return the ratings of a table; a row with a user and nothing else declares a person, who may have none.
 
     Args:
@@ -64,19 +64,19 @@ def rows_of(table: Table, scale: Scale | None) -> Rows:
     return Rows(user[is_rating], item, rating, time, users, items)
 
 
-def people(table: Table) -> Rows:
+def to_people(table: Table) -> Rows:
     """Return nothing but people, who stand in every column of the table."""
-    users = union([table.codes(name)[1] for name in table.columns])
+    users = index_names([table.codes(name)[1] for name in table.columns])
     nothing = np.zeros(0, np.int64)
     return Rows(nothing, nothing, np.zeros(0), np.zeros(0), list(users), [])
 
 
-def joined(parts: Sequence[Rows]) -> Rows:
+def join_rows(parts: Sequence[Rows]) -> Rows:
     """Return several files' rows as one; equal names are the same user, and the same product."""
-    users, items = union([part.users for part in parts]), union([part.items for part in parts])
+    users, items = index_names([part.users for part in parts]), index_names([part.items for part in parts])
     return Rows(
-        np.concatenate([recoded(part.user, part.users, users) for part in parts]),
-        np.concatenate([recoded(part.item, part.items, items) for part in parts]),
+        np.concatenate([recode(part.user, part.users, users) for part in parts]),
+        np.concatenate([recode(part.item, part.items, items) for part in parts]),
         np.concatenate([part.rating for part in parts]),
         np.concatenate([part.time for part in parts]),
         list(users),
@@ -84,17 +84,17 @@ def joined(parts: Sequence[Rows]) -> Rows:
     )
 
 
-def latest(rows: Rows) -> Codes:
+def find_latest(rows: Rows) -> Codes:
     """Return the rows that count where a person rated a product more than once.
 
     The latest counts, of equal times the last in the file.
     """
     backwards = np.argsort(rows.time, kind="stable")[::-1]
-    _, first = np.unique(keys_of(rows.user, rows.item)[backwards], return_index=True)
+    _, first = np.unique(combine_codes(rows.user, rows.item)[backwards], return_index=True)
     return np.sort(backwards[first])
 
 
-def scale_of(rows: Rows, published: Scale | None, path: Path) -> Scale:
+def find_scale(rows: Rows, published: Scale | None, path: Path) -> Scale:
     """Return the published set's scale if the ratings lie on it.
 
     Any other scale goes from 0, or from the lowest rating below, to the highest.

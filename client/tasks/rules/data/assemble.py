@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from client.data.tables.values import Codes, distinct, keys_of
+from client.data.tables.values import Codes, combine_codes, sort_unique
 from client.tasks.rules.data.homes import Device, Home, Homes
 from client.tasks.rules.data.rows import NONE, Rows
 from common.tasks.rules.vocabulary import RuleCatalogue
@@ -18,7 +18,7 @@ def to_dataset(rows: Rows, catalogue: RuleCatalogue) -> Homes:
 
     owner = user[rows.user] * len(devices)  # a node is a home and a device: home · devices + device
     trigger, action = owner + device[rows.trigger], owner + device[rows.action]
-    nodes = distinct(np.concatenate([trigger, action[rows.action != NONE]]))
+    nodes = sort_unique(np.concatenate([trigger, action[rows.action != NONE]]))
     starts = np.searchsorted(nodes, len(devices) * np.arange(len(rows.users) + 1))
 
     is_rule = rows.relation != NONE
@@ -26,7 +26,7 @@ def to_dataset(rows: Rows, catalogue: RuleCatalogue) -> Homes:
     relation = np.array([index[name] for name in rows.relations], np.int64)[rows.relation[is_rule]]
     places = (np.searchsorted(nodes, ends[is_rule]) for ends in (trigger, action))
     rules = np.stack([*places, relation], axis=1)
-    rules = rules[np.unique(keys_of(*rules.T), return_index=True)[1]]
+    rules = rules[np.unique(combine_codes(*rules.T), return_index=True)[1]]
     first = np.searchsorted(rules[:, 0], starts)
     rules[:, :2] -= np.repeat(starts[:-1], np.diff(first))[:, None]
 

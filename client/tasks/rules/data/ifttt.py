@@ -15,7 +15,7 @@ from typing import Literal, NamedTuple
 import pyarrow
 
 from client.data.tables.formats import load
-from client.tasks.rules.data.rows import Rows, coded
+from client.tasks.rules.data.rows import Rows, encode_rows
 from client.tasks.rules.schema import COLUMNS
 from common.errors import DataError
 from common.tasks.rules.vocabulary import relation_name
@@ -58,7 +58,7 @@ def read_recrules(folder: Path, setup: Setup = "A") -> Rows:
     least = {"A": 8, "B": 5}[setup]
     rows = sorted((user, *kind) for user, kind in rules if uses[kind.relation] >= least)
     user, channel, state, target, verb = (pyarrow.array(column, pyarrow.string()) for column in zip(*rows, strict=True))
-    return coded(dict(zip(COLUMNS, (user, channel, channel, state, verb, target, target), strict=True)))
+    return encode_rows(dict(zip(COLUMNS, (user, channel, channel, state, verb, target, target), strict=True)))
 
 
 def split_channel(name: str) -> tuple[str, str]:

@@ -5,13 +5,13 @@ from pathlib import Path
 
 from client.data.sources import demo_range
 from client.data.tables.formats import TABLES, suffix_of, tables_in
-from client.data.tables.reader import RECOGNISED, read_table
+from client.data.tables.reader import DEFAULT_DIALECT, read_table
 from client.data.tables.schema import Dialect
 from client.tasks.rules.data.assemble import to_dataset
 from client.tasks.rules.data.generator import demo_homes
 from client.tasks.rules.data.homes import Homes
 from client.tasks.rules.data.ifttt import Setup, is_recrules, read_recrules
-from client.tasks.rules.data.rows import Rows, catalogue_of, check_vocabulary, joined, rows_of
+from client.tasks.rules.data.rows import Rows, check_vocabulary, derive_catalogue, join_rows, to_rows
 from client.tasks.rules.schema import SCHEMA
 from common.errors import DataError, VocabularyError
 from common.tasks.rules.demo import demo_catalogue
@@ -27,7 +27,7 @@ def read_homes(
     *,
     seed: int = 0,
     setup: Setup = "A",
-    dialect: Dialect = RECOGNISED,
+    dialect: Dialect = DEFAULT_DIALECT,
 ) -> Homes:
     """Read the homes of one source.
 
@@ -46,8 +46,8 @@ def read_homes(
     if demo := demo_range(source, DEMO_HOMES):
         return _demo(*demo, seed, catalogue)
     dialect.check(SCHEMA)
-    rows = joined(list(_rows(Path(source), setup, dialect, catalogue)))
-    return to_dataset(rows, catalogue or catalogue_of(rows))
+    rows = join_rows(list(_rows(Path(source), setup, dialect, catalogue)))
+    return to_dataset(rows, catalogue or derive_catalogue(rows))
 
 
 def _demo(start: int, stop: int, seed: int, catalogue: RuleCatalogue | None) -> Homes:
@@ -60,13 +60,13 @@ def _rows(path: Path, setup: Setup, dialect: Dialect, catalogue: RuleCatalogue |
     """Yield the rows of each file, which the catalogue, if any, can express."""
     if is_recrules(path):
         rows = read_recrules(path, setup)
-        check_vocabulary(rows, catalogue or catalogue_of(rows))
+        check_vocabulary(rows, catalogue or derive_catalogue(rows))
         yield rows
         return
     for file in _files(path):
         table = read_table(file, SCHEMA, dialect)
-        rows = rows_of(table)
-        check_vocabulary(rows, catalogue or catalogue_of(rows), table)
+        rows = to_rows(table)
+        check_vocabulary(rows, catalogue or derive_catalogue(rows), table)
         yield rows
 
 

@@ -10,7 +10,7 @@ import pyarrow
 import pyarrow.compute as pc
 
 from client.data.tables.table import Table
-from client.data.tables.values import Codes, Flags, codes, flags, recoded, union
+from client.data.tables.values import Codes, Flags, index_names, recode, to_codes, to_flags
 from client.tasks.rules.schema import ACTION, ACTION_ID, COLUMNS, STATE, TRIGGER, TRIGGER_ID, USER, VERB
 from common.errors import VocabularyError
 from common.tasks.rules.vocabulary import SEPARATOR, RuleCatalogue, relation_name
@@ -45,7 +45,7 @@ class Rows:
     relations: Sequence[str]
 
 
-def rows_of(table: Table) -> Rows:
+def to_rows(table: Table) -> Rows:
     """Return the rules of a table.
 
     Raises:
@@ -56,41 +56,41 @@ def rows_of(table: Table) -> Rows:
     table.where(is_rule).require(*COLUMNS, remedy=remedy)
     table.where(~is_rule & (table.filled(ACTION) | table.filled(ACTION_ID))).require(ACTION, ACTION_ID, remedy=remedy)
     for name in (STATE, VERB):
-        separated = flags(pc.match_substring(table.columns[name], SEPARATOR))
+        separated = to_flags(pc.match_substring(table.columns[name], SEPARATOR))
         if separated.any():
             raise table.error(name, separated, f"contains '{SEPARATOR}'", "write it without")
-    return coded(table.columns)
+    return encode_rows(table.columns)
 
 
-def coded(columns: Mapping[str, Any]) -> Rows:
+def encode_rows(columns: Mapping[str, Any]) -> Rows:
     """Return the rows of seven columns of text, named as in the schema."""
-    user, users = codes(columns[USER])
-    ids, id_names = codes(pyarrow.concat_arrays([columns[TRIGGER_ID], columns[ACTION_ID]]))
-    kinds, kind_names = codes(pyarrow.concat_arrays([columns[TRIGGER], columns[ACTION]]))
+    user, users = to_codes(columns[USER])
+    ids, id_names = to_codes(pyarrow.concat_arrays([columns[TRIGGER_ID], columns[ACTION_ID]]))
+    kinds, kind_names = to_codes(pyarrow.concat_arrays([columns[TRIGGER], columns[ACTION]]))
     device, devices = _pairs(ids, kinds, id_names, kind_names)
-    state, states = codes(columns[STATE])
-    verb, verbs = codes(columns[VERB])
+    state, states = to_codes(columns[STATE])
+    verb, verbs = to_codes(columns[VERB])
     relation, relations = _pairs(state, verb, states, verbs)
     names = [relation_name(*pair) for pair in relations]
     return Rows(user, device[: len(user)], device[len(user) :], relation, users, devices, names)
 
 
-def joined(parts: Sequence[Rows]) -> Rows:
+def join_rows(parts: Sequence[Rows]) -> Rows:
     """Return several files' rows as one; equal names are the same."""
-    users, relations = union([part.users for part in parts]), union([part.relations for part in parts])
-    devices = union([part.devices for part in parts])
+    users, relations = index_names([part.users for part in parts]), index_names([part.relations for part in parts])
+    devices = index_names([part.devices for part in parts])
     return Rows(
-        np.concatenate([recoded(part.user, part.users, users) for part in parts]),
-        np.concatenate([recoded(part.trigger, part.devices, devices) for part in parts]),
-        np.concatenate([recoded(part.action, part.devices, devices) for part in parts]),
-        np.concatenate([recoded(part.relation, part.relations, relations) for part in parts]),
+        np.concatenate([recode(part.user, part.users, users) for part in parts]),
+        np.concatenate([recode(part.trigger, part.devices, devices) for part in parts]),
+        np.concatenate([recode(part.action, part.devices, devices) for part in parts]),
+        np.concatenate([recode(part.relation, part.relations, relations) for part in parts]),
         list(users),
         list(devices),
         list(relations),
     )
 
 
-def catalogue_of(rows: Rows) -> RuleCatalogue:
+def derive_catalogue(rows: Rows) -> RuleCatalogue:
     """Return the vocabulary that the rows use, in alphabetical order."""
     return RuleCatalogue(
         entities=tuple(sorted({kind for _, kind in rows.devices})), relations=tuple(sorted(rows.relations))

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow
 from numpy.typing import NDArray
 
-from client.data.tables.values import Codes, codes, recoded, union
+from client.data.tables.values import Codes, index_names, recode, to_codes
 
 NOBODY = -1
 """Code of the user where the source knows none."""
@@ -73,8 +73,8 @@ class Log:
 def log_of_sessions(sessions: Sequence[Sequence[str]], part: int, users: Sequence[str] = ()) -> Log:
     """Sessions that come whole, in the order given; `users`, if any, one per session."""
     lengths = [len(session) for session in sessions]
-    item, names = codes(pyarrow.array([name for session in sessions for name in session], pyarrow.string()))
-    user, owners = codes(pyarrow.array(users, pyarrow.string()))
+    item, names = to_codes(pyarrow.array([name for session in sessions for name in session], pyarrow.string()))
+    user, owners = to_codes(pyarrow.array(users, pyarrow.string()))
     return Log(
         session=np.repeat(np.arange(len(sessions)), lengths),
         item=item,
@@ -86,15 +86,15 @@ def log_of_sessions(sessions: Sequence[Sequence[str]], part: int, users: Sequenc
     )
 
 
-def joined(logs: Sequence[Log]) -> Log:
+def join_logs(logs: Sequence[Log]) -> Log:
     """Several logs as one; the same user's sessions come in the order of the logs, and sessions stay apart."""
-    names, users = union([log.names for log in logs]), union([log.users for log in logs])
+    names, users = index_names([log.names for log in logs]), index_names([log.users for log in logs])
     firsts = np.cumsum([0, *(int(log.session.max(initial=-1)) + 1 for log in logs)])
     return Log(
         session=np.concatenate([log.session + first for log, first in zip(logs, firsts, strict=False)]),
-        item=np.concatenate([recoded(log.item, log.names, names) for log in logs]),
+        item=np.concatenate([recode(log.item, log.names, names) for log in logs]),
         part=np.concatenate([log.part for log in logs]),
-        user=np.concatenate([recoded(log.user, log.users, users) for log in logs]),
+        user=np.concatenate([recode(log.user, log.users, users) for log in logs]),
         time=np.concatenate([log.time for log in logs]),
         names=list(names),
         users=list(users),

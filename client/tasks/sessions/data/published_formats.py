@@ -13,8 +13,8 @@ from client.data.tables.formats import Content
 from client.data.tables.reader import read_table
 from client.data.tables.schema import Column, TableSchema
 from client.data.tables.table import Table
-from client.data.tables.titles import plainly
-from client.data.tables.values import Flags, flags
+from client.data.tables.titles import normalize_title
+from client.data.tables.values import Flags, to_flags
 from client.tasks.sessions.data.click_log import log_of_clicks
 from client.tasks.sessions.data.log import Log
 from client.tasks.sessions.data.preprocess import Recipe, active_users, prepare
@@ -38,7 +38,7 @@ class Layout:
     """One published log.
 
     Args:
-        titles: Titles of its columns, plainly written, or the names of the schema's positions.
+        titles: Titles of its columns, normalize_title written, or the names of the schema's positions.
         recipe: Steps of §2.5.
         schema: Columns that are read.
         cut: Where a session ends, if it has no sessions.
@@ -90,7 +90,7 @@ LAYOUTS = (YOOCHOOSE, GOWALLA, LASTFM, DIGINETICA, RETAILROCKET)
 
 def layout_of(cells: Sequence[str]) -> Layout | None:
     """Return the published log that has this first line, if any."""
-    plain = tuple(map(plainly, cells))
+    plain = tuple(map(normalize_title, cells))
     begins_with_data = len(cells) > 1 and ISO_TIME.match(cells[1])
     fits = (
         layout
@@ -121,7 +121,7 @@ def read_original(content: Content, layout: Layout) -> Log:
 def _is_click(table: Table) -> Flags:
     """Return Retailrocket's views, and LastFM's plays of artists that have an id."""
     if "event" in table:
-        return flags(pc.equal(table.columns["event"], "view"))
+        return to_flags(pc.equal(table.columns["event"], "view"))
     return table.filled(ITEM)
 
 

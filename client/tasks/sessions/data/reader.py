@@ -8,13 +8,13 @@ import numpy as np
 
 from client.data.sources import demo_range
 from client.data.tables.formats import TABLES, load, suffix_of, tables_in
-from client.data.tables.reader import RECOGNISED, cells_of, typed
+from client.data.tables.reader import DEFAULT_DIALECT, detect_cells, to_table
 from client.data.tables.schema import Dialect
-from client.data.tables.titles import names_in
+from client.data.tables.titles import find_names
 from client.tasks.sessions.data.assemble import to_dataset
 from client.tasks.sessions.data.click_log import log_of_clicks, log_of_rows
 from client.tasks.sessions.data.generator import demo_visitors
-from client.tasks.sessions.data.log import CASE, TEST, TRAIN, Log, joined
+from client.tasks.sessions.data.log import CASE, TEST, TRAIN, Log, join_logs
 from client.tasks.sessions.data.plain import read_lines, read_pairs
 from client.tasks.sessions.data.published_folder import parts_of
 from client.tasks.sessions.data.published_formats import layout_of, read_original
@@ -39,7 +39,7 @@ def read_visitors(
     seed: int = 0,
     group: int = 20,
     cut: Literal["gap", "day"] = "gap",
-    dialect: Dialect = RECOGNISED,
+    dialect: Dialect = DEFAULT_DIALECT,
 ) -> Visits:
     """Read the visitors of one source.
 
@@ -65,7 +65,7 @@ def read_visitors(
     path = Path(source)
     dialect.check(SCHEMA)
     parts = [*_parts(path), *([(test, TEST)] if test else [])]
-    log = joined([_file(file, part, cut, dialect) for file, part in parts])
+    log = join_logs([_file(file, part, cut, dialect) for file, part in parts])
     return to_dataset(log, items, group, path)
 
 
@@ -103,13 +103,13 @@ def _file(path: Path, part: int, cut: Literal["gap", "day"], dialect: Dialect) -
 def _sessions(path: Path, cut: Literal["gap", "day"], dialect: Dialect) -> Log:
     """Read the sessions of a file, whose form shows in its first line."""
     content = load(path)
-    cells = cells_of(content, SCHEMA, dialect)
+    cells = detect_cells(content, SCHEMA, dialect)
     layout = layout_of(cells.titles)
     if layout:
         return read_original(content, layout)
-    names = names_in(cells.titles, SCHEMA, dialect)
+    names = find_names(cells.titles, SCHEMA, dialect)
     is_table = len(names) > 1 and not names.isdisjoint({ITEM, ITEMS})
     if not is_table and cells.unit == "line" and suffix_of(path) not in TABLES:
         return read_lines(content)
-    table = typed(cells, SCHEMA, dialect)
+    table = to_table(cells, SCHEMA, dialect)
     return log_of_rows(table) if ITEMS in table else log_of_clicks(table, CUTS[cut])

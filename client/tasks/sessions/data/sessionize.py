@@ -6,7 +6,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from client.data.tables.values import Codes, keys_of
+from client.data.tables.values import Codes, combine_codes
 
 Seconds = NDArray[np.float64]
 
@@ -31,7 +31,7 @@ def sessions_by_name(owner: Codes, name: Codes, part: Codes, time: Seconds) -> t
 
     Equal times are ordered as in the file.
     """
-    _, first, key = np.unique(keys_of(owner, name, part), return_index=True, return_inverse=True)
+    _, first, key = np.unique(combine_codes(owner, name, part), return_index=True, return_inverse=True)
     start = np.full(len(first), np.inf)
     np.minimum.at(start, key, time)
     order = np.lexsort((time, first[key], start[key]))
@@ -40,7 +40,7 @@ def sessions_by_name(owner: Codes, name: Codes, part: Codes, time: Seconds) -> t
 
 def sessions_by_cut(owner: Codes, part: Codes, time: Seconds, cut: Cut) -> tuple[Codes, Codes]:
     """The same where sessions have no names: a new one after a gap, or in another window."""
-    order = np.lexsort((time, keys_of(owner, part)))
+    order = np.lexsort((time, combine_codes(owner, part)))
     window = np.floor(time / cut.seconds)[order] if cut.by == "window" else np.cumsum(_after_gap(time[order], cut))
     return order, _numbered(owner[order], part[order], window)
 

@@ -7,12 +7,12 @@ import pyarrow.compute
 from numpy.typing import NDArray
 
 from client.data.tables.cells import Cells
-from client.data.tables.reader import cells_of, typed
+from client.data.tables.reader import detect_cells, to_table
 from client.data.tables.schema import Column, Dialect, TableSchema
 from client.data.tables.table import Table
-from client.data.tables.values import codes
+from client.data.tables.values import to_codes
 from client.tasks.traffic.data.impute import in_runs
-from client.tasks.traffic.data.readings import Readings, last_of, seconds
+from client.tasks.traffic.data.readings import Readings, find_last, to_seconds
 
 VOLUME = ("volume",)
 QUARTER = 15 * 60
@@ -37,10 +37,10 @@ def read_original(cells: Cells) -> Readings | None:
     """
     for schema, read in FORMATS:
         if set(schema.names) <= set(cells.titles):
-            return read(typed(cells, schema, DAY_FIRST))
+            return read(to_table(cells, schema, DAY_FIRST))
     path = cells.content.path
     if len(cells.titles) == len(TEN) and path.name.lower().startswith("volume_data.csv"):
-        return _ten_sites(typed(cells_of(cells.content, TEN_SITES), TEN_SITES))
+        return _ten_sites(to_table(detect_cells(cells.content, TEN_SITES), TEN_SITES))
     return None
 
 
@@ -50,9 +50,9 @@ def _boroondara(table: Table) -> Readings:
     Under one label there are two approaches, one after the other (4335 HIGH_ST NE of CHARLES_ST): the later counts.
     """
     labels = (table.columns["SCATS Number"], table.columns["Location"])
-    site, names = codes(pyarrow.compute.binary_join_element_wise(*labels, " "))
-    day = seconds(table, "Start Time")
-    rows, repeated = last_of(site, day)
+    site, names = to_codes(pyarrow.compute.binary_join_element_wise(*labels, " "))
+    day = to_seconds(table, "Start Time")
+    rows, repeated = find_last(site, day)
     every = len(np.unique(day))
     whole = np.bincount(site[rows], minlength=len(names)) == every
     rows = rows[whole[site[rows]]]
@@ -92,7 +92,7 @@ def _outage(quarters: NDArray[np.float64]) -> NDArray[np.bool_]:
 
 def _interstate(table: Table) -> Readings:
     """One station; an hour stands once for every kind of weather it had."""
-    time = seconds(table, "date_time")
+    time = to_seconds(table, "date_time")
     hours, first = np.unique(time, return_index=True)
     values = table.numbers("traffic_volume")[first, None]
     notes = (f"{len(time) - len(hours)} further rows of an hour (its other weather) left out",)
@@ -104,7 +104,7 @@ def _states(table: Table) -> Readings:
     site, fips = table.codes("FIPS.State.Code")
     notes = ("volumes are millions of vehicles a day",)
     names = [f"state-{code:>02}" for code in fips]
-    return Readings(site, seconds(table, "date"), table.numbers("stateTraffic")[:, None], names, VOLUME, notes)
+    return Readings(site, to_seconds(table, "date"), table.numbers("stateTraffic")[:, None], names, VOLUME, notes)
 
 
 def _schema(

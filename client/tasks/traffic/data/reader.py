@@ -4,12 +4,12 @@ from pathlib import Path
 
 from client.data.sources import demo_range
 from client.data.tables.formats import load, suffix_of, tables_in
-from client.data.tables.reader import RECOGNISED, cells_of, typed
+from client.data.tables.reader import DEFAULT_DIALECT, detect_cells, to_table
 from client.data.tables.schema import Dialect
 from client.tasks.traffic.data.assemble import to_dataset
 from client.tasks.traffic.data.generator import demo_series
 from client.tasks.traffic.data.published_formats import read_original
-from client.tasks.traffic.data.readings import Readings, joined, ordered_as, readings_of
+from client.tasks.traffic.data.readings import Readings, join_readings, order_variables, to_readings
 from client.tasks.traffic.data.series import Sensors
 from client.tasks.traffic.data.tmas import read_volumes
 from client.tasks.traffic.schema import SCHEMA, SUFFIXES
@@ -22,7 +22,7 @@ DEMO_SITES = 24
 
 
 def read_series(
-    source: Path | str, measures: SensorVariables | None = None, *, seed: int = 0, dialect: Dialect = RECOGNISED
+    source: Path | str, measures: SensorVariables | None = None, *, seed: int = 0, dialect: Dialect = DEFAULT_DIALECT
 ) -> Sensors:
     """Read the series of one source, in the order of their names.
 
@@ -44,7 +44,7 @@ def read_series(
     path = Path(source)
     parts = [(file, _file(file, dialect)) for file in _files(path)]
     variables = measures.variables if measures else parts[0][1].variables
-    return to_dataset(joined([ordered_as(part, variables, file) for file, part in parts]), measures, path)
+    return to_dataset(join_readings([order_variables(part, variables, file) for file, part in parts]), measures, path)
 
 
 def _demo(start: int, stop: int, seed: int, measures: SensorVariables | None) -> Sensors:
@@ -69,5 +69,5 @@ def _file(path: Path, dialect: Dialect) -> Readings:
     content = load(path)
     if suffix_of(path) == ".vol":
         return read_volumes(content)
-    cells = cells_of(content, SCHEMA, dialect)
-    return read_original(cells) or readings_of(typed(cells, SCHEMA, dialect))
+    cells = detect_cells(content, SCHEMA, dialect)
+    return read_original(cells) or to_readings(to_table(cells, SCHEMA, dialect))

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from client.data.tables.formats import stem_of
 from client.data.tables.table import Table
-from client.data.tables.values import Codes, keys_of, recoded, union
+from client.data.tables.values import Codes, combine_codes, index_names, recode
 from client.tasks.traffic.schema import SITE, TIME
 from common.errors import DataError, VocabularyError
 
@@ -35,7 +35,7 @@ class Readings:
     notes: tuple[str, ...] = ()
 
 
-def readings_of(table: Table) -> Readings:
+def to_readings(table: Table) -> Readings:
     """Return the readings of a table in long form; without a site it is one series, named after the file.
 
     Raises:
@@ -46,19 +46,19 @@ def readings_of(table: Table) -> Readings:
         raise DataError(message, table.path, table.cells.header_line)
     site, names = table.codes(SITE) if SITE in table else (np.zeros(len(table), np.int64), [stem_of(table.path)])
     values = np.stack([table.numbers(name) for name in table.variables], axis=1)
-    return Readings(site, seconds(table, TIME), values, names, table.variables)
+    return Readings(site, to_seconds(table, TIME), values, names, table.variables)
 
 
-def seconds(table: Table, name: str) -> NDArray[np.int64]:
+def to_seconds(table: Table, name: str) -> NDArray[np.int64]:
     """Return a column of times as whole seconds from 1970 by the sensor's own clock, R."""
     return np.floor(table.numbers(name)).astype(np.int64)
 
 
-def joined(parts: Sequence[Readings]) -> Readings:
+def join_readings(parts: Sequence[Readings]) -> Readings:
     """Readings of the same variables as one; sites of the same name are the same site."""
-    sites = union([part.sites for part in parts])
+    sites = index_names([part.sites for part in parts])
     return Readings(
-        np.concatenate([recoded(part.site, part.sites, sites) for part in parts]),
+        np.concatenate([recode(part.site, part.sites, sites) for part in parts]),
         np.concatenate([part.time for part in parts]),
         np.concatenate([part.values for part in parts]),
         list(sites),
@@ -67,14 +67,14 @@ def joined(parts: Sequence[Readings]) -> Readings:
     )
 
 
-def last_of(*keys: Codes) -> tuple[Codes, int]:
+def find_last(*keys: Codes) -> tuple[Codes, int]:
     """The rows, in order, that are the last with their keys, R each; and how many are not."""
-    backwards = keys_of(*keys)[::-1]
+    backwards = combine_codes(*keys)[::-1]
     _, place = np.unique(backwards, return_index=True)
     return np.sort(len(backwards) - 1 - place), len(backwards) - len(place)
 
 
-def ordered_as(readings: Readings, variables: tuple[str, ...], path: Path) -> Readings:
+def order_variables(readings: Readings, variables: tuple[str, ...], path: Path) -> Readings:
     """The same readings with their columns in the order of `variables`.
 
     Raises:

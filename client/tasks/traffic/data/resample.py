@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from client.data.tables.values import distinct, keys_of
+from client.data.tables.values import combine_codes, sort_unique
 from client.tasks.traffic.data.readings import Readings
 from common.tasks.traffic.vocabulary import DAY
 
@@ -58,7 +58,7 @@ class Intervals:
 
 def tidy(readings: Readings) -> Tidy:
     """Put readings in order; those of the same site and time become their mean."""
-    order = np.argsort(keys_of(readings.site, readings.time), kind="stable")
+    order = np.argsort(combine_codes(readings.site, readings.time), kind="stable")
     site, time, values = readings.site[order], readings.time[order], readings.values[order]
     first = _changes(site, time)
     if len(first) == len(site):
@@ -120,7 +120,7 @@ def _spacing(apart: NDArray[np.int64]) -> int:
     if not len(apart):
         return 0
     ordered = apart if apart.min() == apart.max() else np.sort(apart)
-    found = distinct(ordered)
+    found = sort_unique(ordered)
     often = _alike(ordered, found)
     first = int(np.argmax(often))
     part = (2 * found < (1 + ALIKE) * found[first]) & (2 * often >= often[first])

@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 from client.data.tables.cells import Cells
 from client.data.tables.formats import Content
-from client.data.tables.reader import cells_of, typed
+from client.data.tables.reader import detect_cells, to_table
 from client.data.tables.schema import Column, TableSchema
 from client.data.tables.table import Table
-from client.data.tables.values import Codes, codes, flags
-from client.tasks.traffic.data.readings import Readings, last_of
+from client.data.tables.values import Codes, to_codes, to_flags
+from client.tasks.traffic.data.readings import Readings, find_last
 
 HOURS = tuple(f"hour_{hour:02d}" for hour in range(24))
 WIDTHS = {"record_type": 1, "state_code": 2, "f_system": 2, "station_id": 6, "travel_dir": 1, "travel_lane": 1}
@@ -88,9 +88,9 @@ def read_volumes(content: Content) -> Readings:
         DataError: Not such a file, or a malformed cell (with line and column).
     """
     named = "|" in content.first_line()
-    table = typed(cells_of(content, SCHEMA) if named else FixedWidth.of(content), SCHEMA)
+    table = to_table(detect_cells(content, SCHEMA) if named else FixedWidth.of(content), SCHEMA)
     kinds = pc.utf8_lower(table.columns["record_type"])
-    other = ~flags(pc.is_in(kinds, value_set=pyarrow.array(RECORDS)))
+    other = ~to_flags(pc.is_in(kinds, value_set=pyarrow.array(RECORDS)))
     if other.any():
         raise table.error("record_type", other, "is not a traffic volume record (3 or V)", "leave the row out")
     return _summed(table)
@@ -98,13 +98,13 @@ def read_volumes(content: Content) -> Readings:
 
 def _summed(table: Table) -> Readings:
     labels = (table.columns["state_code"], table.columns["station_id"])
-    stations, names = codes(pc.binary_join_element_wise(*labels, "-"))
-    direction, _ = codes(pc.fill_null(table.columns["travel_dir"], ""))
-    lane, lanes = codes(pc.fill_null(table.columns["travel_lane"], ""))
+    stations, names = to_codes(pc.binary_join_element_wise(*labels, "-"))
+    direction, _ = to_codes(pc.fill_null(table.columns["travel_dir"], ""))
+    lane, lanes = to_codes(pc.fill_null(table.columns["travel_lane"], ""))
     day = _days(table)
     volumes = np.stack([table.numbers(name) for name in HOURS], axis=1)
 
-    kept, repeated = last_of(stations, direction, lane, day)
+    kept, repeated = find_last(stations, direction, lane, day)
     together = np.array([name == ALL_LANES for name in lanes])[lane]
     kept = kept[(together | ~_have((stations, direction, day), together))[kept]]
     site, time, values = _added(stations[kept], direction[kept] * len(lanes) + lane[kept], day[kept], volumes[kept])

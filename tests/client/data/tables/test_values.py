@@ -6,12 +6,12 @@ import numpy as np
 import pyarrow
 import pytest
 
-from client.data.tables.values import codes, places, plainly, private_csv, recoded, union, unix_seconds
+from client.data.tables.values import codes, normalize_title, places, private_csv, recode, union, unix_seconds
 
 
 def test_titles_are_found_however_they_are_spelt() -> None:
     columns = {"user": ("user", "userid"), "item": ("item", "itemid"), "time": ("time",)}
-    assert plainly("User-ID") == "userid"
+    assert normalize_title("User-ID") == "userid"
     assert places(["Item_Id", "USER ID", "userId", "price"], columns) == {"user": "USER ID", "item": "Item_Id"}
 
 
@@ -25,8 +25,8 @@ def test_codes_of_several_columns_become_codes_of_all_their_names() -> None:
     ]
     index = union([names for _, names in parts])
     assert index == {"b": 0, "a": 1, "c": 2}
-    assert [recoded(part, names, index).tolist() for part, names in parts] == [[0, 1, 0], [2, 1], []]
-    assert recoded(np.array([1, -1, 0]), ["c", "a"], index).tolist() == [1, -1, 2], "nobody stays nobody"
+    assert [recode(part, names, index).tolist() for part, names in parts] == [[0, 1, 0], [2, 1], []]
+    assert recode(np.array([1, -1, 0]), ["c", "a"], index).tolist() == [1, -1, 2], "nobody stays nobody"
 
 
 def test_a_table_that_others_could_read_is_the_owner_s_only_and_new(tmp_path: Path) -> None:
