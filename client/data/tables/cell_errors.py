@@ -3,8 +3,12 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from common.text import count
+
 CELL_LENGTH, TITLE_LENGTH = 40, 80
 """Characters that are shown."""
+LEAVE_OUT, LEAVE_EMPTY = "leave the row out", "leave the cell empty"
+"""Remedies, of which the second serves where a value may be missing."""
 
 
 class WrongCells(Exception):
@@ -28,7 +32,7 @@ class WrongCells(Exception):
     def message(self, cell: str) -> str:
         """Return the sentence about the first of the cells, which holds this text."""
         what = f"'{cell}' {self.problem or 'stands for a missing value'}" if cell or self.problem else "empty cell"
-        return f"{what} ({self.wrong.sum():,} of {len(self.wrong):,} cells); {self.remedy}"
+        return f"{what} ({self.wrong.sum():,} of {count(len(self.wrong), 'cell')}); {self.remedy}"
 
 
 def escape(text: str, limit: int = TITLE_LENGTH) -> str:

@@ -16,6 +16,7 @@ from client.data.tables.formats import LINE_LIMIT, Content, suffix_of
 from client.data.tables.schema import Dialect, TableSchema
 from client.data.tables.titles import find_names
 from common.errors import DataError
+from common.text import count
 
 DELIMITERS = ("\t", ";", ",", "|")
 TWO_COLONS, UNIT_SEPARATOR = "::", "\x1f"
@@ -123,8 +124,8 @@ class Delimited(Cells):
         if first.text.count('"') % 2 and self.delimiter != "\t":
             what, remedy = "a quote opens and is not closed", "close it, or double the quotes within cells"
         else:
-            remedy = "correct them, or leave them out"
-        message = f"{what} ({len(ragged):,} of {rows + len(ragged):,} rows); {remedy}"
+            remedy = "correct the rows, or leave them out"
+        message = f"{what} ({len(ragged):,} of {count(rows + len(ragged), 'row')}); {remedy}"
         return DataError(message, self.content.path, self._line(first.number - 1, blanks=True))
 
 

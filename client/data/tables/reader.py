@@ -10,7 +10,7 @@ import pyarrow
 import pyarrow.compute as pc
 from pyarrow import types
 
-from client.data.tables.cell_errors import WrongCells
+from client.data.tables.cell_errors import LEAVE_EMPTY, LEAVE_OUT, WrongCells
 from client.data.tables.cells import Cells
 from client.data.tables.delimited import Delimited
 from client.data.tables.formats import Content, load, suffix_of
@@ -75,7 +75,9 @@ def to_table(cells: Cells, schema: TableSchema, dialect: Dialect = DEFAULT_DIALE
         try:
             columns[name] = _converted(text, kinds[name], dialect, schema.clock, cells.comma_separated)
         except WrongCells as error:
-            if name in variables and error.wrong.sum() == len(text) - text.null_count:
+            if kinds[name].blank == "missing":
+                error.remedy = error.remedy.replace(LEAVE_OUT, LEAVE_EMPTY)
+            if name in variables and error.wrong.sum() == len(text) > 1:
                 error.remedy = "leave the column out"
             raise cell_error(cells, titles[name], text, rows, error) from None
     if schema.rest == "numbers":
@@ -101,7 +103,7 @@ def _converted(text: Any, column: Column, dialect: Dialect, clock: Clock, comma_
             text = to_numbers(text, dialect.decimal, comma_separated)
         values = text if column.kind == "number" else to_times(text, dialect.dates, clock)
     if column.blank == "refuse" and values.null_count:
-        raise WrongCells(~to_flags(values.is_valid()), "", "fill it, or leave the row out")
+        raise WrongCells(~to_flags(values.is_valid()), "", f"fill it, or {LEAVE_OUT}")
     return values
 
 

@@ -9,9 +9,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pyarrow import types
 
-from client.data.tables.cell_errors import WrongCells
+from client.data.tables.cell_errors import LEAVE_OUT, WrongCells
 from client.data.tables.schema import Dates
-from client.data.tables.values import LEAVE_OUT, PLAIN, drop_missing, match_cells, to_flags, to_text, try_cast
+from client.data.tables.values import PLAIN, drop_missing, match_cells, to_flags, to_text, try_cast
 
 Clock = Literal["utc", "local"]
 
@@ -94,7 +94,7 @@ def _stamps(text: Any, dates: Dates, clock: Clock) -> Any:
     if stamps is None or instants is None:
         wrong |= np.array([not _is_time(cell) for cell in text.to_pylist()], bool)
         example = EXAMPLES.get(dates, EXAMPLE)
-        raise WrongCells(wrong, "is not a time", f"write {example}, or leave the row out")
+        raise WrongCells(wrong, "is not a time", f"write {example}, or {LEAVE_OUT}")
     return stamps if clock == "local" else pc.coalesce(stamps, instants.cast(pyarrow.timestamp("us")))
 
 

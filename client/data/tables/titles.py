@@ -103,7 +103,7 @@ def _check_required(header: Header, schema: TableSchema, places: Mapping[str, in
     nearest = max(schema.alternatives, key=lambda names: sum(name in places for name in names) / len(names))
     name = next(name for name in nearest if name not in places)
     column = next(column for column in schema.columns if column.name == name)
-    needed = " or ".join(", ".join(names) for names in schema.alternatives)
+    needed = ", or ".join(_listed(names) for names in schema.alternatives)
     free = {
         normalize_title(title): title for k, title in enumerate(header.titles) if k not in places.values() and title
     }
@@ -132,6 +132,12 @@ def _variables(header: Header, schema: TableSchema, renamed: Mapping[int, str]) 
             raise header.error("two columns have this name; rename one", escape(name))
         variables[name] = place
     return variables
+
+
+def _listed(names: Sequence[str]) -> str:
+    return (
+        " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:]))) if len(names) < 9 else f"{len(names)} columns"
+    )
 
 
 def _titles(header: Header) -> str:

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pyarrow import types
 
-from client.data.tables.cell_errors import WrongCells
+from client.data.tables.cell_errors import LEAVE_OUT, WrongCells
 from client.data.tables.schema import Decimal
 
 NameT = TypeVar("NameT", bound=Hashable)
@@ -30,7 +30,6 @@ FORMS = {
     "comma": GROUPED.replace("MARK", r"\.").replace("POINT", ","),
 }
 INFINITE = r"(?i)^[+-]?inf(inity)?$"
-LEAVE_OUT = "leave the cell empty, or the row out"
 
 
 def to_text(column: Any) -> Any:

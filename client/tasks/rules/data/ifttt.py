@@ -57,6 +57,8 @@ def read_recrules(folder: Path, setup: Setup = "A") -> Rows:
     uses = Counter(kind.relation for _, kind in rules)
     least = {"A": 8, "B": 5}[setup]
     rows = sorted((user, *kind) for user, kind in rules if uses[kind.relation] >= least)
+    if not rows:
+        raise DataError(f"no trigger-action pair is in {least} rules; is this the whole data set?", folder)
     user, channel, state, target, verb = (pyarrow.array(column, pyarrow.string()) for column in zip(*rows, strict=True))
     return encode_rows(dict(zip(COLUMNS, (user, channel, channel, state, verb, target, target), strict=True)))
 

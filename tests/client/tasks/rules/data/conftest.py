@@ -6,7 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from client.tasks.rules.data.table import COLUMNS
+
+from client.tasks.rules.schema import COLUMNS
 
 ROOT = Path(__file__).parents[5]
 

@@ -154,7 +154,7 @@ def test_a_parquet_log(tmp_path: Path) -> None:
     dataset = read_visitors(path)
     assert (dataset.units[0].name, names(dataset)) == ("1", [["7", "5"]])
     pyarrow.parquet.write_table(pyarrow.table(columns), path)
-    with pytest.raises(DataError, match=r"clicks\.parquet, line 3, column 'item': empty cell"):
+    with pytest.raises(DataError, match=r"clicks\.parquet, row 3, column 'item': empty cell"):
         read_visitors(path)
 
 
@@ -165,13 +165,25 @@ def test_a_parquet_log(tmp_path: Path) -> None:
         ("a.csv", (" ",), "a.csv: the file is empty"),
         ("a.csv", (HEADER,), "has a header but no rows"),
         ("a.txt", ("a", "b"), "no session of two clicks"),
-        ("a.csv", ("who,what,when", "1,2,3"), "line 1: columns are missing: a click log needs"),
-        ("a.csv", ("user,item", "1,2"), "line 1: columns are missing: a click log needs"),
-        ("a.csv", ("sessionId;items", "1;2,3"), "needs a column userId"),
+        (
+            "a.csv",
+            ("who,what,when", "1,2,3"),
+            "line 1, column 'item': no column 'item'; the table needs item and session",
+        ),
+        (
+            "a.csv",
+            ("user,item", "1,2"),
+            "no column 'timestamp'; the table needs item and session, or item, user and timestamp",
+        ),
+        ("a.csv", ("sessionId;items", "1;2,3"), "or items and user: rename a column, or say --column"),
         ("a.csv", (HEADER, "ann,a,1", "", "ann,,2"), "a.csv, line 4, column 'item': empty cell"),
         ("a.csv", (HEADER, "ann,a,1", "", "ann,a"), "a.csv, line 4: 2 cells, but the first line has 3"),
-        ("a.csv.gz", (HEADER, "ann,a,1", "ann,a,noon"), "a.csv.gz, line 3, column 'timestamp': not a time"),
-        ("a.csv", (HEADER + ",split", "ann,a,1,train", "ann,a,2,tset"), "line 3, column 'split': no part of the data"),
+        ("a.csv.gz", (HEADER, "ann,a,1", "ann,a,noon"), "a.csv.gz, line 3, column 'timestamp': 'noon' is not a time"),
+        (
+            "a.csv",
+            (HEADER + ",split", "ann,a,1,train", "ann,a,2,tset"),
+            "line 3, column 'split': 'tset' is no part of the data",
+        ),
         ("folder/readme.md", ("hello",), "the folder holds no table"),
     ],
 )
