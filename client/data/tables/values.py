@@ -129,14 +129,16 @@ def sort_unique(values: Codes) -> Codes:
 def combine_codes(*columns: Codes) -> Codes:
     """Return one number a row, R, for several columns of R codes; the numbers are in the order of the rows."""
     key: Codes = np.zeros(len(columns[0]), np.int64)
-    span = 1
     for column in columns if len(key) else ():
-        low, high = int(column.min()), int(column.max())
-        if span * (high - low + 1) >= LARGEST:
-            key = np.unique(key, return_inverse=True)[1].astype(np.int64)
-            span = len(key)
-        key, span = key * (high - low + 1) + (column - low), span * (high - low + 1)
+        if _span(key) * _span(column) >= LARGEST:
+            key, column = (np.unique(codes, return_inverse=True)[1].astype(np.int64) for codes in (key, column))
+        low = column.min()
+        key = (key - key.min()) * (column.max() - low + 1) + (column - low)
     return key
+
+
+def _span(column: Codes) -> int:
+    return int(column.max()) - int(column.min()) + 1
 
 
 def _plain_text(text: Any, decimal: Decimal, comma_separated: bool) -> Any:
