@@ -19,23 +19,29 @@ from common.wire.messages import Metrics, TrainRequest
 class Learner(Protocol):
     """A client's data in one run, as trainers and evaluation need them."""
 
-    task: str
-    """Name of the task."""
+    @property
+    def task(self) -> str:
+        """Name of the task."""
 
-    module: nn.Module
-    """The task's model with its initial parameters."""
+    @property
+    def module(self) -> nn.Module:
+        """The task's model with its initial parameters."""
 
-    examples: int
-    """Number of training records."""
+    @property
+    def examples(self) -> int:
+        """Number of training records."""
 
-    size: int
-    """Rows of one step; a simulation stacks clients of like size."""
+    @property
+    def size(self) -> int:
+        """Rows of one step; a simulation stacks clients of like size."""
 
-    rows: int
-    """Rows of a batch, one per record; 0 if records cannot be separated in it."""
+    @property
+    def rows(self) -> int:
+        """Rows of a batch, one per record; 0 if records cannot be separated in it."""
 
-    shared: tuple[str, ...]
-    """Tensors of a batch that are not one row per record."""
+    @property
+    def shared(self) -> tuple[str, ...]:
+        """Tensors of a batch that are not one row per record."""
 
     def batch(self, request: TrainRequest) -> Tensors:
         """Return all training data, without a client dimension."""

@@ -10,15 +10,12 @@ from common.config.federation import Federation
 from common.config.validation_split import check_share, with_share
 from common.errors import ConfigError
 from common.methods.planners import PlannerOptions, Uniform
-from common.methods.registry import METHODS, method_names
+from common.methods.registry import FIRST_METHOD, METHODS, method_names
 from common.methods.spec import Capabilities, MethodOptions
 from common.options import Options, meant
 from common.privacy.options import PrivacyOptions
-from common.tasks.registry import TASKS
+from common.tasks.registry import FIRST_TASK, TASKS
 from common.tasks.spec import OptionsT, TaskOptions, TaskRun, TaskSpec, VocabularyT
-
-FIRST_TASK, FIRST_METHOD = "rules", "fedrule"
-"""Task and method of a run that names neither."""
 
 
 class RunConfig(Options):

@@ -7,12 +7,12 @@ from pydantic import ValidationError
 
 from common.config import sections
 from common.methods.planners import PlannerOptions
-from common.tasks.registry import TASKS
+from common.tasks.registry import FIRST_TASK, TASKS
 
 
 def with_share(given: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return a raw configuration with a validation split if its planner needs one and none is set."""
-    task, tasks = given.get("task", "rules"), given.get("tasks", {})
+    task, tasks = given.get("task", FIRST_TASK), given.get("tasks", {})
     chosen = tasks.get(task, {}) if isinstance(tasks, Mapping) else None
     if not isinstance(chosen, Mapping) or {"validation-share", "validation_share"} & chosen.keys():
         return given

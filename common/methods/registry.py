@@ -27,6 +27,9 @@ METHODS: Registry[AnyMethod] = Registry(
     },
 )
 
+FIRST_METHOD = "fedrule"
+"""Method of a run that names none."""
+
 
 def method_names() -> tuple[str, ...]:
     """Return the names that `method` may have: training methods, then planners."""

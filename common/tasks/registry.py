@@ -17,6 +17,9 @@ TASKS: Registry[AnyTask] = Registry(
     },
 )
 
+FIRST_TASK = "rules"
+"""Task of a run that names none."""
+
 
 def read_vocabulary(task: str, text: str) -> Vocabulary:
     """Read the JSON text of a task's vocabulary.

@@ -11,12 +11,12 @@ from rich.console import Console
 
 from common.config.overrides import overrides
 from common.config.parse import parse
-from common.config.run import FIRST_TASK, RunConfig
+from common.config.run import RunConfig
 from common.errors import ConfigError
 from common.methods.planners import PLANNERS
 from common.methods.registry import METHODS, method_names
 from common.options import Scalar
-from common.tasks.registry import TASKS
+from common.tasks.registry import FIRST_TASK, TASKS
 from deploy.commands.resume import option, resumed
 from server.artifacts import RunDirectory, fresh_run_id
 from server.settings import ServerSettings

@@ -2,8 +2,8 @@
 
 from functools import cache
 
+from common.tasks.demo_store import SHELVES
 from common.tasks.markets.vocabulary import MarketCatalogue
-from common.tasks.sessions.demo import SHELVES
 
 
 @cache

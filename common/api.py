@@ -1,0 +1,53 @@
+"""Public surface for plug-ins: what server and clients agree on. Importing it imports no torch."""
+
+from common.arrays import Array, Arrays, add, mean, norm, scale, sub, zeros_like
+from common.errors import ConfigError, DataError, FedloomError, RefusedError, WireError
+from common.methods.spec import Capabilities, MethodOptions, MethodSpec
+from common.metrics.known import HIT_RATE, LOSS, MODEL_FAMILIES, MRR, NDCG
+from common.metrics.spec import MetricFamily, MetricSpec
+from common.options import Options, Scalar
+from common.privacy.options import PrivacyOptions
+from common.tasks.spec import CountStatistics, ModelVariant, NamedRows, Objective, TaskOptions, TaskRun, TaskSpec
+from common.tasks.vocabulary import Vocabulary, check_names
+from common.wire.messages import Metrics, TrainReply, TrainRequest
+
+__all__ = [
+    "HIT_RATE",
+    "LOSS",
+    "MODEL_FAMILIES",
+    "MRR",
+    "NDCG",
+    "Array",
+    "Arrays",
+    "Capabilities",
+    "ConfigError",
+    "CountStatistics",
+    "DataError",
+    "FedloomError",
+    "MethodOptions",
+    "MethodSpec",
+    "MetricFamily",
+    "MetricSpec",
+    "Metrics",
+    "ModelVariant",
+    "NamedRows",
+    "Objective",
+    "Options",
+    "PrivacyOptions",
+    "RefusedError",
+    "Scalar",
+    "TaskOptions",
+    "TaskRun",
+    "TaskSpec",
+    "TrainReply",
+    "TrainRequest",
+    "Vocabulary",
+    "WireError",
+    "add",
+    "check_names",
+    "mean",
+    "norm",
+    "scale",
+    "sub",
+    "zeros_like",
+]

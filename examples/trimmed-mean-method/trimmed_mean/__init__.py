@@ -1,0 +1,1 @@
+"""Coordinate-wise trimmed mean: a method for fedloom in another package."""

@@ -1,0 +1,1 @@
+"""Weather stations: a task for fedloom in another package."""

@@ -1,0 +1,102 @@
+"""Packages that other people might install, as entry points: a method and a task that behave, and some that do not."""
+
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from importlib.metadata import EntryPoint
+from types import ModuleType
+from typing import Any, ClassVar
+
+import pytest
+import torch
+
+from client.stacked_tensors import Tensors
+from client.tasks.registry import CLIENT_TASKS
+from client.tasks.rules.task import TASK as RULES
+from client.trainers.fedavg import FedAvgTrainer
+from client.trainers.registry import CLIENT_METHODS
+from client.trainers.spec import ClientMethod
+from common.api import Arrays, MethodOptions, MethodSpec, sub
+from common.methods.registry import METHODS, method_names
+from common.tasks.registry import TASKS
+from deploy import simulation
+from server.api import OptimizerState, Reply, RoundParts, RoundStrategy, ServerMethod, mean_update
+from server.strategies.registry import SERVER_METHODS
+
+REGISTRIES = (TASKS, CLIENT_TASKS, METHODS, SERVER_METHODS, CLIENT_METHODS)
+
+
+class Odd(MethodOptions):
+    """FedAvg by another name."""
+
+    name: ClassVar[str] = "odd"
+
+
+class OddStrategy(RoundStrategy):
+    """θ ← θ − Δ̄."""
+
+    def __init__(self, options: Odd, parts: RoundParts) -> None:
+        super().__init__(parts)
+
+    def update(self, memory: OptimizerState, model: Arrays, replies: list[Reply]) -> tuple[Arrays, OptimizerState]:
+        return sub(model, mean_update(replies)), memory
+
+
+class Uploading(FedAvgTrainer):
+    """Sends what `change` makes of Δ_k."""
+
+    change: ClassVar[Callable[[Tensors], Tensors]]
+
+    def upload(self, displacement: Tensors) -> Tensors:
+        return type(self).change(displacement)
+
+
+def not_a_number(update: Tensors) -> Tensors:
+    return {name: torch.full_like(t, torch.nan) for name, t in update.items()}
+
+
+def misshapen(update: Tensors) -> Tensors:
+    return {name: t.flatten()[:1] for name, t in update.items()}
+
+
+def with_further_keys(update: Tensors) -> Tensors:
+    return {**update, **{f"k{k}": torch.zeros(()) for k in range(10**6)}}
+
+
+def method_of(change: Callable[[Tensors], Tensors] | None) -> dict[str, dict[str, Any]]:
+    """Return entry points of the method `odd`, whose clients change what they send."""
+    trainer = type("OddTrainer", (Uploading,), {"change": staticmethod(change)}) if change else FedAvgTrainer
+    spec = MethodSpec(Odd, "An odd average")
+    return {
+        "fedloom.methods": {"odd": spec},
+        "fedloom.methods.server": {"odd": ServerMethod(spec, OddStrategy)},
+        "fedloom.methods.client": {"odd": ClientMethod(spec, trainer)},
+    }
+
+
+def task_of(learner: Callable[..., Any]) -> dict[str, dict[str, Any]]:
+    """Return entry points of the task `cottages`: rules by another name, with another learner."""
+    spec = replace(TASKS["rules"], name="cottages")
+    client = replace(RULES, spec=spec, learner=learner)
+    return {"fedloom.tasks": {"cottages": spec}, "fedloom.tasks.client": {"cottages": client}}
+
+
+def install(monkeypatch: pytest.MonkeyPatch, groups: Mapping[str, Mapping[str, object]]) -> None:
+    """Make objects known by entry points; a text stands for an import path."""
+    module = ModuleType("a_package")
+    monkeypatch.setitem(sys.modules, "a_package", module)
+    points = []
+    for group, objects in groups.items():
+        for name, found in objects.items():
+            attribute = f"{group}_{name}".replace(".", "_")
+            setattr(module, attribute, found)
+            points.append(EntryPoint(name, found if isinstance(found, str) else f"a_package:{attribute}", group))
+    monkeypatch.setattr(
+        "common.registry.entry_points", lambda group: [point for point in points if point.group == group]
+    )
+    for registry in REGISTRIES:
+        monkeypatch.setattr(registry, "_loaded", {})
+        monkeypatch.delitem(registry.__dict__, "_plugins", raising=False)
+        monkeypatch.setitem(registry.__dict__, "_plugins", type(registry)._plugins.func(registry))
+    everything = simulation.SIMULATED.model_copy(update={"tasks": tuple(TASKS), "methods": method_names()})
+    monkeypatch.setattr(simulation, "SIMULATED", everything)
