@@ -156,7 +156,7 @@ def _learner(settings: ClientSettings, config: RunConfig, vocabulary: Vocabulary
     Raises:
         DataError: The data are missing, malformed or speak of what the vocabulary lacks.
     """
-    part = read_partition(config.task, settings.data, settings.part, settings.data_seed, vocabulary)
+    part = read_partition(config.task, settings.data, settings.part, settings.data_seed, vocabulary, settings.dialect)
     for note in (*part.notes, *CLIENT_TASKS[config.task].warnings(config.task_options, part)):
         log.warning("%s: %s", settings.data, note)
     return build_learner(config, part)

@@ -8,6 +8,7 @@ from flwr.app import Context
 from pydantic import AfterValidator, Field, StringConstraints, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from client.data.tables.schema import Dates, Decimal, Dialect
 from common.errors import ConfigError
 from common.options import Scalar, kebab
 
@@ -17,6 +18,11 @@ def _within(shard: str) -> str:
     if shard and not int(k) < int(parts):
         raise ValueError(f"of {parts} parts the first is 0 and the last {int(parts) - 1}")
     return shard
+
+
+def _columns(lines: str) -> str:
+    Dialect.of(lines.splitlines())
+    return lines
 
 
 class ClientSettings(BaseSettings):
@@ -36,6 +42,15 @@ class ClientSettings(BaseSettings):
 
     shard: Annotated[str, StringConstraints(pattern=r"^(\d+/\d+)?$"), AfterValidator(_within)] = ""
     """`k/K`: use the k-th (from 0) of K parts of the data only; empty for all."""
+
+    columns: Annotated[str, AfterValidator(_columns)] = ""
+    """Titles of columns in the data's tables, a line `NAME=TITLE` each; default: the usual ones."""
+
+    decimal: Decimal = "auto"
+    """Decimal mark in the data's tables: `auto`, `point` or `comma`."""
+
+    dates: Dates = "auto"
+    """Form of times in the data's tables: `auto`, `iso`, `unix`, `excel`, `dmy` or `mdy`."""
 
     data_seed: int = 0
     """Seed of the demo data."""
@@ -85,6 +100,11 @@ class ClientSettings(BaseSettings):
             given = {"shard": f"{part}/{parts}", "name": f"client-{part}", **given}
         settings = cls.given(given)
         return settings if settings.name else settings.model_copy(update={"name": default_name})
+
+    @property
+    def dialect(self) -> Dialect:
+        """Columns and forms of the data's tables."""
+        return Dialect.of(self.columns.splitlines(), self.decimal, self.dates)
 
     @property
     def part(self) -> tuple[int, int]:

@@ -34,6 +34,7 @@ class ClientSpec:
         shard: `k/K`, the k-th of K parts of the data.
         state: Where its private state is kept; None for below `home`.
         source: What its data were dealt from; empty for made data.
+        dialect: Options of `join` that tell how its own table is written.
     """
 
     name: str
@@ -43,6 +44,7 @@ class ClientSpec:
     shard: str = ""
     state: Path | None = None
     source: str = ""
+    dialect: Sequence[str] = ()
 
 
 def certificates(folder: Path, hosts: Sequence[str] = ()) -> Certificates:
@@ -78,6 +80,7 @@ def start_client(
     command += ["--name", client.name, "--task", client.task, "--data", client.data]
     command += ["--state-dir", client.state or client.home / "state"]
     command += ["--shard", client.shard] if client.shard else []
+    command += client.dialect
     command += ["--policy", policy] if policy else []
     command += ["--patience", f"{patience:g}"]
     log = client.home / "client.log"

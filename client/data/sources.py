@@ -5,6 +5,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from client.data.tables.schema import DEFAULT_DIALECT, Dialect
 from common.errors import DataError
 
 HELD_OUT = "::"
@@ -17,9 +18,11 @@ class Source:
 
     Args:
         text: `demo`, `demo:START-STOP` or a path; for sessions also `PATH::TEST`, where TEST is a file to hold out.
+        dialect: Columns and forms of the owner's tables.
     """
 
     text: str
+    dialect: Dialect = DEFAULT_DIALECT
 
     @property
     def path(self) -> Path:

@@ -16,15 +16,12 @@ from client.data.tables.delimited import Delimited
 from client.data.tables.formats import Content, load, suffix_of
 from client.data.tables.json_lines import SUFFIXES, JsonLines, is_object
 from client.data.tables.parquet import Parquet
-from client.data.tables.schema import Column, Dialect, TableSchema
+from client.data.tables.schema import DEFAULT_DIALECT, Column, Dialect, TableSchema
 from client.data.tables.table import Table, cell_error
 from client.data.tables.times import Clock, to_times
 from client.data.tables.titles import Header, match_titles
 from client.data.tables.values import Flags, to_flags, to_numbers, to_text
 from common.errors import DataError
-
-DEFAULT_DIALECT = Dialect()
-"""Files as they are recognised without being told."""
 
 
 def read_table(source: Path | Content, schema: TableSchema, dialect: Dialect = DEFAULT_DIALECT) -> Table:

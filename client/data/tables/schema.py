@@ -1,8 +1,8 @@
 """Columns that a task reads from a table, and how its owner's file spells them."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, Self, cast, get_args
 
 from common.errors import ConfigError
 
@@ -46,7 +46,7 @@ class TableSchema:
     rest: Literal["ignore", "numbers"] = "ignore"
     layouts: tuple[tuple[str, ...], ...] = ()
     positions: tuple[str, ...] = ()
-    clock: Literal["utc", "local"] = "utc"
+    clock: Literal["utc", "wall"] = "utc"
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -74,6 +74,31 @@ class Dialect:
     decimal: Decimal = "auto"
     dates: Dates = "auto"
 
+    @classmethod
+    def of(cls, columns: Iterable[str] = (), decimal: str = "auto", dates: str = "auto") -> Self:
+        """Return the dialect of options, of which each column is `NAME=TITLE`.
+
+        Raises:
+            ConfigError: An option has no such form or value.
+        """
+        pairs = [column.partition("=") for column in columns]
+        for name, mark, title in pairs:
+            if not (name.strip() and mark and title.strip()):
+                raise ConfigError(f"--column {name}{mark}{title}: write NAME=TITLE, such as user=Customer")
+        for option, value, values in (("decimal", decimal, get_args(Decimal)), ("dates", dates, get_args(Dates))):
+            if value not in values:
+                raise ConfigError(f"--{option} {value!r}: write one of {', '.join(values)}")
+        named = {name.strip(): title.strip() for name, _, title in pairs}
+        return cls(named, cast(Decimal, decimal), cast(Dates, dates))
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """Options of a command that stand for this dialect."""
+        words = [word for name, title in self.columns.items() for word in ("--column", f"{name}={title}")]
+        words += ["--decimal", self.decimal] if self.decimal != "auto" else []
+        words += ["--dates", self.dates] if self.dates != "auto" else []
+        return tuple(words)
+
     def check(self, *schemas: TableSchema) -> None:
         """Accept the names of columns that one of the schemas has.
 
@@ -84,3 +109,7 @@ class Dialect:
         for name in self.columns:
             if name not in names and all(schema.rest == "ignore" for schema in schemas):
                 raise ConfigError(f"--column {name}=…: no such column; the task reads {', '.join(names)}")
+
+
+DEFAULT_DIALECT = Dialect()
+"""Files as they are recognised without being told."""

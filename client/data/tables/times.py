@@ -13,7 +13,7 @@ from client.data.tables.cell_errors import LEAVE_OUT, WrongCells
 from client.data.tables.schema import Dates
 from client.data.tables.values import PLAIN, drop_missing, match_cells, to_flags, to_text, try_cast
 
-Clock = Literal["utc", "local"]
+Clock = Literal["utc", "wall"]
 
 FIRST, LAST = (datetime(year, 1, 1, tzinfo=UTC).timestamp() for year in (1990, 2101))
 """Dates lie from the first to before the last."""
@@ -52,7 +52,7 @@ def to_times(column: Any, dates: Dates, clock: Clock) -> Any:
     Args:
         column: Text, times, or numbers.
         dates: Form of the times.
-        clock: `utc`: instants; a time without an offset is in UTC. `local`: readings of a local clock; an offset is
+        clock: `utc`: instants; a time without an offset is in UTC. `wall`: readings of a local clock; an offset is
             dropped.
 
     Raises:
@@ -89,13 +89,13 @@ def _stamps(text: Any, dates: Dates, clock: Clock) -> Any:
     wrong = to_flags(pc.invert(match_cells(text, ISO)))
     zoned = pc.fill_null(match_cells(text, OFFSET), False)
     instants = try_cast(pc.if_else(zoned, text, None), pyarrow.timestamp("us", "UTC"))
-    naive = pc.replace_substring_regex(text, OFFSET, r"\1") if clock == "local" else pc.if_else(zoned, None, text)
+    naive = pc.replace_substring_regex(text, OFFSET, r"\1") if clock == "wall" else pc.if_else(zoned, None, text)
     stamps = None if wrong.any() else try_cast(naive, pyarrow.timestamp("us"))
     if stamps is None or instants is None:
         wrong |= np.array([not _is_time(cell) for cell in text.to_pylist()], bool)
         example = EXAMPLES.get(dates, EXAMPLE)
         raise WrongCells(wrong, "is not a time", f"write {example}, or {LEAVE_OUT}")
-    return stamps if clock == "local" else pc.coalesce(stamps, instants.cast(pyarrow.timestamp("us")))
+    return stamps if clock == "wall" else pc.coalesce(stamps, instants.cast(pyarrow.timestamp("us")))
 
 
 def _respelt(text: Any, dates: Dates) -> Any:
@@ -143,7 +143,7 @@ def _dated(stamps: Any, clock: Clock) -> Any:
     Raises:
         WrongCells: Some lie outside the years of records.
     """
-    if clock == "local" and types.is_timestamp(stamps.type) and stamps.type.tz:
+    if clock == "wall" and types.is_timestamp(stamps.type) and stamps.type.tz:
         stamps = pc.local_timestamp(stamps)
     micros = stamps.cast(pyarrow.timestamp("us"), safe=False).cast(pyarrow.int64())
     seconds = micros.to_numpy(zero_copy_only=False) / 1e6
@@ -167,7 +167,7 @@ def _numbered(numbers: Any, dates: Dates, clock: Clock) -> Any:
         raise WrongCells(days, "looks like a day number of a spreadsheet", remedy)
     size = np.abs(values)
     seconds = values / np.where(size > MICROSECONDS_FROM, 1e6, np.where(size > MILLISECONDS_FROM, 1e3, 1.0))
-    return _checked(seconds, (seconds < FIRST) & ((size > FIRST) | (clock == "local")))
+    return _checked(seconds, (seconds < FIRST) & ((size > FIRST) | (clock == "wall")))
 
 
 def _checked(seconds: NDArray[np.float64], early: NDArray[np.bool_]) -> Any:

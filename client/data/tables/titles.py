@@ -12,6 +12,8 @@ from common.errors import DataError
 
 IGNORED = re.compile(r"[\s_\-\"'\ufeff]")
 """Characters of a title that do not count, nor does its case."""
+NEAR = 0.7
+"""Least similarity of a title that may be meant."""
 
 
 @dataclass(frozen=True)
@@ -108,7 +110,7 @@ def _check_required(header: Header, schema: TableSchema, places: Mapping[str, in
         normalize_title(title): title for k, title in enumerate(header.titles) if k not in places.values() and title
     }
     spellings = [normalize_title(text) for text in (name, *column.aliases)]
-    near = [title for text in spellings for title in difflib.get_close_matches(text, free, n=1)]
+    near = [title for text in spellings for title in difflib.get_close_matches(text, free, n=1, cutoff=NEAR)]
     if near:
         title = free[near[0]]
         remedy = f"'{escape(title)}' is near: rename it, or say --column {name}={_quoted(title)}"

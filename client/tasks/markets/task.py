@@ -21,7 +21,7 @@ def read(source: Source, goods: MarketCatalogue | None, seed: int) -> Markets:
     """Read a source in any of its forms."""
     from client.tasks.markets.data.reader import read_markets
 
-    return read_markets(source.text, goods, seed=seed)
+    return read_markets(source.text, goods, seed=seed, dialect=source.dialect)
 
 
 def write(path: Path, dataset: Markets) -> None:

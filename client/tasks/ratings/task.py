@@ -20,7 +20,7 @@ def read(source: Source, products: ProductCatalogue | None, seed: int) -> Rating
     """Read a source in any of its forms."""
     from client.tasks.ratings.data.reader import read_raters
 
-    return read_raters(source.text, products, seed=seed)
+    return read_raters(source.text, products, seed=seed, dialect=source.dialect)
 
 
 def write(path: Path, dataset: Ratings) -> None:

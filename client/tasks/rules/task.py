@@ -20,7 +20,7 @@ def read(source: Source, catalogue: RuleCatalogue | None, seed: int) -> Homes:
     """Read a source in any of its forms."""
     from client.tasks.rules.data.reader import read_homes
 
-    return read_homes(source.text, catalogue, seed=seed)
+    return read_homes(source.text, catalogue, seed=seed, dialect=source.dialect)
 
 
 def write(path: Path, dataset: Homes) -> None:

@@ -14,5 +14,5 @@ SCHEMA = TableSchema(
         Column(SITE, "text", ("siteid", "sensor", "sensorid", "station", "stationid", "detector"), required=False),
     ),
     rest="numbers",
-    clock="local",
+    clock="wall",
 )

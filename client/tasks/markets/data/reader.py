@@ -7,8 +7,8 @@ import numpy as np
 
 from client.data.sources import demo_range
 from client.data.tables.formats import TABLES, load, plain_name, stem_of, suffix_of, tables_in
-from client.data.tables.reader import DEFAULT_DIALECT, detect_cells, read_table, to_table
-from client.data.tables.schema import Dialect
+from client.data.tables.reader import detect_cells, read_table, to_table
+from client.data.tables.schema import DEFAULT_DIALECT, Dialect
 from client.data.tables.titles import find_names
 from client.tasks.markets.data.assemble import goods_of, to_dataset
 from client.tasks.markets.data.generator import SIZES, demo_markets

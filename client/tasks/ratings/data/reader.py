@@ -6,8 +6,8 @@ import numpy as np
 
 from client.data.sources import demo_range
 from client.data.tables.formats import TABLES
-from client.data.tables.reader import DEFAULT_DIALECT, read_table
-from client.data.tables.schema import Dialect
+from client.data.tables.reader import read_table
+from client.data.tables.schema import DEFAULT_DIALECT, Dialect
 from client.tasks.ratings.data.generator import demo_raters
 from client.tasks.ratings.data.published_folder import files_of, form_of
 from client.tasks.ratings.data.raters import Rater, Ratings

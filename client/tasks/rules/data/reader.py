@@ -5,8 +5,8 @@ from pathlib import Path
 
 from client.data.sources import demo_range
 from client.data.tables.formats import TABLES, suffix_of, tables_in
-from client.data.tables.reader import DEFAULT_DIALECT, read_table
-from client.data.tables.schema import Dialect
+from client.data.tables.reader import read_table
+from client.data.tables.schema import DEFAULT_DIALECT, Dialect
 from client.tasks.rules.data.assemble import to_dataset
 from client.tasks.rules.data.generator import demo_homes
 from client.tasks.rules.data.homes import Homes

@@ -8,8 +8,8 @@ import numpy as np
 
 from client.data.sources import demo_range
 from client.data.tables.formats import TABLES, load, suffix_of, tables_in
-from client.data.tables.reader import DEFAULT_DIALECT, detect_cells, to_table
-from client.data.tables.schema import Dialect
+from client.data.tables.reader import detect_cells, to_table
+from client.data.tables.schema import DEFAULT_DIALECT, Dialect
 from client.data.tables.titles import find_names
 from client.tasks.sessions.data.assemble import to_dataset
 from client.tasks.sessions.data.click_log import log_of_clicks, log_of_rows

@@ -113,7 +113,7 @@ def _schema(
     named = [Column(time, "time")] if time else []
     named += [Column(name, "text") for name in texts]
     figures = (Column(name, "number", blank="missing") for name in numbers)
-    return TableSchema((*named, *figures), positions=positions, clock="local")
+    return TableSchema((*named, *figures), positions=positions, clock="wall")
 
 
 DAY_FIRST = Dialect(dates="dmy")

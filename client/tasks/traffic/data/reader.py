@@ -4,8 +4,8 @@ from pathlib import Path
 
 from client.data.sources import demo_range
 from client.data.tables.formats import load, suffix_of, tables_in
-from client.data.tables.reader import DEFAULT_DIALECT, detect_cells, to_table
-from client.data.tables.schema import Dialect
+from client.data.tables.reader import detect_cells, to_table
+from client.data.tables.schema import DEFAULT_DIALECT, Dialect
 from client.tasks.traffic.data.assemble import to_dataset
 from client.tasks.traffic.data.generator import demo_series
 from client.tasks.traffic.data.published_formats import read_original

@@ -56,7 +56,7 @@ def test_a_time(cell: str, seconds: float) -> None:
     ["2024-05-31 12:00", "2024-05-31T12:00:00Z", "2024-05-31 12:00:00.9+05:30", "31.05.2024 12:00", "1717156800"],
 )
 def test_a_local_clock_drops_the_offset(cell: str) -> None:
-    assert int(times(cell, clock="local")[0] or 0) == NOON
+    assert int(times(cell, clock="wall")[0] or 0) == NOON
 
 
 def test_slashed_dates_are_decided_over_the_whole_column() -> None:
@@ -103,7 +103,7 @@ def test_years_outside_1990_to_2100_are_refused(cells: tuple[str, ...], wrong: l
 
 def test_running_numbers_are_an_order_but_not_of_a_local_clock() -> None:
     assert times("0", "1", "20000", "631151999") == [0, 1, 20000, 631151999]
-    assert refusal("1", "2024", clock="local")[0] == [True, True]
+    assert refusal("1", "2024", clock="wall")[0] == [True, True]
 
 
 @pytest.mark.parametrize(
@@ -144,7 +144,7 @@ def test_times_with_a_type_of_their_own() -> None:
     berlin = datetime(2024, 5, 31, 14, tzinfo=timezone(timedelta(hours=2)))
     zoned = pyarrow.timestamp("us", "+02:00")
     assert times(berlin, None, kind=zoned) == [NOON, None]
-    assert times(berlin, kind=zoned, clock="local") == [NOON + 7200]
+    assert times(berlin, kind=zoned, clock="wall") == [NOON + 7200]
     assert times(datetime(2024, 5, 31, 12), kind=pyarrow.timestamp("ns")) == [NOON]
     assert times(date(2024, 5, 31)) == [NOON - 43_200]
     assert times(datetime(2024, 5, 31, 12, tzinfo=UTC), dates="excel") == [NOON], "whatever the owner says of others"
