@@ -164,5 +164,5 @@ def shared_out(home: Path) -> list[ClientSpec]:
     return [_remembered(**spec) for spec in remembered]
 
 
-def _remembered(home: str, state: str | None = None, **rest: Any) -> ClientSpec:
-    return ClientSpec(home=Path(home), state=Path(state) if state else None, **rest)
+def _remembered(home: str, state: str | None = None, dialect: Sequence[str] = (), **rest: Any) -> ClientSpec:
+    return ClientSpec(home=Path(home), state=Path(state) if state else None, dialect=tuple(dialect), **rest)

@@ -75,8 +75,8 @@ def test_a_client_process_is_told_of_its_owner_s_own_table_alone(table: Path, tm
     table.with_name("b.csv").write_text(table.read_text().replace("cyd", "dan"))
     parts = parts_of("ratings", str(table.parent), None, 2, DIALECT)
     specs = share_out("ratings", str(table.parent), parts, tmp_path / "home", tmp_path / "dealt", DIALECT)
-    assert [tuple(spec.dialect) for spec in specs] == [DIALECT.options] * 2
-    assert shared_out(tmp_path / "home")[0].dialect == list(DIALECT.options), "a run that goes on reads them so, too"
+    assert [spec.dialect for spec in specs] == [DIALECT.options] * 2
+    assert shared_out(tmp_path / "home") == specs, "a run that goes on reads them so, too"
 
     started: list[list[str]] = []
     processes = SimpleNamespace(start=lambda name, command, **rest: started.append(list(map(str, command))))
@@ -87,7 +87,7 @@ def test_a_client_process_is_told_of_its_owner_s_own_table_alone(table: Path, tm
 
     parts = parts_of("ratings", str(table), None, 3, DIALECT)
     dealt = share_out("ratings", str(table), parts, tmp_path / "other", tmp_path / "dealt", DIALECT)
-    assert [tuple(spec.dialect) for spec in dealt] == [()] * 3
+    assert [spec.dialect for spec in dealt] == [()] * 3
     assert {unit.name for spec in dealt for unit in read_all("ratings", spec.data).units} == {"ann", "bob", "cyd"}
 
 
