@@ -23,7 +23,7 @@ def _check_shard(shard: str) -> str:
     return shard
 
 
-def _columns(lines: str) -> str:
+def _check_columns(lines: str) -> str:
     Dialect.of(lines.splitlines())
     return lines
 
@@ -49,7 +49,7 @@ class ClientSettings(BaseSettings):
     shard: Annotated[str, StringConstraints(pattern=r"^(\d+/\d+)?$"), AfterValidator(_check_shard)] = ""
     """Shard `k/K`, the k-th (from 0) of K partitions of the data; empty for all."""
 
-    columns: Annotated[str, AfterValidator(_columns)] = ""
+    columns: Annotated[str, AfterValidator(_check_columns)] = ""
     """Titles of columns in the data's tables, a line `NAME=TITLE` each; default: the usual ones."""
 
     decimal: Decimal = "auto"

@@ -93,11 +93,11 @@ def test_a_client_process_is_told_of_its_owner_s_own_table_alone(table: Path, tm
 
 def test_a_node_s_configuration_says_it_too(table: Path) -> None:
     lines = "\n".join(WORDS[1:8:2])
-    settings = ClientSettings.of_node({"data": str(table), "columns": lines, "decimal": "comma", "dates": "dmy"}, "x")
+    settings = ClientSettings.from_node({"data": str(table), "columns": lines, "decimal": "comma", "dates": "dmy"}, "x")
     assert settings.dialect == DIALECT
     whole = read_partition("ratings", settings.data, settings.part, dialect=settings.dialect)
     assert digest(whole) == digest(read_all("ratings", str(table), dialect=DIALECT))
-    assert ClientSettings.of_node({}, "x").dialect == Dialect()
+    assert ClientSettings.from_node({}, "x").dialect == Dialect()
 
 
 @pytest.mark.parametrize(
@@ -119,4 +119,4 @@ def test_embedded_data_are_as_they_are(table: Path) -> None:
     done = CliRunner().invoke(app, ["simulate", "--task", "ratings", "--dates", "dmy"])
     assert str(done.exception) == "--dates needs your own data; name them with --data"
     with pytest.raises(ConfigError, match="--column user: write NAME=TITLE"):
-        ClientSettings.of_node({"columns": "user"}, "x")
+        ClientSettings.from_node({"columns": "user"}, "x")
