@@ -82,7 +82,8 @@ def columns_of(task: str, rows: int) -> Columns:
             return clicks | {"rating": rng.integers(1, 11, rows) / 2, "timestamp": seconds}
         case "markets":
             return {"market": names("market", 4), **clicks, "rating": rng.integers(1, 6, rows)}
-    return clicks | {"timestamp": seconds}
+    first = places - places % 5  # of five clicks half a minute apart
+    return {"user": clicks["user"][first], "item": clicks["item"], "timestamp": seconds[first] + 30 * (places % 5)}
 
 
 def write_table(path: Path, columns: Columns) -> Path:
