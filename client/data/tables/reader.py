@@ -12,7 +12,7 @@ from pyarrow import types
 
 from client.data.tables.cell_errors import LEAVE_EMPTY, LEAVE_OUT, WrongCells
 from client.data.tables.cells import Cells
-from client.data.tables.delimited import Delimited
+from client.data.tables.delimited_text import Delimited
 from client.data.tables.formats import Content, load, suffix_of
 from client.data.tables.json_lines import SUFFIXES, JsonLines, is_object
 from client.data.tables.parquet import Parquet

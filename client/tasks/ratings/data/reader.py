@@ -11,7 +11,7 @@ from client.data.tables.schema import DEFAULT_DIALECT, Dialect
 from client.tasks.ratings.data.generator import demo_raters
 from client.tasks.ratings.data.published_folder import files_of, form_of
 from client.tasks.ratings.data.raters import Rater, Ratings
-from client.tasks.ratings.data.rows import Rows, Scale, find_latest, find_scale, join_rows, to_people, to_rows
+from client.tasks.ratings.data.rows import RatingRows, Scale, find_latest, find_scale, join_rows, to_people, to_rows
 from client.tasks.ratings.schema import PEOPLE, SCHEMA
 from common.errors import DataError, VocabularyError
 from common.tasks.ratings.demo import demo_products
@@ -63,7 +63,7 @@ def _demo(start: int, stop: int, seed: int, products: ProductCatalogue | None) -
     return Ratings(demo_raters(start, stop, seed), demo_products())
 
 
-def _read(path: Path, scale: Scale | None, dialect: Dialect) -> list[Rows]:
+def _read(path: Path, scale: Scale | None, dialect: Dialect) -> list[RatingRows]:
     ratings, named = files_of(path, form_of(path)) if path.is_dir() else ([path], [])
     if not ratings:
         raise DataError(
@@ -73,12 +73,12 @@ def _read(path: Path, scale: Scale | None, dialect: Dialect) -> list[Rows]:
     return tables + [to_people(read_table(file, PEOPLE)) for file in named]
 
 
-def _vocabulary(rows: Rows, scale: Scale) -> ProductCatalogue:
+def _vocabulary(rows: RatingRows, scale: Scale) -> ProductCatalogue:
     low, high = scale
     return ProductCatalogue(items=tuple(sorted(rows.items)), low=low, high=high)
 
 
-def _dataset(rows: Rows, products: ProductCatalogue, path: Path) -> Ratings:
+def _dataset(rows: RatingRows, products: ProductCatalogue, path: Path) -> Ratings:
     if not rows.users:
         raise DataError("nobody; there is nothing to learn from", path)
     index = {name: k for k, name in enumerate(products.items)}

@@ -17,7 +17,7 @@ Scale = tuple[float, float]
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class RatingRows:
     """R ratings in the order of the file.
 
     Args:
@@ -37,11 +37,11 @@ class Rows:
     items: Sequence[str]
 
 
-def to_rows(table: Table, scale: Scale | None) -> Rows:
+def to_rows(table: Table, scale: Scale | None) -> RatingRows:
     """Return the ratings of a table; a row with a user and nothing else declares a person, who may have none.
 
     Args:
-        table: Rows under the names of `SCHEMA`.
+        table: RatingRows under the names of `SCHEMA`.
         scale: Lowest and highest rating of the federation.
 
     Raises:
@@ -61,20 +61,20 @@ def to_rows(table: Table, scale: Scale | None) -> Rows:
             raise rated.error(RATING, off, problem, "correct it, or leave the row out")
     item, items = rated.codes(ITEM)
     time = rated.numbers(TIME) if TIME in table else np.zeros(len(rated))
-    return Rows(user[is_rating], item, rating, time, users, items)
+    return RatingRows(user[is_rating], item, rating, time, users, items)
 
 
-def to_people(table: Table) -> Rows:
+def to_people(table: Table) -> RatingRows:
     """Return nothing but people, who stand in every column of the table."""
     users = index_names([table.codes(name)[1] for name in table.columns])
     nothing = np.zeros(0, np.int64)
-    return Rows(nothing, nothing, np.zeros(0), np.zeros(0), list(users), [])
+    return RatingRows(nothing, nothing, np.zeros(0), np.zeros(0), list(users), [])
 
 
-def join_rows(parts: Sequence[Rows]) -> Rows:
+def join_rows(parts: Sequence[RatingRows]) -> RatingRows:
     """Return several files' rows as one; equal names are the same user, and the same product."""
     users, items = index_names([part.users for part in parts]), index_names([part.items for part in parts])
-    return Rows(
+    return RatingRows(
         np.concatenate([recode(part.user, part.users, users) for part in parts]),
         np.concatenate([recode(part.item, part.items, items) for part in parts]),
         np.concatenate([part.rating for part in parts]),
@@ -84,7 +84,7 @@ def join_rows(parts: Sequence[Rows]) -> Rows:
     )
 
 
-def find_latest(rows: Rows) -> Codes:
+def find_latest(rows: RatingRows) -> Codes:
     """Return the rows that count where a person rated a product more than once.
 
     The latest counts, of equal times the last in the file.
@@ -94,7 +94,7 @@ def find_latest(rows: Rows) -> Codes:
     return np.sort(backwards[first])
 
 
-def find_scale(rows: Rows, published: Scale | None, path: Path) -> Scale:
+def find_scale(rows: RatingRows, published: Scale | None, path: Path) -> Scale:
     """Return the published set's scale if the ratings lie on it.
 
     Any other scale goes from 0, or from the lowest rating below, to the highest.

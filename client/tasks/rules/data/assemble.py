@@ -6,11 +6,11 @@ import numpy as np
 
 from client.data.tables.values import Codes, combine_codes, sort_unique
 from client.tasks.rules.data.homes import Device, Home, Homes
-from client.tasks.rules.data.rows import NONE, Rows
+from client.tasks.rules.data.rows import NONE, RuleRows
 from common.tasks.rules.vocabulary import RuleCatalogue
 
 
-def to_dataset(rows: Rows, catalogue: RuleCatalogue) -> Homes:
+def to_dataset(rows: RuleRows, catalogue: RuleCatalogue) -> Homes:
     """Return the homes of rows in any order, by name; the catalogue has their device types and relations."""
     entity = {name: k for k, name in enumerate(catalogue.entities)}
     user, device = _ranks(rows.users), _ranks(rows.devices)

@@ -15,7 +15,7 @@ from typing import Literal, NamedTuple
 import pyarrow
 
 from client.data.tables.formats import load
-from client.tasks.rules.data.rows import Rows, encode_rows
+from client.tasks.rules.data.rows import RuleRows, encode_rows
 from client.tasks.rules.schema import COLUMNS
 from common.errors import DataError
 from common.tasks.rules.vocabulary import relation_name
@@ -46,7 +46,7 @@ def is_recrules(folder: Path) -> bool:
     return all(_file(folder, name) is not None for name in ("rules", *SETS))
 
 
-def read_recrules(folder: Path, setup: Setup = "A") -> Rows:
+def read_recrules(folder: Path, setup: Setup = "A") -> RuleRows:
     """Read the users' rules whose trigger-action pair is frequent enough, each once.
 
     Raises:

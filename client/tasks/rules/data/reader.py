@@ -11,7 +11,7 @@ from client.tasks.rules.data.assemble import to_dataset
 from client.tasks.rules.data.generator import demo_homes
 from client.tasks.rules.data.homes import Homes
 from client.tasks.rules.data.ifttt import Setup, is_recrules, read_recrules
-from client.tasks.rules.data.rows import Rows, check_vocabulary, derive_catalogue, join_rows, to_rows
+from client.tasks.rules.data.rows import RuleRows, check_vocabulary, derive_catalogue, join_rows, to_rows
 from client.tasks.rules.schema import SCHEMA
 from common.errors import DataError, VocabularyError
 from common.tasks.rules.demo import demo_catalogue
@@ -56,7 +56,7 @@ def _demo(start: int, stop: int, seed: int, catalogue: RuleCatalogue | None) -> 
     return Homes(demo_homes(start, stop, seed), demo_catalogue())
 
 
-def _rows(path: Path, setup: Setup, dialect: Dialect, catalogue: RuleCatalogue | None) -> Iterator[Rows]:
+def _rows(path: Path, setup: Setup, dialect: Dialect, catalogue: RuleCatalogue | None) -> Iterator[RuleRows]:
     """Yield the rows of each file, which the catalogue, if any, can express."""
     if is_recrules(path):
         rows = read_recrules(path, setup)

@@ -23,7 +23,7 @@ Key = tuple[str, str]
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class RuleRows:
     """R rules, or devices of a user without one.
 
     Args:
@@ -45,7 +45,7 @@ class Rows:
     relations: Sequence[str]
 
 
-def to_rows(table: Table) -> Rows:
+def to_rows(table: Table) -> RuleRows:
     """Return the rules of a table.
 
     Raises:
@@ -62,7 +62,7 @@ def to_rows(table: Table) -> Rows:
     return encode_rows(table.columns)
 
 
-def encode_rows(columns: Mapping[str, Any]) -> Rows:
+def encode_rows(columns: Mapping[str, Any]) -> RuleRows:
     """Return the rows of seven columns of text, named as in the schema."""
     user, users = to_codes(columns[USER])
     ids, id_names = to_codes(pyarrow.concat_arrays([columns[TRIGGER_ID], columns[ACTION_ID]]))
@@ -72,14 +72,14 @@ def encode_rows(columns: Mapping[str, Any]) -> Rows:
     verb, verbs = to_codes(columns[VERB])
     relation, relations = _pairs(state, verb, states, verbs)
     names = [relation_name(*pair) for pair in relations]
-    return Rows(user, device[: len(user)], device[len(user) :], relation, users, devices, names)
+    return RuleRows(user, device[: len(user)], device[len(user) :], relation, users, devices, names)
 
 
-def join_rows(parts: Sequence[Rows]) -> Rows:
+def join_rows(parts: Sequence[RuleRows]) -> RuleRows:
     """Return several files' rows as one; equal names are the same."""
     users, relations = index_names([part.users for part in parts]), index_names([part.relations for part in parts])
     devices = index_names([part.devices for part in parts])
-    return Rows(
+    return RuleRows(
         np.concatenate([recode(part.user, part.users, users) for part in parts]),
         np.concatenate([recode(part.trigger, part.devices, devices) for part in parts]),
         np.concatenate([recode(part.action, part.devices, devices) for part in parts]),
@@ -90,18 +90,18 @@ def join_rows(parts: Sequence[Rows]) -> Rows:
     )
 
 
-def derive_catalogue(rows: Rows) -> RuleCatalogue:
+def derive_catalogue(rows: RuleRows) -> RuleCatalogue:
     """Return the vocabulary that the rows use, in alphabetical order."""
     return RuleCatalogue(
         entities=tuple(sorted({kind for _, kind in rows.devices})), relations=tuple(sorted(rows.relations))
     )
 
 
-def check_vocabulary(rows: Rows, catalogue: RuleCatalogue, table: Table | None = None) -> None:
+def check_vocabulary(rows: RuleRows, catalogue: RuleCatalogue, table: Table | None = None) -> None:
     """Accept rows that a catalogue can express; an error names the first other by its place, not by its content.
 
     Raises:
-        VocabularyError: Rows use a device type or relation that the catalogue lacks.
+        VocabularyError: RuleRows use a device type or relation that the catalogue lacks.
     """
     entities, relations = set(catalogue.entities), set(catalogue.relations)
     kinds = np.array([*(kind not in entities for _, kind in rows.devices), False])

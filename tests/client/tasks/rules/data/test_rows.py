@@ -10,7 +10,7 @@ from client.data.tables.reader import read_table
 from client.tasks.rules.data.assemble import to_dataset
 from client.tasks.rules.data.homes import Homes
 from client.tasks.rules.data.reader import read_homes
-from client.tasks.rules.data.rows import Rows, derive_catalogue, join_rows, to_rows
+from client.tasks.rules.data.rows import RuleRows, derive_catalogue, join_rows, to_rows
 from client.tasks.rules.schema import SCHEMA
 from common.errors import DataError, VocabularyError
 from common.tasks.rules.vocabulary import RuleCatalogue
@@ -25,7 +25,7 @@ LINES = (
 )
 
 
-def rows(path: Path) -> Rows:
+def rows(path: Path) -> RuleRows:
     return to_rows(read_table(path, SCHEMA))
 
 
