@@ -39,7 +39,7 @@ def read_partition(
     vocabulary: Vocabulary | None = None,
     dialect: Dialect = DEFAULT_DIALECT,
 ) -> AnyDataset:
-    """Read the k-th of K partitions of a source, part = (k, K); embedded data are generated for this partition only.
+    """Read the k-th of K partitions of a source, part = (k, K); embedded data are generated for it alone.
 
     Raises:
         DataError: The source cannot be read, or has fewer units than partitions.

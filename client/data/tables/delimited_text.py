@@ -130,7 +130,7 @@ class Delimited(Cells):
 
 
 def _records(file: io.BytesIO, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield the cells of each line, or lines, from where the file stands; with its first line from there, one-based."""
+    """Yield the cells of each record after the file's position, and the record's first line, from 1."""
     quote = None if delimiter == "\t" else '"'
     reader = csv.reader((line.decode() for line in iter(file.readline, b"")), delimiter=delimiter, quotechar=quote)
     before = 0
@@ -161,7 +161,7 @@ def _split(line: str, delimiter: str) -> list[str]:
 
 
 def _is_headerless(cells: Sequence[str], schema: TableSchema, dialect: Dialect) -> bool:
-    """Return True if the cells can be a row by their number and by the first characters of its numbers and times."""
+    """Return True if the cells can be a row: by their number, and by those of numbers and times."""
     kinds = {column.name: column.kind for column in schema.columns}
     named = list(zip(schema.positions, cells, strict=False))
     figures = [cell for name, cell in named if kinds.get(name, "text") != "text"]

@@ -27,7 +27,7 @@ UTF_16 = {codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
 
 @dataclass(frozen=True, eq=False)
 class Content:
-    """What a file holds.
+    """Content of a file.
 
     Args:
         path: File.

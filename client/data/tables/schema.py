@@ -62,7 +62,7 @@ class TableSchema:
 
 @dataclass(frozen=True)
 class Dialect:
-    """How an owner's files differ from what is recognised without being told.
+    """Form of an owner's files, as far as it is not detected.
 
     Args:
         columns: Name of a column -> its title in the files.
@@ -112,4 +112,4 @@ class Dialect:
 
 
 DEFAULT_DIALECT = Dialect()
-"""Files as they are recognised without being told."""
+"""Files whose form is detected."""

@@ -41,7 +41,7 @@ def normalize_title(title: str) -> str:
 
 
 def match_titles(header: Header, schema: TableSchema, dialect: Dialect) -> dict[str, int]:
-    """Return the place of each column that a table has, by name; variables come last, in the order of the file.
+    """Return the place of each column of a table, by name; variables come last, in the file's order.
 
     Raises:
         DataError: A required column is missing, or two columns bear one name.

@@ -127,7 +127,7 @@ def sort_unique(values: Codes) -> Codes:
 
 
 def combine_codes(*columns: Codes) -> Codes:
-    """Return one number a row, R, for several columns of R codes; the numbers are in the order of the rows."""
+    """Return R numbers for several columns of R codes, ordered as the rows of codes are."""
     key: Codes = np.zeros(len(columns[0]), np.int64)
     for column in columns if len(key) else ():
         if _span(key) * _span(column) >= LARGEST:

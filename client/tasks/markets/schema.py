@@ -16,8 +16,9 @@ SCHEMA = TableSchema(
     layouts=((USER, ITEM), (FIRST, SECOND)),
     positions=(USER, ITEM, RATING, "date"),
 )
-"""A row is a rating or a pair of items; one with neither names a market that has nothing. A file without a header is as
-XMarket's raw ratings are."""
+"""Columns of markets: a row is a rating, a pair of items, or the name of a market without either.
+
+XMarket's raw ratings have no header."""
 
 CATALOGUE = TableSchema(
     columns=(

@@ -23,5 +23,6 @@ SCHEMA = TableSchema(
         Column(ACTION_ID, "text", blank="missing"),
     )
 )
-"""A row whose state and action are both empty holds no rule: it declares one or two devices of the user, so that devices
-without rules, and homes without rules, can be written down."""
+"""Columns of rules.
+
+A row without state and action declares one or two devices of the user, who may have no rules."""

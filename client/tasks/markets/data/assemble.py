@@ -1,4 +1,4 @@
-"""From markets under the names of their source to markets under a catalogue; the half that all forms share."""
+"""Conversion of records by name to markets under a catalogue, for all forms."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -40,7 +40,7 @@ def to_dataset(
 
 
 def _catalogue(markets: Mapping[str, Records], described: Sequence[Product]) -> MarketCatalogue:
-    """Items that metadata describe, or else those that anybody names; by name, with the longest texts there are."""
+    """Return the described items, or else all named items, by name, with their longest texts."""
     titles: dict[str, str] = {}
     descriptions: dict[str, str] = {}
     for product in described:
@@ -67,13 +67,13 @@ def _numbered(name: str, records: Records, place: Mapping[str, int], path: Path)
     for code in np.unique(np.concatenate([records.ratings[:, 1], records.pairs.ravel()])).tolist():
         places[code] = place.get(records.items[code], ABSENT)
     ratings = np.stack([_by_appearance(records.ratings[:, 0]), places[records.ratings[:, 1]]], axis=1)
-    known, linked = _inside(ratings), _inside(places[records.pairs])
+    rated, linked = _inside(ratings), _inside(places[records.pairs])
     rows = len(ratings) + len(records.pairs)
-    strange = rows - len(known) - len(linked)
+    strange = rows - len(rated) - len(linked)
     if rows and strange == rows:
         raise DataError(f"none of its {rows} rows is about items of the catalogue; are they of this federation?", path)
-    market = Market(name, as_ratings(known), as_pairs(linked))
-    return market, [f"market {name}: {note}" for note in _notes(market, linked, strange, known)]
+    market = Market(name, as_ratings(rated), as_pairs(linked))
+    return market, [f"market {name}: {note}" for note in _notes(market, linked, strange, rated)]
 
 
 def _by_appearance(code: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -88,22 +88,22 @@ def _inside(rows: Pairs) -> Pairs:
     return rows[inside]
 
 
-def _notes(market: Market, linked: Pairs, strange: int, known: Pairs) -> Iterator[str]:
-    """What was left out, in numbers, and what an edge is."""
+def _notes(market: Market, linked: Pairs, strange: int, rated: Pairs) -> Iterator[str]:
+    """Yield notes on what was left out, and on edges."""
     if strange:
         yield f"{strange} rows skipped: items that the catalogue lacks"
     if selves := int((linked[:, 0] == linked[:, 1]).sum()):
         yield f"{selves} pairs of an item with itself skipped"
     if repeated := len(linked) - selves - len(market.pairs):
         yield f"{repeated} pairs named more than once (either way round) count once"
-    if repeated := len(known) - len(market.ratings):
+    if repeated := len(rated) - len(market.ratings):
         yield f"{repeated} ratings of the same item by the same user count once"
     if market.listed and len(market.ratings):
         yield "ratings are not used, since there are lists of items that go together"
 
 
 def _rated(markets: Sequence[Market]) -> Iterator[str]:
-    """What an edge is where nobody lists any."""
+    """Yield a note on the edges of markets without lists."""
     names = [market.name for market in markets if not market.listed]
     if names:
         yield (

@@ -1,4 +1,4 @@
-"""Markets as the client holds them."""
+"""Markets of a client."""
 
 from dataclasses import dataclass
 
@@ -29,7 +29,7 @@ class Market:
 
     @property
     def listed(self) -> bool:
-        """Whether the market says itself which items go together."""
+        """True if the market lists pairs of items itself."""
         return len(self.pairs) > 0
 
 
@@ -52,7 +52,7 @@ def as_ratings(rows: NDArray[np.int64]) -> Pairs:
 
 
 def no_rows() -> Pairs:
-    """An empty table."""
+    """Return an empty table."""
     return np.zeros((0, 2), np.int64)
 
 

@@ -1,4 +1,4 @@
-"""Which files of a folder are markets, and what XMarket's own files hold (Bonab et al., CIKM 2021)."""
+"""Files of markets in a folder, and XMarket's own files (Bonab et al., CIKM 2021)."""
 
 import ast
 import json
@@ -14,8 +14,9 @@ from common.errors import DataError
 CATALOGUE = "catalogue"
 
 RATINGS = (r"(.+)_5core\.txt", r"(.+)_10core\.txt", r"ratings_([a-z]+)_.+\.txt")
-"""Ratings of a market, `userId itemId rate date`: as its authors' code leaves them, of users and items with at least 5 or 10
-ratings, or raw, without a header. The first pattern that any file of a folder fits counts, the others are left aside."""
+"""Names of files of a market's ratings: of users and items with at least 5 or 10 ratings, or raw.
+
+The columns are `userId itemId rate date`; raw files have no header. The first pattern that fits any file counts."""
 
 METADATA = (r"metadata_([a-z]+)_.+\.jsonl?",)
 """A market's products, a line each: asin, title, description, related."""
@@ -42,7 +43,7 @@ class Product:
 
 
 def is_published(folder: Path) -> bool:
-    """Whether a folder's files are parts of one data set, not several clients' tables."""
+    """Return True if a folder's files are parts of one data set, not several clients' tables."""
     return bool(named(folder, RATINGS) or named(folder, METADATA) or catalogue_of(folder))
 
 
@@ -57,17 +58,17 @@ def named(folder: Path, patterns: tuple[str, ...]) -> dict[str, Path]:
 
 
 def catalogue_of(folder: Path) -> Path | None:
-    """The folder's catalogue, if it has one."""
+    """Return the folder's catalogue, if it has one."""
     return next((path for path in files_in(folder) if is_catalogue(path)), None)
 
 
 def is_catalogue(path: Path) -> bool:
-    """Whether a file is a catalogue by its name."""
+    """Return True if a file is a catalogue by its name."""
     return plain_name(path) in {f"{CATALOGUE}{suffix}" for suffix in TABLES}
 
 
 def read_metadata(content: Content) -> Iterator[Product]:
-    """Read the products of a metadata file; a line is JSON or, as in some of the published files, a Python literal.
+    """Read the products of a metadata file, whose lines are JSON or, in some files, Python literals.
 
     Raises:
         DataError: A line is neither, or has no `asin`; with its number.

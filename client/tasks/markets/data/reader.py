@@ -82,7 +82,7 @@ def read_catalogue(path: Path, dialect: Dialect = DEFAULT_DIALECT) -> MarketCata
 
 
 def tables_of(folder: Path) -> list[Path]:
-    """The plain tables of a folder, each of which is a market, in the order of their names; its catalogue is none."""
+    """Return the tables of a folder that are markets, by name."""
     return [file for file in tables_in(folder) if not is_catalogue(file)]
 
 
@@ -106,7 +106,7 @@ def _file(path: Path, name: str, dialect: Dialect) -> tuple[dict[str, Records], 
 
 
 def _folder(path: Path, dialect: Dialect) -> tuple[dict[str, Records], list[Product]]:
-    """Read all markets of a folder, and what it says of the goods; lists of pairs go before ratings of a market."""
+    """Read all markets of a folder, and the products that its metadata describe."""
     ratings, metadata = named(path, RATINGS), named(path, METADATA)
     files = [*ratings.items(), *metadata.items()] or [(stem_of(file), file) for file in tables_of(path)]
     if not files:

@@ -75,7 +75,7 @@ def to_records(table: Table, name: str) -> dict[str, Records]:
 
 
 def _holds(table: Table, names: tuple[str, str], *, alone: bool) -> Flags:
-    """Return the rows that hold a rating or a pair: all, where the table has nothing else and names no markets.
+    """Return the rows with a rating or a pair: all, if the table has nothing else and names no market.
 
     Raises:
         DataError: One of their cells is empty.

@@ -84,13 +84,13 @@ def _dataset(rows: RatingRows, products: ProductCatalogue, path: Path) -> Rating
     index = {name: k for k, name in enumerate(products.items)}
     item = np.array([index.get(name, -1) for name in rows.items], np.int64)[rows.item] if rows.items else rows.item
     counted = find_latest(rows)
-    known = counted[item[counted] >= 0]
+    listed = counted[item[counted] >= 0]
     notes = []
     if repeated := len(rows.user) - len(counted):
         notes.append(f"{repeated} ratings replaced by a later one of the same person and product")
-    if strange := len(counted) - len(known):
+    if strange := len(counted) - len(listed):
         notes.append(f"{strange} ratings of products outside the vocabulary skipped")
-    order = known[np.argsort(rows.user[known], kind="stable")]
+    order = listed[np.argsort(rows.user[listed], kind="stable")]
     ends = np.cumsum(np.bincount(rows.user[order], minlength=len(rows.users)))[:-1]
     each = zip(rows.users, np.split(item[order], ends), np.split(rows.rating[order], ends), strict=True)
     raters = [Rater(name, items, ratings) for name, items, ratings in each]

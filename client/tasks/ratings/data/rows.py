@@ -38,7 +38,7 @@ class RatingRows:
 
 
 def to_rows(table: Table, scale: Scale | None) -> RatingRows:
-    """Return the ratings of a table; a row with a user and nothing else declares a person, who may have none.
+    """Return the ratings of a table; a row with a user alone declares a person without ratings.
 
     Args:
         table: RatingRows under the names of `SCHEMA`.

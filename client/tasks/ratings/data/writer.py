@@ -10,7 +10,7 @@ from common.tasks.ratings.vocabulary import ProductCatalogue
 
 
 def write_raters(path: Path, raters: Iterable[Rater], products: ProductCatalogue) -> None:
-    """Write raters as CSV, readable by the owner only; `read_raters`, given the products, gives the same ones back.
+    """Write raters as CSV, readable by the owner only; `read_raters` with the products inverts it.
 
     A rater without a rating is a row with a user and nothing else.
     """

@@ -1,4 +1,4 @@
-"""The IFTTT rules of Ur et al. in the RecRules form: a folder of `rules`, `trainset`, `validationset`, `testset`.
+"""IFTTT rules of Ur et al. in the RecRules form: `rules`, `trainset`, `validationset`, `testset`.
 
 A rule type is `trigger_<channel>_<name>;action_<channel>_<name>`. A channel is an entity, the pair of names a relation.
 The data know no devices: a user has one node per channel. The three set files are read as one.
@@ -21,7 +21,9 @@ from common.errors import DataError
 from common.tasks.rules.vocabulary import relation_name
 
 Setup = Literal["A", "B"]
-"""A: whole names, pairs used at least 8 times (53 channels, 139 relations). B: the names' first words, pairs used at
+"""Grouping of names into relations.
+
+A: whole names, pairs used at least 8 times (53 channels, 139 relations). B: the names' first words, pairs used at
 least 5 times (150 channels, 103 relations)."""
 
 SETS = ("trainset", "validationset", "testset")
@@ -42,7 +44,7 @@ class RuleType(NamedTuple):
 
 
 def is_recrules(folder: Path) -> bool:
-    """Whether a folder holds the data set, gzipped or plain."""
+    """Return True if a folder holds the data set, gzipped or plain."""
     return all(_file(folder, name) is not None for name in ("rules", *SETS))
 
 
@@ -79,7 +81,7 @@ def split_channel(name: str) -> tuple[str, str]:
 
 @cache
 def channels() -> frozenset[str]:
-    """The 178 channels of the data set, a list kept beside this file: names alone do not tell where a channel ends."""
+    """Return the 178 channels of the data set, which names alone do not delimit."""
     return frozenset(json.loads(resources.files(__package__).joinpath("ifttt_channels.json").read_text("utf-8")))
 
 

@@ -98,7 +98,7 @@ def derive_catalogue(rows: RuleRows) -> RuleCatalogue:
 
 
 def check_vocabulary(rows: RuleRows, catalogue: RuleCatalogue, table: Table | None = None) -> None:
-    """Accept rows that a catalogue can express; an error names the first other by its place, not by its content.
+    """Accept rows that a catalogue can express; an error names the place of another, not its content.
 
     Raises:
         VocabularyError: RuleRows use a device type or relation that the catalogue lacks.

@@ -10,7 +10,7 @@ from common.tasks.rules.vocabulary import RuleCatalogue, relation_parts
 
 
 def write_homes(path: Path, homes: Iterable[Home], catalogue: RuleCatalogue) -> None:
-    """Write homes as CSV, readable by the owner only; `read_homes`, given the catalogue, gives the same ones back."""
+    """Write homes as CSV, readable by the owner only; `read_homes` with the catalogue inverts it."""
     with private_csv(path) as writer:
         writer.writerow(COLUMNS)
         for home in homes:

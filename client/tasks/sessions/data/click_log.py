@@ -1,4 +1,4 @@
-"""Click logs: one click a row, with a user, a session or both; also tables that hold a whole session a row."""
+"""Click logs, with a click a row, and tables with a whole session a row."""
 
 from collections.abc import Sequence
 
@@ -52,7 +52,7 @@ def _parts(clicks: Table) -> Codes:
 
 
 def log_of_rows(table: Table) -> Log:
-    """Return whole sessions as a log, items separated by commas or blanks; in the order of their numbers, if all have one.
+    """Return whole sessions as a log, in the order of their numbers if all have one.
 
     Raises:
         DataError: A row lacks a user or items.

@@ -13,7 +13,7 @@ NOBODY = -1
 """Code of the user where the source knows none."""
 
 TRAIN, TEST, CASE = 0, 1, 2
-"""A session's part: to train on; held out, each click after the first being asked for; held out, only the last being."""
+"""Part of a session: training; held out, with each click after the first or only the last as target."""
 
 SHORTEST = 2
 """Clicks of a session that has something to tell."""
@@ -61,7 +61,7 @@ class Log:
         return last
 
     def where(self, kept: NDArray[np.bool_]) -> "Log":
-        """The clicks for which `kept`, C, is true."""
+        """Return the clicks for which `kept`, C, is true."""
         columns = {name: getattr(self, name)[kept] for name in ("session", "item", "part", "user", "time")}
         return replace(self, **columns)
 
@@ -87,7 +87,7 @@ def log_of_sessions(sessions: Sequence[Sequence[str]], part: int, users: Sequenc
 
 
 def join_logs(logs: Sequence[Log]) -> Log:
-    """Several logs as one; the same user's sessions come in the order of the logs, and sessions stay apart."""
+    """Return several logs as one; a user's sessions come in the order of the logs."""
     names, users = index_names([log.names for log in logs]), index_names([log.users for log in logs])
     firsts = np.cumsum([0, *(int(log.session.max(initial=-1)) + 1 for log in logs)])
     return Log(

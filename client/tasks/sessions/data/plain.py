@@ -12,7 +12,7 @@ def read_lines(content: Content) -> Log:
 
 
 def read_pairs(content: Content) -> Log:
-    """Read one test example a line, as SR-GNN's preprocessing leaves them: the clicks so far, a tab, the next click.
+    """Read one test example a line, as SR-GNN writes them: the clicks so far, a tab, the next click.
 
     Raises:
         DataError: A line is no example; with its number.

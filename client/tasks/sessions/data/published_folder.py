@@ -1,4 +1,4 @@
-"""Which files of a folder are the training and which the test part."""
+"""Files of a folder with the training part, and those with the test part."""
 
 import re
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from client.tasks.sessions.data.published_formats import FILES
 
 @dataclass(frozen=True)
 class PublishedSessions:
-    """Names of a form's files, as patterns in lower case and without `.gz`; files come in the order of the patterns.
+    """Names of a form's files, as patterns in lower case and without `.gz`, in the order of reading.
 
     Args:
         train: At least one file must be there.
@@ -31,17 +31,18 @@ FORMS = (
     PublishedSessions((r"train\.(txt|csv|tsv|jsonl|ndjson|parquet)",), r"test\.(txt|csv|tsv|jsonl|ndjson|parquet)"),
     *(PublishedSessions((name,)) for name in FILES),
 )
-"""Gowalla with users (its own parts are ignored: they are a fraction of the whole); SR-GNN's sets as texts; session-rec's
-sets; plain files; the originals."""
+"""Gowalla with users; SR-GNN's sets as texts; session-rec's sets; plain files; the originals.
+
+Gowalla's own parts are ignored: they are a fraction of the whole."""
 
 
 def is_published(folder: Path) -> bool:
-    """Whether a folder's files are parts of one data set, not several clients' tables."""
+    """Return True if a folder's files are parts of one data set, not several clients' tables."""
     return bool(parts_of(folder))
 
 
 def parts_of(folder: Path) -> list[tuple[Path, int]]:
-    """The files of the first form that fits, each with its part; none if no form does."""
+    """Return the files of the first form that fits, each with its part; none if no form does."""
     for form in FORMS:
         train = [(path, TRAIN) for pattern in form.train for path in _files(folder, pattern)]
         if train:

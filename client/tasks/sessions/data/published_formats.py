@@ -1,4 +1,4 @@
-"""Public click logs as their owners published them, known by their first line, and what §2.5 says to do with them.
+"""Public click logs as published, recognised by their first line, and their preprocessing (§2.5).
 
 Of Retailrocket's events the views are the clicks; LastFM's items are artists; Gowalla's, places.
 """
@@ -28,7 +28,7 @@ FILES = (
     r"userid-timestamp-artid-artname-traid-traname\.tsv",
     r"events\.csv",
 )
-"""What the files are called, as patterns in lower case."""
+"""Names of the files, as patterns in lower case."""
 
 ISO_TIME = re.compile(r"\d{4}-\d\d-\d\dT")
 
@@ -126,7 +126,7 @@ def _is_click(table: Table) -> Flags:
 
 
 def _time(table: Table) -> Seconds | None:
-    """Return Diginetica's times, a day and milliseconds since the session began; None where one column is the time."""
+    """Return Diginetica's times, a day and milliseconds of the session; None for other logs."""
     if "timeframe" not in table:
         return None
     return table.numbers("eventdate") + table.numbers("timeframe") / 1000

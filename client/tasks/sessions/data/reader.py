@@ -78,7 +78,7 @@ def _demo(start: int, stop: int, seed: int, items: Items | None) -> Visits:
 
 
 def _parts(path: Path) -> list[tuple[Path, int]]:
-    """The files to read, each with its part."""
+    """Return the files to read, each with its part."""
     if not path.exists():
         raise DataError("no such file or folder; give a file of sessions, a click log, a folder, or 'demo'", path)
     if path.is_file():

@@ -13,7 +13,7 @@ Seconds = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Cut:
-    """Where a user's next session begins: after a gap without clicks, or at the next window of the clock (UTC)."""
+    """Begin of a user's next session: after a gap without clicks, or at the next window of UTC."""
 
     by: Literal["gap", "window"]
     seconds: float
@@ -27,7 +27,7 @@ EIGHT_HOURS = Cut("window", 8 * 60 * 60)
 
 
 def sessions_by_name(owner: Codes, name: Codes, part: Codes, time: Seconds) -> tuple[Codes, Codes]:
-    """Rows in order, R, and their sessions' numbers, R: one session per owner, name and part, earliest first.
+    """Return rows in order, R, and their sessions' numbers, R: one per owner, name and part.
 
     Equal times are ordered as in the file.
     """
@@ -39,7 +39,7 @@ def sessions_by_name(owner: Codes, name: Codes, part: Codes, time: Seconds) -> t
 
 
 def sessions_by_cut(owner: Codes, part: Codes, time: Seconds, cut: Cut) -> tuple[Codes, Codes]:
-    """The same where sessions have no names: a new one after a gap, or in another window."""
+    """Return the same for sessions without names: a new one after a gap, or in another window."""
     order = np.lexsort((time, combine_codes(owner, part)))
     window = np.floor(time / cut.seconds)[order] if cut.by == "window" else np.cumsum(_after_gap(time[order], cut))
     return order, _numbered(owner[order], part[order], window)
@@ -50,6 +50,6 @@ def _after_gap(time: Seconds, cut: Cut) -> NDArray[np.bool_]:
 
 
 def _numbered(*columns: NDArray[np.generic]) -> Codes:
-    """Runs of rows that are equal in all columns, numbered from 0."""
+    """Return numbers, from 0, of runs of rows that are equal in all columns."""
     changes = [column[1:] != column[:-1] for column in columns]
     return np.concatenate([[0], np.cumsum(np.any(changes, axis=0))])[: len(columns[0])]

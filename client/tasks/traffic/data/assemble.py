@@ -18,7 +18,7 @@ LONGEST = 20_000_000
 
 
 def to_dataset(readings: Readings, measures: SensorVariables | None, path: Path) -> Sensors:
-    """Series on the grid of the federation's step; without `measures`, an hour's or, of coarser data, their own.
+    """Return series on the grid of the federation's step; without one, an hour or the data's own.
 
     Readings of the same time are averaged, finer readings added up or averaged (`aggregating.SUMMED`), gaps filled
     (`filling.fill`); a gap at either end is cut off.
@@ -45,7 +45,7 @@ def to_dataset(readings: Readings, measures: SensorVariables | None, path: Path)
 
 
 def _own_step(usual: int) -> int:
-    """An hour, or the data's own interval if that is longer and divides a day."""
+    """Return an hour, or the data's own interval if that is longer and divides a day."""
     return usual if usual > HOUR and usual % 60 == 0 and DAY % usual == 0 else HOUR
 
 

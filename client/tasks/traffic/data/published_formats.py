@@ -45,7 +45,7 @@ def read_original(cells: Cells) -> Readings | None:
 
 
 def _boroondara(table: Table) -> Readings:
-    """A row an approach and day, 96 quarters of an hour; a client an approach that has every day.
+    """Read a row for each approach and day, of 96 quarters; a client is an approach that has every day.
 
     Under one label there are two approaches, one after the other (4335 HIGH_ST NE of CHARLES_ST): the later counts.
     """
@@ -69,7 +69,7 @@ def _boroondara(table: Table) -> Readings:
 
 
 def _ten_sites(table: Table) -> Readings:
-    """Ten columns of quarters of an hour, without times; zeros for hours on end are outages."""
+    """Read ten columns of quarters of an hour, without times; zeros for hours are outages."""
     values = np.stack([table.numbers(name) for name in TEN], axis=1)
     dead = np.stack([_outage(column) for column in values.T], axis=1)
     time = MONDAY.astype(np.int64) + QUARTER * np.arange(len(values))
@@ -84,14 +84,14 @@ def _ten_sites(table: Table) -> Readings:
 
 
 def _outage(quarters: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Which quarters lie in runs of whole hours without a vehicle; a broken last hour is never one."""
+    """Return the quarters in runs of whole hours without a vehicle; a broken last hour is never one."""
     hours = quarters[: len(quarters) // 4 * 4].reshape(-1, 4).sum(axis=1)
     dead = np.repeat(in_runs(hours == 0, OUTAGE), 4)
     return np.pad(dead, (0, len(quarters) - len(dead)))
 
 
 def _interstate(table: Table) -> Readings:
-    """One station; an hour stands once for every kind of weather it had."""
+    """Read one station, whose hours have a row for every kind of weather."""
     time = to_seconds(table, "date_time")
     hours, first = np.unique(time, return_index=True)
     values = table.numbers("traffic_volume")[first, None]
@@ -100,7 +100,7 @@ def _interstate(table: Table) -> Readings:
 
 
 def _states(table: Table) -> Readings:
-    """A series a state, a reading a day."""
+    """Read a series for each state, a reading a day."""
     site, fips = table.codes("FIPS.State.Code")
     notes = ("volumes are millions of vehicles a day",)
     names = [f"state-{code:>02}" for code in fips]

@@ -55,7 +55,7 @@ def to_seconds(table: Table, name: str) -> NDArray[np.int64]:
 
 
 def join_readings(parts: Sequence[Readings]) -> Readings:
-    """Readings of the same variables as one; sites of the same name are the same site."""
+    """Return readings of the same variables as one; sites of the same name are the same site."""
     sites = index_names([part.sites for part in parts])
     return Readings(
         np.concatenate([recode(part.site, part.sites, sites) for part in parts]),
@@ -68,14 +68,14 @@ def join_readings(parts: Sequence[Readings]) -> Readings:
 
 
 def find_last(*keys: Codes) -> tuple[Codes, int]:
-    """The rows, in order, that are the last with their keys, R each; and how many are not."""
+    """Return the rows, in order, that are the last with their keys, R each; and how many are not."""
     backwards = combine_codes(*keys)[::-1]
     _, place = np.unique(backwards, return_index=True)
     return np.sort(len(backwards) - 1 - place), len(backwards) - len(place)
 
 
 def order_variables(readings: Readings, variables: tuple[str, ...], path: Path) -> Readings:
-    """The same readings with their columns in the order of `variables`.
+    """Return the same readings with their columns in the order of `variables`.
 
     Raises:
         VocabularyError: They have variables that are not asked for.

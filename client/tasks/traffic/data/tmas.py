@@ -1,4 +1,4 @@
-"""FHWA's hourly station volumes (TMAS, `.VOL`): a row a station, direction, lane and day, with 24 hourly counts.
+"""FHWA's hourly station volumes (TMAS, `.VOL`): a row for each station, direction, lane and day.
 
 Traffic Monitoring Guide, hourly traffic volume record: columns of fixed width (until about 2019, with years of two digits;
 the guide of 2013 has four), or `|` between columns that the first line names.

@@ -9,7 +9,7 @@ from common.tasks.traffic.vocabulary import SensorVariables
 
 
 def write_series(path: Path, series: Iterable[Series], measures: SensorVariables) -> None:
-    """Write series as CSV, readable by the owner only; `read_series`, given the measures, gives the same ones back.
+    """Write series as CSV, readable by the owner only; `read_series` with the measures inverts it.
 
     Filled gaps are written as empty cells, which the reader fills again.
     """
