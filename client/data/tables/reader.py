@@ -1,7 +1,6 @@
 """Tables as typed columns, whatever the form of their file."""
 
-from collections.abc import Mapping, Sequence
-from itertools import chain
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -58,7 +57,7 @@ def to_table(cells: Cells, schema: TableSchema, dialect: Dialect = DEFAULT_DIALE
     if not places:
         raise header.error(f"none of the columns {', '.join(schema.names)}; name one with --column NAME=TITLE")
     texts = dict(zip(places, cells.take(list(places.values())), strict=True))
-    filled = _filled_rows(cells, list(texts.values()), places)
+    filled = _filled_rows(cells, list(texts.values()), places.values())
     rows = np.flatnonzero(filled)
     if not len(rows):
         raise DataError("the file has a header but no rows", header.path)
@@ -104,25 +103,27 @@ def _converted(text: Any, column: Column, dialect: Dialect, clock: Clock, comma_
     return values
 
 
-def _filled_rows(cells: Cells, columns: Sequence[Any], places: Mapping[str, int]) -> Flags:
-    """Return which rows hold any text at all, in the columns that are read or in others."""
+def _filled_rows(cells: Cells, columns: Sequence[Any], places: Collection[int]) -> Flags:
+    """Return the rows that hold any text, in the columns that are read or in others."""
     blank = np.ones(len(columns[0]), bool)
-    others = (cells.take([place])[0] for place in range(len(cells.titles)) if place not in places.values())
-    for column in chain(columns, others):
-        blank &= ~to_flags(_is_filled(column))
+    for column in columns:
         if not blank.any():
             break
+        blank &= ~_is_filled(column)
+    others = [place for place in range(len(cells.titles)) if place not in places]
+    if blank.any() and others:
+        blank &= ~np.any([_is_filled(column) for column in cells.take(others)], axis=0)
     return ~blank
 
 
-def _is_filled(column: Any) -> Any:
+def _is_filled(column: Any) -> Flags:
     if types.is_string(column.type):
-        return pc.not_equal(pc.utf8_trim_whitespace(column), "")
-    return column.is_valid()
+        return to_flags(pc.not_equal(pc.utf8_trim_whitespace(column), ""))
+    return to_flags(column.is_valid())
 
 
 def _check_named(cells: Cells, header: Header) -> None:
     """Accept columns without a title if they are blank."""
-    for place, title in enumerate(cells.titles):
-        if not title and to_flags(_is_filled(cells.take([place])[0])).any():
-            raise header.error("a column has no title; name it, or leave it out")
+    unnamed = [place for place, title in enumerate(cells.titles) if not title]
+    if unnamed and np.any([_is_filled(column) for column in cells.take(unnamed)]):
+        raise header.error("a column has no title; name it, or leave it out")
