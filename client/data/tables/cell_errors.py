@@ -31,7 +31,8 @@ class WrongCells(Exception):
 
     def message(self, cell: str) -> str:
         """Return the sentence about the first of the cells, which holds this text."""
-        what = f"'{cell}' {self.problem or 'stands for a missing value'}" if cell or self.problem else "empty cell"
+        what = f"'{cell}'" if cell else "a cell" if self.problem else "empty cell"
+        what += f" {self.problem}" if self.problem else " stands for a missing value" if cell else ""
         return f"{what} ({self.wrong.sum():,} of {count(len(self.wrong), 'cell')}); {self.remedy}"
 
 

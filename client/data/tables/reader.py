@@ -91,13 +91,16 @@ def _converted(text: Any, column: Column, dialect: Dialect, clock: Clock, comma_
     Raises:
         WrongCells: Some are of another kind, or blank where that is refused.
     """
-    if column.kind == "text":
-        values = to_text(text)
-    else:
-        as_numbers = column.kind == "number" or dialect.dates in ("unix", "excel")
-        if as_numbers and not types.is_temporal(text.type):
-            text = to_numbers(text, dialect.decimal, comma_separated)
-        values = text if column.kind == "number" else to_times(text, dialect.dates, clock)
+    of_numbers = dialect.dates in ("unix", "excel") and not types.is_temporal(text.type)
+    if column.kind == "number" or (column.kind == "time" and of_numbers):
+        text = to_numbers(text, dialect.decimal, comma_separated)
+    match column.kind:
+        case "text":
+            values = to_text(text)
+        case "number":
+            values = text
+        case "time":
+            values = to_times(text, dialect.dates, clock)
     if column.blank == "refuse" and values.null_count:
         raise WrongCells(~to_flags(values.is_valid()), "", f"fill it, or {LEAVE_OUT}")
     return values

@@ -88,8 +88,11 @@ class Table:
 
 def cell_error(cells: Cells, title: str, texts: Any, rows: NDArray[np.int64], error: WrongCells) -> DataError:
     """Return the error of an owner's file: its place, the cell, how many are wrong, and the remedy."""
-    value = texts[error.row].as_py()
-    cell = escape("" if value is None else str(value).strip(), CELL_LENGTH)
+    try:
+        text = texts.slice(error.row, 1).cast(pyarrow.string())[0].as_py() or ""
+    except pyarrow.ArrowException:  # of a type without text, such as lists
+        text = ""
+    cell = escape(text.strip(), CELL_LENGTH)
     place = cells.place_of(int(rows[error.row]))
     path = cells.content.path
     return DataError(error.message(cell), path, place, escape(title), cell=cell, unit=cells.unit)
