@@ -29,7 +29,7 @@ from client.training.client_state import KeepReleased
 from client.training.cohort import zero_reply
 from client.training.failures import DivergedError, ZerosOnFailure
 from client.training.participant import Participant
-from common.arrays import Arrays, group, prefixed
+from common.arrays import Arrays, add_prefix, group
 from common.config.run import RunConfig
 from common.privacy.cost import PrivacyCost
 from common.privacy.mechanisms.gaussian import Gaussian
@@ -141,7 +141,7 @@ class Releaser:
         def update() -> Update:
             exact = work()
             losses = {key: np.array(value, dtype) for key, value in exact.losses.items()}
-            return Update({**prefixed("loss", losses), **prefixed("property", exact.property)})
+            return Update({**add_prefix("loss", losses), **add_prefix("property", exact.property)})
 
         released = UpdateChain((), self.privatize(reservation))(update).arrays
         losses = {key: float(value) for key, value in group("loss", released).items()}
@@ -176,5 +176,5 @@ def _encode(config: RunConfig, participant: Participant) -> tuple[Encode, ...]:
 
 def _update_of(reply: TrainReply) -> Update:
     """Return all of a reply that depends on data."""
-    arrays = {**prefixed("update", reply.update), **prefixed("gradient", reply.gradient)}
+    arrays = {**add_prefix("update", reply.update), **add_prefix("gradient", reply.gradient)}
     return Update(arrays, examples=reply.examples, loss=reply.loss)
