@@ -5,6 +5,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from client.data.tables.schema import DEFAULT_DIALECT, Dialect
 from common.errors import DataError
 
 TEST_MARK = "::"
@@ -17,9 +18,11 @@ class Source:
 
     Args:
         text: `demo`, `demo:START-STOP` or a path; for sessions also `PATH::TEST` with a test file TEST.
+        dialect: Columns and forms of the owner's tables.
     """
 
     text: str
+    dialect: Dialect = DEFAULT_DIALECT
 
     @property
     def path(self) -> Path:

@@ -52,10 +52,12 @@ CHECKED = (
             "uploads",
         )
     ),
-    "client/data/dataset.py",
-    "client/data/partition.py",
-    "client/data/read.py",
-    "client/data/sources.py",
+    "client/data/",
+    *(
+        f"client/tasks/{task}/{part}"
+        for task in ("rules", "sessions", "traffic", "ratings", "markets")
+        for part in ("data/", "schema.py")
+    ),
     "client/node/",
     "client/policy.py",
     "client/trainers/",
