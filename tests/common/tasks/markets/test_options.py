@@ -22,7 +22,7 @@ def test_text_is_title_and_description() -> None:
     "text", ['{"items": ["a", "a"]}', '{"items": [""]}', '{"items": ["a"], "titles": ["x", "y"]}', '{"entities": []}']
 )
 def test_what_is_no_catalogue_is_refused(text: str) -> None:
-    with pytest.raises(DataError, match="not a catalogue of items"):
+    with pytest.raises(DataError, match="not a vocabulary of items"):
         MarketCatalogue.from_json(text)
 
 

@@ -43,7 +43,7 @@ def test_what_is_no_vocabulary_is_refused(items: tuple[str, ...], low: float, hi
 
 @pytest.mark.parametrize("text", ["", "[]", '{"items": "Jaws"}', '{"items": ["Jaws"], "top": 5}'])
 def test_what_is_no_catalogue_is_refused_as_one_of_products(text: str) -> None:
-    with pytest.raises(DataError, match="not a catalogue of products"):
+    with pytest.raises(DataError, match="not a vocabulary of products"):
         ProductCatalogue.from_json(text)
 
 

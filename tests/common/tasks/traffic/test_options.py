@@ -55,7 +55,7 @@ def test_a_pair_names_two_of_the_variables(pair: str) -> None:
 
 @pytest.mark.parametrize("text", ["", "[]", '{"variables": "volume"}', '{"variables": ["v"], "steps": 60}'])
 def test_what_is_no_catalogue_is_refused_as_one_of_variables(text: str) -> None:
-    with pytest.raises(DataError, match="not a catalogue of variables"):
+    with pytest.raises(DataError, match="not a vocabulary of variables"):
         SensorVariables.from_json(text)
 
 
