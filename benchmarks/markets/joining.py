@@ -18,7 +18,7 @@ from client.tasks.markets.prepare import ReadyMarket, prepare
 from common.arrays import Arrays
 from common.config.parse import parse
 from common.config.run import RunConfig
-from common.tasks.markets.counts import DEGREES, KEYS, VALUES, Elsewhere, add_pairs
+from common.tasks.markets.counts import DEGREES, KEYS, VALUES, OtherMarketCounts, add_pairs
 from common.tasks.markets.metrics import ScoreBlock, ranking_metrics
 from common.tasks.markets.task import TASK
 from deploy.simulation import simulate_clients
@@ -86,7 +86,9 @@ def _drawn(graph: Graph, gone: NDArray[np.int64], model: Arrays, statics: Arrays
     edges = graph.edges
     left = graph.without(edges[cold_items[edges].any(axis=1)])
     right = csr_array(graph.weights.multiply(cold_items[:, None]))
-    line = MarketBaseline.of(left, np.zeros((len(graph.items), 0), np.float32), Elsewhere.of(statics, graph.items))
+    line = MarketBaseline.of(
+        left, np.zeros((len(graph.items), 0), np.float32), OtherMarketCounts.of(statics, graph.items)
+    )
     found = {"queries": float(len(gone))}
     for key, scores in _scored(line, model).items():
         metrics, _ = ranking_metrics(scores, right, left.weights)
@@ -100,7 +102,7 @@ def _scored(line: MarketBaseline, model: Arrays) -> dict[str, ScoreBlock]:
         "degree": line.popularity,
         "walk": line.scores,
         "shared": line.shared,
-        "scorer": lambda queries: line.weighed(queries, weight),
+        "scorer": lambda queries: line.weighted_scores(queries, weight),
     }
 
 
@@ -112,7 +114,7 @@ def _late(bench: Bench, name: str, seed: int) -> Iterator[tuple[str, Metrics]]:
         ready = _thinned(whole, share, np.random.default_rng([seed, 7]))
         found: Metrics = {"pairs": float(len(ready.graph.edges))}
         for prefix, told in (("", statics), ("alone_", {})):
-            for key, scores in _scored(ready.line(ready.graph, told), model).items():
+            for key, scores in _scored(ready.baseline(ready.graph, told), model).items():
                 if not (prefix and key != "scorer"):
                     metrics, _ = ranking_metrics(scores, whole.split.test.right, whole.masked("test"))
                     found |= {f"{prefix}{key}_{m}": metrics[m] for m in ("mrr20", "ndcg20")}

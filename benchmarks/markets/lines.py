@@ -12,7 +12,7 @@ from benchmarks.markets.sets import XMarket
 from client.tasks.markets.baseline import MarketBaseline
 from client.tasks.markets.data.graph import Graph
 from client.tasks.markets.prepare import ReadyMarket, prepare
-from common.tasks.markets.counts import Elsewhere
+from common.tasks.markets.counts import OtherMarketCounts
 from common.tasks.markets.metrics import ScoreBlock, ranking_metrics
 from common.tasks.markets.options import MarketsOptions
 
@@ -59,7 +59,7 @@ def lines(graph: Graph) -> dict[str, ScoreBlock]:
     B = slim(G)
     return {
         "degree": line.popularity,
-        "common": line.common_neighbours,
+        "common": line.common_neighbors,
         "rare": line.adamic_adar,
         "hops": partial(_hops, line),
         "ease": lambda queries: similar[queries].copy(),
@@ -71,7 +71,7 @@ def lines(graph: Graph) -> dict[str, ScoreBlock]:
 def line_of(graph: Graph) -> MarketBaseline:
     """Counts over a graph, of items without text, where nothing is shared."""
     size = len(graph.items)
-    return MarketBaseline.of(graph, np.zeros((size, 0), np.float32), Elsewhere.nothing(size))
+    return MarketBaseline.of(graph, np.zeros((size, 0), np.float32), OtherMarketCounts.zeros(size))
 
 
 def measured(scores: ScoreBlock, ready: ReadyMarket) -> dict[str, float]:

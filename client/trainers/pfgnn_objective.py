@@ -14,7 +14,7 @@ from torch import Tensor
 from client.stacked_tensors import Tensors
 from common.methods.pfgnn import PFGNN
 from common.tasks.markets.models.losses import bpr, divergence, frobenius, frobenius_sampled
-from common.tasks.markets.models.pooling import Unpooled, assignments, summarise, unpool
+from common.tasks.markets.models.pooling import Unpooled, assignments, summarize, unpool
 from common.tasks.markets.models.sgc import log_variances, prior_variances
 
 ENCODER = "phi.mean"
@@ -113,7 +113,7 @@ class Objective:
         if not clustered:
             return Encoded(mean, log_variance, likes, mean.new_zeros(0), mean.new_zeros(0))
         c = assignments(every, params["kappa"], self.options.tau)
-        xi = summarise(c, every, self.options.summary)
+        xi = summarize(c, every, self.options.summary)
         return Encoded(mean, log_variance, likes, xi, unpool(c, xi, self.options.summary).embeddings)
 
     def mean(self, params: Tensors) -> Tensor:
@@ -124,7 +124,7 @@ class Objective:
         """ξ = P_κ(m), c × k, of the mean, since a sample would only add noise to what is uploaded; and what it says of Z."""
         mean = self.mean(params)
         c = assignments(mean, params["kappa"], self.options.tau)
-        xi = summarise(c, mean, self.options.summary)
+        xi = summarize(c, mean, self.options.summary)
         return xi, unpool(c, xi, self.options.summary)
 
     def fit(self, params: Tensors, encoded: Encoded, draw: Draw) -> Tensor:

@@ -1,4 +1,4 @@
-"""Markets task at the client."""
+"""Client task of the markets task."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from client.tasks.markets.learner import MarketsLearner
 
 
-def read(source: Source, goods: MarketCatalogue | None, seed: int) -> Markets:
+def read(source: Source, catalogue: MarketCatalogue | None, seed: int) -> Markets:
     """Read a source in any of its forms."""
     from client.tasks.markets.data.reader import read_markets
 
-    return read_markets(source.text, goods, seed=seed)
+    return read_markets(source.text, catalogue, seed=seed)
 
 
 def write(path: Path, dataset: Markets) -> None:
@@ -31,7 +31,7 @@ def write(path: Path, dataset: Markets) -> None:
 
 
 def learner(run: TaskRun[MarketsOptions, MarketCatalogue], dataset: Markets) -> "MarketsLearner":
-    """Prepare a client's data for a run."""
+    """Build the learner of a run from a client's data."""
     from client.tasks.markets.learner import MarketsLearner
 
     return MarketsLearner(run, dataset)

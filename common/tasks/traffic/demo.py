@@ -3,6 +3,6 @@
 from common.tasks.traffic.vocabulary import SensorVariables
 
 
-def demo_measures() -> SensorVariables:
+def demo_variables() -> SensorVariables:
     """Vehicles in the hour."""
     return SensorVariables(variables=("volume",))

@@ -7,7 +7,7 @@ from common.metrics.known import LOSS, MODEL_FAMILIES
 from common.metrics.spec import MetricFamily, MetricSpec
 from common.tasks.spec import CountStatistics, Objective, TaskRun, TaskSpec
 from common.tasks.traffic.counts import add_lags, check_lags
-from common.tasks.traffic.demo import demo_measures
+from common.tasks.traffic.demo import demo_variables
 from common.tasks.traffic.options import TrafficOptions, compared
 from common.tasks.traffic.ranges import POOLED
 from common.tasks.traffic.vocabulary import SensorVariables
@@ -34,7 +34,7 @@ TASK = TaskSpec(
     summary="Forecast the next day of road sensors and other hourly readings",
     options=TrafficOptions,
     vocabulary=SensorVariables,
-    demo=demo_measures,
+    demo=demo_variables,
     build_model=build_model,
     metrics=(
         replace(LOSS, short_table=False),

@@ -13,7 +13,7 @@ from client.tasks.traffic.data.readings import Readings, joined, ordered_as
 from client.tasks.traffic.data.series import Sensors
 from client.tasks.traffic.data.tmas import read_volumes
 from common.errors import DataError, VocabularyError
-from common.tasks.traffic.demo import demo_measures
+from common.tasks.traffic.demo import demo_variables
 from common.tasks.traffic.vocabulary import SensorVariables
 
 DEMO_SITES = 24
@@ -44,9 +44,9 @@ def read_series(source: Path | str, measures: SensorVariables | None = None, *, 
 
 
 def _demo(start: int, stop: int, seed: int, measures: SensorVariables | None) -> Sensors:
-    if measures is not None and measures != demo_measures():
+    if measures is not None and measures != demo_variables():
         raise VocabularyError("the demo sites measure hourly volumes, the federation does not; give your own data")
-    return Sensors(demo_series(start, stop, seed), demo_measures())
+    return Sensors(demo_series(start, stop, seed), demo_variables())
 
 
 def _files(path: Path) -> list[Path]:

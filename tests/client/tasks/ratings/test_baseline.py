@@ -91,9 +91,7 @@ def test_the_slope_shrinks_with_noise() -> None:
 
 @pytest.mark.parametrize("mechanism", ["gaussian", "laplace", "privunit"])
 def test_the_slope_grows_with_epsilon(mechanism: Mechanism) -> None:
-    budgets = [
-        PrivacyOptions(unit="client", mechanism=mechanism, epsilon=epsilon) for epsilon in (0.1, 1, 10, 100)
-    ]
+    budgets = [PrivacyOptions(unit="client", mechanism=mechanism, epsilon=epsilon) for epsilon in (0.1, 1, 10, 100)]
     slopes = [adjust_to_noise(OPTIONS, privacy, 1, 1000).slope for privacy in budgets]
     assert slopes == sorted(slopes)
     assert 0 < slopes[0] < 0.1 * slopes[-1] < slopes[-1] <= OPTIONS.slope
