@@ -95,7 +95,7 @@ def _measured(
         student.append(sound.error(guess, places))
         for kind in KINDS:
             sensor = sensors[kind][k]
-            corrected[kind].append(sensor.error(sensor.ranges.corrected(guess, sensor.clock[places]), places))
+            corrected[kind].append(sensor.error(sensor.ranges.project(guess, sensor.clock[places]), places))
     means = {kind: float(np.mean(errors)) for kind, errors in corrected.items()}
     return Fault(title, float(np.mean(student)), means)
 

@@ -12,11 +12,11 @@ import numpy as np
 
 from benchmarks.memory import Memory
 from benchmarks.traffic.sets import Setting
-from client.tasks.traffic.cold_start import adopted
+from client.tasks.traffic.cold_start import with_pooled_property
 from client.tasks.traffic.data.series import Sensors, Series
 from client.tasks.traffic.prepare import Sensor, prepare
 from common.tasks.traffic.options import TrafficOptions
-from common.tasks.traffic.ranges import Ranges, obedience
+from common.tasks.traffic.ranges import Ranges, satisfaction
 from server.aggregation.pooled_properties import neighbourhoods
 
 DAYS = (5, 7)
@@ -83,9 +83,16 @@ def _compared(
         first = int(full[k].test[0])
         known = _from(full[k].series, first - days * 24 * 3600 // full[k].step, full[k].step)
         late = prepare(_until(known, days), dataset.vocabulary, options, residual=True, whole=True)
-        mine, theirs = (_held(full[k], late, ranges) for ranges in (late.ranges, adopted(late, pooled, options).ranges))
+        mine, theirs = (
+            _held(full[k], late, ranges) for ranges in (late.ranges, with_pooled_property(late, pooled, options).ranges)
+        )
         if mine:
-            yield mine["rho_trace"], theirs["rho_trace"], late.ranges.width, adopted(late, pooled, options).ranges.width
+            yield (
+                mine["rho_trace"],
+                theirs["rho_trace"],
+                late.ranges.width,
+                with_pooled_property(late, pooled, options).ranges.width,
+            )
 
 
 def _from(series: Series, first: int, step: int) -> Series:
@@ -102,4 +109,4 @@ def _held(full: Sensor, late: Sensor, ranges: Ranges) -> Mapping[str, float]:
     places = full.test[:, None] + np.arange(24)
     places = places[full.observed[places].all(axis=(1, 2))]
     truth = late.scaler.scale(full.series.values)[places]
-    return obedience(ranges.excess(truth, full.clock[places])) if len(places) else {}
+    return satisfaction(ranges.excess(truth, full.clock[places])) if len(places) else {}
