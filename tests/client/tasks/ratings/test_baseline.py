@@ -9,7 +9,7 @@ from sklearn.linear_model import Ridge
 
 from client.tasks.ratings.baseline import adjust_to_noise, normal_scores, normalize, own_mean, predict, report
 from client.tasks.ratings.data.split import Rated
-from common.privacy.options import Mechanism, PrivacyOptions
+from common.privacy.options import MechanismName, PrivacyOptions
 from common.privacy.zcdp import rho_of
 from common.tasks.ratings.options import RatingsOptions
 
@@ -90,7 +90,7 @@ def test_the_slope_shrinks_with_noise() -> None:
 
 
 @pytest.mark.parametrize("mechanism", ["gaussian", "laplace", "privunit"])
-def test_the_slope_grows_with_epsilon(mechanism: Mechanism) -> None:
+def test_the_slope_grows_with_epsilon(mechanism: MechanismName) -> None:
     budgets = [PrivacyOptions(unit="client", mechanism=mechanism, epsilon=epsilon) for epsilon in (0.1, 1, 10, 100)]
     slopes = [adjust_to_noise(OPTIONS, privacy, 1, 1000).slope for privacy in budgets]
     assert slopes == sorted(slopes)

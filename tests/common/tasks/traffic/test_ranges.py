@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hn
 
 from common.tasks.traffic.ranges import Ranges, calibrate, groups_of, infer, satisfaction
-from server.aggregation.clusters import weakest
+from server.aggregation.clusters import pool_ranges
 
 WEEK = 168
 HOURLY = groups_of("hourly", WEEK)
@@ -71,7 +71,7 @@ def test_the_weakest_of_the_members_properties_is_the_property_of_their_pooled_d
     members = [sample_hours(3, seed, variables=2) for seed in range(4)]
     each = [infer(values, places, HOURLY) for values, places, _ in members]
     pooled = infer(np.concatenate([m[0] for m in members]), np.concatenate([m[1] for m in members]), HOURLY)
-    pooled_bounds = weakest([ranges.low for ranges in each], [ranges.high for ranges in each])
+    pooled_bounds = pool_ranges([ranges.low for ranges in each], [ranges.high for ranges in each])
     np.testing.assert_array_equal(pooled_bounds["low"], pooled.low)
     np.testing.assert_array_equal(pooled_bounds["high"], pooled.high)
     assert not any(Ranges(**pooled_bounds).excess(values, places).any() for values, places, _ in members)
