@@ -30,7 +30,7 @@ from client.trainers.optimizers import fresh_moments
 from client.trainers.pfgnn import PFGNNTrainer
 from client.trainers.pfgnn_objective import Objective
 from common.methods.pfgnn import PFGNN
-from common.tasks.markets.models.pooling import assignments, summarize, unpool
+from common.tasks.markets.models.cluster_pool import assignments, summarize, unpool
 from common.tasks.markets.models.sgc import MarketNetwork, Pooling
 from common.tasks.markets.options import MarketsOptions
 

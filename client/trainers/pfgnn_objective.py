@@ -13,8 +13,8 @@ from torch import Tensor
 
 from client.stacked_tensors import Tensors
 from common.methods.pfgnn import PFGNN
+from common.tasks.markets.models.cluster_pool import Unpooled, assignments, summarize, unpool
 from common.tasks.markets.models.losses import bpr, divergence, frobenius, frobenius_sampled
-from common.tasks.markets.models.pooling import Unpooled, assignments, summarize, unpool
 from common.tasks.markets.models.sgc import log_variances, prior_variances
 
 ENCODER = "phi.mean"

@@ -160,7 +160,7 @@ class MarketsLearner:
 def _evaluate(
     scores: Callable[[Places], Vectors], market: ReadyMarket, split: str, statics: Arrays
 ) -> list[QueryMetrics]:
-    """Return metrics over all queries; for cold items with shared counts, also over items of other markets."""
+    """Return metrics over all queries; for cold items with shared counts, also over items sold elsewhere."""
     right, masked = market.split.right(split), market.masked(split)
     results = [ranking_metrics(scores, right, masked)]
     if market.options.protocol == "cold" and KEYS in statics:

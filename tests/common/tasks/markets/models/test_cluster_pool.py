@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from common.tasks.markets.models.pooling import Summary, assignments, summarize, unpool
+from common.tasks.markets.models.cluster_pool import Summary, assignments, summarize, unpool
 
 both = pytest.mark.parametrize("summary", ["sum", "centroid"])
 
