@@ -12,7 +12,7 @@ from sklearn.linear_model import ElasticNet
 from client.tasks.markets.baseline import MarketBaseline
 from client.tasks.markets.data.graph import Graph
 from client.tasks.markets.prepare import ReadyMarket
-from common.tasks.markets.counts import Elsewhere
+from common.tasks.markets.counts import OtherMarketCounts
 from common.tasks.markets.metrics import ScoreBlock, ranking_metrics
 
 RIDGE = 10.0
@@ -36,7 +36,7 @@ Baseline = Callable[[MarketBaseline], ScoreBlock]
 def counts_of(graph: Graph) -> MarketBaseline:
     """Return counts over a graph of items without text, where nothing is shared."""
     size = len(graph.items)
-    return MarketBaseline.of(graph, np.zeros((size, 0), np.float32), Elsewhere.nothing(size))
+    return MarketBaseline.of(graph, np.zeros((size, 0), np.float32), OtherMarketCounts.zeros(size))
 
 
 def measure(key: str, ready: ReadyMarket) -> dict[str, float]:
@@ -119,7 +119,7 @@ def _slim_scores(counts: MarketBaseline) -> ScoreBlock:
 
 SCORES: dict[str, Baseline] = {
     "degree": lambda counts: counts.popularity,
-    "common": lambda counts: counts.common_neighbours,
+    "common": lambda counts: counts.common_neighbors,
     "rare": lambda counts: counts.adamic_adar,
     "hops": lambda counts: partial(_hops, counts),
     "ease": _ease_scores,

@@ -19,7 +19,7 @@ from client.tasks.markets.data.split import Held
 from client.tasks.markets.prepare import ReadyMarket, prepare
 from common.arrays import Arrays
 from common.config.parse import parse
-from common.tasks.markets.counts import DEGREES, KEYS, VALUES, Elsewhere, add_pairs
+from common.tasks.markets.counts import DEGREES, KEYS, VALUES, OtherMarketCounts, add_pairs
 from common.tasks.markets.metrics import ScoreBlock, ranking_metrics
 from common.tasks.markets.options import MarketsOptions
 from deploy.simulation import simulate
@@ -57,8 +57,8 @@ def late(bench: Bench, seed: int, name: str) -> dict[float, Metrics]:
     for share in SHARES:
         ready = _thinned(whole, share, np.random.default_rng([seed, 7]))
         metrics = {"pairs": float(len(ready.graph.edges))}
-        metrics |= _measured(whole, ready.line(ready.graph, statics), model)
-        alone = _measured(whole, ready.line(ready.graph, {}), model)
+        metrics |= _measured(whole, ready.baseline(ready.graph, statics), model)
+        alone = _measured(whole, ready.baseline(ready.graph, {}), model)
         metrics |= {f"alone_{key}": value for key, value in alone.items() if key.startswith("scorer")}
         found[share] = metrics
     return found
@@ -104,7 +104,9 @@ def _without_items(graph: Graph, removed: NDArray[np.int64], model: Arrays, stat
     is_removed[removed] = 1
     left = graph.without(graph.edges[is_removed[graph.edges].any(axis=1)])
     right = csr_array(graph.weights.multiply(is_removed[:, None]))
-    counts = MarketBaseline.of(left, np.zeros((len(graph.items), 0), np.float32), Elsewhere.of(statics, graph.items))
+    counts = MarketBaseline.of(
+        left, np.zeros((len(graph.items), 0), np.float32), OtherMarketCounts.of(statics, graph.items)
+    )
     metrics = {"queries": float(len(removed))}
     for key, scores in _scores(counts, model).items():
         found, _ = ranking_metrics(scores, right, left.weights)
@@ -127,7 +129,7 @@ def _scores(counts: MarketBaseline, model: Arrays) -> dict[str, ScoreBlock]:
         "degree": counts.popularity,
         "walk": counts.scores,
         "shared": counts.shared,
-        "scorer": lambda queries: counts.weighed(queries, weight),
+        "scorer": lambda queries: counts.weighted_scores(queries, weight),
     }
 
 

@@ -18,7 +18,7 @@ from rich.table import Table
 from benchmarks.speed import timing
 from client.tasks.markets.baseline import MarketBaseline
 from client.tasks.markets.data.graph import Graph, Sparse, symmetric
-from common.tasks.markets.counts import Elsewhere
+from common.tasks.markets.counts import OtherMarketCounts
 from common.tasks.markets.metrics import ScoreBlock, ranking_metrics
 from common.tasks.markets.models.pair_scorer import FEATURES
 
@@ -44,9 +44,9 @@ def scores_of(kind: str, graph: Graph) -> ScoreBlock:
     if kind == "embeddings":
         z = np.random.default_rng(1).standard_normal((n, 128), np.float32)
         return lambda queries: z[queries] @ z.T
-    counts = MarketBaseline.of(graph, np.zeros((n, 0), np.float32), Elsewhere.nothing(n))
+    counts = MarketBaseline.of(graph, np.zeros((n, 0), np.float32), OtherMarketCounts.zeros(n))
     weight = np.full(len(FEATURES), 0.1, np.float32)
-    return counts.scores if kind == "walk" else lambda queries: counts.weighed(queries, weight)
+    return counts.scores if kind == "walk" else lambda queries: counts.weighted_scores(queries, weight)
 
 
 def measure(kind: str, items: int, pairs: int) -> dict[str, Any]:

@@ -30,7 +30,7 @@ from client.trainers.optimizers import initialize_moments
 from client.trainers.pfgnn import PFGNNTrainer
 from client.trainers.pfgnn_objective import MarketObjective
 from common.methods.pfgnn import PFGNN
-from common.tasks.markets.models.pooling import assignments, summarise, unpool
+from common.tasks.markets.models.cluster_pool import assignments, summarize, unpool
 from common.tasks.markets.models.sgc import MarketNetwork, Pooling
 from common.tasks.markets.options import MarketsOptions
 
@@ -99,7 +99,7 @@ def epoch(market: Synthetic, algorithm: PFGNN, options: MarketsOptions, steps: i
     c = assignments(z, after["kappa"], algorithm.tau)
     draw = objective.draw(options.embedding, torch.Generator().manual_seed(1))
     last = float(objective.fit(after, objective.encode(after, draw), draw))
-    condition = unpool(c, summarise(c, z, algorithm.summary), algorithm.summary).condition
+    condition = unpool(c, summarize(c, z, algorithm.summary), algorithm.summary).condition
     loss = {"loss_before": float(descent.loss[0]), "loss_after": last}
     return {"seconds": seconds, "cpu_seconds": cpu_seconds, **loss, "condition": condition}
 

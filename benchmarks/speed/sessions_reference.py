@@ -73,7 +73,7 @@ class ReferenceSRGNN(nn.Module):
         size = a.shape[1]
         h, cell = self.embedding(torch.tensor(nodes)), self.graph
         before = a[:, :, :size] @ cell.incoming(h) + cell.bias_in
-        hidden = cell.updated(h, before, a[:, :, size:] @ cell.outgoing(h) + cell.bias_out)
+        hidden = cell.update(h, before, a[:, :, size:] @ cell.outgoing(h) + cell.bias_out)
         rows = torch.tensor(np.array(alias))
         clicks = torch.stack([hidden[i][rows[i]] for i in torch.arange(len(rows)).long()])
         last = clicks[torch.arange(len(mask)), torch.sum(mask, 1) - 1]

@@ -6,7 +6,7 @@ import numpy as np
 
 from client.tasks.traffic.prepare import Sensor
 from common.tasks.traffic.options import TrafficOptions
-from common.tasks.traffic.ranges import obedience
+from common.tasks.traffic.ranges import satisfaction
 
 RIDGE = 10.0
 """Added to the diagonal of the summed Gram matrix."""
@@ -42,6 +42,6 @@ def _measured(sensor: Sensor, weights: np.ndarray, options: TrafficOptions) -> d
     x, _ = _rows(sensor, sensor.test, options)
     _, places = sensor.targets(sensor.test, options.horizon)
     forecast = (x @ weights).reshape(*places.shape, -1) + sensor.profile[places]
-    corrected = sensor.ranges.corrected(forecast, sensor.clock[places])
-    satisfied = obedience(sensor.ranges.excess(forecast, sensor.clock[places]))
+    corrected = sensor.ranges.project(forecast, sensor.clock[places])
+    satisfied = satisfaction(sensor.ranges.excess(forecast, sensor.clock[places]))
     return {"mse": sensor.error(forecast, places), "teacher_mse": sensor.error(corrected, places), **satisfied}

@@ -11,11 +11,11 @@ import numpy as np
 
 from benchmarks.harness.bench import Bench
 from benchmarks.harness.row import Trial
-from client.tasks.traffic.cold_start import adopted
+from client.tasks.traffic.cold_start import with_pooled_property
 from client.tasks.traffic.data.series import Sensors, Series
 from client.tasks.traffic.prepare import Sensor, prepare
 from common.tasks.traffic.options import TrafficOptions
-from common.tasks.traffic.ranges import Ranges, obedience
+from common.tasks.traffic.ranges import Ranges, satisfaction
 from server.aggregation.pooled_properties import pool_neighbors
 
 AT_ONCE = 25
@@ -55,7 +55,7 @@ def _compared(
         first = int(full[k].test[0])
         recent = _from(full[k].series, first - days * 24 * 3600 // full[k].step, full[k].step)
         late = prepare(_until(recent, days), dataset.vocabulary, options, residual=True, whole=True)
-        ranges = late.ranges, adopted(late, pooled, options).ranges
+        ranges = late.ranges, with_pooled_property(late, pooled, options).ranges
         own, taken = (_satisfied(full[k], late, one) for one in ranges)
         if own:
             yield own["rho_trace"], taken["rho_trace"], ranges[0].width, ranges[1].width
@@ -75,4 +75,4 @@ def _satisfied(full: Sensor, late: Sensor, ranges: Ranges) -> Mapping[str, float
     places = full.test[:, None] + np.arange(24)
     places = places[full.observed[places].all(axis=(1, 2))]
     truth = late.scaler.scale(full.series.values)[places]
-    return obedience(ranges.excess(truth, full.clock[places])) if len(places) else {}
+    return satisfaction(ranges.excess(truth, full.clock[places])) if len(places) else {}

@@ -69,7 +69,7 @@ def _errors(forecast: Callable[[Floats], Floats], sensors: dict[str, list[Sensor
         errors["student"].append(sound.error(guess, places))
         for kind in KINDS:
             sensor = sensors[kind][k]
-            errors[kind].append(sensor.error(sensor.ranges.corrected(guess, sensor.clock[places]), places))
+            errors[kind].append(sensor.error(sensor.ranges.project(guess, sensor.clock[places]), places))
     return {name: float(np.mean(values)) for name, values in errors.items()}
 
 

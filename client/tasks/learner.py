@@ -17,7 +17,7 @@ from common.wire.messages import Metrics, TrainRequest
 
 
 class Learner(Protocol):
-    """A client's data in one run, as trainers and evaluation need them."""
+    """Data and objective of one client in one run, for trainers and evaluation."""
 
     @property
     def task(self) -> str:
@@ -25,7 +25,7 @@ class Learner(Protocol):
 
     @property
     def module(self) -> nn.Module:
-        """The task's model with its initial parameters."""
+        """Model of the task with its initial parameters."""
 
     @property
     def examples(self) -> int:
@@ -33,15 +33,15 @@ class Learner(Protocol):
 
     @property
     def size(self) -> int:
-        """Rows of one step; a simulation stacks clients of like size."""
+        """Number of rows of one step; a simulation stacks clients of similar size."""
 
     @property
     def rows(self) -> int:
-        """Rows of a batch, one per record; 0 if records cannot be separated in it."""
+        """Number of rows of a batch, one per record; 0 if the batch does not separate records."""
 
     @property
     def shared(self) -> tuple[str, ...]:
-        """Tensors of a batch that are not one row per record."""
+        """Names of batch tensors that do not have one row per record."""
 
     def batch(self, request: TrainRequest) -> Tensors:
         """Return all training data, without a client dimension."""
@@ -49,16 +49,16 @@ class Learner(Protocol):
     def step_inputs(self, steps: int, generator: torch.Generator) -> Tensors:
         """Sample the random inputs of `steps` local steps; each tensor is steps × …."""
 
-    def loss(self, params: Tensors, batch: Tensors, noise: Tensors) -> Tensor:
-        """Return L_k, a scalar; pure."""
+    def loss(self, params: Tensors, batch: Tensors, inputs: Tensors) -> Tensor:
+        """Return the loss L_k, a scalar; a pure function. `inputs` are the step inputs of one step."""
 
     def evaluate(self, model: Arrays, statics: Arrays, split: str) -> tuple[Metrics, Metrics]:
-        """Return means of every metric over the held-out records of `split`, and the number of records of each."""
+        """Return the mean of each metric over the held-out records of `split`, and its number of records."""
 
 
 @runtime_checkable
 class HasBaselines(Protocol):
-    """A learner that evaluates untrained baselines."""
+    """Learner that evaluates untrained baselines."""
 
     def baselines(self, split: str, statics: Arrays) -> tuple[Metrics, Metrics]:
         """Return metrics of the baselines over the held-out records, and the number of records of each."""
@@ -66,7 +66,7 @@ class HasBaselines(Protocol):
 
 @runtime_checkable
 class HasProperty(Protocol):
-    """A learner that infers an STL property of its data."""
+    """Learner that infers an STL property of its data."""
 
     def property(self) -> Arrays:
         """Return the parameters of the client's property."""
@@ -77,7 +77,7 @@ class HasProperty(Protocol):
 
 @runtime_checkable
 class SharesWindows(Protocol):
-    """A learner that can send training records in plaintext."""
+    """Learner that can send training records in plaintext."""
 
     def windows(self, windows: int) -> Arrays:
         """Return at most that many training records."""
@@ -85,7 +85,7 @@ class SharesWindows(Protocol):
 
 @runtime_checkable
 class HasCounts(Protocol):
-    """A learner that has statistics to sum over clients."""
+    """Learner that has statistics to sum over clients."""
 
     def counts(self) -> Arrays:
         """Return this client's statistics."""
@@ -93,60 +93,63 @@ class HasCounts(Protocol):
 
 @runtime_checkable
 class PrivatizesCounts(Protocol):
-    """A learner that can add noise to its counts."""
+    """Learner that can add noise to its counts."""
 
-    def private_counts(self, noise: float, rng: np.random.Generator) -> Arrays:
-        """Return counts to which one record adds a vector of L2 norm at most 1, with N(0, noise²) on each."""
+    def private_counts(self, noise_std: float, rng: np.random.Generator) -> Arrays:
+        """Return counts of L2 sensitivity at most 1 per record, plus N(0, `noise_std`²) on each."""
 
 
 @runtime_checkable
 class ExcludesOwnCounts(Protocol):
-    """A learner that can train without its own part of the summed statistics."""
+    """Learner that can subtract its own counts from the summed counts."""
 
     def without_own(self, statics: Arrays, sent: Arrays) -> Arrays:
-        """Return the sums without the statistics it sent; `sent` is empty if none were sent or stored."""
+        """Return the sums without the counts this client sent; `sent` is empty if none are stored."""
 
 
 @runtime_checkable
 class HasItemRows(Protocol):
-    """A learner with a model table of one row per item."""
+    """Learner of a model with a table of one row per item."""
 
     table: str
     """Name of the table."""
 
     def own_items(self, round_number: int) -> NDArray[np.int64]:
-        """Return the rows of the items in its data by that round, ascending."""
+        """Return the rows of the items in this client's data by that round, ascending."""
 
 
 @lru_cache(maxsize=2)
 def shell(spec: TaskSpec[OptionsT, VocabularyT], run: TaskRun[OptionsT, VocabularyT]) -> nn.Module:
-    """Return the model shared by all clients of a process; parameters are arguments. The vocabulary must be hashable."""
+    """Return the model module shared by all clients of a process; parameters are passed as arguments.
+
+    The vocabulary must be hashable.
+    """
     return build_model(spec, run)
 
 
 def training_loss(learner: Learner, model: Arrays, statics: Arrays) -> float:
-    """L_k of a model over the training data; where a step draws its records, the mean over some draws, always the same."""
-    draws, request = 8, TrainRequest(0, "", model, statics=statics)
+    """Return L_k of a model on the training data: the mean over 8 steps whose inputs have seed 0."""
+    steps, request = 8, TrainRequest(0, "", model, statics=statics)
     params, batch = tensors(model), learner.batch(request)
-    noise = learner.step_inputs(draws, torch.Generator().manual_seed(0))
+    inputs = learner.step_inputs(steps, torch.Generator().manual_seed(0))
     with torch.no_grad():
-        losses = [learner.loss(params, batch, {n: masks[t] for n, masks in noise.items()}) for t in range(draws)]
+        losses = [learner.loss(params, batch, {n: x[t] for n, x in inputs.items()}) for t in range(steps)]
     return float(torch.stack(losses).mean())
 
 
 def means(rows: list[Metrics]) -> tuple[Metrics, Metrics]:
-    """The mean of every metric over the rows that have it, and their number."""
+    """Return the mean of each metric over the rows that have it, and their number."""
     values = {key: [row[key] for row in rows if key in row] for key in sorted({key for row in rows for key in row})}
     return {k: float(np.mean(v)) for k, v in values.items()}, {k: float(len(v)) for k, v in values.items()}
 
 
 def means_over_windows(rows: Sequence[Metrics]) -> tuple[Metrics, Metrics]:
-    """Means over the windows of the rows that have the number, and how many windows they are the mean of."""
+    """Return each metric's mean, weighted by `windows`, and its number of windows; NaN is left out."""
     means: Metrics = {}
     windows: Metrics = {}
     for name in dict.fromkeys(name for row in rows for name in row if name != "windows"):
-        told = [(row[name], row["windows"]) for row in rows if not np.isnan(row.get(name, np.nan))]
-        if told:
-            means[name] = float(np.average([value for value, _ in told], weights=[count for _, count in told]))
-            windows[name] = sum(count for _, count in told)
+        terms = [(row[name], row["windows"]) for row in rows if not np.isnan(row.get(name, np.nan))]
+        if terms:
+            means[name] = float(np.average([value for value, _ in terms], weights=[count for _, count in terms]))
+            windows[name] = sum(count for _, count in terms)
     return means, windows

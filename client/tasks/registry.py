@@ -1,4 +1,4 @@
-"""Registry of tasks at the client."""
+"""Registry of client tasks."""
 
 from typing import TYPE_CHECKING
 
@@ -25,6 +25,6 @@ CLIENT_TASKS: Registry[AnyClientTask] = Registry(
 
 
 def build_learner(config: RunConfig, dataset: AnyDataset) -> "Learner":
-    """Prepare a client's data for a run."""
+    """Build the learner of a run's task from a client's data."""
     task = CLIENT_TASKS[config.task]
     return task.learner(config.task_run(task.spec, dataset.vocabulary), dataset)

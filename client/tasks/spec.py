@@ -1,4 +1,4 @@
-"""Definition of a task, as far as it concerns private data."""
+"""Definition of a task at the client: reading, writing and learning from private data."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ Noun = tuple[str, str]
 
 
 def never(folder: Path) -> bool:
-    """Return False: the task has no published form."""
+    """Return False, the answer of a task without a published form."""
     return False
 
 
@@ -30,23 +30,23 @@ def none(options: Any, dataset: Any) -> Iterable[str]:
 
 @dataclass(frozen=True, eq=False)
 class ClientTask(Generic[OptionsT, VocabularyT, UnitT]):
-    """A task, as far as it concerns private data. Importing it must not import torch.
+    """Definition of a task at the client; importing it must not import torch.
 
     Args:
-        spec: What server and clients agree on.
+        spec: Definition for server and clients.
         unit: Noun of the unit of data.
         schema: Columns of its tables.
         table: File name of one client's own table.
         demo_units: Number of units in the embedded data.
-        read: Read a source under a vocabulary, or under the data's own; the last argument seeds embedded data.
+        read: Read a source under a vocabulary; None: build the vocabulary from the data. The last argument seeds demo data.
         write: Write a data set as one table; reading it gives the same data set.
-        learner: Prepare a client's data for a run.
+        learner: Build the learner of a run from a client's data.
         published: Return True if the folder is a public set in its published form.
-        warnings: Return what the owner should know about the data under these options before training.
+        warnings: Return warnings to the owner about the data under these options.
         test_file: True if `--test FILE` can hold out a file of records.
         suffixes: Suffixes of the tables in a folder.
-        client_per_unit: True if each unit is a client of its own where nobody sets a number of clients.
-        public_units: True if names of units are public, so that reports may show them.
+        client_per_unit: True if each unit is a client by default.
+        public_units: True if names of units are public and reports may show them.
     """
 
     spec: TaskSpec[OptionsT, VocabularyT]
@@ -71,4 +71,4 @@ class ClientTask(Generic[OptionsT, VocabularyT, UnitT]):
 
 
 AnyClientTask = ClientTask[Any, Any, Any]
-"""A task of which only the name is known."""
+"""Client task with erased type parameters."""

@@ -13,8 +13,8 @@ from torch import Tensor
 
 from client.stacked_tensors import Tensors
 from common.methods.pfgnn import PFGNN
+from common.tasks.markets.models.cluster_pool import Unpooled, assignments, summarize, unpool
 from common.tasks.markets.models.losses import bpr, divergence, frobenius, frobenius_sampled
-from common.tasks.markets.models.pooling import Unpooled, assignments, summarise, unpool
 from common.tasks.markets.models.sgc import log_variances, prior_variances
 
 ENCODER = "phi.mean"
@@ -113,7 +113,7 @@ class MarketObjective:
         if not clustered:
             return Encoding(mean, log_variance, products, mean.new_zeros(0), mean.new_zeros(0))
         c = assignments(every, params["kappa"], self.options.tau)
-        xi = summarise(c, every, self.options.summary)
+        xi = summarize(c, every, self.options.summary)
         return Encoding(mean, log_variance, products, xi, unpool(c, xi, self.options.summary).embeddings)
 
     def mean(self, params: Tensors) -> Tensor:
@@ -124,7 +124,7 @@ class MarketObjective:
         """Return ξ = P_κ(m) of the mean, c × k, and its unpooled embeddings; a sample would add variance."""
         mean = self.mean(params)
         c = assignments(mean, params["kappa"], self.options.tau)
-        xi = summarise(c, mean, self.options.summary)
+        xi = summarize(c, mean, self.options.summary)
         return xi, unpool(c, xi, self.options.summary)
 
     def fit(self, params: Tensors, encoded: Encoding, draw: StepDraw) -> Tensor:

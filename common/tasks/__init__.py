@@ -1,1 +1,1 @@
-"""Each task's public vocabulary, options and metrics; no I/O."""
+"""Vocabulary, options and metrics of each task; no I/O."""

@@ -1,4 +1,4 @@
-"""Shelves of the invented department store of the embedded demos: kinds and things, by shelf."""
+"""Product names of the generated demo data: kinds and things by shelf of a department store."""
 
 SHELVES: dict[str, tuple[str, str]] = {
     "coffee": (
@@ -44,4 +44,4 @@ SHELVES: dict[str, tuple[str, str]] = {
     "office": ("standing, ergonomic, oak, compact", "desk, desk chair, monitor arm, desk lamp, footrest, drawer unit"),
     "smart home": ("wireless, outdoor, indoor, solar", "doorbell, motion detector, smart bulb, thermostat, siren, hub"),
 }
-"""Shelf -> what its things are like, and the things; each combination is an item."""
+"""Shelf -> kinds, things; each combination of both is an item."""

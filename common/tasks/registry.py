@@ -18,14 +18,14 @@ TASKS: Registry[AnyTask] = Registry(
 )
 
 FIRST_TASK = "rules"
-"""Task of a run that names none."""
+"""Default task of a run."""
 
 
 def read_vocabulary(task: str, text: str) -> Vocabulary:
     """Read the JSON text of a task's vocabulary.
 
     Raises:
-        DataError: The text is no vocabulary of that task.
+        DataError: The text is not a vocabulary of that task.
     """
     vocabulary: Vocabulary = TASKS[task].vocabulary.from_json(text)
     return vocabulary

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from torch import nn
 
 ModelVariant = Literal["default", "paper"]
-"""`paper`: the paper's own model; `default`: the best known one under the same federation."""
+"""`paper`: the paper's model; `default`: the best model measured under the same federation."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class NamedRows:
 
     Args:
         table: Name of the parameter.
-        pseudo: Number of further rows that a client draws and sends, so that its own are among them.
+        pseudo: Number of further random rows that a client sends, to conceal its own.
     """
 
     table: str
@@ -44,7 +44,10 @@ class TaskOptions(Options):
     """Share of the remaining records in the validation split, for tuning and planners."""
 
     count_offset: bool = False
-    """Start the model from counts summed over clients. Without noise the policies must allow counts in plaintext."""
+    """Start the model from counts summed over clients.
+
+    Without noise on the counts, every client's policy must set `allow-counts`.
+    """
 
     @property
     def count_privacy(self) -> PrivacyOptions:
@@ -60,7 +63,7 @@ class TaskOptions(Options):
         """Accept the combination of model and method.
 
         Raises:
-            ValueError: It cannot work.
+            ValueError: The combination is not supported.
         """
 
     def uncovered(self) -> tuple[str, ...]:
@@ -74,7 +77,7 @@ VocabularyT = TypeVar("VocabularyT", bound=Vocabulary)
 
 @dataclass(frozen=True)
 class TaskRun(Generic[OptionsT, VocabularyT]):
-    """A run as its task sees it: the only view of the configuration that task code gets; hashable if the vocabulary is."""
+    """View of a run's configuration for task code; hashable if the vocabulary is."""
 
     options: OptionsT
     vocabulary: VocabularyT
@@ -112,7 +115,7 @@ def _always(model: ModelVariant) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class TaskSpec(Generic[OptionsT, VocabularyT]):
-    """A task, as far as server and clients must agree on it. Importing it must not import torch.
+    """Definition of a task for server and clients; importing it must not import torch.
 
     Args:
         name: Name in options and files, `[a-z][a-z0-9_]{0,31}`.
@@ -128,7 +131,7 @@ class TaskSpec(Generic[OptionsT, VocabularyT]):
         client_only: Prefixes of the parameters that never leave a client, whatever the method.
         record_dp: Model variants whose batches separate records, as DP-SGD needs.
         counts: Statistics summed over clients; None if the task has none.
-        pooled: Untrained inputs that the server pools from released values, so that runs with noise may have them.
+        pooled: Names of untrained inputs that the server pools from released values; available in runs with noise.
         defaults: Options that `--task NAME` sets where no method is named; `method` among them.
         planner_validation_share: Validation split that a planner gets if the run sets none.
         loss_is_error: True if the training loss of a model variant is an error measure.
@@ -157,17 +160,17 @@ class TaskSpec(Generic[OptionsT, VocabularyT]):
         if capabilities.private_layers == "all":
             return frozenset(names)
         head = self.head if capabilities.private_layers == "head" else ()
-        kept = frozenset(name for name in names if name.startswith(head)) - capabilities.shared_head
-        return kept | {name for name in names if self.is_client_only(name)}
+        private_head = frozenset(name for name in names if name.startswith(head)) - capabilities.shared_head
+        return private_head | {name for name in names if self.is_client_only(name)}
 
     def add_counts(self, total: Arrays, counts: Arrays, vocabulary: VocabularyT) -> Arrays:
-        """Return the sum with one more client's statistics; an empty total is the start.
+        """Return the total plus one client's statistics; an empty total means zero.
 
         Raises:
-            WireError: They are no such statistics, or the task sums none.
+            WireError: The statistics are malformed, or the task has no count statistics.
         """
         if self.counts is None:
-            raise WireError(f"task {self.name} sums no counts over clients")
+            raise WireError(f"task '{self.name}' has no count statistics")
         self.counts.check(counts, vocabulary)
         return self.counts.add([total, counts]) if total else counts
 
@@ -177,4 +180,4 @@ class TaskSpec(Generic[OptionsT, VocabularyT]):
 
 
 AnyTask = TaskSpec[Any, Any]
-"""A task of which only the name is known."""
+"""Task with erased type parameters."""

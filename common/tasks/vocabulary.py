@@ -1,4 +1,4 @@
-"""The public names a federation agrees on before it trains; each task has its own."""
+"""Vocabulary: public names that server and clients agree on before training."""
 
 import hashlib
 import json
@@ -11,45 +11,49 @@ from common.errors import DataError
 
 
 class Vocabulary(BaseModel):
-    """Lists of names; a name's place is its index in the model."""
+    """Lists of names; the position of a name is its index in the model."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     def to_json(self) -> str:
-        """Canonical JSON: equal vocabularies give equal texts."""
+        """Return canonical JSON: equal vocabularies give equal texts."""
         return json.dumps(self.model_dump(mode="json"), ensure_ascii=False, indent=0, sort_keys=True)
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """Inverse of `to_json`.
+        """Return the vocabulary of a text by `to_json`.
 
         Raises:
-            DataError: Not a vocabulary of this kind.
+            DataError: The text is not a vocabulary of this class.
         """
         try:
             return cls.model_validate_json(text)
         except ValidationError as error:
             first = error.errors()[0]
             place = ".".join(str(part) for part in first["loc"])
-            raise DataError(f"not a catalogue of {cls.what()}: {place} {first['msg']}") from None
+            raise DataError(f"not a vocabulary of {cls.noun()}: {place} {first['msg']}") from None
 
     def sha256(self) -> str:
-        """Fingerprint of all names and their order."""
+        """Return the SHA-256 of the canonical JSON, hexadecimal."""
         return hashlib.sha256(self.to_json().encode()).hexdigest()
 
     @classmethod
-    def what(cls) -> str:
-        """What the names name, for error texts."""
+    def noun(cls) -> str:
+        """Return the noun of the names, for messages."""
         return " and ".join(name.replace("_", " ") for name in cls.model_fields)
 
 
-def check_names(what: str, names: Sequence[str]) -> None:
-    """Accept the names of what is called so, `an item`.
+def check_names(noun: str, names: Sequence[str]) -> None:
+    """Check names of a vocabulary.
+
+    Args:
+        noun: Noun with article, such as `an item`, for messages.
+        names: Names to check.
 
     Raises:
-        ValueError: One is listed twice, or empty.
+        ValueError: A name is listed twice or is empty.
     """
     if len(set(names)) < len(names):
-        raise ValueError(f"{what} is listed twice")
+        raise ValueError(f"{noun} is listed twice")
     if "" in names:
-        raise ValueError(f"{what} has no name")
+        raise ValueError(f"{noun} has no name")

@@ -38,7 +38,7 @@ def properties(
     Nothing leaves this machine. Formulas speak of the day's readings, the one at midnight being number 0. A sensor with less
     than two weeks of training takes what members alike in shape obey, where a finished FedSTL run tells of them.
     """
-    from client.tasks.traffic.cold_start import adopted, is_new
+    from client.tasks.traffic.cold_start import is_cold_start, with_pooled_property
     from client.tasks.traffic.prepare import prepare
     from deploy.tasks.traffic.property import as_json, as_lines
 
@@ -46,11 +46,11 @@ def properties(
     dialect = o.dialect_of(data, columns, decimal, dates)
     dataset, options = read(data, None, dialect), config.options_of(TASK)
     sensor = prepare(series_of(site, dataset, data), dataset.vocabulary, options, residual=True)
-    if is_new(sensor, options):
+    if is_cold_start(sensor, options):
         name, pooled = pooled_for(
             ForecastQuery(data, site, run, client, state_dir, dialect), dataset.vocabulary, options.property
         )
-        sensor = adopted(sensor, pooled, options)
+        sensor = with_pooled_property(sensor, pooled, options)
         if sensor.pooled:
             o.console.print(f"{data}: with what members of run {name} obey", soft_wrap=True, markup=False)
     if json:
@@ -82,7 +82,7 @@ def forecast(
     Nothing leaves this machine. Where a client here took part with these data, be it before they grew, its own private layers
     are used; what the sensor usually reads and what it obeys are learnt from all readings there are now.
     """
-    from client.tasks.traffic.cold_start import adopted
+    from client.tasks.traffic.cold_start import with_pooled_property
     from client.tasks.traffic.inference import forecast as forecast_of
     from deploy.tasks.traffic.forecast import ForecastView, draw
 
@@ -91,7 +91,7 @@ def forecast(
     dialect = o.dialect_of(data, columns, decimal, dates)
     found = ready(ForecastQuery(data, site, run, client, state_dir, dialect))
     sensor = next(one for one in found.learner.sensors if not site or one.series.name == site)
-    sensor = adopted(sensor, found.pooled, found.learner.options)
+    sensor = with_pooled_property(sensor, found.pooled, found.learner.options)
     try:
         coming = forecast_of(found.learner, sensor, found.model, horizon, found.pooled)
     except DataError as error:

@@ -19,6 +19,8 @@ CHECKED = (
     "common/files.py",
     "common/text.py",
     "common/options.py",
+    *(f"common/tasks/{task}/" for task in ("rules", "sessions", "traffic", "ratings", "markets")),
+    *(f"common/tasks/{name}.py" for name in ("__init__", "demo_store", "registry", "sparse_counts", "vocabulary")),
     "common/wire/",
     "common/config/",
     "common/logic/",
@@ -56,8 +58,16 @@ CHECKED = (
     *(
         f"client/tasks/{task}/{part}"
         for task in ("rules", "sessions", "traffic", "ratings", "markets")
-        for part in ("data/", "schema.py")
+        for part in ("__init__.py", "data/", "learner.py", "schema.py", "task.py")
     ),
+    *(f"client/tasks/markets/{name}.py" for name in ("baseline", "networks", "prepare", "shrinkage", "triples")),
+    "client/tasks/ratings/baseline.py",
+    "client/tasks/sessions/baseline.py",
+    *(
+        f"client/tasks/traffic/{name}.py"
+        for name in ("cold_start", "federated_ridge", "prepare", "profile", "ridge", "tensors")
+    ),
+    *(f"client/tasks/{name}.py" for name in ("__init__", "counts", "learner", "registry", "spec")),
     "client/node/",
     "client/policy.py",
     "client/trainers/",

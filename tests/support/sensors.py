@@ -18,7 +18,7 @@ from common.config.parse import parse
 from common.config.run import RunConfig
 from common.models import parameters
 from common.options import Scalar
-from common.tasks.traffic.demo import demo_measures
+from common.tasks.traffic.demo import demo_variables
 from common.tasks.vocabulary import Vocabulary
 from common.wire.codec import decode
 from common.wire.messages import Payload
@@ -29,7 +29,7 @@ from tests.support.build import task_model
 
 G = TypeVar("G", bound=InProcessGrid)
 P = TypeVar("P", bound=Payload)
-MEASURES = demo_measures()
+MEASURES = demo_variables()
 MONDAY = "2024-01-01T00:00"
 HISTORY, HORIZON = 9, 3
 QUICK: Mapping[str, Scalar] = {

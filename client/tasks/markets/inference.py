@@ -11,13 +11,13 @@ from client.tasks.markets.data.counts import graph_counts
 from client.tasks.markets.data.features import item_features
 from client.tasks.markets.data.graph import Graph, graph_of, propagated
 from client.tasks.markets.data.markets import Market
-from client.tasks.markets.networks import embedded, inputs, likeness
+from client.tasks.markets.networks import embed, network_inputs, similarity
 from common.arrays import Arrays
 from common.config.run import RunConfig
 from common.errors import DataError
 from common.models import build_model, tensors
 from common.options import hint
-from common.tasks.markets.counts import DEGREES, KEYS, VALUES, Elsewhere, add_pairs, includes
+from common.tasks.markets.counts import DEGREES, KEYS, VALUES, OtherMarketCounts, add_pairs, includes
 from common.tasks.markets.task import TASK
 from common.tasks.markets.vocabulary import MarketCatalogue
 
@@ -102,20 +102,20 @@ def _scores(config: RunConfig, goods: MarketCatalogue, trained: Arrays, graph: G
     if config.model == "paper":
         weights = graph.weights if options.adjacency == "counts" else graph.weights.sign()
         x = torch.from_numpy(propagated(weights, vectors, options.smoothing))
-        shown, every = inputs(x, [graph], options), torch.arange(len(x))
+        shown, every = network_inputs(x, [graph], options), torch.arange(len(x))
         with torch.no_grad():
-            z = embedded(build_model(TASK, config.task_run(TASK, goods)), tensors(trained), shown, every).numpy()
-        alike: Vectors = likeness(z, np.array([place]), trained)[0]
+            z = embed(build_model(TASK, config.task_run(TASK, goods)), tensors(trained), shown, every).numpy()
+        alike: Vectors = similarity(z, np.array([place]), trained)[0]
         return alike
     told = options.features != "ids" and any(goods.text(k) for k in graph.items.tolist())
     line = MarketBaseline.of(graph, vectors if told else vectors[:, :0], _elsewhere(trained, graph, len(goods.items)))
-    weighed: Vectors = line.weighed(np.array([place]), trained["scorer.weight"][0])[0]
+    weighed: Vectors = line.weighted_scores(np.array([place]), trained["scorer.weight"][0])[0]
     return weighed
 
 
-def _elsewhere(trained: Arrays, graph: Graph, items: int) -> Elsewhere:
+def _elsewhere(trained: Arrays, graph: Graph, items: int) -> OtherMarketCounts:
     """What other markets say; where this one's counts are part of the sums in clear, without them."""
     if KEYS not in trained:
-        return Elsewhere.nothing(len(graph.items))
+        return OtherMarketCounts.zeros(len(graph.items))
     sums, own = {name: trained[name] for name in SUMS}, graph_counts(graph, items)
-    return Elsewhere.of(add_pairs([sums, own], [1.0, -1.0]) if includes(sums, own) else sums, graph.items)
+    return OtherMarketCounts.of(add_pairs([sums, own], [1.0, -1.0]) if includes(sums, own) else sums, graph.items)

@@ -1,4 +1,4 @@
-"""What the networks of the markets task are told of a client's items, and what they learn from triples."""
+"""Inputs, embeddings and triple loss of the paper's networks of the markets task."""
 
 from collections.abc import Sequence
 from typing import assert_never
@@ -20,55 +20,60 @@ Places = NDArray[np.int64]
 
 ITEMS, DEGREES = "items", "degrees"
 INPUTS = ("propagated", ITEMS, DEGREES)
-"""What a network may be told, in the order of its arguments."""
+"""Names of a network's inputs, in the order of its arguments."""
 
 
-def inputs(propagated: Tensor, graphs: Sequence[Graph], options: MarketsOptions) -> Tensors:
-    """Of all items of some graphs, n rows each; one row of zeros where there is none, so that clients can be stacked.
+def network_inputs(propagated: Tensor, graphs: Sequence[Graph], options: MarketsOptions) -> Tensors:
+    """Return the inputs of all items of some graphs, n rows each.
+
+    Without items they have one row of zeros, as stacked clients need.
 
     Args:
-        propagated: S^m X, n × width.
-        graphs: Whose items these are, in this order.
-        options: The task's options.
+        propagated: Propagated features S^m X, n × width.
+        graphs: Graphs of the items, in this order.
+        options: Options of the task.
     """
-    told = {INPUTS[0]: propagated}
+    inputs = {INPUTS[0]: propagated}
     if options.network == "spe":
         degrees = [np.diff(graph.weights.indptr).astype(np.float32) for graph in graphs]
-        told[ITEMS] = torch.from_numpy(np.concatenate([graph.items for graph in graphs]))
-        told[DEGREES] = torch.from_numpy(np.concatenate(degrees))
-    return told if len(propagated) else {n: t.new_zeros((1, *t.shape[1:])) for n, t in told.items()}
+        inputs[ITEMS] = torch.from_numpy(np.concatenate([graph.items for graph in graphs]))
+        inputs[DEGREES] = torch.from_numpy(np.concatenate(degrees))
+    return inputs if len(propagated) else {n: t.new_zeros((1, *t.shape[1:])) for n, t in inputs.items()}
 
 
-def embedded(module: nn.Module, params: Tensors, told: Tensors, places: Tensor) -> Tensor:
-    """Z of the items in those places, … -> … × k; of each item once where there are no more items than places."""
-    known = tuple(told[name] for name in INPUTS if name in told)
-    if len(known[0]) <= places.numel():
-        every: Tensor = functional_call(module, params, known)
-        return every[places]
-    z: Tensor = functional_call(module, params, tuple(rows[places] for rows in known))
+def embed(module: nn.Module, params: Tensors, inputs: Tensors, places: Tensor) -> Tensor:
+    """Compute Z of the items at those places, … -> … × k.
+
+    If there are at most as many items as places, each item is embedded once.
+    """
+    arguments = tuple(inputs[name] for name in INPUTS if name in inputs)
+    if len(arguments[0]) <= places.numel():
+        all_items: Tensor = functional_call(module, params, arguments)
+        return all_items[places]
+    z: Tensor = functional_call(module, params, tuple(rows[places] for rows in arguments))
     return z
 
 
-def likeness(z: Vectors, queries: Places, model: Arrays) -> Vectors:
-    """Scores of all items, b × n: inner products, turned round where θ₁ is negative, since Eq 1 may learn either.
+def similarity(z: Vectors, queries: Places, model: Arrays) -> Vectors:
+    """Compute scores of all items, b × n: inner products, negated if θ₁ < 0 (Eq 1 permits both signs).
 
     Args:
         z: Embeddings, n × k.
-        queries: b places among them.
-        model: May hold θ.
+        queries: Places of the queries among them, b.
+        model: Parameters, with θ or without.
     """
-    towards = -1.0 if "theta" in model and model["theta"][0] < 0 else 1.0
-    scores: Vectors = towards * (z[queries] @ z.T)
+    sign = -1.0 if "theta" in model and model["theta"][0] < 0 else 1.0
+    scores: Vectors = sign * (z[queries] @ z.T)
     return scores
 
 
 def triple_loss(options: MarketsOptions, params: Tensors, z: Tensor) -> Tensor:
-    """BPR (Eq 2), or Siamese's contrastive loss, of embedded triples … × 3 × k."""
-    anchor, neighbour, other = z.unbind(-2)
+    """Compute BPR (Eq 2), or Siamese's contrastive loss, of embedded triples … × 3 × k."""
+    anchor, neighbor, negative = z.unbind(-2)
     match options.network:
         case "sgc" | "spe":
-            return bpr(logits(params["theta"], anchor, neighbour), logits(params["theta"], anchor, other))
+            return bpr(logits(params["theta"], anchor, neighbor), logits(params["theta"], anchor, negative))
         case "siamese":
-            return contrastive(anchor, neighbour, other, options.margin)
+            return contrastive(anchor, neighbor, negative, options.margin)
         case _:
             assert_never(options.network)

@@ -1,7 +1,7 @@
-"""How far a market's own edges are believed: where pairs are few, an item's neighbours are an accident.
+"""Shrinkage weight of a market's own edges, estimated on its own pairs.
 
-Measured on its own pairs, so that a market that has just begun leans on popularity and on what others counted, and a grown
-one on its walk, with one model for both.
+In a market with few pairs the neighbors of an item are random. Its ranking then relies on popularity and on counts of other
+markets; in a large market it relies on the walk. One model serves both.
 """
 
 from typing import Any
@@ -10,34 +10,37 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-CAUTION = 4.0
-"""c, by hidden pairs of two markets that brought a tenth, three tenths and all of theirs: with c from 1 to 8 MRR@20 moves by 4
-points at most, while without any doubt it is 4 to 10 lower where pairs are few."""
+SHRINKAGE_STRENGTH = 4.0
+"""Constant c of the shrinkage weight.
 
-SURE = 0.99
-"""κ from which on a query's own edges are all that counts."""
+Chosen on held-out pairs of two markets with 10 %, 30 % and 100 % of their pairs. For c from 1 to 8 MRR@20 changes by at most
+4 points; without shrinkage it is 4 to 10 points lower if pairs are few.
+"""
 
-MOST_ASKED = 20_000
-"""Pairs on which `reach` is measured at most, evenly spread."""
+FULL_WEIGHT = 0.99
+"""Shrinkage weight κ from which a query uses its own edges only."""
+
+MAX_REACH_PAIRS = 20_000
+"""Maximum number of pairs on which `reach` is estimated, evenly spaced."""
 
 
 def reach(links: csr_array[Any, tuple[int, int]], pairs: NDArray[np.int64]) -> float:
-    """r: share of pairs that a walk of two hops finds without their own edge, as their ends have a neighbour in common.
+    """Estimate r, the share of pairs whose ends have a common neighbor, with Laplace smoothing.
 
-    One pair that it finds and one that it does not are added (Laplace), so that a handful proves nothing.
+    A walk of two hops finds such a pair without its own edge. Smoothing adds one pair of each kind.
 
     Args:
         links: Edges as ones, n × n.
-        pairs: Each edge once, E × 2.
+        pairs: Edges, each once, E × 2.
     """
-    some = pairs[:: max(1, len(pairs) // MOST_ASKED)]
+    some = pairs[:: max(1, len(pairs) // MAX_REACH_PAIRS)]
     common = links[some[:, 0]].multiply(links[some[:, 1]]).sum(axis=1)
     return float((np.count_nonzero(common) + 1) / (len(some) + 2))
 
 
 def shrinkage_weight(degree: NDArray[np.float32], r: float) -> NDArray[np.float32]:
-    """κ = d/(d + c(1 − r)/r) of queries with d neighbours, b; 0 of those without any."""
-    believed = degree * np.float32(r)
-    whole = believed + np.float32(CAUTION * (1 - r))
-    found: NDArray[np.float32] = np.divide(believed, whole, out=np.zeros_like(believed), where=whole > 0)
-    return found
+    """Compute κ = d/(d + c(1 − r)/r) of queries with d neighbors, b; 0 without neighbors."""
+    shrunk = degree * np.float32(r)
+    whole = shrunk + np.float32(SHRINKAGE_STRENGTH * (1 - r))
+    weight: NDArray[np.float32] = np.divide(shrunk, whole, out=np.zeros_like(shrunk), where=whole > 0)
+    return weight

@@ -1,4 +1,4 @@
-"""Markets task at the client."""
+"""Client task of the markets task."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from client.tasks.markets.learner import MarketsLearner
 
 
-def read(source: Source, goods: MarketCatalogue | None, seed: int) -> Markets:
+def read(source: Source, catalogue: MarketCatalogue | None, seed: int) -> Markets:
     """Read a source in any of its forms."""
     from client.tasks.markets.data.reader import read_markets
 
-    return read_markets(source.text, goods, seed=seed, dialect=source.dialect)
+    return read_markets(source.text, catalogue, seed=seed, dialect=source.dialect)
 
 
 def write(path: Path, dataset: Markets) -> None:
@@ -32,7 +32,7 @@ def write(path: Path, dataset: Markets) -> None:
 
 
 def learner(run: TaskRun[MarketsOptions, MarketCatalogue], dataset: Markets) -> "MarketsLearner":
-    """Prepare a client's data for a run."""
+    """Build the learner of a run from a client's data."""
     from client.tasks.markets.learner import MarketsLearner
 
     return MarketsLearner(run, dataset)

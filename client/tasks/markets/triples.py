@@ -1,4 +1,4 @@
-"""A client's markets side by side as the paper's networks see them, and the triples that BPR is made of."""
+"""Items of all markets of a client as one graph, and the BPR triples of the paper's networks."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,37 +12,37 @@ from torch import Tensor
 from client.tasks.markets.data.graph import Graph, propagated
 from common.tasks.markets.options import MarketsOptions
 
-TRIES = 64
-"""Draws of a negative before an anchor counts as a neighbour of everything."""
+MAX_DRAWS = 64
+"""Maximum number of draws of a negative; an anchor without success counts as a neighbor of all items."""
 
 
 @dataclass(frozen=True, eq=False)
 class TripleSource:
-    """n items of all the client's markets.
+    """The n items of all markets of a client, with a sampler of BPR triples.
 
     Args:
-        features: X, n × width.
-        propagated: S^m X, n × width.
-        pairs: Training pairs, E × 2, a < b.
-        first: Place of the first item of each item's market, n.
-        sold: Items of each item's market, n.
-        taken: Keys a·n + b of pairs that are no negatives, sorted: neighbours and the item itself.
-        batch: B.
+        features: Item features X, n × width.
+        propagated: Propagated features S^m X, n × width.
+        pairs: Training pairs, a < b, E × 2.
+        market_start: Index of the first item of each item's market, n.
+        market_size: Number of items of each item's market, n.
+        excluded: Keys a·n + b of pairs that are not negatives, sorted: neighbors and the item itself.
+        batch: Number B of triples per step.
     """
 
     features: Tensor
     propagated: Tensor
     pairs: Tensor
-    first: Tensor
-    sold: Tensor
-    taken: Tensor
+    market_start: Tensor
+    market_size: Tensor
+    excluded: Tensor
     batch: int
 
     @classmethod
     def of(
         cls, graphs: Sequence[Graph], features: Sequence[NDArray[np.float32]], options: MarketsOptions
     ) -> "TripleSource":
-        """Join graphs; an edge never leads from one market into another."""
+        """Join graphs; no edge connects two markets."""
         weights = [graph.weights if options.adjacency == "counts" else graph.weights.sign() for graph in graphs]
         smooth = [propagated(w, x, options.smoothing) for w, x in zip(weights, features, strict=True)]
         sizes = np.array([len(graph.items) for graph in graphs])
@@ -50,44 +50,45 @@ class TripleSource:
         pairs = [graph.edges + offset for graph, offset in zip(graphs, offsets, strict=True)]
         whole, n = csr_array(block_diag(weights, format="csr")), int(sizes.sum())
         rows, columns = whole.nonzero()
-        taken = np.union1d(rows.astype(np.int64) * n + columns, np.arange(n) * (n + 1))
+        excluded = np.union1d(rows.astype(np.int64) * n + columns, np.arange(n) * (n + 1))
         return cls(
             torch.from_numpy(np.concatenate(features)),
             torch.from_numpy(np.concatenate(smooth)),
             torch.from_numpy(np.concatenate(pairs)),
             torch.from_numpy(np.repeat(offsets, sizes)),
             torch.from_numpy(np.repeat(sizes, sizes)),
-            torch.from_numpy(taken),
+            torch.from_numpy(excluded),
             options.batch,
         )
 
     def draw(self, generator: torch.Generator) -> Tensor:
-        """Triples (anchor, neighbour, other), B × 3: pairs uniform with replacement, either way round.
+        """Draw triples (anchor, neighbor, negative), B × 3.
 
-        The other is uniform among the anchor's market without its neighbours and itself. Where there is none it is the
-        neighbour again, which BPR learns nothing from; so is all of a market without pairs.
+        Pairs are uniform with replacement, in either direction. The negative is uniform among the items of the anchor's market
+        except its neighbors and itself. If there is none, the negative is the neighbor, and the triple has no gradient. All
+        triples are zeros if there are no pairs.
         """
         if not len(self.pairs):
             return torch.zeros((self.batch, 3), dtype=torch.int64)
-        chosen = self.pairs[torch.randint(len(self.pairs), (self.batch,), generator=generator)]
+        pairs = self.pairs[torch.randint(len(self.pairs), (self.batch,), generator=generator)]
         turned = torch.rand(self.batch, generator=generator) < 0.5
-        chosen = torch.where(turned[:, None], chosen.flip(1), chosen)
-        return torch.column_stack([chosen, self._others(chosen, generator)])
+        pairs = torch.where(turned[:, None], pairs.flip(1), pairs)
+        return torch.column_stack([pairs, self._draw_negatives(pairs, generator)])
 
-    def _others(self, chosen: Tensor, generator: torch.Generator) -> Tensor:
-        anchor, others = chosen[:, 0], chosen[:, 1].clone()
-        missing = torch.ones(len(anchor), dtype=torch.bool)
-        for _ in range(TRIES):
-            drawn = torch.rand(len(anchor), generator=generator, dtype=torch.float64)
-            guess = self.first[anchor] + (drawn * self.sold[anchor]).long()
-            fits = missing & ~self._is_taken(anchor, guess)
-            others[fits] = guess[fits]
-            missing = missing & ~fits
-            if not missing.any():
+    def _draw_negatives(self, chosen: Tensor, generator: torch.Generator) -> Tensor:
+        anchor, negatives = chosen[:, 0], chosen[:, 1].clone()
+        is_missing = torch.ones(len(anchor), dtype=torch.bool)
+        for _ in range(MAX_DRAWS):
+            uniform = torch.rand(len(anchor), generator=generator, dtype=torch.float64)
+            guess = self.market_start[anchor] + (uniform * self.market_size[anchor]).long()
+            is_found = is_missing & ~self._is_excluded(anchor, guess)
+            negatives[is_found] = guess[is_found]
+            is_missing = is_missing & ~is_found
+            if not is_missing.any():
                 break
-        return others
+        return negatives
 
-    def _is_taken(self, anchor: Tensor, other: Tensor) -> Tensor:
-        keys = anchor * len(self.features) + other
-        place = torch.searchsorted(self.taken, keys).clamp(max=len(self.taken) - 1)
-        return self.taken[place] == keys
+    def _is_excluded(self, anchor: Tensor, negative: Tensor) -> Tensor:
+        keys = anchor * len(self.features) + negative
+        place = torch.searchsorted(self.excluded, keys).clamp(max=len(self.excluded) - 1)
+        return self.excluded[place] == keys

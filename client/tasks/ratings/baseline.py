@@ -1,6 +1,6 @@
-"""What a client makes of its own ratings and of the products' scores: its own mean, its report, its prediction.
+"""Own mean, report and prediction of a rater, the private part of the default ratings model.
 
-The default model's personal half (explore-ratings.md §3, design S). Nothing of it leaves the client but the report.
+Design S of explore-ratings.md §3. Only the report leaves the client.
 """
 
 import math
@@ -18,53 +18,59 @@ from common.tasks.ratings.options import RatingsOptions
 Floats = NDArray[np.float64]
 
 TYPICAL = 40
-"""Ratings of a report whose L1 norm is compared with its L2 norm, √40 of it, where Laplace noise goes by the former."""
+"""Typical number of ratings of a report; its L1 norm is √40 times its L2 norm, for Laplace noise."""
 
 
 def own_mean(train: Rated, options: RatingsOptions) -> float:
-    """(Σr + w·prior)/(n + w): the local line of the ratings task."""
+    """Compute (Σr + w·prior)/(n + w), the local baseline of the ratings task."""
     w = options.prior_weight
     return float((train.values.sum() + w * options.prior) / (len(train) + w))
 
 
 def report(train: Rated, items: int, options: RatingsOptions) -> Floats:
-    """x_u, of length I: a·n/(n + w) + r − own mean on the n products the person rated, 0 elsewhere, of norm 1.
+    """Compute the report x_u, of length I and norm 1.
 
-    It is all 0 of a person without ratings. a > 0 lets popularity carry signal. The norm is the same for everybody, so that
-    nothing is left to clip.
+    Before scaling it is a·n/(n + w) + r − own mean on the n rated products and 0 elsewhere. A constant a > 0 adds a signal of
+    popularity. The report of a rater without ratings is 0. Reports of norm 1 need no clipping.
     """
     x = np.zeros(items)
-    there = options.offset * len(train) / (len(train) + options.offset_weight) if len(train) else 0.0
-    x[train.items] = there + train.values - own_mean(train, options)
-    return unit(x)
+    constant = options.offset * len(train) / (len(train) + options.offset_weight) if len(train) else 0.0
+    x[train.items] = constant + train.values - own_mean(train, options)
+    return normalize(x)
 
 
-def unit(x: Floats) -> Floats:
-    """A vector's direction; zero stays zero."""
+def normalize(x: Floats) -> Floats:
+    """Return the vector divided by its norm; norms up to 1e-9 give zero."""
     norm = float(np.linalg.norm(x))
     return x / norm if norm > 1e-9 else np.zeros_like(x)
 
 
-def standing(scores: NDArray[np.floating]) -> Floats:
-    """z, of length I: normal scores Φ⁻¹((rank − ½)/I) of the products, equals sharing their mean rank.
+def normal_scores(scores: NDArray[np.floating]) -> Floats:
+    """Compute z, of length I: normal scores Φ⁻¹((rank − ½)/I) of the products; ties share their mean rank.
 
-    Neither shift nor scale of the scores matters. Beside scores scaled to unit variance it is as good under noise, and
-    without noise far better: sums over clients have heavy tails, since few products have most of the ratings.
+    z does not depend on shift and scale of the scores. Compared with scores of unit variance, its error is equal under noise
+    and far lower without noise. Sums over clients have heavy tails, since few products have most ratings.
     """
     return np.asarray(ndtri((rankdata(scores) - 0.5) / len(scores)))
 
 
-def expecting(options: RatingsOptions, privacy: PrivacyOptions, rounds: int, items: int) -> RatingsOptions:
-    """The options with what may be expected of scores of which a part is noise: slope·c, and of weight w/c².
+def adjust_to_noise(options: RatingsOptions, privacy: PrivacyOptions, rounds: int, items: int) -> RatingsOptions:
+    """Return the options with the slope reduced for noisy scores: slope·c, of weight w/c².
 
-    c = 1/√(1 + (σ/σ₀)²) is how far noisy scores go with exact ones. σ₀ is `slope_noise`; σ the deviation that the mechanism
-    puts on one number of the mean of a client's reports, each of norm 1, where all rounds cost the same. All of it is public.
+    c = 1/√(1 + (σ/σ₀)²) models the correlation of noisy and exact scores; σ₀ is `slope_noise`. σ is the noise per coordinate
+    of the mean of a client's reports of norm 1, if all rounds cost the same. All of it is public.
+
+    Args:
+        options: Options of the task.
+        privacy: Privacy options of the run.
+        rounds: Number of rounds.
+        items: Number I of products.
     """
-    c = 1 / math.hypot(1.0, _noise(privacy, rounds, items) / options.slope_noise)
+    c = 1 / math.hypot(1.0, _noise_std(privacy, rounds, items) / options.slope_noise)
     return options.model_copy(update={"slope": options.slope * c, "slope_weight": options.slope_weight / c**2})
 
 
-def _noise(privacy: PrivacyOptions, rounds: int, items: int) -> float:
+def _noise_std(privacy: PrivacyOptions, rounds: int, items: int) -> float:
     if privacy.unit == "none":
         return 0.0
     total = build_account(privacy).total(privacy.epsilon, privacy.delta)
@@ -72,15 +78,20 @@ def _noise(privacy: PrivacyOptions, rounds: int, items: int) -> float:
     return mechanism.standard_deviation(TYPICAL) / (privacy.clip * math.sqrt(rounds))
 
 
-def predicted(z: Floats, train: Rated, items: NDArray[np.int64], options: RatingsOptions) -> Floats:
-    """A person's ratings m + s·(z_i − z̄) of the items, in [0, 1].
+def predict(z: Floats, train: Rated, items: NDArray[np.int64], options: RatingsOptions) -> Floats:
+    """Predict a rater's ratings m + s·(z_i − z̄) of the items, clipped to [0, 1].
 
-    m is the own mean; z̄ the mean standing of what it is the mean of, as many ratings of standing 0 being in it as the prior
-    is worth; s the slope that fits the own ratings, by ridge regression towards the public one:
-    s = (Σ(z − z̄)(r − m) + w·slope)/(Σ(z − z̄)² + w).
+    m is the own mean. z̄ is the mean of z over the rated products, with `prior_weight` further products of z = 0. The slope s
+    fits the own ratings by ridge regression towards the public slope: s = (Σ(z − z̄)(r − m) + w·slope)/(Σ(z − z̄)² + w).
+
+    Args:
+        z: Normal scores of all products, I.
+        train: Training ratings of the rater.
+        items: Products to predict, n.
+        options: Options, adjusted to the noise of the scores.
     """
     m = own_mean(train, options)
-    centre = z[train.items].sum() / (len(train) + options.prior_weight)
-    away, w = z[train.items] - centre, options.slope_weight
+    center = z[train.items].sum() / (len(train) + options.prior_weight)
+    away, w = z[train.items] - center, options.slope_weight
     s = (away @ (train.values - m) + w * options.slope) / (away @ away + w)
-    return np.asarray(np.clip(m + s * (z[items] - centre), 0, 1))
+    return np.asarray(np.clip(m + s * (z[items] - center), 0, 1))

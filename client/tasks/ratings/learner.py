@@ -1,4 +1,4 @@
-"""The ratings task on a client: its people's ratings as tensors, the two models' objectives, errors of predictions."""
+"""Ratings learner: ratings as tensors, objectives of both models, errors of predictions."""
 
 from collections.abc import Sequence
 
@@ -10,7 +10,7 @@ from torch.func import functional_call
 
 from client.stacked_tensors import Tensors
 from client.tasks.learner import shell
-from client.tasks.ratings.baseline import expecting, own_mean, predicted, report, standing, unit
+from client.tasks.ratings.baseline import adjust_to_noise, normal_scores, normalize, own_mean, predict, report
 from client.tasks.ratings.data.raters import Ratings
 from client.tasks.ratings.data.split import Rated, SplitRater, arrived, split_rater
 from common.arrays import Arrays
@@ -22,22 +22,22 @@ from common.tasks.ratings.vocabulary import ProductCatalogue
 from common.tasks.spec import TaskRun
 from common.wire.messages import Metrics, TrainRequest
 
-TINY = 1e-12
-"""Added under the root of the paper's loss, so that a client without ratings, or without error, has a gradient."""
+ROOT_EPSILON = 1e-12
+"""Constant under the root of the paper's loss; keeps the gradient finite at zero error."""
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
 
 
 class RatingsLearner:
-    """A client's people in one run; most clients have one.
+    """Learner of the ratings task: a client's raters in one run; most clients have one.
 
-    What is measured in a round is measured with all training ratings, also of a client whose ratings still arrive: the own
-    mean is then that of the last round, a line that is hard to beat in the first.
+    Evaluation uses all training ratings in every round, also with `arrival=online`. The baseline of the own mean is then that
+    of the last round.
 
     Args:
-        run: The run.
-        dataset: The client's raters; some may have rated nothing, and report nothing.
+        run: View of the run's configuration.
+        dataset: Raters of the client; a rater without ratings reports zeros.
     """
 
     task = TASK.name
@@ -45,124 +45,129 @@ class RatingsLearner:
     shared: tuple[str, ...] = ()
 
     table = "items"
-    """The paper's embeddings of products."""
+    """Name of the paper's embedding table of products."""
 
     def __init__(self, run: TaskRun[RatingsOptions, ProductCatalogue], dataset: Ratings) -> None:
         self.options, self.products = run.options, run.vocabulary
-        self.expected = expecting(self.options, run.privacy, run.rounds, len(self.products.items))
+        self.prediction_options = adjust_to_noise(self.options, run.privacy, run.rounds, len(self.products.items))
         self._rounds, self._paper = run.rounds, run.model == "paper"
         self.module = shell(TASK, run)
-        self._lines: dict[str, tuple[Metrics, Metrics]] = {}
+        self._baselines: dict[str, tuple[Metrics, Metrics]] = {}
         self.splits = tuple(split_rater(rater, self.products, self.options, run.seed) for rater in dataset.units)
-        self.examples = len(self.splits)  # people, not ratings: how many those are is private
+        self.examples = len(self.splits)  # raters; the number of ratings is private
         longest = max((len(split.train) for split in self.splits), default=0)
         self.size = len(self.splits) * longest if self._paper else len(self.products.items)
 
     def batch(self, request: TrainRequest) -> Tensors:
-        """The round's data: of the paper's model the rated products, ratings and mask, U × M; else the report, of length I."""
-        there = self.there(request.round)
+        """Return the round's training data.
+
+        For the paper's model: rated products, ratings and mask, U × M. For the default model: the report, of length I.
+        """
+        arrived_ratings = self.arrived_ratings(request.round)
         if self._paper:
-            return _padded(there)
-        x = np.sum([report(train, len(self.products.items), self.options) for train in there], axis=0)
-        return {"report": torch.from_numpy(unit(x).astype(np.float32))}
+            return _pad(arrived_ratings)
+        x = np.sum([report(train, len(self.products.items), self.options) for train in arrived_ratings], axis=0)
+        return {"report": torch.from_numpy(normalize(x).astype(np.float32))}
 
     def step_inputs(self, steps: int, generator: torch.Generator) -> Tensors:
-        """Neither model draws anything while it trains."""
+        """Return no step inputs: training steps are deterministic."""
         return {}
 
-    def loss(self, params: Tensors, batch: Tensors, noise: Tensors) -> Tensor:
-        """RMSE over the client's own ratings (the paper's), or −⟨scores, x⟩."""
+    def loss(self, params: Tensors, batch: Tensors, inputs: Tensors) -> Tensor:
+        """Compute the RMSE over the client's ratings (the paper's model), or −⟨scores, x⟩ (the default)."""
         if not self._paper:
             linear: Tensor = functional_call(self.module, params, (batch["report"],))
             return linear
         index, mask = batch["index"], batch["mask"]
         ratings = functional_call(self.module, params, (index, mask, index))
         squares = (mask * (ratings - batch["ratings"]).square()).sum()
-        rmse: Tensor = (squares / mask.sum().clamp(min=1) + TINY).sqrt()
+        rmse: Tensor = (squares / mask.sum().clamp(min=1) + ROOT_EPSILON).sqrt()
         return rmse
 
-    def there(self, round_number: int) -> list[Rated]:
-        """Each person's training ratings that have arrived by that round."""
+    def arrived_ratings(self, round_number: int) -> list[Rated]:
+        """Return each rater's training ratings that have arrived by that round."""
         if self.options.arrival == "all":
             return [split.train for split in self.splits]
         return [s.train.first(arrived(len(s.train), round_number, self._rounds)) for s in self.splits]
 
     def own_items(self, round_number: int) -> Codes:
-        """Products that somebody of this client rated by that round, ascending."""
-        return np.unique(np.concatenate([np.zeros(0, np.int64), *(one.items for one in self.there(round_number))]))
+        """Return the products rated by that round by any rater of this client, ascending."""
+        return np.unique(
+            np.concatenate([np.zeros(0, np.int64), *(rater.items for rater in self.arrived_ratings(round_number))])
+        )
 
     def evaluate(self, model: Arrays, statics: Arrays, split: str) -> tuple[Metrics, Metrics]:
-        """Errors over the held-out ratings, and the weights under which clients' values pool."""
+        """Return errors over the held-out ratings, and the weights that pool them over clients."""
         ratings = self.predictor(model)
-        guesses = [ratings(one, one.held_out(split).items) for one in self.splits]
-        return rating_metrics(_joined(guesses), self._truth(split))
+        guesses = [ratings(rater, rater.held_out(split).items) for rater in self.splits]
+        return rating_metrics(_concatenate(guesses), self._truth(split))
 
     def baselines(self, split: str, statics: Arrays) -> tuple[Metrics, Metrics]:
-        """Errors of the lines: each person's own mean, the public prior mean, "always one half", and F1 of "all liked".
+        """Return errors of the baselines: own mean, public prior mean, one half; F1 if all items are liked.
 
-        Nobody knows the mean of everybody's ratings; the prior, which the default model starts from, stands in for it.
+        The prior mean stands in for the mean of all clients' ratings, which is unknown.
         """
-        if split not in self._lines:
-            self._lines[split] = self._measured_lines(split)
-        return self._lines[split]
+        if split not in self._baselines:
+            self._baselines[split] = self._evaluate_baselines(split)
+        return self._baselines[split]
 
-    def _measured_lines(self, split: str) -> tuple[Metrics, Metrics]:
+    def _evaluate_baselines(self, split: str) -> tuple[Metrics, Metrics]:
         truth = self._truth(split)
         if not len(truth):
             return {}, {}
         means = [np.full(len(s.held_out(split)), own_mean(s.train, self.options)) for s in self.splits]
-        guesses = {"local_mean": _joined(means), "prior_mean": _always(self.options.prior, truth)}
-        guesses["half"] = _always(LIKED, truth)
-        metrics = {f"rmse_{line}": rating_metrics(guess, truth)[0]["rmse"] for line, guess in guesses.items()}
+        guesses = {"local_mean": _concatenate(means), "prior_mean": _constant(self.options.prior, truth)}
+        guesses["half"] = _constant(LIKED, truth)
+        metrics = {f"rmse_{name}": rating_metrics(guess, truth)[0]["rmse"] for name, guess in guesses.items()}
         liked, weight = f1(guesses["half"], truth)
         weights = {**dict.fromkeys(metrics, float(len(truth))), "f1_all_liked": weight}
         return {**metrics, "f1_all_liked": liked}, weights
 
     def predictor(self, model: Arrays) -> "Predictor":
-        """What the model says of a person, given all that person's training ratings."""
+        """Return the model as a function of a rater and products; it uses all training ratings."""
         return Predictor(self.module, model, self)
 
     def _truth(self, split: str) -> Floats:
-        return _joined([one.held_out(split).values for one in self.splits])
+        return _concatenate([rater.held_out(split).values for rater in self.splits])
 
 
 class Predictor:
-    """A trained model, ready to be asked.
+    """Predictor of ratings by a trained model.
 
     Args:
-        module: Its shell.
-        model: Its parameters; of the paper's model with the client's own.
-        learner: Whose people are asked about.
+        module: Module of the model.
+        model: Parameters; for the paper's model with the client's private ones.
+        learner: Learner of the raters.
     """
 
     def __init__(self, module: nn.Module, model: Arrays, learner: RatingsLearner) -> None:
-        self._module, self._params, self._options = module, tensors(model), learner.expected
-        self._standing = standing(model["scores"]) if "scores" in model else None
+        self._module, self._params, self._options = module, tensors(model), learner.prediction_options
+        self._scores = normal_scores(model["scores"]) if "scores" in model else None
 
     def __call__(self, split: SplitRater, items: Codes) -> Floats:
-        """Predicted ratings of those products by that person, shares of the scale."""
-        if self._standing is not None:
-            return predicted(self._standing, split.train, items, self._options)
-        batch = _padded([split.train])
+        """Predict a rater's ratings of products, as shares of the scale."""
+        if self._scores is not None:
+            return predict(self._scores, split.train, items, self._options)
+        batch = _pad([split.train])
         with torch.no_grad():
-            asked = torch.from_numpy(items).unsqueeze(0)
-            ratings = functional_call(self._module, self._params, (batch["index"], batch["mask"], asked))
+            queries = torch.from_numpy(items).unsqueeze(0)
+            ratings = functional_call(self._module, self._params, (batch["index"], batch["mask"], queries))
         return np.asarray(ratings[0].double().numpy())
 
 
-def _padded(people: Sequence[Rated]) -> Tensors:
-    """Products, ratings and mask, U × M each, M at least 1."""
-    most = max((len(train) for train in people), default=0)
-    shape = len(people), max(most, 1)
+def _pad(raters: Sequence[Rated]) -> Tensors:
+    """Return products, ratings and mask, U × M each, M at least 1."""
+    longest = max((len(train) for train in raters), default=0)
+    shape = len(raters), max(longest, 1)
     index, ratings, mask = np.zeros(shape, np.int64), np.zeros(shape, np.float32), np.zeros(shape, np.float32)
-    for u, train in enumerate(people):
+    for u, train in enumerate(raters):
         index[u, : len(train)], ratings[u, : len(train)], mask[u, : len(train)] = train.items, train.values, 1
     return {name: torch.from_numpy(a) for name, a in (("index", index), ("ratings", ratings), ("mask", mask))}
 
 
-def _always(share: float, truth: Floats) -> Floats:
+def _constant(share: float, truth: Floats) -> Floats:
     return np.full(len(truth), share)
 
 
-def _joined(parts: Sequence[Floats]) -> Floats:
+def _concatenate(parts: Sequence[Floats]) -> Floats:
     return np.concatenate([np.zeros(0), *parts])

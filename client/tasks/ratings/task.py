@@ -1,4 +1,4 @@
-"""Ratings task at the client."""
+"""Client task of the ratings task."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -31,7 +31,7 @@ def write(path: Path, dataset: Ratings) -> None:
 
 
 def learner(run: TaskRun[RatingsOptions, ProductCatalogue], dataset: Ratings) -> "RatingsLearner":
-    """Prepare a client's data for a run."""
+    """Build the learner of a run from a client's data."""
     from client.tasks.ratings.learner import RatingsLearner
 
     return RatingsLearner(run, dataset)

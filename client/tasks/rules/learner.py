@@ -1,4 +1,4 @@
-"""The rules task on a client: its homes as tensors, the objective of Eq 2, and the metrics of §1.5."""
+"""Rules learner: homes as tensors, the objective of Eq 2, and the metrics of algorithms.md §1.5."""
 
 import numpy as np
 import torch
@@ -21,16 +21,16 @@ from common.tasks.rules.vocabulary import RuleCatalogue
 from common.tasks.spec import TaskRun
 from common.wire.messages import Metrics, TrainRequest
 
-SMALLEST = 0.5
-"""What is less is rounding: rules are counted whole."""
+COUNT_TOLERANCE = 0.5
+"""Difference of counts that is a rounding error; a rule counts 1."""
 
 
 class RulesLearner:
-    """A client's homes in one run.
+    """Learner of the rules task: a client's homes in one run.
 
     Args:
-        run: The run.
-        dataset: The client's homes; those without a training rule take part in evaluation only.
+        run: View of the run's configuration.
+        dataset: Homes of the client; homes without a training rule take part in evaluation only.
     """
 
     task = TASK.name
@@ -45,43 +45,46 @@ class RulesLearner:
         self.size, self.rows = self._batch.labels.numel(), len(self._batch.x)
 
     def batch(self, request: TrainRequest) -> Tensors:
-        """All homes, zero-padded: see `HomeBatch`; `offset`: 2 × F × R from everybody's counts but one's own."""
-        offset = offset_of(self._others(request.statics.get(COUNTS)), self._catalogue)
+        """Return all homes, zero-padded (see `HomeBatch`), and `offset`, 2 × F × R.
+
+        The offset comes from the counts of the other clients.
+        """
+        offset = offset_of(self._without_own(request.statics.get(COUNTS)), self._catalogue)
         return {**vars(self._batch), "offset": torch.from_numpy(offset)}
 
     def step_inputs(self, steps: int, generator: torch.Generator) -> Tensors:
-        """Dropout masks, steps × H × N × hidden, divided by the probability of keeping."""
+        """Sample dropout masks, steps × H × N × hidden, divided by the probability of keeping."""
         homes, nodes, _ = self._batch.x.shape
-        kept = 1 - self._options.dropout
-        draws = torch.rand((steps, homes, nodes, self._options.hidden), generator=generator)
-        return {"keep": (draws < kept).float() / kept}
+        keep_rate = 1 - self._options.dropout
+        uniform = torch.rand((steps, homes, nodes, self._options.hidden), generator=generator)
+        return {"keep": (uniform < keep_rate).float() / keep_rate}
 
-    def loss(self, params: Tensors, batch: Tensors, noise: Tensors) -> Tensor:
-        """L_k: the mean over homes of each home's binary cross-entropy (Eq 2)."""
-        logits = self._logits(params, batch, noise["keep"], batch["edges"])
+    def loss(self, params: Tensors, batch: Tensors, inputs: Tensors) -> Tensor:
+        """Compute L_k, the mean over homes of each home's binary cross-entropy (Eq 2)."""
+        logits = self._logits(params, batch, inputs["keep"], batch["edges"])
         each = binary_cross_entropy_with_logits(logits, batch["labels"], reduction="none")
         per_home = (batch["weights"] * each).sum(-1)
         return (batch["home_mask"] * per_home).sum() / batch["home_mask"].sum().clamp(min=1)
 
     def evaluate(self, model: Arrays, statics: Arrays, split: str) -> tuple[Metrics, Metrics]:
-        """Means over homes with held-out rules of every metric, and how many homes each is the mean of."""
+        """Return the mean of each metric over homes with held-out rules, and its number of homes."""
         rows = [m for m in self.each_home(model, statics, split) if m is not None]
         return means(rows)
 
     def each_home(self, model: Arrays, statics: Arrays, split: str) -> list[Metrics | None]:
-        """Metrics of every home, None for one without held-out rules."""
+        """Return the metrics of every home; None for a home without held-out rules."""
         params = tensors(model)
-        return [self._measure(s, self.scores(params, statics, s), split) for s in self.splits]
+        return [self._metrics(s, self.scores(params, statics, s), split) for s in self.splits]
 
     def scores(self, params: Tensors, statics: Arrays, home: SplitHome) -> np.ndarray:
-        """Logits of every possible rule of one home, N × N × R."""
+        """Return logits of every possible rule of one home, N × N × R."""
         batch = {**vars(collate([home], len(self._catalogue.entities)))}
         batch["offset"] = torch.from_numpy(offset_of(statics.get(COUNTS), self._catalogue))
         with torch.no_grad():
             return self._logits(params, batch, torch.ones(()), None).squeeze(0).numpy()
 
     def counts(self) -> Arrays:
-        """Training rules by (trigger type, relation) and (action type, relation), 2 × F × R."""
+        """Count training rules by (trigger type, relation) and (action type, relation), 2 × F × R."""
         counts = np.zeros((2, len(self._catalogue.entities), len(self._catalogue.relations)), np.float32)
         for split in self.splits:
             types = np.array([device.entity for device in split.home.devices])
@@ -90,12 +93,12 @@ class RulesLearner:
                 np.add.at(counts[side], (types[rules[:, side]], rules[:, 2]), 1)
         return {COUNTS: counts}
 
-    def _others(self, counts: Array | None) -> Array | None:
-        """The sums without its own part, if that is in them: an answer that came too late is not."""
+    def _without_own(self, counts: Array | None) -> Array | None:
+        """Return the sums without this client's counts; unchanged if its reply came too late to be summed."""
         if counts is None:
             return None
-        own = self.counts()[COUNTS]
-        return counts if (counts < own - SMALLEST).any() else counts - own
+        sent = self.counts()[COUNTS]
+        return counts if (counts < sent - COUNT_TOLERANCE).any() else counts - sent
 
     def _logits(self, params: Tensors, batch: Tensors, keep: Tensor, triples: Tensor | None) -> Tensor:
         logits: Tensor = functional_call(
@@ -103,7 +106,7 @@ class RulesLearner:
         )
         return logits
 
-    def _measure(self, home: SplitHome, logits: np.ndarray, split: str) -> Metrics | None:
+    def _metrics(self, home: SplitHome, logits: np.ndarray, split: str) -> Metrics | None:
         held_out = home.test if split == "test" else home.validation
         return home_metrics(
             logits,

@@ -1,4 +1,4 @@
-"""Rules task at the client."""
+"""Client task of the rules task."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -31,7 +31,7 @@ def write(path: Path, dataset: Homes) -> None:
 
 
 def learner(run: TaskRun[RulesOptions, RuleCatalogue], dataset: Homes) -> "RulesLearner":
-    """Prepare a client's data for a run."""
+    """Build the learner of a run from a client's data."""
     from client.tasks.rules.learner import RulesLearner
 
     return RulesLearner(run, dataset)

@@ -1,4 +1,4 @@
-"""A person's own history as features of items: the local line that the default session model stands on; private."""
+"""Item features from a visitor's own history, the private input of the default session model."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -16,8 +16,8 @@ _NO_ITEMS, _NO_SCORES = np.zeros(0, np.int64), np.zeros(0)
 
 
 @dataclass(frozen=True)
-class Known:
-    """What the line knows: of M items, in ascending order, their F features (M × F); of the others nothing."""
+class ItemFeatures:
+    """Features of M items in ascending order, M × F; all other items have none."""
 
     items: NDArray[np.int64]
     values: NDArray[np.float32]
@@ -25,14 +25,14 @@ class Known:
 
 @dataclass(frozen=True)
 class VisitHistory:
-    """How often a person visited each item, and each item right after another."""
+    """Number of visits of each item, and of each pair of consecutive items, by one visitor."""
 
     visits: Counter[int]
     pairs: Counter[tuple[int, int]]
 
     @classmethod
     def of(cls, sessions: Sequence[Clicks]) -> "VisitHistory":
-        """Count over a person's sessions."""
+        """Count over a visitor's sessions."""
         visits: Counter[int] = Counter()
         pairs: Counter[tuple[int, int]] = Counter()
         for session in sessions:
@@ -42,47 +42,53 @@ class VisitHistory:
         return cls(visits, pairs)
 
     def without(self, session: Clicks) -> "VisitHistory":
-        """The history as it was before this session, so that a training example does not tell its own answer."""
-        own = VisitHistory.of([session])
-        return VisitHistory(self.visits - own.visits, self.pairs - own.pairs)
+        """Return the history without one session, to keep a training target out of its features."""
+        removed = VisitHistory.of([session])
+        return VisitHistory(self.visits - removed.visits, self.pairs - removed.pairs)
 
     def after(self, item: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Items visited right after that one, and how often."""
-        return _counted({later: count for (earlier, later), count in self.pairs.items() if earlier == item})
+        """Return items visited right after an item, and the number of such visits."""
+        return _to_arrays({later: count for (earlier, later), count in self.pairs.items() if earlier == item})
 
 
-def features(prefix: Clicks, history: VisitHistory, rules: SharedRules | None = None) -> Known:
-    """What the local line knows of items, given the clicks so far (see `common.tasks.sessions.history_blend.FEATURES`)."""
+def history_features(prefix: Clicks, history: VisitHistory, rules: SharedRules | None = None) -> ItemFeatures:
+    """Compute features of items after the clicks `prefix`; see `history_blend.FEATURES`.
+
+    Args:
+        prefix: Clicks of the session so far, at least one.
+        history: Earlier visits of the visitor.
+        rules: Summed sequential rules, if counts are shared.
+    """
     last = prefix[-1:]
-    visited, visits = _counted(history.visits)
+    visited, visits = _to_arrays(history.visits)
     followed, follows = history.after(int(last[0]))
     recency = FADING ** np.arange(len(prefix))[::-1]
     shared, scores = rules.scores(prefix) if rules else (_NO_ITEMS, _NO_SCORES)
     columns = (
         (visited, np.log1p(visits)),
         (followed, np.log1p(follows)),
-        (prefix, recency),  # of two clicks of an item the later one stays
+        (prefix, recency),  # a repeated item takes its last click
         (last, np.ones(1)),
         (shared, np.log1p(scores)),
     )
     items, place = np.unique(np.concatenate([items for items, _ in columns]), return_inverse=True)
     values = np.zeros((len(items), len(FEATURES)), np.float32)
     first = 0
-    for feature, (named, amounts) in enumerate(columns):
-        values[place[first : first + len(named)], feature] = amounts
-        first += len(named)
-    return Known(items, values)
+    for feature, (feature_items, amounts) in enumerate(columns):
+        values[place[first : first + len(feature_items)], feature] = amounts
+        first += len(feature_items)
+    return ItemFeatures(items, values)
 
 
-def pad(rows: Sequence[Known]) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    """Items E × M and their features E × M × F, zero-padded to the row that knows most."""
-    most = max((len(row.items) for row in rows), default=1)
-    index = np.zeros((len(rows), most), np.int64)
-    value = np.zeros((len(rows), most, len(FEATURES)), np.float32)
+def pad(rows: Sequence[ItemFeatures]) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    """Return items E × M and their features E × M × F, zero-padded to the longest row."""
+    width = max((len(row.items) for row in rows), default=1)
+    index = np.zeros((len(rows), width), np.int64)
+    value = np.zeros((len(rows), width, len(FEATURES)), np.float32)
     for e, row in enumerate(rows):
         index[e, : len(row.items)], value[e, : len(row.items)] = row.items, row.values
     return index, value
 
 
-def _counted(counts: Mapping[int, int]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+def _to_arrays(counts: Mapping[int, int]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     return np.fromiter(counts, np.int64, len(counts)), np.fromiter(counts.values(), np.float64, len(counts))

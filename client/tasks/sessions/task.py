@@ -1,4 +1,4 @@
-"""Sessions task at the client."""
+"""Client task of the sessions task."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -31,7 +31,7 @@ def write(path: Path, dataset: Visits) -> None:
 
 
 def learner(run: TaskRun[SessionsOptions, Items], dataset: Visits) -> "SessionsLearner":
-    """Prepare a client's data for a run."""
+    """Build the learner of a run from a client's data."""
     from client.tasks.sessions.learner import SessionsLearner
 
     return SessionsLearner(run, dataset)

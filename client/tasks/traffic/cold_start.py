@@ -1,7 +1,7 @@
-"""What a sensor with little past obeys: a property pooled from members of the federation that are alike in shape.
+"""Property of a cold-start sensor: pooled from clients with properties of similar shape.
 
-Its own ranges, of five or seven days, held on 2 to 16 % of the true days to come (Boroondara); docs/results/traffic.md
-compares them with pooled ones.
+Own ranges from five or seven days were satisfied on 2 to 16 % of the following true days (Boroondara). A comparison with pooled
+ranges is in docs/results/traffic.md.
 """
 
 from dataclasses import replace
@@ -14,30 +14,31 @@ from common.tasks.traffic.options import TrafficOptions
 from common.tasks.traffic.ranges import POOLED, middle
 
 
-def is_new(sensor: Sensor, options: TrafficOptions) -> bool:
-    """Whether the sensor has too few readings to say by itself what it obeys, told in days of them."""
+def is_cold_start(sensor: Sensor, options: TrafficOptions) -> bool:
+    """Return True if the sensor has fewer days of readings than the option `newcomer-days`."""
     return sensor.days < options.newcomer_days
 
 
-def adopted(sensor: Sensor, statics: Arrays, options: TrafficOptions) -> Sensor:
-    """A new sensor under the weaker of its own property and that of the group whose ranges run closest to its readings.
+def with_pooled_property(sensor: Sensor, statics: Arrays, options: TrafficOptions) -> Sensor:
+    """Return a cold-start sensor with the weaker of its own property and the closest pooled one.
 
-    As it is where it is not new, where nothing was read, or where `statics` tell of no group.
+    The closest group has ranges with the smallest mean squared distance to the sensor's readings. A sensor that is not new,
+    has no readings, or has no matching groups in `statics` is returned unchanged.
 
     Args:
-        sensor: With its own property.
-        statics: Of a model; under the names of `POOLED` bounds of G groups, in units of each member's own scaler.
-        options: Of the run.
+        sensor: Sensor with its own property.
+        statics: Untrained inputs of a model; `POOLED` names bounds of G groups in units of each client's scaler.
+        options: Options of the task.
     """
     low, high = (statics.get(name, np.zeros(0)) for name in POOLED)
-    own = sensor.ranges
+    ranges = sensor.ranges
     if (
-        not is_new(sensor, options)
-        or not sensor.known.any()
-        or low.shape[1:] != own.low.shape
+        not is_cold_start(sensor, options)
+        or not sensor.usable.any()
+        or low.shape[1:] != ranges.low.shape
         or low.shape != high.shape
     ):
         return sensor
-    seen, readings = sensor.clock[sensor.known], own.bounded(sensor.values[sensor.known])
-    j = int(np.argmin([np.square(readings - table[seen]).mean() for table in middle(low, high)]))
-    return replace(sensor, ranges=own.weaker(low[j], high[j]), held=float("nan"), pooled=True)
+    clock, readings = sensor.clock[sensor.usable], ranges.bounded_values(sensor.values[sensor.usable])
+    j = int(np.argmin([np.square(readings - table[clock]).mean() for table in middle(low, high)]))
+    return replace(sensor, ranges=ranges.weaken(low[j], high[j]), held=float("nan"), pooled=True)

@@ -1,6 +1,6 @@
-"""The local line and everybody's: half of what a sensor itself expects, half of what all sensors' covariances say.
+"""Average of a sensor's own ridge forecast with a federated ridge forecast.
 
-The plain mean of the two: neither is better at every origin, and a weight that fits the past fits the next month worse
+Both have equal weight, since neither is better at every origin. A weight fitted to the past had larger errors in the next month
 (docs/results/traffic.md).
 """
 
@@ -15,41 +15,51 @@ from common.tasks.traffic.counts import LAGS, PAIRS, SUMS, check_lags, lag_sums,
 from common.tasks.traffic.options import TrafficOptions
 
 ROUNDING = 1e-9
-"""Share of a sum of squares that may be lost where it is added to others."""
+"""Relative rounding error of a sum of squares."""
 
 
-def own_sums(sensor: Sensor, options: TrafficOptions) -> Arrays:
-    """What the sensor adds to the sums over all: of what its profile leaves over, in its training part."""
-    return lag_sums(sensor.values - sensor.profile, sensor.known, options.history + options.horizon)
+def compute_sums(sensor: Sensor, options: TrafficOptions) -> Arrays:
+    """Compute the sensor's part of the sums over sensors, from residuals of its training part."""
+    return lag_sums(sensor.values - sensor.profile, sensor.usable, options.history + options.horizon)
 
 
 def includes(total: Arrays, part: Arrays) -> bool:
-    """Whether `part` may be one of the sums that a total is of: that has as many pairs at each lag, and as large squares."""
-    squares, own = (np.diagonal(sums[LAGS][0]) for sums in (total, part))
-    return bool((total[PAIRS] >= part[PAIRS]).all() and (squares >= own * (1 - ROUNDING)).all())
+    """Return True if `part` can be a summand of `total`: no more pairs at any lag, no larger squares."""
+    squares, own_squares = (np.diagonal(sums[LAGS][0]) for sums in (total, part))
+    return bool((total[PAIRS] >= part[PAIRS]).all() and (squares >= own_squares * (1 - ROUNDING)).all())
 
 
 def with_federated_ridge(sensor: Sensor, statics: Arrays, options: TrafficOptions) -> Sensor:
-    """The sensor with everybody's line beside its own; as it is where `statics` tell of none.
+    """Return the sensor with its ridge forecast averaged with the federated one; unchanged without sums.
 
     Raises:
-        WireError: Its sums are of other variables, or no sums.
+        WireError: The sums in `statics` are malformed or have other variables.
     """
-    if not sensor.line.size or not set(SUMS) <= set(statics):
+    if not sensor.ridge.size or not set(SUMS) <= set(statics):
         return sensor
     sums = {name: statics[name] for name in SUMS}
     check_lags(sums, sensor.values.shape[1])
     weights = linear_forecast(sums, options.history, options.horizon)
-    return replace(sensor, line=both(sensor.line, sensor.values - sensor.base, weights, options), shared=weights)
+    ridge = average_forecasts(sensor.ridge, sensor.values - sensor.base, weights, options)
+    return replace(sensor, ridge=ridge, shared=weights)
 
 
-def both(line: Floats, departures: Floats, weights: Floats, options: TrafficOptions) -> Floats:
-    """The mean of a sensor's own line, T × P × D, and everybody's; the own one where there is no other, or no window."""
+def average_forecasts(ridge: Floats, departures: Floats, weights: Floats, options: TrafficOptions) -> Floats:
+    """Average a sensor's ridge forecasts, T × P × D, with the federated ones.
+
+    Without federated weights, or without a window, the own forecasts are returned.
+
+    Args:
+        ridge: Ridge forecasts of every window, T × P × D.
+        departures: Residuals of the base, T × D.
+        weights: Federated weights, H·D × P·D; 0 × 0 if there are none.
+        options: Options of the task.
+    """
     length, variables = departures.shape
     if len(weights) != options.history * variables or length <= options.history:
-        return line
-    windows, everywhere = Windows(departures, options.history, options.horizon), np.arange(options.history, length)
-    shared = (windows.past(everywhere) @ weights).reshape(-1, variables, options.horizon).swapaxes(1, 2)
-    joint = line.copy()
-    joint[everywhere] = (line[everywhere] + shared) / 2
-    return joint
+        return ridge
+    windows, all_windows = Windows(departures, options.history, options.horizon), np.arange(options.history, length)
+    federated = (windows.past(all_windows) @ weights).reshape(-1, variables, options.horizon).swapaxes(1, 2)
+    average = ridge.copy()
+    average[all_windows] = (ridge[all_windows] + federated) / 2
+    return average

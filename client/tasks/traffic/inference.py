@@ -8,11 +8,11 @@ from numpy.typing import NDArray
 
 from client.state import MemoryStore
 from client.tasks.learner import training_loss
-from client.tasks.traffic.cold_start import adopted
+from client.tasks.traffic.cold_start import with_pooled_property
 from client.tasks.traffic.data.split import split_series
-from client.tasks.traffic.federated_ridge import both, with_federated_ridge
+from client.tasks.traffic.federated_ridge import average_forecasts, with_federated_ridge
 from client.tasks.traffic.learner import TrafficLearner
-from client.tasks.traffic.prepare import Sensor, line_of, prepare
+from client.tasks.traffic.prepare import Sensor, fit_ridge, prepare
 from client.tasks.traffic.profile import profile
 from client.trainers.registry import build_trainer
 from client.training.adaptation import split_models
@@ -23,7 +23,7 @@ from common.arrays import Arrays
 from common.config.run import RunConfig
 from common.errors import ConfigError, DataError
 from common.tasks.traffic.options import TrafficOptions
-from common.tasks.traffic.ranges import rows_a_week
+from common.tasks.traffic.ranges import rows_per_week
 from common.tasks.traffic.task import TASK
 from common.tasks.traffic.vocabulary import DAY, HOUR
 from common.wire.messages import TrainRequest
@@ -114,12 +114,12 @@ def forecast(learner: TrafficLearner, sensor: Sensor, model: Arrays, horizon: in
     if length < options.history:
         raise DataError(f"it has {length} readings; the model looks back on {options.history}, give at least as many")
     fault = faulty(sensor, options)
-    whole = prepare(sensor.series, learner.measures, options, residual=learner.residual, whole=True)
-    basis = sensor if fault else adopted(with_federated_ridge(whole, pooled, options), pooled, options)
+    whole = prepare(sensor.series, learner.variables, options, residual=learner.residual, whole=True)
+    basis = sensor if fault else with_pooled_property(with_federated_ridge(whole, pooled, options), pooled, options)
     longer, coming = _longer(basis, options, residual=learner.residual), slice(length, length + horizon)
     usual, clock = longer.profile[coming], longer.clock[coming]
     student = usual if fault else learner.forecasts(model, longer, np.array([length]))[0, :horizon]
-    tables = student, basis.ranges.corrected(student, clock), *basis.ranges.limits(student, clock), usual
+    tables = student, basis.ranges.project(student, clock), *basis.ranges.limits(student, clock), usual
     return Forecast(basis, fault, longer.series.times(sensor.step)[coming], *map(sensor.scaler.unscale, tables))
 
 
@@ -156,18 +156,18 @@ def held_later(sensor: Sensor) -> tuple[float, int]:
 def _longer(sensor: Sensor, options: TrafficOptions, *, residual: bool) -> Sensor:
     """The sensor with a horizon more of readings that nobody has seen, and what it usually reads then."""
     more = options.horizon, sensor.values.shape[1]
-    known = np.concatenate([sensor.known, np.zeros(options.horizon, bool)])
+    usable = np.concatenate([sensor.usable, np.zeros(options.horizon, bool)])
     slots = np.concatenate([sensor.slots, (sensor.slots[-1] + 1 + np.arange(options.horizon)) % sensor.week])
-    clock = slots * sensor.step // (7 * DAY // rows_a_week(sensor.step))
+    clock = slots * sensor.step // (7 * DAY // rows_per_week(sensor.step))
     values = np.concatenate([sensor.values, np.zeros(more)])
-    usual = profile(values, slots, known, sensor.week)
+    usual = profile(values, slots, usable, sensor.week)
     observed = np.concatenate([sensor.observed, np.zeros(more, bool)])
     unseen = replace(sensor.series, values=sensor.scaler.unscale(values), observed=observed)
     base = usual if residual else np.zeros_like(usual)
-    line = line_of(values - base, known, options) if residual else sensor.line
-    line = both(line, values - base, sensor.shared, options) if sensor.shared.size else line
-    longer = replace(sensor, series=unseen, values=values, profile=usual, base=base, line=line)
-    return replace(longer, slots=slots, clock=clock, known=known)
+    ridge = fit_ridge(values - base, usable, options) if residual else sensor.ridge
+    ridge = average_forecasts(ridge, values - base, sensor.shared, options) if sensor.shared.size else ridge
+    longer = replace(sensor, series=unseen, values=values, profile=usual, base=base, ridge=ridge)
+    return replace(longer, slots=slots, clock=clock, usable=usable)
 
 
 def _longest_run(column: Floats) -> int:

@@ -1,4 +1,4 @@
-"""The local line of the traffic task: what this sensor usually reads at this time of the week."""
+"""Weekly-profile baseline of the traffic task: mean reading per time of the week."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,30 +8,32 @@ from common.tasks.traffic.ranges import groups_of
 Floats = NDArray[np.float64]
 
 
-def profile(values: Floats, slots: NDArray[np.int64], known: NDArray[np.bool_], week: int) -> Floats:
-    """The profile at every reading, T × D: the mean of that reading of the week over the known readings but its own.
+def profile(values: Floats, slots: NDArray[np.int64], usable: NDArray[np.bool_], week: int) -> Floats:
+    """Compute the profile at every reading, T × D: the mean of its slot over the other usable readings.
 
-    Leaving a reading's own week out makes the past look as new as the future. Where there is no other such week it is the
-    mean of the same hour of working days or weekends, then of everything.
+    The reading itself is left out, and errors on the past are comparable with errors on the future. A slot without other
+    readings gets the mean of the same hour of working days or weekends, else the mean of all readings.
 
     Args:
         values: Scaled readings, T × D.
-        slots: Which reading of the week each is, T.
-        known: Which readings may be used: the training part's, T.
-        week: Readings a week, W.
+        slots: Slot of the week of each reading, T.
+        usable: True for readings of the training part, T.
+        week: Number W of readings per week.
     """
-    everything = np.where(known.any(), values[known].mean(0, keepdims=True) if known.any() else 0.0, 0.0)
-    kinds = groups_of("hourly", week)[slots]
-    rough = _mean_of_others(values, kinds, known, np.broadcast_to(everything, values.shape))
-    return _mean_of_others(values, slots, known, rough)
+    overall_mean = np.where(usable.any(), values[usable].mean(0, keepdims=True) if usable.any() else 0.0, 0.0)
+    hours = groups_of("hourly", week)[slots]
+    hourly = _leave_one_out_mean(values, hours, usable, np.broadcast_to(overall_mean, values.shape))
+    return _leave_one_out_mean(values, slots, usable, hourly)
 
 
-def _mean_of_others(values: Floats, groups: NDArray[np.int64], known: NDArray[np.bool_], otherwise: Floats) -> Floats:
-    """Mean over the other known members of a reading's group, `otherwise` where it has none."""
+def _leave_one_out_mean(
+    values: Floats, groups: NDArray[np.int64], usable: NDArray[np.bool_], fallback: Floats
+) -> Floats:
+    """Return the mean over the other usable readings of each reading's group, else the fallback."""
     size = int(groups.max()) + 1 if len(groups) else 0
     sums, counts = np.zeros((size, values.shape[1])), np.zeros(size)
-    np.add.at(sums, groups[known], values[known])
-    np.add.at(counts, groups[known], 1)
-    left = (counts[groups] - known)[:, None]
-    others = (sums[groups] - np.where(known[:, None], values, 0)) / np.maximum(left, 1)
-    return np.where(left > 0, others, otherwise)
+    np.add.at(sums, groups[usable], values[usable])
+    np.add.at(counts, groups[usable], 1)
+    left = (counts[groups] - usable)[:, None]
+    means = (sums[groups] - np.where(usable[:, None], values, 0)) / np.maximum(left, 1)
+    return np.where(left > 0, means, fallback)

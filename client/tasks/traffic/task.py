@@ -1,4 +1,4 @@
-"""Traffic task at the client."""
+"""Client task of the traffic task."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -31,7 +31,7 @@ def write(path: Path, dataset: Sensors) -> None:
 
 
 def learner(run: TaskRun[TrafficOptions, SensorVariables], dataset: Sensors) -> "TrafficLearner":
-    """Prepare a client's data for a run."""
+    """Build the learner of a run from a client's data."""
     from client.tasks.traffic.learner import TrafficLearner
 
     return TrafficLearner(run, dataset)

@@ -1,4 +1,4 @@
-"""A client's sensors as tensors: what training reads, and the windows that a run may take in clear."""
+"""Tensors of a client's sensors for training, and windows that a run may share in plaintext."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -13,41 +13,41 @@ from common.tasks.traffic.options import TrafficOptions
 from common.tasks.traffic.shared_windows import Sample
 
 
-def joined(sensors: Sequence[Sensor]) -> Tensors:
-    """The sensors one after the other; a window never crosses from one into the next."""
+def join_sensors(sensors: Sequence[Sensor]) -> Tensors:
+    """Concatenate the sensors; no window crosses from one sensor to the next."""
     offsets = np.cumsum([0, *(len(sensor.values) for sensor in sensors)])[:-1]
     starts = [sensor.train + offset for sensor, offset in zip(sensors, offsets, strict=True)]
-    columns: dict[str, list[NDArray[Any]]] = {
+    arrays: dict[str, list[NDArray[Any]]] = {
         "values": [sensor.values for sensor in sensors],
         "base": [sensor.base for sensor in sensors],
         "seen": [sensor.observed.astype(np.float32) for sensor in sensors],
     }
-    whole = {name: torch.from_numpy(np.concatenate(parts).astype(np.float32)) for name, parts in columns.items()}
-    whole |= by_time(sensors, [(sensor.ranges.low, sensor.ranges.high) for sensor in sensors])
-    if all(sensor.line.size for sensor in sensors):
-        whole["line"] = lines(sensors)
-    return {**whole, "starts": torch.from_numpy(np.concatenate(starts).astype(np.int64))}
+    batch = {name: torch.from_numpy(np.concatenate(parts).astype(np.float32)) for name, parts in arrays.items()}
+    batch |= bounds_by_time(sensors, [(sensor.ranges.low, sensor.ranges.high) for sensor in sensors])
+    if all(sensor.ridge.size for sensor in sensors):
+        batch["ridge"] = join_ridges(sensors)
+    return {**batch, "starts": torch.from_numpy(np.concatenate(starts).astype(np.int64))}
 
 
-def lines(sensors: Sequence[Sensor]) -> torch.Tensor:
-    """What the sensors themselves expect of each window, one after the other."""
-    return torch.from_numpy(np.concatenate([sensor.line for sensor in sensors]).astype(np.float32))
+def join_ridges(sensors: Sequence[Sensor]) -> torch.Tensor:
+    """Concatenate the ridge forecasts of the sensors' windows."""
+    return torch.from_numpy(np.concatenate([sensor.ridge for sensor in sensors]).astype(np.float32))
 
 
-def by_time(sensors: Sequence[Sensor], tables: Sequence[tuple[Floats, Floats]]) -> Tensors:
-    """Bounds at every reading of every sensor, from the lower and upper ones by the clock of each."""
+def bounds_by_time(sensors: Sequence[Sensor], tables: Sequence[tuple[Floats, Floats]]) -> Tensors:
+    """Return the bounds at every reading of every sensor, from its tables of bounds by row of the week."""
     low, high = zip(
         *((low[s.clock], high[s.clock]) for s, (low, high) in zip(sensors, tables, strict=True)), strict=True
     )
-    columns = {"low": np.concatenate(low), "high": np.concatenate(high)}
-    return {name: torch.from_numpy(column.astype(np.float32)) for name, column in columns.items()}
+    arrays = {"low": np.concatenate(low), "high": np.concatenate(high)}
+    return {name: torch.from_numpy(column.astype(np.float32)) for name, column in arrays.items()}
 
 
-def handed_over(sensors: Sequence[Sensor], whole: Tensors, options: TrafficOptions, windows: int) -> Sample:
-    """At most so many training windows, evenly spaced."""
-    first = whole["starts"][torch.linspace(0, len(whole["starts"]) - 1, min(windows, len(whole["starts"]))).long()]
-    past, coming = first[:, None] + torch.arange(-options.history, 0), first[:, None] + torch.arange(options.horizon)
-    history, base, target = (whole["values"] - whole["base"])[past], whole["base"][coming], whole["values"][coming]
-    base = base + whole["line"][first] if "line" in whole else base
-    clock = np.concatenate([sensor.clock for sensor in sensors])[coming.numpy()]
+def select_windows(sensors: Sequence[Sensor], batch: Tensors, options: TrafficOptions, windows: int) -> Sample:
+    """Select at most `windows` training windows, evenly spaced."""
+    first = batch["starts"][torch.linspace(0, len(batch["starts"]) - 1, min(windows, len(batch["starts"]))).long()]
+    past, future = first[:, None] + torch.arange(-options.history, 0), first[:, None] + torch.arange(options.horizon)
+    history, base, target = (batch["values"] - batch["base"])[past], batch["base"][future], batch["values"][future]
+    base = base + batch["ridge"][first] if "ridge" in batch else base
+    clock = np.concatenate([sensor.clock for sensor in sensors])[future.numpy()]
     return Sample(history.numpy(), base.numpy(), target.numpy(), clock)

@@ -1,4 +1,4 @@
-"""The catalogue of the embedded demo markets: what an invented department store sells, with titles and descriptions."""
+"""Vocabulary of the generated demo markets: products with titles and descriptions."""
 
 from functools import cache
 
@@ -7,8 +7,8 @@ from common.tasks.markets.vocabulary import MarketCatalogue
 
 
 @cache
-def demo_goods() -> MarketCatalogue:
-    """The demo's catalogue, shelf by shelf; on a shelf, kind by kind."""
+def demo_market_catalogue() -> MarketCatalogue:
+    """Return the demo's catalogue, shelf by shelf; on a shelf, kind by kind."""
     titles, descriptions = [], []
     for shelf, (kinds, things) in SHELVES.items():
         for kind in kinds.split(", "):
@@ -22,5 +22,5 @@ def demo_goods() -> MarketCatalogue:
 
 
 def set_size() -> int:
-    """Items of a set, things of one kind on one shelf; all sets are of the same size, one after the other."""
+    """Return the number of items of a set (one kind on one shelf); sets are consecutive and of equal size."""
     return len(next(iter(SHELVES.values()))[1].split(", "))

@@ -1,4 +1,4 @@
-"""Markets task: related items in a small market, helped by larger ones (algorithms.md §5)."""
+"""Markets task: related items in a small market, trained with larger markets (algorithms.md §5)."""
 
 from typing import TYPE_CHECKING
 
@@ -6,7 +6,7 @@ from common.methods.pfgnn import PFGNN
 from common.metrics.known import LOSS, MODEL_FAMILIES, MRR, NDCG
 from common.metrics.spec import MetricFamily, MetricSpec
 from common.tasks.markets.counts import add_pairs, check_pairs
-from common.tasks.markets.demo import demo_goods
+from common.tasks.markets.demo import demo_market_catalogue
 from common.tasks.markets.options import MarketsOptions
 from common.tasks.markets.vocabulary import MarketCatalogue
 from common.tasks.spec import CountStatistics, Objective, TaskRun, TaskSpec
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def build_model(run: TaskRun[MarketsOptions, MarketCatalogue]) -> "nn.Module":
-    """Return the network of the options, or the scorer of structural features."""
+    """Return the paper's network of the options, or the default pair scorer."""
     from common.tasks.markets.models.build import build_market_model
 
     pfgnn = run.method if isinstance(run.method, PFGNN) else None
@@ -28,28 +28,32 @@ TASK = TaskSpec(
     summary="Recommend related items across markets",
     options=MarketsOptions,
     vocabulary=MarketCatalogue,
-    demo=demo_goods,
+    demo=demo_market_catalogue,
     build_model=build_model,
     metrics=(
         LOSS,
         MRR,
         NDCG,
-        MetricSpec(
-            "recall*", "recall@*", "Recall @*", "higher", 3, "Share of all right answers that the first * hold."
-        ),
+        MetricSpec("recall*", "recall@*", "Recall @*", "higher", 3, "Share of all right answers among the first *."),
     ),
     families=(
         *MODEL_FAMILIES,
         MetricFamily("walk_", "random walk", baseline=True),
         MetricFamily("degree_", "popularity", baseline=True),
         MetricFamily("shared_", "popularity and other markets", baseline=True),
-        MetricFamily("seen_", "items that others know"),
+        MetricFamily("seen_", "items of other markets"),
     ),
     objective=Objective("ndcg20", higher_is_better=True),
-    head=("theta", "alpha", "kappa", "tower.output", "ids"),  # link function, prior, clusters (§5.3); last layer; items
-    client_only=("ids",),  # a vector per item that the market sells
-    counts=CountStatistics(lambda counts, goods: check_pairs(counts, len(goods.items)), add_pairs),
-    # Noised counts tell a market about items that are new to it (docs/results/markets.md).
+    head=(
+        "theta",
+        "alpha",
+        "kappa",
+        "tower.output",
+        "ids",
+    ),  # link function, prior, clusters (§5.3); last layer; item vectors
+    client_only=("ids",),  # vectors of the market's items
+    counts=CountStatistics(lambda counts, catalogue: check_pairs(counts, len(catalogue.items)), add_pairs),
+    # Noisy counts improve the ranking for items that are new in a market (docs/results/markets.md).
     defaults={
         "method": "fedavg",
         "rounds": 20,

@@ -8,16 +8,16 @@ from common.tasks.vocabulary import Vocabulary, check_names
 
 
 class MarketCatalogue(Vocabulary):
-    """The public catalogue that all markets share; a market sells some of it."""
+    """Vocabulary of the markets task: public catalogue of all markets; a market has some of its items."""
 
     items: tuple[str, ...]
-    """Item ids, V of them."""
+    """Ids of the V items."""
 
     titles: tuple[str, ...] = ()
-    """A title of each, empty where it has none; no titles at all where the catalogue has no text."""
+    """Title of each item, possibly empty; () if the catalogue has no titles."""
 
     descriptions: tuple[str, ...] = ()
-    """A description of each, like the titles."""
+    """Description of each item, possibly empty; () if the catalogue has no descriptions."""
 
     @model_validator(mode="after")
     def _every_item_is_one(self) -> Self:
@@ -25,16 +25,16 @@ class MarketCatalogue(Vocabulary):
         for name, texts in (("titles", self.titles), ("descriptions", self.descriptions)):
             if texts and len(texts) != len(self.items):
                 raise ValueError(
-                    f"{len(texts)} {name} for {len(self.items)} items; give every item one, or none at all"
+                    f"{len(texts)} {name} for {len(self.items)} items; give one for every item or none at all"
                 )
         return self
 
     @classmethod
-    def what(cls) -> str:
-        """What the names name, for error texts."""
+    def noun(cls) -> str:
+        """Return the noun of the names, for messages."""
         return "items"
 
     def text(self, item: int) -> str:
-        """Title and description of the item of that index; empty where it has neither."""
+        """Return title and description of the item of that index; empty if it has neither."""
         parts = [texts[item] for texts in (self.titles, self.descriptions) if texts]
         return " ".join(part for part in parts if part.strip())

@@ -1,4 +1,4 @@
-"""The vocabulary of the embedded demo raters: the films of an invented cinema."""
+"""Vocabulary of the generated demo raters: 240 films."""
 
 from functools import cache
 
@@ -16,6 +16,6 @@ SUBJECTS = (
 
 @cache
 def demo_products() -> ProductCatalogue:
-    """Two hundred and forty films, rated with one to five stars; as with MovieLens r/5 is the share of the scale."""
+    """Return 240 films rated with one to five stars; as with MovieLens, r/5 is the share of the scale."""
     names = (f"The {mood} {subject}" for subject in SUBJECTS.split(", ") for mood in MOODS.split(", "))
     return ProductCatalogue(items=tuple(names), low=0, high=5)

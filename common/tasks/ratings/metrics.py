@@ -1,4 +1,4 @@
-"""Errors of predicted ratings, shares of the scale (algorithms.md §4.7); pure."""
+"""Errors of predicted ratings, as shares of the scale (algorithms.md §4.7); pure functions."""
 
 from typing import Any
 
@@ -8,19 +8,18 @@ from numpy.typing import NDArray
 Shares = NDArray[np.floating[Any]]
 
 LIKED = 0.5
-"""From here on a rating, and a prediction, counts as 'likes it'."""
+"""Smallest rating, and smallest prediction, that counts as liked."""
 
 
 def rating_metrics(predicted: Shares, truth: Shares) -> tuple[dict[str, float], dict[str, float]]:
-    """RMSE, MAE, loss (the squared error) and F1, and the weights under which clients' values pool.
+    """Return RMSE, MAE, loss (squared error) and F1, and the weights that pool them over clients.
 
-    The mean of squares of RMSEs, and the mean of the others, over clients with these weights is the value of all ratings
-    together: F1 = 2TP/(2TP + FP + FN), so its weight is that denominator. Without ratings, or for F1 without a positive,
-    there is none.
+    The weighted mean over clients (of squares for RMSE) equals the metric of all ratings together. The weight of
+    F1 = 2TP/(2TP + FP + FN) is its denominator. Metrics are absent without ratings, F1 is absent without a positive.
 
     Args:
-        predicted: n.
-        truth: n.
+        predicted: Predicted ratings, n.
+        truth: True ratings, n.
     """
     if not len(truth):
         return {}, {}
@@ -33,7 +32,7 @@ def rating_metrics(predicted: Shares, truth: Shares) -> tuple[dict[str, float], 
 
 
 def f1(predicted: Shares, truth: Shares) -> tuple[float, float]:
-    """2TP/(2TP + FP + FN) of 'likes it', and that denominator; (0, 0) where nothing is liked or said to be."""
-    says, is_so = np.asarray(predicted) >= LIKED, np.asarray(truth) >= LIKED
-    hits, whole = 2.0 * int((says & is_so).sum()), float(says.sum() + is_so.sum())
-    return (hits / whole if whole else 0.0), whole
+    """Return F1 = 2TP/(2TP + FP + FN) of liked items and its denominator; (0, 0) without a positive."""
+    predicted_liked, truly_liked = np.asarray(predicted) >= LIKED, np.asarray(truth) >= LIKED
+    hits, weight = 2.0 * int((predicted_liked & truly_liked).sum()), float(predicted_liked.sum() + truly_liked.sum())
+    return (hits / weight if weight else 0.0), weight

@@ -1,4 +1,4 @@
-"""Recommenders of products from ratings in [0, 1]: the paper's graph attention, and item scores under local privacy."""
+"""Rating models: the paper's graph attention, and item scores for local differential privacy."""
 
 import math
 
@@ -9,14 +9,14 @@ from torch.nn.functional import leaky_relu
 from common.tasks.ratings.options import RatingsOptions
 
 NEGATIVE_SLOPE = 0.2
-"""Of the leaky ReLU in attention (Veličković et al. 2018, Eq 3)."""
+"""Slope of the leaky ReLU in attention (Veličković et al. 2018, Eq 3)."""
 
 
 class StarAttention(nn.Module):
-    """The paper's model: one graph attention layer of one head on a person's star graph (algorithms.md §4.7).
+    """Paper's model: one graph attention layer of one head on a rater's star graph (algorithms.md §4.7).
 
-    h = b + Σ_j α_j W e_j over the rated products and the person, who is e_0, with α = softmax_j LeakyReLU(lᵀWe_j + rᵀWe_0);
-    the rating of product i is σ(h·e_i). `user`, e_0, belongs to the client alone (`common.private_layers.own_of`).
+    h = b + Σ_j α_j W e_j over the rated products and the rater e_0, with α = softmax_j LeakyReLU(lᵀWe_j + rᵀWe_0). The rating
+    of product i is σ(h·e_i). The parameter `user` is e_0 and never leaves the client.
     """
 
     def __init__(self, items: int, options: RatingsOptions) -> None:
@@ -29,16 +29,16 @@ class StarAttention(nn.Module):
         self.right = nn.Parameter(nn.init.xavier_normal_(torch.empty(1, d), gain=math.sqrt(2))[0])
         self.bias = nn.Parameter(torch.zeros(d))
 
-    def forward(self, index: Tensor, mask: Tensor, asked: Tensor) -> Tensor:
-        """Predicted ratings, shares of the scale.
+    def forward(self, index: Tensor, mask: Tensor, queries: Tensor) -> Tensor:
+        """Predict ratings as shares of the scale.
 
         Args:
-            index: Products that U people rated, U × M; padding may name any.
-            mask: 1 for those, 0 for padding, U × M.
-            asked: Products to predict, U × Q.
+            index: Products rated by U raters, U × M; any product for padding.
+            mask: 1 for rated products and 0 for padding, U × M.
+            queries: Products to predict, U × Q.
 
         Returns:
-            U × Q.
+            Ratings, U × Q.
         """
         leaves, user = self.items[index] @ self.weight.T, self.weight @ self.user
         nodes = torch.cat([user.expand(len(index), 1, -1), leaves], dim=1)
@@ -46,14 +46,14 @@ class StarAttention(nn.Module):
         strength = leaky_relu(nodes @ self.left + user @ self.right, NEGATIVE_SLOPE)
         alpha = torch.softmax(strength.masked_fill(present == 0, -torch.inf), dim=1)
         h = (alpha.unsqueeze(-1) * nodes).sum(1) + self.bias
-        return torch.sigmoid((self.items[asked] * h.unsqueeze(1)).sum(-1))
+        return torch.sigmoid((self.items[queries] * h.unsqueeze(1)).sum(-1))
 
 
 class ItemScores(nn.Module):
-    """The default: a score for each product, the sum of what clients report of it; all else stays with the client.
+    """Default model: one score per product, the sum of the clients' reports x.
 
-    The loss is −⟨scores, x⟩, so that a step of rate 1 uploads the report −x as it is: a vector that any mechanism can
-    release, and that does not depend on the scores.
+    The loss is −⟨scores, x⟩. The update of one step of rate 1 is the report itself. Any mechanism can release this vector. It
+    does not depend on the scores. The rest of the predictor stays with the client.
     """
 
     def __init__(self, items: int) -> None:
@@ -61,10 +61,10 @@ class ItemScores(nn.Module):
         self.scores = nn.Parameter(torch.zeros(items))
 
     def forward(self, report: Tensor) -> Tensor:
-        """−⟨scores, x⟩, a scalar, from a report of length I."""
+        """Compute −⟨scores, x⟩, a scalar, of a report of length I."""
         return -(self.scores @ report)
 
 
 def build_rating_model(items: int, options: RatingsOptions, *, paper: bool) -> nn.Module:
-    """The paper's model or the default one."""
+    """Build the paper's model or the default model."""
     return StarAttention(items, options) if paper else ItemScores(items)

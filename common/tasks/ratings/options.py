@@ -1,4 +1,4 @@
-"""The ratings task: what server and clients agree on about the ratings that people give to products."""
+"""Options of the ratings task."""
 
 from typing import Literal
 
@@ -9,68 +9,86 @@ from common.tasks.spec import ModelVariant, NamedRows, TaskOptions
 
 
 class RatingsOptions(TaskOptions):
-    """`[tasks.ratings]`. What the default model says of a person is fixed in public: fitting it would cost privacy."""
+    """Options `tasks.ratings.*`; constants of the default model are public, as fitting costs privacy."""
 
     test_share: float = Field(0.2, gt=0, lt=1)
-    """Share of a person's ratings, drawn at random, that is held out for testing (4 : 1)."""
+    """Share of a rater's ratings in the test split, drawn at random (the paper: 4 : 1)."""
 
     validation_share: float = Field(0.0, ge=0, lt=1)
-    """Share of the others that is held out for choosing rates and rounds."""
+    """Share of the remaining ratings in the validation split, for tuning and planners."""
 
     arrival: Literal["all", "online"] = "all"
-    """Whether the training ratings are all there at the start, or half of them, the rest arriving evenly over the rounds."""
+    """Arrival of the training ratings.
+
+    `all`: all from round 1; `online`: half from round 1, the rest evenly over the rounds.
+    """
 
     prior: float = Field(0.7, ge=0, le=1)
-    """What an unknown person's mean is taken for, as a share of the scale."""
+    """Prior mean of a rater's ratings, as a share of the scale."""
 
     prior_weight: float = Field(3.0, gt=0)
-    """Ratings that the prior is worth beside a person's own."""
+    """Number of ratings that the prior mean counts as."""
 
     offset: float = Field(0.15, ge=0)
-    """a of the default model's report: what having rated a product adds to having rated it above one's own mean, so that
-    popularity carries signal too."""
+    """Constant a that the default model's report adds for each rated product, a signal of popularity."""
 
     offset_weight: float = Field(100.0, ge=0)
-    """Ratings at which a person's offset is half of a: being among the few things that somebody rated says little."""
+    """Number of ratings of a rater at which the added constant is a/2; it is smaller for fewer ratings."""
 
     slope: float = 0.022
-    """By how much a product that is one standard deviation better is expected to be rated higher, as a share of the scale;
-    of scores without noise."""
+    """Expected increase of a rating per standard deviation of the product's score.
+
+    Given as a share of the scale; holds for scores without noise.
+    """
 
     slope_noise: float = Field(0.6, gt=0)
-    """Noise at which the slope is 1/√2 of that: the standard deviation on one number of a report of norm 1, a client."""
+    """Noise level at which the slope is `slope`/√2.
+
+    Standard deviation per coordinate of a client's report of norm 1.
+    """
 
     slope_weight: float = Field(160.0, gt=0)
-    """Ratings that the slope is worth beside a person's own, which correct it on their machine; of scores without noise."""
+    """Number of ratings that the public slope counts as when a client fits its own slope.
+
+    Holds for scores without noise.
+    """
 
     width: int = Field(8, ge=1)
-    """d, width of the paper's embeddings."""
+    """Width d of the paper's embeddings."""
 
     embedding_std: float = Field(1.0, gt=0)
-    """Standard deviation of the paper's embeddings before training; .3 does better under noise."""
+    """Standard deviation of the paper's initial embeddings; 0.3 gives lower errors under noise."""
 
     items: Literal["dense", "paper"] = "dense"
-    """Of the paper's model: whether a client uploads rows of all products, or, as the paper has it, of those it rated among
-    `pseudo-items` others. Noise covers the rows' numbers; which rows they are is sent in clear, and nothing covers that."""
+    """Rows of the paper's item table that a client uploads.
+
+    `dense`: all rows; `paper`: rated products and `pseudo-items` further products. Noise covers the values of the rows. The
+    row ids are sent in plaintext and have no privacy guarantee.
+    """
 
     pseudo_items: int = Field(50, ge=0)
-    """Products that a client did not rate whose rows it uploads too, drawn anew each round (the paper: 50, ML-1M 400)."""
+    """Number of unrated products whose rows a client uploads too (the paper: 50; ML-1M: 400).
+
+    They are drawn in each round.
+    """
 
     count_offset: Literal[False] = False
-    """Sums over clients that the model starts from; this task has none."""
+    """Always false: the ratings task has no summed counts."""
 
     @property
     def named_rows(self) -> NamedRows | None:
-        """Rows of the paper's item table, where `items` is `paper`."""
+        """Rows of the paper's item table if `items` is `paper`, else None."""
         return NamedRows("items", self.pseudo_items) if self.items == "paper" else None
 
     def check(self, model: ModelVariant, method: str, capabilities: Capabilities) -> None:
-        """Accept what `items` is set to.
+        """Check that model and method support the value of `items`.
 
         Raises:
-            ValueError: The model has no item table, or the method does not treat its rows alike.
+            ValueError: The model has no item table, or the method's server step is not row-wise.
         """
         if self.items == "paper" and model != "paper":
-            raise ValueError("tasks.ratings.items=paper uploads rows of the paper's model; say model=paper")
+            raise ValueError("tasks.ratings.items=paper needs the paper's model; set model=paper")
         if self.items == "paper" and not capabilities.row_wise:
-            raise ValueError(f"tasks.ratings.items=paper averages row by row, which {method} does not; use fedavg")
+            raise ValueError(
+                f"tasks.ratings.items=paper needs row-wise averaging, not method {method}; set method=fedavg"
+            )

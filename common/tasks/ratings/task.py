@@ -1,4 +1,4 @@
-"""Ratings task: ratings of unseen items, on top of each person's own mean (algorithms.md §4)."""
+"""Ratings task: ratings of unseen items, relative to each rater's own mean (algorithms.md §4)."""
 
 from typing import TYPE_CHECKING
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def build_model(run: TaskRun[RatingsOptions, ProductCatalogue]) -> "nn.Module":
-    """Return the paper's star-graph network, or scores of items."""
+    """Return the paper's star-graph network or the default item scores."""
     from common.tasks.ratings.model import build_rating_model
 
     return build_rating_model(len(run.vocabulary.items), run.options, paper=run.model == "paper")
@@ -29,14 +29,21 @@ TASK = TaskSpec(
     build_model=build_model,
     metrics=(
         LOSS,
-        MetricSpec("rmse", "rmse", "RMSE", "lower", 4, "Typical error of a predicted rating, as a share of the scale."),
+        MetricSpec(
+            "rmse",
+            "rmse",
+            "RMSE",
+            "lower",
+            4,
+            "Root mean squared error of a predicted rating, as a share of the scale.",
+        ),
         MetricSpec(
             "rmse_local_mean",
             "rmse(own mean)",
             "RMSE of own mean",
             "lower",
             4,
-            "The line to beat: each user's own mean.",
+            "Baseline: each rater's own mean.",
             baseline=True,
         ),
         MetricSpec(
@@ -45,7 +52,7 @@ TASK = TaskSpec(
             "RMSE of the public prior mean",
             "lower",
             4,
-            "Always saying the prior of the options, in place of everybody's mean, which nobody knows.",
+            "Baseline: always the option `prior`, in place of the mean of all clients, which is unknown.",
             headline=False,
             baseline=True,
         ),
@@ -55,7 +62,7 @@ TASK = TaskSpec(
             "RMSE of one half",
             "lower",
             4,
-            "Always saying the middle of the scale.",
+            "Baseline: always the middle of the scale.",
             headline=False,
             baseline=True,
         ),
@@ -68,14 +75,14 @@ TASK = TaskSpec(
             "Mean absolute error of a predicted rating, as a share of the scale.",
             headline=False,
         ),
-        MetricSpec("f1", "f1", "F1", "higher", 3, "Harmonic mean of precision and recall of 'will like it'."),
+        MetricSpec("f1", "f1", "F1", "higher", 3, "Harmonic mean of precision and recall of liked items."),
         MetricSpec(
             "f1_all_liked",
             "f1(all)",
             "F1 of all liked",
             "higher",
             3,
-            "Saying of everything that it will be liked.",
+            "Baseline: every item is predicted as liked.",
             headline=False,
             baseline=True,
         ),
@@ -84,7 +91,7 @@ TASK = TaskSpec(
     objective=Objective("rmse"),
     head=("user",),
     client_only=("user",),
-    # One report per client holds all that the default model learns from; it gets the whole budget.
+    # One report per client holds all training data of the default model, and it gets the whole budget.
     defaults={"method": "fedavg", "rounds": 1, "privacy.mechanism": "privunit"},
     loss_is_error=lambda model: model == "paper",
 )

@@ -13,36 +13,36 @@ Values = NDArray[np.floating[Any]]
 
 
 class ProductCatalogue(Vocabulary):
-    """What a federation rates, and on which scale; product i of the vocabulary is row i of the model."""
+    """Vocabulary of the ratings task: products and the scale; product i is row i of the model."""
 
     items: tuple[str, ...]
     """Names of the I products."""
 
     low: float = 0.0
-    """Rating that counts as 0: the lowest of the scale, or less, so that the lowest is not 0 (MovieLens: 0, of 1 to 5)."""
+    """Rating that maps to 0: the lowest of the scale or less (MovieLens, rated 1 to 5: 0)."""
 
     high: float = 5.0
-    """Rating that counts as 1."""
+    """Rating that maps to 1."""
 
     @model_validator(mode="after")
     def _names_and_scale_are_usable(self) -> Self:
         if len(set(self.items)) < len(self.items):
             raise ValueError("a product is listed twice")
         if not self.items or "" in self.items:
-            raise ValueError("name at least one product, and none by an empty name")
+            raise ValueError("a product has no name, or the list of products is empty")
         if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low < self.high):
-            raise ValueError(f"a scale from {self.low:g} to {self.high:g} is none")
+            raise ValueError(f"the scale from {self.low:g} to {self.high:g} is empty; give low below high")
         return self
 
     @classmethod
-    def what(cls) -> str:
-        """What the names name, for error texts."""
+    def noun(cls) -> str:
+        """Return the noun of the names, for messages."""
         return "products"
 
     def scaled(self, ratings: Values) -> Values:
-        """Ratings in the data's own units as shares of the scale, in [0, 1]."""
+        """Return ratings in the data's units as shares of the scale, in [0, 1]."""
         return (ratings - self.low) / (self.high - self.low)
 
     def unscaled(self, shares: Values) -> Values:
-        """Inverse of `scaled`."""
+        """Return shares of the scale in the data's units; inverse of `scaled`."""
         return self.low + shares * (self.high - self.low)

@@ -1,8 +1,8 @@
-"""The local line of the rules task: what counts alone say about a rule.
+"""Prior scores of the rules task from counts of relations by device type.
 
-With C₁[f, r] (C₂) the number of training rules of relation r whose trigger (action) device is of type f, and C[r] their
-total, rules on a pair of types (f, g) are about C₁[f,r]·C₂[g,r]/C[r] times as likely as chance. The logarithm splits into one
-term a device, which is what the model adds to its own.
+C₁[f, r] (C₂[f, r]) is the number of training rules of relation r whose trigger (action) device has type f; C[r] is their
+total. A rule between types (f, g) is about C₁[f,r]·C₂[g,r]/C[r] times as likely as by chance. The logarithm is a sum of one
+term per device; the model adds these terms to its output.
 """
 
 from collections.abc import Sequence
@@ -14,17 +14,17 @@ from common.arrays import Array, Arrays, add, check_like
 from common.tasks.rules.vocabulary import RuleCatalogue
 
 COUNTS = "counts"
-"""Name of the summed counts among a message's arrays, 2 × F × R."""
+"""Name of the summed counts in the arrays of a message, 2 × F × R."""
 
 SMOOTHING = 0.1
-"""Rules added to every count, so that what was never seen is unlikely, not impossible."""
+"""s: added to every count; unseen combinations become unlikely, not impossible."""
 
 
 def check_counts(counts: Arrays, catalogue: RuleCatalogue) -> None:
-    """Accept a client's counts.
+    """Check a client's counts.
 
     Raises:
-        WireError: They have other names, shapes or types than 2 × F × R of float32.
+        WireError: The counts are not one array `counts` of shape 2 × F × R and type float32.
     """
     shape = (2, len(catalogue.entities), len(catalogue.relations))
     check_like(counts, {COUNTS: np.zeros(shape, np.float32)}, "counts")
@@ -36,7 +36,7 @@ def add_counts(parts: Sequence[Arrays]) -> Arrays:
 
 
 def offset_of(counts: Array | None, catalogue: RuleCatalogue) -> Array:
-    """Logits 2 × F × R: log(C₁ + s) − ½log(C + s) and log(C₂ + s) − ½log(C + s); zeros where there are no counts."""
+    """Return logits 2 × F × R: log(C_i + s) − ½log(C + s) for i = 1, 2; zeros without counts."""
     if counts is None:
         return np.zeros((2, len(catalogue.entities), len(catalogue.relations)), np.float32)
     counts = np.maximum(counts, 0)

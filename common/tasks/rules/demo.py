@@ -1,4 +1,4 @@
-"""The vocabulary of the embedded demo homes; invented, and shaped like a real vendor's."""
+"""Vocabulary of the generated demo homes; its shape follows a real vendor's."""
 
 from functools import cache
 
@@ -17,7 +17,7 @@ STATES: dict[str, tuple[str, ...]] = {
     "Thermostat": ("gets too warm", "gets too cold", "switches to away", "switches to home"),
     "Leak sensor": ("detects a leak",),
 }
-"""What each of the 11 device types can notice."""
+"""Device type -> trigger states that it can report; 11 types."""
 
 ACTIONS: dict[str, tuple[str, ...]] = {
     "Camera": ("start recording on", "take a snapshot with", "sound the siren of", "turn on", "turn off"),
@@ -29,7 +29,7 @@ ACTIONS: dict[str, tuple[str, ...]] = {
     "Robot vacuum": ("start cleaning with", "pause", "dock"),
     "Thermostat": ("turn up", "turn down", "set away mode on", "set home mode on"),
 }
-"""What can be done with a device; the verb goes before the device's name."""
+"""Device type -> actions that it supports; the device's name follows the action."""
 
 _PAIRS = {
     "opens": "turn on, start recording on, take a snapshot with, flash, turn off, brighten, sound the siren of, pause, "
@@ -64,11 +64,11 @@ _PAIRS = {
 }
 
 PAIRS: dict[str, tuple[str, ...]] = {state: tuple(actions.split(", ")) for state, actions in _PAIRS.items()}
-"""What people let follow from what, most popular first: 163 trigger-action pairs."""
+"""Trigger state -> actions, most popular first: 163 trigger-action pairs."""
 
 
 @cache
 def demo_catalogue() -> RuleCatalogue:
-    """The demo's device types and trigger-action pairs, and which type can do what."""
+    """Return the demo's device types, trigger-action pairs and abilities of each type."""
     pairs = sorted(relation_name(state, action) for state, actions in PAIRS.items() for action in actions)
     return RuleCatalogue(entities=tuple(STATES), relations=tuple(pairs), notices=STATES, does=ACTIONS)

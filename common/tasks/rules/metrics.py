@@ -1,4 +1,4 @@
-"""Metrics of rule recommendation in one home (algorithms.md §1.5); the caller averages them over homes."""
+"""Ranking metrics of rule recommendation in one home (algorithms.md §1.5); callers average over homes."""
 
 from typing import Any
 
@@ -21,26 +21,27 @@ def home_metrics(
     self_pairs: bool = False,
     valid: Mask | None = None,
 ) -> dict[str, float] | None:
-    """All `KEYS` of one home, None if it has no test rule; `auc` is absent where there are no negatives.
+    """Compute the metrics `KEYS` of one home; None if it has no test rule.
 
-    `mr0` is the 0-based rank of a test rule's relation among all relations of its pair, `mr1` = `mr0` + 1; `mr_rt`
-    leaves out relations already on that pair in training. `hrN` ranks every rule that could be added; a test rule that
-    is no candidate (its pair is one node, or it is not `valid`) is a miss. A diverged model (NaN) gets NaN everywhere.
+    `mr0` is the 0-based rank of a test rule's relation among all relations of its pair; `mr1` = `mr0` + 1. `mr_rt` leaves
+    out relations that the pair has in training. `hrN` ranks all candidates of the home. A test rule that is not a candidate
+    (its pair is one node, or it is not `valid`) is a miss. `auc` is absent without negatives. If a logit is NaN (diverged
+    model), all metrics are NaN.
 
     Args:
-        logits: (N, N, R), log-odds of rule (trigger node, action node, relation).
-        train: Rules the model has seen; they are no candidates.
+        logits: Log-odds of rules (trigger node, action node, relation), (N, N, R).
+        train: Training rules; they are not candidates.
         positives: Test rules.
         negatives: Sampled non-rules.
-        self_pairs: Whether rules within one node are candidates.
-        valid: (N, N, R), the rule filter: only these are candidates.
+        self_pairs: True if rules within one node are candidates.
+        valid: Rule filter, (N, N, R): only these rules are candidates.
     """
     if not len(positives):
         return None
     if np.isnan(logits).any():
         return dict.fromkeys(KEYS, float("nan"))
     result = {"loss": _bce(_at(logits, positives), _at(logits, negatives))}
-    area = auc(*_labelled(_at(logits, positives), _at(logits, negatives)))
+    area = auc(*_with_labels(_at(logits, positives), _at(logits, negatives)))
     if area is not None:
         result["auc"] = area
     result |= _ranks(logits, train, positives)
@@ -48,11 +49,11 @@ def home_metrics(
 
 
 def _bce(positive: Scores, negative: Scores) -> float:
-    """Mean of log(1 + e^−z) over positives and log(1 + e^z) over negatives."""
+    """Return the mean of log(1 + e^−z) over positives and log(1 + e^z) over negatives."""
     return float(np.logaddexp(0, np.concatenate([-positive, negative])).mean())
 
 
-def _labelled(positive: Scores, negative: Scores) -> tuple[Scores, NDArray[np.int64]]:
+def _with_labels(positive: Scores, negative: Scores) -> tuple[Scores, NDArray[np.int64]]:
     return np.concatenate([positive, negative]), np.repeat([1, 0], [len(positive), len(negative)])
 
 

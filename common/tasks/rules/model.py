@@ -1,7 +1,7 @@
-"""Rule recommenders: a graph encoder over a home's devices and a decoder over ordered pairs of them.
+"""Rule recommenders: a graph encoder of a home's devices and a decoder of ordered pairs of devices.
 
-Homes are small, so graphs are dense and padded: H homes, N devices each, F device types, R trigger-action relations.
-`forward` returns logits; probabilities are their sigmoid (Eq 1).
+Graphs are dense and padded: H homes, N devices each, F device types, R trigger-action relations. `forward` returns logits;
+probabilities are their sigmoid (Eq 1).
 """
 
 import torch
@@ -14,8 +14,8 @@ from common.tasks.rules.options import RulesOptions
 class Encoder(nn.Module):
     """Two GraphSAGE layers with mean aggregation over in-edges: H' = H·W_self + mean_{u→v}(H_u)·W_nei + b.
 
-    Dropout stands before the ReLU and weights start from Glorot's distribution with gain √2, as in the authors' code; PyG's own
-    start, three times smaller, halves what is learnt in 100 rounds. The mask is an argument: the module holds no randomness.
+    Dropout comes before the ReLU and weights start from Glorot's distribution with gain √2, as in the authors' code. PyG's
+    default start is three times smaller and halves the improvement of 100 rounds. The dropout mask is an argument.
     """
 
     def __init__(self, entities: int, hidden: int) -> None:
@@ -32,11 +32,11 @@ class Encoder(nn.Module):
 
         Args:
             x: One-hot device types, H × N × F.
-            adj: `adj[h, v, u]` = number of training rules u → v, H × N × N.
-            keep: Dropout mask, already divided by the probability of keeping, broadcastable to H × N × hidden.
+            adj: Number of training rules u → v as `adj[h, v, u]`, H × N × N.
+            keep: Dropout mask divided by the probability of keeping, broadcastable to H × N × hidden.
 
         Returns:
-            H × N × hidden.
+            Embeddings, H × N × hidden.
         """
         hidden = torch.relu(self.first(x, adj) * keep)
         embedded: Tensor = self.second(hidden, adj)
@@ -52,7 +52,7 @@ class PairPredictor(nn.Module):
         self.second = nn.Linear(width, relations)
 
     def forward(self, z: Tensor, x: Tensor, triples: Tensor | None) -> Tensor:
-        """Logits of triples, or of every rule; see `RuleRecommender.forward`."""
+        """Compute logits of triples, or of every rule; see `RuleRecommender.forward`."""
         if triples is None:
             logits: Tensor = self.second(torch.relu(self._every_pair(z)))
             return logits
@@ -61,13 +61,16 @@ class PairPredictor(nn.Module):
         return (hidden * self.second.weight[r]).sum(-1) + self.second.bias[r]
 
     def _every_pair(self, z: Tensor) -> Tensor:
-        """W₁[z_i‖z_j] + b₁ of all pairs, H × N × N × width: each half of W₁ is applied to a device once."""
+        """Compute W₁[z_i‖z_j] + b₁ of all pairs, H × N × N × width; W₁'s halves act once per device."""
         as_trigger, as_action = self.first.weight.chunk(2, dim=1)
         return (z @ as_trigger.T).unsqueeze(-2) + (z @ as_action.T + self.first.bias).unsqueeze(-3)
 
 
 class AdditivePredictor(nn.Module):
-    """logit_ijr = w_r·[z_i‖z_j] + b_r + T₁[type_i, r] + T₂[type_j, r]: what names of devices allow, plus what the home says."""
+    """Additive decoder: logit_ijr = w_r·[z_i‖z_j] + b_r + T₁[type_i, r] + T₂[type_j, r].
+
+    T₁ and T₂ score device types; w_r scores the home's graph.
+    """
 
     def __init__(self, hidden: int, entities: int, relations: int) -> None:
         super().__init__()
@@ -79,7 +82,7 @@ class AdditivePredictor(nn.Module):
         nn.init.zeros_(self.action_type.weight)
 
     def forward(self, z: Tensor, x: Tensor, triples: Tensor | None) -> Tensor:
-        """Logits of triples, or of every rule; see `RuleRecommender.forward`."""
+        """Compute logits of triples, or of every rule; see `RuleRecommender.forward`."""
         return _combine(self.trigger(z) + self.trigger_type(x), self.action(z) + self.action_type(x), triples)
 
 
@@ -96,24 +99,24 @@ class RuleRecommender(nn.Module):
             self.predictor = AdditivePredictor(options.hidden, entities, relations)
 
     def forward(self, x: Tensor, adj: Tensor, keep: Tensor, triples: Tensor | None, offset: Tensor) -> Tensor:
-        """Logits of rules.
+        """Compute logits of rules.
 
         Args:
-            x: H × N × F one-hot device types.
-            adj: H × N × N in-edges of the training graph.
+            x: One-hot device types, H × N × F.
+            adj: In-edges of the training graph, H × N × N.
             keep: Dropout mask (see `Encoder`).
-            triples: H × E × 3 (trigger device, action device, relation), or None for every possible rule.
-            offset: 2 × F × R logits added for the trigger's and the action's type; zeros where no counts are shared.
+            triples: Rules (trigger device, action device, relation), H × E × 3; None: every possible rule.
+            offset: Logits added by type of trigger and of action, 2 × F × R; zeros without summed counts.
 
         Returns:
-            H × E, or H × N × N × R.
+            Logits, H × E or H × N × N × R.
         """
         logits: Tensor = self.predictor(self.encoder(x, adj, keep), x, triples)
         return logits + _combine(x @ offset[0], x @ offset[1], triples)
 
 
 def _combine(as_trigger: Tensor, as_action: Tensor, triples: Tensor | None) -> Tensor:
-    """as_trigger[i, r] + as_action[j, r] of triples (i, j, r), or of all; both inputs H × N × R."""
+    """Compute as_trigger[i, r] + as_action[j, r] of triples (i, j, r), or of all; both inputs H × N × R."""
     if triples is None:
         return as_trigger.unsqueeze(-2) + as_action.unsqueeze(-3)
     i, j, r = triples.unbind(-1)
@@ -123,5 +126,5 @@ def _combine(as_trigger: Tensor, as_action: Tensor, triples: Tensor | None) -> T
 
 
 def _rows(rows: Tensor, index: Tensor) -> Tensor:
-    """Rows of each home by index: H × N × D and H × E give H × E × D."""
+    """Return rows of each home by index: H × N × D and H × E give H × E × D."""
     return torch.take_along_dim(rows, index.unsqueeze(-1), dim=-2)

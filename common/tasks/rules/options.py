@@ -1,4 +1,4 @@
-"""The rules task: what server and clients agree on about IF-THEN rules of smart homes."""
+"""Options of the rules task."""
 
 from typing import Literal
 
@@ -8,31 +8,40 @@ from common.tasks.spec import TaskOptions
 
 
 class RulesOptions(TaskOptions):
-    """`[tasks.rules]`."""
+    """Options `tasks.rules.*`."""
 
     negatives: int = Field(5, ge=1)
-    """Pools of sampled negatives a client trains on, weighing together as much as one (the paper's number)."""
+    """Number of pools of sampled negatives for training.
+
+    Together they weigh as much as one pool (the paper's number).
+    """
 
     test_share: float = Field(0.2, gt=0, lt=1)
-    """A home's first floor(share · rules) shuffled rules are its test rules."""
+    """Share of a home's rules in the test split: the first floor(share · rules) after shuffling."""
 
     validation_share: float = Field(0.0, ge=0, lt=1)
-    """Share of the rules left after the test rules that is held out for choosing rates and rounds."""
+    """Share of the remaining rules in the validation split, for tuning and planners."""
 
     small_users: Literal["train_only", "drop"] = "train_only"
-    """Homes with too few rules for a test rule: train on all they have, or leave them out (the authors' demo)."""
+    """Treatment of homes with too few rules for a test rule.
+
+    `train_only`: train on all their rules; `drop`: leave the home out, as the authors' demo does.
+    """
 
     hidden: int = Field(16, ge=1)
     """Width of both GraphSAGE layers."""
 
     dropout: float = Field(0.5, ge=0, lt=1)
-    """Share of the first layer's outputs dropped in training."""
+    """Dropout rate of the first layer in training."""
 
     pred_hidden: int = Field(0, ge=0)
-    """Width of the paper's predictor; 0 is the number of relations (the paper's letter)."""
+    """Width of the paper's predictor; 0: the number of relations, as in the paper."""
 
     count_offset: bool = False
-    """Add an offset from summed counts (type × relation) to the scores; needs the clients' policies to allow counts."""
+    """Add an offset from summed counts (type × relation) to the logits.
+
+    Every client's policy must set `allow-counts`.
+    """
 
     hit_self_pairs: bool = False
-    """Whether the hit rate also ranks rules whose trigger and action are the same device."""
+    """True if the hit rate also ranks rules whose trigger and action are the same device."""

@@ -32,7 +32,12 @@ TASK = TaskSpec(
     metrics=(
         LOSS,
         MetricSpec(
-            "auc", "auc", "AUC", "higher", 3, "Chance that a true example scores above a false one; 0.5 is guessing."
+            "auc",
+            "auc",
+            "AUC",
+            "higher",
+            3,
+            "Probability that a true rule scores above a false one; 0.5 is random.",
         ),
         MetricSpec(
             "mr0",
@@ -40,7 +45,7 @@ TASK = TaskSpec(
             "Mean rank",
             "lower",
             2,
-            "Wrong relations that score above the right one, on average; 0 is perfect.",
+            "Mean number of wrong relations that score above the right one; 0 is best.",
         ),
         MetricSpec(
             "mr1",
@@ -48,7 +53,7 @@ TASK = TaskSpec(
             "Mean rank, from 1",
             "lower",
             2,
-            "Position of the right relation; 1 is perfect.",
+            "Mean position of the right relation; 1 is best.",
             headline=False,
         ),
         MetricSpec(
@@ -57,7 +62,7 @@ TASK = TaskSpec(
             "Mean rank, new only",
             "lower",
             2,
-            "Mean rank with relations the pair already has left out.",
+            "Mean rank without relations that the pair has in training.",
             headline=False,
         ),
         HIT_RATE,
@@ -68,5 +73,5 @@ TASK = TaskSpec(
     record_dp=frozenset({"default", "paper"}),
     counts=CountStatistics(check_counts, add_counts),
     defaults={"method": "fedrule"},
-    planner_validation_share=0.3,  # homes have few rules each
+    planner_validation_share=0.3,  # a home has few rules
 )

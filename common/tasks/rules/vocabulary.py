@@ -14,25 +14,26 @@ Edges = NDArray[np.int64]
 
 
 SEPARATOR = " → "
+"""Text between the two parts of a relation's name."""
 
 
 def relation_name(trigger_state: str, action: str) -> str:
-    """Name of a relation: `opens`, `turn on` -> `opens → turn on`.
+    """Return the name of a relation: `opens`, `turn on` -> `opens → turn on`.
 
     Raises:
-        ValueError: A part is empty or holds the separator itself, so that the name could not be read back.
+        ValueError: A part is empty or contains the separator.
     """
     for part in (trigger_state, action):
         if not part or SEPARATOR in part:
-            raise ValueError(f"'{part}' cannot be part of a relation's name: empty, or contains '{SEPARATOR}'")
+            raise ValueError(f"'{part}' cannot be part of a relation's name: it is empty or contains '{SEPARATOR}'")
     return f"{trigger_state}{SEPARATOR}{action}"
 
 
 def relation_parts(relation: str) -> tuple[str, str]:
-    """Trigger state and action; inverse of `relation_name`.
+    """Return trigger state and action of a relation's name; inverse of `relation_name`.
 
     Raises:
-        ValueError: Not a relation's name.
+        ValueError: The text is not a relation's name.
     """
     trigger_state, separator, action = relation.partition(SEPARATOR)
     if relation != (relation_name(trigger_state, action) if separator else None):
@@ -41,20 +42,22 @@ def relation_parts(relation: str) -> tuple[str, str]:
 
 
 class RuleCatalogue(Vocabulary):
-    """The public vocabulary of a federation; a name's place is its index in the model."""
+    """Vocabulary of the rules task; the position of a name is its index in the model."""
 
     entities: tuple[str, ...]
-    """Device types, the F node features."""
+    """Names of the F device types, the node features."""
 
     relations: tuple[str, ...]
-    """Trigger-action pairs, the R scores of an ordered pair of nodes, each written by `relation_name`."""
+    """Names of the R trigger-action pairs by `relation_name`; the scores of an ordered pair of nodes."""
 
-    notices: dict[str, tuple[str, ...]] = Field(default={}, exclude_if=lambda known: not known)
-    """What devices of a type can notice, the first part of a relation; a type that is missing notices nothing. Empty where
-    that is not known, and then any rule may be recommended."""
+    notices: dict[str, tuple[str, ...]] = Field(default={}, exclude_if=lambda states: not states)
+    """Device type -> trigger states that it can report, the first part of a relation.
 
-    does: dict[str, tuple[str, ...]] = Field(default={}, exclude_if=lambda known: not known)
-    """What can be done with devices of a type, the second part; likewise."""
+    A missing type reports none. Empty: unknown, every state is possible.
+    """
+
+    does: dict[str, tuple[str, ...]] = Field(default={}, exclude_if=lambda actions: not actions)
+    """Device type -> actions that it supports, the second part of a relation; otherwise like `notices`."""
 
     @model_validator(mode="after")
     def _names_are_usable(self) -> Self:
@@ -63,21 +66,23 @@ class RuleCatalogue(Vocabulary):
         for relation in self.relations:
             relation_parts(relation)
         if unknown := sorted({*self.notices, *self.does} - set(self.entities)):
-            raise ValueError(f"it says what a '{unknown[0]}' can do, which is none of its device types")
+            raise ValueError(f"notices or does names '{unknown[0]}', which is not in entities")
         return self
 
     def possible(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """Which device types, F, can be the trigger of which relation, R, and which its action: two times F × R."""
+        """Return two F × R masks: device types that can trigger a relation, and that can execute it."""
         parts = list(zip(*map(relation_parts, self.relations), strict=True)) or [(), ()]
-        return _able(self.entities, self.notices, parts[0]), _able(self.entities, self.does, parts[1])
+        return _ability_mask(self.entities, self.notices, parts[0]), _ability_mask(self.entities, self.does, parts[1])
 
     @classmethod
-    def what(cls) -> str:
-        """What the names name."""
+    def noun(cls) -> str:
+        """Return the noun of the names, for messages."""
         return "device types and relations"
 
 
-def _able(types: Sequence[str], known: Mapping[str, Sequence[str]], parts: Sequence[str]) -> NDArray[np.bool_]:
-    if not known:
+def _ability_mask(
+    types: Sequence[str], abilities: Mapping[str, Sequence[str]], parts: Sequence[str]
+) -> NDArray[np.bool_]:
+    if not abilities:
         return np.ones((len(types), len(parts)), bool)
-    return np.array([[part in known.get(name, ()) for part in parts] for name in types], bool)
+    return np.array([[part in abilities.get(name, ()) for part in parts] for name in types], bool)

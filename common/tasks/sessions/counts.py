@@ -1,6 +1,6 @@
-"""Sequential rules i → j, "who clicked i clicked j later in the session", summed over clients where all allow counts.
+"""Counts of sequential rules i → j (j is clicked after i in a session), summed over clients.
 
-Ludewig & Jannach 2018: each pair of clicks of a session adds 1/(their distance). Counts are sparse: sorted keys i·V + j.
+Each ordered pair of clicks of a session adds 1/distance (Ludewig & Jannach 2018). Counts are sparse: sorted keys i·V + j.
 """
 
 from collections import defaultdict
@@ -12,17 +12,17 @@ import numpy as np
 from common.arrays import Array, Arrays
 from common.errors import WireError
 from common.tasks.sessions.vocabulary import Clicks
-from common.tasks.sparse_counts import added, check_sparse
+from common.tasks.sparse_counts import check_sparse, sum_by_key
 
 KEYS, VALUES = "rules.keys", "rules.values"
 FADING = 0.8
-"""Weight of a click by how many clicks ago it was: .8^age."""
-STRONGEST = 200
-"""Items a session's rules may speak of: the best ones, since the long tail costs time and ranks nothing."""
+"""Weight per step of age of a click: .8^age."""
+MAX_RULE_ITEMS = 200
+"""Maximum number of items that a session's rules score; more cost time and do not change the ranking."""
 
 
 def count_rules(sessions: Iterable[Clicks], items: int) -> Arrays:
-    """One client's counts: keys int64 (n), values float32 (n)."""
+    """Count the rules of one client: keys int64 (n), values float32 (n)."""
     counts: defaultdict[int, float] = defaultdict(float)
     for session in sessions:
         clicks = session.tolist()
@@ -34,42 +34,42 @@ def count_rules(sessions: Iterable[Clicks], items: int) -> Arrays:
 
 
 def add_rules(parts: Sequence[Arrays], weights: Sequence[float] | None = None) -> Arrays:
-    """Σ wᵢ countsᵢ, wᵢ = 1 unless given; rules whose sum is zero are gone."""
+    """Compute Σ wᵢ countsᵢ, wᵢ = 1 by default; rules whose sum is zero are left out."""
     scaled = [p[VALUES] * w for p, w in zip(parts, weights or [1.0] * len(parts), strict=True)]
-    keys, values = added([p[KEYS] for p in parts], scaled)
+    keys, values = sum_by_key([p[KEYS] for p in parts], scaled)
     return {KEYS: keys, VALUES: values.astype(np.float32)}
 
 
 def check_rules(counts: Arrays, items: int) -> None:
-    """Accept a client's counts.
+    """Check a client's counts.
 
     Raises:
-        WireError: Other arrays, keys out of range or order, or values that are no positive numbers.
+        WireError: Arrays have other names or shapes, keys are out of range or order, or values are not positive.
     """
     if set(counts) != {KEYS, VALUES} or counts[KEYS].shape != counts[VALUES].shape or counts[KEYS].ndim != 1:
-        raise WireError("counts: not a list of rules with as many values")
+        raise WireError("counts: keys and values of rules do not match")
     check_sparse(counts[KEYS], counts[VALUES], items, "rules")
 
 
 @dataclass(frozen=True)
 class SharedRules:
-    """Everybody's counts, looked up by the clicks so far."""
+    """Summed counts of sequential rules, with look-up by a session's clicks."""
 
     keys: Array
     values: Array
     items: int
 
     def scores(self, prefix: Clicks) -> tuple[Array, Array]:
-        """The strongest items and their Σ .8^age · rule(click → item)."""
-        found: list[Array] = []
+        """Return the items of highest score and their scores Σ .8^age · rule(click → item)."""
+        ranges: list[Array] = []
         scores: list[Array] = []
         for age, item in enumerate(reversed(prefix.tolist())):
             first, last = np.searchsorted(self.keys, (item * self.items, (item + 1) * self.items))
-            found.append(self.keys[first:last] - item * self.items)
+            ranges.append(self.keys[first:last] - item * self.items)
             scores.append(self.values[first:last] * FADING**age)
-        items, place = np.unique(np.concatenate(found), return_inverse=True)
+        items, place = np.unique(np.concatenate(ranges), return_inverse=True)
         totals = np.bincount(place, np.concatenate(scores), minlength=len(items))
-        if len(items) <= STRONGEST:
+        if len(items) <= MAX_RULE_ITEMS:
             return items, totals
-        best = np.argsort(-totals, kind="stable")[:STRONGEST]
+        best = np.argsort(-totals, kind="stable")[:MAX_RULE_ITEMS]
         return items[best], totals[best]

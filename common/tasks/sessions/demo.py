@@ -1,24 +1,24 @@
-"""The vocabulary of the embedded demo visitors: the shelves of an invented department store."""
+"""Vocabulary of the generated demo visitors: products of a department store."""
 
 from functools import cache
 
 from common.tasks.demo_store import SHELVES
 from common.tasks.sessions.vocabulary import Items
 
-NEXT_DOOR = 2
-"""Shelves of a department, neighbours in the list."""
+SHELVES_PER_DEPARTMENT = 2
+"""Number of consecutive shelves of a department."""
 
-DEPARTMENTS = len(SHELVES) // NEXT_DOOR
+DEPARTMENTS = len(SHELVES) // SHELVES_PER_DEPARTMENT
 
 
 @cache
 def demo_items() -> Items:
-    """The demo's items, shelf by shelf; the i-th department holds indices i·`department_size()` and on."""
+    """Return the demo's items, shelf by shelf; department i starts at index i·`department_size()`."""
     return Items(items=tuple(f"{kind} {thing}" for words in SHELVES.values() for kind, thing in _shelf(*words)))
 
 
 def department_size() -> int:
-    """Items of a department, the same for all."""
+    """Return the number of items of a department, equal for all departments."""
     return len(demo_items().items) // DEPARTMENTS
 
 

@@ -1,4 +1,4 @@
-"""Ranking metrics of the next item (algorithms.md §2.8); pure."""
+"""Ranking metrics of the next item (algorithms.md §2.8); pure functions."""
 
 from typing import Any
 
@@ -11,20 +11,24 @@ TOPS = (10, 20)
 
 
 def ranks(logits: Floats, targets: NDArray[np.int64]) -> Floats:
-    """1-based rank of each case's target among all items, E from E × V; the mean of their places among equals.
+    """Return the 1-based rank of each case's target among all items, E from E × V.
 
-    Where a logit is NaN, as a diverged model's are, the rank is NaN.
+    Ties get the mean of their ranks. The rank is NaN if a logit of the case is NaN (diverged model).
     """
-    own = logits[np.arange(len(targets)), targets][:, None]
-    ahead, equal = (logits > own).sum(1), (logits == own).sum(1)
+    target_logits = logits[np.arange(len(targets)), targets][:, None]
+    ahead, equal = (logits > target_logits).sum(1), (logits == target_logits).sum(1)
     places: Floats = np.where(np.isnan(logits).any(1), np.nan, ahead + (equal + 1) / 2)
     return places
 
 
 def session_metrics(places: Floats, losses: Floats) -> dict[str, float]:
-    """Means over the cases of HR@N, MRR@N (0 beyond N), NDCG@20 and the loss, from ranks and −log probabilities, E each.
+    """Return means over E cases of HR@N, MRR@N (0 beyond N), NDCG@20 and the loss; {} without cases.
 
-    A rank that is NaN makes every metric of ranks NaN; without cases there are no metrics.
+    A NaN rank makes every ranking metric NaN.
+
+    Args:
+        places: Rank of each target, E.
+        losses: −log probability of each target, E.
     """
     if not len(places):
         return {}
@@ -35,6 +39,6 @@ def session_metrics(places: Floats, losses: Floats) -> dict[str, float]:
     return metrics
 
 
-def _mean_within(places: Floats, top: int, gains: Floats) -> float:
-    """Mean of each case's gain where its rank is at most `top`, of 0 beyond."""
-    return float(np.mean(np.where(places > top, 0, np.where(np.isnan(places), np.nan, gains))))
+def _mean_within(places: Floats, top: int, values: Floats) -> float:
+    """Return the mean of `values`, with 0 for ranks beyond `top`."""
+    return float(np.mean(np.where(places > top, 0, np.where(np.isnan(places), np.nan, values))))

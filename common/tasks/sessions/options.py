@@ -1,4 +1,4 @@
-"""The sessions task: what server and clients agree on about the next item of a session."""
+"""Options of the sessions task."""
 
 from typing import Literal
 
@@ -8,28 +8,31 @@ from common.tasks.spec import TaskOptions
 
 
 class SessionsOptions(TaskOptions):
-    """`[tasks.sessions]`."""
+    """Options `tasks.sessions.*`."""
 
     network: Literal["srgnn", "tagnn", "tagnn_concat"] = "srgnn"
-    """SR-GNN; TAGNN, which attends to the session anew for each candidate, in its authors' code's form or the paper's."""
+    """Network of the model.
+
+    `srgnn`: SR-GNN; `tagnn`: TAGNN as in its authors' code; `tagnn_concat`: TAGNN as in the paper.
+    """
 
     hidden: int = Field(48, ge=1)
-    """d, width of the item embedding; the papers' is 100."""
+    """Width d of the item embedding (the papers: 100)."""
 
     steps: int = Field(1, ge=1)
-    """Steps of the gated graph network."""
+    """Number of steps of the gated graph network."""
 
     max_length: int = Field(20, ge=2)
-    """Clicks of a session that count: the last ones."""
+    """Maximum number of clicks of a session that the network reads: the last ones."""
 
     test_share: float = Field(0.2, gt=0, lt=1)
-    """Share of a client's sessions held out for testing, where the data do not say which."""
+    """Share of a client's sessions in the test split, unless the data name the test sessions."""
 
     validation_share: float = Field(0.0, ge=0, lt=1)
-    """Share of the training sessions held out for choosing rates and rounds."""
+    """Share of the training sessions in the validation split, for tuning and planners."""
 
     blend_share: float = Field(0.1, gt=0, lt=1)
-    """Share of the training sessions that the default model's blend with a person's own history is learnt on."""
+    """Share of the training sessions on which the default model's blend weights are trained."""
 
     count_offset: bool = False
-    """Add summed sequential-rule counts to the scores; needs the clients' policies to allow counts."""
+    """Add a feature from summed counts of sequential rules; every client's policy must set `allow-counts`."""

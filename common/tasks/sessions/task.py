@@ -1,4 +1,4 @@
-"""Sessions task: the next item of a session, by SR-GNN or TAGNN (algorithms.md §2)."""
+"""Sessions task: next item of a session by SR-GNN or TAGNN (algorithms.md §2)."""
 
 from typing import TYPE_CHECKING
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def build_model(run: TaskRun[SessionsOptions, Items]) -> "nn.Module":
-    """Return the session network, by default blended with a visitor's own history."""
+    """Return the session network; by default blended with features of the visitor's history."""
     from common.tasks.sessions.history_blend import LocalBlend
     from common.tasks.sessions.model import build_session_model
 
@@ -32,7 +32,7 @@ TASK = TaskSpec(
     metrics=(LOSS, HIT_RATE, MRR, NDCG),
     families=MODEL_FAMILIES,
     objective=Objective("loss"),
-    head=("scale", "weight"),  # of the blend with a visitor's own history
+    head=("scale", "weight"),  # weights of the blend
     record_dp=frozenset({"paper"}),
     counts=CountStatistics(lambda counts, items: check_rules(counts, len(items.items)), add_rules),
     defaults={"method": "fedga"},

@@ -9,14 +9,14 @@ from pydantic import model_validator
 from common.tasks.vocabulary import Vocabulary, check_names
 
 Clicks = NDArray[np.int64]
-"""Items of one session in order, indices into `Items.items`, shape (L,)."""
+"""Items of one session in order, as indices into `Items.items`, shape (L,)."""
 
 
 class Items(Vocabulary):
-    """The items a federation recommends; item i of the vocabulary is row i + 1 of the embedding, row 0 is padding."""
+    """Vocabulary of the sessions task; item i is row i + 1 of the embedding, row 0 is padding."""
 
     items: tuple[str, ...]
-    """Item ids, the V scores of a session."""
+    """Ids of the V items."""
 
     @model_validator(mode="after")
     def _names_are_usable(self) -> Self:

@@ -1,8 +1,8 @@
-"""What the embedded demo sites measure."""
+"""Vocabulary of the generated demo sensors."""
 
 from common.tasks.traffic.vocabulary import SensorVariables
 
 
-def demo_measures() -> SensorVariables:
-    """Vehicles in the hour."""
+def demo_variables() -> SensorVariables:
+    """Return the demo's variable: vehicles per hour."""
     return SensorVariables(variables=("volume",))

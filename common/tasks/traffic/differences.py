@@ -1,4 +1,4 @@
-"""By how much one variable stays above another, by the clock (template 4, algorithms.md §3.2-3.4)."""
+"""Property of the difference of two variables by hour (template 4, algorithms.md §3.2-3.4)."""
 
 from dataclasses import dataclass
 
@@ -12,49 +12,57 @@ from common.tasks.traffic.ranges import Floats, Ranges
 
 @dataclass(frozen=True)
 class Differences(Ranges):
-    """⋀_w □_[w,w] (x₁ − x₂ > low_w), each variable in its own standard deviations; `low` is W × 1 and `high` infinite.
+    """Difference property ⋀_w □_[w,w] (x₁ − x₂ > low_w).
+
+    Each variable is in its own standard deviations; `low` is W × 1 and `high` infinite.
 
     Args:
-        pair: Places of x₁ and x₂ among the variables.
+        pair: Indices of x₁ and x₂ among the variables.
     """
 
     pair: tuple[int, int] = (0, 1)
 
     @property
     def width(self) -> float:
-        """Bounded on one side only."""
+        """NaN, since a difference has a lower bound only."""
         return float("nan")
 
-    def bounded(self, traces: Floats) -> Floats:
-        """x₁ − x₂, … × 1."""
+    def bounded_values(self, traces: Floats) -> Floats:
+        """Compute x₁ − x₂, … × 1."""
         first, second = self.pair
         return traces[..., first, None] - traces[..., second, None]
 
     def excess(self, traces: Floats, rows: NDArray[np.int64]) -> Floats:
-        """What is missing of the difference costs as much however it is split: half at each of the two variables, … × D."""
+        """Return the distances to the closest satisfying trace, … × D.
+
+        Each of the two variables has half of the missing difference. The total does not depend on this split.
+        """
         return np.abs(self._moves(traces, rows))
 
-    def corrected(self, traces: Floats, rows: NDArray[np.int64]) -> Floats:
-        """Both variables give way by half of what is missing, which is also the closest in L2."""
+    def project(self, traces: Floats, rows: NDArray[np.int64]) -> Floats:
+        """Return the closest satisfying traces in L1 and L2.
+
+        Each of the two variables moves by half of the missing difference.
+        """
         return traces + self._moves(traces, rows)
 
     def limits(self, traces: Floats, rows: NDArray[np.int64]) -> tuple[Floats, Floats]:
-        """No variable has bounds by itself."""
-        none = np.full_like(traces, np.nan)
-        return none, none
+        """Return NaN bounds, since single variables have none."""
+        nan = np.full_like(traces, np.nan)
+        return nan, nan
 
     def arrays(self) -> Arrays:
-        """As they travel: the side that there is, for both."""
+        """Return the arrays of a message; both names hold the lower bound."""
         low = self.low.astype(np.float32)
         return {"low": low, "high": low}
 
     def _moves(self, traces: Floats, rows: NDArray[np.int64]) -> Floats:
-        gap, moves = self.bounded(traces), np.zeros_like(traces)
+        gap, moves = self.bounded_values(traces), np.zeros_like(traces)
         missing = np.where(gap > self.low[rows], 0.0, self.low[rows] + STRICT - gap)[..., 0] / 2
         moves[..., self.pair[0]], moves[..., self.pair[1]] = missing, -missing
         return moves
 
 
-def apart(ranges: Ranges, pair: tuple[int, int]) -> Differences:
-    """The lower side of ranges of x₁ − x₂, as template 4 with its strict bound."""
+def to_differences(ranges: Ranges, pair: tuple[int, int]) -> Differences:
+    """Convert ranges of x₁ − x₂ to template 4: their lower side as a strict bound."""
     return Differences(ranges.low - STRICT, np.full_like(ranges.low, np.inf), pair)

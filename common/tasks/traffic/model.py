@@ -1,6 +1,6 @@
-"""Forecasters of a sensor's next day (algorithms.md §3.7-3.8): history B × H × D -> forecast B × P × D.
+"""Forecasters of the next day (algorithms.md §3.7-3.8): history B × H × D -> forecast B × P × D.
 
-What stands under `head` is private in methods that personalise (`common.private_layers`).
+Parameters under `head` are the private head of personalized methods.
 """
 
 import math
@@ -15,11 +15,14 @@ from common.tasks.traffic.options import TrafficOptions
 CELLS: Mapping[str, Callable[[int, int], nn.Module]] = {"rnn": nn.RNNCell, "gru": nn.GRUCell, "lstm": nn.LSTMCell}
 
 WIDTH, HEADS, LAYERS, FEEDFORWARD = 120, 2, 2, 200
-"""Of the transformer (§3.8)."""
+"""Sizes of the transformer (§3.8)."""
 
 
 class Recurrent(nn.Module):
-    """Two stacked cells over the P slices of the history, each slice one input vector; a dense layer reads each state."""
+    """Recurrent network: two stacked cells over P slices of the history, and a dense layer on each state.
+
+    A slice is one input vector.
+    """
 
     def __init__(self, variables: int, options: TrafficOptions) -> None:
         super().__init__()
@@ -32,7 +35,10 @@ class Recurrent(nn.Module):
         self.head = nn.Linear(options.hidden, variables)
 
     def forward(self, history: Tensor) -> Tensor:
-        """B × H × D -> B × P × D; step t reads x[t+1 : t+1+L], x[t : t+L] as in the paper, or all of the history."""
+        """Forecast B × P × D from B × H × D.
+
+        Step t reads x[t+1 : t+1+L], x[t : t+L] (the paper), or the whole history, by the option `slice`.
+        """
         slices = history.unfold(1, self.length, 1)[:, self.first : self.first + self.horizon].flatten(2)
         slices = slices.expand(-1, self.horizon, -1)
         lower = upper = None
@@ -46,9 +52,9 @@ class Recurrent(nn.Module):
 
 
 class Transformer(nn.Module):
-    """Encoder over the history; a masked decoder over its last P readings; the blocks between are the private part.
+    """Transformer: encoder over the history, masked decoder over its last P readings.
 
-    Without the paper's dropout, whose masks inside attention cannot be drawn per client.
+    The blocks form the private head. Deviation: no dropout, since masks inside attention cannot be sampled per client.
     """
 
     def __init__(self, variables: int, options: TrafficOptions) -> None:
@@ -62,20 +68,19 @@ class Transformer(nn.Module):
         self.places, self.mask = _places(options.history), _causal(options.horizon)
 
     def forward(self, history: Tensor) -> Tensor:
-        """B × H × D -> B × P × D."""
+        """Forecast B × P × D from B × H × D."""
         seen = self.encoder_input(history) + self.places
         recent = self.decoder_input(history[:, -self.horizon :]) + self.places[-self.horizon :]
-        with sdpa_kernel(SDPBackend.MATH):  # the only attention that can be mapped over clients
+        with sdpa_kernel(SDPBackend.MATH):  # the only attention that vmap supports
             states = self.head(seen, recent, tgt_mask=self.mask)
         forecast: Tensor = self.linear_mapping(states)
         return forecast
 
 
-class OnProfile(nn.Module):
-    """The default: what a week's profile leaves over, forecast by a linear map of the last days and a network beside it.
+class ProfileForecaster(nn.Module):
+    """Default model: linear map plus a scaled network, on residuals of the weekly profile.
 
-    History and forecast are departures from the sensor's own profile; both parts start at zero, so training starts at
-    the profile itself.
+    History and forecast are residuals of the sensor's profile. Both parts start at zero, and training starts at the profile.
     """
 
     def __init__(self, network: nn.Module, variables: int, options: TrafficOptions) -> None:
@@ -88,27 +93,27 @@ class OnProfile(nn.Module):
         nn.init.zeros_(self.linear.bias)
 
     def forward(self, history: Tensor) -> Tensor:
-        """B × H × D -> B × P × D."""
-        straight: Tensor = self.linear(history.flatten(1)).unflatten(1, self.shape)
-        beside: Tensor = self.network(history)
-        return straight + self.scale * beside
+        """Forecast B × P × D from B × H × D."""
+        linear: Tensor = self.linear(history.flatten(1)).unflatten(1, self.shape)
+        network: Tensor = self.network(history)
+        return linear + self.scale * network
 
 
 def build_forecaster(variables: int, options: TrafficOptions, *, paper: bool) -> nn.Module:
-    """The network that the options name, alone or on top of the profile."""
+    """Build the network of the options, alone (paper) or on the profile's residuals (default)."""
     build = Transformer if options.network == "transformer" else Recurrent
     network = build(variables, options)
-    return network if paper else OnProfile(network, variables, options)
+    return network if paper else ProfileForecaster(network, variables, options)
 
 
 def _output(state: Tensor | tuple[Tensor, Tensor]) -> Tensor:
-    """What a cell shows of its state; an LSTM keeps a second part to itself."""
-    shown: Tensor = state[0] if isinstance(state, tuple) else state
-    return shown
+    """Return the output part of a cell's state; an LSTM's state has a second part."""
+    output: Tensor = state[0] if isinstance(state, tuple) else state
+    return output
 
 
 def _places(length: int) -> Tensor:
-    """Sinusoids, length × WIDTH (Vaswani et al. 2017, §3.5)."""
+    """Compute positional sinusoids, length × WIDTH (Vaswani et al. 2017, §3.5)."""
     place = torch.arange(length).unsqueeze(1)
     rate = torch.exp(torch.arange(0, WIDTH, 2) * (-math.log(10_000) / WIDTH))
     waves: Tensor = torch.stack([torch.sin(place * rate), torch.cos(place * rate)], dim=2).flatten(1)

@@ -1,4 +1,4 @@
-"""The traffic task: what server and clients agree on about forecasting a sensor's next day."""
+"""Options of the traffic task."""
 
 from typing import Literal, Self
 
@@ -10,81 +10,98 @@ from common.tasks.traffic.vocabulary import SensorVariables
 
 
 class TrafficOptions(TaskOptions):
-    """`[tasks.traffic]`."""
+    """Options `tasks.traffic.*`."""
 
     network: Literal["rnn", "gru", "lstm", "transformer"] = "gru"
-    """The paper's forecasters (algorithms.md §3.8)."""
+    """Network of the forecaster (algorithms.md §3.8)."""
 
     history: int = Field(120, ge=2)
-    """Steps a forecast looks back on."""
+    """Number of steps of the history that a forecast reads."""
 
     horizon: int = Field(24, ge=1)
-    """Steps forecast."""
+    """Number of forecast steps."""
 
     hidden: int = Field(16, ge=1)
     """Width of the recurrent cells."""
 
     slice: Literal["yesterday", "paper", "latest"] = "yesterday"
-    """Which stretch of the history step t of the horizon sees: x[t+1 : t+1+L], whose last reading is of the same hour a
-    day before; the paper's x[t : t+L], which never shows that hour; or the whole history at every step, for readings of
-    seconds, of which the last tell most. L = history − horizon."""
+    """Part of the history that step t of the horizon reads, with L = history − horizon.
+
+    `yesterday`: x[t+1 : t+1+L], whose last reading is the same hour of the day before; `paper`: x[t : t+L], which never
+    contains that hour; `latest`: the whole history at every step, for readings of seconds.
+    """
 
     ridge: Literal["chosen", "none"] = "chosen"
-    """Whether the default model starts from the client's own ridge regression on what its profile leaves over, with the λ
-    that forecasts each eighth of the client's past best from the others; or from the profile alone."""
+    """Offset of the default model.
+
+    `chosen`: the client's ridge regression on residuals of its profile, with λ by eight-fold cross-validation on its past;
+    `none`: the profile alone.
+    """
 
     property: Literal["calibrated", "weekday", "paper", "difference"] = "calibrated"
-    """What a client infers of its past: hourly ranges for working days and weekends, widened until whole past days obey in
-    the share `coverage`; the same ranges as they are; the paper's twelve two-hour ranges; or by how much, at each hour, one
-    variable stays above another (template 4), calibrated too."""
+    """STL property that a client infers from its past.
+
+    `calibrated`: hourly ranges for working days and weekends, widened until the share `coverage` of past days satisfies them;
+    `weekday`: these ranges without widening; `paper`: the paper's twelve two-hour ranges; `difference`: hourly lower bounds
+    of the difference of two variables (template 4), calibrated too.
+    """
 
     pair: str = ""
-    """Of `property=difference`, x₁ and x₂ of x₁ − x₂ > a, such as `vehicle_number,occupancy`; empty for the first two
-    variables. Each counts in its own standard deviations."""
+    """Variables x₁ and x₂ of `property=difference`, x₁ − x₂ > a, such as `vehicle_number,occupancy`.
+
+    Empty: the first two variables. Each is in its own standard deviations.
+    """
 
     coverage: float = Field(0.9, gt=0, lt=1)
-    """Share of past days, each left out with its week, that calibrated properties hold on."""
+    """Share of past days that satisfy a calibrated property; each day is tested without its own week."""
 
     newcomer_days: int = Field(14, ge=0)
-    """Days' worth of training readings below which FedSTL pools a sensor's property from members that are alike in shape,
-    groups of five at least; 0 leaves every sensor to its own."""
+    """Number of days of training readings below which FedSTL pools a sensor's property.
+
+    The pool consists of at least five clients with similar properties. 0: every sensor keeps its own property.
+    """
 
     property_weight: float = Field(1.0, ge=0)
-    """λ of F = MSE + λ·L_p (Eq 2)."""
+    """Weight λ of the property loss in F = MSE + λ·L_p (Eq 2)."""
 
     batch: int = Field(64, ge=1)
-    """Windows of a local step, drawn anew each step."""
+    """Number of windows of a mini-batch, sampled in each local step."""
 
     test_share: float = Field(0.1, gt=0, lt=1)
-    """Last share of a series, held out for testing."""
+    """Share of a series in the test split: its end."""
 
     validation_share: float = Field(0.1, ge=0, lt=1)
-    """Share before that, held out for choosing rates and rounds."""
+    """Share of a series in the validation split, before the test split, for tuning and planners."""
 
     count_offset: bool = False
-    """Whether the default model starts from half the client's own line and half everybody's, made of sums over all clients
-    (`traffic_lags`) that clients give in clear."""
+    """Average the client's ridge forecast with a federated ridge forecast, as offset of the default model.
+
+    The federated ridge uses autocovariances summed over clients, which are sent in plaintext; every client's policy must set
+    `allow-counts`.
+    """
 
     @model_validator(mode="after")
     def _history_holds_a_horizon(self) -> Self:
         if self.history < self.horizon:
-            raise ValueError(f"history {self.history} is shorter than horizon {self.horizon}; make it as long")
+            raise ValueError(
+                f"history {self.history} is shorter than horizon {self.horizon}; set history={self.horizon}"
+            )
         if self.count_offset and self.ridge == "none":
-            raise ValueError("count-offset is half of a line that ridge=none does without; set ridge=chosen")
+            raise ValueError("count-offset needs the client's ridge regression, but ridge=none; set ridge=chosen")
         return self
 
 
-def compared(options: TrafficOptions, measures: SensorVariables) -> tuple[int, int]:
-    """Which two variables `property=difference` compares.
+def compared_variables(options: TrafficOptions, variables: SensorVariables) -> tuple[int, int]:
+    """Return the indices of the two variables of `property=difference`.
 
     Raises:
-        ConfigError: The pair does not name two different variables of the federation.
+        ConfigError: The option `pair` does not name two different variables of the vocabulary.
     """
-    names = options.pair.split(",") if options.pair else list(measures.variables[:2])
-    places = [measures.variables.index(name.strip()) for name in names if name.strip() in measures.variables]
+    names = options.pair.split(",") if options.pair else list(variables.variables[:2])
+    places = [variables.variables.index(name.strip()) for name in names if name.strip() in variables.variables]
     if len(names) != 2 or len(set(places)) != 2:
         raise ConfigError(
-            f"tasks.traffic.property=difference compares two variables, tasks.traffic.pair says '{options.pair}';"
-            f" name two of {', '.join(measures.variables)}"
+            f"tasks.traffic.property=difference needs two variables, but tasks.traffic.pair is '{options.pair}';"
+            f" set pair to two of {', '.join(variables.variables)}"
         )
     return places[0], places[1]

@@ -1,4 +1,4 @@
-"""L_p of forecasts by the clock, as a tensor function that also runs under torch.func.vmap and grad (Eq 2)."""
+"""Property loss L_p of forecasts (Eq 2) as a tensor function for torch.func.vmap and grad."""
 
 import torch
 from torch import Tensor
@@ -7,14 +7,13 @@ from common.logic.projections import clamp, property_loss, separate
 
 
 def violation(forecast: Tensor, low: Tensor, high: Tensor, pair: tuple[int, int] | None) -> Tensor:
-    """L_p, the mean distance of forecasts, B × P × D, to the closest that obey: a scalar.
+    """Compute L_p, the mean distance of forecasts to the closest satisfying ones, a scalar.
 
     Args:
-        forecast: In standard deviations.
-        low: Lower bounds of every reading, B × P × D; of a difference, B × P × 1.
-        high: Upper bounds; a difference has none.
-        pair: Places of the variables whose difference x₁ − x₂ > low is asked for (template 4); None asks for
-            low ≤ x ≤ high (template 1).
+        forecast: Forecasts in standard deviations, B × P × D.
+        low: Lower bounds of each reading, B × P × D; of a difference, B × P × 1.
+        high: Upper bounds of the same shape; not used for a difference.
+        pair: Indices of the variables with x₁ − x₂ > low (template 4); None for low ≤ x ≤ high (template 1).
     """
     if pair is None:
         return property_loss(forecast, clamp(forecast, low, high))

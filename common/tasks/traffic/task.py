@@ -1,4 +1,4 @@
-"""Traffic task: a sensor's next day, with a property in signal temporal logic (algorithms.md §3)."""
+"""Traffic task: forecast of the next day with a property in signal temporal logic (algorithms.md §3)."""
 
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -7,8 +7,8 @@ from common.metrics.known import LOSS, MODEL_FAMILIES
 from common.metrics.spec import MetricFamily, MetricSpec
 from common.tasks.spec import CountStatistics, Objective, TaskRun, TaskSpec
 from common.tasks.traffic.counts import add_lags, check_lags
-from common.tasks.traffic.demo import demo_measures
-from common.tasks.traffic.options import TrafficOptions, compared
+from common.tasks.traffic.demo import demo_variables
+from common.tasks.traffic.options import TrafficOptions, compared_variables
 from common.tasks.traffic.ranges import POOLED
 from common.tasks.traffic.vocabulary import SensorVariables
 
@@ -25,7 +25,7 @@ def build_model(run: TaskRun[TrafficOptions, SensorVariables]) -> "nn.Module":
     from common.tasks.traffic.model import build_forecaster
 
     if run.options.property == "difference":
-        compared(run.options, run.vocabulary)
+        compared_variables(run.options, run.vocabulary)
     return build_forecaster(len(run.vocabulary.variables), run.options, paper=run.model == "paper")
 
 
@@ -34,7 +34,7 @@ TASK = TaskSpec(
     summary="Forecast the next day of road sensors and other hourly readings",
     options=TrafficOptions,
     vocabulary=SensorVariables,
-    demo=demo_measures,
+    demo=demo_variables,
     build_model=build_model,
     metrics=(
         replace(LOSS, short_table=False),
@@ -44,7 +44,7 @@ TASK = TaskSpec(
             "Mean squared error",
             "lower",
             4,
-            "Squared distance of forecast and truth, on average, each sensor in standard deviations of its own past.",
+            "Mean squared error of forecasts; each sensor in standard deviations of its own past.",
         ),
         MetricSpec(
             "profile_mse",
@@ -52,17 +52,17 @@ TASK = TaskSpec(
             "Mean squared error of the profile",
             "lower",
             4,
-            "The line to beat: what the sensor usually reads at that time of the week.",
+            "Baseline: mean reading of the sensor at that time of the week.",
             headline=False,
             baseline=True,
         ),
         MetricSpec(
             "ridge_mse",
             "ridge mse",
-            "Mean squared error of its own ridge line",
+            "Mean squared error of the ridge baseline",
             "lower",
             4,
-            "The profile and the sensor's own ridge regression on it, halved with everybody's where sums are shared.",
+            "Baseline: profile plus the sensor's ridge regression, averaged with federated ridge if sums are shared.",
             headline=False,
             baseline=True,
         ),
@@ -72,7 +72,7 @@ TASK = TaskSpec(
             "Mean squared error of last week",
             "lower",
             4,
-            "Repeating the same hours of the week before.",
+            "Baseline: the same hours of the week before.",
             headline=False,
             baseline=True,
         ),
@@ -82,7 +82,7 @@ TASK = TaskSpec(
             "Rule satisfaction, points",
             "higher",
             3,
-            "Share of forecast readings inside the range that the sensor's property gives them.",
+            "Share of forecast readings that satisfy the sensor's property.",
             headline=False,
         ),
         MetricSpec(
@@ -91,7 +91,7 @@ TASK = TaskSpec(
             "Rule satisfaction, windows",
             "higher",
             3,
-            "Share of pairs of forecast readings wholly in range.",
+            "Share of pairs of forecast readings that both satisfy the property.",
             headline=False,
             short_table=False,
         ),
@@ -101,7 +101,7 @@ TASK = TaskSpec(
             "Rule satisfaction, traces",
             "higher",
             3,
-            "Share of whole forecasts that keep the property; read it beside the truth's own.",
+            "Share of whole forecasts that satisfy the property; compare with the share of true days.",
         ),
         MetricSpec(
             "property_width",
@@ -109,7 +109,7 @@ TASK = TaskSpec(
             "Width of the property",
             "",
             3,
-            "Mean room between its bounds, in standard deviations: a wide one is easy to keep and says little.",
+            "Mean distance of the bounds in standard deviations; a wide property is easy to satisfy.",
             headline=False,
             baseline=True,
         ),

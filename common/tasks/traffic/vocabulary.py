@@ -8,11 +8,11 @@ from common.tasks.vocabulary import Vocabulary
 from common.text import count
 
 HOUR, DAY = 3600, 24 * 3600
-"""Seconds."""
+"""Seconds of an hour and of a day."""
 
 
 class SensorVariables(Vocabulary):
-    """What every sensor of a federation measures, and how often."""
+    """Vocabulary of the traffic task: variables of every sensor and the time step."""
 
     variables: tuple[str, ...]
     """Names of the D variables, such as `volume`."""
@@ -23,17 +23,17 @@ class SensorVariables(Vocabulary):
     @model_validator(mode="after")
     def _measures_are_usable(self) -> Self:
         if not self.variables or "" in self.variables or len(set(self.variables)) < len(self.variables):
-            raise ValueError("name at least one variable, and each once")
+            raise ValueError("the list of variables is empty, or a name is empty or listed twice")
         if self.step_seconds < 1 or DAY % self.step_seconds:
-            raise ValueError(f"a step of {duration(self.step_seconds)} does not divide a day")
+            raise ValueError(f"the step of {duration(self.step_seconds)} does not divide a day")
         return self
 
     @classmethod
-    def what(cls) -> str:
-        """What the names name, for error texts."""
+    def noun(cls) -> str:
+        """Return the noun of the names, for messages."""
         return "variables"
 
 
 def duration(seconds: int) -> str:
-    """In words: `60 minutes`, `1 second`."""
+    """Return the duration in words: `60 minutes`, `1 second`."""
     return count(seconds, "second") if seconds % 60 else count(seconds // 60, "minute")

@@ -4,7 +4,7 @@ import math
 from itertools import groupby
 from typing import Any
 
-from client.tasks.traffic.cold_start import is_new
+from client.tasks.traffic.cold_start import is_cold_start
 from client.tasks.traffic.inference import held_later
 from client.tasks.traffic.prepare import Sensor
 from common.tasks.traffic.options import TrafficOptions
@@ -55,7 +55,7 @@ def held(sensor: Sensor, options: TrafficOptions) -> list[str]:
         ]
     elif not math.isnan(sensor.held):
         lines = _calibrated(sensor)
-    elif options.property in ("calibrated", "difference") or is_new(sensor, options):
+    elif options.property in ("calibrated", "difference") or is_cold_start(sensor, options):
         lines = ["not calibrated: less than two weeks of readings in training; later days may well break it"]
     else:
         lines = ["all past days obey, since they made it; only tasks.traffic.property=calibrated judges how many will"]

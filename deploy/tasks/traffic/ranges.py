@@ -102,7 +102,7 @@ def by_clock(sensor: Sensor, variables: tuple[str, ...]) -> list[Clause]:
     Raises:
         DataError: Nothing was observed that one could be inferred from.
     """
-    if not sensor.known.any():
+    if not sensor.usable.any():
         raise DataError(f"'{sensor.series.name}' {_lacking(sensor, variables)}, or give more of its past")
     if isinstance(sensor.ranges, Differences):
         return list(_differences(sensor, sensor.ranges, variables))

@@ -71,7 +71,7 @@ class WeatherLearner:
         """Return nothing: steps are deterministic."""
         return {}
 
-    def loss(self, params: api.Tensors, batch: api.Tensors, noise: api.Tensors) -> torch.Tensor:
+    def loss(self, params: api.Tensors, batch: api.Tensors, inputs: api.Tensors) -> torch.Tensor:
         """Return the mean squared error of the next reading."""
         errors = self._errors(params, batch["windows"]).mean(-1)
         return (batch["weights"] * errors).sum() / batch["weights"].sum()

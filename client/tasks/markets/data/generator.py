@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from client.tasks.markets.data.markets import Market, as_ratings, no_rows
-from common.tasks.markets.demo import demo_goods, set_size
+from common.tasks.markets.demo import demo_market_catalogue, set_size
 
 SIZES = {"north": 1500, "coast": 700, "hills": 320, "lakes": 150, "isles": 80, "cape": 45}
 """Buyers of each market, the largest first."""
@@ -57,7 +57,7 @@ def _market(number: int, name: str, rng: np.random.Generator) -> Market:
 
 def _stall(share: float, rng: np.random.Generator) -> Stall:
     """Popularity: the catalogue's own, the same everywhere, times the market's taste."""
-    size = len(demo_goods().items)
+    size = len(demo_market_catalogue().items)
     fame = np.random.default_rng(6).permutation(1 / np.arange(1, size + 1) ** 0.7)
     wanted = fame * np.exp(TASTE * rng.standard_normal(size)) * (rng.random(size) < share)
     sets = [k + np.flatnonzero(wanted[k : k + set_size()]) for k in range(0, size, set_size())]

@@ -25,7 +25,7 @@ from client.tasks.markets.data.published_folder import (
 from client.tasks.markets.data.records import Records, to_records
 from client.tasks.markets.schema import CATALOGUE, ITEM, SCHEMA, USER
 from common.errors import DataError, VocabularyError
-from common.tasks.markets.demo import demo_goods
+from common.tasks.markets.demo import demo_market_catalogue
 from common.tasks.markets.vocabulary import MarketCatalogue
 
 TEXTS = ("title", "description")
@@ -87,11 +87,11 @@ def tables_of(folder: Path) -> list[Path]:
 
 
 def _demo(start: int, stop: int, seed: int, goods: MarketCatalogue | None) -> Markets:
-    if goods is not None and goods != demo_goods():
+    if goods is not None and goods != demo_market_catalogue():
         raise VocabularyError("the demo markets sell the demo's items, the federation others; give your own data")
     if stop > DEMO_MARKETS:
         raise DataError(f"demo:{start}-{stop}: there are {DEMO_MARKETS} made markets; name fewer")
-    return Markets(demo_markets(start, stop, seed), demo_goods())
+    return Markets(demo_markets(start, stop, seed), demo_market_catalogue())
 
 
 def _file(path: Path, name: str, dialect: Dialect) -> tuple[dict[str, Records], list[Product]]:

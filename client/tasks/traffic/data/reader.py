@@ -14,7 +14,7 @@ from client.tasks.traffic.data.series import Sensors
 from client.tasks.traffic.data.tmas import read_volumes
 from client.tasks.traffic.schema import SCHEMA, SUFFIXES
 from common.errors import DataError, VocabularyError
-from common.tasks.traffic.demo import demo_measures
+from common.tasks.traffic.demo import demo_variables
 from common.tasks.traffic.vocabulary import SensorVariables
 
 DEMO_SITES = 24
@@ -48,9 +48,9 @@ def read_series(
 
 
 def _demo(start: int, stop: int, seed: int, measures: SensorVariables | None) -> Sensors:
-    if measures is not None and measures != demo_measures():
+    if measures is not None and measures != demo_variables():
         raise VocabularyError("the demo sites measure hourly volumes, the federation does not; give your own data")
-    return Sensors(demo_series(start, stop, seed), demo_measures())
+    return Sensors(demo_series(start, stop, seed), demo_variables())
 
 
 def _files(path: Path) -> list[Path]:

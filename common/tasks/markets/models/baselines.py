@@ -1,4 +1,4 @@
-"""Two networks that the markets task's paper compares with, which see no graph: Siamese and SPE (algorithms.md §5.6).
+"""Baseline networks of the markets paper without graph: Siamese and SPE (algorithms.md §5.6).
 
 Shapes: width d, embedding k, V items of the catalogue.
 """
@@ -9,11 +9,11 @@ from torch.nn.functional import normalize, relu
 
 
 class SiameseTower(nn.Module):
-    """Z = W₂ max(0, W₁x + b₁) + b₂ on the unit sphere, one tower for both items of a pair.
+    """Siamese tower Z = W₂ max(0, W₁x + b₁) + b₂ on the unit sphere, shared by both items of a pair.
 
     Args:
-        width: d.
-        embedding: k, of the hidden layer too.
+        width: Width d of the features.
+        embedding: Width k of embedding and hidden layer.
     """
 
     def __init__(self, width: int, embedding: int) -> None:
@@ -22,21 +22,21 @@ class SiameseTower(nn.Module):
         self.tower = nn.ModuleDict(layers)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Of rows of X, … × d -> … × k of norm 1."""
+        """Embed rows of X, … × d -> … × k of norm 1."""
         return normalize(self.tower["output"](relu(self.tower["hidden"](x))), dim=-1)
 
 
 class SemiParametric(nn.Module):
-    """z_a = (1 − δ_a)·xW + δ_a·e_a, δ_a = σ(γ₁ ln(1 + deg a) + γ₂): the more is known of an item, the more its own vector says.
+    """SPE network z_a = (1 − δ_a)·xW + δ_a·e_a with δ_a = σ(γ₁ ln(1 + deg a) + γ₂).
 
-    After SPE (Hu et al. 2019), where an item's statistics weigh its parametric part, of content, against its own vector e; its
-    autoencoder and loss are left out, the loss is BPR as of the other networks. All e start at zero. `ids` belongs to the
-    client alone (`common.private_layers.own_of`): the rows that have moved would tell what a market sells.
+    After SPE (Hu et al. 2019): an item's degree weighs its content features against its own vector e. Deviations: no
+    autoencoder, and BPR loss as for the other networks. All e start at zero. The parameter `ids` (the vectors e) never leaves
+    the client; its changed rows would reveal the market's items.
 
     Args:
-        width: d.
-        embedding: k.
-        items: V.
+        width: Width d of the features.
+        embedding: Width k of the embedding.
+        items: Number V of items.
     """
 
     def __init__(self, width: int, embedding: int, items: int) -> None:
@@ -47,7 +47,7 @@ class SemiParametric(nn.Module):
         self.ids = nn.Parameter(torch.zeros(items, embedding))
 
     def forward(self, x: Tensor, items: Tensor, degrees: Tensor) -> Tensor:
-        """Of rows of X, … × d, of the items of those catalogue numbers and degrees, … -> … × k."""
+        """Embed rows of X, … × d, of items with those catalogue indices and degrees, … -> … × k."""
         delta = torch.sigmoid(self.gamma[0] * degrees.log1p() + self.gamma[1]).unsqueeze(-1)
         mixed: Tensor = (1 - delta) * (x @ self.phi) + delta * self.ids[items]
         return mixed

@@ -1,4 +1,4 @@
-"""Models of the markets task: the paper's networks, and the scorer of structural numbers that is the default."""
+"""Model builder of the markets task: the paper's networks and the default pair scorer."""
 
 from torch import nn
 
@@ -11,21 +11,21 @@ from common.tasks.markets.vocabulary import MarketCatalogue
 
 
 def build_market_model(
-    goods: MarketCatalogue, options: MarketsOptions, *, paper: bool, pfgnn: PFGNN | None = None
+    catalogue: MarketCatalogue, options: MarketsOptions, *, paper: bool, pfgnn: PFGNN | None = None
 ) -> nn.Module:
-    """The model that the options name.
+    """Build the model of the options.
 
     Args:
-        goods: The catalogue; all networks but SPE know items by their features alone, so that any catalogue fits.
-        options: The task's options.
-        paper: Whether it is the paper's network.
-        pfgnn: The method's options, where it is PF-GNN or PF-GNN+: its encoder is variational and may pool.
+        catalogue: Vocabulary of the run; only the shape of SPE depends on it.
+        options: Options of the task.
+        paper: True for the paper's network.
+        pfgnn: Options of PF-GNN or PF-GNN+, whose encoder is variational and may pool; None for other methods.
     """
     if not paper:
         return PairScorer()
     if options.network == "siamese":
         return SiameseTower(options.width, options.embedding)
     if options.network == "spe":
-        return SemiParametric(options.width, options.embedding, len(goods.items))
+        return SemiParametric(options.width, options.embedding, len(catalogue.items))
     pooling = Pooling(pfgnn.clusters, pfgnn.exchange == "summary") if pfgnn and pfgnn.plus else None
     return MarketNetwork(options.width, options.embedding, variational=pfgnn is not None, pooling=pooling)

@@ -1,7 +1,7 @@
-"""The paper's networks of the markets task: SGC, alone or as a variational encoder (algorithms.md §5.1–5.2).
+"""SGC network of the markets task, plain or as a variational encoder (algorithms.md §5.1–5.2).
 
-Parameters carry the paper's letters. `phi` and `xi` are what PF-GNN+ shares; `theta`, `alpha` and `kappa` are each market's
-own. Shapes: n items of a market, width d, embedding k, c clusters.
+Parameters have the paper's letters. PF-GNN+ shares `phi` and `xi`; `theta`, `alpha` and `kappa` are private to a market.
+Shapes: n items of a market, width d, embedding k, c clusters.
 """
 
 from dataclasses import dataclass
@@ -12,31 +12,33 @@ from torch import Tensor, nn
 from torch.nn.functional import softplus
 
 LARGEST_LOG_VARIANCE = 20.0
-"""A standard deviation of e¹⁰ at most, as in the authors' code."""
+"""Maximum of ln v, a standard deviation of e¹⁰, as in the authors' code."""
 
 SMALLEST_PRIOR_VARIANCE = 1e-4
+"""Minimum of the prior variance α(X)."""
 
 
 @dataclass(frozen=True)
 class Pooling:
-    """What PF-GNN+ adds to the encoder."""
+    """Options of the clustering operator of PF-GNN+."""
 
     clusters: int
-    """c."""
+    """Number c of clusters."""
     shares_summary: bool
-    """Whether ξ is part of the model, or κ is exchanged in its place."""
+    """True if ξ is a parameter of the model; False if κ is exchanged instead."""
 
 
 class MarketNetwork(nn.Module):
-    """Z = (S^m X)W, W = `phi.mean` (Eq 3); a variational encoder has a second one for ln v and a prior's W_α.
+    """SGC network Z = (S^m X)W with W = `phi.mean` (Eq 3).
 
-    Nothing is propagated here: a market's S^m X is computed once. The text's outer σ is left out, as in the authors' code.
+    A variational encoder has a second W for ln v and the prior's W_α. The input is S^m X, computed once per market. The paper's
+    outer σ is left out, as in the authors' code.
 
     Args:
-        width: d.
-        embedding: k.
-        variational: Whether the encoder gives a distribution q = N(m, diag v) (Eq 6).
-        pooling: κ and ξ of PF-GNN+.
+        width: Width d of the features.
+        embedding: Width k of the embedding.
+        variational: True if the encoder gives a distribution q = N(m, diag v) (Eq 6).
+        pooling: Options for κ and ξ of PF-GNN+; None without them.
     """
 
     def __init__(self, width: int, embedding: int, *, variational: bool, pooling: Pooling | None = None) -> None:
@@ -50,21 +52,21 @@ class MarketNetwork(nn.Module):
         self.xi = nn.Parameter(torch.zeros(pooling.clusters, embedding)) if pooling and summary else None
 
     def forward(self, x: Tensor) -> Tensor:
-        """M of rows of S^m X, … × d -> … × k."""
+        """Compute the means m of rows of S^m X, … × d -> … × k."""
         mean: Tensor = x @ self.phi["mean"]
         return mean
 
 
 def log_variances(x: Tensor, weight: Tensor, start: float) -> Tensor:
-    """Ln v = ln v₀ + x W_v of rows of S^m X, … × d -> … × k; v₀ (`start`) is 1 in the paper.
+    """Compute ln v = ln v₀ + x W_v of rows of S^m X, … × d -> … × k; v₀ (`start`) is 1 in the paper.
 
-    W_v has no bias, and rows of X have norm 1 at most: from v₀ = 1 a sample's noise drowns its mean for a long time.
+    W_v has no bias and rows of X have norm at most 1. With v₀ = 1 the sampling variance exceeds the mean for many rounds.
     """
     return (x @ weight + log(start)).clamp(max=LARGEST_LOG_VARIANCE)
 
 
 def prior_variances(x: Tensor, weight: Tensor) -> Tensor:
-    """α(X) = softplus(XW_α) + 1e-4 of rows of X, … × d -> … × k."""
+    """Compute α(X) = softplus(XW_α) + 1e-4 of rows of X, … × d -> … × k."""
     return softplus(x @ weight) + SMALLEST_PRIOR_VARIANCE
 
 

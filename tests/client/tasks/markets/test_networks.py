@@ -1,4 +1,4 @@
-"""Siamese and SPE on a client: their losses by hand, that they learn, what they rank by, and what leaves a market."""
+"""Siamese and SPE on a client: losses by hand, learning, ranking, and parameters that stay private."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +16,7 @@ from client.tasks.markets.data.markets import Market, Markets, no_rows
 from client.tasks.markets.data.reader import read_markets
 from client.tasks.markets.inference import companions
 from client.tasks.markets.learner import MarketsLearner
-from client.tasks.markets.networks import embedded
+from client.tasks.markets.networks import embed
 from client.tasks.registry import build_learner
 from client.training.cohort import train
 from client.training.participant import Participant
@@ -38,7 +38,7 @@ NETWORKS = ("siamese", "spe")
 every_network = pytest.mark.parametrize("network", NETWORKS)
 
 
-def configured(network: str, method: str = "fedavg", **options: Scalar) -> RunConfig:
+def build_config(network: str, method: str = "fedavg", **options: Scalar) -> RunConfig:
     flat: dict[str, Scalar] = {"method": method, "task": "markets", "model": "paper", "run-id": "toy", "rounds": 2}
     flat |= {"federation.min-clients": 1, "federation.wait": 0.1, "tasks.markets.network": network}
     flat |= {"tasks.markets.width": 32, "tasks.markets.embedding": 8, "tasks.markets.batch": 64}
@@ -46,37 +46,37 @@ def configured(network: str, method: str = "fedavg", **options: Scalar) -> RunCo
 
 
 def learner(network: str, part: Markets = DEMO) -> MarketsLearner:
-    return learner_of(configured(network), part.vocabulary, part.units)
+    return learner_of(build_config(network), part.vocabulary, part.units)
 
 
-def drawn(of: MarketsLearner) -> dict[str, torch.Tensor]:
+def step_inputs(of: MarketsLearner) -> dict[str, torch.Tensor]:
     return {n: t[0] for n, t in of.step_inputs(1, torch.Generator().manual_seed(0)).items()}
 
 
-def test_the_tower_pulls_neighbours_together_and_pushes_others_apart() -> None:
+def test_the_tower_pulls_neighbors_together_and_pushes_negatives_apart() -> None:
     of = learner("siamese")
-    model, noise = parameters(of.module), drawn(of)
+    model, inputs = parameters(of.module), step_inputs(of)
     z = [of.scores(model, {}, k)(np.arange(len(m.vectors))) for k, m in enumerate(of.markets)]
     firsts = np.concatenate([[0], np.cumsum([len(block) for block in z])])
     terms = []
-    for a, b, c in noise["triples"].tolist():
+    for a, b, c in inputs["triples"].tolist():
         k = int(np.searchsorted(firsts, a, side="right")) - 1
-        near, apart = (2 - 2 * float(z[k][a - firsts[k], o - firsts[k]]) for o in (b, c))
-        terms.append(near + max(0.0, 1.0 - np.sqrt(max(apart, 0))) ** 2)
-    loss = of.loss(tensors(model), of.batch(TrainRequest(1, "toy:0", model)), noise)
+        near, far = (2 - 2 * float(z[k][a - firsts[k], o - firsts[k]]) for o in (b, c))
+        terms.append(near + max(0.0, 1.0 - np.sqrt(max(far, 0))) ** 2)
+    loss = of.loss(tensors(model), of.batch(TrainRequest(1, "toy:0", model)), inputs)
     assert float(loss) == pytest.approx(0.5 * np.mean(terms), rel=1e-4)
 
 
 @pytest.mark.parametrize("network", ["sgc", *NETWORKS])
-def test_many_places_are_embedded_as_few_are(network: str) -> None:
+def test_the_number_of_places_does_not_change_an_embedding(network: str) -> None:
     of = learner(network)
-    params, told = tensors(parameters(of.module)), of.batch(TrainRequest(1, "toy:0", {}))
+    params, inputs = tensors(parameters(of.module)), of.batch(TrainRequest(1, "toy:0", {}))
     few = torch.randint(of.size, (of.size // 3,), generator=torch.Generator().manual_seed(0))
-    once, many = (embedded(of.module, params, told, places) for places in (few, few.repeat(4)))
+    once, many = (embed(of.module, params, inputs, places) for places in (few, few.repeat(4)))
     torch.testing.assert_close(many, once.repeat(4, 1))
 
 
-def test_spe_is_told_which_items_these_are_and_learns_by_bpr() -> None:
+def test_spe_reads_items_and_degrees_and_learns_by_bpr() -> None:
     of = learner("spe")
     rng = np.random.default_rng(1)
     model = {n: a + 0.3 * rng.standard_normal(a.shape).astype(a.dtype) for n, a in parameters(of.module).items()}
@@ -84,36 +84,36 @@ def test_spe_is_told_which_items_these_are_and_learns_by_bpr() -> None:
     degrees = np.concatenate([np.count_nonzero(market.graph.weights.toarray(), axis=1) for market in of.markets])
     delta = 1 / (1 + np.exp(-(model["gamma"][0] * np.log1p(degrees) + model["gamma"][1])))[:, None]
     z = (1 - delta) * (of.features.numpy() @ model["phi"]) + delta * model["ids"][items]
-    noise = drawn(of)
-    a, b, c = (z[places] for places in noise["triples"].numpy().T)
+    inputs = step_inputs(of)
+    a, b, c = (z[places] for places in inputs["triples"].numpy().T)
     by_hand = np.log1p(np.exp(model["theta"][0] * ((a * c).sum(1) - (a * b).sum(1)))).mean()
-    loss = of.loss(tensors(model), of.batch(TrainRequest(1, "toy:0", model)), noise)
+    loss = of.loss(tensors(model), of.batch(TrainRequest(1, "toy:0", model)), inputs)
     assert float(loss) == pytest.approx(by_hand, rel=1e-4)
     size = len(of.markets[0].vectors)
     np.testing.assert_allclose(of.scores(model, {}, 0)(np.arange(size)), z[:size] @ z[:size].T, rtol=1e-3, atol=1e-4)
 
 
 @every_network
-def test_they_see_no_graph_and_learn_from_triples(network: str) -> None:
+def test_the_networks_use_no_graph_and_learn_from_triples(network: str) -> None:
     of = learner(network)
     torch.testing.assert_close(of.propagated, of.features)
-    config = configured(network, **{"algorithm.fedavg.optimizer": "adam", "algorithm.fedavg.lr": 0.02})
+    config = build_config(network, **{"algorithm.fedavg.optimizer": "adam", "algorithm.fedavg.lr": 0.02})
     model = parameters(of.module)
     member = Participant("ann", "toy", 0, of, MemoryStore(), TrainRequest(1, "toy:0", model), 60)
     before = of.evaluate(model, {}, "test")[0]["mrr20"]
     [reply] = train(config.method_options, [member])
     assert isinstance(reply, TrainReply)
-    own = {n: t.numpy() for n, t in member.store.load("toy").groups.get("head.after", {}).items()}
-    after = {**model, **{n: model[n] - u for n, u in reply.update.items()}, **own}
+    private = {n: t.numpy() for n, t in member.store.load("toy").groups.get("head.after", {}).items()}
+    after = {**model, **{n: model[n] - u for n, u in reply.update.items()}, **private}
     assert of.evaluate(after, {}, "test")[0]["mrr20"] > before + 0.05
 
 
 @every_network
-def test_a_market_without_pairs_takes_part_with_nothing(network: str) -> None:
+def test_a_market_without_pairs_takes_part_with_zeros(network: str) -> None:
     of = learner(network, Markets((Market("uk", no_rows(), no_rows()),), DEMO.vocabulary))
     model = parameters(of.module)
     member = Participant("ann", "toy", 0, of, MemoryStore(), TrainRequest(1, "toy:0", model), 2)
-    [reply] = train(configured(network).method_options, [member])
+    [reply] = train(build_config(network).method_options, [member])
     assert isinstance(reply, TrainReply)
     assert not any(update.any() for update in reply.update.values())
     assert of.evaluate(model, {}, "test") == ({}, {})
@@ -121,7 +121,7 @@ def test_a_market_without_pairs_takes_part_with_nothing(network: str) -> None:
 
 @every_network
 def test_markets_train_stacked_as_they_do_alone(network: str) -> None:
-    config = configured(network)
+    config = build_config(network)
 
     def member(number: int) -> Participant:
         of = learner(network, replace(DEMO, units=DEMO.units[number : number + 1]))
@@ -137,7 +137,7 @@ def test_markets_train_stacked_as_they_do_alone(network: str) -> None:
             np.testing.assert_allclose(reply.update[name], update, rtol=1e-3, atol=1e-6)
 
 
-def federated(config: RunConfig, folder: Path) -> tuple[Listening, list[Store], Arrays]:
+def run_federated(config: RunConfig, folder: Path) -> tuple[Listening, list[Store], Arrays]:
     stores: list[Store] = [MemoryStore() for _ in DEMO.units]
     grid = Listening({k + 1: _session(k, store) for k, store in enumerate(stores)})
     run(grid, config, folder)
@@ -151,35 +151,35 @@ def _session(number: int, store: Store) -> Session:
     return Session(f"client-{number}", build, store, in_memory(Policy(share_metrics="always")))
 
 
-@pytest.mark.parametrize("noise", [{}, {"privacy.unit": "client"}], ids=["clear", "noise"])
+@pytest.mark.parametrize("noise", [{}, {"privacy.unit": "client"}], ids=["plaintext", "noise"])
 @pytest.mark.parametrize("method", ["fedavg", "fedrep", "ditto", "pfedme", "perfedavg", "local"])
 def test_items_own_vectors_never_leave_a_market(method: str, noise: dict[str, Scalar], tmp_path: Path) -> None:
-    grid, stores, end = federated(configured("spe", method, **noise), tmp_path)
+    grid, stores, end = run_federated(build_config("spe", method, **noise), tmp_path)
     replies = [reply for _, reply in heard(grid, TrainReply)]
     assert len(replies) == 2 * len(DEMO.units)
     assert not any(name.startswith("ids") for reply in replies for name in (*reply.update, *reply.gradient))
     assert not end["ids"].any(), "of the server's model they stay as they were"
     for store, market in zip(stores, DEMO.units, strict=True):
-        kept = store.load("toy").groups["head.after"]["ids"].numpy()
-        moved = np.flatnonzero(kept.any(axis=1))
+        vectors = store.load("toy").groups["head.after"]["ids"].numpy()
+        moved = np.flatnonzero(vectors.any(axis=1))
         assert len(moved)
-        sold = learner_of(configured("spe"), DEMO.vocabulary, [market]).markets[0].graph.items
-        assert set(moved.tolist()) <= set(sold.tolist())
+        items = learner_of(build_config("spe"), DEMO.vocabulary, [market]).markets[0].graph.items
+        assert set(moved.tolist()) <= set(items.tolist())
 
 
 @every_network
-def test_what_goes_with_an_item_is_ranked_by_them(network: str) -> None:
+def test_the_networks_rank_related_items(network: str) -> None:
     of = learner(network, replace(DEMO, units=DEMO.units[:1]))
-    config, [market] = configured(network), of.markets
+    config, [market] = build_config(network), of.markets
     rng = np.random.default_rng(0)
     model = {n: a + 0.1 * rng.standard_normal(a.shape).astype(a.dtype) for n, a in parameters(of.module).items()}
-    asked = int(market.graph.items[0])
-    found = companions(config, DEMO.vocabulary, model, DEMO.units[0], asked, top=3)
-    assert len(found) == 3
-    assert [c.score for c in found] == sorted((c.score for c in found), reverse=True)
+    query = int(market.graph.items[0])
+    ranked = companions(config, DEMO.vocabulary, model, DEMO.units[0], query, top=3)
+    assert len(ranked) == 3
+    assert [c.score for c in ranked] == sorted((c.score for c in ranked), reverse=True)
 
 
 @every_network
 def test_pf_gnn_trains_encoders_of_sgc_only(network: str) -> None:
     with pytest.raises(ConfigError, match="network=sgc"):
-        configured(network, "pfgnn")
+        build_config(network, "pfgnn")

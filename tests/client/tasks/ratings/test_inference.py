@@ -1,4 +1,4 @@
-"""From a finished model to products not rated yet, in the data's own units."""
+"""Suggestions of unrated products by a trained model, in the data's units."""
 
 import numpy as np
 import pytest
@@ -22,27 +22,27 @@ SCORES = {"scores": np.array([9, 2, 3, 5, 1], np.float32)}
 
 
 def test_best_first_without_what_is_rated_and_in_the_data_s_own_units() -> None:
-    found = suggestions(CONFIG, PRODUCTS, SCORES, ANN, top=2)
-    assert [s.product for s in found] == ["milk", "coffee"]
+    suggested = suggestions(CONFIG, PRODUCTS, SCORES, ANN, top=2)
+    assert [s.product for s in suggested] == ["milk", "coffee"]
     mean = 0.5 + 3.5 * own_mean(Rated(ANN.items, (ANN.ratings - 0.5) / 3.5), CONFIG.task_options)
-    assert found[0].own_mean == pytest.approx(mean)
+    assert suggested[0].own_mean == pytest.approx(mean)
     assert mean == pytest.approx((3.5 + 2.5 + 3 * 0.7 * 3.5) / 5 + 0.5)
-    assert 4 >= found[0].rating > found[1].rating > 0.5
+    assert 4 >= suggested[0].rating > suggested[1].rating > 0.5
 
 
 def test_before_training_everything_is_the_own_mean() -> None:
     nothing = {"scores": np.zeros(5, np.float32)}
-    found = suggestions(CONFIG, PRODUCTS, nothing, ANN, 9)
-    assert len(found) == 3
-    assert [s.rating for s in found] == pytest.approx([s.own_mean for s in found])
+    suggested = suggestions(CONFIG, PRODUCTS, nothing, ANN, 9)
+    assert len(suggested) == 3
+    assert [s.rating for s in suggested] == pytest.approx([s.own_mean for s in suggested])
 
 
-def test_somebody_without_ratings_gets_the_best_of_all() -> None:
+def test_a_rater_without_ratings_gets_the_best_of_all() -> None:
     nobody = Rater("zoe", np.zeros(0, np.int64), np.zeros(0))
     assert [s.product for s in suggestions(CONFIG, PRODUCTS, SCORES, nobody, 2)] == ["tea", "rum"]
 
 
-def test_whoever_rated_everything_gets_nothing() -> None:
+def test_a_rater_of_everything_gets_nothing() -> None:
     all_of_it = Rater("eve", np.arange(5), np.full(5, 4.0))
     assert suggestions(CONFIG, PRODUCTS, SCORES, all_of_it, 3) == []
 

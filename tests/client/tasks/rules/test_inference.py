@@ -1,4 +1,4 @@
-"""Rules to add to a home: none that it has, none of a device with itself, and none that its devices could not follow."""
+"""Recommended rules: not in the home yet, between two devices, and possible for both."""
 
 import json
 
@@ -20,32 +20,33 @@ HOME = toy_homes(3)[2]
 
 def rules(catalogue: RuleCatalogue, top: int = 10_000) -> list[str]:
     trained = parameters(task_model(CONFIG, catalogue))
-    return [one.rule for one in recommend(CONFIG, catalogue, trained, HOME, top)]
+    return [answer.rule for answer in recommend(CONFIG, catalogue, trained, HOME, top)]
 
 
-def test_every_rule_that_is_not_there_yet_between_two_devices() -> None:
+def test_every_missing_rule_between_two_devices_is_ranked() -> None:
     devices, relations = len(HOME.devices), len(CATALOGUE.relations)
     assert len(rules(CATALOGUE)) == devices * (devices - 1) * relations - len(HOME.rules)
     assert rules(CATALOGUE, 3) == rules(CATALOGUE)[:3]
 
 
-def test_none_that_the_devices_cannot_follow() -> None:
+def test_rules_beyond_the_devices_abilities_are_left_out() -> None:
     first = CATALOGUE.relations[0].partition(" → ")
-    one, other = CATALOGUE.entities[:2]
-    able = CATALOGUE.model_copy(update={"notices": {one: (first[0],)}, "does": {other: (first[2],)}})
-    found = rules(able)
-    triggers = sum(CATALOGUE.entities[device.entity] == one for device in HOME.devices)
-    actions = sum(CATALOGUE.entities[device.entity] == other for device in HOME.devices)
-    there = sum(
-        (CATALOGUE.entities[HOME.devices[i].entity], CATALOGUE.entities[HOME.devices[j].entity], r) == (one, other, 0)
+    trigger_type, action_type = CATALOGUE.entities[:2]
+    able = CATALOGUE.model_copy(update={"notices": {trigger_type: (first[0],)}, "does": {action_type: (first[2],)}})
+    possible = rules(able)
+    triggers = sum(CATALOGUE.entities[device.entity] == trigger_type for device in HOME.devices)
+    actions = sum(CATALOGUE.entities[device.entity] == action_type for device in HOME.devices)
+    existing = sum(
+        (CATALOGUE.entities[HOME.devices[i].entity], CATALOGUE.entities[HOME.devices[j].entity], r)
+        == (trigger_type, action_type, 0)
         for i, j, r in HOME.rules.tolist()
     )
     same = sum(name.startswith(first[0]) and name.endswith(first[2]) for name in CATALOGUE.relations)
-    assert len(found) == triggers * actions * same - there
-    assert set(found) < set(rules(CATALOGUE))
+    assert len(possible) == triggers * actions * same - existing
+    assert set(possible) < set(rules(CATALOGUE))
 
 
-def test_the_demo_says_what_its_devices_can_do() -> None:
+def test_the_demo_vocabulary_names_the_devices_abilities() -> None:
     catalogue = demo_catalogue()
     triggers, actions = catalogue.possible()
     for k, name in enumerate(catalogue.entities):
@@ -55,7 +56,7 @@ def test_the_demo_says_what_its_devices_can_do() -> None:
             assert actions[k, r] == (action in ACTIONS.get(name, ()))
 
 
-def test_what_is_not_known_is_not_written() -> None:
+def test_unknown_abilities_are_not_written() -> None:
     assert set(json.loads(CATALOGUE.to_json())) == {"entities", "relations"}
     assert RuleCatalogue.from_json(demo_catalogue().to_json()) == demo_catalogue()
     assert np.all(CATALOGUE.possible())

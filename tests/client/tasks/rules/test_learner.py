@@ -1,4 +1,4 @@
-"""The rules task on a client: Eq 2, evaluation weights, and what a home's own counts may not tell it."""
+"""Rules learner: Eq 2, evaluation weights, and removal of the client's own counts from the sums."""
 
 import numpy as np
 import pytest
@@ -17,15 +17,15 @@ REQUEST = TrainRequest(1, "toy:0", WORLD)
 
 
 def test_the_loss_is_the_mean_over_homes_of_eq_2() -> None:
-    """L_k = −1/(|E⁺|+|E⁻|) [Σ log p + Σ log(1−p)], written out from the scores of every rule."""
+    """Check L_k = −1/(|E⁺|+|E⁻|) [Σ log p + Σ log(1−p)] on the scores of every rule."""
     learner = learner_of(CONFIG, CATALOGUE, HOMES)
     losses = []
     for split in learner.splits:
         p = 1 / (1 + np.exp(-learner.scores(tensors(WORLD), {}, split).astype(np.float64)))
         positive, negative = p[tuple(split.train.positives.T)], p[tuple(split.train.negatives.T)]
         losses.append(-(np.log(positive).sum() + np.log(1 - negative).sum()) / (len(positive) + len(negative)))
-    noise = {n: m[0] for n, m in learner.step_inputs(1, torch.Generator()).items()}
-    loss = learner.loss(tensors(WORLD), learner.batch(REQUEST), noise)
+    inputs = {n: m[0] for n, m in learner.step_inputs(1, torch.Generator()).items()}
+    loss = learner.loss(tensors(WORLD), learner.batch(REQUEST), inputs)
     assert float(loss) == pytest.approx(np.mean(losses), rel=1e-5)
 
 
@@ -46,20 +46,20 @@ def test_a_metric_weighs_the_homes_it_is_the_mean_of() -> None:
     assert learner.evaluate(WORLD, {}, "validation") == ({}, {}), "nothing is held out for validation by default"
 
 
-def test_training_adds_the_counts_of_others_only() -> None:
+def test_training_adds_the_counts_of_other_clients_only() -> None:
     learner = learner_of(CONFIG, CATALOGUE, HOMES)
-    own, others = learner.counts()["counts"], np.full((2, 3, 4), 2.0, np.float32)
-    batch = learner.batch(TrainRequest(1, "toy:0", WORLD, statics={"counts": own + others}))
-    np.testing.assert_array_equal(batch["offset"].numpy(), offset_of(others, CATALOGUE))
+    own_counts, other_counts = learner.counts()["counts"], np.full((2, 3, 4), 2.0, np.float32)
+    batch = learner.batch(TrainRequest(1, "toy:0", WORLD, statics={"counts": own_counts + other_counts}))
+    np.testing.assert_array_equal(batch["offset"].numpy(), offset_of(other_counts, CATALOGUE))
     assert not learner.batch(REQUEST)["offset"].any()
 
 
-def test_counts_that_came_too_late_are_not_taken_off_the_sums() -> None:
+def test_counts_of_a_late_reply_are_not_subtracted_from_the_sums() -> None:
     learner = learner_of(CONFIG, CATALOGUE, HOMES)
-    others = learner.counts()["counts"] + 1
-    others.flat[others.argmax()] = 0  # less than this client alone sent
-    batch = learner.batch(TrainRequest(1, "toy:0", WORLD, statics={"counts": others}))
-    np.testing.assert_array_equal(batch["offset"].numpy(), offset_of(others, CATALOGUE))
+    other_counts = learner.counts()["counts"] + 1
+    other_counts.flat[other_counts.argmax()] = 0  # less than this client alone sent
+    batch = learner.batch(TrainRequest(1, "toy:0", WORLD, statics={"counts": other_counts}))
+    np.testing.assert_array_equal(batch["offset"].numpy(), offset_of(other_counts, CATALOGUE))
 
 
 def test_a_client_without_homes_has_nothing_to_train_or_measure() -> None:

@@ -19,10 +19,10 @@ CONFIG = parse({"method": "fedga", "task": "sessions", "tasks.sessions.hidden": 
 def test_probabilities_are_of_all_items_and_history_counts() -> None:
     model = parameters(task_model(CONFIG, ITEMS))
     history = [as_clicks([0, 2])] * 50
-    found = next_items(CONFIG, ITEMS, model, as_clicks([0]), history, top=4)
-    assert found[0].item == "milk"
-    assert sum(item.probability for item in found) == pytest.approx(1)
-    assert [item.probability for item in found] == sorted((item.probability for item in found), reverse=True)
+    answers = next_items(CONFIG, ITEMS, model, as_clicks([0]), history, top=4)
+    assert answers[0].item == "milk"
+    assert sum(item.probability for item in answers) == pytest.approx(1)
+    assert [item.probability for item in answers] == sorted((item.probability for item in answers), reverse=True)
 
 
 def test_shared_rules_that_came_with_the_model_count() -> None:

@@ -1,4 +1,4 @@
-"""The sessions task on a client: its objective, what the blend trains on, metrics, and counts."""
+"""Sessions learner: objective, sessions of the blend, metrics, and counts."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from client.privacy.dp_sgd import CHUNK, private_gradient, sample_private_inputs
 from client.privacy.dp_sgd_noise import DpSgdNoise
 from client.stacked_tensors import Tensors, row, stack
 from client.tasks.sessions.data.visitors import Case, Visitor, as_clicks
-from client.tasks.sessions.learner import SessionsLearner, _padded, _rows
+from client.tasks.sessions.learner import SessionsLearner, _features_of_split, _pad_features
 from common.arrays import Arrays
 from common.config.parse import parse
 from common.config.run import RunConfig
@@ -26,13 +26,13 @@ HELD = (Case(as_clicks([0]), 1), Case(as_clicks([6, 5]), 4))
 VISITORS = (Visitor("ann", SESSIONS[:3], HELD[:1]), Visitor("bob", SESSIONS[3:], HELD[1:]))
 
 
-def configured(model: str = "default", **options: Scalar) -> RunConfig:
+def build_config(model: str = "default", **options: Scalar) -> RunConfig:
     sessions = {f"tasks.sessions.{key.replace('_', '-')}": value for key, value in options.items()}
     return parse({"method": "fedga", "task": "sessions", "model": model, "tasks.sessions.hidden": 4, **sessions})
 
 
 def learner(model: str = "default", visitors: tuple[Visitor, ...] = VISITORS, **options: Scalar) -> SessionsLearner:
-    return learner_of(configured(model, **options), ITEMS, visitors)
+    return learner_of(build_config(model, **options), ITEMS, visitors)
 
 
 def request(of: SessionsLearner, statics: Arrays | None = None) -> TrainRequest:
@@ -79,9 +79,9 @@ def test_the_network_and_its_blend_learn_from_different_sessions() -> None:
     assert only_network["network.embedding.weight"].any()
 
 
-def test_which_sessions_the_blend_learns_from_does_not_depend_on_who_else_is_a_client() -> None:
-    apart = torch.cat([learner(visitors=(v,)).batch(request(learner()))["blends"] for v in VISITORS])
-    torch.testing.assert_close(learner().batch(request(learner()))["blends"], apart)
+def test_the_sessions_of_the_blend_do_not_depend_on_other_visitors() -> None:
+    separate = torch.cat([learner(visitors=(v,)).batch(request(learner()))["blends"] for v in VISITORS])
+    torch.testing.assert_close(learner().batch(request(learner()))["blends"], separate)
 
 
 def test_evaluation_is_over_the_held_out_cases() -> None:
@@ -107,65 +107,70 @@ def test_a_client_without_sessions_has_no_examples() -> None:
     assert torch.isfinite(empty.loss(tensors(parameters(empty.module)), empty.batch(request(empty)), {}))
 
 
-def test_in_training_the_shared_rules_are_everybody_else_s() -> None:
+def test_in_training_the_shared_rules_leave_the_own_counts_out() -> None:
     of = learner()
     alone = of.batch(request(of, of.counts()))
-    assert not alone["value"][..., -1].any(), "one's own counts would tell the answer"
-    others = count_rules([as_clicks([0, 6])], len(ITEMS.items))
+    assert not alone["value"][..., -1].any(), "own counts would reveal the target"
+    other_rules = count_rules([as_clicks([0, 6])], len(ITEMS.items))
     both = count_rules([*SESSIONS, as_clicks([0, 6])], len(ITEMS.items))
     fresh = learner()
     assert fresh.batch(request(fresh, both))["value"][..., -1].any()
-    assert others[KEYS].tolist() == [6]
+    assert other_rules[KEYS].tolist() == [6]
 
 
 @pytest.mark.parametrize("often", [0, 1], ids=["missing", "counted less"])
-def test_counts_that_came_too_late_are_not_taken_off_the_sums(often: int) -> None:
-    """Of others who have all its rules as often, but for 0 → 1, which two of its sessions have."""
-    others = [[0, 2], [1, 2], [1, 3, 1], [0, 3], *[[0, 1]] * often]
-    rest = count_rules([*SESSIONS[2:], *map(as_clicks, others)], len(ITEMS.items))
-    late, alone = learner(), learner()
-    found = late.batch(request(late, rest))["value"]
-    shared = alone._shared(rest)
-    expected = _padded([row for split in alone.splits for row in _rows(split, "train", shared)])["value"]
-    torch.testing.assert_close(found, expected)
+def test_counts_of_a_late_reply_are_not_subtracted_from_the_sums(often: int) -> None:
+    """Check sums that hold all the client's rules as often, except 0 → 1, which two of its sessions have."""
+    other_sessions = [[0, 2], [1, 2], [1, 3, 1], [0, 3], *[[0, 1]] * often]
+    rest = count_rules([*SESSIONS[2:], *map(as_clicks, other_sessions)], len(ITEMS.items))
+    late_learner, reference = learner(), learner()
+    value = late_learner.batch(request(late_learner, rest))["value"]
+    shared = reference._shared_rules(rest)
+    expected = _pad_features([row for split in reference.splits for row in _features_of_split(split, "train", shared)])[
+        "value"
+    ]
+    torch.testing.assert_close(value, expected)
 
 
-def apart(visitors: tuple[Visitor, ...] = VISITORS) -> SessionsLearner:
-    """Sessions as the records of DP-SGD."""
+def record_learner(visitors: tuple[Visitor, ...] = VISITORS) -> SessionsLearner:
+    """Return a learner with sessions as records of DP-SGD."""
     flat = {"method": "fedga", "task": "sessions", "model": "paper", "tasks.sessions.hidden": 4}
     return learner_of(parse({**flat, "privacy.unit": "record"}), ITEMS, visitors)
 
 
 def private(of: SessionsLearner, *, clip: float) -> Tensors:
-    """One step's gradient with next to no noise, of all records."""
+    """Return the gradient of one step on all records, with noise of multiplier 1e-12."""
     params, generator = tensors(parameters(of.module)), np.random.default_rng(0)
-    noise = sample_private_inputs(params, of.rows, of.examples, 1, DpSgdNoise(clip, 1e-12, 1.0, lambda: generator))
-    gradient, _ = private_gradient(of.loss, of.shared)(params, of.batch(request(of)), row(noise, 0))
+    inputs = sample_private_inputs(params, of.rows, of.examples, 1, DpSgdNoise(clip, 1e-12, 1.0, lambda: generator))
+    gradient, _ = private_gradient(of.loss, of.shared)(params, of.batch(request(of)), row(inputs, 0))
     return gradient
 
 
 def test_each_session_is_a_record_that_dp_sgd_clips_by_itself() -> None:
-    of = apart()
+    of = record_learner()
     assert (of.rows, of.examples) == (len(SESSIONS), len(SESSIONS))
-    alone = [gradients(one, one.batch(request(one))) for one in (apart((Visitor("x", (s,), ()),)) for s in SESSIONS)]
-    norms = [float(torch.cat([g.flatten() for g in one.values()]).norm()) for one in alone]
+    single = [record_learner((Visitor("x", (session,), ()),)) for session in SESSIONS]
+    per_record = [gradients(learner, learner.batch(request(learner))) for learner in single]
+    norms = [float(torch.cat([g.flatten() for g in grads.values()]).norm()) for grads in per_record]
     clip = sorted(norms)[2]
     for largest in (1e6, clip):
-        found, factors = private(of, clip=largest), [min(1.0, largest / norm) for norm in norms]
-        for name, gradient in found.items():
-            expected = sum(f * one[name] for f, one in zip(factors, alone, strict=True)) / len(SESSIONS)
+        factors = [min(1.0, largest / norm) for norm in norms]
+        for name, gradient in private(of, clip=largest).items():
+            expected = sum(f * grads[name] for f, grads in zip(factors, per_record, strict=True)) / len(SESSIONS)
             np.testing.assert_allclose(gradient, expected, rtol=1e-3, atol=1e-6, err_msg=name)
     whole = gradients(of, of.batch(request(of)))
     for name, gradient in private(of, clip=1e6).items():
         np.testing.assert_allclose(gradient, whole[name], rtol=1e-3, atol=1e-6)
 
 
-def test_records_beyond_those_worked_on_at_once_count_as_well() -> None:
+def test_records_beyond_the_chunk_size_count_as_well() -> None:
     many = tuple(as_clicks([k % 7, (k + 1 + k // 7) % 7]) for k in range(2 * CHUNK + 3))
-    of = apart((Visitor("shop", many, ()),))
+    of = record_learner((Visitor("shop", many, ()),))
     for name, gradient in private(of, clip=1e6).items():
         np.testing.assert_allclose(gradient, gradients(of, of.batch(request(of)))[name], rtol=1e-3, atol=1e-6)
 
 
 def test_a_client_without_sessions_takes_part_with_noise_alone() -> None:
-    assert all(float(g.abs().max()) < 1e-9 for g in private(apart((Visitor("nobody", (), ()),)), clip=1.0).values())
+    assert all(
+        float(g.abs().max()) < 1e-9 for g in private(record_learner((Visitor("nobody", (), ()),)), clip=1.0).values()
+    )

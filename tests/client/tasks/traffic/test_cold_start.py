@@ -1,15 +1,15 @@
-"""A sensor with little past under a property of others like it."""
+"""Cold-start sensors under pooled properties of similar clients."""
 
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from client.tasks.traffic.cold_start import adopted, is_new
+from client.tasks.traffic.cold_start import is_cold_start, with_pooled_property
 from client.tasks.traffic.prepare import Sensor, prepare
 from common.arrays import Arrays
 from common.tasks.traffic.options import TrafficOptions
-from common.tasks.traffic.ranges import POOLED, obedience
+from common.tasks.traffic.ranges import POOLED, satisfaction
 from common.wire.messages import TrainRequest
 from tests.support.build import learner_of
 from tests.support.sensors import HISTORY, HORIZON, MEASURES, road_config, sensor, world
@@ -17,21 +17,21 @@ from tests.support.sensors import HISTORY, HORIZON, MEASURES, road_config, senso
 OPTIONS = TrafficOptions(history=HISTORY, horizon=HORIZON)
 
 
-def one(days: int, number: int = 0, options: TrafficOptions = OPTIONS) -> Sensor:
+def build_sensor(days: int, number: int = 0, options: TrafficOptions = OPTIONS) -> Sensor:
     return prepare(sensor(number, days), MEASURES, options, residual=True)
 
 
 def two_groups(like: Sensor) -> Arrays:
-    """Bounds around the sensor's own readings by the hour, and around the opposite of them."""
+    """Return bounds around the sensor's hourly means and around their negatives."""
     hours = like.slots % 24
     shape = np.array([like.values[hours == hour].mean() for hour in range(24)])
     middles = np.stack([np.tile(-shape, 7), np.tile(shape, 7)])[:, :, None]
     return {POOLED[0]: (middles - 0.7).astype(np.float32), POOLED[1]: (middles + 0.7).astype(np.float32)}
 
 
-def test_less_than_two_weeks_of_training_make_a_newcomer() -> None:
-    """The shares hold out a fifth."""
-    assert {days: (one(days).days, is_new(one(days), OPTIONS)) for days in (7, 16, 18)} == {
+def test_less_than_two_weeks_of_training_make_a_cold_start() -> None:
+    """Check numbers of days of which a fifth is held out."""
+    assert {days: (build_sensor(days).days, is_cold_start(build_sensor(days), OPTIONS)) for days in (7, 16, 18)} == {
         7: (5, True),
         16: (13, True),
         18: (14, False),
@@ -39,68 +39,68 @@ def test_less_than_two_weeks_of_training_make_a_newcomer() -> None:
 
 
 def test_days_with_few_readings_do_not_make_up_two_weeks() -> None:
-    """Of 40 days 32 are trained on, each with 5 of 24 readings: 160 of them, six days' worth."""
+    """Check 32 training days with 5 of 24 readings each: 160 readings, as many as of six days."""
     full = sensor(0, 40)
     seen = (np.arange(len(full.values)) % 24 < 5)[:, None]
     sparse = prepare(replace(full, observed=seen), MEASURES, OPTIONS, residual=True)
-    assert (sparse.days, is_new(sparse, OPTIONS)) == (6, True)
+    assert (sparse.days, is_cold_start(sparse, OPTIONS)) == (6, True)
     assert np.isnan(sparse.held)
 
 
-def test_a_newcomer_takes_the_group_that_runs_like_its_readings_and_keeps_what_it_saw() -> None:
-    new = one(7)
-    told = two_groups(new)
-    found = adopted(new, told, OPTIONS)
-    assert found.pooled
-    assert np.isnan(found.held)
-    np.testing.assert_array_equal(found.ranges.low, np.minimum(told[POOLED[0]][1], new.ranges.low))
-    np.testing.assert_array_equal(found.ranges.high, np.maximum(told[POOLED[1]][1], new.ranges.high))
-    assert not found.ranges.excess(found.values[found.known], found.slots[found.known]).any()
+def test_a_cold_start_sensor_takes_the_closest_group_and_keeps_its_own_range() -> None:
+    new = build_sensor(7)
+    statics = two_groups(new)
+    pooled = with_pooled_property(new, statics, OPTIONS)
+    assert pooled.pooled
+    assert np.isnan(pooled.held)
+    np.testing.assert_array_equal(pooled.ranges.low, np.minimum(statics[POOLED[0]][1], new.ranges.low))
+    np.testing.assert_array_equal(pooled.ranges.high, np.maximum(statics[POOLED[1]][1], new.ranges.high))
+    assert not pooled.ranges.excess(pooled.values[pooled.usable], pooled.slots[pooled.usable]).any()
 
 
-def test_on_days_to_come_it_holds_where_the_newcomer_s_own_does_not() -> None:
-    new, full = one(7), sensor(0, 60)
+def test_later_days_satisfy_the_pooled_property_and_not_the_own_one() -> None:
+    new, full = build_sensor(7), sensor(0, 60)
     values, slots = new.scaler.scale(full.values[7 * 24 :]), np.arange(53 * 24) % 168
     shares = [
-        obedience(each.ranges.excess(values.reshape(53, 24, 1), slots.reshape(53, 24)))["rho_trace"]
-        for each in (new, adopted(new, two_groups(new), OPTIONS))
+        satisfaction(each.ranges.excess(values.reshape(53, 24, 1), slots.reshape(53, 24)))["rho_trace"]
+        for each in (new, with_pooled_property(new, two_groups(new), OPTIONS))
     ]
     assert shares[0] < 0.2
     assert shares[1] > 0.9
 
 
 @pytest.mark.parametrize("days", [18, 40])
-def test_who_has_two_weeks_keeps_its_own(days: int) -> None:
-    old = one(days)
-    assert adopted(old, two_groups(old), OPTIONS) is old
+def test_a_sensor_with_two_weeks_keeps_its_own_property(days: int) -> None:
+    old = build_sensor(days)
+    assert with_pooled_property(old, two_groups(old), OPTIONS) is old
 
 
-def test_nothing_is_adopted_where_nothing_fits_or_nobody_asks() -> None:
-    new = one(7)
-    told = two_groups(new)
-    assert adopted(new, {}, OPTIONS) is new
-    assert adopted(new, {name: a[:, :3] for name, a in told.items()}, OPTIONS) is new
-    assert adopted(new, {POOLED[0]: told[POOLED[0]]}, OPTIONS) is new
-    assert adopted(new, told, TrafficOptions(history=HISTORY, horizon=HORIZON, newcomer_days=0)) is new
+def test_the_property_stays_without_a_matching_group_or_with_pooling_off() -> None:
+    new = build_sensor(7)
+    statics = two_groups(new)
+    assert with_pooled_property(new, {}, OPTIONS) is new
+    assert with_pooled_property(new, {name: a[:, :3] for name, a in statics.items()}, OPTIONS) is new
+    assert with_pooled_property(new, {POOLED[0]: statics[POOLED[0]]}, OPTIONS) is new
+    assert with_pooled_property(new, statics, TrafficOptions(history=HISTORY, horizon=HORIZON, newcomer_days=0)) is new
 
 
-def test_the_learner_trains_and_measures_under_what_it_adopts() -> None:
+def test_the_learner_trains_and_evaluates_under_the_pooled_property() -> None:
     config = road_config("fedstl")
     of = learner_of(config, MEASURES, [sensor(0, 7), sensor(1, 30)])
-    told = two_groups(of.sensors[0])
-    own, pooled = of.batch(TrainRequest(1, "", {})), of.batch(TrainRequest(1, "", {}, statics=told))
+    statics = two_groups(of.sensors[0])
+    plain, pooled = of.batch(TrainRequest(1, "", {})), of.batch(TrainRequest(1, "", {}, statics=statics))
     new = np.arange(len(of.sensors[0].values))
-    wider = adopted(of.sensors[0], told, config.task_options).ranges
+    wider = with_pooled_property(of.sensors[0], statics, config.task_options).ranges
     np.testing.assert_allclose(pooled["low"][new], wider.low[of.sensors[0].slots], rtol=1e-6)
-    np.testing.assert_array_equal(pooled["high"][len(new) :], own["high"][len(new) :])
-    assert of.batch(TrainRequest(1, "", {}, shared=told | of.property(), statics=told)).keys() == own.keys()
+    np.testing.assert_array_equal(pooled["high"][len(new) :], plain["high"][len(new) :])
+    assert of.batch(TrainRequest(1, "", {}, shared=statics | of.property(), statics=statics)).keys() == plain.keys()
 
-    truth = [of.baselines("test", statics)[0]["truth_rho_trace"] for statics in ({}, told)]
-    widths = [of.baselines("test", statics)[0]["property_width"] for statics in ({}, told)]
+    truth = [of.baselines("test", statics)[0]["truth_rho_trace"] for statics in ({}, statics)]
+    widths = [of.baselines("test", statics)[0]["property_width"] for statics in ({}, statics)]
     assert truth[1] > truth[0]
     assert widths[1] > widths[0]
     assert (
-        of.evaluate(world(config), told, "test")[0]["rho_trace"]
+        of.evaluate(world(config), statics, "test")[0]["rho_trace"]
         >= of.evaluate(world(config), {}, "test")[0]["rho_trace"]
     )
     assert int(of.property()["days"][0]) == 5

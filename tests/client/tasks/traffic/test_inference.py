@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from client.tasks.traffic.cold_start import is_new
+from client.tasks.traffic.cold_start import is_cold_start
 from client.tasks.traffic.data.series import Series
 from client.tasks.traffic.inference import faulty, forecast, held_later, own_model, personal
 from client.tasks.traffic.learner import TrafficLearner
@@ -245,5 +245,5 @@ def test_a_newcomer_is_forecast_under_the_property_that_it_adopts() -> None:
     assert found.basis.pooled
     np.testing.assert_allclose(found.high, made.sensors[0].scaler.unscale(np.full((24, 1), 7.0)))
     grown = learner(own, changed(nothing, 15 * 24))  # its training part alone would still be a newcomer's
-    assert is_new(grown.sensors[0], own.task_options)
+    assert is_cold_start(grown.sensors[0], own.task_options)
     assert not forecast(grown, grown.sensors[0], parameters(made.module), 24, told).basis.pooled

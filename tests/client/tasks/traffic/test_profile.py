@@ -1,4 +1,4 @@
-"""The usual reading of the hour of the week, against a slow reference."""
+"""Weekly profile against a slow reference."""
 
 import numpy as np
 import pytest
@@ -8,12 +8,12 @@ from client.tasks.traffic.profile import profile
 WEEK = 168
 
 
-def slow(values: np.ndarray, slots: np.ndarray, known: np.ndarray, t: int) -> np.ndarray:
-    """The other known readings of the slot; of the hour of working days or the weekend; all known; nothing."""
-    others = known.copy()
-    others[t] = False
+def slow(values: np.ndarray, slots: np.ndarray, usable: np.ndarray, t: int) -> np.ndarray:
+    """Return the mean of the slot's other usable readings, else of the hour's, else of all, else 0."""
+    is_other = usable.copy()
+    is_other[t] = False
     kind = (slots // 24 >= 5) * 24 + slots % 24
-    for alike in (others & (slots == slots[t]), others & (kind == kind[t]), known):
+    for alike in (is_other & (slots == slots[t]), is_other & (kind == kind[t]), usable):
         if alike.any():
             return np.asarray(values[alike].mean(axis=0))
     return np.zeros(values.shape[1])
@@ -24,47 +24,47 @@ def hours(weeks: float, first: int = 0, variables: int = 1) -> tuple[np.ndarray,
     return np.random.default_rng(0).normal(size=(len(slots), variables)), slots
 
 
-@pytest.mark.parametrize(("weeks", "known_weeks"), [(4.0, 3.0), (3.5, 1.2), (1.5, 1.0), (0.6, 0.3), (0.2, 0.1)])
-def test_it_is_the_mean_of_the_other_weeks(weeks: float, known_weeks: float) -> None:
+@pytest.mark.parametrize(("weeks", "usable_weeks"), [(4.0, 3.0), (3.5, 1.2), (1.5, 1.0), (0.6, 0.3), (0.2, 0.1)])
+def test_it_is_the_mean_of_the_other_weeks(weeks: float, usable_weeks: float) -> None:
     values, slots = hours(weeks, first=100, variables=2)
-    known = np.arange(len(slots)) < known_weeks * WEEK
-    known &= np.random.default_rng(1).random(len(slots)) > 0.1
-    found = profile(values, slots, known, WEEK)
-    np.testing.assert_allclose(found, [slow(values, slots, known, t) for t in range(len(slots))], atol=1e-12)
+    usable = np.arange(len(slots)) < usable_weeks * WEEK
+    usable &= np.random.default_rng(1).random(len(slots)) > 0.1
+    weekly = profile(values, slots, usable, WEEK)
+    np.testing.assert_allclose(weekly, [slow(values, slots, usable, t) for t in range(len(slots))], atol=1e-12)
 
 
-def test_a_reading_never_tells_itself() -> None:
-    """Changing one known reading changes the profile at its slot of other weeks, and not in its own week."""
+def test_a_reading_is_not_part_of_its_own_profile() -> None:
+    """Check that one changed reading changes the profile at its slot of other weeks only."""
     values, slots = hours(4)
-    known = np.ones(len(slots), bool)
+    usable = np.ones(len(slots), bool)
     changed = values.copy()
     changed[WEEK + 5] += 100
-    before, after = profile(values, slots, known, WEEK), profile(changed, slots, known, WEEK)
+    before, after = profile(values, slots, usable, WEEK), profile(changed, slots, usable, WEEK)
     expected = np.zeros_like(values)
     expected[[5, 2 * WEEK + 5, 3 * WEEK + 5]] = 100 / 3
     np.testing.assert_allclose(after - before, expected, atol=1e-9)
 
 
-def test_what_is_not_known_does_not_count() -> None:
+def test_unusable_readings_do_not_count() -> None:
     values, slots = hours(4)
-    known = np.arange(len(slots)) < 3 * WEEK
-    later = np.where(known[:, None], values, 1e6)
-    np.testing.assert_array_equal(profile(later, slots, known, WEEK), profile(values, slots, known, WEEK))
+    usable = np.arange(len(slots)) < 3 * WEEK
+    later = np.where(usable[:, None], values, 1e6)
+    np.testing.assert_array_equal(profile(later, slots, usable, WEEK), profile(values, slots, usable, WEEK))
 
 
-def test_of_nothing_known_it_is_nothing() -> None:
+def test_without_usable_readings_the_profile_is_zero() -> None:
     values, slots = hours(1, variables=2)
     assert not profile(values, slots, np.zeros(len(slots), bool), WEEK).any()
 
 
-def test_a_single_known_reading_is_everybodys() -> None:
+def test_a_single_usable_reading_is_the_whole_profile() -> None:
     values, slots = hours(1)
-    known = np.arange(len(slots)) == 30
-    np.testing.assert_array_equal(profile(values, slots, known, WEEK), np.full_like(values, values[30, 0]))
+    usable = np.arange(len(slots)) == 30
+    np.testing.assert_array_equal(profile(values, slots, usable, WEEK), np.full_like(values, values[30, 0]))
 
 
-def test_of_quarters_of_an_hour_each_has_its_own() -> None:
-    """Where no other week has that quarter, the other quarters of that hour and kind of day stand in."""
+def test_every_quarter_of_an_hour_has_its_own_slot() -> None:
+    """Check that a quarter without other weeks has the mean of the other quarters of its hour."""
     slots = np.arange(4 * 24)
-    values, known = np.arange(96.0)[:, None], np.ones(96, bool)
-    assert profile(values, slots, known, 4 * WEEK)[:4, 0] == pytest.approx([2.0, 5 / 3, 4 / 3, 1.0])
+    values, usable = np.arange(96.0)[:, None], np.ones(96, bool)
+    assert profile(values, slots, usable, 4 * WEEK)[:4, 0] == pytest.approx([2.0, 5 / 3, 4 / 3, 1.0])

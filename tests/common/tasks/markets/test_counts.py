@@ -1,4 +1,4 @@
-"""Sums of pairs over markets: added, taken away again, checked, looked up."""
+"""Counts of pairs: sums over markets, subtraction, checks, selection of a market's items."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from common.tasks.markets.counts import (
     DEGREES,
     KEYS,
     VALUES,
-    Elsewhere,
+    OtherMarketCounts,
     add_pairs,
     check_pairs,
     counts_of,
@@ -36,7 +36,7 @@ def test_sums_add_pair_by_pair() -> None:
     check_pairs(total, ITEMS)
 
 
-def test_what_was_added_can_be_taken_away() -> None:
+def test_summed_counts_can_be_subtracted() -> None:
     left = add_pairs([add_pairs([ONE, OTHER]), ONE], [1, -1])
     for name in OTHER:
         np.testing.assert_array_equal(left[name], OTHER[name])
@@ -52,10 +52,10 @@ def test_a_sum_includes_its_parts_and_no_others() -> None:
     assert not includes(total, counts({(3, 4): 1}))
 
 
-def test_elsewhere_knows_the_items_that_a_market_sells() -> None:
-    elsewhere = Elsewhere.of(add_pairs([ONE, OTHER]), np.array([0, 1, 3]))
-    np.testing.assert_array_equal(elsewhere.pairs.toarray(), [[0, 3, 0], [3, 0, 0], [0, 0, 0]])
-    np.testing.assert_array_equal(elsewhere.degrees, [2, 3, 1])
+def test_other_market_counts_are_those_of_the_market_s_items() -> None:
+    other_counts = OtherMarketCounts.of(add_pairs([ONE, OTHER]), np.array([0, 1, 3]))
+    np.testing.assert_array_equal(other_counts.pairs.toarray(), [[0, 3, 0], [3, 0, 0], [0, 0, 0]])
+    np.testing.assert_array_equal(other_counts.degrees, [2, 3, 1])
 
 
 def broken(**changed: Array) -> Arrays:

@@ -1,4 +1,4 @@
-"""Ranking metrics against brute force: all orders of equals, or many of them drawn."""
+"""Ranking metrics against brute force over all orders of ties, or sampled orders."""
 
 from itertools import permutations
 
@@ -14,7 +14,7 @@ KEYS = {"mrr10", "mrr20", "ndcg10", "ndcg20", "recall20"}
 
 
 def of_order(order: list[int], right: set[int]) -> dict[str, float]:
-    """The metrics of one query whose items come in this order, by their definitions."""
+    """Compute the metrics of one query for that order of items, by their definitions."""
     metrics = {}
     for top in (10, 20):
         places = [place for place, item in enumerate(order[:top], start=1) if item in right]
@@ -32,24 +32,24 @@ def matrix(size: int, rows: dict[int, set[int]]) -> Sparse:
     return csr_array(dense)
 
 
-def ranked(scores: np.ndarray, right: dict[int, set[int]], masked: dict[int, set[int]]) -> dict[str, float]:
+def evaluate(scores: np.ndarray, right: dict[int, set[int]], masked: dict[int, set[int]]) -> dict[str, float]:
     size = len(scores)
-    found, queries = ranking_metrics(lambda q: scores[q].copy(), matrix(size, right), matrix(size, masked))
+    metrics, queries = ranking_metrics(lambda q: scores[q].copy(), matrix(size, right), matrix(size, masked))
     assert queries == len(right)
-    return found
+    return metrics
 
 
 @given(st.lists(st.integers(0, 2), min_size=6, max_size=6), st.sets(st.integers(1, 4), min_size=1, max_size=4))
-def test_equals_count_as_the_mean_over_all_their_orders(levels: list[int], right: set[int]) -> None:
+def test_ties_count_as_the_mean_over_all_their_orders(levels: list[int], right: set[int]) -> None:
     scores = np.tile(np.array(levels, float), (6, 1))
-    candidates = [1, 2, 3, 4]  # 0 asks, 5 is its neighbour
+    candidates = [1, 2, 3, 4]  # 0 is the query, 5 its neighbor
     orders = [order for order in permutations(candidates) if all(np.diff([levels[k] for k in order]) <= 0)]
     expected = {key: np.mean([of_order(list(order), right)[key] for order in orders]) for key in KEYS}
-    assert ranked(scores, {0: right}, {0: {5}}) == pytest.approx(expected)
+    assert evaluate(scores, {0: right}, {0: {5}}) == pytest.approx(expected)
 
 
 @given(st.integers(0, 2**32 - 1))
-def test_metrics_without_equals_are_those_of_the_order(seed: int) -> None:
+def test_metrics_without_ties_are_those_of_the_order(seed: int) -> None:
     rng = np.random.default_rng(seed)
     scores = rng.standard_normal((60, 60))
     right = {int(q): set(rng.choice(60, rng.integers(1, 40), replace=False).tolist()) for q in rng.choice(60, 5, False)}
@@ -61,7 +61,7 @@ def test_metrics_without_equals_are_those_of_the_order(seed: int) -> None:
         order = [k for k in np.argsort(-scores[q]).tolist() if k != q and k not in masked[q]]
         rows.append(of_order(order, items))
     expected = {key: np.mean([row[key] for row in rows]) for key in KEYS}
-    assert ranked(scores, right, masked) == pytest.approx(expected)
+    assert evaluate(scores, right, masked) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("above", [0, 8, 15])
@@ -74,16 +74,16 @@ def test_a_long_tie_across_the_cut_is_its_expectation(above: int) -> None:
     for _ in range(8000):
         tail = rng.permutation(np.arange(above + 1, size)).tolist()
         drawn.append(of_order([*range(1, above + 1), *tail], right))
-    found = ranked(scores, {0: right}, {})
+    metrics = evaluate(scores, {0: right}, {})
     for key in KEYS:
-        assert found[key] == pytest.approx(np.mean([row[key] for row in drawn]), abs=0.01)
+        assert metrics[key] == pytest.approx(np.mean([row[key] for row in drawn]), abs=0.01)
 
 
 @pytest.mark.parametrize("chunks", [20, 50, 512])
 @pytest.mark.parametrize("kind", ["apart", "sparse", "few levels", "one place"])
-def test_looking_through_a_row_in_parts_misses_none(chunks: int, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Against whole rows, in which the ranks of the right answers are counted one by one."""
-    monkeypatch.setattr("common.tasks.markets.metrics.CHUNKS", chunks)
+def test_maxima_of_parts_miss_no_right_answer(chunks: int, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compare with ranks of the right answers in whole rows."""
+    monkeypatch.setattr("common.tasks.markets.metrics.ROW_PARTS", chunks)
     size, rng = 1203, np.random.default_rng(4)
     scores = rng.standard_normal((size, size)).astype(np.float32)
     if kind == "sparse":
@@ -92,10 +92,10 @@ def test_looking_through_a_row_in_parts_misses_none(chunks: int, kind: str, monk
         scores = np.round(2 * scores) / 2
     if kind == "one place":
         scores[:, :40] += 9.0
-    asked = [0, 7, 500, 1202]
-    right = {q: set(rng.choice(size, 30).tolist()) | set(np.argsort(-scores[q])[:25:3].tolist()) for q in asked}
+    queries = [0, 7, 500, 1202]
+    right = {q: set(rng.choice(size, 30).tolist()) | set(np.argsort(-scores[q])[:25:3].tolist()) for q in queries}
     right = {q: items - {q} for q, items in right.items()}
-    masked = {q: set(rng.choice(size, 9).tolist()) - right[q] for q in asked}
+    masked = {q: set(rng.choice(size, 9).tolist()) - right[q] for q in queries}
     gains = {top: np.append(1 / np.log2(np.arange(2, top + 2)), np.zeros(size)) for top in (10, 20)}
     expected = {"ndcg10": 0.0, "ndcg20": 0.0, "recall20": 0.0}
     for q, items in right.items():
@@ -104,41 +104,41 @@ def test_looking_through_a_row_in_parts_misses_none(chunks: int, kind: str, monk
             above = int((scores[q, left] > scores[q, item]).sum())
             places = slice(above, above + int((scores[q, left] == scores[q, item]).sum()))
             for top in (10, 20):
-                expected[f"ndcg{top}"] += gains[top][places].mean() / gains[top][: len(items)].sum() / len(asked)
-            expected["recall20"] += (np.arange(size)[places] < 20).mean() / len(items) / len(asked)
-    found = ranked(scores, right, masked)
-    assert {key: found[key] for key in expected} == pytest.approx(expected)
+                expected[f"ndcg{top}"] += gains[top][places].mean() / gains[top][: len(items)].sum() / len(queries)
+            expected["recall20"] += (np.arange(size)[places] < 20).mean() / len(items) / len(queries)
+    metrics = evaluate(scores, right, masked)
+    assert {key: metrics[key] for key in expected} == pytest.approx(expected)
 
 
 def test_perfect_scores_are_worth_one() -> None:
     right = {0: {3, 4}, 2: {1}}
     scores = matrix(30, right).toarray()
-    assert ranked(scores, right, {0: {5}}) == pytest.approx(dict.fromkeys(KEYS, 1.0))
+    assert evaluate(scores, right, {0: {5}}) == pytest.approx(dict.fromkeys(KEYS, 1.0))
 
 
-def test_a_right_answer_that_is_masked_is_none() -> None:
+def test_a_masked_item_is_no_right_answer() -> None:
     scores = np.random.default_rng(0).random((8, 8))
     both, without = {0: {1, 2}}, {0: {1}}
-    assert ranked(scores, both, {0: {2}}) == ranked(scores, without, {0: {2}})
+    assert evaluate(scores, both, {0: {2}}) == evaluate(scores, without, {0: {2}})
     assert ranking_metrics(lambda q: scores[q], matrix(8, {0: {2}}), matrix(8, {0: {2}})) == ({}, 0)
 
 
-def test_negative_scores_still_rank_above_what_is_masked() -> None:
+def test_negative_scores_rank_above_masked_items() -> None:
     scores = np.full((5, 5), -3.0)
     scores[0, 4] = -2.0
-    assert ranked(scores, {0: {4}}, {0: {1, 2}})["mrr20"] == 1.0
+    assert evaluate(scores, {0: {4}}, {0: {1, 2}})["mrr20"] == 1.0
 
 
-def test_a_score_that_is_no_number_makes_the_metrics_none() -> None:
+def test_a_nan_score_makes_the_metrics_nan() -> None:
     scores = np.zeros((5, 5))
     scores[0, 3] = np.nan
-    assert all(np.isnan(value) for value in ranked(scores, {0: {1}}, {}).values())
+    assert all(np.isnan(value) for value in evaluate(scores, {0: {1}}, {}).values())
 
 
 def test_many_blocks_are_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(1)
     scores = rng.integers(0, 5, (40, 40)).astype(float)
     right = {q: {int(rng.integers(40))} - {q} or {(q + 1) % 40} for q in range(40)}
-    whole = ranked(scores, right, {})
-    monkeypatch.setattr("common.tasks.markets.metrics.AT_ONCE", 7 * 40)
-    assert ranked(scores, right, {}) == pytest.approx(whole)
+    whole = evaluate(scores, right, {})
+    monkeypatch.setattr("common.tasks.markets.metrics.BLOCK_SCORES", 7 * 40)
+    assert evaluate(scores, right, {}) == pytest.approx(whole)

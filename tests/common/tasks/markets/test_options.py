@@ -1,9 +1,9 @@
-"""The public catalogue of the markets task."""
+"""Vocabulary of the markets task."""
 
 import pytest
 
 from common.errors import DataError
-from common.tasks.markets.demo import demo_goods, set_size
+from common.tasks.markets.demo import demo_market_catalogue, set_size
 from common.tasks.markets.vocabulary import MarketCatalogue
 
 
@@ -21,13 +21,13 @@ def test_text_is_title_and_description() -> None:
 @pytest.mark.parametrize(
     "text", ['{"items": ["a", "a"]}', '{"items": [""]}', '{"items": ["a"], "titles": ["x", "y"]}', '{"entities": []}']
 )
-def test_what_is_no_catalogue_is_refused(text: str) -> None:
-    with pytest.raises(DataError, match="not a catalogue of items"):
+def test_an_invalid_vocabulary_is_refused(text: str) -> None:
+    with pytest.raises(DataError, match="not a vocabulary of items"):
         MarketCatalogue.from_json(text)
 
 
 def test_a_demo_set_shares_its_kind_and_shelf() -> None:
-    goods = demo_goods()
+    goods = demo_market_catalogue()
     kinds = [title.split()[0] for title in goods.titles]
     assert set(kinds[: set_size()]) == {"Steel"}
     assert kinds[set_size()] != "Steel"

@@ -1,4 +1,4 @@
-"""Errors of predicted ratings against scikit-learn, and how clients' values pool."""
+"""Errors of predicted ratings against scikit-learn, and pooling over clients."""
 
 import numpy as np
 import pytest
@@ -40,7 +40,7 @@ def test_over_clients_they_are_what_they_are_over_all_ratings_together(
 
 
 def test_by_hand() -> None:
-    """One hit, one false alarm, one miss: F1 = 2/(2 + 1 + 1)."""
+    """Check one hit, one false alarm, one miss: F1 = 2/(2 + 1 + 1)."""
     assert f1(np.array([0.7, 0.5, 0.2]), np.array([0.9, 0.1, 0.5])) == (0.5, 4.0)
     metrics, _ = rating_metrics(np.array([0.7, 0.5]), np.array([0.9, 0.1]))
     assert metrics["rmse"] == pytest.approx(np.sqrt(0.1))

@@ -1,4 +1,4 @@
-"""Recommenders from ratings: attention against a library's, people side by side, and a score's step."""
+"""Rating models: attention against PyG's, independence of raters, the step of the item scores."""
 
 import pytest
 import torch
@@ -15,7 +15,7 @@ from common.tasks.ratings.vocabulary import ProductCatalogue
 from tests.support.build import head_of, own_of, task_model
 
 PRODUCTS = ProductCatalogue(items=tuple("abcdefg"))
-ASKED = torch.arange(7)
+QUERIES = torch.arange(7)
 
 
 def star(width: int = 3) -> StarAttention:
@@ -27,7 +27,7 @@ def star(width: int = 3) -> StarAttention:
 
 
 def library(model: StarAttention, rated: list[int]) -> Tensor:
-    """Ratings of all products by PyG's layer on the star: the person is node 0, its loop is the layer's own."""
+    """Compute ratings of all products by PyG's layer on the star; the rater is node 0."""
     d = len(model.user)
     layer = GATConv(d, d, heads=1, add_self_loops=True)
     layer.load_state_dict(
@@ -47,15 +47,15 @@ def library(model: StarAttention, rated: list[int]) -> Tensor:
 def test_it_is_the_library_s_attention_on_the_star(rated: list[int]) -> None:
     model = star()
     index, mask = torch.tensor([[*rated, 1, 1]]), torch.tensor([[1.0] * len(rated) + [0.0, 0.0]])
-    torch.testing.assert_close(model(index, mask, ASKED.unsqueeze(0))[0], library(model, rated))
+    torch.testing.assert_close(model(index, mask, QUERIES.unsqueeze(0))[0], library(model, rated))
 
 
-def test_order_and_padding_do_not_matter_and_people_do_not_see_each_other() -> None:
+def test_order_padding_and_other_raters_do_not_matter() -> None:
     model = star()
     index, mask = torch.tensor([[0, 2, 5], [5, 2, 0], [3, 6, 1]]), torch.tensor([[1.0, 1, 1], [1, 1, 1], [1, 0, 0]])
-    ratings = model(index, mask, ASKED.expand(3, -1))
+    ratings = model(index, mask, QUERIES.expand(3, -1))
     torch.testing.assert_close(ratings[0], ratings[1])
-    torch.testing.assert_close(ratings[2], model(torch.tensor([[3]]), torch.ones(1, 1), ASKED.unsqueeze(0))[0])
+    torch.testing.assert_close(ratings[2], model(torch.tensor([[3]]), torch.ones(1, 1), QUERIES.unsqueeze(0))[0])
 
 
 def test_clients_mapped_side_by_side_learn_what_each_does_alone() -> None:
@@ -81,7 +81,7 @@ def test_a_step_of_rate_one_moves_the_scores_by_the_report() -> None:
     assert torch.equal(gradient, -report)
 
 
-def test_a_persons_embedding_is_the_clients_own_whatever_the_method() -> None:
+def test_a_raters_embedding_is_private_under_every_method() -> None:
     names = {name for name, _ in star().named_parameters()}
     assert own_of("ratings", names) == head_of("ratings", names) == {"user"}
     assert own_of("ratings", ["scores"]) == head_of("ratings", ["scores"]) == frozenset()
@@ -89,7 +89,7 @@ def test_a_persons_embedding_is_the_clients_own_whatever_the_method() -> None:
 
 
 @pytest.mark.parametrize("std", [1.0, 0.3])
-def test_the_seed_draws_the_paper_s_model_at_the_width_asked_for(std: float) -> None:
+def test_the_seed_draws_the_papers_model_at_the_configured_width(std: float) -> None:
     flat: dict[str, Scalar] = {
         "method": "fedavg",
         "task": "ratings",

@@ -1,4 +1,4 @@
-"""What is rated, on which scale, and what cannot be."""
+"""Vocabulary and options of the ratings task."""
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ def test_products_travel_as_json() -> None:
 
 
 def test_ratings_as_shares_of_the_scale_and_back() -> None:
-    """FilmTrust (r − .5)/3.5 and MovieLens r/5."""
+    """Check FilmTrust (r − .5)/3.5 and MovieLens r/5."""
     shares = FILMS.scaled(np.array([0.5, 2.25, 4.0]))
     np.testing.assert_allclose(shares, [0, 0.5, 1])
     np.testing.assert_allclose(FILMS.unscaled(shares), [0.5, 2.25, 4.0])
@@ -29,21 +29,21 @@ def test_ratings_as_shares_of_the_scale_and_back() -> None:
     ("items", "low", "high", "message"),
     [
         (("a", "a"), 0, 5, "listed twice"),
-        ((), 0, 5, "at least one product"),
-        (("a", ""), 0, 5, "empty name"),
-        (("a",), 5, 5, "a scale from 5 to 5"),
-        (("a",), 5, 1, "a scale from 5 to 1"),
-        (("a",), 0, np.inf, "a scale from 0 to inf"),
+        ((), 0, 5, "list of products is empty"),
+        (("a", ""), 0, 5, "has no name"),
+        (("a",), 5, 5, "the scale from 5 to 5"),
+        (("a",), 5, 1, "the scale from 5 to 1"),
+        (("a",), 0, np.inf, "the scale from 0 to inf"),
     ],
 )
-def test_what_is_no_vocabulary_is_refused(items: tuple[str, ...], low: float, high: float, message: str) -> None:
+def test_an_invalid_vocabulary_is_refused(items: tuple[str, ...], low: float, high: float, message: str) -> None:
     with pytest.raises(ValidationError, match=message):
         ProductCatalogue(items=items, low=low, high=high)
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"items": "Jaws"}', '{"items": ["Jaws"], "top": 5}'])
-def test_what_is_no_catalogue_is_refused_as_one_of_products(text: str) -> None:
-    with pytest.raises(DataError, match="not a catalogue of products"):
+def test_an_invalid_text_is_refused_as_a_vocabulary_of_products(text: str) -> None:
+    with pytest.raises(DataError, match="not a vocabulary of products"):
         ProductCatalogue.from_json(text)
 
 
@@ -59,12 +59,12 @@ def test_options_out_of_range_are_refused_by_name(key: str, value: float | str) 
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        ({"method": "fedavg"}, "say model=paper"),
-        ({"method": "ifca", "model": "paper"}, "averages row by row, which ifca does not; use fedavg"),
-        ({"method": "fedrule", "model": "paper"}, "averages row by row, which fedrule does not"),
+        ({"method": "fedavg"}, "set model=paper"),
+        ({"method": "ifca", "model": "paper"}, "needs row-wise averaging, not method ifca; set method=fedavg"),
+        ({"method": "fedrule", "model": "paper"}, "needs row-wise averaging, not method fedrule"),
     ],
 )
-def test_rows_of_named_items_ask_for_the_papers_model_and_a_plain_mean(options: dict[str, str], reason: str) -> None:
+def test_rows_of_named_items_need_the_papers_model_and_a_row_wise_mean(options: dict[str, str], reason: str) -> None:
     named = {"task": "ratings", "tasks.ratings.items": "paper"}
     with pytest.raises(ConfigError, match=reason):
         parse({**named, **options})

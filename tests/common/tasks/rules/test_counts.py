@@ -1,4 +1,4 @@
-"""The offset that counts make: log(C₁+s) − ½log(C+s) per device."""
+"""Offset of summed counts: log(C₁+s) − ½log(C+s) per device."""
 
 import math
 
@@ -32,7 +32,7 @@ def test_both_sides_add_up_to_the_lift_over_chance() -> None:
     assert math.isclose(offset[0, 1, 0] + offset[1, 1, 0], lift, rel_tol=1e-5)
 
 
-def test_counts_below_zero_are_none_and_nothing_is_changed() -> None:
+def test_counts_below_zero_are_zero_and_arguments_stay() -> None:
     negative = np.where(COUNTS == 0, -1, COUNTS).astype(np.float32)
     before = negative.copy()
     np.testing.assert_array_equal(offset_of(negative, CATALOGUE), offset_of(COUNTS, CATALOGUE))

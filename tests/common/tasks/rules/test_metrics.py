@@ -1,4 +1,4 @@
-"""Metrics of one home against a word-by-word reading of §1.5."""
+"""Metrics of one home compared with the definitions of algorithms.md §1.5."""
 
 from itertools import product
 from math import exp, log
@@ -21,7 +21,7 @@ def edges(*rules: Triple) -> Edges:
 def brute_force(
     p: np.ndarray, train: set[Triple], positives: set[Triple], negatives: set[Triple], self_pairs: bool
 ) -> dict[str, float]:
-    """§1.5 word by word on distinct logits `p`."""
+    """Compute the metrics by their definitions, on distinct logits `p`."""
     n, _, relations = p.shape
     sigma = {e: 1 / (1 + exp(-p[e])) for e in positives | negatives}
     losses = [-log(sigma[e]) for e in positives] + [-log(1 - sigma[e]) for e in negatives]
@@ -60,10 +60,10 @@ def test_the_rule_filter_ranks_valid_rules_only_and_misses_invalid_test_rules() 
     logits = np.arange(2 * 2 * 8, dtype=float).reshape(2, 2, 8)
     valid = np.zeros((2, 2, 8), bool)
     valid[0, 1, 0] = True
-    found = home_metrics(logits, edges(), edges((0, 1, 0), (1, 0, 1)), edges(), valid=valid)
+    filtered = home_metrics(logits, edges(), edges((0, 1, 0), (1, 0, 1)), edges(), valid=valid)
     unfiltered = home_metrics(logits, edges(), edges((0, 1, 0), (1, 0, 1)), edges())
-    assert found is not None
-    assert found["hr5"] == 0.5
+    assert filtered is not None
+    assert filtered["hr5"] == 0.5
     assert unfiltered is not None
     assert unfiltered["hr5"] == 0.0
 
@@ -73,7 +73,7 @@ def test_a_model_that_says_the_same_of_all_rules_gets_the_metrics_of_chance() ->
     assert got is not None
     assert got["loss"] == pytest.approx(log(2))
     assert (got["auc"], got["mr0"], got["mr_rt"]) == (0.5, 4.5, 4.0)
-    assert got["hr5"] == pytest.approx(5 / 59)  # 3·2 pairs × 10 relations − 1 known rule
+    assert got["hr5"] == pytest.approx(5 / 59)  # 3·2 pairs × 10 relations − 1 training rule
 
 
 def test_a_diverged_model_gets_nan_everywhere() -> None:

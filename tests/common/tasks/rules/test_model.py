@@ -1,4 +1,4 @@
-"""The rule recommenders: permutation, padding, and one decoder for triples and for everything."""
+"""Rule recommenders: permutation, padding, and equal logits for triples and for all rules."""
 
 import numpy as np
 import pytest
@@ -20,7 +20,7 @@ def recommender(paper: bool) -> RuleRecommender:
     torch.manual_seed(0)
     model = RuleRecommender(F, R, RulesOptions(hidden=HIDDEN), paper=paper)
     for p in model.parameters():
-        torch.nn.init.normal_(p)  # the type tables start at zero and would prove nothing
+        torch.nn.init.normal_(p)  # the type tables start at zero, which would hide errors
     return model
 
 
@@ -70,10 +70,10 @@ def test_trigger_and_action_are_not_the_same(paper: bool) -> None:
 @both_decoders
 def test_the_offset_is_added_by_type(paper: bool) -> None:
     model, (x, adj, offset) = recommender(paper), homes()
-    added = model(x, adj, KEEP, None, offset) - model(x, adj, KEEP, None, torch.zeros_like(offset))
+    difference = model(x, adj, KEEP, None, offset) - model(x, adj, KEEP, None, torch.zeros_like(offset))
     types = x.argmax(-1)
     expected = offset[0][types].unsqueeze(2) + offset[1][types].unsqueeze(1)
-    torch.testing.assert_close(added, expected, atol=1e-5, rtol=1e-4)
+    torch.testing.assert_close(difference, expected, atol=1e-5, rtol=1e-4)
 
 
 def test_the_papers_predictor_is_two_dense_layers_on_both_devices() -> None:
@@ -85,7 +85,7 @@ def test_the_papers_predictor_is_two_dense_layers_on_both_devices() -> None:
 
 
 def test_the_encoder_takes_the_mean_over_in_edges() -> None:
-    """H' = H·W_self + mean_{u→v}(H_u)·W_nei + b, by hand; a node without in-edges has no neighbour term."""
+    """Check H' = H·W_self + mean_{u→v}(H_u)·W_nei + b; a node without in-edges has no neighbour term."""
     model, (x, adj, _) = recommender(paper=True), homes()
     adj[0, 1] = 0
     layer = model.encoder.first

@@ -1,4 +1,4 @@
-"""The rules task: vocabulary and options."""
+"""Vocabulary and options of the rules task."""
 
 import pytest
 from pydantic import ValidationError
@@ -41,7 +41,7 @@ def test_the_fingerprint_depends_on_the_order_of_names() -> None:
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("[]", "not a catalogue"),
+        ("[]", "not a vocabulary"),
         ('{"entities": ["a"]}', "relations"),
         ('{"entities": ["a", "a"], "relations": []}', "device type is listed twice"),
         ('{"entities": [""], "relations": []}', "device type has no name"),
@@ -53,7 +53,7 @@ def test_other_json_is_refused_with_the_reason(text: str, complaint: str) -> Non
         RuleCatalogue.from_json(text)
 
 
-def test_options_are_kebab_case_outside_and_refuse_what_they_do_not_know() -> None:
+def test_options_are_kebab_case_outside_and_refuse_unknown_keys() -> None:
     assert RulesOptions.model_validate({"test-share": 0.5}).test_share == 0.5
     with pytest.raises(ValidationError):
         RulesOptions.model_validate({"negative": 3})

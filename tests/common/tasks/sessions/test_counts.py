@@ -1,4 +1,4 @@
-"""Sequential rules: by hand, summed, looked up, and refused when a client sends nonsense."""
+"""Sequential rules: counts by hand, sums, look-up, refusal of malformed counts."""
 
 import numpy as np
 import pytest
@@ -32,11 +32,11 @@ def test_no_sessions_no_rules() -> None:
 
 
 def test_the_sum_over_clients_is_that_of_all_their_sessions() -> None:
-    one, two = [clicks(A, B, C)], [clicks(B, C, D), clicks(A, C)]
-    together = count_rules(one + two, V)
-    summed = add_rules([count_rules(one, V), count_rules(two, V)])
+    first, second = [clicks(A, B, C)], [clicks(B, C, D), clicks(A, C)]
+    together = count_rules(first + second, V)
+    summed = add_rules([count_rules(first, V), count_rules(second, V)])
     assert as_dict(summed) == as_dict(together)
-    assert as_dict(add_rules([summed, count_rules(two, V)], [1.0, -1.0])) == as_dict(count_rules(one, V))
+    assert as_dict(add_rules([summed, count_rules(second, V)], [1.0, -1.0])) == as_dict(count_rules(first, V))
 
 
 def test_scores_fade_with_age() -> None:
@@ -66,6 +66,6 @@ GOOD = count_rules([clicks(A, B, C)], V)
         {KEYS: GOOD[KEYS], VALUES: GOOD[VALUES].astype(np.float64)},
     ],
 )
-def test_what_are_no_counts_is_refused(bad: Arrays) -> None:
+def test_malformed_counts_are_refused(bad: Arrays) -> None:
     with pytest.raises(WireError, match="counts"):
         check_rules(bad, V)

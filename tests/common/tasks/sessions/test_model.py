@@ -1,4 +1,4 @@
-"""SR-GNN and TAGNN against the equations of algorithms.md §2.6–2.7 written plainly, one session and one candidate at a time."""
+"""SR-GNN and TAGNN against algorithms.md §2.6–2.7, computed per session and candidate."""
 
 import dataclasses
 import itertools
@@ -20,7 +20,7 @@ TARGETS = [1, 0, 8, 3, 2]
 networks = pytest.mark.parametrize("network", ["srgnn", "tagnn", "tagnn_concat"])
 
 
-def built(network: str, *, steps: int = 1) -> nn.Module:
+def build(network: str, *, steps: int = 1) -> nn.Module:
     torch.manual_seed(0)
     return build_session_model(V, SessionsOptions.model_validate({"network": network, "hidden": D, "steps": steps}))
 
@@ -41,7 +41,7 @@ def loss(model: nn.Module, params: dict[str, Tensor], batch: dict[str, Tensor]) 
 
 
 def slow_scores(p: dict[str, Tensor], session: list[int], network: str, steps: int) -> list[float]:
-    """Scores of all items after one session, no batch, no padding, no matrix of adjacency."""
+    """Compute scores of all items after one session, without batch, padding or adjacency matrix."""
     pairs = set(itertools.pairwise(session))
     h = {u: p["embedding.weight"][u + 1] for u in session}
     for _ in range(steps):
@@ -86,17 +86,17 @@ def softmax(numbers: list[Tensor]) -> list[Tensor]:
 @networks
 @pytest.mark.parametrize("steps", [1, 2])
 def test_scores_are_those_of_the_equations(network: str, steps: int) -> None:
-    model = built(network, steps=steps)
+    model = build(network, steps=steps)
     with torch.no_grad():
         expected = [slow_scores(dict(model.named_parameters()), s, network, steps) for s in SESSIONS]
-        found = scores(model, batch_of(SESSIONS))
-    assert found.shape == (len(SESSIONS), V)
-    torch.testing.assert_close(found, torch.tensor(expected))
+        logits = scores(model, batch_of(SESSIONS))
+    assert logits.shape == (len(SESSIONS), V)
+    torch.testing.assert_close(logits, torch.tensor(expected))
 
 
 @networks
 def test_padding_does_not_change_the_scores(network: str) -> None:
-    model, batch = built(network), batch_of(SESSIONS)
+    model, batch = build(network), batch_of(SESSIONS)
     with torch.no_grad():
         model.get_parameter("embedding.weight")[0] = 3.0  # not even where noise has moved the padding row
     wide = dataclasses.replace(
@@ -113,7 +113,7 @@ def test_padding_does_not_change_the_scores(network: str) -> None:
 
 @networks
 def test_the_order_of_nodes_does_not_change_the_scores(network: str) -> None:
-    model, batch = built(network), batch_of(SESSIONS)
+    model, batch = build(network), batch_of(SESSIONS)
     order = torch.randperm(len(batch.nodes), generator=torch.Generator().manual_seed(3))
     mixed = torch.randperm(len(batch.w_in), generator=torch.Generator().manual_seed(4))
     place = torch.argsort(order)
@@ -131,13 +131,13 @@ def test_the_order_of_nodes_does_not_change_the_scores(network: str) -> None:
 
 @networks
 def test_a_stack_of_clients_has_each_clients_own_gradients(network: str) -> None:
-    """Three clients, padded to the largest; the third has nothing but padding in its last row."""
-    model = built(network)
+    """Check three clients, padded to the largest; the last row of the third is padding."""
+    model = build(network)
     generator = torch.Generator().manual_seed(4)
     params = {n: p.detach() + 0.1 * torch.randn(3, *p.shape, generator=generator) for n, p in model.named_parameters()}
     rows = [[0, 1], [2, 3], [4]]
     alone = [vars(batch_of([SESSIONS[k] for k in some], [TARGETS[k] for k in some])) for some in rows]
-    stacked = {name: torch.stack([padded(client[name], 2, name) for client in alone]) for name in alone[0]}
+    stacked = {name: torch.stack([pad_client(client[name], 2, name) for client in alone]) for name in alone[0]}
     together = vmap(grad(lambda p, b: loss(model, p, b)))(params, stacked)
     for k, client in enumerate(alone):
         lone = grad(lambda p, b: loss(model, p, b))({n: p[k] for n, p in params.items()}, client)
@@ -145,8 +145,8 @@ def test_a_stack_of_clients_has_each_clients_own_gradients(network: str) -> None
             torch.testing.assert_close(together[name][k], gradient, msg=lambda text, name=name: f"{name}: {text}")
 
 
-def padded(tensor: Tensor, examples: int, name: str) -> Tensor:
-    """Zero-padded to `examples` rows, 10 nodes, 9 edges and 12 clicks."""
+def pad_client(tensor: Tensor, examples: int, name: str) -> Tensor:
+    """Return the tensor zero-padded to `examples` rows, 10 nodes, 9 edges and 12 clicks."""
     sizes = {"nodes": [10], "edges": [2, 9], "w_in": [9], "w_out": [9], "clicks": [12], "owner": [12]}
     size = sizes.get(name, [examples])
     wide = tensor.new_zeros(size)
@@ -156,7 +156,7 @@ def padded(tensor: Tensor, examples: int, name: str) -> Tensor:
 
 @networks
 def test_nothing_but_padding_scores_finitely_and_has_finite_gradients(network: str) -> None:
-    model, batch = built(network), batch_of([[], []], [0, 0])
+    model, batch = build(network), batch_of([[], []], [0, 0])
     logits = scores(model, batch)
     assert logits.shape == (2, V)
     assert logits.isfinite().all()
@@ -166,7 +166,7 @@ def test_nothing_but_padding_scores_finitely_and_has_finite_gradients(network: s
 
 @networks
 def test_the_padding_row_gets_no_gradient(network: str) -> None:
-    model, batch = built(network), batch_of([*SESSIONS, []], [*TARGETS, 0])
+    model, batch = build(network), batch_of([*SESSIONS, []], [*TARGETS, 0])
     cross_entropy(scores(model, batch), batch.target).backward()
     gradient = model.get_parameter("embedding.weight").grad
     assert gradient is not None
@@ -188,7 +188,7 @@ def test_parameters_start_uniformly_and_padding_at_zero(network: str) -> None:
 
 
 def test_vectors_are_what_srgnn_scores_with() -> None:
-    model, batch = built("srgnn"), batch_of(SESSIONS)
+    model, batch = build("srgnn"), batch_of(SESSIONS)
     assert isinstance(model, SRGNN)
     vectors = model.vectors(*batch.graph)
     torch.testing.assert_close(vectors @ model.embedding.weight[1:].T, scores(model, batch))

@@ -1,4 +1,4 @@
-"""Forecasters: shapes, stacked clients, which readings each step sees, and where the default starts."""
+"""Forecasters: shapes, stacked clients, readings of each step, and the default's initial forecast."""
 
 import pytest
 import torch
@@ -43,7 +43,7 @@ def test_from_a_history_a_forecast(network: str, variables: int, length: int, ho
 
 
 @every_network
-def test_windows_do_not_see_each_other(network: str) -> None:
+def test_windows_are_independent(network: str) -> None:
     model, windows = forecaster(network), history(5, 9, 1)
     alone = torch.cat([model(window.unsqueeze(0)) for window in windows])
     torch.testing.assert_close(model(windows), alone)
@@ -51,7 +51,7 @@ def test_windows_do_not_see_each_other(network: str) -> None:
 
 @every_network
 @pytest.mark.parametrize("paper", [True, False])
-def test_clients_mapped_side_by_side_learn_what_each_does_alone(network: str, paper: bool) -> None:
+def test_clients_under_vmap_equal_single_clients(network: str, paper: bool) -> None:
     model, windows = forecaster(network, paper, variables=2), history(3, 5, 9, 2)
     clients = [{n: p.detach() + 0.1 * history(*p.shape, seed=k) for n, p in model.named_parameters()} for k in range(3)]
     stacked = {n: torch.stack([client[n] for client in clients]) for n in clients[0]}
@@ -82,10 +82,10 @@ def test_the_cells_are_the_library_s_two_layers_over_the_slices(network: str) ->
 
 @every_cell
 @pytest.mark.parametrize(("slice_", "first", "last"), [("yesterday", 1, 96), ("paper", 0, 95)])
-def test_step_t_sees_yesterdays_same_hour_or_under_the_paper_only_the_hours_before_it(
+def test_step_t_reads_yesterdays_same_hour_or_under_the_paper_only_the_hours_before_it(
     network: str, slice_: str, first: int, last: int
 ) -> None:
-    """Of 120 hours the same hour of yesterday is number 96 + t; the state brings what earlier steps have seen."""
+    """Check hour 96 + t of 120, the same hour of yesterday; the state carries earlier steps."""
     model = forecaster(network, history=120, horizon=24, slice=slice_)
     for t in (0, 1, 23):
         window = history(1, 120, 1).requires_grad_()
@@ -95,7 +95,7 @@ def test_step_t_sees_yesterdays_same_hour_or_under_the_paper_only_the_hours_befo
 
 
 @every_cell
-def test_or_every_step_sees_all_up_to_the_latest_reading(network: str) -> None:
+def test_with_latest_every_step_reads_the_whole_history(network: str) -> None:
     model = forecaster(network, history=12, horizon=4, slice="latest", variables=2)
     windows = history(3, 12, 2)
     assert model(windows).shape == (3, 4, 2)
@@ -112,7 +112,7 @@ def test_slices_are_the_same_where_history_and_horizon_are_equally_long() -> Non
 
 
 def test_the_transformers_decoder_does_not_look_ahead() -> None:
-    """Step t comes of the encoded history, as which every step sees the same, and of decoder inputs up to t."""
+    """Check that step t depends on the encoded history and on decoder inputs up to t."""
     model, windows = forecaster("transformer"), history(2, 9, 1)
     recent = model.decoder_input(windows[:, -4:]) + model.places[-4:]
     encoded = model.encoder_input(windows) + model.places
@@ -126,7 +126,7 @@ def test_the_transformers_decoder_does_not_look_ahead() -> None:
 
 @every_network
 def test_the_default_starts_at_the_profile_and_can_leave_it(network: str) -> None:
-    """A departure of exactly 0; the linear map and the network's share move at once, the network itself after them."""
+    """Check an initial residual of 0; the linear map and the scale move first, then the network."""
     model = forecaster(network, paper=False)
     forecast = model(history(5, 9, 1))
     assert not forecast.any()
@@ -136,7 +136,7 @@ def test_the_default_starts_at_the_profile_and_can_leave_it(network: str) -> Non
 
 
 @every_network
-def test_on_top_of_the_profile_it_is_the_linear_map_and_a_share_of_the_network(network: str) -> None:
+def test_the_default_is_the_linear_map_plus_a_scaled_network(network: str) -> None:
     model, windows = forecaster(network, paper=False), history(5, 9, 1)
     with torch.no_grad():
         model.scale.fill_(0.5)
@@ -148,7 +148,7 @@ def test_on_top_of_the_profile_it_is_the_linear_map_and_a_share_of_the_network(n
 
 @every_network
 def test_the_head_is_the_dense_layer_or_the_blocks(network: str) -> None:
-    """§3.7: cells are shared, the last layer is private; the transformer shares its three linear maps."""
+    """Check §3.7: cells are shared, the last layer is private; the transformer shares its linear maps."""
     shared = {"encoder_input", "decoder_input", "linear_mapping"} if network == "transformer" else {"lower", "upper"}
     for paper in (True, False):
         names = {name for name, _ in forecaster(network, paper).named_parameters()}

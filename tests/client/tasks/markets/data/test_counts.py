@@ -93,6 +93,6 @@ def test_a_user_moves_large_counts_by_no_more_than_its_share() -> None:
     counts = [
         bounded_counts(rows, size, np.random.default_rng(0), np.float64) for rows in (crowd, np.vstack([crowd, one]))
     ]
-    with_one, without = add_pairs(counts[1:], exact=np.float64), add_pairs(counts[:1], exact=np.float64)
+    with_one, without = add_pairs(counts[1:], dtype=np.float64), add_pairs(counts[:1], dtype=np.float64)
     moved = with_one[DEGREES] - without[DEGREES]
     assert np.square(moved).sum() + np.square(with_one[VALUES]).sum() == pytest.approx(1, abs=1e-9)

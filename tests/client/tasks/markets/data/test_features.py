@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from client.tasks.markets.data.features import hashed_ids, item_features, weighted_words
-from common.tasks.markets.demo import demo_goods, set_size
+from common.tasks.markets.demo import demo_market_catalogue, set_size
 from common.tasks.markets.options import MarketsOptions
 from common.tasks.markets.vocabulary import MarketCatalogue
 
@@ -48,7 +48,7 @@ def test_hashing_is_the_same_on_every_machine() -> None:
 
 @pytest.mark.parametrize("width", [8, 768])
 def test_weighted_words_find_the_sets_of_the_demo(width: int) -> None:
-    goods = demo_goods()
+    goods = demo_market_catalogue()
     X = weighted_words(goods, width)
     assert X.shape == (len(goods.items), width)
     near = X[: set_size()] @ X.T

@@ -12,7 +12,7 @@ import pytest
 from client.tasks.traffic.data.reader import DEMO_SITES, read_series
 from client.tasks.traffic.data.series import Sensors
 from common.errors import DataError, VocabularyError
-from common.tasks.traffic.demo import demo_measures
+from common.tasks.traffic.demo import demo_variables
 from common.tasks.traffic.vocabulary import SensorVariables
 
 Writer = Callable[..., Path]
@@ -26,7 +26,7 @@ def columns(dataset: Sensors) -> dict[str, list[float]]:
 
 def test_the_demo_or_some_of_it() -> None:
     assert len(read_series("demo").units) == DEMO_SITES
-    some = read_series("demo:3-9", demo_measures(), seed=2)
+    some = read_series("demo:3-9", demo_variables(), seed=2)
     assert [one.name for one in some.units] == [f"site-0000{k}" for k in range(3, 9)]
 
 

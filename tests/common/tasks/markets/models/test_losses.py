@@ -13,12 +13,12 @@ from common.tasks.markets.models.losses import bpr, contrastive, divergence, fro
 EDGES = torch.tensor([[0, 1], [0, 4], [2, 3], [3, 8], [5, 6]])
 
 
-def drawn(seed: int = 0, n: int = 9, k: int = 4) -> Tensor:
+def sample(seed: int = 0, n: int = 9, k: int = 4) -> Tensor:
     return torch.randn(n, k, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
 
 
 def dense(z: Tensor, theta: Tensor) -> Tensor:
-    """‖A − E[A]‖_F² with A and E[A] written out."""
+    """Compute ‖A − E[A]‖_F² with dense A and E[A]."""
     adjacency = torch.zeros(len(z), len(z), dtype=z.dtype)
     adjacency[EDGES[:, 0], EDGES[:, 1]] = adjacency[EDGES[:, 1], EDGES[:, 0]] = 1
     return (adjacency - torch.sigmoid(theta[0] * z @ z.T + theta[1])).square().sum()
@@ -38,13 +38,13 @@ def test_bpr_is_minus_the_log_of_sigma() -> None:
     assert float(bpr(positive, negative)) == pytest.approx(by_hand)
 
 
-def test_contrastive_pulls_neighbours_and_pushes_others_up_to_the_margin() -> None:
+def test_contrastive_pulls_neighbors_and_pushes_negatives_up_to_the_margin() -> None:
     rows = torch.tensor([[[0.0, 0.0], [3.0, 4.0], [0.0, 0.5]], [[0.0, 0.0], [0.0, 2.0], [6.0, 0.0]]])
     assert float(contrastive(*rows.unbind(1), 1.5)) == pytest.approx(0.5 * (25 + (1.5 - 0.5) ** 2 + 4 + 0) / 2)
 
 
-def test_a_triple_without_another_item_says_nothing_and_has_no_slope() -> None:
-    z = drawn().requires_grad_()
+def test_a_triple_without_a_negative_has_no_gradient() -> None:
+    z = sample().requires_grad_()
     torch.autograd.backward(contrastive(z[[0, 2, 3]], z[[1, 2, 4]], z[[1, 2, 4]], 1.0))
     assert z.grad is not None
     assert not z.grad.any()
@@ -53,7 +53,7 @@ def test_a_triple_without_another_item_says_nothing_and_has_no_slope() -> None:
 @settings(max_examples=40, deadline=None)
 @given(seed=st.integers(0, 10_000))
 def test_divergence_is_that_of_two_normals(seed: int) -> None:
-    mean, log_variance, log_prior = torch.split(drawn(seed, 27), 9)
+    mean, log_variance, log_prior = torch.split(sample(seed, 27), 9)
     ours = divergence(mean, log_variance, log_prior.exp())
     q, p = Normal(mean, (log_variance / 2).exp()), Normal(torch.zeros_like(mean), (log_prior / 2).exp())
     torch.testing.assert_close(ours, kl_divergence(q, p).sum(1))
@@ -68,25 +68,27 @@ def test_divergence_vanishes_only_where_both_agree() -> None:
 
 @pytest.mark.parametrize("block", [1, 4, 9, 100])
 def test_blocks_add_up_to_the_dense_norm_and_its_gradient(block: int) -> None:
-    z, theta = drawn().requires_grad_(), THETA.clone().requires_grad_()
-    ours, wanted = frobenius(z, theta, EDGES, block), dense(z, theta)
-    torch.testing.assert_close(ours, wanted)
-    for mine, right in zip(torch.autograd.grad(ours, (z, theta)), torch.autograd.grad(wanted, (z, theta)), strict=True):
+    z, theta = sample().requires_grad_(), THETA.clone().requires_grad_()
+    ours, expected = frobenius(z, theta, EDGES, block), dense(z, theta)
+    torch.testing.assert_close(ours, expected)
+    for mine, right in zip(
+        torch.autograd.grad(ours, (z, theta)), torch.autograd.grad(expected, (z, theta)), strict=True
+    ):
         torch.testing.assert_close(mine, right)
 
 
 def test_the_sampled_norm_is_unbiased() -> None:
-    z = drawn()
+    z = sample()
     each = [
         float(frobenius_sampled(z, THETA, torch.tensor([row]), EDGES[[edge]], len(EDGES)))
         for row in range(len(z))
         for edge in range(len(EDGES))
     ]
     assert np.mean(each) == pytest.approx(float(dense(z, THETA)))
-    assert np.std(each) > 0.1, "one row and one edge tell little"
+    assert np.std(each) > 0.1, "single rows and edges have a large variance"
 
 
 def test_all_rows_and_edges_are_no_sample() -> None:
-    z = drawn()
+    z = sample()
     whole = frobenius_sampled(z, THETA, torch.randperm(9), EDGES, len(EDGES))
     torch.testing.assert_close(whole, dense(z, THETA))

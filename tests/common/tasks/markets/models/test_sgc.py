@@ -13,7 +13,7 @@ from common.tasks.markets.models.sgc import MarketNetwork, log_variances, prior_
 from common.tasks.markets.options import MarketsOptions
 from common.tasks.markets.vocabulary import MarketCatalogue
 
-GOODS = MarketCatalogue(items=("a", "b"))
+CATALOGUE = MarketCatalogue(items=("a", "b"))
 SMALL = MarketsOptions(width=6, embedding=4)
 ENCODER = {"phi.mean", "phi.log_variance", "theta", "alpha"}
 
@@ -34,11 +34,11 @@ def test_sgc_is_the_product_written_out() -> None:
     assert np.abs(np.linalg.eigvalsh(s)).max() <= 1 + 1e-9
     network = MarketNetwork(6, 4, variational=False)
     smooth = torch.from_numpy(propagated(csr_array(adjacency), x, 3))
-    wanted = np.linalg.matrix_power(s, 3) @ x @ network.phi["mean"].detach().numpy()
-    np.testing.assert_allclose(network(smooth).detach().numpy(), wanted, rtol=1e-4, atol=1e-5)
+    expected = np.linalg.matrix_power(s, 3) @ x @ network.phi["mean"].detach().numpy()
+    np.testing.assert_allclose(network(smooth).detach().numpy(), expected, rtol=1e-4, atol=1e-5)
 
 
-def test_variances_start_where_they_are_told_and_stay_finite() -> None:
+def test_variances_start_at_the_given_value_and_stay_finite() -> None:
     x, weight = torch.randn(5, 6), torch.zeros(6, 4)
     torch.testing.assert_close(log_variances(x, weight, 0.01).exp(), torch.full((5, 4), 0.01))
     assert float(log_variances(x, 1e6 * torch.ones(6, 4), 1.0).max()) <= 20
@@ -57,17 +57,19 @@ def test_variances_start_where_they_are_told_and_stay_finite() -> None:
     ids=["another method", "pf-gnn", "pf-gnn+", "kappa exchanged"],
 )
 def test_each_method_has_the_parameters_that_it_needs(pfgnn: PFGNN | None, names: set[str]) -> None:
-    network = build_market_model(GOODS, SMALL, paper=True, pfgnn=pfgnn)
+    network = build_market_model(CATALOGUE, SMALL, paper=True, pfgnn=pfgnn)
     shapes = {name: tuple(p.shape) for name, p in network.named_parameters()}
     assert shapes.keys() == names
-    wanted = dict.fromkeys(("phi.mean", "phi.log_variance", "alpha"), (6, 4)) | dict.fromkeys(("kappa", "xi"), (24, 4))
-    assert all(shapes[name] == wanted[name] for name in names - {"theta"})
+    expected = dict.fromkeys(("phi.mean", "phi.log_variance", "alpha"), (6, 4)) | dict.fromkeys(
+        ("kappa", "xi"), (24, 4)
+    )
+    assert all(shapes[name] == expected[name] for name in names - {"theta"})
     assert network.state_dict()["theta"].tolist() == [1.0, 0.0]
-    assert isinstance(build_market_model(GOODS, SMALL, paper=False, pfgnn=pfgnn), PairScorer)
+    assert isinstance(build_market_model(CATALOGUE, SMALL, paper=False, pfgnn=pfgnn), PairScorer)
 
 
-def test_a_summary_that_nobody_has_sent_is_zero_and_centres_lie_in_a_cube() -> None:
-    network = build_market_model(GOODS, SMALL, paper=True, pfgnn=PFGNN())
+def test_the_initial_summary_is_zero_and_centroids_lie_in_a_cube() -> None:
+    network = build_market_model(CATALOGUE, SMALL, paper=True, pfgnn=PFGNN())
     parameters = dict(network.named_parameters())
     assert not parameters["xi"].any()
     kappa = parameters["kappa"].detach()

@@ -1,4 +1,4 @@
-"""The clustering operator of PF-GNN+ and its inverse (Eq 11; algorithms.md §5.2): items of a market <-> c clusters.
+"""Clustering operator of PF-GNN+ and its inverse (Eq 11; algorithms.md §5.2): items <-> c clusters.
 
 Shapes: n items, c clusters, width k. Z n × k, κ c × k, C n × c, ξ c × k.
 """
@@ -10,19 +10,21 @@ import torch
 from torch import Tensor
 
 Summary = Literal["sum", "centroid"]
-"""ξ = CᵀZ, which grows with the number of items; or each cluster's mean, diag(Cᵀ1)⁻¹CᵀZ."""
+"""`sum`: ξ = CᵀZ, which grows with the number of items; `centroid`: cluster means diag(Cᵀ1)⁻¹CᵀZ."""
 
 RIDGE, WIDE_RIDGE = 1e-12, 1e-6
-"""ε of CᵀC + εI as a share of tr/c: so small where it can be, in double precision, and the text's where clusters coincide."""
+"""ε of CᵀC + εI as a share of tr/c, in double precision; the wide one (paper) if clusters coincide."""
 
 LARGEST_CONDITION = 1e8
-"""Of CᵀC; beyond it two clusters are as good as one. A pseudo-inverse would cut them off, but its gradient takes what it cut
-for exact zeros, which it is not."""
+"""Condition number of CᵀC above which clusters coincide.
+
+A pseudo-inverse would truncate them, but its gradient is wrong there: the truncated values are not exact zeros.
+"""
 
 
 @dataclass(frozen=True)
 class Unpooled:
-    """Z̃ = (Cᵀ)⁺ξ and how it came about."""
+    """Unpooled embeddings Z̃ = (Cᵀ)⁺ξ and the condition of the inverse."""
 
     embeddings: Tensor
     """Z̃, n × k, of rank at most c."""
@@ -31,30 +33,30 @@ class Unpooled:
 
     @property
     def degenerate(self) -> bool:
-        """Whether clusters coincide, so that the wide ridge stood in: CᵀZ̃ = ξ holds but for what tells them apart."""
+        """True if clusters coincide and the wide ridge was used; CᵀZ̃ = ξ then holds up to their differences."""
         return self.condition > LARGEST_CONDITION
 
 
 def assignments(z: Tensor, kappa: Tensor, tau: float) -> Tensor:
-    """C_ab ∝ (1 + ‖z_a − κ_b‖²/τ)^(−(τ+1)/2), each row summing to 1, n × c.
+    """Compute C_ab ∝ (1 + ‖z_a − κ_b‖²/τ)^(−(τ+1)/2), n × c; each row sums to 1.
 
-    The paper's rows sum to 1 over "n"; a row runs over the c clusters. τ → ∞ gives exp(−‖z_a − κ_b‖²/2).
+    The paper's rows sum to 1 over "n"; here a row runs over the c clusters. τ → ∞ gives exp(−‖z_a − κ_b‖²/2).
     """
     lengths = z.square().sum(1, keepdim=True) + kappa.square().sum(1)
     squares = torch.addmm(lengths, z, kappa.T, alpha=-2).clamp(min=0)
     return torch.softmax(-(tau + 1) / 2 * torch.log1p(squares / tau), dim=1)
 
 
-def summarise(c: Tensor, z: Tensor, summary: Summary) -> Tensor:
-    """ξ of embeddings under assignments C, c × k."""
+def summarize(c: Tensor, z: Tensor, summary: Summary) -> Tensor:
+    """Compute ξ of embeddings under assignments C, c × k."""
     total = c.T @ z
     return total if summary == "sum" else total / _mass(c).unsqueeze(1)
 
 
 def unpool(c: Tensor, xi: Tensor, summary: Summary) -> Unpooled:
-    """Z̃ = (Cᵀ)⁺ξ = C(CᵀC)⁻¹ξ, the orthogonal projection P_C Z where ξ = CᵀZ; `centroid` means are made sums first.
+    """Compute Z̃ = (Cᵀ)⁺ξ = C(CᵀC)⁻¹ξ; for ξ = CᵀZ, the orthogonal projection P_C Z.
 
-    The text's (CCᵀ)⁻¹C inverts an n × n matrix of rank c; this equals (CCᵀ)⁺C.
+    Means of `centroid` are first converted to sums. The paper's (CCᵀ)⁻¹C inverts an n × n matrix of rank c; this is (CCᵀ)⁺C.
     """
     c64, total = c.double(), xi.double() if summary == "sum" else _mass(c).double().unsqueeze(1) * xi.double()
     gram = c64.T @ c64
@@ -66,7 +68,7 @@ def unpool(c: Tensor, xi: Tensor, summary: Summary) -> Unpooled:
 
 
 def _mass(c: Tensor) -> Tensor:
-    """Cᵀ1, how many items each cluster holds, c."""
+    """Compute Cᵀ1, the number of items of each cluster, c."""
     return c.sum(0).clamp(min=torch.finfo(c.dtype).tiny)
 
 

@@ -7,13 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from common.tasks.markets.models.pooling import Summary, assignments, summarise, unpool
+from common.tasks.markets.models.cluster_pool import Summary, assignments, summarize, unpool
 
 both = pytest.mark.parametrize("summary", ["sum", "centroid"])
 
 
 def drawn(seed: int, n: int = 40, c: int = 5, k: int = 8) -> tuple[Tensor, Tensor, Tensor]:
-    """Z, κ and C."""
+    """Return Z, κ and C."""
     source = torch.Generator().manual_seed(seed)
     z = torch.randn(n, k, generator=source, dtype=torch.float64)
     kappa = torch.randn(c, k, generator=source, dtype=torch.float64)
@@ -37,7 +37,7 @@ def test_large_tau_is_a_gaussian_kernel() -> None:
     torch.testing.assert_close(assignments(z, kappa, 1e9), gauss, rtol=1e-5, atol=1e-8)
 
 
-def test_an_item_on_a_centre_belongs_to_it_and_its_gradient_is_finite() -> None:
+def test_an_item_on_a_centroid_belongs_to_it_and_its_gradient_is_finite() -> None:
     z = torch.tensor([[1.0, 0.0], [0.0, 1.0]], requires_grad=True)
     kappa = torch.tensor([[1.0, 0.0], [-3.0, 0.0]])
     c = assignments(z, kappa, 1e-3)
@@ -51,22 +51,22 @@ def test_an_item_on_a_centre_belongs_to_it_and_its_gradient_is_finite() -> None:
 @given(seed=st.integers(0, 10_000))
 def test_unpooling_projects_on_the_columns_of_c(summary: Summary, seed: int) -> None:
     z, _, c = drawn(seed)
-    xi = summarise(c, z, summary)
+    xi = summarize(c, z, summary)
     back = unpool(c, xi, summary)
     assert not back.degenerate
     fitted = c.numpy() @ np.linalg.lstsq(c.numpy(), z.numpy(), rcond=None)[0]
     np.testing.assert_allclose(back.embeddings.numpy(), fitted, atol=1e-6)
     residual = np.linalg.lstsq(c.numpy(), z.numpy(), rcond=None)[1]
     np.testing.assert_allclose((z - back.embeddings).square().sum(0).numpy(), residual, rtol=1e-6)
-    torch.testing.assert_close(summarise(c, back.embeddings, summary), xi, rtol=1e-6, atol=1e-8)
+    torch.testing.assert_close(summarize(c, back.embeddings, summary), xi, rtol=1e-6, atol=1e-8)
     torch.testing.assert_close(back.embeddings.sum(0), z.sum(0), rtol=1e-6, atol=1e-8)
 
 
 @both
-def test_summarising_again_changes_nothing(summary: Summary) -> None:
+def test_summarizing_again_changes_nothing(summary: Summary) -> None:
     z, _, c = drawn(3)
-    once = unpool(c, summarise(c, z, summary), summary).embeddings
-    twice = unpool(c, summarise(c, once, summary), summary).embeddings
+    once = unpool(c, summarize(c, z, summary), summary).embeddings
+    twice = unpool(c, summarize(c, once, summary), summary).embeddings
     torch.testing.assert_close(twice, once)
     assert torch.linalg.matrix_rank(once) == 5
 
@@ -81,15 +81,15 @@ def test_as_many_clusters_as_items_give_the_items_back(c: int) -> None:
 def test_a_centroid_is_the_mean_of_a_hard_cluster() -> None:
     z = torch.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 9.0]])
     hard = torch.tensor([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
-    torch.testing.assert_close(summarise(hard, z, "sum"), torch.tensor([[4.0, 6.0], [5.0, 9.0]]))
-    torch.testing.assert_close(summarise(hard, z, "centroid"), torch.tensor([[2.0, 3.0], [5.0, 9.0]]))
+    torch.testing.assert_close(summarize(hard, z, "sum"), torch.tensor([[4.0, 6.0], [5.0, 9.0]]))
+    torch.testing.assert_close(summarize(hard, z, "centroid"), torch.tensor([[2.0, 3.0], [5.0, 9.0]]))
 
 
-def test_clusters_that_coincide_are_told_and_survived() -> None:
+def test_coinciding_clusters_are_reported_and_do_not_fail() -> None:
     z, kappa, _ = drawn(2)
     kappa[1] = kappa[0]
     c = assignments(z, kappa, 1.0)
-    xi = summarise(c, z, "sum")
+    xi = summarize(c, z, "sum")
     back = unpool(c, xi, "sum")
     assert back.degenerate
     assert back.condition > 1e8
@@ -108,6 +108,6 @@ def test_gradients_through_the_round_trip_are_right(summary: Summary, apart: flo
 
     def round_trip(z: Tensor, kappa: Tensor) -> Tensor:
         c = assignments(z, kappa, 1.0)
-        return unpool(c, summarise(c, z, summary), summary).embeddings
+        return unpool(c, summarize(c, z, summary), summary).embeddings
 
     assert torch.autograd.gradcheck(round_trip, (z.requires_grad_(), kappa.requires_grad_()))
