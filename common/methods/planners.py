@@ -25,12 +25,14 @@ class PlannerOptions(Options):
     requires_rewards: ClassVar[bool] = False
     """True if a round without rewards ends the run."""
 
+    fixed_rounds: ClassVar[bool] = False
+    """True if its state depends on the number of rounds and on its options, so that a resumed run keeps both."""
+
     inner: str = "fedavg"
     """The method that aggregates; its own options stand in its own table."""
 
     stop: Literal["never", "plateau"] = "never"
-    """`plateau` ends the run when `patience` rounds brought no gain; what is left of the budget is then never spent.
-    Rewards are metrics that owners share in clear, which no claim covers, or already noised: to stop by them spends nothing."""
+    """`plateau` ends the run after `patience` rounds without gain; it spends no budget, the rest stays unspent."""
 
     patience: int = Field(10, ge=1)
     """Rounds without a gain after which `plateau` stops."""
@@ -69,8 +71,8 @@ class BGTplanner(PlannerOptions):
     name: ClassVar[str] = "bgtplanner"
 
     learns: ClassVar[bool] = True
-
     requires_rewards: ClassVar[bool] = True
+    fixed_rounds: ClassVar[bool] = True
 
     arms: int = Field(5, ge=1)
     """K, levels of cost between B/T_max and B/T_min."""
@@ -79,25 +81,23 @@ class BGTplanner(PlannerOptions):
     """T_min as a share of T_max, the rounds of the run: the dearest arm alone would last that long."""
 
     spacing: Literal["linspace", "code"] = "linspace"
-    """Whether the arms reach B/T_min; the authors' code divides by K and stops short of it."""
+    """`linspace`: the arms reach B/T_min; `code`: the authors' code divides by K and stops short of it."""
 
     context: int = Field(5, ge=0)
     """d, singular values that describe a round."""
 
     reward: Literal["metrics", "norm"] = "metrics"
-    """What a round is judged by: a metric of clients whose owners share it (named in the privacy statement), or how much
-    the noisy update's norm fell, which is free and weak."""
+    """Reward of a round: a metric that owners share (in the privacy statement), or the fall of the noisy update's norm."""
 
     t0: int = Field(5, ge=1)
     """T₀, rounds of every arm in stage 1a and rounds of stage 1b. Lowered where (K+1)T₀ is more than half the run."""
 
     arm_order: Literal["blocks", "code"] = "blocks"
-    """Stage 1a in shuffled blocks of all arms, or all rounds of the dearest arm first as in the authors' code, which
-    mistakes what early rounds gain for what dear arms gain."""
+    """Stage 1a: shuffled blocks of all arms, or, as in the authors' code, all rounds of the dearest arm first."""
 
     inputs: Literal["standardised", "code"] = "standardised"
-    """What the Gaussian process sees: arms in [0, 1], singular values over their mean and rewards over their largest of
-    stage 1; or numbers as they are, at which every pair of inputs is too far apart for ℓ."""
+    """Inputs of the Gaussian process: `standardised` puts arms into [0, 1], divides singular values by their mean and
+    rewards by their largest of stage 1; `code` uses numbers as they are, too far apart for ℓ."""
 
     length_scale: float = Field(0.2, gt=0, allow_inf_nan=False)
     """ℓ of Eq 4."""
@@ -109,8 +109,7 @@ class BGTplanner(PlannerOptions):
     """σ of Eq 5, noise of a reward."""
 
     gamma: Literal["derived", "code"] = "derived"
-    """γ of Eq 12 is 2√(KT/(m ln T)); m is the number of the predictor's inputs d + 1, or N + 2 as in the authors' code, with
-    which all arms are drawn about equally."""
+    """γ of Eq 12 is 2√(KT/(m ln T)) with m = d + 1, the predictor's inputs, or m = N + 2 as in the authors' code."""
 
     z_mode: Literal["paper", "cap"] = "paper"
     """Z of Eq 10, or T·max|r|/B: the paper's M(T₀) is mostly its union bound, whatever the data."""
