@@ -1,6 +1,7 @@
 """The `fedloom` command as a person runs it: a process in a folder of its own, watched by what it prints and leaves."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -75,6 +76,7 @@ class Desk:
     def __init__(self, folder: Path) -> None:
         self.folder, self.port, self.control_port = folder, free_port(), free_port()
         self.commands: list[Command] = []
+        self.packages: list[Path] = []
 
     def start(self, *arguments: str | Path, prefix: tuple[str, ...] = (), folder: Path | None = None) -> Command:
         """Run `fedloom` with these arguments."""
@@ -85,7 +87,8 @@ class Desk:
         folder.mkdir(parents=True, exist_ok=True)
         number = len(self.commands)
         out, err = (self.folder / f"{number}.{stream}" for stream in ("out", "err"))
-        own = {"PYTHONPATH": str(ROOT), "COLUMNS": "200", "OMP_NUM_THREADS": "1", "FLWR_HOME": str(folder / ".flwr")}
+        path = os.pathsep.join(map(str, [ROOT, *self.packages]))
+        own = {"PYTHONPATH": path, "COLUMNS": "200", "OMP_NUM_THREADS": "1", "FLWR_HOME": str(folder / ".flwr")}
         environment = flower_environment(own)
         environment.pop("FEDLOOM_RUNS", None)
         with out.open("wb") as stdout, err.open("wb") as stderr:

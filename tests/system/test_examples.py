@@ -1,0 +1,97 @@
+"""The example packages, installed as strangers install theirs: listed, trained, reported, and gone when uninstalled."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.system.desk import ROOT, Desk
+
+EXAMPLES = ("weather-task", "trimmed-mean-method")
+
+pytestmark = pytest.mark.system
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of packages, so that the environment of the tests stays as it is."""
+    target = tmp_path_factory.mktemp("packages")
+    command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", target]
+    subprocess.run([*command, *(ROOT / "examples" / name for name in EXAMPLES)], check=True)
+    return target
+
+
+@pytest.fixture
+def packaged(desk: Desk, installed: Path) -> Desk:
+    """A desk on which the packages are installed."""
+    desk.packages.append(installed)
+    return desk
+
+
+def test_they_are_listed_with_their_package(packaged: Desk) -> None:
+    for kind, name, package in (
+        ("tasks", "weather", "fedloom-weather"),
+        ("methods", "trimmedmean", "fedloom-trimmed-mean"),
+    ):
+        listing = packaged.start(kind)
+        assert listing.end() == 0, listing.error()
+        [row] = [row for row in listing.out.read_text().splitlines() if name in row]
+        assert package in row
+
+
+def test_two_simulations_end_in_one_model_and_the_model_is_better_than_the_last_reading(packaged: Desk) -> None:
+    runs = [
+        packaged.start("simulate", "--task", "weather", "--method", "trimmedmean", "--seed", "0", "--json")
+        for _ in range(2)
+    ]
+    assert [run.end() for run in runs] == [0, 0], runs[0].error()
+    first, second = (run.result() for run in runs)
+    assert first["model_sha256"] == second["model_sha256"]
+    assert first["metrics"]["mse"] < 0.8 * first["metrics"]["last_mse"]
+    report = packaged.start("report", first["run"])
+    assert report.end() == 0, report.error()
+    page = (packaged.folder / "runs" / first["run"] / "report.html").read_text("utf-8")
+    assert "Mean squared error" in page
+
+
+def test_noise_is_added_and_the_budget_holds(packaged: Desk) -> None:
+    noisy = packaged.start("simulate", "--task", "weather", "--rounds", "3", "--epsilon", "10", "--json")
+    assert noisy.end() == 0, noisy.error()
+    privacy = noisy.result()["privacy"]
+    assert (privacy["unit"], privacy["epsilon"]) == ("client", 10.0)
+    assert 9 < privacy["epsilon_spent_max"] <= 10
+
+
+def test_a_federation_of_processes_trains_both_on_a_table(packaged: Desk) -> None:
+    table = packaged.folder / "stations.csv"
+    rows = [f"s{k},2024-01-{1 + h // 24:02} {h % 24:02}:00,{(h + k) % 24}" for k in range(6) for h in range(96)]
+    table.write_text("\n".join(["Station,Time,temperature", *rows]) + "\n", "utf-8")
+    options = ("--task", "weather", "--method", "trimmedmean", "--rounds", "3", "--clients", "3")
+    rates = ("--set", "algorithm.trimmedmean.lr=0.0001")
+    up = packaged.up(*options, *rates, "--data", table)
+    assert up.end() == 0, up.error()
+    result = up.result()
+    assert (result["task"], result["method"], len(result["clients"])) == ("weather", "trimmedmean", 3)
+    alone = packaged.start("simulate", *options, *rates, "--data", table, "--together", "1", "--json")
+    assert alone.end() == 0, alone.error()
+    assert alone.result()["model_sha256"] == result["model_sha256"]
+
+
+def test_recommend_says_that_the_task_answers_no_queries(packaged: Desk) -> None:
+    trained = packaged.start("simulate", "--task", "weather", "--rounds", "1", "--json")
+    assert trained.end() == 0, trained.error()
+    asked = packaged.start("recommend", "--run", trained.result()["run"])
+    assert asked.end() == 2
+    assert "task 'weather' answers no queries" in asked.error()
+
+
+def test_uninstalled_they_are_unknown_and_other_runs_are_as_they_were(desk: Desk, installed: Path) -> None:
+    unknown = desk.start("simulate", "--task", "weather")
+    plain = desk.start("simulate", "--data", "demo:0-8", "--rounds", "2", "--json")
+    assert unknown.end() == 2
+    assert "unknown task 'weather'; installed: markets, ratings, rules, sessions, traffic" in unknown.error()
+    desk.packages.append(installed)
+    beside = desk.start("simulate", "--data", "demo:0-8", "--rounds", "2", "--json")
+    assert (plain.end(), beside.end()) == (0, 0), plain.error()
+    assert plain.result()["model_sha256"] == beside.result()["model_sha256"]
