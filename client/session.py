@@ -23,9 +23,9 @@ from client.tasks.learner import (
 from client.trainers.registry import build_trainer
 from client.training.client_state import HEAD, load_group
 from client.training.cohort import train, zero_reply
-from client.training.evaluation import ADAPT, measured
+from client.training.evaluation import measured
 from client.training.failures import DivergedError, run_or_zeros
-from client.training.participant import Participant
+from client.training.participant import ADAPT, Participant
 from common.arrays import Arrays, check_like, group
 from common.config.flatten import from_json, names_in
 from common.config.run import RunConfig

@@ -1,9 +1,10 @@
-"""A newcomer takes the model of a finished federation and makes its own part of it; on the client, nothing leaves it."""
+"""Adaptation of a finished model to the data of a client that joins after training; nothing is sent."""
 
 from collections.abc import Sequence
 
+from client.inference.choose_model import has_own_parameters, split_statics
 from client.session import Session
-from common.arrays import Arrays, group, prefixed
+from common.arrays import Arrays, prefixed
 from common.config.flatten import to_json
 from common.config.run import RunConfig
 from common.models import build_model, parameters
@@ -12,55 +13,41 @@ from common.tasks.vocabulary import Vocabulary
 from common.wire.messages import AssignRequest, EnrolRequest, EvaluateRequest, Metrics, TrainRequest
 
 
-def adapt(session: Session, config: RunConfig, names: Vocabulary, trained: Arrays) -> Metrics:
-    """Train what a client of that run keeps to itself, with what it shares as it was left, and keep the model here.
+def adapt(session: Session, config: RunConfig, vocabulary: Vocabulary, trained: Arrays) -> Metrics:
+    """Train the parameters that stay with a client of the run, with the shared ones fixed, and store the model.
 
-    Where clients keep nothing to themselves, as under FedAvg, the finished model serves as it is; under Per-FedAvg it takes the
-    few steps that it is made for. Who has nothing to train on takes the first model as it is.
+    Under methods without such parameters, as FedAvg, the finished model is stored as it is. Under Per-FedAvg it takes the steps
+    of that method. A client without training data stores the first model.
 
     Args:
-        session: The newcomer.
-        config: The run, without noise: what does not leave needs none.
-        names: Its vocabulary.
-        trained: Its finished model, with the sums it started from where there are any.
+        session: The client.
+        config: The run, without noise, since nothing is sent.
+        vocabulary: Vocabulary of the run.
+        trained: Finished model, with the summed statistics from which it started.
 
     Returns:
-        Metrics on the newcomer's own held-out data: of its own model and, with a prefix, of the shared one; lines beside them.
+        Metrics on the client's held-out data: of its model, of the baselines and, with a prefix, of the shared model.
 
     Raises:
-        RefusedError: The owner's policy forbids such a run, or its data do not fit.
+        RefusedError: The owner's policy forbids such a run, or the data do not fit.
     """
     spec = TASKS[config.task]
-    own = parameters(build_model(spec, config.task_run(spec, names)))
-    models = [{name: one[name] for name in own} for one in models_in(trained)]
-    statics = {name: a for name, a in trained.items() if name not in own and not _of_cluster(name)}
-    enrolled = session.enrol(EnrolRequest(config.run_id, to_json(config), names.to_json()))
+    models, statics = split_statics(trained, parameters(build_model(spec, config.task_run(spec, vocabulary))))
+    enrolled = session.enrol(EnrolRequest(config.run_id, to_json(config), vocabulary.to_json()))
     enrolment, trains = enrolled.enrolment, enrolled.examples > 0
     shared = _closest(session, enrolment, models, statics) if trains and len(models) > 1 else models[0]
-    for number in range(1, config.rounds + 1 if trains and _keeps(config, shared) else 1):
+    for number in range(1, config.rounds + 1 if trains and _trains_own(config, shared) else 1):
         session.train(TrainRequest(number, enrolment, shared, statics=statics))
     return session.evaluate(EvaluateRequest(config.rounds, enrolment, shared, "test", statics, final=True)).metrics
 
 
-def models_in(trained: Arrays) -> list[Arrays]:
-    """The models of a finished run: of each of its clusters, or the one that it has."""
-    clusters = sorted({name.partition("/")[0] for name in trained if _of_cluster(name)}, key=int)
-    return [group(key, trained) for key in clusters] or [trained]
-
-
-def _of_cluster(name: str) -> bool:
-    return name.partition("/")[0].isdigit()
-
-
 def _closest(session: Session, enrolment: str, models: Sequence[Arrays], statics: Arrays) -> Arrays:
-    """The model of the cluster that suits the newcomer's own data best."""
-    told = {name: a for j, model in enumerate(models) for name, a in prefixed(str(j), model).items()}
-    losses = session.assign(AssignRequest(1, enrolment, told, "loss", statics=statics)).losses
+    """Return the model of the cluster with the lowest training loss on the client's data."""
+    sent = {name: a for j, model in enumerate(models) for name, a in prefixed(str(j), model).items()}
+    losses = session.assign(AssignRequest(1, enrolment, sent, "loss", statics=statics)).losses
     return models[int(min(losses, key=lambda key: losses[key]))]
 
 
-def _keeps(config: RunConfig, model: Arrays) -> bool:
-    """Whether clients of such a run have a model or parameters of their own."""
-    capabilities = config.capabilities
-    own_model = capabilities.own_model in ("trained", "beside")
-    return own_model or bool(TASKS[config.task].private(model, capabilities))
+def _trains_own(config: RunConfig, model: Arrays) -> bool:
+    """Return True if clients train parameters, or a model, of their own; one adapted at each evaluation is none."""
+    return config.capabilities.own_model != "adapted" and has_own_parameters(config, model)

@@ -16,7 +16,6 @@ from client.trainers.spec import Cohort, Trainer
 from client.training.client_state import HEAD, OWN, carried_moments, kept_moments, load_group, save_group
 from client.training.failures import DivergedError
 from client.training.participant import Participant
-from common.arrays import Arrays
 from common.errors import FedloomError
 from common.methods.spec import MethodOptions
 from common.models import tensors
@@ -69,17 +68,6 @@ def zero_reply(algorithm: MethodOptions, learner: Learner, request: TrainRequest
     gradient = trainer.conclude({}, zeros, zeros, steps).gradient
     update = some(trainer.upload(zeros), names - private)
     return _reply(request, update, some(gradient, names - private), 0.0, learner.examples, steps)
-
-
-def evaluated(algorithm: MethodOptions, model: Arrays, memory: ClientMemory) -> dict[str, Arrays]:
-    """The models a client measures, by the prefix of their metrics: the one it would use first, then the one it shares."""
-    trainer = build_trainer(algorithm)
-    head = {n: t.numpy() for n, t in memory.groups.get(f"{HEAD}.after", {}).items()}
-    shared = {**model, **head}
-    own = {n: t.numpy() for n, t in memory.groups.get(f"{OWN}.after", {}).items()}
-    if algorithm.capabilities().own_model == "none":
-        return {"": shared}
-    return {"": own or shared, trainer.shared_as: shared}
 
 
 def _settle(trainer: Trainer, memory: ClientMemory, request: TrainRequest) -> Tensors:

@@ -1,14 +1,11 @@
 """Evaluation of a run's model on a client's held-out data; nothing is sent from here."""
 
+from client.inference.choose_model import models_of_client
 from client.tasks.learner import HasBaselines, Learner
 from client.trainers.registry import build_trainer
-from client.training.cohort import evaluated
 from client.training.participant import Participant
 from common.methods.spec import MethodOptions
 from common.wire.messages import Metrics
-
-ADAPT = "adapt"
-"""Phase of the steps in which a client adapts the shared model; no server requests it."""
 
 
 def measured(
@@ -33,7 +30,7 @@ def measured(
     weights: Metrics = {}
     if isinstance(learner, HasBaselines):
         metrics, weights = map(dict, learner.baselines(split, request.statics))
-    for prefix, model in evaluated(algorithm, request.model, memory).items():
+    for prefix, model in models_of_client(algorithm, request.model, memory).items():
         values, counts = learner.evaluate(model, request.statics, split)
         metrics |= {f"{prefix}{name}": value for name, value in values.items()}
         weights |= {f"{prefix}{name}": count for name, count in counts.items()}

@@ -8,6 +8,7 @@ import pytest
 import torch
 from flwr.common.serde import message_to_proto
 
+from client.inference.choose_model import models_of_client
 from client.policy import Policy
 from client.privacy.in_memory import in_memory
 from client.session import Session
@@ -16,7 +17,7 @@ from client.tasks.learner import Learner
 from client.tasks.markets.data.markets import Markets
 from client.tasks.markets.data.reader import read_markets
 from client.tasks.registry import build_learner
-from client.training.cohort import evaluated, train
+from client.training.cohort import train
 from client.training.participant import Participant
 from common.arrays import Arrays, sha256
 from common.config.parse import parse
@@ -200,7 +201,7 @@ def test_a_market_is_measured_with_its_own_model_and_the_shared_one_beside_it(tm
     for prefix, model in (("", own), ("global_", end)):
         metrics, _ = learner.evaluate(model, {}, "test")
         assert {name: last[f"{prefix}{name}"] for name in metrics} == metrics
-    assert list(evaluated(config.method_options, end, stores[0].load("toy"))) == ["", "global_"]
+    assert list(models_of_client(config.method_options, end, stores[0].load("toy"))) == ["", "global_"]
 
 
 def test_of_the_default_model_each_market_fits_its_own_near_the_shared_one(tmp_path: Path) -> None:

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 import torch
 
+from client.inference.choose_model import models_of_client
 from client.state import MemoryStore
-from client.training.cohort import evaluated, train
+from client.training.cohort import train
 from client.training.participant import Participant
 from common.arrays import Arrays, sha256
 from common.methods.fedavg import FedAvg
@@ -161,10 +162,12 @@ def test_what_is_measured_is_ones_own_model_and_beside_it_the_shared_one() -> No
         (FedSTL(), True, ["", "cluster_"]),
     ):
         one, model = member(), elsewhere(3)
-        assert all(sha256(m) == sha256(model) for m in evaluated(algorithm, model, one.store.load("toy")).values())
+        assert all(
+            sha256(m) == sha256(model) for m in models_of_client(algorithm, model, one.store.load("toy")).values()
+        )
         once(algorithm, one)
         memory = one.store.load("toy")
-        found = evaluated(algorithm, model, memory)
+        found = models_of_client(algorithm, model, memory)
         head = kept(one, "head") if "head.after" in memory.groups else {}
         assert list(found) == prefixes
         assert sha256(list(found.values())[-1]) == sha256({**model, **head})

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from client.inference.choose_model import fit_model, has_own_parameters
 from client.tasks.traffic.cold_start import is_new
 from client.tasks.traffic.data.series import Series
-from client.tasks.traffic.inference import faulty, forecast, held_later, own_model, personal
+from client.tasks.traffic.inference import faulty, forecast, held_later
 from client.tasks.traffic.learner import TrafficLearner
 from common.arrays import Arrays, prefixed
 from common.config.parse import parse
@@ -154,7 +155,7 @@ def test_a_client_s_model_is_that_of_the_cluster_that_suits_it_best() -> None:
     made = learner(own, changed(nothing))
     good = parameters(made.module)  # the profile, right already: a round of training leaves it as it is
     bad = {**good, "linear.bias": np.full(24, 5.0, np.float32)}
-    chosen = own_model(own, made, {**prefixed("0", bad), **prefixed("1", good)}, {})
+    chosen = fit_model(own, made, {**prefixed("0", bad), **prefixed("1", good)}, {})
     np.testing.assert_allclose(chosen["linear.bias"], 0, atol=1e-6)
     assert chosen.keys() == good.keys()
 
@@ -163,10 +164,10 @@ def test_layers_that_stay_with_clients_are_made_anew_and_only_they() -> None:
     own = config("fedrep", model="paper", algorithm__fedrep__local_steps=2, algorithm__fedrep__head_steps=1)
     made = learner(own, changed(nothing))
     trained = parameters(made.module)
-    chosen = own_model(own, made, trained, {})
+    chosen = fit_model(own, made, trained, {})
     moved = {name for name, a in chosen.items() if not np.array_equal(a, trained[name])}
     assert moved == {"head.weight", "head.bias"}
-    assert own_model(config(model="paper"), made, trained, {}) is not None
+    assert fit_model(config(model="paper"), made, trained, {}) is not None
 
 
 @pytest.mark.parametrize(
@@ -174,7 +175,7 @@ def test_layers_that_stay_with_clients_are_made_anew_and_only_they() -> None:
 )
 def test_which_methods_leave_something_with_the_client(method: str, stays: bool) -> None:
     names: Arrays = {"0/head.weight": np.zeros(1), "0/lower.weight": np.zeros(1)}
-    assert personal(config(method), names) == stays
+    assert has_own_parameters(config(method), names) == stays
 
 
 def test_how_many_later_days_obey() -> None:
