@@ -3,7 +3,6 @@
 from pathlib import Path
 
 from client.inference.stored_models import StoredModel, newest_stored
-
 from common.errors import ConfigError
 from deploy.cli.options import LOCAL
 from deploy.partitioning import PARTITIONS, STATE

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 from deploy.cli.commands import CommandRef
 
 if TYPE_CHECKING:
-    from client.inference.stored_models import StoredModel
-
     from client.data.dataset import AnyDataset
+    from client.inference.stored_models import StoredModel
     from common.arrays import Arrays
     from common.config.run import RunConfig
     from common.options import Scalar

@@ -48,7 +48,7 @@ def test_best_first_without_the_item_and_what_goes_with_it_already() -> None:
     kappa = 1 / (1 + 4 * 4)  # none of three pairs has a neighbour in common; one of each kind more makes a fifth
     assert found[0].score == pytest.approx(kappa * np.log1p(100 * walk), rel=1e-5)
     assert found[1].score == 0
-    assert (found[0].label, found[0].title) == ("tea Tea", "Tea")
+    assert (found[0].item, found[0].title) == ("tea", "Tea")
     assert len(companions(configured(), GOODS, weights(walk=1.0), SHOP, 0, top=1)) == 1
 
 
@@ -125,7 +125,7 @@ def test_items_are_named_by_id_or_title() -> None:
     assert (labelled(GOODS, 2), labelled(GOODS, 5)) == ("tea Tea", "pan")
     with pytest.raises(DataError, match="did you mean 'jam'"):
         item_named("jams", GOODS)
-    with pytest.raises(DataError, match="2 items are called 'POT'"):
+    with pytest.raises(DataError, match="2 items have the title 'POT'"):
         item_named("POT", GOODS)
     with pytest.raises(DataError, match=r"has no item 'xyzzy'$"):
         item_named("xyzzy", GOODS)

@@ -93,7 +93,7 @@ def test_a_shorter_horizon_is_a_cut_and_a_longer_one_refused() -> None:
     whole, cut = (forecast(made, made.sensors[0], model, steps, {}) for steps in (24, 5))
     np.testing.assert_array_equal(cut.student, whole.student[:5])
     np.testing.assert_array_equal(cut.times, whole.times[:5])
-    with pytest.raises(ConfigError, match="forecasts 24 steps, not 25: ask for a --horizon of up to 24"):
+    with pytest.raises(ConfigError, match="forecasts 24 steps, not 25; set --horizon to 24 at most"):
         forecast(made, made.sensors[0], model, 25, {})
 
 
@@ -108,7 +108,7 @@ def test_the_paper_s_model_forecasts_readings_themselves() -> None:
 def test_too_little_history_is_told() -> None:
     own = config()
     made = learner(own, changed(nothing, 119))
-    with pytest.raises(DataError, match="119 readings; the model looks back on 120"):
+    with pytest.raises(DataError, match="119 readings are fewer than the 120"):
         forecast(made, made.sensors[0], parameters(made.module), 24, {})
 
 
@@ -133,7 +133,7 @@ def shortly_wild(values: Floats) -> None:
     [
         (dead, WEEKS * 168, "its last 15 readings are all 0: the sensor seems dead or stuck"),
         (stuck, WEEKS * 168, "its last 7 readings are all"),
-        (wild, WEEKS * 168 - 6, "its last 6 readings all lie outside"),
+        (wild, WEEKS * 168 - 6, "its last 6 readings all violate"),
         (shortly_wild, WEEKS * 168 - 6, ""),
         (nothing, WEEKS * 168 + 5, ""),  # ends on the five hours without a vehicle that every night has
     ],

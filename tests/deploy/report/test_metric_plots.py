@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from deploy.report.figures import MOST_DOTS, client_spread, hit_rates, metric_curves, per_round, step_rates
+from deploy.report.metric_plots import MOST_DOTS, client_spread, hit_rates, metric_curves, per_round, step_rates
 from deploy.report.metric_table import EXAMPLES, measure
 from deploy.report.run import read
 
