@@ -1,5 +1,6 @@
 """Typer application whose commands are imported when they run or show their own help."""
 
+import re
 from importlib import import_module
 from importlib.metadata import version
 from typing import Annotated, Any
@@ -37,6 +38,8 @@ def load(ref: CommandRef) -> Command:
         target.command(ref.name)(function)
     command = typer.main.get_command(target)
     command.name = ref.name
+    for one in (command, *getattr(command, "commands", {}).values()):
+        one.help = re.sub(r"(?<!\n)\n(?!\n)", " ", one.help or "")  # Rich would break lines where the source does
     return command
 
 
@@ -52,6 +55,7 @@ app = typer.Typer(
     epilog="Start with `fedloom up`: a whole federation on this machine. See README.md for separate machines and Docker.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    suggest_commands=False,  # Click suggests them itself
 )
 
 

@@ -18,6 +18,7 @@ PLAIN = str.maketrans("+/=", "___")
 keys = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
+    suggest_commands=False,
     help="Make certificates and node keys.\n\nA private key is made on the machine that uses it and never leaves it.",
 )
 

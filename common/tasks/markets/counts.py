@@ -6,15 +6,17 @@ sparse: sorted keys a·V + b with a < b, and a number an item.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
 from common.arrays import Array, Arrays
 from common.errors import WireError
 from common.tasks.sparse_counts import SMALLEST, added, check_sparse
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 KEYS, VALUES, DEGREES = "pairs.keys", "pairs.values", "pairs.degrees"
 
@@ -82,12 +84,14 @@ class Elsewhere:
         degrees: n.
     """
 
-    pairs: csr_array[Any, tuple[int, int]]
+    pairs: "csr_array[Any, tuple[int, int]]"
     degrees: NDArray[np.float32]
 
     @classmethod
     def nothing(cls, size: int) -> "Elsewhere":
-        """Where nothing is shared."""
+        """Return counts of zero."""
+        from scipy.sparse import csr_array
+
         empty = np.zeros((2, 0), np.int64)
         return cls(
             csr_array((np.zeros(0, np.float32), (empty[0], empty[1])), shape=(size, size)), np.zeros(size, np.float32)
@@ -95,7 +99,9 @@ class Elsewhere:
 
     @classmethod
     def of(cls, counts: Arrays, items: Array) -> "Elsewhere":
-        """From sums, for the items of those catalogue numbers, ascending."""
+        """Return the summed counts of items with these numbers in the catalogue, ascending."""
+        from scipy.sparse import csr_array
+
         size, catalogue = len(items), len(counts[DEGREES])
         place = np.full(catalogue, -1, np.int64)
         place[items] = np.arange(size)

@@ -7,7 +7,7 @@ import typer
 
 from deploy.cli import options as o
 
-data = typer.Typer(help="Make data sets.", no_args_is_help=True, add_completion=False)
+data = typer.Typer(help="Make data sets.", no_args_is_help=True, add_completion=False, suggest_commands=False)
 
 
 @data.callback()
@@ -25,7 +25,7 @@ def sumo(
 ) -> None:
     """Simulate cars, trucks and motorcycles on a grid of streets with SUMO, and record six variables of each edge.
 
-    Needs the extra `fedloom[sumo]`. A catalogue for training on steps of one second is written beside the table:
+    Needs the extra `sumo` of fedloom. A catalogue for training on steps of one second is written beside the table:
     `fedloom simulate --task traffic --data sumo.csv --catalogue sumo.json --set tasks.traffic.history=40
     --set tasks.traffic.horizon=10 --set tasks.traffic.slice=latest --set tasks.traffic.property=difference`.
     """
