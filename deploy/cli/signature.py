@@ -11,7 +11,7 @@ KEYWORD = inspect.Parameter.KEYWORD_ONLY
 def spread(command: Callable[..., None]) -> Callable[..., None]:
     """Return the command with the fields of each dataclass among its parameters as options of their own."""
     own = inspect.signature(command).parameters.values()
-    groups = {p.name: p.annotation for p in own if is_dataclass(p.annotation)}
+    groups: dict[str, Any] = {p.name: p.annotation for p in own if is_dataclass(p.annotation)}
 
     def run(**given: Any) -> None:
         made = {name: kind(**{f.name: given.pop(f.name) for f in fields(kind)}) for name, kind in groups.items()}

@@ -1,6 +1,6 @@
 """Listings of tasks and methods."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from rich.table import Table
@@ -37,6 +37,6 @@ def _described(name: str, describe: Describe) -> dict[str, Any]:
         return {"summary": "", "capabilities": [], "error": str(error)}
 
 
-def _lines(entry: Mapping[str, Any]) -> Iterable[str]:
-    defaults = entry.get("defaults", {})
-    return [f"default {key}={value}" for key, value in defaults.items() if "." not in key] + entry["capabilities"]
+def _lines(entry: Mapping[str, Any]) -> Iterator[str]:
+    yield from (f"default {key}={value}" for key, value in entry.get("defaults", {}).items() if "." not in key)
+    yield from entry["capabilities"]

@@ -11,8 +11,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from client.app import app, open_session
 from client.data.read import read_partition, with_test
+from client.node import resident
 from client.node.failures import Server
-from client.node.resident import leave_on_signals, run_resident
 from client.settings import ClientSettings
 from common.config.parse import parse
 from common.errors import NothingYetError
@@ -77,10 +77,10 @@ def serve_requests(at: ServerRequest, client: OpenClient) -> None:
     """Answer the server until a signal stops the client."""
     server = Server(at.server, read_file(at.ca) if at.ca else b"", client.key)
     stop = threading.Event()
-    leave_on_signals(stop)
+    resident.leave_on_signals(stop)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", datefmt="%H:%M:%S", force=True)
     logging.getLogger("flwr").setLevel(logging.WARNING)
-    run_resident(app, server, stop=stop, node_config=client.config, patience=at.patience)
+    resident.run_resident(app, server, stop=stop, node_config=client.config, patience=at.patience)
 
 
 def _node_config(source: str, client: ClientRequest, name: str, policy: Path | None) -> dict[str, Scalar]:

@@ -38,7 +38,7 @@ def stored_options(folder: RunDirectory) -> dict[str, Scalar]:
     stored = folder.config()
     if not all(isinstance(value, (bool, int, float, str)) for value in stored.values()):
         raise ConfigError(f"{folder.path / 'config.toml'} holds values that are no options; restore the file")
-    return dict(stored)  # type: ignore[arg-type]  # the line above has checked the values
+    return dict(stored)
 
 
 def newest(tasks: Collection[str] = TASKS) -> RunDirectory:

@@ -53,7 +53,7 @@ def _of_client(name: str) -> Iterator[str]:
         yield "no client: its package provides no entry point fedloom.tasks.client"
         return
     task = CLIENT_TASKS[name]
-    yield f"one {task.unit[0]} a unit of data"
+    yield f"unit of data: {task.unit[0]}"
     if task.test_file:
         yield "test file"
 

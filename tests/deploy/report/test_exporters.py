@@ -14,7 +14,7 @@ from tensorboardX.record_writer import masked_crc32c
 from typer.testing import CliRunner
 
 from common.errors import ConfigError
-from deploy.cli import app
+from deploy.cli.app import app
 from deploy.report import exporters
 from server.artifacts import RunDirectory
 from server.events import Finish, Round, result_to_json
