@@ -39,8 +39,8 @@ def require_unpartitioned(root: Path, data: str) -> None:
     """
     if not is_demo(data) and _released(partition_ledgers(root, data)):
         raise ConfigError(
-            f"partitions of {data_path(data)} that `fedloom up` made have spent privacy budget, and all of it would be a"
-            " second budget for the same people; train with `fedloom up` again"
+            f"the privacy budget of {data_path(data)} was spent by clients of `fedloom up`, and a client with all of it"
+            " would have a second one; train with `fedloom up` again"
         )
 
 
@@ -51,27 +51,25 @@ def check_partitioning(partitioning: Partitioning) -> None:
         ConfigError: Something was; a second budget for the same people would arise here.
         LedgerError: A ledger is missing or damaged.
     """
-    clients = count(partitioning.clients, "client")
-    data, second = data_path(partitioning.data), f"{clients} would be a second budget for the same people"
+    data, second = data_path(partitioning.data), f"and {count(partitioning.clients, 'client')} would have a second one"
     for other in _others(partitioning):
         if _released(other.ledgers()):
             remedy = f"--clients {other.clients}" + (f" --task {other.task}" if other.task != partitioning.task else "")
-            spent = f"{count(other.clients, 'client')} with partitions of {data} have spent privacy budget"
-            raise ConfigError(f"{spent}; {second}, set {remedy}")
+            raise ConfigError(f"{_spent(data)} {count(other.clients, 'client')}, {second}; set {remedy}")
     own = partitioning.own_tables()
     if own and _released(partitioning.ledgers_of(partitioning.written_tables())):
-        raise ConfigError(
-            f"partitions of {data} have spent privacy budget before it had a table for each of {clients}; {REMEDY}"
-        )
+        raise ConfigError(f"{_spent(data)} {count(partitioning.clients, 'client')} before each had a table; {REMEDY}")
     source = data.resolve()
     if not own and source.is_dir() and _released(table_ledgers(source)):
-        raise ConfigError(f"clients with a table each of {source} have spent privacy budget; {second}, {REMEDY}")
+        raise ConfigError(f"{_spent(source)} clients with a table each, {second}; {REMEDY}")
     joined = [ledger_path(partitioning.data, partitioning.state, ""), *folder_ledger(source)]
     if _released([path for path in joined if path.exists()]):
-        raise ConfigError(
-            f"a client that joined with {data} has spent privacy budget; {second},"
-            " join with it again (fedloom join), or train without noise"
-        )
+        remedy = "join with it again (fedloom join), or train without noise"
+        raise ConfigError(f"{_spent(data)} a client that joined with it, {second}; {remedy}")
+
+
+def _spent(data: Path) -> str:
+    return f"the privacy budget of {data} was spent by"
 
 
 def _others(partitioning: Partitioning) -> Iterator[Partitioning]:

@@ -125,16 +125,18 @@ def test_another_number_of_clients_would_be_a_second_budget() -> None:
     before = sorted(Path().rglob("*"))
     with pytest.raises(ConfigError) as refused:
         dealt("two", clients=4)
-    assert f"privacy of {Path('my.csv').resolve()} was spent as dealt to 2 clients" in str(refused.value)
-    assert str(refused.value).endswith("second budget: say --clients 2")
+    assert f"the privacy budget of {Path('my.csv').resolve()} was spent by 2 clients, and 4 clients" in str(
+        refused.value
+    )
+    assert str(refused.value).endswith("second one; set --clients 2")
     assert sorted(Path().rglob("*")) == before
     root, exact = PARTITIONS.resolve(), parse({"method": "fedavg", "task": "ratings"})
     require_one_budget(exact, Policy(), "my.csv", 4, root)
     refused_up = typed("up --task ratings --data my.csv --clients 4 --epsilon 10")
-    assert str(refused_up.exception).endswith("second budget: say --clients 2")
-    with pytest.raises(ConfigError, match="say --clients 2"):
+    assert str(refused_up.exception).endswith("second one; set --clients 2")
+    with pytest.raises(ConfigError, match="set --clients 2"):
         require_one_budget(exact, Policy(max_epsilon=1.0), "my.csv", 4, root)
-    with pytest.raises(ConfigError, match="say --clients 2 --task ratings"):
+    with pytest.raises(ConfigError, match="set --clients 2 --task ratings"):
         require_one_budget(parse({"privacy.unit": "client", "method": "fedavg"}), Policy(), "my.csv", 2, root)
 
 
@@ -165,10 +167,10 @@ def test_data_that_were_dealt_are_not_joined_with_beside_it() -> None:
     specs, root = dealt("one"), PARTITIONS.resolve()
     require_unpartitioned(root, "my.csv")
     spend(specs[1], "one")
-    with pytest.raises(ConfigError, match="was spent by clients that `fedloom up` dealt it to"):
+    with pytest.raises(ConfigError, match="was spent by clients of `fedloom up`"):
         require_unpartitioned(root, "my.csv")
     refused = typed("join --server localhost:1 --insecure --task ratings --data my.csv --state-dir state --epsilon 5")
-    assert "was spent by clients that `fedloom up` dealt it to" in str(refused.exception)
+    assert "was spent by clients of `fedloom up`" in str(refused.exception)
     for spec in specs:
         require_unpartitioned(root, spec.data)
     require_unpartitioned(root, "demo:0-9")
@@ -197,7 +199,7 @@ def test_who_was_counted_with_a_client_stays_with_it() -> None:
         dealt("five")
     [where] = PARTITIONS.glob("*/people.json")
     where.unlink()
-    with pytest.raises(LedgerError, match=r"people\.json, which says whose privacy each client spent, is gone"):
+    with pytest.raises(LedgerError, match=r"people\.json, the file with the client of each unit, is missing"):
         dealt("six")
 
 
@@ -232,7 +234,7 @@ def test_tables_of_clients_stay_where_they_are() -> None:
     spend(specs[0], "one")
     with pytest.raises(RefusedError, match="its privacy budget is spent"):
         spend(dealt("two", "tables")[0], "two")
-    with pytest.raises(ConfigError, match="was spent as dealt to 2 clients"):
+    with pytest.raises(ConfigError, match="was spent by 2 clients"):
         dealt("three", "tables", clients=4)
     assert partition_ledgers(PARTITIONS.resolve(), "tables") == [folder.resolve() / ".a.csv.fedloom-ledger"]
 
@@ -244,7 +246,7 @@ def test_a_folder_that_gets_a_table_for_each_client_brings_no_second_budget() ->
         (folder / name).write_text("\n".join([*HEADER, *(row for row in table if row[1] in users)]) + "\n")
     spend(dealt("one", "tables", clients=3)[0], "one")
     (folder / "c.csv").write_text("\n".join([*HEADER, *rows(["u8"])]) + "\n")
-    with pytest.raises(ConfigError, match="was spent as dealt to 3 clients before it had a table for each"):
+    with pytest.raises(ConfigError, match="was spent by 3 clients before each had a table"):
         dealt("two", "tables", clients=3)
     assert len(partition_ledgers(PARTITIONS.resolve(), "tables")) == 1
 
@@ -290,5 +292,5 @@ def test_a_table_of_a_folder_that_was_joined_with_whole_has_no_budget_of_its_own
     ledger = open_ledger("tables", Path("state"), mark, "client", Zcdp(), ALL, 1e-5)
     ledger.release(Slot("run", 1), ledger.terms(Gaussian(0.1, 1.0)), lambda: b"noise")
     ledger.close()
-    with pytest.raises(ConfigError, match="would have a second budget"):
+    with pytest.raises(ConfigError, match="would have a second one"):
         require_unpartitioned(PARTITIONS.resolve(), str(table))

@@ -113,7 +113,7 @@ def test_the_command_says_what_it_wrote(
     assert done.exit_code == 0, done.exception
     assert json.loads(done.stdout) == {"rounds": 3, "written": [str(tmp_path / "p.prom")]}
     for words, reason in (
-        ([], "say where to"),
+        ([], "no target is set"),
         (["--prometheus", "p", "--follow"], "--follow needs the name of a run"),
     ):
         error = CliRunner().invoke(app, ["export", *words]).exception
