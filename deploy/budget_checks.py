@@ -7,7 +7,7 @@ from pathlib import Path
 from client.data.read import own_tables
 from client.data.sources import is_demo, located
 from client.policy import Policy
-from client.privacy.claim import statements
+from client.privacy.claim import read_statements
 from client.privacy.ledger.locate import data_path, ledger_path
 from common.config.run import RunConfig
 from common.errors import ConfigError
@@ -81,4 +81,4 @@ def _others(partitioning: Partitioning) -> Iterator[Partitioning]:
 
 
 def _released(ledgers: Sequence[Path]) -> bool:
-    return any(one.runs for path in ledgers for one in statements(path))
+    return any(one.runs for path in ledgers for one in read_statements(path))

@@ -15,7 +15,7 @@ from flwr.serverapp import Grid
 from flwr.supercore.run import Run
 from flwr.supercore.task_identity import TaskIdentity
 
-from client.app import answered, failure, request_in
+from client.app import answer, decode_request, failure_reply
 from client.data.dataset import AnyDataset
 from client.data.read import partition
 from client.policy import Policy
@@ -167,10 +167,10 @@ class InProcessGrid(Grid):
         def request(message: Message) -> Payload:
             """Read once: clients share what the server encoded."""
             if id(message.content) not in known:
-                known[id(message.content)] = request_in(message)
+                known[id(message.content)] = decode_request(message)
             return known[id(message.content)]
 
-        return [answered(self._sessions[m.metadata.dst_node_id], m, partial(request, m)) for m in messages]
+        return [answer(self._sessions[m.metadata.dst_node_id], m, partial(request, m)) for m in messages]
 
     def _train(self, messages: list[Message]) -> list[Message]:
         """Train in cohorts of clients of like size, so that little of what is stacked is padding."""
@@ -184,16 +184,16 @@ class InProcessGrid(Grid):
         replies = []
         for k, (session, request) in enumerate(zip(sessions, requests, strict=True)):
             try:
-                members[k] = session.member(request)
+                members[k] = session.participant(request)
             except FedloomError as error:
-                replies.append(failure(messages[k], error))
+                replies.append(failure_reply(messages[k], error))
         by_size = sorted(members, key=lambda k: members[k].learner.size)
         for first in range(0, len(by_size), self._together):
             cohort = by_size[first : first + self._together]
             algorithm = sessions[cohort[0]].config(requests[cohort[0]].enrolment).method_options
             outcomes = train(algorithm, [members[k] for k in cohort])
             for k, outcome in zip(cohort, outcomes, strict=True):
-                replies.append(_answer(sessions[k], messages[k], requests[k], members[k].steps, outcome))
+                replies.append(_answer(sessions[k], messages[k], members[k], outcome))
         return replies
 
     def _keep(self, replies: Iterable[Message]) -> None:
@@ -201,7 +201,7 @@ class InProcessGrid(Grid):
 
 
 def _answer(
-    session: Session, message: Message, request: TrainRequest, steps: int, outcome: TrainReply | FedloomError
+    session: Session, message: Message, participant: Participant, outcome: TrainReply | FedloomError
 ) -> Message:
     def work() -> TrainReply:
         if isinstance(outcome, FedloomError):
@@ -209,6 +209,6 @@ def _answer(
         return outcome
 
     try:
-        return Message(encode(session.as_sent(request, steps, work)), reply_to=message)
+        return Message(encode(session.release(participant, work)), reply_to=message)
     except FedloomError as error:
-        return failure(message, error)
+        return failure_reply(message, error)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from client.inference.choose_model import has_own_parameters, split_statics
 from client.session import Session
-from common.arrays import Arrays, prefixed
+from common.arrays import Arrays, add_prefix
 from common.config.flatten import to_json
 from common.config.run import RunConfig
 from common.models import build_model, parameters
@@ -43,7 +43,7 @@ def adapt(session: Session, config: RunConfig, vocabulary: Vocabulary, trained: 
 
 def _closest(session: Session, enrolment: str, models: Sequence[Arrays], statics: Arrays) -> Arrays:
     """Return the model of the cluster with the lowest training loss on the client's data."""
-    sent = {name: a for j, model in enumerate(models) for name, a in prefixed(str(j), model).items()}
+    sent = {name: a for j, model in enumerate(models) for name, a in add_prefix(str(j), model).items()}
     losses = session.assign(AssignRequest(1, enrolment, sent, "loss", statics=statics)).losses
     return models[int(min(losses, key=lambda key: losses[key]))]
 

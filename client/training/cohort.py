@@ -8,12 +8,12 @@ from collections.abc import Sequence
 
 import torch
 
-from client.stacked_tensors import Tensors, finite, row, some, stack
+from client.stacked_tensors import Tensors, are_finite, row, select, stack
 from client.state import ClientMemory
 from client.tasks.learner import Learner
 from client.trainers.registry import build_trainer
 from client.trainers.spec import Cohort, Trainer
-from client.training.client_state import HEAD, OWN, carried_moments, kept_moments, load_group, save_group
+from client.training.client_state import HEAD, OWN, load_group, load_moments, save_group, save_moments
 from client.training.failures import DivergedError
 from client.training.participant import Participant
 from common.errors import FedloomError
@@ -35,25 +35,25 @@ def train(algorithm: MethodOptions, members: Sequence[Participant]) -> list[Trai
     controls = [_settle(trainer, memory, request) for memory, request in zip(memories, requests, strict=True)]
     heads = [load_group(memory, request, HEAD) for memory, request in zip(memories, requests, strict=True)]
     start = stack([tensors(request.model) | head for request, head in zip(requests, heads, strict=True)])
-    control, before = _stack_or_zeros(controls, start), carried_moments(algorithm, memories, requests, start)
+    control, before = _stack_or_zeros(controls, start), load_moments(algorithm, memories, requests, start)
     own_before = [load_group(memory, request, OWN) for memory, request in zip(memories, requests, strict=True)]
     result = trainer.train_cohort(Cohort(members, start, before, control, own_before, heads, private))
     descent, own_after = result.descent, result.own
 
     updates = {n: start[n] - p for n, p in descent.params.items()}
-    moved, sound = finite(updates), finite(own_after) if own_after else [True] * len(members)
+    moved, sound = are_finite(updates), are_finite(own_after) if own_after else [True] * len(members)
     replies: list[TrainReply | FedloomError] = []
     for k, member in enumerate(members):
         # under noise on records the update is paid for, and what becomes of the own model is not
         usable = moved[k] and (sound[k] or member.noise is not None)
         update = row(updates, k)
         local = trainer.conclude(row(control, k), update, row(descent.gradient, k), steps)
-        shared = some(trainer.upload(update), names - private)
-        gradient, loss = some(local.gradient, names - private), float(descent.loss[k])
+        shared = select(trainer.upload(update), names - private)
+        gradient, loss = select(local.gradient, names - private), float(descent.loss[k])
         reply = _reply(member.request, shared, gradient, loss, member.learner.examples, steps)
         if usable and phase == LOCAL:
-            groups = {**local.state, **kept_moments(algorithm, k, before, descent.moments)}
-            groups |= save_group(HEAD, heads[k], some(row(descent.params, k), private))
+            groups = {**local.state, **save_moments(algorithm, k, before, descent.moments)}
+            groups |= save_group(HEAD, heads[k], select(row(descent.params, k), private))
             groups |= save_group(OWN, own_before[k], row(own_after, k) if sound[k] else own_before[k])
             member.store.save(member.run, ClientMemory(member.request.round, {g: t for g, t in groups.items() if t}))
         replies.append(reply if usable else DivergedError())
@@ -66,8 +66,8 @@ def zero_reply(algorithm: MethodOptions, learner: Learner, request: TrainRequest
     private = TASKS[learner.task].private(names, algorithm.capabilities())
     zeros = {n: torch.zeros_like(t) for n, t in tensors(request.model).items()}
     gradient = trainer.conclude({}, zeros, zeros, steps).gradient
-    update = some(trainer.upload(zeros), names - private)
-    return _reply(request, update, some(gradient, names - private), 0.0, learner.examples, steps)
+    update = select(trainer.upload(zeros), names - private)
+    return _reply(request, update, select(gradient, names - private), 0.0, learner.examples, steps)
 
 
 def _settle(trainer: Trainer, memory: ClientMemory, request: TrainRequest) -> Tensors:

@@ -1,7 +1,5 @@
 """`fedloom join --adapt`: a client that takes the model of a finished run."""
 
-import copy
-
 from rich.table import Table
 
 from client.app import open_session
@@ -71,10 +69,7 @@ def _print(run: str, client: str, metrics: Metrics, *, json: bool) -> None:
 
 def _without_noise(session: Session) -> Session:
     """Return the client with a policy for local use: nothing is sent, so no noise is needed."""
-    own = copy.copy(session)
-    own.policy = session.policy.at_home()
-    own.guard = in_memory(own.policy)
-    return own
+    return Session(session.client, session.build_learner, session.store, in_memory(session.policy.at_home()))
 
 
 def _config(folder: RunDirectory) -> RunConfig:

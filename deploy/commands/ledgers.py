@@ -3,10 +3,18 @@
 from pathlib import Path
 
 from client.data.sources import fingerprint_of_all, is_demo
-from client.privacy.claim import Statement, statements
-from client.privacy.ledger.locate import LINEAGES, data_path, find_ledger, known_ledgers, named, witness_path
+from client.privacy.claim import Statement
+from client.privacy.claim import read_statements as statements_of
+from client.privacy.ledger.locate import (
+    LINEAGES,
+    absolute_source,
+    data_path,
+    find_all_ledgers,
+    find_ledger,
+    rollback_path,
+)
 from client.privacy.ledger.raise_limit import increase_budget
-from client.privacy.ledger.rollback import RollbackRecord, sightings
+from client.privacy.ledger.rollback import RollbackRecord, read_heads
 from common.errors import ConfigError, DataError, LedgerError
 from deploy.cli.options import LOCAL
 from deploy.cli.output import note
@@ -16,12 +24,12 @@ from deploy.partitioning import PARTITIONS, STATE, partition_ledgers
 def read_statements(data: str, state_dir: Path, ledgers: Path | None) -> tuple[list[Statement], list[LedgerError]]:
     """Return the statements, and the errors of ledgers that make none."""
     folders = _lineage_folders(state_dir)
-    places = list(_ledgers_of(data, state_dir, ledgers) if data else known_ledgers(folders))
+    places = list(_ledgers_of(data, state_dir, ledgers) if data else find_all_ledgers(folders))
     broken = [error for error in places if isinstance(error, LedgerError)]
     found: list[Statement] = []
     for path in sorted({path for path in places if isinstance(path, Path)}):
         try:
-            found += statements(path, folders)
+            found += statements_of(path, folders)
         except LedgerError as error:
             broken.append(error)
     return found, broken
@@ -40,7 +48,7 @@ def raise_limit(epsilon: float, data: str, state_dir: Path, ledgers: Path | None
     if not found:
         raise ConfigError("these data have no ledger, so no limit is fixed; set max-epsilon in the policy file")
     for path in found:
-        statements(path, _lineage_folders(state_dir))  # raising an older copy would stop the newest for good
+        statements_of(path, _lineage_folders(state_dir))  # raising an older copy would stop the newest for good
     unraised: list[ConfigError] = []
     for path in found:
         try:
@@ -61,8 +69,12 @@ def _raise_one(ledger: Path, epsilon: float, data: str, state_dir: Path) -> None
 
 def _rollback_record(ledger: Path, data: str, state_dir: Path) -> RollbackRecord:
     """Return the record of the ledger; a new one for data without state here."""
-    records = [record for record, head in sightings(_lineage_folders(state_dir)) if head.ledger == str(ledger)]
-    return records[0] if records else RollbackRecord(witness_path(state_dir, fingerprint_of_all(data)), named(data))
+    records = [record for record, head in read_heads(_lineage_folders(state_dir)) if head.ledger == str(ledger)]
+    return (
+        records[0]
+        if records
+        else RollbackRecord(rollback_path(state_dir, fingerprint_of_all(data)), absolute_source(data))
+    )
 
 
 def _ledgers_of(data: str, state_dir: Path, ledgers: Path | None) -> list[Path]:

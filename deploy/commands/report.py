@@ -19,7 +19,7 @@ def report(
     """
     from deploy.cli.output import print_object, say
     from deploy.commands.runs import find_run, newest
-    from deploy.report import render
+    from deploy.report.render import render
 
     folders = [find_run(name).path for name in runs] if runs else [newest().path]
     page = render(folders, out or folders[0] / "report.html")

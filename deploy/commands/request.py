@@ -13,7 +13,7 @@ from common.tasks.registry import FIRST_TASK, TASKS
 from deploy.cli.options import RunRequest
 from deploy.commands.resume import option, resume_config
 from deploy.commands.runs import runs_folder, stored_options
-from server.artifacts import RunDirectory, fresh_run_id
+from server.artifacts import RunDirectory, make_run_id
 
 
 def resolve(request: RunRequest, decided: Mapping[str, Scalar | None]) -> RunConfig:
@@ -38,7 +38,7 @@ def resolve(request: RunRequest, decided: Mapping[str, Scalar | None]) -> RunCon
     noise: dict[str, Scalar] = {"privacy.unit": "client"} if "privacy.epsilon" in given or plans else {}
     config = parse({"task": task, **defaults, **noise, **given, **sets})
     _require_noise(config, given, sets)
-    config = config.model_copy(update={"run_id": request.run_id or fresh_run_id(config.method, config.task)})
+    config = config.model_copy(update={"run_id": request.run_id or make_run_id(config.method, config.task)})
     RunDirectory(runs_folder(), config.run_id).require_new()
     return config
 

@@ -58,10 +58,10 @@ def open_client(
     name = client.name or (f"node-{file_name(key.public_key())[:12]}" if key else "") or (NEWCOMER if adapt else "")
     task = task_of(adapt, client.task) if adapt else parse({"task": client.task or FIRST_TASK}).task
     config = _node_config(with_test(task, data, test), client, name, limits.policy)
-    settings = ClientSettings.of_node(config, name)
+    settings = ClientSettings.from_node(config, name)
     if limits.methods or limits.epsilon is not None or limits.delta is not None:
         config["policy"] = str(store_limits(settings, limits.methods or [], limits.epsilon, limits.delta))
-        settings = ClientSettings.of_node(config, name)
+        settings = ClientSettings.from_node(config, name)
     session = open_session(settings)  # fails at once if policy or state are wrong, and the next lines if data are
     if at.server and (session.policy.require_noise or math.isfinite(session.policy.max_epsilon)):
         require_unpartitioned(PARTITIONS, settings.data)

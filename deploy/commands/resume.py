@@ -57,7 +57,7 @@ def resume_config(
 
 def _require_unfinished(folder: RunDirectory, config: RunConfig) -> None:
     run = folder.path.name
-    with folder.held():  # fails at once if another process continues the run
+    with folder.lock():  # fails at once if another process continues the run
         result = folder.result()
     if result is None:
         return

@@ -52,7 +52,7 @@ def serve(
     order = federation.Order(config, runs_folder(), nodes=home / "nodes")
     record_remote_launch("serve", config)
     keys = count(len(list((home / "nodes").glob("*.pub"))), "registered key")
-    superlink = superlink_of(home, federation.certificates(home, names or []), port, control_port, host)
+    superlink = superlink_of(home, federation.ensure_certificates(home, names or []), port, control_port, host)
     console.print(
         f"run [bold]{config.run_id}[/]: serving on {host}:{port}, {keys}, CA {home / 'ca.pem'}; waits for"
         f" {count(config.federation.min_clients, 'client')}; admissions and refusals: {superlink.log}",

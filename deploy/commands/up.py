@@ -42,7 +42,7 @@ def up(
     from deploy.processes import Processes
 
     local = prepare_clients(request, source.data, test, clients, catalogue, policy)
-    superlink = superlink_of(local.server, federation.certificates(local.server), port, control_port)
+    superlink = superlink_of(local.server, federation.ensure_certificates(local.server), port, control_port)
     console.print(
         f"run [bold]{local.config.run_id}[/]: {local.count}, server on {superlink.address}; logs in {local.home}",
         soft_wrap=True,

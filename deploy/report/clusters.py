@@ -11,7 +11,7 @@ from common.metrics.spec import MetricSpec
 from deploy.report.metric_table import format_value, headlines
 from deploy.report.run import RunRecord
 from deploy.report.sections import Section, Table, figure, named, section, table
-from deploy.report.svg import COLOURS, svg
+from deploy.report.svg import COLORS, svg
 
 MOST_ROWS = 60
 """Clients drawn in a map; of more, evenly chosen ones."""
@@ -105,4 +105,4 @@ def _spans(stays: list[tuple[int, int]]) -> dict[int, list[tuple[float, float]]]
 
 
 def _colour(cluster: int) -> str:
-    return COLOURS[cluster % len(COLOURS)]
+    return COLORS[cluster % len(COLORS)]

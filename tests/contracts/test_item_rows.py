@@ -16,6 +16,7 @@ from client.tasks.learner import Learner
 from client.tasks.ratings.data.generator import demo_raters
 from client.tasks.ratings.data.raters import Rater, Ratings
 from client.tasks.registry import build_learner
+from client.training.participant import Participant
 from common.arrays import Arrays, sha256
 from common.config.parse import parse
 from common.config.run import RunConfig
@@ -23,7 +24,7 @@ from common.models import parameters
 from common.options import Scalar
 from common.tasks.ratings.demo import demo_products
 from common.tasks.vocabulary import Vocabulary
-from common.wire.messages import TrainReply, TrainRequest
+from common.wire.messages import TrainReply
 from common.wire.sparse_rows import ROWS, VALUES, compress, expand_reply
 from deploy.simulation import InProcessGrid, simulate
 from server.artifacts import RunDirectory
@@ -89,7 +90,7 @@ def test_the_planner_sees_which_items_were_named(tmp_path: Path) -> None:
     everything: dict[str, Scalar] = {"tasks__ratings__items": "paper", "method": "bgtplanner", "rounds": 2}
     everything["tasks__ratings__pseudo_items"] = number = len(PRODUCTS.items)
     trained(tmp_path, 0, 1, 2, privacy__unit="client", **everything)
-    latest = RunDirectory(tmp_path, "toy").load_latest()
+    latest = RunDirectory(tmp_path, "toy").checkpoints.load_latest()
     assert latest is not None
     context = latest.groups["planner_seen"]["context"]
     np.testing.assert_allclose(context, [np.sqrt(3 * number), 0, 0, 0, 0], atol=1e-6)
@@ -105,7 +106,7 @@ def test_who_rated_nothing_names_items_too_and_no_other_rows(tmp_path: Path) -> 
     assert result.status == "completed"
     assert [(r.answered, r.refused) for r in rounds_of(tmp_path)] == [(3, {})] * 3
     assert np.abs(end["weight"] - start["weight"]).max() > 0
-    latest = RunDirectory(tmp_path, "toy").load_latest()
+    latest = RunDirectory(tmp_path, "toy").checkpoints.load_latest()
     assert latest is not None
     assert latest.groups["planner_seen"].keys() >= {"context"}
 
@@ -136,13 +137,13 @@ def elsewhere(reply: TrainReply) -> TrainReply:
     [
         (whole, "rows of 0 tables, expected those of one"),
         (beside, "rows of 2 tables, expected those of one"),
-        (elsewhere, "update: array 'people': rows of what is no table of the model"),
+        (elsewhere, "update: array 'people': rows belong to no table of the model"),
     ],
 )
 def test_rows_of_anything_but_the_items_are_that_client_s_failure(sends: Update, why: str, tmp_path: Path) -> None:
     class Strange(Session):
-        def as_sent(self, request: TrainRequest, steps: int, work: Callable[[], TrainReply]) -> TrainReply:
-            return sends(super().as_sent(request, steps, work))
+        def release(self, participant: Participant, work: Callable[[], TrainReply]) -> TrainReply:
+            return sends(super().release(participant, work))
 
     def learner(config: RunConfig, vocabulary: Vocabulary, k: int) -> Learner:
         return build_learner(config, Ratings((RATERS[k],), PRODUCTS))

@@ -22,7 +22,7 @@ from common.tasks.traffic.shared_windows import PREFIX, Sample
 from common.tasks.traffic.task import TASK
 from common.wire.codec import decode, encode
 from common.wire.messages import CLUSTER, AssignReply, AssignRequest, EnrolRequest, TrainReply, TrainRequest
-from server.aggregation.clusters import apart, weakest
+from server.aggregation.clusters import pool_ranges, spread_copies
 from server.artifacts import RunDirectory
 from server.enrolment import Enrolment
 from server.privacy_statement import statement
@@ -89,7 +89,7 @@ def test_clients_hand_over_windows_of_their_training_part_and_no_model_goes_down
     assert not any(request.phase == CLUSTER for _, request in heard(grid, TrainRequest))
     for name, (sample, _) in handed(grid, config).items():
         assert (sample.history.shape, sample.target.shape) == ((6, HISTORY, 1), (6, HORIZON, 1))
-        learner = grid._sessions[int(name[-1]) + 1]._find(heard(grid, TrainRequest)[0][1].enrolment).learner
+        learner = grid._sessions[int(name[-1]) + 1].runs.find(heard(grid, TrainRequest)[0][1].enrolment).learner
         assert isinstance(learner, TrafficLearner)
         [one] = learner.sensors
         first = one.train[[0, len(one.train) - 1]]
@@ -100,7 +100,7 @@ def test_clients_hand_over_windows_of_their_training_part_and_no_model_goes_down
 def test_clusters_are_those_whose_forecasts_of_the_windows_violate_least(tmp_path: Path) -> None:
     config = road_config("fedstl", clusters=3, **SHARED)
     grid = federation(config, tmp_path)
-    models = apart(world(config), 3, 0.5, config.seed)
+    models = spread_copies(world(config), 3, 0.5, config.seed)
     [line] = rounds_of(tmp_path)
     for name, window in handed(grid, config).items():
         distances = [loss(config, group(str(j), models), [window])[1] for j in range(3)]
@@ -116,7 +116,7 @@ def test_the_server_takes_the_cluster_s_steps_on_the_pooled_windows(tmp_path: Pa
     for name in replies[0].update:
         model[name] = model[name] - sum(r.examples / total * r.update[name] for r in replies)
     windows = handed(grid, config)
-    phi = weakest([t["low"] for _, t in windows.values()], [t["high"] for _, t in windows.values()])
+    phi = pool_ranges([t["low"] for _, t in windows.values()], [t["high"] for _, t in windows.values()])
     _, _, gradient = loss(config, model, [(sample, phi) for sample, _ in windows.values()])
     end = group("0", RunDirectory(tmp_path, "toy").load_model()[0])
     for name, values in model.items():
@@ -142,7 +142,7 @@ def test_a_client_hands_nothing_over_unless_its_owner_allows_it(tmp_path: Path) 
 def test_a_server_cannot_ask_for_windows_in_a_run_that_takes_none(tmp_path: Path) -> None:
     grid = federation(road_config("fedstl", rounds=1, clusters=2), tmp_path, Policy(share_metrics="always"))
     name = heard(grid, TrainRequest)[0][1].enrolment
-    with pytest.raises(RefusedError, match="not announced as one that takes windows"):
+    with pytest.raises(RefusedError, match="does not announce that clients send training windows"):
         grid._sessions[1].assign(AssignRequest(2, name, {}, "sample"))
 
 
