@@ -1,11 +1,11 @@
 """Markets task at the client."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from client.data.sources import Source
 from client.tasks.markets.data.markets import Markets
-from client.tasks.markets.data.warnings import warn
 from client.tasks.spec import ClientTask
 from common.tasks.markets.options import MarketsOptions
 from common.tasks.markets.task import TASK as SPEC
@@ -44,6 +44,13 @@ def published(folder: Path) -> bool:
     return is_published(folder)
 
 
+def warnings(options: MarketsOptions, dataset: Markets) -> Iterable[str]:
+    """Return what the owner should know about the data before training."""
+    from client.tasks.markets.data.warnings import warn
+
+    return warn(options, dataset)
+
+
 TASK = ClientTask(
     spec=SPEC,
     unit=("market", "markets"),
@@ -53,7 +60,7 @@ TASK = ClientTask(
     write=write,
     learner=learner,
     published=published,
-    warnings=warn,
+    warnings=warnings,
     suffixes=(".csv", ".tsv"),
     client_per_unit=True,
     public_units=True,
