@@ -2,8 +2,7 @@
 
 from collections.abc import Collection
 
-from torch.func import grad_and_value
-
+from client.gradients import grad_and_value
 from client.stacked_tensors import row, stack
 from client.state import ClientMemory, MemoryStore
 from client.tasks.learner import Learner, training_loss
