@@ -6,12 +6,14 @@ A federation of processes and a simulation partition a source alike, since both 
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from client.data.dataset import AnyDataset
 from client.data.read import demo_partition, own_tables, partition, read_all
 from client.data.sources import is_demo, located
+from client.data.tables.schema import DEFAULT_DIALECT, Dialect
 from client.tasks.registry import CLIENT_TASKS
 from common.config.run import RunConfig
 from common.errors import ConfigError, DataError
@@ -44,7 +46,11 @@ def read_catalogue(task: str, path: Path | None) -> Vocabulary | None:
 
 
 def partition_source(
-    task: str, data: str, vocabulary: Vocabulary | None, clients: int | None = 0
+    task: str,
+    data: str,
+    vocabulary: Vocabulary | None,
+    clients: int | None = 0,
+    dialect: Dialect = DEFAULT_DIALECT,
 ) -> Sequence[AnyDataset]:
     """Return each client's partition of a source.
 
@@ -56,14 +62,15 @@ def partition_source(
         data: Source of the data.
         vocabulary: Vocabulary to read under; None for the data's own.
         clients: Number of clients; 0 for one a unit, None for the default number of processes.
+        dialect: Columns and forms of the owner's tables.
 
     Raises:
         DataError: The data cannot be read, or have fewer units than clients.
     """
-    whole, own = read_all(task, data, vocabulary=vocabulary), own_tables(task, data)
+    whole, own = read_all(task, data, vocabulary=vocabulary, dialect=dialect), own_tables(task, data)
     clients = _default_clients(task, whole, len(own)) if clients is None else clients
     if len(own) == clients > 0:
-        return [read_all(task, str(table), vocabulary=whole.vocabulary) for table in own]
+        return [read_all(task, str(table), vocabulary=whole.vocabulary, dialect=dialect) for table in own]
     parts = partition(whole, clients, unit=CLIENT_TASKS[task].unit)  # also refuses more clients than units
     if not is_demo(data):
         return parts
@@ -96,7 +103,14 @@ def notes(parts: Sequence[AnyDataset]) -> list[str]:
     return list(dict.fromkeys(note for part in parts for note in part.notes))
 
 
-def write_clients(task: str, data: str, parts: Sequence[AnyDataset], home: Path, root: Path) -> list[ClientSpec]:
+def write_clients(
+    task: str,
+    data: str,
+    parts: Sequence[AnyDataset],
+    home: Path,
+    root: Path,
+    dialect: Dialect = DEFAULT_DIALECT,
+) -> list[ClientSpec]:
     """Write each client's partition and return the descriptions of the clients.
 
     Args:
@@ -105,6 +119,7 @@ def write_clients(task: str, data: str, parts: Sequence[AnyDataset], home: Path,
         parts: Partition of the source.
         home: Folder of the run; each client has a folder below it.
         root: Folder of partitions and client state that outlive the run.
+        dialect: Columns and forms of the owner's tables; tables that are written here need none.
     """
     homes = [home / f"client-{k}" for k in range(len(parts))]
     if is_demo(data):
@@ -113,8 +128,10 @@ def write_clients(task: str, data: str, parts: Sequence[AnyDataset], home: Path,
     else:
         partitioning = Partitioning(root, task, located(data), len(parts))
         shares = [str(share) for share in partitioning.write(parts)]
+        owned = {str(table.resolve()) for table in own_tables(task, data)}
+        placed = partial(ClientSpec, state=partitioning.state, source=partitioning.data)
         specs = [
-            ClientSpec(own.name, task, share, own, state=partitioning.state, source=partitioning.data)
+            placed(own.name, task, share, own, dialect=dialect.options if share in owned else ())
             for own, share in zip(homes, shares, strict=True)
         ]
     stored = json.dumps([asdict(spec) for spec in specs], default=str)
@@ -137,5 +154,5 @@ def stored_clients(home: Path) -> list[ClientSpec]:
     return [_from_json(**spec) for spec in stored]
 
 
-def _from_json(home: str, state: str | None = None, **rest: Any) -> ClientSpec:
-    return ClientSpec(home=Path(home), state=Path(state) if state else None, **rest)
+def _from_json(home: str, state: str | None = None, dialect: Sequence[str] = (), **rest: Any) -> ClientSpec:
+    return ClientSpec(home=Path(home), state=Path(state) if state else None, dialect=tuple(dialect), **rest)

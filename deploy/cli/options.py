@@ -2,9 +2,12 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from client.data.tables.schema import Dialect
 
 LOCAL = Path(".fedloom")
 """Folder of certificates, keys and private state of `up` and `serve` on this machine. Not for sharing."""
@@ -67,6 +70,21 @@ Test = Annotated[
     str,
     typer.Option(metavar="FILE", help="Hold out the records of this file (task sessions); default: a share of each."),
 ]
+Columns = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--column",
+        metavar="NAME=TITLE",
+        help='Read the column with this title of your tables, such as user="Customer no."; repeatable.',
+    ),
+]
+Decimal = Annotated[
+    str, typer.Option(metavar="MARK", help="Read numbers of your tables with this decimal mark: auto, point or comma.")
+]
+Dates = Annotated[
+    str,
+    typer.Option(metavar="FORM", help="Read times of your tables in this form: auto, iso, unix, excel, dmy or mdy."),
+]
 Catalogue = Annotated[
     Path | None,
     typer.Option(help="Use this public vocabulary (JSON); default: the one of the data."),
@@ -115,3 +133,22 @@ class DataRequest:
     """Data as a person names them: the options that every command with data takes."""
 
     data: Data = "demo"
+    columns: Columns = None
+    decimal: Decimal = "auto"
+    dates: Dates = "auto"
+
+    @property
+    def dialect(self) -> "Dialect":
+        """Columns and forms of the owner's tables.
+
+        Raises:
+            ConfigError: An option has no such form or value, or the data are embedded.
+        """
+        from client.data.sources import is_demo
+        from client.data.tables.schema import Dialect
+        from common.errors import ConfigError
+
+        dialect = Dialect.of(self.columns or (), self.decimal, self.dates)
+        if dialect.options and is_demo(self.data):
+            raise ConfigError(f"{dialect.options[0]} needs your own data; name them with --data")
+        return dialect

@@ -101,7 +101,7 @@ def join(
 
     from deploy.commands.resident import open_client, serve_requests
 
-    opened = open_client(at, source.data, client, limits, test, adapt)
+    opened = open_client(at, source, client, limits, test, adapt)
     if adapt:
         from deploy.commands.adapt import adapt_to
 

@@ -5,12 +5,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from client.data.read import with_test
+from client.data.tables.schema import Dialect
 from client.policy import Policy, read_policy
 from common import text
 from common.config.run import RunConfig
 from deploy import federation
 from deploy.budget_checks import require_one_budget
-from deploy.cli.options import LOCAL, RunRequest
+from deploy.cli.options import LOCAL, DataRequest, RunRequest
 from deploy.client_data import partition_source, read_catalogue, stored_clients, unit_names, write_clients
 from deploy.commands.launch import with_catalogue, with_vocabulary_of
 from deploy.commands.request import resolve
@@ -65,7 +66,12 @@ class LocalClients:
 
 
 def prepare_clients(
-    request: RunRequest, data: str, test: str, clients: int | None, catalogue: Path | None, policy: Path | None
+    request: RunRequest,
+    source: DataRequest,
+    test: str,
+    clients: int | None,
+    catalogue: Path | None,
+    policy: Path | None,
 ) -> LocalClients:
     """Return the clients of a new run, with their partitions written, or those of a resumed run.
 
@@ -78,14 +84,14 @@ def prepare_clients(
     if request.resume and policy is None and (home / POLICY).exists():
         policy = home / POLICY  # the owner's policy outlives a pause
     limits = read_policy(policy)
-    source = with_test(config.task, data, test)
+    data, dialect = with_test(config.task, source.data, test), source.dialect
     local = LocalClients(config, home, (), policy)
     if request.resume:
-        set_again = {"--data": data != "demo", "--test": bool(test)}
+        set_again = {"--data": source.data != "demo", "--test": bool(test)}
         local = _resumed(local, limits, [name for name, given in set_again.items() if given], clients)
         with_catalogue(config, catalogue)
     else:
-        local = _new(local, request, limits, source, clients, catalogue)
+        local = _new(local, request, limits, data, dialect, clients, catalogue)
     if policy and policy != home / POLICY:
         write_file(home / POLICY, policy.read_bytes(), mode=0o600, overwrite=True)
     return local
@@ -104,16 +110,17 @@ def _new(
     local: LocalClients,
     request: RunRequest,
     limits: Policy,
-    source: str,
+    data: str,
+    dialect: Dialect,
     clients: int | None,
     catalogue: Path | None,
 ) -> LocalClients:
     config, root = local.config, PARTITIONS.resolve()
-    parts = partition_source(config.task, source, read_catalogue(config.task, catalogue), clients)
+    parts = partition_source(config.task, data, read_catalogue(config.task, catalogue), clients, dialect)
     resolved = resolve(request, {"federation.min-clients": len(parts)})
     config = resolved.model_copy(update={"run_id": config.run_id})
-    require_one_budget(config, limits, source, len(parts), root)
-    specs = write_clients(config.task, source, parts, local.home, root)
-    config = with_vocabulary_of(parts, config, source, local.home)
-    remember(runs_folder() / config.run_id, "up", source, len(parts), unit_names(config.task, parts))
+    require_one_budget(config, limits, data, len(parts), root)
+    specs = write_clients(config.task, data, parts, local.home, root, dialect)
+    config = with_vocabulary_of(parts, config, data, local.home)
+    remember(runs_folder() / config.run_id, "up", data, len(parts), unit_names(config.task, parts))
     return replace(local, config=config, specs=specs)

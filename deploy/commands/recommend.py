@@ -40,7 +40,7 @@ def recommend(
     from deploy.cli.output import note, out, print_object, say
 
     folder, task = find_answering(run, {name for name, value in query.items() if value})
-    trained = open_run(folder, task.name, source.data, state_dir)
+    trained = open_run(folder, task.name, source, state_dir)
     assert task.answer is not None  # find_answering chose it so
     answers = task.answer(trained, query, top)
     for line in answers.notes:
@@ -75,7 +75,7 @@ def find_answering(run: str, given: Set[str]) -> tuple["RunDirectory", DeployTas
     return folder, tasks[task]
 
 
-def open_run(folder: "RunDirectory", task: str, data: str, state_dir: Path) -> TrainedRun:
+def open_run(folder: "RunDirectory", task: str, source: o.DataRequest, state_dir: Path) -> TrainedRun:
     """Return a finished run with its model, to be applied to the data."""
     from client.data.read import read_all, with_test
     from common.config.parse import parse
@@ -83,6 +83,7 @@ def open_run(folder: "RunDirectory", task: str, data: str, state_dir: Path) -> T
     from deploy.commands.runs import stored_options
     from deploy.commands.stored_models import find_stored_model
 
+    data, dialect = source.data, source.dialect
     name, vocabulary = folder.path.name, read_vocabulary(task, folder.catalogue())
     return TrainedRun(
         name=name,
@@ -90,7 +91,7 @@ def open_run(folder: "RunDirectory", task: str, data: str, state_dir: Path) -> T
         vocabulary=vocabulary,
         model=folder.load_model()[0],
         data=data,
-        read=lambda test: read_all(task, with_test(task, data, test), vocabulary=vocabulary),
+        read=lambda test: read_all(task, with_test(task, data, test), vocabulary=vocabulary, dialect=dialect),
         find_stored=lambda client: find_stored_model(task, data, name, state_dir, client),
     )
 

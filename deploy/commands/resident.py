@@ -19,6 +19,7 @@ from common.errors import NothingYetError
 from common.options import Scalar
 from common.tasks.registry import FIRST_TASK
 from deploy.budget_checks import require_unpartitioned
+from deploy.cli.options import DataRequest
 from deploy.cli.output import note
 from deploy.commands.adapt import task_of
 from deploy.commands.join import NEWCOMER, ClientRequest, PolicyRequest, ServerRequest
@@ -45,7 +46,7 @@ class OpenClient:
 
 
 def open_client(
-    at: ServerRequest, data: str, client: ClientRequest, limits: PolicyRequest, test: str, adapt: str
+    at: ServerRequest, source: DataRequest, client: ClientRequest, limits: PolicyRequest, test: str, adapt: str
 ) -> OpenClient:
     """Return the client, with its policy written; print notes about its data.
 
@@ -57,7 +58,7 @@ def open_client(
     key = load_private_key(at.key) if at.key else None
     name = client.name or (f"node-{file_name(key.public_key())[:12]}" if key else "") or (NEWCOMER if adapt else "")
     task = task_of(adapt, client.task) if adapt else parse({"task": client.task or FIRST_TASK}).task
-    config = _node_config(with_test(task, data, test), client, name, limits.policy)
+    config = _node_config(with_test(task, source.data, test), source, client, name, limits.policy)
     settings = ClientSettings.from_node(config, name)
     if limits.methods or limits.epsilon is not None or limits.delta is not None:
         config["policy"] = str(store_limits(settings, limits.methods or [], limits.epsilon, limits.delta))
@@ -66,8 +67,9 @@ def open_client(
     if at.server and (session.policy.require_noise or math.isfinite(session.policy.max_epsilon)):
         require_unpartitioned(PARTITIONS, settings.data)
     try:
-        for line in read_partition(task, settings.data, settings.part, settings.data_seed).notes:
-            note(f"{data}: {line}")
+        part = read_partition(task, settings.data, settings.part, settings.data_seed, dialect=settings.dialect)
+        for line in part.notes:
+            note(f"{source.data}: {line}")
     except NothingYetError as error:  # a client without records takes part with the shared model
         note(str(error))
     return OpenClient(settings, config, key)
@@ -83,9 +85,15 @@ def serve_requests(at: ServerRequest, client: OpenClient) -> None:
     resident.run_resident(app, server, stop=stop, node_config=client.config, patience=at.patience)
 
 
-def _node_config(source: str, client: ClientRequest, name: str, policy: Path | None) -> dict[str, Scalar]:
+def _node_config(
+    data: str, source: DataRequest, client: ClientRequest, name: str, policy: Path | None
+) -> dict[str, Scalar]:
+    _ = source.dialect  # fails at once if an option is wrong
     config: dict[str, Scalar] = {
-        "data": source,
+        "data": data,
+        "columns": "\n".join(source.columns or []),
+        "decimal": source.decimal,
+        "dates": source.dates,
         "shard": client.shard,
         "name": name,
         "state-dir": str(client.state_dir.resolve()),

@@ -40,7 +40,7 @@ def simulate(
     from server.artifacts import RunDirectory
 
     torch.set_num_threads(1)  # the tensors are small: more threads take longer and change the rounding
-    config, parts = prepare_simulation(request, source.data, test, clients, catalogue)
+    config, parts = prepare_simulation(request, source, test, clients, catalogue)
     runs = runs_folder()
     work = partial(simulate_clients, config, parts, runs, together=together)
     finish(watch_here(work, RunDirectory(runs, config.run_id), console), json)

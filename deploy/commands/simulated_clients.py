@@ -7,7 +7,7 @@ from client.data.dataset import AnyDataset
 from client.data.read import with_test
 from common.config.run import RunConfig
 from common.text import count
-from deploy.cli.options import LOCAL, RunRequest
+from deploy.cli.options import LOCAL, DataRequest, RunRequest
 from deploy.cli.output import console, note
 from deploy.client_data import partition_source, read_catalogue, unit_names
 from deploy.commands.launch import with_vocabulary_of
@@ -19,7 +19,7 @@ from server.artifacts import RunDirectory
 
 
 def prepare_simulation(
-    request: RunRequest, data: str, test: str, clients: int | None, catalogue: Path | None
+    request: RunRequest, source: DataRequest, test: str, clients: int | None, catalogue: Path | None
 ) -> tuple[RunConfig, Sequence[AnyDataset]]:
     """Return the configuration of a simulation and each client's partition of the data.
 
@@ -28,16 +28,17 @@ def prepare_simulation(
         DataError: The data cannot be read or partitioned.
     """
     config = resolve(request, {"federation.min-clients": 1, "federation.wait": 1})
-    source, vocabulary = with_test(config.task, data, test), read_catalogue(config.task, catalogue)
+    data, dialect = with_test(config.task, source.data, test), source.dialect
+    vocabulary = read_catalogue(config.task, catalogue)
     folder = RunDirectory(runs_folder(), config.run_id)
     if request.resume:
         vocabulary = run_vocabulary(folder, config.task, vocabulary)
-        source, clients = run_partition(folder, source, clients)
-    parts = partition_source(config.task, source, vocabulary, clients or 0)
+        data, clients = run_partition(folder, data, clients)
+    parts = partition_source(config.task, data, vocabulary, clients or 0, dialect)
     if request.resume:
         note("the clients' private state ended with the earlier process; control variates and moments start anew")
     else:
-        config = with_vocabulary_of(parts, config, source, (LOCAL / "simulate" / config.run_id).resolve())
-        remember(folder.path, "simulate", source, clients or 0, unit_names(config.task, parts))
+        config = with_vocabulary_of(parts, config, data, (LOCAL / "simulate" / config.run_id).resolve())
+        remember(folder.path, "simulate", data, clients or 0, unit_names(config.task, parts))
     console.print(f"run [bold]{config.run_id}[/]: {count(len(parts), 'client')} in this process", soft_wrap=True)
     return config, parts

@@ -41,7 +41,7 @@ def up(
     from deploy.commands.runs import runs_folder
     from deploy.processes import Processes
 
-    local = prepare_clients(request, source.data, test, clients, catalogue, policy)
+    local = prepare_clients(request, source, test, clients, catalogue, policy)
     superlink = superlink_of(local.server, federation.ensure_certificates(local.server), port, control_port)
     console.print(
         f"run [bold]{local.config.run_id}[/]: {local.count}, server on {superlink.address}; logs in {local.home}",

@@ -44,7 +44,7 @@ def properties(source: o.DataRequest, sensor: SensorRequest, sets: o.Sets = None
     from deploy.tasks.traffic.inferred import infer_property
     from deploy.tasks.traffic.property import as_json, as_lines
 
-    found = infer_property(source.data, sensor, sets or [])
+    found = infer_property(source, sensor, sets or [])
     if json:
         print_object(as_json(*found))
         return
@@ -76,7 +76,7 @@ def forecast(
 
     if plot and plot.suffix not in SUFFIXES:
         raise ConfigError(f"--plot {plot}: the suffix is none of {', '.join(SUFFIXES)}; use one of them")
-    view = compute_forecast(source.data, sensor, horizon)
+    view = compute_forecast(source, sensor, horizon)
     path = plot or (None if json else Path("forecast-" + re.sub(r"[^\w.-]+", "_", view.site) + ".svg"))
     try:
         if path:

@@ -11,6 +11,7 @@ from common.errors import DataError
 from common.tasks.traffic.options import TrafficOptions
 from common.tasks.traffic.task import TASK
 from common.tasks.traffic.vocabulary import SensorVariables
+from deploy.cli.options import DataRequest
 from deploy.cli.output import note
 from deploy.tasks.traffic.forecast import ForecastView
 from deploy.tasks.traffic.trained import find_forecaster, find_series, pooled_for, read_sensors
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def infer_property(
-    data: str, request: "SensorRequest", sets: list[str]
+    source: DataRequest, request: "SensorRequest", sets: list[str]
 ) -> tuple[Sensor, SensorVariables, TrafficOptions]:
     """Return the sensor with its property, its variables and the options of the property.
 
@@ -29,29 +30,29 @@ def infer_property(
         DataError: The data cannot be read, or lack the sensor.
     """
     config = parse({"method": "fedstl", "task": TASK.name, **overrides(sets)})
-    dataset, options = read_sensors(data, None), config.options_of(TASK)
-    sensor = prepare(find_series(request.site, dataset, data), dataset.vocabulary, options, residual=True)
+    dataset, options = read_sensors(source, None), config.options_of(TASK)
+    sensor = prepare(find_series(request.site, dataset, source.data), dataset.vocabulary, options, residual=True)
     if is_new(sensor, options):
-        run, pooled = pooled_for(data, request, dataset.vocabulary, options.property)
+        run, pooled = pooled_for(source.data, request, dataset.vocabulary, options.property)
         sensor = adopted(sensor, pooled, options)
         if sensor.pooled:
-            note(f"{data}: with the property of similar clients of run {run}")
+            note(f"{source.data}: with the property of similar clients of run {run}")
     return sensor, dataset.vocabulary, options
 
 
-def compute_forecast(data: str, request: "SensorRequest", horizon: int) -> ForecastView:
+def compute_forecast(source: DataRequest, request: "SensorRequest", horizon: int) -> ForecastView:
     """Return the forecast of the sensor.
 
     Raises:
         ConfigError: The run does not exist, or its model forecasts fewer steps.
         DataError: The data cannot be read, lack the sensor, or are too few for the model.
     """
-    trained = find_forecaster(data, request)
+    trained = find_forecaster(source, request)
     learner = trained.learner
     sensor = next(one for one in learner.sensors if not request.site or one.series.name == request.site)
     sensor = adopted(sensor, trained.pooled, learner.options)
     try:
         made = forecast(learner, sensor, trained.model, horizon, trained.pooled)
     except DataError as error:
-        raise DataError(f"'{sensor.series.name}': {error}", data) from None
+        raise DataError(f"'{sensor.series.name}': {error}", source.data) from None
     return ForecastView(trained.run, trained.variables.variables, trained.config.options_of(TASK), made)

@@ -17,6 +17,7 @@ from common.tasks.registry import read_vocabulary
 from common.tasks.traffic.counts import STATICS
 from common.tasks.traffic.task import TASK
 from common.tasks.traffic.vocabulary import SensorVariables
+from deploy.cli.options import DataRequest
 from deploy.cli.output import note
 from deploy.commands.runs import find_run, newest, newest_or_none, stored_options
 from deploy.commands.stored_models import find_stored_model
@@ -41,19 +42,19 @@ class TrainedForecaster:
     pooled: Arrays
 
 
-def find_forecaster(data: str, request: "SensorRequest") -> TrainedForecaster:
+def find_forecaster(source: DataRequest, request: "SensorRequest") -> TrainedForecaster:
     """Return the requested run, else the newest that trained on the data, else the newest of all.
 
     Raises:
         ConfigError: The run does not exist.
         DataError: The data cannot be read, or lack the sensor.
     """
-    if stored := _find_stored(data, request):
-        return _of_client(stored, data, request)
+    if stored := _find_stored(source.data, request):
+        return _of_client(stored, source, request)
     folder = find_run(request.run) if request.run else newest([TASK.name])
     config, trained, pooled = _open(folder)
-    dataset = read_sensors(data, cast(SensorVariables, read_vocabulary(TASK.name, folder.catalogue())))
-    sensor = replace(dataset, units=(find_series(request.site, dataset, data),))
+    dataset = read_sensors(source, cast(SensorVariables, read_vocabulary(TASK.name, folder.catalogue())))
+    sensor = replace(dataset, units=(find_series(request.site, dataset, source.data),))
     learner = TrafficLearner(config.task_run(TASK, dataset.vocabulary), sensor)
     if has_own_parameters(config, trained):
         note(f"run {folder.path.name}: {FITTED}")
@@ -74,11 +75,11 @@ def pooled_for(data: str, request: "SensorRequest", variables: SensorVariables, 
     return (run, pooled) if fits else ("", {})
 
 
-def read_sensors(data: str, variables: SensorVariables | None) -> Sensors:
+def read_sensors(source: DataRequest, variables: SensorVariables | None) -> Sensors:
     """Read the data under a run's vocabulary; print the notes of the reader."""
-    dataset = cast(Sensors, read_all(TASK.name, data, vocabulary=variables))
+    dataset = cast(Sensors, read_all(TASK.name, source.data, vocabulary=variables, dialect=source.dialect))
     for line in dataset.notes:
-        note(f"{data}: {line}")
+        note(f"{source.data}: {line}")
     return dataset
 
 
@@ -90,13 +91,13 @@ def find_series(site: str, dataset: Sensors, data: str) -> Series:
     return series
 
 
-def _of_client(stored: StoredModel, data: str, request: "SensorRequest") -> TrainedForecaster:
-    dataset = read_sensors(data, cast(SensorVariables, stored.vocabulary))
-    find_series(request.site, dataset, data)
+def _of_client(stored: StoredModel, source: DataRequest, request: "SensorRequest") -> TrainedForecaster:
+    dataset = read_sensors(source, cast(SensorVariables, stored.vocabulary))
+    find_series(request.site, dataset, source.data)
     learner = TrafficLearner(stored.config.task_run(TASK, dataset.vocabulary), dataset)
     is_named = bool(request.client) or stored.grown
     client = f"client {stored.client}{SINCE if stored.grown else ''}" if is_named else "their client"
-    note(f"{data}: by the model that {client} stored of run {stored.run}")
+    note(f"{source.data}: by the model that {client} stored of run {stored.run}")
     return TrainedForecaster(stored.run, stored.config, dataset.vocabulary, learner, stored.model, stored.statics)
 
 

@@ -1,7 +1,9 @@
 """Commands of `python -m benchmarks`."""
 
 import importlib
+import logging
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,15 @@ from benchmarks.__main__ import main
 from benchmarks.harness.study import ROOT
 
 SPEED = sorted((ROOT / "benchmarks" / "speed").glob("*.py"))
+
+
+@pytest.fixture(autouse=True)
+def loggers() -> Iterator[None]:
+    """Leave the levels of loggers as they are."""
+    levels = {name: logging.getLogger(name).level for name in ("flwr", "fedloom")}
+    yield
+    for name, level in levels.items():
+        logging.getLogger(name).setLevel(level)
 
 
 def called(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
