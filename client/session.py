@@ -11,9 +11,9 @@ from client.privacy.release import Releaser
 from client.state import Store
 from client.tasks.counts import release_counts, without_own_counts
 from client.training.cohort import train
-from client.training.evaluation import ADAPT, assess_models, evaluate_models
+from client.training.evaluation import assess_models, evaluate_models
 from client.training.failures import run_or_zeros
-from client.training.participant import Participant
+from client.training.participant import ADAPT, Participant
 from common.arrays import check_like
 from common.config.run import RunConfig
 from common.errors import FedloomError

@@ -1,11 +1,12 @@
-"""What clients on this machine are given to train on, and the vocabulary that goes with it.
+"""Data of clients on this machine: the partition of a source, and the vocabulary that goes with it.
 
-How a source is dealt to clients is decided here, once, so that a federation of processes and a simulation agree.
+A federation of processes and a simulation partition a source alike, since both do so here.
 """
 
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,6 @@ from client.data.dataset import AnyDataset
 from client.data.read import demo_partition, find_own_tables, partition, read_all
 from client.data.sources import is_demo, resolve_source
 from client.data.tables.schema import DEFAULT_DIALECT, Dialect
-from client.policy import Policy
 from client.tasks.registry import CLIENT_TASKS
 from common.config.run import RunConfig
 from common.errors import ConfigError, DataError
@@ -23,15 +23,15 @@ from deploy.federation import ClientSpec
 from deploy.files import write_file
 from deploy.partitioning import Partitioning
 
-USUAL, MOST = 4, 8
-"""Client processes where nobody says a number: as a rule, and at most."""
+DEFAULT_CLIENTS, MOST_CLIENTS = 4, 8
+"""Client processes if no number is set: as a rule, and at most."""
 
 
 def read_catalogue(task: str, path: Path | None) -> Vocabulary | None:
-    """A vocabulary file; None gives None.
+    """Read a vocabulary file; None gives None.
 
     Raises:
-        DataError: The file is missing or no vocabulary.
+        DataError: The file is missing or holds no vocabulary.
     """
     if path is None:
         return None
@@ -40,43 +40,49 @@ def read_catalogue(task: str, path: Path | None) -> Vocabulary | None:
     except OSError as error:
         raise DataError(error.strerror or "cannot be read", path) from None
     except UnicodeDecodeError:
-        raise DataError("no UTF-8 text; save it as such", path) from None
+        raise DataError("not UTF-8 text; save it as UTF-8", path) from None
     except DataError as error:
         raise DataError(str(error), path) from None
 
 
-def parts_of(
+def partition_source(
     task: str,
     data: str,
-    known: Vocabulary | None,
+    vocabulary: Vocabulary | None,
     clients: int | None = 0,
     dialect: Dialect = DEFAULT_DIALECT,
 ) -> Sequence[AnyDataset]:
-    """Each client's part of a source, 0 clients meaning one a home or visitor, None a few processes (`_few`).
+    """Return each client's partition of a source.
 
-    As many tables in a folder as there are clients: one client a table. Embedded data are cut in order, as clients make their
-    own; all other data are dealt out by a hash of their users.
+    A folder with as many tables as clients gives one table to each. Embedded data are cut in order, as clients generate their
+    own ranges. All other data are partitioned by a hash of the names of their units.
+
+    Args:
+        task: Task of the data.
+        data: Source of the data.
+        vocabulary: Vocabulary to read under; None for the data's own.
+        clients: Number of clients; 0 for one a unit, None for the default number of processes.
+        dialect: Columns and forms of the owner's tables.
 
     Raises:
-        DataError: The data cannot be read, or cannot be dealt to so many clients.
+        DataError: The data cannot be read, or have fewer units than clients.
     """
-    whole, own = read_all(task, data, vocabulary=known, dialect=dialect), find_own_tables(task, data)
-    clients = _few(task, whole, len(own)) if clients is None else clients
+    whole, own = read_all(task, data, vocabulary=vocabulary, dialect=dialect), find_own_tables(task, data)
+    clients = _default_clients(task, whole, len(own)) if clients is None else clients
     if len(own) == clients > 0:
         return [read_all(task, str(table), vocabulary=whole.vocabulary, dialect=dialect) for table in own]
-    dealt = partition(whole, clients, unit=CLIENT_TASKS[task].unit)  # also refuses more clients than units
+    parts = partition(whole, clients, unit=CLIENT_TASKS[task].unit)  # also refuses more clients than units
     if not is_demo(data):
-        return dealt
-    count = len(dealt)
-    sources = [demo_partition(task, data, (k, count)) for k in range(count)]
+        return parts
+    sources = [demo_partition(task, data, (k, len(parts))) for k in range(len(parts))]
     return [read_all(task, source, vocabulary=whole.vocabulary) for source in sources]
 
 
-def _few(task: str, whole: AnyDataset, tables: int) -> int:
-    """Return the number of clients where nobody sets one: one per unit or per table, up to `MOST`."""
+def _default_clients(task: str, whole: AnyDataset, tables: int) -> int:
+    """Return the number of clients if none is set: one per unit or per table, up to `MOST_CLIENTS`."""
     if CLIENT_TASKS[task].client_per_unit:
-        return min(len(whole.units), MOST)
-    return tables if 1 < tables <= MOST else USUAL
+        return min(len(whole.units), MOST_CLIENTS)
+    return tables if 1 < tables <= MOST_CLIENTS else DEFAULT_CLIENTS
 
 
 def unit_names(task: str, parts: Sequence[AnyDataset]) -> dict[str, str]:
@@ -93,76 +99,60 @@ def warnings(config: RunConfig, parts: Sequence[AnyDataset]) -> Iterable[str]:
 
 
 def notes(parts: Sequence[AnyDataset]) -> list[str]:
-    """What a person should know of the reading, each note once."""
+    """Return the notes of the reader, each once."""
     return list(dict.fromkeys(note for part in parts for note in part.notes))
 
 
-def share_out(
+def write_clients(
     task: str,
     data: str,
     parts: Sequence[AnyDataset],
     home: Path,
-    dealt: Path,
+    root: Path,
     dialect: Dialect = DEFAULT_DIALECT,
 ) -> list[ClientSpec]:
-    """Give each client its part and a folder of its own below `home`; a client of the demo makes its data itself.
+    """Write each client's partition and return the descriptions of the clients.
 
-    Own data, and what must outlive a run beside them, lie below `dealt`. The dialect is that of the owner's tables; those
-    written here need none.
+    Args:
+        task: Task of the data.
+        data: Source; clients of embedded data generate their own ranges.
+        parts: Partition of the source.
+        home: Folder of the run; each client has a folder below it.
+        root: Folder of partitions and client state that outlive the run.
+        dialect: Columns and forms of the owner's tables; tables that are written here need none.
     """
     homes = [home / f"client-{k}" for k in range(len(parts))]
     if is_demo(data):
-        made = [demo_partition(task, data, (k, len(parts))) for k in range(len(parts))]
-        specs = [ClientSpec(own.name, task, source, own) for own, source in zip(homes, made, strict=True)]
+        ranges = [demo_partition(task, data, (k, len(parts))) for k in range(len(parts))]
+        specs = [ClientSpec(own.name, task, source, own) for own, source in zip(homes, ranges, strict=True)]
     else:
-        dealing = Partitioning(dealt, task, resolve_source(data), len(parts))
-        shares = [str(share) for share in dealing.deal(parts)]
+        partitioning = Partitioning(root, task, resolve_source(data), len(parts))
+        shares = [str(share) for share in partitioning.write(parts)]
         owned = {str(table.resolve()) for table in find_own_tables(task, data)}
+        placed = partial(ClientSpec, state=partitioning.state, source=partitioning.data)
         specs = [
-            ClientSpec(
-                own.name,
-                task,
-                share,
-                own,
-                state=dealing.state,
-                source=dealing.data,
-                dialect=dialect.options if share in owned else (),
-            )
+            placed(own.name, task, share, own, dialect=dialect.options if share in owned else ())
             for own, share in zip(homes, shares, strict=True)
         ]
-    remembered = json.dumps([asdict(spec) for spec in specs], default=str)
-    write_file(home / "clients.json", remembered.encode(), overwrite=True)
+    stored = json.dumps([asdict(spec) for spec in specs], default=str)
+    write_file(home / "clients.json", stored.encode(), overwrite=True)
     return specs
 
 
-def require_one_budget(config: RunConfig, policy: Policy, data: str, clients: int, dealt: Path) -> None:
-    """Where noise is asked for or required, accept own data that have spent no privacy but as dealt to so many clients.
+def stored_clients(home: Path) -> list[ClientSpec]:
+    """Return the clients that `write_clients` stored in `home`, for a run that is resumed.
 
     Raises:
-        ConfigError: They have.
-        LedgerError: A ledger is gone or damaged.
-    """
-    noisy = config.privacy.unit != "none" or (
-        config.task_options.count_offset and config.task_options.count_privacy.unit != "none"
-    )
-    if data and not is_demo(data) and (noisy or policy.require_noise):
-        Partitioning(dealt, config.task, resolve_source(data), clients).require_one_budget()
-
-
-def shared_out(home: Path) -> list[ClientSpec]:
-    """The clients that `share_out` left in `home`, for a run that goes on.
-
-    Raises:
-        ConfigError: There are none.
+        ConfigError: The folder holds none.
     """
     try:
-        remembered = json.loads((home / "clients.json").read_text("utf-8"))
+        stored = json.loads((home / "clients.json").read_text("utf-8"))
     except FileNotFoundError:
         raise ConfigError(
-            f"the clients of run '{home.name}' are not in {home.parent}: resume where, and with the command, it was started"
+            f"no clients of run '{home.name}' in {home.parent}; resume it with the command, and in the folder, of its start"
         ) from None
-    return [_remembered(**spec) for spec in remembered]
+    return [_from_json(**spec) for spec in stored]
 
 
-def _remembered(home: str, state: str | None = None, dialect: Sequence[str] = (), **rest: Any) -> ClientSpec:
+def _from_json(home: str, state: str | None = None, dialect: Sequence[str] = (), **rest: Any) -> ClientSpec:
     return ClientSpec(home=Path(home), state=Path(state) if state else None, dialect=tuple(dialect), **rest)

@@ -1,46 +1,44 @@
-"""Where a person's own data lie once they are dealt to the clients of this machine, and what was spent of their privacy there.
+"""Partitions of a person's own data among clients of this machine, stored so that later runs find their privacy ledgers.
 
-They are dealt once a source and number of clients, into a folder named by the source's path: every run finds the privacy
-ledgers that lie beside the shares, also after a row was added.
+A source is partitioned once per number of clients, into a folder named by the source's path. Ledgers lie beside the
+partitions; they are found also after rows were added to the source.
 """
 
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import cast
 
 from client.data.dataset import AnyDataset
 from client.data.read import find_own_tables
-from client.data.sources import fingerprint, is_demo
-from client.privacy.claim import read_statements
+from client.data.sources import fingerprint
 from client.privacy.ledger.locate import data_path, find_ledger, ledger_path
 from client.tasks.registry import CLIENT_TASKS
-from common.errors import ConfigError, DataError, LedgerError
-from common.text import count
+from common.errors import DataError, LedgerError
 from deploy.files import write_file
 
-DEALT = Path(".fedloom") / "dealt"
-"""Folder of what `up` dealt: private."""
+PARTITIONS = Path(".fedloom") / "dealt"
+"""Folder of the partitions that `up` wrote: private."""
 
 STATE = "state"
-"""In that folder, the state of all dealt clients."""
+"""Folder, below it, of the state of all their clients."""
 
-WHERE = "people.json"
-"""Who is in whose share: private."""
+UNITS = "people.json"
+"""File, in the folder of a partitioning, with the client of each unit: private."""
 
 
 @dataclass(frozen=True)
 class Partitioning:
-    """A source dealt to so many clients.
+    """A source partitioned among clients.
 
     Args:
-        root: Folder of all dealings on this machine.
-        task: What the data are of.
-        data: A data file or folder, read and not made.
-        clients: Shares; as many as a folder has tables leave those where they are.
+        root: Folder of all partitions on this machine.
+        task: Task of the data.
+        data: A data file or folder, not embedded data.
+        clients: Number of partitions; a folder with as many tables is left as it is.
     """
 
     root: Path
@@ -50,167 +48,115 @@ class Partitioning:
 
     @property
     def state(self) -> Path:
-        """The state folder of all dealt clients: a copy of the data, or data renamed, finds the ledgers by it."""
+        """Folder of the state of all clients; through it a copy of the data, or renamed data, find their ledgers."""
         return self.root / STATE
 
     @property
     def folder(self) -> Path:
-        """Of the shares."""
+        """Folder of the partitions."""
         return self.root / f"{_mark(self.data)}-{self.task}-{self.clients}"
 
-    def shares(self) -> list[Path]:
-        """Each client's table."""
-        return [table.resolve() for table in self._own_tables()] or self._written()
+    def tables(self) -> list[Path]:
+        """Return each client's table."""
+        return [table.resolve() for table in self.own_tables()] or self.written_tables()
 
-    def deal(self, parts: Sequence[AnyDataset]) -> list[Path]:
-        """Write each client's part as its table, in place of an earlier one; returns `shares`.
-
-        Raises:
-            DataError: A client whose privacy was spent has nobody left.
-            LedgerError: A ledger is gone, or what tells whom it counts.
-        """
-        if not self._own_tables():
-            for share, part in zip(self.shares(), self._settled(parts), strict=True):
-                draft = share.with_name(f"{os.getpid()}-{share.name}")
-                draft.parent.mkdir(parents=True, exist_ok=True)
-                CLIENT_TASKS[self.task].write(draft, part)
-                draft.replace(share)
-        return self.shares()
-
-    def ledgers(self) -> list[Path]:
-        """Those that there are, one a share at most; also of shares that were written before the folder had a table a client.
-
-        Raises:
-            LedgerError: A share had one which is gone.
-        """
-        return self._beside(dict.fromkeys([*self.shares(), *self._written()]))
-
-    def require_one_budget(self) -> None:
-        """Accept data of which nothing was released with noise but by these very clients.
-
-        Raises:
-            ConfigError: Something was; here the same people would have a second budget.
-            LedgerError: A ledger is gone or damaged.
-        """
-        second = f"and dealt to {count(self.clients, 'client')} the same people would have a second budget"
-        for other in self._others():
-            if _released(other.ledgers()):
-                told = f"--clients {other.clients}" + (f" --task {other.task}" if other.task != self.task else "")
-                raise ConfigError(
-                    f"privacy of {data_path(self.data)} was spent as dealt to {count(other.clients, 'client')}, {second}:"
-                    f" say {told}"
-                )
-        if self._own_tables() and _released(self._beside(self._written())):
-            raise ConfigError(
-                f"privacy of {data_path(self.data)} was spent as dealt to {count(self.clients, 'client')} before it had a table"
-                " for each, and by tables the same people would have a second budget: bring the folder back as it was, or"
-                " train without noise"
-            )
-        source = data_path(self.data).resolve()
-        beside = [] if self._own_tables() or not source.is_dir() else sorted(source.glob(".*.fedloom-ledger"))
-        if _released(beside):
-            raise ConfigError(
-                f"privacy of {source} was spent by clients with a table each, {second}: bring the folder back as it was, or"
-                " train without noise"
-            )
-        joined = [ledger_path(self.data, self.state, ""), *_of_folder(source)]
-        if _released([path for path in joined if path.exists()]):
-            raise ConfigError(
-                f"privacy of {data_path(self.data)} was spent by a client that joined with it, {second}: join with it again"
-                f" (fedloom join), or train without noise"
-            )
-
-    def _others(self) -> Iterator["Partitioning"]:
-        for task, clients in sorted(
-            {*_dealt(self.root, self.data), (self.task, len(find_own_tables(self.task, self.data)))}
-        ):
-            if (task, clients) != (self.task, self.clients):
-                yield replace(self, task=task, clients=clients)
-
-    def _written(self) -> list[Path]:
-        """Where shares go that are no tables of the folder's own."""
-        return [self.folder / f"client-{k}" / CLIENT_TASKS[self.task].table for k in range(self.clients)]
-
-    def _beside(self, shares: Iterable[Path]) -> list[Path]:
-        return [path for share in shares if (path := self._ledger(str(share))).exists()]
-
-    def _ledger(self, share: str) -> Path:
-        if not os.path.exists(share):
-            return ledger_path(share, self.state, "")
-        return find_ledger(share, self.state, fingerprint(share, (0, 1), 0))
-
-    def _own_tables(self) -> list[Path]:
-        """The tables of a folder that has one a client."""
+    def own_tables(self) -> list[Path]:
+        """Return the tables of a folder that has one for each client; empty for any other source."""
         own = find_own_tables(self.task, self.data)
         return own if len(own) == self.clients else []
 
-    def _settled(self, parts: Sequence[AnyDataset]) -> list[AnyDataset]:
-        """Return the parts with every unit where it was before, if privacy was spent since: a ledger counts its units."""
+    def written_tables(self) -> list[Path]:
+        """Return the places of partitions that are written here."""
+        return [self.folder / f"client-{k}" / CLIENT_TASKS[self.task].table for k in range(self.clients)]
+
+    def write(self, parts: Sequence[AnyDataset]) -> list[Path]:
+        """Write each client's partition in place of an earlier one and return `tables`.
+
+        Raises:
+            DataError: A client with releases in its ledger has no units left.
+            LedgerError: A ledger, or the file with the client of each unit, is missing.
+        """
+        if not self.own_tables():
+            for table, part in zip(self.tables(), self._with_earlier_clients(parts), strict=True):
+                draft = table.with_name(f"{os.getpid()}-{table.name}")
+                draft.parent.mkdir(parents=True, exist_ok=True)
+                CLIENT_TASKS[self.task].write(draft, part)
+                draft.replace(table)
+        return self.tables()
+
+    def ledgers(self) -> list[Path]:
+        """Return the ledgers that exist, at most one a partition.
+
+        Includes those of partitions that were written before the folder had a table for each client.
+
+        Raises:
+            LedgerError: A ledger is missing.
+        """
+        return self.ledgers_of(dict.fromkeys([*self.tables(), *self.written_tables()]))
+
+    def ledgers_of(self, tables: Iterable[Path]) -> list[Path]:
+        """Return the ledgers that exist of these tables."""
+        return [path for table in tables if (path := self._ledger(str(table))).exists()]
+
+    def _ledger(self, table: str) -> Path:
+        if not os.path.exists(table):
+            return ledger_path(table, self.state, "")
+        return find_ledger(table, self.state, fingerprint(table, (0, 1), 0))
+
+    def _with_earlier_clients(self, parts: Sequence[AnyDataset]) -> list[AnyDataset]:
+        """Return the partitions with every unit at its earlier client, once a ledger exists: a ledger counts its units."""
         units = {unit.name: unit for part in parts for unit in part.units}
-        where = {unit.name: k for k, part in enumerate(parts) for unit in part.units}
-        where |= self._before() if self.ledgers() else {}
-        shares = [tuple(units[name] for name in sorted(units) if where[name] == k) for k in range(self.clients)]
-        for k, share in enumerate(shares):
-            if not share:
+        client_of = {unit.name: k for k, part in enumerate(parts) for unit in part.units}
+        client_of |= self._earlier_clients() if self.ledgers() else {}
+        owned = [tuple(units[name] for name in sorted(units) if client_of[name] == k) for k in range(self.clients)]
+        for k, own in enumerate(owned):
+            if not own:
                 raise DataError(
                     f"partition client-{k} has no records left, but its ledger has releases; restore the removed records",
                     self.data,
                 )
-        write_file(self.folder / WHERE, json.dumps(where).encode(), mode=0o600, overwrite=True)
-        return [replace(part, units=share) for part, share in zip(parts, shares, strict=True)]
+        write_file(self.folder / UNITS, json.dumps(client_of).encode(), mode=0o600, overwrite=True)
+        return [replace(part, units=own) for part, own in zip(parts, owned, strict=True)]
 
-    def _before(self) -> dict[str, int]:
-        """Who was in whose share."""
+    def _earlier_clients(self) -> dict[str, int]:
+        """Return the number of the client of each unit."""
         try:
-            return cast(dict[str, int], json.loads((self.folder / WHERE).read_text("utf-8")))
+            return cast(dict[str, int], json.loads((self.folder / UNITS).read_text("utf-8")))
         except (OSError, ValueError):
             raise LedgerError(
-                f"{self.folder / WHERE}, which says whose privacy each client spent, is gone or damaged; put it back."
+                f"{self.folder / UNITS}, the file with the client of each unit, is missing or damaged; restore it."
                 " Nothing is released without it"
             ) from None
 
 
-def require_unpartitioned(root: Path, data: str) -> None:
-    """Accept data for a client that has all of them, if no client was dealt a part and released anything of it.
+def partition_ledgers(root: Path, data: str) -> list[Path]:
+    """Return the ledgers of all partitions of a source, of the tables of a folder, and of the folder of a table.
 
     Raises:
-        ConfigError: One was; here the same people would have a second budget.
-        LedgerError: A ledger is gone or damaged.
-    """
-    if not is_demo(data) and _released(dealt_ledgers(root, data)):
-        raise ConfigError(
-            f"privacy of {data_path(data)} was spent by clients that `fedloom up` dealt it to, and with all of it the same"
-            " people would have a second budget: train with `fedloom up` again"
-        )
-
-
-def dealt_ledgers(root: Path, data: str) -> list[Path]:
-    """The ledgers of all that a source was dealt to, of the tables of a folder, and of the folder of a table.
-
-    Raises:
-        LedgerError: One is gone.
+        LedgerError: A ledger is missing.
     """
     source = data_path(data).resolve()
-    beside = sorted(source.glob(".*.fedloom-ledger")) if source.is_dir() else _of_folder(source)
-    dealings = [Partitioning(root, task, data, clients) for task, clients in sorted(_dealt(root, data))]
-    return beside + [path for dealing in dealings for path in dealing.ledgers()]
+    beside = table_ledgers(source) if source.is_dir() else folder_ledger(source)
+    every = [Partitioning(root, task, data, clients) for task, clients in sorted(partitionings_of(root, data))]
+    return beside + [path for one in every for path in one.ledgers()]
 
 
-def _of_folder(table: Path) -> list[Path]:
-    """The ledger of a client that joined with the whole folder of a table, if there is one."""
-    whole = table.resolve().parent / ".fedloom" / "ledger"
-    return [whole] if table.is_file() and whole.is_file() else []
-
-
-def _dealt(root: Path, data: str) -> set[tuple[str, int]]:
-    """The tasks and numbers of clients that a source was dealt for."""
+def partitionings_of(root: Path, data: str) -> set[tuple[str, int]]:
+    """Return task and number of clients of every partitioning of a source."""
     marks = [folder.name.split("-") for folder in root.glob(f"{_mark(data)}-*-*")]
     return {(task, int(clients)) for _, task, clients in marks}
 
 
+def table_ledgers(folder: Path) -> list[Path]:
+    """Return the ledgers of single tables of a folder."""
+    return sorted(folder.glob(".*.fedloom-ledger"))
+
+
+def folder_ledger(table: Path) -> list[Path]:
+    """Return the ledger of a client that joined with the whole folder of a table, if it exists."""
+    whole = table.resolve().parent / ".fedloom" / "ledger"
+    return [whole] if table.is_file() and whole.is_file() else []
+
+
 def _mark(data: str) -> str:
     return hashlib.sha256(bytes(data_path(data).resolve())).hexdigest()[:16]
-
-
-def _released(ledgers: Sequence[Path]) -> bool:
-    return any(one.runs for path in ledgers for one in read_statements(path))

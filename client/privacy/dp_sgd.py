@@ -8,8 +8,9 @@ from collections.abc import Callable, Collection, Mapping
 
 import torch
 from torch import Tensor
-from torch.func import grad_and_value, vmap
+from torch.func import vmap
 
+from client.gradients import grad_and_value
 from client.privacy.dp_sgd_noise import DpSgdNoise
 from client.stacked_tensors import Tensors
 

@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 from torch import Tensor
-from torch.func import grad_and_value
 
+from client.gradients import grad_and_value
 from client.stacked_tensors import Tensors, are_finite, row, stack
 from client.state import ClientMemory
 from client.trainers.fedavg import FedAvgTrainer

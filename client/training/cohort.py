@@ -16,7 +16,6 @@ from client.trainers.spec import Cohort, Trainer
 from client.training.client_state import HEAD, PERSONALIZED, load_group, load_moments, save_group, save_moments
 from client.training.failures import DivergedError
 from client.training.participant import Participant
-from common.arrays import Arrays
 from common.errors import FedloomError
 from common.methods.spec import MethodOptions
 from common.models import tensors
@@ -68,20 +67,6 @@ def zero_reply(options: MethodOptions, learner: Learner, request: TrainRequest, 
     gradient = trainer.conclude({}, zeros, zeros, steps).gradient
     update = select(trainer.upload(zeros), names - private)
     return _build_reply(request, update, select(gradient, names - private), 0.0, learner.examples, steps)
-
-
-def select_models(options: MethodOptions, model: Arrays, state: ClientMemory) -> dict[str, Arrays]:
-    """Return the models that a client evaluates, by the prefix of their metrics.
-
-    The first is the model that the client uses; the second, if any, is the shared model.
-    """
-    trainer = build_trainer(options)
-    head = {n: t.numpy() for n, t in state.groups.get(f"{HEAD}.after", {}).items()}
-    shared = {**model, **head}
-    personalized = {n: t.numpy() for n, t in state.groups.get(f"{PERSONALIZED}.after", {}).items()}
-    if options.capabilities().own_model == "none":
-        return {"": shared}
-    return {"": personalized or shared, trainer.shared_as: shared}
 
 
 def _build_cohort(trainer: Trainer, participants: Sequence[Participant], private: frozenset[str]) -> Cohort:

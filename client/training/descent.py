@@ -3,8 +3,7 @@
 from collections.abc import Callable
 from functools import partial
 
-from torch.func import grad_and_value
-
+from client.gradients import grad_and_value
 from client.privacy.dp_sgd import private_gradient, sample_private_inputs
 from client.privacy.dp_sgd_noise import secret_generator
 from client.stacked_tensors import Tensors, row, stack

@@ -3,11 +3,11 @@
 from functools import partial
 
 from client.enrolment import EnrolledRun
+from client.inference.choose_model import models_of_client
 from client.state import Store
 from client.tasks.learner import HasBaselines, HasProperty, Learner, SharesWindows, training_loss
 from client.trainers.registry import build_trainer
 from client.training.client_state import HEAD, load_group
-from client.training.cohort import select_models
 from client.training.failures import run_or_zeros
 from client.training.participant import Participant
 from common.arrays import Arrays, check_like, group
@@ -15,9 +15,6 @@ from common.errors import RefusedError
 from common.methods.spec import MethodOptions
 from common.models import parameters
 from common.wire.messages import AssignReply, AssignRequest, Metrics, TrainRequest
-
-ADAPT = "adapt"
-"""Phase of the local adaptation of the shared model; servers do not request it."""
 
 TIE_WEIGHT = 1e-6
 """Weight of the training loss in scores by L_p: it decides between models of equal violation."""
@@ -45,7 +42,7 @@ def evaluate_models(
     weights: Metrics = {}
     if isinstance(learner, HasBaselines):
         metrics, weights = map(dict, learner.baselines(split, request.statics))
-    for prefix, model in select_models(options, request.model, state).items():
+    for prefix, model in models_of_client(options, request.model, state).items():
         values, counts = learner.evaluate(model, request.statics, split)
         metrics |= {f"{prefix}{name}": value for name, value in values.items()}
         weights |= {f"{prefix}{name}": count for name, count in counts.items()}

@@ -11,6 +11,9 @@ from client.state import Store
 from client.tasks.learner import Learner
 from common.wire.messages import LOCAL, TrainRequest
 
+ADAPT = "adapt"
+"""Phase of the steps in which a client adapts the shared model; no server requests it."""
+
 
 @dataclass(frozen=True)
 class Participant:

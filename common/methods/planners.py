@@ -25,6 +25,9 @@ class PlannerOptions(Options):
     requires_rewards: ClassVar[bool] = False
     """True if a round without rewards ends the run."""
 
+    fixed_rounds: ClassVar[bool] = False
+    """True if its state depends on the number of rounds and on its options, so that a resumed run keeps both."""
+
     inner: str = "fedavg"
     """Name of the method that trains and aggregates; its options are in the section `algorithm.<name>`."""
 
@@ -69,8 +72,8 @@ class BGTplanner(PlannerOptions):
     name: ClassVar[str] = "bgtplanner"
 
     learns: ClassVar[bool] = True
-
     requires_rewards: ClassVar[bool] = True
+    fixed_rounds: ClassVar[bool] = True
 
     arms: int = Field(5, ge=1)
     """Number K of arms: levels of cost between B/T_max and B/T_min."""

@@ -1,187 +1,154 @@
-"""Options that several commands share, declared once."""
+"""Options that several commands share, declared once; importing them imports no task and no method."""
 
-import json
-import sys
-from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
-
-from common.config.overrides import read_overrides
-from common.config.parse import parse
-from common.config.run import RunConfig
-from common.errors import ConfigError
-from common.methods.planners import PLANNERS
-from common.methods.registry import METHODS, method_names
-from common.options import Scalar
-from common.tasks.registry import FIRST_TASK, TASKS
-from deploy.commands.resume import option, resumed
-from server.artifacts import RunDirectory, make_run_id
-from server.settings import ServerSettings
 
 if TYPE_CHECKING:
     from client.data.tables.schema import Dialect
 
-DEFAULTS = {task: str(TASKS[task].defaults.get("method", "fedavg")) for task in TASKS}
-"""Method of a task where nobody names one."""
+LOCAL = Path(".fedloom")
+"""Folder of certificates, keys and private state of `up` and `serve` on this machine. Not for sharing."""
 
-ROUNDS = {task: TASKS[task].defaults["rounds"] for task in TASKS if "rounds" in TASKS[task].defaults}
-"""Rounds of a task where nobody names a method, if not those of every run."""
+STATE = Path.home() / ".fedloom" / "state"
+"""Default folder of the private state of clients that join."""
+
+
+def _methods() -> list[str]:
+    from common.methods.registry import method_names
+
+    return list(method_names())
+
+
+def _tasks() -> list[str]:
+    from common.tasks.registry import TASKS
+
+    return list(TASKS)
+
 
 Method = Annotated[
     str,
     typer.Option(
-        help=f"Training method: {', '.join(method_names())}; default: by the task, "
-        f"{', '.join(f'{method} ({task})' for task, method in DEFAULTS.items())}."
+        autocompletion=_methods,
+        help="Train by this method or planner (see `fedloom methods`); default: the task's own (see `fedloom tasks`).",
     ),
 ]
-Task = Annotated[str, typer.Option(help=f"What is learnt: {', '.join(TASKS)}; default: what the method was made for.")]
-Data = Annotated[str, typer.Option(help="A data file, a folder of them, or 'demo' (made on the spot).")]
+Task = Annotated[
+    str,
+    typer.Option(
+        autocompletion=_tasks, help="Train this task (see `fedloom tasks`); default: the method's own, or rules."
+    ),
+]
+Rounds = Annotated[
+    int | None,
+    typer.Option(help="Train so many rounds; default: 30, or without --method the task's own (see `fedloom tasks`)."),
+]
+Seed = Annotated[
+    int | None, typer.Option(help="Seed every random choice but privacy noise; one seed gives one result. Default: 0.")
+]
+Epsilon = Annotated[
+    float | None,
+    typer.Option(help="Add noise to everything that clients send: ε of the whole run. --set privacy.* sets the rest."),
+]
+Delta = Annotated[float | None, typer.Option(help="Set δ of --epsilon; default: 1e-5.")]
+Sets = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="KEY=VALUE",
+        help="Set any option of `fedloom config --list`, such as algorithm.fedrule.lam=0.5; repeatable.",
+    ),
+]
+RunId = Annotated[str, typer.Option(help="Name the run's folder; default: date, method and task.")]
+Resume = Annotated[str, typer.Option(metavar="ID", help="Continue this run from its newest checkpoint.")]
+Data = Annotated[
+    str, typer.Option(help="Use this data file or folder of files; 'demo' generates the task's embedded data.")
+]
 Test = Annotated[
-    str, typer.Option(metavar="FILE", help="Sessions to hold out (task sessions); default: a share of everybody's own.")
+    str,
+    typer.Option(metavar="FILE", help="Hold out the records of this file (task sessions); default: a share of each."),
 ]
 Columns = Annotated[
     list[str] | None,
     typer.Option(
-        "--column", metavar="NAME=TITLE", help='Title of a column in your tables, e.g. user="Customer no."; repeatable.'
+        "--column",
+        metavar="NAME=TITLE",
+        help='Read the column with this title of your tables, such as user="Customer no."; repeatable.',
     ),
 ]
-Decimal = Annotated[str, typer.Option(metavar="MARK", help="Decimal mark in your tables: auto, point or comma.")]
+Decimal = Annotated[
+    str, typer.Option(metavar="MARK", help="Read numbers of your tables with this decimal mark: auto, point or comma.")
+]
 Dates = Annotated[
-    str, typer.Option(metavar="FORM", help="Form of times in your tables: auto, iso, unix, excel, dmy or mdy.")
+    str,
+    typer.Option(metavar="FORM", help="Read times of your tables in this form: auto, iso, unix, excel, dmy or mdy."),
 ]
-Rounds = Annotated[
-    int | None,
-    typer.Option(
-        help=f"Rounds of training; default: {RunConfig().rounds}, without --method "
-        f"{', '.join(f'{rounds} ({task})' for task, rounds in ROUNDS.items())}."
-    ),
-]
-Seed = Annotated[int | None, typer.Option(help="Root of every random choice, default 0: one seed, one result.")]
-Epsilon = Annotated[
-    float | None,
-    typer.Option(help="Noise on everything a client sends: ε of the whole run; also privacy.* with --set."),
-]
-Delta = Annotated[float | None, typer.Option(help="δ that goes with --epsilon; default: 1e-5.")]
-Sets = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="Set any option, e.g. algorithm.fedrule.lam=0.5; repeatable."),
-]
-RunId = Annotated[str, typer.Option(help="Name of the run's folder; default: date, method and task.")]
-Resume = Annotated[str, typer.Option(metavar="ID", help="Go on with this run from its newest checkpoint.")]
 Catalogue = Annotated[
-    Path | None, typer.Option(help="The federation's public vocabulary (JSON); default: what the data use.")
+    Path | None,
+    typer.Option(help="Use this public vocabulary (JSON); default: the one of the data."),
 ]
 SharedCatalogue = Annotated[
     Path | None,
     typer.Option(
-        "--catalogue", help="The public vocabulary (JSON) that all clients' data must speak; default: the demo's."
+        "--catalogue", help="Use this public vocabulary (JSON) for all clients; default: the one of the embedded data."
     ),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON on stdout; all else on stderr.")]
-Json = Annotated[bool, typer.Option("--json", help="Print result.json as the last line of stdout; all else on stderr.")]
-Port = Annotated[int, typer.Option(min=1, max=65535, help="Port that clients join.")]
-ControlPort = Annotated[int, typer.Option(min=1, max=65535, help="Port of Flower's Control API, on this machine only.")]
-
-console, out = Console(stderr=True), Console()
-"""stderr for what goes on, stdout for what was asked for."""
-
-
-def note(line: str) -> None:
-    """A line on stderr, as it is."""
-    console.print(line, soft_wrap=True, markup=False)
-
-
-def dialect_of(data: str, columns: list[str] | None, decimal: str, dates: str) -> "Dialect":
-    """Return how the owner's tables are written.
-
-    Raises:
-        ConfigError: An option has no such form or value, or the data are embedded.
-    """
-    from client.data.sources import is_demo
-    from client.data.tables.schema import Dialect
-
-    dialect = Dialect.of(columns or (), decimal, dates)
-    if dialect.options and is_demo(data):
-        raise ConfigError(f"{dialect.options[0]} needs your own data; name them with --data")
-    return dialect
+Clients = Annotated[
+    int | None,
+    typer.Option(min=1, help="Wait for so many clients before the first round; default: 2, or the resumed run's own."),
+]
+StateDir = Annotated[
+    Path, typer.Option(help="Find clients' private state here; give the folder that `fedloom join` was given.")
+]
+FinishedRun = Annotated[str, typer.Option(help="Use this finished run, by name or folder; default: the newest.")]
+Port = Annotated[int, typer.Option(min=1, max=65535, help="Let clients connect to this port.")]
+ControlPort = Annotated[
+    int, typer.Option(min=1, max=65535, help="Serve Flower's Control API on this port, for this machine only.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON on stdout and everything else on stderr.")]
+Json = Annotated[
+    bool, typer.Option("--json", help="Print result.json as the last line of stdout and everything else on stderr.")
+]
 
 
-def runs_folder() -> Path:
-    """Where runs live, absolute, since other processes are told of it."""
-    return ServerSettings().runs.resolve()
+@dataclass(frozen=True)
+class RunRequest:
+    """A run as a person asks for it: the options that every training command takes."""
+
+    method: Method = ""
+    task: Task = ""
+    rounds: Rounds = None
+    seed: Seed = None
+    epsilon: Epsilon = None
+    delta: Delta = None
+    sets: Sets = None
+    run_id: RunId = ""
+    resume: Resume = ""
 
 
-def resolve(
-    method: str,
-    task: str,
-    rounds: int | None,
-    seed: int | None,
-    run_id: str,
-    resume: str,
-    sets: list[str] | None,
-    **own: Scalar | None,
-) -> RunConfig:
-    """The run's configuration from a command's options; `own`: what else it was told or decides, by key; None says nothing.
+@dataclass(frozen=True)
+class DataRequest:
+    """Data as a person names them: the options that every command with data takes."""
 
-    Raises:
-        ConfigError: An option is unknown, mistyped or contradicts another.
-    """
-    told: dict[str, Scalar | None] = {"method": method or None, "task": task or None, "rounds": rounds, "seed": seed}
-    told |= {key.replace("__", ".").replace("_", "-"): value for key, value in own.items()}
-    given = {key: value for key, value in told.items() if value is not None}
-    further = read_overrides(sets or [])
-    if resume:
-        folder, called = RunDirectory(runs_folder(), resume), {"run-id": run_id} if run_id else {}
-        return resumed(folder, flat(folder.config()), {**given, **called}, further)
-    task = task or _task_of(method)
-    unasked = {} if method else _unasked(task, private=given.get("privacy.epsilon"))
-    plans = method in PLANNERS and PLANNERS[method].options.needs_noise
-    noise: dict[str, Scalar] = {"privacy.unit": "client"} if "privacy.epsilon" in given or plans else {}
-    config = parse({"task": task, **unasked, **noise, **given, **further})
-    _require_noise(config, given, further)
-    config = config.model_copy(update={"run_id": run_id or make_run_id(config.method, config.task)})
-    RunDirectory(runs_folder(), config.run_id).require_new()
-    return config
+    data: Data = "demo"
+    columns: Columns = None
+    decimal: Decimal = "auto"
+    dates: Dates = "auto"
 
+    @property
+    def dialect(self) -> "Dialect":
+        """Columns and forms of the owner's tables.
 
-def _require_noise(config: RunConfig, given: Mapping[str, Scalar], sets: Mapping[str, Scalar]) -> None:
-    """Who speaks of noise does not train without any."""
-    if config.privacy.unit != "none":
-        return
-    told = [option(key) for key in given if key.startswith("privacy.")]
-    told += [f"--set {key}" for key in sets if key.startswith("privacy.") and key != "privacy.unit"]
-    if told:
-        raise ConfigError(f"{told[0]} is of noise, and this run adds none: say --epsilon too, or leave {told[0]} out")
+        Raises:
+            ConfigError: An option has no such form or value, or the data are embedded.
+        """
+        from client.data.sources import is_demo
+        from client.data.tables.schema import Dialect
+        from common.errors import ConfigError
 
-
-def _task_of(method: str) -> str:
-    """Return the task that a method trains where none is named."""
-    if method in PLANNERS:
-        return PLANNERS[method].default_task or FIRST_TASK
-    return (METHODS[method].default_task if method in METHODS else "") or FIRST_TASK
-
-
-def _unasked(task: str, private: object) -> dict[str, Scalar]:
-    """Return the task's default options; counts, whose noise covers less, do not go beside noise on all uploads."""
-    options = TASKS[task].defaults if task in TASKS else {}
-    return {key: value for key, value in options.items() if private is None or ".count-" not in key}
-
-
-def flat(stored: dict[str, object]) -> dict[str, Scalar]:
-    """Dotted keys as config.toml holds them."""
-    if not all(isinstance(value, (bool, int, float, str)) for value in stored.values()):
-        raise ConfigError("config.toml holds more than options")
-    return dict(stored)  # type: ignore[arg-type]
-
-
-def print_json(text: bytes) -> None:
-    """One line, the last of stdout."""
-    print_object(json.loads(text))
-
-
-def print_object(found: object) -> None:
-    """The same, of what JSON can hold."""
-    sys.stdout.write(json.dumps(found, ensure_ascii=False) + "\n")
+        dialect = Dialect.of(self.columns or (), self.decimal, self.dates)
+        if dialect.options and is_demo(self.data):
+            raise ConfigError(f"{dialect.options[0]} needs your own data; name them with --data")
+        return dialect

@@ -1,1 +1,1 @@
-"""Commands of `fedloom`, one file each."""
+"""Commands of `fedloom`, one file each: signatures, with heavy imports inside functions."""

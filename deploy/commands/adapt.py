@@ -1,85 +1,78 @@
-"""`join --adapt`: a newcomer to a federation that is over."""
-
-from typing import TYPE_CHECKING
+"""`fedloom join --adapt`: a client that takes the model of a finished run."""
 
 from rich.table import Table
 
+from client.app import open_session
+from client.privacy.in_memory import in_memory
+from client.session import Session
 from client.settings import ClientSettings
+from client.training.adaptation import adapt
 from common.config.parse import parse
 from common.config.run import RunConfig
 from common.errors import ConfigError, DataError, RefusedError
 from common.tasks.registry import read_vocabulary
-from deploy.cli import options as o
-from deploy.commands.runs import config_of, run_of
+from common.wire.messages import Metrics
+from deploy.cli.output import note, out, print_object
+from deploy.commands.runs import find_run, stored_options
 from deploy.report.metric_table import format_value, in_order
 from server.artifacts import RunDirectory
 
-if TYPE_CHECKING:
-    from client.session import Session
-
-NEWCOMER = "newcomer"
-"""Name of a client that adapts a model and was given none: below it state is kept by data, so two of them do not meet."""
-
 FEDERATED = ("privacy.", "federation.")
-"""Options that speak of what leaves clients; here nothing does."""
+"""Options about uploads and other clients; an adaptation sends nothing."""
 
 
 def task_of(run: str, task: str) -> str:
-    """What the finished run is of, which is what the data are of.
+    """Return the task of the finished run, and so of the data.
 
     Raises:
-        ConfigError: There is no such run, or it is of another task than the one named.
+        ConfigError: The run does not exist, or it is of another task than the one named.
     """
-    folder = run_of(run)
-    own = config_of(folder).task
+    folder = find_run(run)
+    own = parse(stored_options(folder)).task
     if task and parse({"task": task}).task != own:
-        raise ConfigError(f"run '{folder.path.name}' is of task {own}: leave --task {task} out, or adapt another run")
+        raise ConfigError(f"run '{folder.path.name}' is of task {own}; remove --task {task}, or adapt another run")
     return own
 
 
 def adapt_to(run: str, settings: ClientSettings, *, json: bool = False) -> None:
-    """Adapt the finished run's model to the client's data, keep it in its state, and show what it is worth on them.
+    """Adapt the finished run's model to the client's data, store it in the client's state and print its metrics.
 
     Raises:
-        ConfigError: There is no such run, or nothing to measure it on.
+        ConfigError: The run does not exist, or the data hold no records for evaluation.
         DataError: The data do not fit the run's vocabulary.
         RefusedError: The owner's policy forbids such a run.
     """
-    from client.app import open_session
-    from client.training.adaptation import adapt
-
-    folder = run_of(run)
-    config = _config(folder)
-    model, _ = folder.load_model()
+    folder = find_run(run)
+    config, (model, _) = _config(folder), folder.load_model()
+    vocabulary = read_vocabulary(config.task, folder.catalogue())
     try:
-        found = adapt(_at_home(open_session(settings)), config, read_vocabulary(config.task, folder.catalogue()), model)
+        metrics = adapt(_without_noise(open_session(settings)), config, vocabulary, model)
     except RefusedError as error:
-        if isinstance(error.__cause__, DataError):  # which a server would not be told; here the owner asks
+        if isinstance(error.__cause__, DataError):  # hidden from servers; here the owner asks
             raise error.__cause__ from None
         raise
-    if not found:
-        raise ConfigError(
-            f"run '{folder.path.name}' is adapted, but nothing in these data is held out to measure it on"
-        )
-    table = Table("metric", "here", title=f"{settings.name}, by run {folder.path.name}, adapted")
-    for measure in in_order(found):
-        table.add_row(measure.label, format_value(measure, found[measure.key]))
+    if not metrics:
+        raise ConfigError(f"run '{folder.path.name}' is adapted, but these data hold no test records to evaluate it")
+    _print(folder.path.name, settings.name, metrics, json=json)
+    note(f"stored in {settings.state_dir}; nothing was sent")
+
+
+def _print(run: str, client: str, metrics: Metrics, *, json: bool) -> None:
     if json:
-        o.print_object({"run": folder.path.name, "client": settings.name, "metrics": found})
-    else:
-        o.out.print(table)
-    o.console.print(f"kept in {settings.state_dir}; nothing was sent", soft_wrap=True)
+        print_object({"run": run, "client": client, "metrics": metrics})
+        return
+    table = Table("metric", "here", title=f"{client}, by run {run}, adapted")
+    for metric in in_order(metrics):
+        table.add_row(metric.label, format_value(metric, metrics[metric.key]))
+    out.print(table)
 
 
-def _at_home(session: "Session") -> "Session":
+def _without_noise(session: Session) -> Session:
     """Return the client with a policy for local use: nothing is sent, so no noise is needed."""
-    from client.privacy.in_memory import in_memory
-    from client.session import Session
-
     return Session(session.client, session.build_learner, session.store, in_memory(session.policy.for_local_use()))
 
 
 def _config(folder: RunDirectory) -> RunConfig:
-    kept = {key: value for key, value in o.flat(folder.config()).items() if not key.startswith(FEDERATED)}
-    kept |= {key: False for key in kept if key.endswith(".count-offset")}  # it takes sums, and adds none
-    return parse({**kept, "run-id": folder.path.name, "resume": False})
+    stored = {key: value for key, value in stored_options(folder).items() if not key.startswith(FEDERATED)}
+    stored |= {key: False for key in stored if key.endswith(".count-offset")}  # it receives sums and adds none
+    return parse({**stored, "run-id": folder.path.name, "resume": False})

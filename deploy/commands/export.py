@@ -1,4 +1,4 @@
-"""`export`: a run's rounds for TensorBoard and Prometheus."""
+"""`fedloom export`: the rounds of runs for TensorBoard and Prometheus."""
 
 from pathlib import Path
 from typing import Annotated
@@ -6,15 +6,13 @@ from typing import Annotated
 import typer
 
 from common.errors import ConfigError
-from common.text import count
 from deploy.cli import options as o
-from deploy.commands.runs import newest, run_of
 
 
 def export(
     runs: Annotated[list[str] | None, typer.Argument(help="Runs, by name or folder; default: the newest.")] = None,
     tensorboard: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="Write TensorBoard's event files there, a folder a run.")
+        Path | None, typer.Option(metavar="FOLDER", help="Write TensorBoard event files there, one folder a run.")
     ] = None,
     prometheus: Annotated[
         Path | None,
@@ -22,23 +20,26 @@ def export(
             metavar="FILE", help="Write the newest round as Prometheus text, for a node exporter's *.prom files."
         ),
     ] = None,
-    follow: Annotated[bool, typer.Option(help="Go on until the run is over.")] = False,
+    follow: Annotated[bool, typer.Option(help="Continue until the run is over.")] = False,
     json: o.AsJson = False,
 ) -> None:
-    """Hand the rounds of a run to TensorBoard or Prometheus; needs the extra `exporters`.
+    """Export the rounds of runs to TensorBoard or Prometheus.
 
-    All of it is in metrics.jsonl as well, an event a line.
+    Needs the extra `exporters`. The file metrics.jsonl of a run holds the same, one event a line.
     """
+    from common.text import count
+    from deploy.cli.output import print_object, say
+    from deploy.commands.runs import find_run, newest
     from deploy.report import exporters
 
     if not (tensorboard or prometheus):
-        raise ConfigError("say where to: --tensorboard FOLDER, --prometheus FILE, or both")
+        raise ConfigError("no target is set; give --tensorboard FOLDER, --prometheus FILE, or both")
     if follow and not runs:
-        raise ConfigError("--follow needs the name of a run: the newest that is known is over already")
-    folders = [run_of(name) for name in runs] if runs else [newest()]
-    told = exporters.export(folders, tensorboard, prometheus, follow=follow)
+        raise ConfigError("--follow needs the name of a run; the newest finished run is over already")
+    folders = [find_run(name) for name in runs] if runs else [newest()]
+    rounds = exporters.export(folders, tensorboard, prometheus, follow=follow)
     places = [str(path) for path in (tensorboard, prometheus) if path]
     if json:
-        o.print_object({"rounds": told, "written": places})
-        return
-    o.out.print(f"{count(told, 'round')} written to {' and '.join(places)}", soft_wrap=True, markup=False)
+        print_object({"rounds": rounds, "written": places})
+    else:
+        say(f"{count(rounds, 'round')} written to {' and '.join(places)}")

@@ -1,4 +1,4 @@
-"""The owner's terms as `join` is told them: of the policy file and of the command line, whichever is stricter."""
+"""The owner's limits as `join` receives them: the stricter of policy file and command line."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,54 +16,54 @@ from common.privacy.claims import UNBOUNDED
 from deploy.files import write_file
 
 FILE = "policy.toml"
-"""In a client's state: the terms of both, made anew at every start."""
+"""File in a client's state with both limits, written at every start."""
 
 
-def keep_terms(settings: ClientSettings, methods: Sequence[str], epsilon: float | None, delta: float | None) -> Path:
-    """Write the terms where the client reads them, for its owner only; returns the file.
+def store_limits(settings: ClientSettings, methods: Sequence[str], epsilon: float | None, delta: float | None) -> Path:
+    """Write the limits where the client reads them, for its owner only, and return the file.
 
     Raises:
         ConfigError: As `narrowed`, or the policy file is wrong.
     """
-    terms = narrowed(read_policy(settings.policy, is_generated=is_demo(settings.data)), methods, epsilon, delta)
+    policy = narrowed(read_policy(settings.policy, is_generated=is_demo(settings.data)), methods, epsilon, delta)
     path = settings.state_dir / settings.name / FILE
-    write_file(path, tomli_w.dumps(terms.model_dump(by_alias=True)).encode(), mode=0o600, overwrite=True)
+    write_file(path, tomli_w.dumps(policy.model_dump(by_alias=True)).encode(), mode=0o600, overwrite=True)
     return path
 
 
 def narrowed(
     policy: Policy, methods: Sequence[str] = (), epsilon: float | None = None, delta: float | None = None
 ) -> Policy:
-    """A policy that allows what it did and the command line does too.
+    """Return the policy that allows what both it and the command line allow.
 
     Args:
-        policy: The owner's file, or what holds without one.
-        methods: All that the client takes part in; empty says nothing.
-        epsilon: ε of everything that ever leaves the data; with it nothing leaves without noise.
-        delta: δ that goes with it.
+        policy: The owner's file, or the defaults.
+        methods: Methods in which the client takes part; empty for those of the policy.
+        epsilon: ε of everything that ever leaves the data; runs without noise are then refused.
+        delta: δ of `epsilon`.
 
     Raises:
-        ConfigError: An option is mistyped, says nothing by itself, or leaves no method.
+        ConfigError: An option is mistyped, has no effect by itself, or leaves no method.
     """
-    told: dict[str, Any] = {"methods": _in_both(policy, methods)} if methods else {}
+    limits: dict[str, Any] = {"methods": _allowed_by_both(policy, methods)} if methods else {}
     if epsilon is not None:
         if not 0 < epsilon < UNBOUNDED:
-            raise ConfigError(f"--epsilon {epsilon:g} is no limit: say a positive number below {UNBOUNDED:g}")
-        told |= {"max_epsilon": min(epsilon, policy.max_epsilon), "require_noise": True}
+            raise ConfigError(f"--epsilon {epsilon:g} is no limit; give a positive number below {UNBOUNDED:g}")
+        limits |= {"max_epsilon": min(epsilon, policy.max_epsilon), "require_noise": True}
     if delta is not None:
         if epsilon is None:
-            raise ConfigError("--delta goes with --epsilon: say that too, or leave --delta out")
+            raise ConfigError("--delta needs --epsilon; give both, or remove --delta")
         if not 0 < delta < 1:
-            raise ConfigError(f"--delta {delta:g} is no probability: say a number between 0 and 1, such as 1e-5")
-        told["delta"] = min(delta, policy.delta) if "delta" in policy.model_fields_set else delta
-    return policy.model_copy(update=told)
+            raise ConfigError(f"--delta {delta:g} is no probability; give a number between 0 and 1, such as 1e-5")
+        limits["delta"] = min(delta, policy.delta) if "delta" in policy.model_fields_set else delta
+    return policy.model_copy(update=limits)
 
 
-def _in_both(policy: Policy, methods: Sequence[str]) -> tuple[str, ...]:
+def _allowed_by_both(policy: Policy, methods: Sequence[str]) -> tuple[str, ...]:
     for method in methods:
         if method not in METHODS:
             raise ConfigError(f"--method: unknown '{method}'{meant(method, METHODS)}")
     if both := tuple(method for method in policy.methods if method in methods):
         return both
     allowed = f"allows {', '.join(policy.methods)} only" if policy.methods else "allows no method"
-    raise ConfigError(f"the policy file {allowed}: leave --method {methods[0]} out, or change the file")
+    raise ConfigError(f"the policy file {allowed}; remove --method {methods[0]}, or change the file")

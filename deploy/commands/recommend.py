@@ -1,190 +1,116 @@
-"""`recommend` and `report`: what to do with a finished run."""
+"""`fedloom recommend`: answers of a finished run's model."""
 
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Set
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.table import Table
-from rich.text import Text
 
-from client.tasks.sessions.data.visitors import Visitor
-from common.errors import ConfigError, DataError
-from common.options import hint
-from common.tasks.registry import read_vocabulary
-from common.tasks.sessions.vocabulary import Clicks, Items
+from common.errors import ConfigError
+from common.options import Scalar
 from deploy.cli import options as o
-from deploy.commands.launch import STATE
-from deploy.commands.market_model import Holder, with_own_part
-from deploy.commands.runs import config_of, newest, run_of
-from server.artifacts import RunDirectory
+from deploy.cli.query import with_query
+from deploy.cli.signature import spread
+from deploy.tasks.registry import DEPLOY_TASKS, usable_tasks
+from deploy.tasks.spec import Answers, DeployTask, TrainedRun
 
 if TYPE_CHECKING:
-    from client.tasks.markets.inference import Companion
-    from client.tasks.ratings.inference import Suggestion
-    from client.tasks.rules.inference import Recommendation
-    from client.tasks.sessions.inference import NextItem
+    from rich.table import Table
 
-P = TypeVar("P")
-
-SHOWN = {
-    "rule": ("rule", "rule to add", "probability"),
-    "item": ("item", "next item", "probability"),
-    "product": ("product", "not rated yet", "rating"),
-    "companion": ("label", "goes with it", "score"),
-}
-"""Of each kind of recommendation: what is shown of it, under which heading, and its number."""
-
-ASKED: dict[str, tuple[str, ...]] = {
-    "rules": ("user",),
-    "sessions": ("user", "session", "test"),
-    "ratings": ("user",),
-    "markets": ("market", "item", "client"),
-}
-"""What may be asked of a run, by its task."""
-
-SEEN = 3
-"""Clicks that a title names, the last ones."""
+    from server.artifacts import RunDirectory
 
 
+@spread
+@with_query
 def recommend(
-    user: Annotated[str, typer.Option(help="Who it is for, as named in the data; default: the first.")] = "",
-    data: o.Data = "demo",
-    test: o.Test = "",
-    columns: o.Columns = None,
-    decimal: o.Decimal = "auto",
-    dates: o.Dates = "auto",
-    session: Annotated[str, typer.Option(help="Clicks so far, item names separated by commas.")] = "",
-    market: Annotated[str, typer.Option(help="Task markets: which one; default: the first in the data.")] = "",
-    item: Annotated[str, typer.Option(help="Task markets: what they are to go with, by id or title.")] = "",
-    top: Annotated[int, typer.Option(min=1, help="How many.")] = 10,
+    query: Mapping[str, str],
+    source: o.DataRequest,
+    top: Annotated[int, typer.Option(min=1, help="Show so many answers.")] = 10,
     run: Annotated[
-        str, typer.Option(help="The finished run, by name or folder; default: the newest that can be asked so.")
+        str, typer.Option(help="Use this finished run, by name or folder; default: the newest that fits the options.")
     ] = "",
-    client: Annotated[
-        str, typer.Option(help="Task markets: whose own part of the model to use; default: who trained on these data.")
-    ] = "",
-    state_dir: Annotated[
-        Path, typer.Option(help="Where clients keep their private state, as `join` was told.")
-    ] = STATE,
+    state_dir: o.StateDir = o.STATE,
     json: o.AsJson = False,
 ) -> None:
-    """What a finished run's model recommends, best first.
+    """Recommend by the model of a finished run.
 
-    Rules to add to a home, a session's next items, products not rated yet, or items that go with an item. Where a client here
-    took part with that market's data, or adapted the model to them, its own part of the model is used. Nothing leaves this
-    machine.
+    Shows rules to add to a home, next items of a session, products not rated yet, or items that go with an item, best first.
+    Nothing leaves this machine.
     """
-    from client.data.read import (
-        read_all,
-        with_test,  # torch takes seconds; --help need not wait for it
-    )
-    from client.tasks.markets.inference import companions, item_named, labelled
-    from client.tasks.ratings.inference import suggestions
-    from client.tasks.rules.inference import recommend as rules_to_add
-    from client.tasks.sessions.inference import next_items
+    from deploy.cli.output import note, out, print_object, say
 
-    asked = {"user": user, "session": session, "test": test, "market": market, "item": item, "client": client}
-    folder = _run_for(run, {name for name, value in asked.items() if value})
-    config, name = config_of(folder), folder.path.name
-    names: Any = read_vocabulary(config.task, folder.catalogue())
-    model, _ = folder.load_model()
-    dialect = o.dialect_of(data, columns, decimal, dates)
-    dataset = read_all(config.task, with_test(config.task, data, test), vocabulary=names, dialect=dialect)
-    found: Sequence[Recommendation | NextItem | Suggestion | Companion]
-    match config.task:
-        case "rules":
-            home = _person(user, {home.name: home for home in dataset.units}, data)
-            found, title, what = rules_to_add(config, names, model, home, top), home.name, "rule"
-        case "sessions":
-            visitor = _person(user, {v.name: v for v in dataset.units}, data)
-            anybody = bool(session) and not user
-            earlier, clicks = _session(session, visitor, names)
-            found = next_items(config, names, model, clicks, () if anybody else earlier, top)
-            seen = ", ".join(names.items[click] for click in clicks[-SEEN:])
-            title, what = f"{'anybody' if anybody else visitor.name} after {seen}", "item"
-        case "ratings":
-            rater = _person(user, {r.name: r for r in dataset.units}, data)
-            found = suggestions(config, names, model, rater, top)
-            title, what = f"{rater.name}, whose own mean is {found[0].own_mean:.2f}" if found else rater.name, "product"
-        case "markets":
-            shop = _named(market, {m.name: m for m in dataset.units}, data, "market")
-            other = item_named(_given(item), names)
-            model = with_own_part(name, names, model, Holder(data, client, state_dir))
-            found = companions(config, names, model, shop, other, top)
-            title, what = f"{labelled(names, other)} in {shop.name}", "companion"
-        case _:
-            raise ConfigError(f"run '{name}' forecasts readings; ask it with fedloom forecast")
+    folder, task = find_answering(run, {name for name, value in query.items() if value})
+    trained = open_run(folder, task.name, source, state_dir)
+    assert task.answer is not None  # find_answering chose it so
+    answers = task.answer(trained, query, top)
+    for line in answers.notes:
+        note(f"{source.data}: {line}")
     if json:
-        o.print_object([vars(r) for r in found])
+        print_object(answers.rows)
         return
-    o.out.print(f"{title}, by run {name}", soft_wrap=True, markup=False, highlight=False)
-    o.out.print(_shown(found, what) if found else f"no {what} is left to recommend")
+    say(f"{answers.title}, by run {trained.name}")
+    out.print(_table(answers) if answers.rows else f"no {answers.noun} is left to recommend")
 
 
-def _run_for(run: str, asked: Set[str]) -> RunDirectory:
-    """The run that is named, or the newest that can use all that is asked: no option goes unheard.
+def find_answering(run: str, given: Set[str]) -> tuple["RunDirectory", DeployTask]:
+    """Return the run that is named, or the newest that understands every given option, and its task.
 
     Raises:
-        ConfigError: There is none, or it cannot.
+        ConfigError: No run does.
     """
-    able = [task for task, told in ASKED.items() if asked <= set(told)]
-    folder = run_of(run) if run else newest(able or list(ASKED))
-    name, task = folder.path.name, config_of(folder).task
-    if task in ASKED and task not in able:
-        no_use = sorted(asked - set(ASKED[task]))[0]
-        takes = ", ".join(f"--{one}" for one in ASKED[task])
-        raise ConfigError(f"--{no_use} is of no use to run '{name}', which is of task {task} and takes {takes}")
-    return folder
+    from common.config.parse import parse
+    from deploy.commands.runs import find_run, newest, stored_options
+
+    tasks = {task.name: task for task in usable_tasks() if task.answer}
+    fitting = [name for name, task in tasks.items() if given <= {option.name for option in task.query}]
+    folder = find_run(run) if run else newest(fitting or list(tasks))
+    name, task = folder.path.name, parse(stored_options(folder)).task
+    if task not in tasks:
+        raise ConfigError(f"run '{name}' is of task {task}, which answers no queries{_other_commands(task)}")
+    if task not in fitting:
+        usable = [option.name for option in tasks[task].query]
+        unusable = sorted(given - set(usable))[0]
+        remedy = f"use {' or '.join(f'--{one}' for one in usable)}" if usable else "remove it"
+        raise ConfigError(f"--{unusable} does not apply to run '{name}' (task {task}); {remedy}")
+    return folder, tasks[task]
 
 
-def _shown(found: Sequence[object], what: str) -> Table:
-    column, heading, number = SHOWN[what]
-    table = Table("", heading, number)
-    for place, r in enumerate(found, start=1):
-        table.add_row(str(place), Text(str(getattr(r, column))), f"{getattr(r, number):.2f}")
+def open_run(folder: "RunDirectory", task: str, source: o.DataRequest, state_dir: Path) -> TrainedRun:
+    """Return a finished run with its model, to be applied to the data."""
+    from client.data.read import read_all, with_test
+    from common.config.parse import parse
+    from common.tasks.registry import read_vocabulary
+    from deploy.commands.runs import stored_options
+    from deploy.commands.stored_models import find_stored_model
+
+    data, dialect = source.data, source.dialect
+    name, vocabulary = folder.path.name, read_vocabulary(task, folder.catalogue())
+    return TrainedRun(
+        name=name,
+        config=parse(stored_options(folder)),
+        vocabulary=vocabulary,
+        model=folder.load_model()[0],
+        data=data,
+        read=lambda test: read_all(task, with_test(task, data, test), vocabulary=vocabulary, dialect=dialect),
+        find_stored=lambda client: find_stored_model(task, data, name, state_dir, client),
+    )
+
+
+def _other_commands(task: str) -> str:
+    commands = DEPLOY_TASKS[task].commands if task in DEPLOY_TASKS else ()
+    return f"; use {' or '.join(f'fedloom {ref.name}' for ref in commands)}" if commands else "; name another run"
+
+
+def _table(answers: Answers) -> "Table":
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table("", *answers.columns)
+    for place, row in enumerate(answers.rows, start=1):
+        cells = (" ".join(_cell(row[key]) for key in keys).rstrip() for keys in answers.columns.values())
+        table.add_row(str(place), *map(Text, cells))
     return table
 
 
-def _person(user: str, people: dict[str, P], data: str) -> P:
-    return _named(user, people, data, "user")
-
-
-def _named(name: str, known: dict[str, P], data: str, what: str) -> P:
-    """The one of that name, or the first."""
-    if name and name not in known:
-        raise DataError(f"no {what} '{name}' among its {len(known)} {what}s{hint(name, known)}", data)
-    return known[name or next(iter(known))]
-
-
-def _given(item: str) -> str:
-    if not item:
-        raise ConfigError("say with --item which item others are to go with, by its id or title")
-    return item
-
-
-def _session(session: str, visitor: Visitor, items: Items) -> tuple[tuple[Clicks, ...], Clicks]:
-    """Earlier sessions and the clicks so far: those given, or else the person's last session."""
-    from client.tasks.sessions.inference import clicks_of
-
-    if session:
-        return visitor.sessions, clicks_of(session, items)
-    if not visitor.sessions:
-        raise DataError(f"{visitor.name} has no session yet; give the clicks so far with --session")
-    return visitor.sessions[:-1], visitor.sessions[-1]
-
-
-def report(
-    runs: Annotated[list[str] | None, typer.Argument(help="Runs, by name or folder; default: the newest.")] = None,
-    out: Annotated[Path | None, typer.Option(help="Where the page goes; default: into the first run's folder.")] = None,
-    json: o.AsJson = False,
-) -> None:
-    """Write report.html: curves, per-client spread, timings, configuration; several runs are overlaid."""
-    from deploy.report.render import render
-
-    folders = [run_of(name).path for name in runs] if runs else [newest().path]
-    page = render(folders, out or folders[0] / "report.html")
-    if json:
-        o.print_object({"report": str(page)})
-        return
-    o.out.print(str(page), soft_wrap=True, markup=False, highlight=False)
+def _cell(value: Scalar) -> str:
+    return f"{value:.2f}" if isinstance(value, float) else str(value)

@@ -1,4 +1,4 @@
-"""`--resume`: a stored run goes on as the run it is, for more rounds if asked."""
+"""`--resume`: continue a stored run as the same run, for more rounds if asked."""
 
 from collections.abc import Mapping
 
@@ -7,6 +7,7 @@ from common.config.flatten import flatten
 from common.config.parse import parse
 from common.config.run import RunConfig
 from common.errors import ConfigError
+from common.methods.planners import PLANNERS
 from common.options import Scalar
 from common.tasks.registry import read_vocabulary
 from common.tasks.vocabulary import Vocabulary
@@ -15,55 +16,62 @@ from server.artifacts import RunDirectory
 from server.events import ENDED_EARLY
 
 FREE = ("rounds", "evaluate-every", "federation.", "algorithm.")
-"""What may change while a run goes on: how long, how it waits, and how it steps. All else makes it another run."""
+"""Keys that a resumed run may change: its length, its deadlines and its steps. Any other key makes it another run."""
 
 LASTING = (".clusters", ".cluster-data", ".inner")
-"""Options of a method that say what its stored state is of."""
+"""Options of a method on which its stored state depends."""
 
 STOPPING = (".stop", ".patience", ".min-gain")
-"""Options of a planner that say when it stops."""
+"""Options of a planner for early stopping."""
 
 UNNAMED = "demo"
-"""`--data` where nobody names any."""
+"""Default of `--data`."""
 
 OPTIONS = {"privacy.epsilon": "--epsilon", "privacy.delta": "--delta"}
-"""Options whose keys are called otherwise."""
+"""Options whose name is not the key."""
 
 
-def resumed(
-    folder: RunDirectory, stored: Mapping[str, Scalar], told: Mapping[str, Scalar], sets: Mapping[str, Scalar]
+def resume_config(
+    folder: RunDirectory, stored: Mapping[str, Scalar], given: Mapping[str, Scalar], sets: Mapping[str, Scalar]
 ) -> RunConfig:
-    """A stored run's configuration, with what may change of it.
+    """Return a stored run's configuration with the options that may change.
 
     Args:
-        folder: The run's.
-        stored: Its configuration.
-        told: Options of the command, by key.
-        sets: Those of `--set`.
+        folder: Folder of the run.
+        stored: Stored configuration.
+        given: Options of the command by key.
+        sets: Options of `--set`.
 
     Raises:
-        ConfigError: An option would make another run of it, or there is nothing left to do.
+        ConfigError: An option would make it another run, or no round is left to do.
     """
     run, own = folder.path.name, flatten(parse(stored))
     sets = {key.replace("_", "-"): value for key, value in sets.items()}
-    for options, by_set in ((told, False), (sets, True)):
-        for key in [key for key in options if key in own and not _free(key, own)]:
+    for options, by_set in ((given, False), (sets, True)):
+        for key in [key for key in options if key in own and not _may_change(key, own)]:
             _require_own(run, own, key, options[key], f"--set {key}" if by_set else option(key))
-    config = parse({**own, **told, **sets, "resume": True, "run-id": run})
-    with folder.lock():  # says at once if the run still goes on
-        result = folder.result()
-    if result is not None and result.rounds_done >= config.rounds:
-        if config.method == "bgtplanner":
-            raise ConfigError(f"run '{run}' has done all the rounds that its budget was planned for")
-        done = "its one round" if result.rounds_done == 1 else f"all its {result.rounds_done} rounds"
-        raise ConfigError(f"run '{run}' has done {done}; ask for more with --rounds")
-    if result is not None and result.reason.startswith(ENDED_EARLY):
-        raise ConfigError(f"run '{run}' {result.reason}; its clients answer no further round of it")
+    config = parse({**own, **given, **sets, "resume": True, "run-id": run})
+    _require_unfinished(folder, config)
     return config
 
 
-def own_catalogue(folder: RunDirectory, task: str, given: Vocabulary | None) -> Vocabulary:
-    """The vocabulary of a run that goes on.
+def _require_unfinished(folder: RunDirectory, config: RunConfig) -> None:
+    run = folder.path.name
+    with folder.lock():  # fails at once if another process continues the run
+        result = folder.result()
+    if result is None:
+        return
+    if result.rounds_done >= config.rounds:
+        if config.planner.fixed_rounds:
+            raise ConfigError(f"run '{run}' has done all the rounds that its budget was planned for; start a new run")
+        done = "its one round" if result.rounds_done == 1 else f"all its {result.rounds_done} rounds"
+        raise ConfigError(f"run '{run}' has done {done}; ask for more with --rounds")
+    if result.reason.startswith(ENDED_EARLY):
+        raise ConfigError(f"run '{run}' {result.reason}; its clients answer no further round, start a new run")
+
+
+def run_vocabulary(folder: RunDirectory, task: str, given: Vocabulary | None) -> Vocabulary:
+    """Return the vocabulary of a resumed run.
 
     Raises:
         ConfigError: Another one was given.
@@ -74,57 +82,57 @@ def own_catalogue(folder: RunDirectory, task: str, given: Vocabulary | None) -> 
     return own
 
 
-def own_dealing(folder: RunDirectory, data: str, clients: int | None) -> tuple[str, int | None]:
-    """The data of a simulation that goes on, and how many clients they were dealt to.
+def run_partition(folder: RunDirectory, data: str, clients: int | None) -> tuple[str, int | None]:
+    """Return the data of a resumed simulation, and the number of clients among which they are partitioned.
 
     Args:
-        folder: The run's.
-        data: As they are named now; "demo" where nobody says.
-        clients: As many as they are dealt to now; None where nobody says.
+        folder: Folder of the run.
+        data: Data as they are named now; `demo` if they are not.
+        clients: Number of clients as it is set now; None if it is not.
 
     Raises:
-        ConfigError: The run is of other clients or other data.
+        ConfigError: The run has other clients or other data.
     """
     run, origin = folder.path.name, origin_of(folder.path)
     if origin is None:
         return data, clients
     if origin.command != "simulate":
-        raise ConfigError(
-            f"run '{run}' was started by fedloom {origin.command}, and its clients are elsewhere: resume it with that"
-        )
+        raise ConfigError(f"run '{run}' was started by fedloom {origin.command}; resume it with that command")
     if clients not in (None, origin.clients):
         raise refusal(run, "--clients", f"its own --clients {origin.clients}")
     if origin.data and data not in (UNNAMED, origin.data):
         raise refusal(run, "--data", f"its own {origin.data}")
     if not origin.data and is_demo(data):
-        raise ConfigError(f"run '{run}' goes on with its own data, which no run writes down: name them with --data")
+        raise ConfigError(f"run '{run}' continues with its own data, whose path is not stored; name them with --data")
     return origin.data or data, origin.clients
 
 
 def option(key: str) -> str:
-    """The option of the command line that sets a key."""
+    """Return the option of the command line that sets a key."""
     return OPTIONS.get(key, f"--{key}")
 
 
 def refusal(run: str, name: str, own: str) -> ConfigError:
-    """What to say of an option that a run which goes on has settled."""
-    return ConfigError(f"run '{run}' goes on with {own}: leave {name} out, or start a new run without --resume")
+    """Return the error about an option that a resumed run cannot change."""
+    return ConfigError(f"run '{run}' continues with {own}; remove {name}, or start a new run without --resume")
 
 
-def _free(key: str, own: Mapping[str, Scalar]) -> bool:
-    """Whether it may change.
+def _may_change(key: str, own: Mapping[str, Scalar]) -> bool:
+    """Return True if a resumed run may change the key.
 
-    BGTplanner remembers rounds in terms of its arms, its context and its T; under DP-SGD a round costs what its steps do.
+    Under DP-SGD the cost of a round depends on its steps.
     """
-    planned = own["method"] == "bgtplanner" and (key == "rounds" or key.startswith("algorithm.bgtplanner."))
+    method = str(own["method"])
+    fixed = method in PLANNERS and PLANNERS[method].options.fixed_rounds
+    planned = fixed and (key == "rounds" or key.startswith(f"algorithm.{method}."))
     lasting = (*LASTING, ".local-steps") if own["privacy.unit"] == "record" else LASTING
     settled = key.startswith("algorithm.") and key.endswith(lasting)
     return key.startswith(FREE) and not settled and (not planned or key.endswith(STOPPING))
 
 
 def _require_own(run: str, own: Mapping[str, Scalar], key: str, value: Scalar, name: str) -> None:
-    silent = own["privacy.unit"] == "none" and key.startswith("privacy.") and key != "privacy.unit"
-    if silent:
+    noiseless = own["privacy.unit"] == "none" and key.startswith("privacy.") and key != "privacy.unit"
+    if noiseless:
         raise refusal(run, name, "no noise")
     if own[key] != value:
         raise refusal(run, name, f"its own {key}={own[key]}")

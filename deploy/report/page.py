@@ -1,7 +1,7 @@
 """Content of the report page, section by section."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -10,14 +10,14 @@ from jinja2 import Environment, FileSystemLoader
 
 from common.metrics.spec import MetricSpec
 from deploy.report import budget_section, text
+from deploy.report.clusters import clusters
 from deploy.report.comparison import compare_runs
 from deploy.report.metric_plots import MEDIAN_RATE, client_spread, hit_rates, metric_curves, per_round, step_rates
 from deploy.report.metric_table import EXAMPLES, brief, curve, format_value, headlines, in_order
 from deploy.report.reproduce import command, lacks
 from deploy.report.run import RunRecord, absences, client_values, labels, read
 from deploy.report.sections import ARROW, Section, figure, figure_of, section, table
-from deploy.tasks.markets import figures as markets
-from deploy.tasks.traffic import sections as forecasts
+from deploy.tasks.registry import DEPLOY_TASKS
 from server.events import Round
 
 HERE = Path(__file__).parent
@@ -44,7 +44,7 @@ def page(runs: Sequence[Path]) -> str:
         noisy=any(history.redraws_noise for history in histories),
         cards=_cards(single) if single else [],
         comparison=[] if single else compare_runs(histories),
-        sections=[section for make in _SECTIONS if (section := make(histories))],
+        sections=[section for section in _sections(histories) if section],
         statements=[(label, *text.privacy(h.result.privacy)) for label, h in _labeled(histories) if h.result],
         tasks=len({history.task for history in histories}),
         measured=text.measured_by(single.result) if single and single.result else "",
@@ -76,9 +76,24 @@ def _cards(history: RunRecord) -> list[dict[str, Any]]:
     return cards
 
 
-def _learning(histories: Sequence[RunRecord]) -> Section:
+def _sections(histories: Sequence[RunRecord]) -> list[Section]:
+    """Return the sections in order; sections of tasks replace figures of the metrics that they show."""
+    of_tasks = [section for task in _tasks(histories) for section in DEPLOY_TASKS[task].sections(histories)]
+    shown = {metric for section in of_tasks for metric in section.get("metrics", ())}
+    return [
+        *(_learning(histories, shown), budget_section.budget(histories), _lists(histories)),
+        *(*of_tasks, clusters(histories), _clients(histories, shown), _step(histories), _rounds(histories)),
+    ]
+
+
+def _tasks(histories: Sequence[RunRecord]) -> list[str]:
+    """Return the tasks of the runs that have sections of their own."""
+    return [task for task in dict.fromkeys(history.task for history in histories) if task in DEPLOY_TASKS]
+
+
+def _learning(histories: Sequence[RunRecord], shown: Set[str]) -> Section:
     keys = {key for history in histories for r in history.rounds for key in r.metrics}
-    measures = headlines(keys - _shown_elsewhere(histories))
+    measures = headlines(keys - shown)
     has_loss = any(history.reports_error for history in histories)
     figures = [figure_of(m, metric_curves(histories, m), _curve_caption(m, has_loss)) for m in measures]
     note = "Global model after each round; a dot marks the best value."
@@ -87,11 +102,6 @@ def _learning(histories: Sequence[RunRecord]) -> Section:
     elif any(history.validated for history in histories):
         note += " On validation data; the result is measured on test data."
     return section("Learning", note, figures)
-
-
-def _shown_elsewhere(histories: Sequence[RunRecord]) -> frozenset[str]:
-    """Return the metrics that other sections show."""
-    return forecasts.SHOWN_METRICS if forecasts.is_forecaster(histories) else frozenset()
 
 
 def _curve_caption(m: MetricSpec, has_loss: bool) -> str:
@@ -114,10 +124,10 @@ def _percent(share: float | None) -> str:
     return "–" if share is None or math.isnan(share) else f"{100 * share:.1f} %"
 
 
-def _clients(histories: Sequence[RunRecord]) -> Section:
+def _clients(histories: Sequence[RunRecord], shown: Set[str]) -> Section:
     keys = {key for h in histories if h.result for client in h.result.clients.values() for key in client.metrics}
     figures = []
-    for m in [*headlines(keys - {"loss"} - _shown_elsewhere(histories)), EXAMPLES]:
+    for m in [*headlines(keys - {"loss"} - shown), EXAMPLES]:
         if any(client_values(history, m) for history in histories):
             figures.append(figure_of(m, client_spread(histories, m), m.meaning))
     note = "Final model on each client's own data; a mean can conceal clients without improvement. Dashed: median."
@@ -173,9 +183,3 @@ def _again(history: RunRecord) -> dict[str, Any]:
         facts += [("model sha256", history.result.model_sha256)]
         facts += [("versions", " · ".join(f"{name} {version}" for name, version in history.result.versions.items()))]
     return {"command": command(history), "lacks": lacks(history), "facts": facts}
-
-
-_SECTIONS = (
-    *(_learning, budget_section.budget, forecasts.learning, _lists, forecasts.teaching, forecasts.clusters),
-    *(markets.bars, _clients, _step, _rounds),
-)

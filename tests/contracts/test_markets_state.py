@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from client.inference.choose_model import models_of_client
 from client.state import DiskStore, MemoryStore
-from client.training.cohort import select_models
 from common.arrays import sha256
 from common.config.parse import parse
 from common.errors import ConfigError
@@ -77,7 +77,7 @@ def test_a_market_evaluates_its_personalized_and_the_shared_model(tmp_path: Path
     for prefix, model in (("", own), ("global_", end)):
         metrics, _ = learner.evaluate(model, {}, "test")
         assert {name: last[f"{prefix}{name}"] for name in metrics} == metrics
-    assert list(select_models(config.method_options, end, stores[0].load("toy"))) == ["", "global_"]
+    assert list(models_of_client(config.method_options, end, stores[0].load("toy"))) == ["", "global_"]
 
 
 def test_each_market_fits_a_default_model_near_the_shared_one(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from client.inference.choose_model import fit_model, models_of_client
 from client.policy import Policy
 from client.privacy.in_memory import in_memory
 from client.session import Session
@@ -14,12 +15,10 @@ from client.tasks.learner import Learner
 from client.tasks.markets.data.markets import Markets
 from client.tasks.markets.data.reader import read_markets
 from client.tasks.registry import build_learner
-from client.tasks.traffic.inference import own_model
 from client.trainers.perfedavg import PerFedAvgTrainer
 from client.training.adaptation import adapt
-from client.training.cohort import select_models, train
-from client.training.evaluation import ADAPT
-from client.training.participant import Participant, build_generator
+from client.training.cohort import train
+from client.training.participant import ADAPT, Participant, build_generator
 from common.arrays import Arrays, sha256
 from common.config.parse import parse
 from common.config.run import RunConfig
@@ -93,7 +92,7 @@ def test_the_adapted_model_is_a_few_plain_steps_from_the_shared_one(steps: int) 
     for _ in range(steps):
         w = w - ALPHA * client.curvature @ (w - client.centre)
     memory = personalized(algorithm, member)
-    found = select_models(algorithm, model, memory)
+    found = models_of_client(algorithm, model, memory)
     np.testing.assert_allclose(flat(found[""]), w)
     assert sha256(found["global_"]) == sha256(model)
     assert member.store.load("toy").groups == {}, "nothing is saved"
@@ -104,7 +103,7 @@ def test_a_diverged_adapted_model_is_replaced_by_the_shared_one() -> None:
     request = TrainRequest(1, "toy:0", model, phase=ADAPT)
     algorithm = PerFedAvg(alpha=1e200)
     memory = personalized(algorithm, Participant("ann", "toy", 0, client, MemoryStore(), request, 3))
-    assert sha256(select_models(algorithm, model, memory)[""]) == sha256(model)
+    assert sha256(models_of_client(algorithm, model, memory)[""]) == sha256(model)
 
 
 def market_config(**options: Scalar) -> RunConfig:
@@ -154,12 +153,12 @@ def test_a_client_evaluates_its_adapted_model_and_stores_the_final_one(tmp_path:
     learner = learner_of(config, DEMO.vocabulary, DEMO.units[:1])
     request = TrainRequest(2, "toy:0", end, phase=ADAPT)
     own = personalized(PerFedAvg(alpha=0.5), Participant("client-0", "toy", 0, learner, MemoryStore(), request, 1))
-    found = select_models(config.method_options, end, own)
+    found = models_of_client(config.method_options, end, own)
     last = dict(heard(grid, EvaluateReply))["client-0"].metrics
     for prefix, model in found.items():
         metrics, _ = learner.evaluate(model, {}, "test")
         assert {name: last[f"{prefix}{name}"] for name in metrics} == metrics
-    assert sha256(found[""]) == sha256(select_models(config.method_options, end, store.load("toy"))[""])
+    assert sha256(found[""]) == sha256(models_of_client(config.method_options, end, store.load("toy"))[""])
     assert sha256(found[""]) != sha256(end)
 
 
@@ -174,7 +173,7 @@ def test_a_late_joining_client_adapts_without_training_rounds() -> None:
 def test_a_late_joining_sensor_forecasts_with_its_adapted_model() -> None:
     config = road_config("perfedavg", model="paper", alpha=0.1)
     learner, start = learner_of(config, MEASURES, (sensor(1),)), world(config)
-    own = own_model(config, learner, start, {})
+    own = fit_model(config, learner, start, {})
     assert own.keys() == start.keys()
     assert sha256(own) != sha256(start)
     assert learner.evaluate(own, {}, "test") != learner.evaluate(start, {}, "test")

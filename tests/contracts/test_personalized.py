@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 import torch
 
+from client.inference.choose_model import models_of_client
 from client.state import MemoryStore
-from client.training.cohort import select_models, train
+from client.training.cohort import train
 from client.training.participant import Participant
 from common.arrays import Arrays, sha256
 from common.methods.fedavg import FedAvg
@@ -153,10 +154,10 @@ def test_the_personalized_and_the_shared_model_are_evaluated() -> None:
         (FedSTL(), True, ["", "cluster_"]),
     ):
         one, model = participant(), other_model(3)
-        assert all(sha256(m) == sha256(model) for m in select_models(options, model, one.store.load("toy")).values())
+        assert all(sha256(m) == sha256(model) for m in models_of_client(options, model, one.store.load("toy")).values())
         once(options, one)
         state = one.store.load("toy")
-        models = select_models(options, model, state)
+        models = models_of_client(options, model, state)
         head = stored(one, "head") if "head.after" in state.groups else {}
         assert list(models) == prefixes
         assert sha256(list(models.values())[-1]) == sha256({**model, **head})

@@ -8,7 +8,7 @@ import pytest
 from client.data.dataset import AnyDataset
 from client.data.read import read_all, with_test
 from common.errors import DataError
-from deploy.client_data import MOST, USUAL, parts_of, share_out, unit_names
+from deploy.client_data import DEFAULT_CLIENTS, MOST_CLIENTS, partition_source, unit_names, write_clients
 
 
 def held_out(part: AnyDataset) -> list[tuple[str, list[list[int]]]]:
@@ -21,12 +21,12 @@ def test_each_client_gets_its_share_of_the_sessions_held_out(tmp_path: Path) -> 
     (tmp_path / "held-out.txt").write_text("a b\nb a b\na b a\n")
     source = with_test("sessions", str(tmp_path / "clicks.txt"), str(tmp_path / "held-out.txt"))
     whole = read_all("sessions", source)
-    parts = parts_of("sessions", source, None, 2)
+    parts = partition_source("sessions", source, None, 2)
     dealt = [visitor for part in parts for visitor in held_out(part)]
     assert sorted(dealt) == sorted(held_out(whole))
     assert sum(len(test) for _, test in dealt) == 5
 
-    specs = share_out("sessions", source, parts, tmp_path / "home", tmp_path / "dealt")
+    specs = write_clients("sessions", source, parts, tmp_path / "home", tmp_path / "dealt")
     theirs = [read_all("sessions", spec.data, vocabulary=whole.vocabulary) for spec in specs]
     assert [held_out(part) for part in theirs] == [held_out(part) for part in parts]
 
@@ -42,7 +42,7 @@ def shops(folder: Path, count: int) -> str:
 
 
 def test_where_nobody_says_how_many_a_market_is_a_client(tmp_path: Path) -> None:
-    four = parts_of("markets", shops(tmp_path / "four", 4), None, None)
+    four = partition_source("markets", shops(tmp_path / "four", 4), None, None)
     assert [[m.name for m in part.units] for part in four] == [
         ["m00"],
         ["m01"],
@@ -51,32 +51,32 @@ def test_where_nobody_says_how_many_a_market_is_a_client(tmp_path: Path) -> None
     ]
     assert unit_names("markets", four) == {"client-0": "m00", "client-1": "m01", "client-2": "m02", "client-3": "m03"}
 
-    many = parts_of("markets", shops(tmp_path / "many", MOST + 2), None, None)
-    assert len(many) == MOST
+    many = partition_source("markets", shops(tmp_path / "many", MOST_CLIENTS + 2), None, None)
+    assert len(many) == MOST_CLIENTS
     assert sorted(" + ".join(unit_names("markets", many).values()).split(" + ")) == [
-        f"m{k:02d}" for k in range(MOST + 2)
+        f"m{k:02d}" for k in range(MOST_CLIENTS + 2)
     ]
 
-    assert len(parts_of("markets", "demo:1-4", None, None)) == 3
+    assert len(partition_source("markets", "demo:1-4", None, None)) == 3
 
 
 def test_a_catalogue_is_no_client(tmp_path: Path) -> None:
     two = shops(tmp_path / "two", 2)
-    assert [len(part.units) for part in parts_of("markets", two, None, 2)] == [1, 1]
+    assert [len(part.units) for part in partition_source("markets", two, None, 2)] == [1, 1]
     with pytest.raises(DataError, match="2 markets"):
-        parts_of("markets", two, None, 3)  # two tables and the catalogue
+        partition_source("markets", two, None, 3)  # two tables and the catalogue
 
 
-@pytest.mark.parametrize(("tables", "clients"), [(1, USUAL), (3, 3), (MOST + 1, USUAL)])
+@pytest.mark.parametrize(("tables", "clients"), [(1, DEFAULT_CLIENTS), (3, 3), (MOST_CLIENTS + 1, DEFAULT_CLIENTS)])
 def test_where_nobody_says_how_many_a_table_of_a_folder_is_a_client(tmp_path: Path, tables: int, clients: int) -> None:
     homes = "".join(f"{home},Button,B1,pressed,turn on,Light,L1\n" for home in range(6))
     for k in range(tables):
         header = "user_id,trigger_device,trigger_device_id,trigger_state,action,action_device,action_device_id\n"
         (tmp_path / f"{k}.csv").write_text(header + homes.replace(",B", f",{k}B").replace("\n", f"{k}\n"))
-    assert len(parts_of("rules", str(tmp_path), None, None)) == clients
+    assert len(partition_source("rules", str(tmp_path), None, None)) == clients
 
 
 @pytest.mark.parametrize("task", ["rules", "sessions", "traffic", "ratings"])
 def test_people_are_dealt_to_four_and_not_named(task: str) -> None:
-    parts = parts_of(task, "demo:0-8", None, None)
-    assert (len(parts), unit_names(task, parts)) == (USUAL, {})
+    parts = partition_source(task, "demo:0-8", None, None)
+    assert (len(parts), unit_names(task, parts)) == (DEFAULT_CLIENTS, {})

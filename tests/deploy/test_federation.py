@@ -15,7 +15,7 @@ from common.errors import ConfigError, RunError
 from common.tasks.rules.demo import demo_catalogue
 from deploy import cli, federation
 from deploy.certificates import make_server_certificate, names_of
-from deploy.commands import up as training
+from deploy.cli.app import app
 from deploy.control import Control
 from deploy.federation import Order, ensure_certificates, submit
 from deploy.processes import Processes
@@ -107,8 +107,8 @@ def test_the_owner_s_policy_is_kept_over_a_pause(tmp_path: Path, monkeypatch: py
             RunDirectory(order.runs, order.config.run_id).create(flatten(order.config), names)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(training.federation, "start_client", start)
-    monkeypatch.setattr(training.federation, "train", train)
+    monkeypatch.setattr(federation, "start_client", start)
+    monkeypatch.setattr(federation, "train", train)
     first = [
         "up",
         "--method",
@@ -123,7 +123,7 @@ def test_the_owner_s_policy_is_kept_over_a_pause(tmp_path: Path, monkeypatch: py
         "strict.toml",
     ]
     for words in (first, ["up", "--resume", "r1"]):
-        ended = CliRunner().invoke(cli.app, words)
+        ended = CliRunner().invoke(app, words)
         assert isinstance(ended.exception, SystemExit | KeyboardInterrupt), ended.exception
     assert calls == [('share-metrics = "never"\n', 36.0)] * 4
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from deploy.cli import app
+from deploy.cli.app import app
 from deploy.report.launch_record import Origin, origin_of
 from server.artifacts import RunDirectory
 from server.events import Round

@@ -29,10 +29,11 @@ from common.privacy.accounts import Zcdp
 from common.privacy.mechanisms.gaussian import Gaussian
 from common.tasks.registry import read_vocabulary
 from common.wire.messages import EnrolRequest, TrainRequest
-from deploy.cli import app
-from deploy.client_data import parts_of, read_catalogue, require_one_budget, share_out, shared_out
+from deploy.budget_checks import require_one_budget, require_unpartitioned
+from deploy.cli.app import app
+from deploy.client_data import partition_source, read_catalogue, stored_clients, write_clients
 from deploy.federation import ClientSpec
-from deploy.partitioning import DEALT, STATE, dealt_ledgers, require_unpartitioned
+from deploy.partitioning import PARTITIONS, STATE, partition_ledgers
 from tests.support.build import task_model
 
 ALL = 10.0
@@ -57,9 +58,9 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def dealt(run: str, data: str = "my.csv", clients: int = 2) -> list[ClientSpec]:
     """What `up` does before it starts anything."""
     names = read_catalogue("ratings", Path("items.json"))
-    parts = parts_of("ratings", data, names, clients)
-    require_one_budget(configured(run), Policy(), data, clients, DEALT.resolve())
-    return share_out("ratings", data, parts, Path("up", run).resolve(), DEALT.resolve())
+    parts = partition_source("ratings", data, names, clients)
+    require_one_budget(configured(run), Policy(), data, clients, PARTITIONS.resolve())
+    return write_clients("ratings", data, parts, Path("up", run).resolve(), PARTITIONS.resolve())
 
 
 def names_of(parts: Sequence[AnyDataset]) -> list[set[str]]:
@@ -120,20 +121,22 @@ def test_a_second_run_finds_what_the_first_left_also_after_a_row_was_added() -> 
 def test_another_number_of_clients_would_be_a_second_budget() -> None:
     spend(dealt("one")[1], "one")
     names = read_catalogue("ratings", Path("items.json"))
-    assert len(parts_of("ratings", "my.csv", names, 4)) == 4
+    assert len(partition_source("ratings", "my.csv", names, 4)) == 4
     before = sorted(Path().rglob("*"))
     with pytest.raises(ConfigError) as refused:
         dealt("two", clients=4)
-    assert f"privacy of {Path('my.csv').resolve()} was spent as dealt to 2 clients" in str(refused.value)
-    assert str(refused.value).endswith("second budget: say --clients 2")
+    assert f"the privacy budget of {Path('my.csv').resolve()} was spent by 2 clients, and 4 clients" in str(
+        refused.value
+    )
+    assert str(refused.value).endswith("second one; set --clients 2")
     assert sorted(Path().rglob("*")) == before
-    root, exact = DEALT.resolve(), parse({"method": "fedavg", "task": "ratings"})
+    root, exact = PARTITIONS.resolve(), parse({"method": "fedavg", "task": "ratings"})
     require_one_budget(exact, Policy(), "my.csv", 4, root)
     refused_up = typed("up --task ratings --data my.csv --clients 4 --epsilon 10")
-    assert str(refused_up.exception).endswith("second budget: say --clients 2")
-    with pytest.raises(ConfigError, match="say --clients 2"):
+    assert str(refused_up.exception).endswith("second one; set --clients 2")
+    with pytest.raises(ConfigError, match="set --clients 2"):
         require_one_budget(exact, Policy(max_epsilon=1.0), "my.csv", 4, root)
-    with pytest.raises(ConfigError, match="say --clients 2 --task ratings"):
+    with pytest.raises(ConfigError, match="set --clients 2 --task ratings"):
         require_one_budget(parse({"privacy.unit": "client", "method": "fedavg"}), Policy(), "my.csv", 2, root)
 
 
@@ -150,7 +153,7 @@ def test_the_budget_of_the_data_is_that_of_what_was_dealt() -> None:
 
 def test_nothing_was_spent_where_nothing_was_released() -> None:
     opened(dealt("one")[0]).enrol(EnrolRequest("one", to_json(configured("one")), Path("items.json").read_text()))
-    assert len(dealt_ledgers(DEALT.resolve(), "my.csv")) == 1
+    assert len(partition_ledgers(PARTITIONS.resolve(), "my.csv")) == 1
     assert len(dealt("two", clients=4)) == 4
 
 
@@ -161,13 +164,13 @@ def test_data_that_somebody_joined_with_are_not_dealt_beside_it() -> None:
 
 
 def test_data_that_were_dealt_are_not_joined_with_beside_it() -> None:
-    specs, root = dealt("one"), DEALT.resolve()
+    specs, root = dealt("one"), PARTITIONS.resolve()
     require_unpartitioned(root, "my.csv")
     spend(specs[1], "one")
-    with pytest.raises(ConfigError, match="was spent by clients that `fedloom up` dealt it to"):
+    with pytest.raises(ConfigError, match="was spent by clients of `fedloom up`"):
         require_unpartitioned(root, "my.csv")
     refused = typed("join --server localhost:1 --insecure --task ratings --data my.csv --state-dir state --epsilon 5")
-    assert "was spent by clients that `fedloom up` dealt it to" in str(refused.exception)
+    assert "was spent by clients of `fedloom up`" in str(refused.exception)
     for spec in specs:
         require_unpartitioned(root, spec.data)
     require_unpartitioned(root, "demo:0-9")
@@ -179,7 +182,7 @@ def test_who_was_counted_with_a_client_stays_with_it() -> None:
     before = [people(spec) for spec in specs]
     with Path("my.csv").open("a") as file:
         file.write("\n".join(rows([f"new{k}" for k in range(5)])) + "\n")
-    fresh = names_of(parts_of("ratings", "my.csv", None, 2))
+    fresh = names_of(partition_source("ratings", "my.csv", None, 2))
     assert not all(old <= new for old, new in zip(before, fresh, strict=True)), "dealt anew, some would move"
     after = [people(spec) for spec in dealt("two")]
     assert all(old <= new for old, new in zip(before, after, strict=True))
@@ -194,9 +197,9 @@ def test_who_was_counted_with_a_client_stays_with_it() -> None:
     Path("my.csv").write_text("\n".join([*HEADER, *rows(sorted(before[1]))]) + "\n")
     with pytest.raises(DataError, match="partition client-0 has no records left"):
         dealt("five")
-    [where] = DEALT.glob("*/people.json")
+    [where] = PARTITIONS.glob("*/people.json")
     where.unlink()
-    with pytest.raises(LedgerError, match=r"people\.json, which says whose privacy each client spent, is gone"):
+    with pytest.raises(LedgerError, match=r"people\.json, the file with the client of each unit, is missing"):
         dealt("six")
 
 
@@ -204,7 +207,7 @@ def test_without_noise_data_are_dealt_as_a_simulation_deals_them() -> None:
     dealt("one")
     with Path("my.csv").open("a") as file:
         file.write("\n".join(rows(["new"])) + "\n")
-    parts = parts_of("ratings", "my.csv", None, 2)
+    parts = partition_source("ratings", "my.csv", None, 2)
     assert [people(spec) for spec in dealt("two")] == names_of(parts)
 
 
@@ -214,7 +217,7 @@ def test_a_copy_finds_the_ledgers_and_a_ledger_that_is_gone_stops_all() -> None:
     Path("copy.csv").write_bytes(Path("my.csv").read_bytes())
     with pytest.raises(RefusedError, match="privacy budget of this client's data is exhausted"):
         spend(dealt("two", "copy.csv")[0], "two")
-    [ledger] = dealt_ledgers(DEALT.resolve(), "copy.csv")
+    [ledger] = partition_ledgers(PARTITIONS.resolve(), "copy.csv")
     assert ledger == Path(specs[0].data).with_name(".ratings.csv.fedloom-ledger")
     ledger.rename("elsewhere")
     with pytest.raises(LedgerError, match="is gone"):
@@ -231,9 +234,9 @@ def test_tables_of_clients_stay_where_they_are() -> None:
     spend(specs[0], "one")
     with pytest.raises(RefusedError, match="privacy budget of this client's data is exhausted"):
         spend(dealt("two", "tables")[0], "two")
-    with pytest.raises(ConfigError, match="was spent as dealt to 2 clients"):
+    with pytest.raises(ConfigError, match="was spent by 2 clients"):
         dealt("three", "tables", clients=4)
-    assert dealt_ledgers(DEALT.resolve(), "tables") == [folder.resolve() / ".a.csv.fedloom-ledger"]
+    assert partition_ledgers(PARTITIONS.resolve(), "tables") == [folder.resolve() / ".a.csv.fedloom-ledger"]
 
 
 def test_a_folder_that_gets_a_table_for_each_client_brings_no_second_budget() -> None:
@@ -243,9 +246,9 @@ def test_a_folder_that_gets_a_table_for_each_client_brings_no_second_budget() ->
         (folder / name).write_text("\n".join([*HEADER, *(row for row in table if row[1] in users)]) + "\n")
     spend(dealt("one", "tables", clients=3)[0], "one")
     (folder / "c.csv").write_text("\n".join([*HEADER, *rows(["u8"])]) + "\n")
-    with pytest.raises(ConfigError, match="was spent as dealt to 3 clients before it had a table for each"):
+    with pytest.raises(ConfigError, match="was spent by 3 clients before each had a table"):
         dealt("two", "tables", clients=3)
-    assert len(dealt_ledgers(DEALT.resolve(), "tables")) == 1
+    assert len(partition_ledgers(PARTITIONS.resolve(), "tables")) == 1
 
 
 def test_a_folder_that_is_dealt_otherwise_than_by_its_tables_brings_no_second_budget() -> None:
@@ -264,17 +267,17 @@ def test_a_folder_that_is_dealt_otherwise_than_by_its_tables_brings_no_second_bu
 
 def test_a_run_that_goes_on_finds_its_clients() -> None:
     specs = dealt("one")
-    assert shared_out(Path("up", "one").resolve()) == specs
-    assert specs[0].state == Path(DEALT, STATE).resolve()
+    assert stored_clients(Path("up", "one").resolve()) == specs
+    assert specs[0].state == Path(PARTITIONS, STATE).resolve()
     assert specs[0].source == str(Path("my.csv").resolve())
 
 
 def test_a_source_is_the_same_whatever_is_held_out_of_it() -> None:
     Path("clicks.txt").write_text("a b\nb a\n" * 40)
     Path("held-out.txt").write_text("a b\n")
-    root, told = DEALT.resolve(), with_test("sessions", "clicks.txt", "held-out.txt")
+    root, told = PARTITIONS.resolve(), with_test("sessions", "clicks.txt", "held-out.txt")
     shares = [
-        share_out("sessions", data, parts_of("sessions", data, None, 2), Path("up").resolve(), root)[0].data
+        write_clients("sessions", data, partition_source("sessions", data, None, 2), Path("up").resolve(), root)[0].data
         for data in ("clicks.txt", told)
     ]
     assert shares[0] == shares[1]
@@ -284,10 +287,10 @@ def test_a_table_of_a_folder_that_was_joined_with_whole_has_no_budget_of_its_own
     Path("tables").mkdir()
     table = Path("tables/a.csv")
     table.write_text(Path("my.csv").read_text())
-    require_unpartitioned(DEALT.resolve(), str(table))
+    require_unpartitioned(PARTITIONS.resolve(), str(table))
     mark = fingerprint("tables", (0, 1), 0)
     ledger = open_ledger("tables", Path("state"), mark, "client", Zcdp(), ALL, 1e-5)
     ledger.release(Slot("run", 1), ledger.terms(Gaussian(0.1, 1.0)), lambda: b"noise")
     ledger.close()
-    with pytest.raises(ConfigError, match="would have a second budget"):
-        require_unpartitioned(DEALT.resolve(), str(table))
+    with pytest.raises(ConfigError, match="would have a second one"):
+        require_unpartitioned(PARTITIONS.resolve(), str(table))

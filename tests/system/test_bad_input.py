@@ -157,7 +157,7 @@ def test_a_finished_run_is_kept_from_a_second_start_and_knows_its_users(
 
 
 def test_as_many_tables_as_clients_is_a_table_a_client(folder: Path, homes: Path) -> None:
-    from deploy.client_data import parts_of, share_out
+    from deploy.client_data import partition_source, write_clients
 
     tables = folder / "tables"
     tables.mkdir()
@@ -165,12 +165,12 @@ def test_as_many_tables_as_clients_is_a_table_a_client(folder: Path, homes: Path
     users = sorted({row.split(",")[0] for row in rows})
     for name, chosen in {"a.csv": users[:5], "b.csv": users[5:]}.items():
         (tables / name).write_text("\n".join([header, *(r for r in rows if r.split(",")[0] in chosen)]) + "\n")
-    parts = parts_of("rules", str(tables), None, 2)
+    parts = partition_source("rules", str(tables), None, 2)
     assert [len(part.units) for part in parts] == [5, 35]
     assert parts[0].vocabulary == parts[1].vocabulary
-    specs = share_out("rules", str(tables), parts, folder / "home", folder / "dealt")
+    specs = write_clients("rules", str(tables), parts, folder / "home", folder / "dealt")
     assert [Path(spec.data).name for spec in specs] == ["a.csv", "b.csv"]
-    assert [len(part.units) for part in parts_of("rules", str(tables), None, 4)] == [10, 10, 10, 10]
+    assert [len(part.units) for part in partition_source("rules", str(tables), None, 4)] == [10, 10, 10, 10]
 
 
 def main_ok() -> None:

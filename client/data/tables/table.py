@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from client.data.tables.cell_errors import CELL_LENGTH, WrongCells, escape
 from client.data.tables.cells import Cells
-from client.data.tables.values import Codes, Flags, to_codes
+from client.data.tables.codes import Codes
+from client.data.tables.values import Flags, to_codes
 from common.errors import DataError
 
 

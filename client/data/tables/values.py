@@ -1,8 +1,7 @@
-"""Cells of a column as text, numbers and codes."""
+"""Cells of a column as text, numbers and codes, by Arrow."""
 
 import unicodedata
-from collections.abc import Hashable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import pyarrow
@@ -11,16 +10,13 @@ from numpy.typing import NDArray
 from pyarrow import types
 
 from client.data.tables.cell_errors import LEAVE_OUT, WrongCells
+from client.data.tables.codes import Codes
 from client.data.tables.schema import Decimal
 
-NameT = TypeVar("NameT", bound=Hashable)
-Codes = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
 MISSING = ("", "na", "n/a", "nan", "null", "none", "nil", "-", "--", "?", ".", "#n/a", "#value!")
 """Cells without a value among numbers and times, in lower case."""
-
-LARGEST = 2**62
 
 PLAIN = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
 GROUPED = r"^[+-]?((\d+|\d{1,3}(MARK\d{3})+|\d{1,3}([ \x{a0}\x{202f}']\d{3})+)(POINT\d*)?|POINT\d+)([eE][+-]?\d+)?$"
@@ -108,37 +104,6 @@ def to_codes(column: Any) -> tuple[Codes, list[str]]:
     """Return codes by first appearance, −1 for null, and the texts for which they stand."""
     coded = column.dictionary_encode()
     return coded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64), coded.dictionary.to_pylist()
-
-
-def index_names(lists: Sequence[Sequence[NameT]]) -> dict[NameT, int]:
-    """Return every name of several lists -> its code, by first appearance."""
-    return {name: k for k, name in enumerate(dict.fromkeys(name for names in lists for name in names))}
-
-
-def recode(code: Codes, names: Sequence[NameT], index: Mapping[NameT, int]) -> Codes:
-    """Return codes into `names` as codes by `index`; −1 stays: it picks the last entry."""
-    return np.array([*(index[name] for name in names), -1], np.int64)[code]
-
-
-def sort_unique(values: Codes) -> Codes:
-    """Return values in order, each once; faster than `numpy.unique` where most are distinct."""
-    ordered = np.sort(values)
-    return ordered[np.flatnonzero(np.diff(ordered, prepend=ordered[:1] - 1))]
-
-
-def combine_codes(*columns: Codes) -> Codes:
-    """Return R numbers for several columns of R codes, ordered as the rows of codes are."""
-    key: Codes = np.zeros(len(columns[0]), np.int64)
-    for column in columns if len(key) else ():
-        if _span(key) * _span(column) >= LARGEST:
-            key, column = (np.unique(codes, return_inverse=True)[1].astype(np.int64) for codes in (key, column))
-        low = column.min()
-        key = (key - key.min()) * (column.max() - low + 1) + (column - low)
-    return key
-
-
-def _span(column: Codes) -> int:
-    return int(column.max()) - int(column.min()) + 1
 
 
 def _plain_text(text: Any, decimal: Decimal, comma_separated: bool) -> Any:

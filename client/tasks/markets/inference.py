@@ -1,4 +1,4 @@
-"""From a finished model to the items that may go with one; on the client, from its own market."""
+"""Recommendations of related items by a finished model; on the client, from its own market."""
 
 from dataclasses import dataclass
 
@@ -28,35 +28,30 @@ SUMS = (KEYS, VALUES, DEGREES)
 
 @dataclass(frozen=True)
 class Companion:
-    """An item to show beside another."""
+    """A related item."""
 
     item: str
     title: str
-    """Empty where the catalogue has none."""
+    """Title; empty if the catalogue has none."""
     score: float
-    """The model's; a ranking, not a probability."""
-
-    @property
-    def label(self) -> str:
-        """As a person reads it."""
-        return f"{self.item} {self.title}".rstrip()
+    """Score of the model; it ranks, and is no probability."""
 
 
 def companions(
     config: RunConfig, goods: MarketCatalogue, trained: Arrays, market: Market, item: int, top: int
 ) -> list[Companion]:
-    """The `top` items of a market that go best with one and are not known to go with it yet, best first.
+    """Return the `top` items of a market most related to one, without its known pairs, best first.
 
-    Of all items that the market names, also those without a pair, and of an item that is not sold there so far: what other
-    markets know of them then counts, where counts are shared.
+    Items without a pair in the market count too, and so does an item that is not sold there; for those, summed counts of
+    other markets decide if the run has them.
 
     Args:
-        config: The run.
-        goods: The catalogue.
-        trained: The finished model, with the sums over markets where there are any.
-        market: The market, whole.
-        item: Number in the catalogue.
-        top: How many.
+        config: Configuration of the run.
+        goods: Catalogue of the run.
+        trained: Finished model, with the summed counts.
+        market: The market with all its records.
+        item: Number of the item in the catalogue.
+        top: Number of items.
     """
     named = np.unique(np.concatenate([market.ratings[:, 1], market.pairs.ravel(), [item]]))
     graph = graph_of(market, config.options_of(TASK).co_rating).among(named)
@@ -71,21 +66,21 @@ def companions(
 
 
 def labelled(goods: MarketCatalogue, item: int) -> str:
-    """An item's id, and its title where it has one."""
+    """Return an item's id, followed by its title if it has one."""
     return " ".join((goods.items[item], *goods.titles[item : item + 1])).rstrip()
 
 
 def item_named(text: str, goods: MarketCatalogue) -> int:
-    """An item by its id or by its title, whatever the case.
+    """Find an item by its id, or by its title without regard to case.
 
     Raises:
-        DataError: No item is called so, or several are.
+        DataError: No item has that name, or several have.
     """
     names = [goods.items, tuple(title.lower() for title in goods.titles)]
     found = [[k for k, name in enumerate(names[0]) if name == text], _places(text.lower(), names[1])]
     fits = found[0] or found[1]
     if len(fits) > 1:
-        raise DataError(f"{len(fits)} items are called '{text}'; name one by its id: {goods.items[fits[0]]}, …")
+        raise DataError(f"{len(fits)} items have the title '{text}'; name one by its id: {goods.items[fits[0]]}, …")
     if not fits:
         raise DataError(f"the catalogue has no item '{text}'{hint(text, goods.items) or hint(text, goods.titles)}")
     return fits[0]
@@ -96,7 +91,7 @@ def _places(text: str, names: tuple[str, ...]) -> list[int]:
 
 
 def _scores(config: RunConfig, goods: MarketCatalogue, trained: Arrays, graph: Graph, place: int) -> Vectors:
-    """The model's scores of all the graph's items beside the one at `place`, n."""
+    """Return the model's scores of the graph's n items with the one at `place`."""
     options = config.options_of(TASK)
     vectors = item_features(goods, graph.items, options)
     if config.model == "paper":
@@ -107,14 +102,16 @@ def _scores(config: RunConfig, goods: MarketCatalogue, trained: Arrays, graph: G
             z = embed(build_model(TASK, config.task_run(TASK, goods)), tensors(trained), shown, every).numpy()
         alike: Vectors = similarity(z, np.array([place]), trained)[0]
         return alike
-    told = options.features != "ids" and any(goods.text(k) for k in graph.items.tolist())
-    line = MarketBaseline.of(graph, vectors if told else vectors[:, :0], _elsewhere(trained, graph, len(goods.items)))
-    weighed: Vectors = line.weighted_scores(np.array([place]), trained["scorer.weight"][0])[0]
+    has_text = options.features != "ids" and any(goods.text(k) for k in graph.items.tolist())
+    baseline = MarketBaseline.of(
+        graph, vectors if has_text else vectors[:, :0], _elsewhere(trained, graph, len(goods.items))
+    )
+    weighed: Vectors = baseline.weighted_scores(np.array([place]), trained["scorer.weight"][0])[0]
     return weighed
 
 
 def _elsewhere(trained: Arrays, graph: Graph, items: int) -> OtherMarketCounts:
-    """What other markets say; where this one's counts are part of the sums in clear, without them."""
+    """Return the counts of other markets: the summed counts without this market's own, if these are part of them."""
     if KEYS not in trained:
         return OtherMarketCounts.zeros(len(graph.items))
     sums, own = {name: trained[name] for name in SUMS}, graph_counts(graph, items)

@@ -1,11 +1,11 @@
 """Client task of the markets task."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from client.data.sources import Source
 from client.tasks.markets.data.markets import Markets
-from client.tasks.markets.data.warnings import warn
 from client.tasks.markets.schema import SCHEMA
 from client.tasks.spec import ClientTask
 from common.tasks.markets.options import MarketsOptions
@@ -45,6 +45,13 @@ def published(folder: Path) -> bool:
     return is_published(folder)
 
 
+def warnings(options: MarketsOptions, dataset: Markets) -> Iterable[str]:
+    """Return what the owner should know about the data before training."""
+    from client.tasks.markets.data.warnings import warn
+
+    return warn(options, dataset)
+
+
 TASK = ClientTask(
     spec=SPEC,
     unit=("market", "markets"),
@@ -55,7 +62,7 @@ TASK = ClientTask(
     write=write,
     learner=learner,
     published=published,
-    warnings=warn,
+    warnings=warnings,
     client_per_unit=True,
     public_units=True,
 )

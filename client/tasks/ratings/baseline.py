@@ -8,7 +8,6 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
-from scipy.stats import rankdata
 
 from client.tasks.ratings.data.split import Rated
 from common.privacy.mechanisms.registry import build_account, build_mechanism
@@ -51,7 +50,9 @@ def normal_scores(scores: NDArray[np.floating]) -> Floats:
     z does not depend on shift and scale of the scores. Compared with scores of unit variance, its error is equal under noise
     and far lower without noise. Sums over clients have heavy tails, since few products have most ratings.
     """
-    return np.asarray(ndtri((rankdata(scores) - 0.5) / len(scores)))
+    _, place, equal = np.unique(scores, return_inverse=True, return_counts=True)
+    ranks = (np.cumsum(equal) - (equal - 1) / 2)[place]
+    return np.asarray(ndtri((ranks - 0.5) / len(scores)))
 
 
 def adjust_to_noise(options: RatingsOptions, privacy: PrivacyOptions, rounds: int, items: int) -> RatingsOptions:

@@ -1,4 +1,4 @@
-"""From a finished model to rules a person may want to add; on the client, about its own home."""
+"""Recommendations of rules by a finished model; on the client, for its own home."""
 
 from dataclasses import dataclass
 
@@ -17,20 +17,20 @@ from common.tasks.rules.vocabulary import RuleCatalogue
 
 @dataclass(frozen=True)
 class Recommendation:
-    """A rule to add."""
+    """A recommended rule."""
 
     rule: str
-    """As a sentence."""
+    """The rule as a sentence."""
     probability: float
-    """That it is a rule rather than a sampled non-rule (Eq 1); a ranking, not a frequency."""
+    """Probability of a rule against a sampled non-rule (Eq 1); it ranks, and is no frequency."""
 
 
 def recommend(
     config: RunConfig, catalogue: RuleCatalogue, trained: Arrays, home: Home, top: int
 ) -> list[Recommendation]:
-    """The `top` likeliest rules between different devices of a home that it does not have yet, best first.
+    """Return the `top` likeliest rules between different devices that a home does not have, best first.
 
-    Where the catalogue says what devices can notice and do, only rules that they can follow.
+    If the catalogue states the triggers and actions of devices, only rules that they support are returned.
     """
     none = as_edges([])
     whole = SplitHome(home, Examples(home.rules, none), Examples(none, none), Examples(none, none))

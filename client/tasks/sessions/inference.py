@@ -1,4 +1,4 @@
-"""From a finished model to the items somebody may want next; on the client, from their own sessions."""
+"""Recommendations of next items by a finished model; on the client, from a visitor's own sessions."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,17 +18,17 @@ from common.tasks.sessions.vocabulary import Clicks, Items
 
 @dataclass(frozen=True)
 class NextItem:
-    """An item to show next."""
+    """A recommended item."""
 
     item: str
     probability: float
-    """That it is the next click, among all items."""
+    """Probability of the next click, among all items."""
 
 
 def next_items(
     config: RunConfig, items: Items, trained: Arrays, clicks: Clicks, history: Sequence[Clicks], top: int
 ) -> list[NextItem]:
-    """The `top` likeliest next items after `clicks`, best first, given that person's earlier sessions."""
+    """Return the `top` likeliest next items after `clicks`, best first, given the visitor's earlier sessions."""
     model = {name: a for name, a in trained.items() if name not in (KEYS, VALUES)}
     statics = {name: a for name, a in trained.items() if name in (KEYS, VALUES)}
     logits = (
@@ -42,16 +42,16 @@ def next_items(
 
 
 def clicks_of(text: str, items: Items) -> Clicks:
-    """A session as a person types it: names separated by commas.
+    """Parse a session as a person types it: item names separated by commas.
 
     Raises:
-        DataError: No item, or one that the model does not know.
+        DataError: The text names no item, or one outside the vocabulary.
     """
     place = {name: k for k, name in enumerate(items.items)}
     names = [name.strip() for name in text.split(",") if name.strip()]
     for name in names:
         if name not in place:
-            raise DataError(f"the model knows no item '{name}'{hint(name, items.items)}")
+            raise DataError(f"unknown item '{name}'{hint(name, items.items)}")
     if not names:
-        raise DataError("an empty session; give item names separated by commas")
+        raise DataError("the session is empty; give item names separated by commas")
     return np.array([place[name] for name in names], np.int64)

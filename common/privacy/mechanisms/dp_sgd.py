@@ -7,8 +7,6 @@ Opacus is imported inside the function that needs it: the import takes seconds, 
 import functools
 from dataclasses import dataclass
 
-from scipy.optimize import brentq
-
 from common.errors import RefusedError
 from common.privacy.accounts import Rdp, fixed_order
 from common.privacy.cost import PrivacyCost
@@ -77,6 +75,8 @@ def multiplier_for(cost: float, sample: float, steps: int, order: int) -> float:
     Raises:
         RefusedError: The cost is not a positive number, or too small for any noise.
     """
+    from scipy.optimize import brentq
+
     check_positive(cost=cost)
     if rdp(MAX_MULTIPLIER, sample, steps, order) > cost:
         raise RefusedError(f"privacy: no noise reduces the cost of {steps} steps to {cost}")

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from scipy.optimize import minimize_scalar
-from scipy.special import log_ndtr, ndtri_exp
 
 from common.privacy.accounts import Pure
 from common.privacy.clipping import Vector, clip
@@ -58,12 +56,12 @@ class PrivUnit:
     def p(self) -> float:
         """Probability of an outcome on v's side: e^ε q / (1 − q + e^ε q)."""
         t = self.threshold
-        return math.exp(log_ndtr(-t) - np.logaddexp(log_ndtr(-t), log_ndtr(t) - self.epsilon))
+        return math.exp(_log_cdf(-t) - np.logaddexp(_log_cdf(-t), _log_cdf(t) - self.epsilon))
 
     @property
     def q(self) -> float:
         """Same probability for a direction that is independent of the vector: P(N ≥ t)."""
-        return math.exp(log_ndtr(-self.threshold))
+        return math.exp(_log_cdf(-self.threshold))
 
     def standard_deviation(self, entries: int = 1) -> float:
         """Return C/m."""
@@ -87,21 +85,31 @@ class PrivUnit:
 
     def _along(self, u: Vector) -> float:
         """Return ⟨V, v⟩ from two uniform numbers on (0, 1]: one for the side of t, one for the quantile."""
+        from scipy.special import ndtri_exp
+
         t = self.threshold
         if u[0] <= self.p:
-            return -float(ndtri_exp(math.log(u[1]) + log_ndtr(-t)))
-        return float(ndtri_exp(math.log(u[1]) + log_ndtr(t)))
+            return -float(ndtri_exp(math.log(u[1]) + _log_cdf(-t)))
+        return float(ndtri_exp(math.log(u[1]) + _log_cdf(t)))
+
+
+def _log_cdf(x: float) -> float:
+    """Return ln Φ(x)."""
+    from scipy.special import log_ndtr
+
+    return float(log_ndtr(x))
 
 
 def log_bias(t: float, epsilon: float) -> float:
     """Return ln m, m = φ(t)(p/q − (1 − p)/(1 − q)) = φ(t)(1 − e^−ε) / (q + (1 − q)e^−ε); q may be tiny."""
     log_density = -(t**2 + math.log(2 * math.pi)) / 2
-    return float(log_density + math.log(-math.expm1(-epsilon)) - np.logaddexp(log_ndtr(-t), log_ndtr(t) - epsilon))
+    return float(log_density + math.log(-math.expm1(-epsilon)) - np.logaddexp(_log_cdf(-t), _log_cdf(t) - epsilon))
 
 
 @functools.lru_cache(maxsize=256)
 def threshold(epsilon: float, dimension: int) -> float:
     """Return the t of least mean squared error E‖V/m − v‖² = d/m² + t/m − 1."""
+    from scipy.optimize import minimize_scalar
 
     def error(t: float) -> float:
         scale = math.exp(-log_bias(t, epsilon))

@@ -6,15 +6,17 @@ policy allows it.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
 from common.arrays import Array, Arrays
 from common.errors import WireError
 from common.tasks.sparse_counts import MIN_COUNT, check_sparse, sum_by_key
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 KEYS, VALUES, DEGREES = "pairs.keys", "pairs.values", "pairs.degrees"
 
@@ -82,12 +84,14 @@ class OtherMarketCounts:
         degrees: Users of each item, n.
     """
 
-    pairs: csr_array[Any, tuple[int, int]]
+    pairs: "csr_array[Any, tuple[int, int]]"
     degrees: NDArray[np.float32]
 
     @classmethod
     def zeros(cls, size: int) -> "OtherMarketCounts":
         """Return zero counts of n items, for runs without summed counts."""
+        from scipy.sparse import csr_array
+
         empty = np.zeros((2, 0), np.int64)
         return cls(
             csr_array((np.zeros(0, np.float32), (empty[0], empty[1])), shape=(size, size)), np.zeros(size, np.float32)
@@ -96,6 +100,8 @@ class OtherMarketCounts:
     @classmethod
     def of(cls, counts: Arrays, items: Array) -> "OtherMarketCounts":
         """Select from the sums the items of those catalogue indices, ascending."""
+        from scipy.sparse import csr_array
+
         size, catalogue = len(items), len(counts[DEGREES])
         place = np.full(catalogue, -1, np.int64)
         place[items] = np.arange(size)

@@ -39,10 +39,15 @@ class ForecastView:
     options: TrafficOptions
     forecast: Forecast
 
+    @property
+    def site(self) -> str:
+        """Name of the sensor."""
+        return self.forecast.basis.series.name
+
     def as_lines(self) -> list[str]:
         """A table for each variable, with a star where the teacher corrected."""
         f = self.forecast
-        lines = [f"{f.basis.series.name} by run {self.run}"]
+        lines = [f"{self.site} by run {self.run}"]
         lines += [f"{f.fault}; in place of a forecast, what it usually reads"] if f.fault else []
         for d, variable in enumerate(self.variables):
             lines += ["", *self._table(d, variable)]
@@ -61,7 +66,7 @@ class ForecastView:
             for t in range(len(f.times))
             for d, variable in enumerate(self.variables)
         ]
-        about = {"site": f.basis.series.name, "run": self.run, "pooled": f.basis.pooled}
+        about = {"site": self.site, "run": self.run, "pooled": f.basis.pooled}
         return {**about, "fault": f.fault, "rows": rows}
 
     def _table(self, d: int, variable: str) -> list[str]:
@@ -83,7 +88,7 @@ def draw(outlook: ForecastView, path: Path) -> None:
         figure = Figure(figsize=(9.0, 0.7 + 3.1 * len(outlook.variables)), layout="constrained")
         for d, axes in enumerate(figure.subplots(len(outlook.variables), sharex=True, squeeze=False)[:, 0]):
             _draw(axes, outlook, d)
-        figure.suptitle(outlook.forecast.basis.series.name, x=0.01, ha="left", fontweight="bold")
+        figure.suptitle(outlook.site, x=0.01, ha="left", fontweight="bold")
         path.parent.mkdir(parents=True, exist_ok=True)
         figure.savefig(path, dpi=150)
 

@@ -15,8 +15,8 @@ from common.privacy.claims import BESIDE, UNBOUNDED, UNCOVERED
 from common.privacy.mechanisms.dp_sgd import DpSgd
 from common.privacy.mechanisms.gaussian import Gaussian
 from common.privacy.mechanisms.laplace import Laplace
-from deploy.cli import app
-from deploy.partitioning import DEALT, Partitioning
+from deploy.cli.app import app
+from deploy.partitioning import PARTITIONS, Partitioning
 
 
 @pytest.fixture
@@ -52,12 +52,12 @@ def test_people_read_the_claim_what_it_covers_and_what_not(data: Path, tmp_path:
     for line in (
         "unit client (replace-one), gaussian, laplace",
         "unit record (add-or-remove-one), dp-sgd q=0.5 steps=3",
-        "guarantee: ε = 10, δ = 1e-05, whatever is still asked",
-        "spent 1.25 of 1.55036 (zcdp), left 0\n",
-        "nothing more leaves under unit client: a limit over all runs is of one unit, and there are two",
+        "guarantee: ε = 10, δ = 1e-05, for all requests together",
+        "spent 1.25 of 1.55036 (zcdp), 0 remaining\n",
+        "nothing more is released under unit client: a limit over all runs is of one unit",
         "does not cover noisy replies under unit record: they have a claim of their own, and the two add up",
-        "to lower that, say a smaller max-epsilon in the policy; to raise it, fedloom budget --data DATA --raise-to EPS",
-        "to plan with, no guarantee",
+        "to lower it, set a smaller max-epsilon in the policy; to raise it, fedloom budget --data DATA --raise-to EPS",
+        "for planning only, no guarantee",
         "run one: 0.5 in 2 releases\n",
         "run two: 0.75 in 2 releases, 1 of them perhaps never sent",
         *(f"does not cover {channel}" for channel in UNCOVERED),
@@ -87,7 +87,7 @@ def test_scripts_read_the_same_as_json(data: Path, tmp_path: Path) -> None:
 
 def test_where_nothing_was_spent_it_says_so(tmp_path: Path) -> None:
     (tmp_path / "new.csv").write_text("")
-    assert said("--data", tmp_path / "new.csv", "--state", tmp_path) == "no privacy was ever spent here\n"
+    assert said("--data", tmp_path / "new.csv", "--state", tmp_path) == "no privacy budget was spent here\n"
     assert json.loads(said("--state", tmp_path, "--json")) == []
     assert [path.name for path in tmp_path.iterdir()] == ["new.csv"], "asking leaves nothing behind"
 
@@ -153,7 +153,7 @@ def test_a_ledger_that_is_gone_is_told_with_and_without_its_data(data: Path, tmp
 
 def test_an_owner_raises_the_limit_and_the_statement_says_so(data: Path, tmp_path: Path) -> None:
     text = said("--data", data, "--state", tmp_path / "state", "--raise-to", 12)
-    assert "guarantee: ε = 12, δ = 1e-05, whatever is still asked" in text
+    assert "guarantee: ε = 12, δ = 1e-05, for all requests together" in text
     assert "raised by the owner from ε = 10 to ε = 12 at 20" in text
     assert "does not cover raised budget: the limit was ε = 10 until 20" in text
     client, record = json.loads(said("--data", data, "--state", tmp_path / "state", "--json"))
@@ -168,8 +168,8 @@ def test_what_an_up_dealt_of_the_data_is_told_and_raised_with_them(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    dealing = Partitioning(DEALT.resolve(), "rules", str(data), 2)
-    for number, share in enumerate(dealing.shares()):
+    dealing = Partitioning(PARTITIONS.resolve(), "rules", str(data), 2)
+    for number, share in enumerate(dealing.tables()):
         share.parent.mkdir(parents=True)
         share.write_text(f"home,rule\n{number},1\n")
         mark = fingerprint(str(share), (0, 1), 0)
@@ -187,8 +187,8 @@ def test_what_an_up_dealt_of_the_data_is_told_and_raised_with_them(
 def test_a_limit_is_raised_of_named_data_that_have_one(data: Path, tmp_path: Path) -> None:
     (tmp_path / "new.csv").write_text("")
     for about, reason in (
-        ((), "say --data"),
-        (("--data", tmp_path / "new.csv"), "nothing was ever spent"),
+        ((), "--raise-to needs --data"),
+        (("--data", tmp_path / "new.csv"), "these data have no ledger"),
         (("--data", data), "which was spent under unit client"),
     ):
         with pytest.raises(ConfigError, match=reason):

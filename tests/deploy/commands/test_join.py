@@ -23,7 +23,7 @@ from common.privacy.zcdp import rho_of
 from common.tasks.ratings.vocabulary import ProductCatalogue
 from common.tasks.rules.demo import demo_catalogue
 from common.wire.messages import EnrolRequest
-from deploy.cli import app
+from deploy.cli.app import app
 from deploy.simulation import simulate
 
 LATE: Markets = read_markets("demo:5-6")
@@ -61,7 +61,7 @@ def test_without_key_name_and_task_the_market_finds_what_it_made_its_own() -> No
     assert joined.exit_code == 0, joined.exception
     found = command("recommend", "--data", "late.csv", "--item", ITEM, "--json", "--state-dir", "state")
     assert found.exit_code == 0, found.exception
-    assert "by the model that client newcomer made its own of run shops" in found.stderr.replace("\n", " ")
+    assert "by the personalized model of client newcomer of run shops" in found.stderr.replace("\n", " ")
     assert json.loads(found.stdout)
 
 
@@ -70,7 +70,7 @@ def test_a_task_that_is_named_is_the_run_s() -> None:
     assert adapt("late.csv", "--task", "markets").exit_code == 0
     refused = adapt("late.csv", "--task", "rules").exception
     assert isinstance(refused, ConfigError)
-    assert str(refused) == "run 'shops' is of task markets: leave --task rules out, or adapt another run"
+    assert str(refused) == "run 'shops' is of task markets; remove --task rules, or adapt another run"
     assert isinstance(adapt("late.csv", "--task", "marktes").exception, ConfigError)
 
 
@@ -153,7 +153,7 @@ def test_a_server_certificate_is_renewed_on_request() -> None:
     before = Path("home/server.pem").read_bytes()
     refused = command(*keys).exception
     assert isinstance(refused, ConfigError)
-    assert "server.pem exists already: say --renew for a new one under the same authority" in str(refused)
+    assert "server.pem exists; set --renew for a new certificate under the same authority" in str(refused)
     assert Path("home/server.pem").read_bytes() == before
     assert command(*keys, "--renew").exit_code == 0
     assert Path("home/server.pem").read_bytes() != before
@@ -163,7 +163,7 @@ def test_a_node_keeps_its_key() -> None:
     assert command("keys", "node", "node.key").exit_code == 0
     refused = command("keys", "node", "node.key").exception
     assert isinstance(refused, ConfigError)
-    assert "node.key exists already: this client is known by it; for another client, name another PATH" in str(refused)
+    assert "node.key exists and identifies its client; name another file for another client" in str(refused)
 
 
 @pytest.mark.parametrize("words", ["up --port 70000", "serve --port 0", "serve --control-port 70000"])

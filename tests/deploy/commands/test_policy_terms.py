@@ -9,7 +9,7 @@ import pytest
 from client.policy import Policy, read_policy
 from client.settings import ClientSettings
 from common.errors import ConfigError
-from deploy.commands.policy_terms import keep_terms, narrowed
+from deploy.commands.policy_terms import narrowed, store_limits
 
 
 @pytest.mark.parametrize(
@@ -42,12 +42,12 @@ def test_only_methods_that_both_name_are_left() -> None:
     ("options", "reason"),
     [
         ({"methods": ["fedagv"]}, "--method: unknown 'fedagv'; did you mean 'fedavg'?"),
-        ({"methods": ["fedavg"]}, "the policy file allows fedrule only: leave --method fedavg out, or change the file"),
+        ({"methods": ["fedavg"]}, "the policy file allows fedrule only; remove --method fedavg, or change the file"),
         ({"epsilon": 0.0}, "--epsilon 0 is no limit"),
         ({"epsilon": math.nan}, "--epsilon nan is no limit"),
         ({"epsilon": math.inf}, "--epsilon inf is no limit"),
-        ({"delta": 1e-5}, "--delta goes with --epsilon: say that too"),
-        ({"epsilon": 1.0, "delta": 1.0}, "--delta 1 is no probability: say a number between 0 and 1"),
+        ({"delta": 1e-5}, "--delta needs --epsilon; give both"),
+        ({"epsilon": 1.0, "delta": 1.0}, "--delta 1 is no probability; give a number between 0 and 1"),
     ],
 )
 def test_who_errs_is_told(options: dict[str, Any], reason: str) -> None:
@@ -60,7 +60,7 @@ def test_the_client_reads_the_terms_of_both(tmp_path: Path) -> None:
     file = tmp_path / "policy.toml"
     file.write_text('units = ["client"]\nmax-local-steps = 2\n')
     settings = ClientSettings(data="my.csv", name="ann", state_dir=tmp_path / "state", policy=file)
-    terms = read_policy(keep_terms(settings, ["fedavg"], 2.0, None))
+    terms = read_policy(store_limits(settings, ["fedavg"], 2.0, None))
     assert terms == narrowed(read_policy(file), ["fedavg"], 2.0)
     assert (terms.units, terms.max_local_steps, terms.max_epsilon) == (("client",), 2, 2.0)
     assert terms.max_epsilon_per_round == math.inf

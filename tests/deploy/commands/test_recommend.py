@@ -15,9 +15,9 @@ from common.config.parse import parse
 from common.errors import ConfigError, DataError
 from common.options import Scalar
 from common.tasks.registry import demo_vocabulary
-from deploy.cli import app
-from deploy.commands.recommend import _run_for
-from deploy.commands.runs import newest, run_of
+from deploy.cli.app import app
+from deploy.commands.recommend import find_answering
+from deploy.commands.runs import find_run, newest
 from deploy.simulation import simulate
 from server.artifacts import RunDirectory
 from tests.deploy.test_summary import RESULT
@@ -88,7 +88,7 @@ def finished(runs: Path, run: str, task: str, age: int) -> None:
     ],
 )
 def test_without_a_run_it_is_the_newest_that_can_use_all_that_is_asked(asked: set[str], run: str) -> None:
-    assert _run_for("", asked).path.name == run
+    assert find_answering("", asked)[0].path.name == run
 
 
 @pytest.mark.usefixtures("several")
@@ -105,12 +105,12 @@ def test_where_no_finished_run_can_use_it_what_to_train_is_said() -> None:
 @pytest.mark.parametrize(
     ("run", "option", "said"),
     [
-        ("homes", "session", "--session is of no use to run 'homes', which is of task rules and takes --user"),
-        ("films", "item", "--item is of no use to run 'films', which is of task ratings and takes --user"),
+        ("homes", "session", "--session does not apply to run 'homes' (task rules); use --user"),
+        ("films", "item", "--item does not apply to run 'films' (task ratings); use --user"),
         (
             "shop",
             "market",
-            "--market is of no use to run 'shop', which is of task sessions and takes --user, --session, --test",
+            "--market does not apply to run 'shop' (task sessions); use --user or --session or --test",
         ),
     ],
 )
@@ -118,14 +118,14 @@ def test_what_a_named_run_cannot_use_is_refused_by_its_name(run: str, option: st
     refused = recommend("--run", run, f"--{option}", "x").exception
     assert isinstance(refused, ConfigError)
     assert str(refused) == said
-    assert _run_for(run, {"user"}).path.name == run
+    assert find_answering(run, {"user"})[0].path.name == run
 
 
 @pytest.mark.usefixtures("several")
 def test_what_no_run_can_use_together_goes_unheard_in_none() -> None:
     refused = recommend("--session", "sea waders", "--item", "P0001").exception
     assert isinstance(refused, ConfigError)
-    assert str(refused) == "--item is of no use to run 'homes', which is of task rules and takes --user"
+    assert str(refused) == "--item does not apply to run 'homes' (task rules); use --user"
 
 
 def test_a_run_is_found_by_name_and_by_folder_wherever_that_lies(
@@ -135,7 +135,7 @@ def test_a_run_is_found_by_name_and_by_folder_wherever_that_lies(
     moved = (several / "films").rename(tmp_path / "elsewhere" / "copy")
     monkeypatch.chdir(moved)
     for name in (str(moved), "../copy", "."):
-        assert run_of(name).path == moved
-    assert run_of("shop").path == several / "shop"
+        assert find_run(name).path == moved
+    assert find_run("shop").path == several / "shop"
     with pytest.raises(ConfigError, match="films"):
-        run_of("films")
+        find_run("films")

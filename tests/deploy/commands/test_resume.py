@@ -3,10 +3,9 @@
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import pytest
-from click.testing import Result
 from typer.testing import CliRunner
 
 from common.config.flatten import flatten
@@ -16,12 +15,10 @@ from common.errors import ConfigError
 from common.methods.planners import BGTplanner
 from common.options import Scalar
 from common.tasks.rules.demo import demo_catalogue
-from deploy.cli import app
-from deploy.cli.options import resolve
-from deploy.commands.resume import own_dealing
-from deploy.report.launch_record import Command, remember
+from deploy.cli.app import app
+from deploy.cli.options import RunRequest
+from deploy.commands.request import resolve
 from server.artifacts import RunDirectory
-from server.events import Round
 from tests.deploy.test_summary import RESULT
 
 
@@ -42,10 +39,8 @@ def begin(run: str, options: dict[str, Scalar]) -> None:
     )
 
 
-def resumed(
-    run: str, sets: list[str] | None = None, method: str = "", seed: int | None = None, **own: Scalar | None
-) -> RunConfig:
-    return resolve(method, "", None, seed, "", run, sets, **own)
+def resumed(run: str, sets: list[str] | None = None, clients: int | None = None, **options: Any) -> RunConfig:
+    return resolve(RunRequest(resume=run, sets=sets, **options), {"federation.min-clients": clients})
 
 
 @pytest.mark.parametrize(
@@ -96,20 +91,20 @@ def test_what_makes_another_run_is_refused_by_its_name(
     error = CliRunner().invoke(app, [command, *words.split()]).exception
     assert isinstance(error, ConfigError)
     run = words.split()[1]
-    assert str(error).startswith(f"run '{run}' goes on with ")
+    assert str(error).startswith(f"run '{run}' continues with ")
     assert own in str(error)
-    assert f": leave {name} out, or start a new run without --resume" in str(error)
+    assert f"; remove {name}, or start a new run without --resume" in str(error)
 
 
 def test_what_the_run_says_itself_may_be_said_again() -> None:
     config = resumed("exact", ["model=default", "privacy.unit=none"], method="fedrule", seed=1)
     assert (config.run_id, config.resume, config.rounds) == ("exact", True, 3)
-    assert resumed("noisy", ["privacy.clip=1"], privacy__epsilon=4, privacy__delta=1e-5).privacy.epsilon == 4
+    assert resumed("noisy", ["privacy.clip=1"], epsilon=4, delta=1e-5).privacy.epsilon == 4
 
 
 def test_how_it_waits_and_steps_may_change() -> None:
     sets = ["federation.deadline=7", "algorithm.fedrule.lam=0.25", "evaluate-every=2"]
-    config = resumed("exact", sets, federation__min_clients=3)
+    config = resumed("exact", sets, clients=3)
     assert (config.federation.deadline, config.federation.min_clients, config.evaluate_every) == (7, 3, 2)
     assert config.method_options.lam == 0.25
 
@@ -118,7 +113,7 @@ def test_a_run_that_is_done_asks_for_more_rounds(runs: Path) -> None:
     RunDirectory(runs, "exact").write_result(replace(RESULT, rounds_done=3))
     with pytest.raises(ConfigError, match="has done all its 3 rounds; ask for more with --rounds"):
         resumed("exact")
-    assert resolve("", "", 4, None, "", "exact", None).rounds == 4
+    assert resumed("exact", rounds=4).rounds == 4
     begin("short", {"rounds": 1})
     RunDirectory(runs, "short").write_result(replace(RESULT, rounds_done=1))
     with pytest.raises(ConfigError, match="has done its one round; ask for more"):
@@ -132,60 +127,10 @@ def test_when_a_planner_stops_may_change_and_what_it_counts_in_not(runs: Path) -
     planner = cast(BGTplanner, config.planner)
     assert (planner.stop, planner.patience, planner.min_gain, planner.arms) == ("plateau", 3, 0.01, 5)
     assert (config.rounds, config.federation.deadline, config.method_options.lr) == (8, 7, 0.5)
-    assert resolve("", "", 9, None, "", "noisy", None).rounds == 9, "other planners can go on"
+    assert resumed("noisy", rounds=9).rounds == 9, "other planners can go on"
     RunDirectory(runs, "planned").write_result(replace(RESULT, rounds_done=8))
     with pytest.raises(ConfigError, match="has done all the rounds that its budget was planned for"):
         resumed("planned")
-
-
-def dealt(run: str, command: Command, data: str, clients: int) -> RunDirectory:
-    folder = RunDirectory(Path("runs"), run)
-    remember(folder.path, command, data, clients)
-    return folder
-
-
-def test_a_simulation_goes_on_with_its_own_clients_and_made_data() -> None:
-    folder = dealt("exact", "simulate", "demo:0-9", 3)
-    assert own_dealing(folder, "demo", None) == own_dealing(folder, "demo:0-9", 3) == ("demo:0-9", 3)
-    with pytest.raises(ConfigError, match="goes on with its own --clients 3: leave --clients out"):
-        own_dealing(folder, "demo", 2)
-    for other in ("demo:0-8", "mine.csv"):
-        with pytest.raises(ConfigError, match="goes on with its own demo:0-9: leave --data out"):
-            own_dealing(folder, other, None)
-
-
-def test_a_simulation_of_read_data_has_to_be_told_them_again() -> None:
-    """No run writes down where somebody's data lie."""
-    folder = dealt("exact", "simulate", "mine.csv", 0)
-    assert own_dealing(folder, "mine.csv", None) == ("mine.csv", 0)
-    with pytest.raises(ConfigError, match="goes on with its own data, which no run writes down: name them with --data"):
-        own_dealing(folder, "demo", None)
-    with pytest.raises(ConfigError, match="its own --clients 0"):
-        own_dealing(folder, "mine.csv", 4)
-
-
-def test_a_run_of_other_processes_is_no_simulation() -> None:
-    with pytest.raises(ConfigError, match="was started by fedloom up, and its clients are elsewhere"):
-        own_dealing(dealt("exact", "up", "demo", 4), "demo", None)
-
-
-def test_a_run_whose_start_nobody_noted_is_dealt_as_told() -> None:
-    assert own_dealing(RunDirectory(Path("runs"), "exact"), "demo:0-9", 3) == ("demo:0-9", 3)
-
-
-def simulated(words: str) -> Result:
-    return CliRunner().invoke(app, ["simulate", *words.split()])
-
-
-def test_simulate_takes_them_without_being_told(runs: Path) -> None:
-    begun = simulated("--run-id short --data demo:0-6 --clients 2 --rounds 1 --method fedavg")
-    assert begun.exit_code == 0, begun.exception
-    on = simulated("--resume short --rounds 2")
-    assert on.exit_code == 0, on.exception
-    assert "run short: 2 clients in this process" in on.stderr
-    lines = [line for line in RunDirectory(runs, "short").events() if isinstance(line, Round)]
-    assert [(line.round, line.answered) for line in lines] == [(1, 2), (2, 2)]
-    assert isinstance(simulated("--resume short --rounds 3 --clients 3").exception, ConfigError)
 
 
 @pytest.mark.parametrize(
@@ -218,5 +163,5 @@ def test_what_a_run_s_memory_and_its_costs_are_of_does_not_change(
     assert str(flatten(resumed("settled", [free]))[key]) == value
     if settled:
         name = settled.partition("=")[0].replace("_", "-")
-        with pytest.raises(ConfigError, match=f"goes on with its own {name}=.*: leave --set {name} out"):
+        with pytest.raises(ConfigError, match=f"continues with its own {name}=.*; remove --set {name}"):
             resumed("settled", [settled])

@@ -14,7 +14,7 @@ from tensorboardX.record_writer import masked_crc32c
 from typer.testing import CliRunner
 
 from common.errors import ConfigError
-from deploy.cli import app
+from deploy.cli.app import app
 from deploy.report import exporters
 from server.artifacts import RunDirectory
 from server.events import Finish, Round, result_to_json
@@ -113,7 +113,7 @@ def test_the_command_names_its_output(
     assert done.exit_code == 0, done.exception
     assert json.loads(done.stdout) == {"rounds": 3, "written": [str(tmp_path / "p.prom")]}
     for words, reason in (
-        ([], "say where to"),
+        ([], "no target is set"),
         (["--prometheus", "p", "--follow"], "--follow needs the name of a run"),
     ):
         error = CliRunner().invoke(app, ["export", *words]).exception

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from client.data.dataset import Dataset
-from client.data.tables.values import combine_codes
+from client.data.tables.codes import combine_codes
 from common.tasks.markets.vocabulary import MarketCatalogue
 
 Pairs = NDArray[np.int64]

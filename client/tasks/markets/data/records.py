@@ -6,8 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow
 
+from client.data.tables.codes import index_names, recode
 from client.data.tables.table import Table
-from client.data.tables.values import Flags, index_names, recode, to_codes
+from client.data.tables.values import Flags, to_codes
 from client.tasks.markets.data.markets import Pairs, no_rows
 from client.tasks.markets.schema import FIRST, ITEM, MARKET, SECOND, USER
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from client.data.tables.codes import Codes, combine_codes, index_names, recode
 from client.data.tables.table import Table
-from client.data.tables.values import Codes, combine_codes, index_names, recode
 from client.tasks.ratings.schema import ITEM, RATING, TIME, USER
 from common.errors import DataError, NothingYetError
 

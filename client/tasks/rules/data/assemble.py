@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from client.data.tables.values import Codes, combine_codes, sort_unique
+from client.data.tables.codes import Codes, combine_codes, sort_unique
 from client.tasks.rules.data.homes import Device, Home, Homes
 from client.tasks.rules.data.rows import NONE, RuleRows
 from common.tasks.rules.vocabulary import RuleCatalogue

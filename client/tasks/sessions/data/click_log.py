@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from client.data.tables.codes import Codes
 from client.data.tables.table import Table
-from client.data.tables.values import Codes
 from client.tasks.sessions.data.log import CASE, NOBODY, TEST, TRAIN, Log, log_of_sessions
 from client.tasks.sessions.data.sessionize import Cut, Seconds, sessions_by_cut, sessions_by_name
 from client.tasks.sessions.schema import ITEM, ITEMS, SCHEMA, SESSION, SPLIT, TIME, USER

@@ -7,7 +7,8 @@ import numpy as np
 import pyarrow
 from numpy.typing import NDArray
 
-from client.data.tables.values import Codes, index_names, recode, to_codes
+from client.data.tables.codes import Codes, index_names, recode
+from client.data.tables.values import to_codes
 
 NOBODY = -1
 """Code of the user where the source knows none."""

@@ -6,7 +6,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from client.data.tables.values import Codes, combine_codes
+from client.data.tables.codes import Codes, combine_codes
 
 Seconds = NDArray[np.float64]
 

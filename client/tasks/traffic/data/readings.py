@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from client.data.tables.codes import Codes, combine_codes, index_names, recode
 from client.data.tables.formats import stem_of
 from client.data.tables.table import Table
-from client.data.tables.values import Codes, combine_codes, index_names, recode
 from client.tasks.traffic.schema import SITE, TIME
 from common.errors import DataError, VocabularyError
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from client.data.tables.values import combine_codes, sort_unique
+from client.data.tables.codes import combine_codes, sort_unique
 from client.tasks.traffic.data.readings import Readings
 from common.tasks.traffic.vocabulary import DAY
 

@@ -14,11 +14,12 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from client.data.tables.cells import Cells
+from client.data.tables.codes import Codes
 from client.data.tables.formats import Content
 from client.data.tables.reader import detect_cells, to_table
 from client.data.tables.schema import Column, TableSchema
 from client.data.tables.table import Table
-from client.data.tables.values import Codes, to_codes, to_flags
+from client.data.tables.values import to_codes, to_flags
 from client.tasks.traffic.data.readings import Readings, find_last
 
 HOURS = tuple(f"hour_{hour:02d}" for hour in range(24))

@@ -7,8 +7,9 @@ import pyarrow
 import pytest
 
 from client.data.tables.cell_errors import WrongCells
+from client.data.tables.codes import combine_codes, index_names, recode, sort_unique
 from client.data.tables.schema import Decimal
-from client.data.tables.values import combine_codes, index_names, recode, sort_unique, to_codes, to_numbers, to_text
+from client.data.tables.values import to_codes, to_numbers, to_text
 from client.data.tables.writer import private_csv
 
 

@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 import torch
 
+from client.inference.choose_model import fit_client_only
 from client.tasks.ratings.baseline import own_mean
 from client.tasks.ratings.data.raters import Rater
 from client.tasks.ratings.data.split import Rated
-from client.tasks.ratings.inference import own_model, suggestions
+from client.tasks.ratings.inference import suggestions
 from common.config.parse import parse
 from common.models import parameters, tensors
 from common.tasks.ratings.vocabulary import ProductCatalogue
@@ -50,7 +51,7 @@ def test_a_rater_of_everything_gets_nothing() -> None:
 def test_under_the_papers_model_the_own_embedding_is_made_anew_and_all_else_stays() -> None:
     trained = parameters(task_model(PAPER, PRODUCTS))
     learner = learner_of(PAPER, PRODUCTS, (ANN,))
-    model = own_model(PAPER, learner, trained)
+    model = fit_client_only(PAPER, learner, trained)
     assert (model["user"] != trained["user"]).any()
     assert all((model[name] == a).all() for name, a in trained.items() if name != "user")
     batch = learner.batch(TrainRequest(1, "", {}))

@@ -33,7 +33,7 @@ def test_shared_rules_that_came_with_the_model_count() -> None:
 
 def test_a_session_is_read_by_names() -> None:
     np.testing.assert_array_equal(clicks_of(" milk, tea ,milk", ITEMS), [2, 0, 2])
-    with pytest.raises(DataError, match="no item 'coffe'; did you mean 'coffee'"):
+    with pytest.raises(DataError, match="unknown item 'coffe'; did you mean 'coffee'"):
         clicks_of("coffe", ITEMS)
-    with pytest.raises(DataError, match="empty session"):
+    with pytest.raises(DataError, match="the session is empty"):
         clicks_of(" , ", ITEMS)

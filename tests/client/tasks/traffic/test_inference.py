@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from client.inference.choose_model import fit_model, has_own_parameters
 from client.tasks.traffic.cold_start import is_cold_start
 from client.tasks.traffic.data.series import Series
-from client.tasks.traffic.inference import faulty, forecast, held_later, own_model, personal
+from client.tasks.traffic.inference import faulty, forecast, held_later
 from client.tasks.traffic.learner import TrafficLearner
 from common.arrays import Arrays, add_prefix
 from common.config.parse import parse
@@ -92,7 +93,7 @@ def test_a_shorter_horizon_is_a_cut_and_a_longer_one_refused() -> None:
     whole, cut = (forecast(made, made.sensors[0], model, steps, {}) for steps in (24, 5))
     np.testing.assert_array_equal(cut.student, whole.student[:5])
     np.testing.assert_array_equal(cut.times, whole.times[:5])
-    with pytest.raises(ConfigError, match="forecasts 24 steps, not 25: ask for a --horizon of up to 24"):
+    with pytest.raises(ConfigError, match="forecasts 24 steps, not 25; set --horizon to 24 at most"):
         forecast(made, made.sensors[0], model, 25, {})
 
 
@@ -107,7 +108,7 @@ def test_the_paper_s_model_forecasts_readings_themselves() -> None:
 def test_too_little_history_is_told() -> None:
     own = config()
     made = learner(own, changed(nothing, 119))
-    with pytest.raises(DataError, match="119 readings; the model looks back on 120"):
+    with pytest.raises(DataError, match="119 readings are fewer than the 120"):
         forecast(made, made.sensors[0], parameters(made.module), 24, {})
 
 
@@ -132,7 +133,7 @@ def shortly_wild(values: Floats) -> None:
     [
         (dead, WEEKS * 168, "its last 15 readings are all 0: the sensor seems dead or stuck"),
         (stuck, WEEKS * 168, "its last 7 readings are all"),
-        (wild, WEEKS * 168 - 6, "its last 6 readings all lie outside"),
+        (wild, WEEKS * 168 - 6, "its last 6 readings all violate"),
         (shortly_wild, WEEKS * 168 - 6, ""),
         (nothing, WEEKS * 168 + 5, ""),  # ends on the five hours without a vehicle that every night has
     ],
@@ -154,7 +155,7 @@ def test_a_client_s_model_is_that_of_the_cluster_that_suits_it_best() -> None:
     made = learner(own, changed(nothing))
     good = parameters(made.module)  # the profile, right already: a round of training leaves it as it is
     bad = {**good, "linear.bias": np.full(24, 5.0, np.float32)}
-    chosen = own_model(own, made, {**add_prefix("0", bad), **add_prefix("1", good)}, {})
+    chosen = fit_model(own, made, {**add_prefix("0", bad), **add_prefix("1", good)}, {})
     np.testing.assert_allclose(chosen["linear.bias"], 0, atol=1e-6)
     assert chosen.keys() == good.keys()
 
@@ -163,10 +164,10 @@ def test_layers_that_stay_with_clients_are_made_anew_and_only_they() -> None:
     own = config("fedrep", model="paper", algorithm__fedrep__local_steps=2, algorithm__fedrep__head_steps=1)
     made = learner(own, changed(nothing))
     trained = parameters(made.module)
-    chosen = own_model(own, made, trained, {})
+    chosen = fit_model(own, made, trained, {})
     moved = {name for name, a in chosen.items() if not np.array_equal(a, trained[name])}
     assert moved == {"head.weight", "head.bias"}
-    assert own_model(config(model="paper"), made, trained, {}) is not None
+    assert fit_model(config(model="paper"), made, trained, {}) is not None
 
 
 @pytest.mark.parametrize(
@@ -174,7 +175,7 @@ def test_layers_that_stay_with_clients_are_made_anew_and_only_they() -> None:
 )
 def test_which_methods_leave_something_with_the_client(method: str, stays: bool) -> None:
     names: Arrays = {"0/head.weight": np.zeros(1), "0/lower.weight": np.zeros(1)}
-    assert personal(config(method), names) == stays
+    assert has_own_parameters(config(method), names) == stays
 
 
 def test_how_many_later_days_obey() -> None:

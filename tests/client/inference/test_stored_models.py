@@ -5,20 +5,20 @@ from pathlib import Path
 
 import numpy as np
 
+from client.inference.stored_models import newest_stored
 from client.session import MODEL
 from common.tasks.traffic.ranges import POOLED
-from deploy.commands.stored_models import newest_kept
-from tests.deploy.commands.sensors import HOURLY, take_part
+from tests.support.hourly import HOURLY, take_part
 
 
 def test_the_model_is_the_shared_one_with_the_client_s_own_head(tmp_path: Path, table: Path) -> None:
     own = take_part(tmp_path / "state", table, "fedrep", "r1")
-    kept = newest_kept("traffic", str(table), "", [tmp_path / "nowhere", tmp_path / "state"])
-    assert kept is not None
-    assert (kept.run, kept.config.method, kept.names) == ("r1", "fedrep", HOURLY)
-    assert kept.model.keys() == own.keys()
+    stored = newest_stored("traffic", str(table), "", [tmp_path / "nowhere", tmp_path / "state"])
+    assert stored is not None
+    assert (stored.run, stored.config.method, stored.vocabulary) == ("r1", "fedrep", HOURLY)
+    assert stored.model.keys() == own.keys()
     for name, values in own.items():
-        np.testing.assert_array_equal(kept.model[name], values)
+        np.testing.assert_array_equal(stored.model[name], values)
 
 
 def test_it_is_the_newest_run_or_the_one_named_and_of_these_data_and_this_task_only(
@@ -29,23 +29,23 @@ def test_it_is_the_newest_run_or_the_one_named_and_of_these_data_and_this_task_o
         take_part(roots[0], table, "fedavg", run)
         [path] = roots[0].glob(f"*/*/{run}/{MODEL}")
         os.utime(path, (1e9 - age, 1e9 - age))
-    found = {run: newest_kept("traffic", str(table), run, roots) for run in ("", "old", "other")}
-    assert {name: kept and kept.run for name, kept in found.items()} == {"": "new", "old": "old", "other": None}
-    assert newest_kept("rules", str(table), "", roots) is None
+    found = {run: newest_stored("traffic", str(table), run, roots) for run in ("", "old", "other")}
+    assert {name: stored and stored.run for name, stored in found.items()} == {"": "new", "old": "old", "other": None}
+    assert newest_stored("rules", str(table), "", roots) is None
     elsewhere = table.with_name("other.csv")
     elsewhere.write_text(table.read_text() + "2024-01-22T00:00,north,1\n")
-    assert newest_kept("traffic", str(elsewhere), "", roots) is None
+    assert newest_stored("traffic", str(elsewhere), "", roots) is None
 
 
 def test_data_that_grew_where_they_lay_are_the_client_s_still(tmp_path: Path, table: Path) -> None:
     own = take_part(tmp_path / "state", table, "fedrep", "r1")
     table.write_text(table.read_text() + "2024-01-22T00:00,north,1\n2024-01-22T00:00,south,1\n")
-    kept = newest_kept("traffic", str(table), "", [tmp_path / "state"])
-    assert kept is not None
-    assert (kept.run, kept.client, kept.grown) == ("r1", "node", True)
-    np.testing.assert_array_equal(kept.model["head.weight"], own["head.weight"])
+    stored = newest_stored("traffic", str(table), "", [tmp_path / "state"])
+    assert stored is not None
+    assert (stored.run, stored.client, stored.grown) == ("r1", "node", True)
+    np.testing.assert_array_equal(stored.model["head.weight"], own["head.weight"])
     take_part(tmp_path / "state", table, "fedrep", "r2")
-    again = newest_kept("traffic", str(table), "", [tmp_path / "state"])
+    again = newest_stored("traffic", str(table), "", [tmp_path / "state"])
     assert again is not None
     assert (again.run, again.grown) == ("r2", False)
 
@@ -56,8 +56,8 @@ def test_a_client_s_name_finds_its_runs_whatever_the_data(tmp_path: Path, table:
         take_part(roots[0], table, "fedavg", f"of-{name}", name)
     other = table.with_name("other.csv")
     other.write_text(table.read_text().replace("north", "east"))
-    found = {name: newest_kept("traffic", str(other), "", roots, name) for name in ("ann", "bob", "eve", "")}
-    assert {name: kept and kept.run for name, kept in found.items()} == {
+    found = {name: newest_stored("traffic", str(other), "", roots, name) for name in ("ann", "bob", "eve", "")}
+    assert {name: stored and stored.run for name, stored in found.items()} == {
         "ann": "of-ann",
         "bob": "of-bob",
         "eve": None,
@@ -68,8 +68,8 @@ def test_a_client_s_name_finds_its_runs_whatever_the_data(tmp_path: Path, table:
 def test_what_a_newcomer_was_told_is_kept_apart_from_the_model(tmp_path: Path, table: Path) -> None:
     told = {name: np.full((2, 168, 1), end, np.float32) for name, end in zip(POOLED, (-1, 1), strict=True)}
     take_part(tmp_path / "state", table, "fedavg", "r1", statics=told)
-    kept = newest_kept("traffic", str(table), "", [tmp_path / "state"])
-    assert kept is not None
-    assert kept.pooled.keys() == set(POOLED)
-    assert not kept.model.keys() & set(POOLED)
-    np.testing.assert_array_equal(kept.pooled[POOLED[1]], told[POOLED[1]])
+    stored = newest_stored("traffic", str(table), "", [tmp_path / "state"])
+    assert stored is not None
+    assert stored.statics.keys() == set(POOLED)
+    assert not stored.model.keys() & set(POOLED)
+    np.testing.assert_array_equal(stored.statics[POOLED[1]], told[POOLED[1]])

@@ -11,7 +11,7 @@ from client.data.read import read_all
 from common.config.parse import parse
 from common.errors import ConfigError, DataError
 from common.options import Scalar
-from deploy.cli import app
+from deploy.cli.app import app
 from deploy.simulation import simulate
 
 

@@ -1,6 +1,8 @@
-"""A client that took part in a run with a table of sensors."""
+"""A table of hourly readings at two sites, and a client that took part in a run with it."""
 
 from pathlib import Path
+
+import numpy as np
 
 from client.data.read import read_partition
 from client.data.sources import fingerprint, resolve_source
@@ -19,6 +21,19 @@ from common.wire.messages import EnrolRequest, EvaluateRequest, TrainRequest
 from tests.support.build import task_model
 
 HOURLY = SensorVariables(variables=("volume",))
+
+
+def write_table(folder: Path) -> Path:
+    """Write three weeks of hourly volumes at two sites, a weekly wave with some noise."""
+    rng, hours = np.random.default_rng(0), np.arange(21 * 24)
+    lines = ["timestamp,site,volume"]
+    for site, level in (("north", 100), ("south", 900)):
+        wave = level * (1 + 0.5 * np.sin(2 * np.pi * hours / 24)) + rng.normal(0, level / 50, len(hours))
+        times = np.datetime64("2024-01-01T00:00") + hours * np.timedelta64(1, "h")
+        lines += [f"{time},{site},{value:.1f}" for time, value in zip(times, wave, strict=True)]
+    path = folder / "sensors.csv"
+    path.write_text("\n".join(lines) + "\n")
+    return path
 
 
 def configured(method: str, run: str) -> RunConfig:

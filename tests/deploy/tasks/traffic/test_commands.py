@@ -8,17 +8,17 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
+from client.inference.stored_models import SINCE
 from common.arrays import Arrays
 from common.config.flatten import flatten
 from common.errors import ConfigError, DataError
 from common.models import parameters
 from common.tasks.traffic.ranges import POOLED
-from deploy.cli import app
-from deploy.commands.stored_models import SINCE
+from deploy.cli.app import app
 from server.artifacts import RunDirectory
-from tests.deploy.commands.sensors import HOURLY, configured, take_part
 from tests.deploy.test_summary import RESULT
 from tests.support.build import task_model
+from tests.support.hourly import HOURLY, configured, take_part
 
 
 @pytest.fixture(autouse=True)
@@ -74,8 +74,8 @@ def test_what_a_client_kept_comes_first_and_its_layers_count(table: Path) -> Non
     take_part(Path("state"), table, "fedrep", "r0")
     own = command("forecast", "--data", str(table), "--json")
     anew = command("forecast", "--data", str(table), "--json", "--run", "r1")
-    assert "by the model that their client kept of run r0" in own.stderr
-    assert "run r1: its clients keep layers to themselves" in anew.stderr
+    assert "by the model that their client stored of run r0" in own.stderr
+    assert "run r1: its clients have private layers" in anew.stderr
     assert [json.loads(done.stdout)["run"] for done in (own, anew)] == ["r0", "r1"]
 
 
@@ -84,7 +84,7 @@ def test_after_the_data_grew_the_forecast_goes_on_from_their_end(table: Path) ->
     rows = [f"2024-01-22T0{hour}:00,{site},500" for site in ("north", "south") for hour in range(3)]
     table.write_text(table.read_text() + "\n".join(rows) + "\n")
     done = command("forecast", "--data", str(table), "--site", "south", "--json", "--horizon", "1")
-    assert f"client node{SINCE} kept of run r0" in done.stderr.replace("\n", " ")
+    assert f"client node{SINCE} stored of run r0" in done.stderr.replace("\n", " ")
     assert json.loads(done.stdout)["rows"][0]["time"] == "2024-01-22T03:00"
 
 
@@ -94,7 +94,7 @@ def test_a_client_is_found_by_its_name(table: Path) -> None:
     other.write_text(table.read_text().replace("north", "east"))
     done = command("forecast", "--data", str(other), "--client", "ann", "--site", "east", "--json")
     assert json.loads(done.stdout)["run"] == "r0"
-    with pytest.raises(ConfigError, match="--client eve: no such client keeps a finished traffic run in state"):
+    with pytest.raises(ConfigError, match="--client eve: no such client stores a finished traffic run in state"):
         raise command("forecast", "--data", str(other), "--client", "eve").exception or AssertionError
 
 
@@ -111,7 +111,7 @@ def test_a_newcomer_takes_what_the_members_of_a_run_obey_and_says_so(table: Path
     finished("fedstl", "r1", statics=told)
     new = short(table)
     done = command("properties", "--data", str(new), "--json")
-    assert "with what members of run r1 obey" in done.stderr
+    assert "with the property of similar clients of run r1" in done.stderr
     assert json.loads(done.stdout)["pooled"]
     lines = command("properties", "--data", str(new)).stdout.splitlines()
     assert lines[0].startswith("south: what members alike and its own training part obey (calibrated ranges")
@@ -150,8 +150,8 @@ def test_a_dead_sensor_is_told(table: Path) -> None:
     ("words", "kind", "told"),
     [
         (("--horizon", "25"), ConfigError, "forecasts 24 steps, not 25"),
-        (("--site", "sout"), DataError, "no sensor 'sout' among its 2; did you mean 'south'?"),
-        (("--plot", "a.gif"), ConfigError, r"end the name in \.svg"),
+        (("--site", "sout"), DataError, "no sensor 'sout' among its 2 sensors; did you mean 'south'?"),
+        (("--plot", "a.gif"), ConfigError, r"the suffix is none of .svg"),
         (("--plot", "sensors.csv/a.svg"), ConfigError, "name a file that may be written"),
         (("--run", "r7"), ConfigError, "no run 'r7'"),
         (("--run", "later"), ConfigError, "run 'later' is of task rules"),

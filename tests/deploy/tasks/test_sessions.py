@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from client.data.read import read_all
 from common.config.parse import parse
-from deploy.cli import app
+from deploy.cli.app import app
 from deploy.simulation import simulate
 
 

@@ -9,6 +9,7 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from client.data.read import read_all
+from client.inference.stored_models import SINCE, newest_stored
 from client.state import DiskStore
 from client.tasks.markets.data.markets import Markets
 from client.tasks.markets.data.reader import read_markets
@@ -19,13 +20,12 @@ from common.config.parse import parse
 from common.errors import ConfigError
 from common.options import Scalar
 from common.tasks.markets.counts import KEYS
-from deploy.cli import app
-from deploy.cli import options as o
-from deploy.commands.stored_models import SINCE, newest_kept
+from deploy.cli.app import app
+from deploy.commands.runs import stored_options
 from deploy.simulation import simulate
 from server.artifacts import RunDirectory
 
-OWN = "by the model that client late made its own of run shops"
+OWN = "by the personalized model of client late of run shops"
 SHARED = "by the shared model of run shops"
 
 
@@ -67,7 +67,7 @@ def of_run() -> tuple[RunDirectory, Arrays]:
 def expected(model: Arrays) -> list[tuple[str, float]]:
     """What the newcomer's market gets of a model, without the command."""
     folder, _ = of_run()
-    found = companions(parse(o.flat(folder.config())), GOODS, model, LATE.units[0], item_named(ITEM, GOODS), 10)
+    found = companions(parse(stored_options(folder)), GOODS, model, LATE.units[0], item_named(ITEM, GOODS), 10)
     return [(one.item, pytest.approx(one.score, rel=1e-5)) for one in found]
 
 
@@ -113,26 +113,26 @@ def test_a_run_of_the_same_name_is_another_run() -> None:
     assert SHARED in said
     refused = command("recommend", "--data", "late.csv", "--item", ITEM, "--client", "late").exception
     assert isinstance(refused, ConfigError)
-    assert "of another run 'shops', whose model or catalogue differs" in str(refused)
+    assert "its model is of another run 'shops' (other model or catalogue)" in str(refused)
     unknown = command("recommend", "--data", "late.csv", "--item", ITEM, "--client", "eve").exception
     assert isinstance(unknown, ConfigError)
-    assert "--client eve: no such client keeps a finished markets run" in str(unknown)
+    assert "--client eve: no such client stores a finished markets run" in str(unknown)
 
 
 def test_where_clients_keep_nothing_the_shared_model_is_said_to_rank() -> None:
     finished("fedavg", "default", **{"tasks.markets.count-offset": True})
     found, said = recommended()
     assert found == recommended(state="nowhere")[0]
-    assert "by the shared model, of which client late has no part of its own, of run shops" in said
+    assert "by the shared model, without parameters of client late, of run shops" in said
 
 
 def test_an_own_scorer_goes_with_the_sums_over_markets() -> None:
     finished("local", "default", **{"tasks.markets.count-offset": True})
-    kept = newest_kept("markets", "late.csv", "shops", [Path("state")])
-    assert kept is not None
+    stored = newest_stored("markets", "late.csv", "shops", [Path("state")])
+    assert stored is not None
     _, trained = of_run()
-    np.testing.assert_array_equal(kept.model[KEYS], trained[KEYS])
-    assert not np.array_equal(kept.model["scorer.weight"], kept.told["scorer.weight"])
+    np.testing.assert_array_equal(stored.statics[KEYS], trained[KEYS])
+    assert not np.array_equal(stored.model["scorer.weight"], stored.shared["scorer.weight"])
     found, said = recommended()
-    assert found == expected(kept.model)
+    assert found == expected({**stored.model, **stored.statics})
     assert OWN in said

@@ -1,0 +1,1 @@
+"""Use of finished models on a client: the models it stored, and the parameters that it uses."""

@@ -1,0 +1,94 @@
+"""Models of finished runs in the state folders of clients."""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from safetensors.numpy import load
+
+from client.data.sources import fingerprint, resolve_source
+from client.enrolment import ENROLMENT
+from client.inference.choose_model import models_of_client, split_statics
+from client.session import MODEL
+from client.state import DiskStore
+from common.arrays import Arrays
+from common.config.flatten import from_json
+from common.config.run import RunConfig
+from common.models import build_model, parameters
+from common.tasks.registry import TASKS, read_vocabulary
+from common.tasks.vocabulary import Vocabulary
+
+
+@dataclass(frozen=True)
+class StoredModel:
+    """A finished run in a client's state.
+
+    Args:
+        run: Name of the run.
+        client: Name of the client.
+        config: Configuration of the run.
+        vocabulary: Vocabulary of the run.
+        model: Parameters that the client uses.
+        shared: Parameters of the finished model as the server sent them.
+        statics: Summed statistics, and pooled properties, that the server sent with the model.
+        grown: True if the client took part with other data than these, such as fewer rows.
+    """
+
+    run: str
+    client: str
+    config: RunConfig
+    vocabulary: Vocabulary
+    model: Arrays
+    shared: Arrays
+    statics: Arrays
+    grown: bool
+
+
+SINCE = ", whose data have changed since"
+"""Text about a client that took part with other data than it has now."""
+
+
+def newest_stored(task: str, data: str, run: str, roots: Sequence[Path], client: str = "") -> StoredModel | None:
+    """Return the newest finished run that a client of these data stored; None if none did.
+
+    A client is of these data if it is the named one, if it trained on the same files or a copy of them, or if it trained on
+    earlier data at the same path.
+
+    Args:
+        task: Task of the data.
+        data: Source of the data as the client was given it.
+        run: Name of the run; empty for any.
+        roots: State folders, `<root>/<client>/<fingerprint of its data>/<run>/`.
+        client: Name of the client; empty for any.
+
+    Raises:
+        DataError: The data cannot be read.
+        StateError: A client's state is damaged.
+    """
+    mark = fingerprint(data, (0, 1), 0)[:16]
+    folders = [folder for root in roots for folder in root.glob(f"{client or '*'}/*") if folder.is_dir()]
+    of_these = [folder for folder in folders if client or folder.name == mark or _trained_on(folder, data)]
+    paths = [path for folder in of_these for path in folder.glob(f"{run or '*'}/{MODEL}")]
+    newest_first = sorted(paths, key=lambda path: path.stat().st_mtime, reverse=True)
+    return next(_of_task(task, newest_first, mark), None)
+
+
+def _of_task(task: str, paths: Sequence[Path], mark: str) -> Iterator[StoredModel]:
+    for path in paths:
+        folder, run = path.parents[1], path.parent.name
+        store = DiskStore(folder)
+        document = json.loads(store.read(run, ENROLMENT) or b"{}")
+        if not document or (config := from_json(document["config"])).task != task:
+            continue
+        vocabulary, spec = read_vocabulary(task, document["catalogue"]), TASKS[task]
+        names = parameters(build_model(spec, config.task_run(spec, vocabulary)))
+        [shared], statics = split_statics(load(path.read_bytes()), names)
+        model = {**shared, **models_of_client(config.method_options, shared, store.load(run))[""]}
+        grown = folder.name != mark
+        yield StoredModel(run, folder.parent.name, config, vocabulary, model, shared, statics, grown)
+
+
+def _trained_on(folder: Path, data: str) -> bool:
+    about = DiskStore(folder).about()
+    return (about.get("data"), about.get("part")) == (resolve_source(data), [0, 1])

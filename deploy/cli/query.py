@@ -1,0 +1,51 @@
+"""Options of `fedloom recommend`, put together from those of the tasks."""
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from typing import Annotated, Any
+
+import typer
+
+from deploy.cli.signature import KEYWORD, with_parameters
+from deploy.tasks.registry import usable_tasks
+from deploy.tasks.spec import QueryOption
+
+
+def with_query(command: Callable[..., None]) -> Callable[..., None]:
+    """Return the command with an option for each query option of a task in place of its parameter `query`."""
+    options = _by_name()
+
+    def run(**given: Any) -> None:
+        command(query={name: given.pop(_identifier(name)) for name in options}, **given)
+
+    own = inspect.signature(command).parameters.values()
+    parameters = [*_parameters(options), *(p for p in own if p.name != "query")]
+    return with_parameters(run, parameters, command)
+
+
+def _by_name() -> dict[str, dict[str, QueryOption]]:
+    """Return, for each name, the option by task."""
+    options: dict[str, dict[str, QueryOption]] = {}
+    for task in usable_tasks():
+        for option in task.query:
+            options.setdefault(option.name, {})[task.name] = option
+    return options
+
+
+def _parameters(options: Mapping[str, Mapping[str, QueryOption]]) -> Iterator[inspect.Parameter]:
+    for name, by_task in options.items():
+        first = next(iter(by_task.values()))
+        option = typer.Option(f"--{name}", metavar=first.metavar, help=_joined_help(by_task))
+        yield inspect.Parameter(_identifier(name), KEYWORD, default="", annotation=Annotated[str, option])
+
+
+def _joined_help(by_task: Mapping[str, QueryOption]) -> str:
+    """Return each help once, with the tasks that it is of."""
+    tasks: dict[str, list[str]] = {}
+    for task, option in by_task.items():
+        tasks.setdefault(option.help.removesuffix("."), []).append(task)
+    return " ".join(f"{text} ({', '.join(names)})." for text, names in tasks.items())
+
+
+def _identifier(name: str) -> str:
+    return name.replace("-", "_")

@@ -1,0 +1,100 @@
+"""`fedloom keys`: certificates and node keys."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from common.errors import ConfigError
+from deploy.cli import options as o
+from deploy.cli.output import console, print_object
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+PLAIN = str.maketrans("+/=", "___")
+"""Replaces the characters of a fingerprint that file names and public names lack."""
+
+keys = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    suggest_commands=False,
+    help="Make certificates and node keys.\n\nA private key is made on the machine that uses it and never leaves it.",
+)
+
+Home = Annotated[Path, typer.Option(help="Use this folder as the server's.")]
+
+
+@keys.command()
+def server(
+    home: Home = o.LOCAL / "server",
+    names: Annotated[
+        list[str] | None,
+        typer.Option("--name", help="Let clients reach the server by this host name or address; repeatable."),
+    ] = None,
+    renew: Annotated[bool, typer.Option(help="Make a new server certificate under the same authority.")] = False,
+    json: o.AsJson = False,
+) -> None:
+    """Make the certificate authority (once) and the server's certificate.
+
+    Give ca.pem to the owner of every client.
+    """
+    from deploy.certificates import Certificates, make_authority, make_server_certificate
+
+    files = Certificates(home)
+    if not files.ca.exists():
+        make_authority(home)
+    if not renew and files.server.exists():
+        raise ConfigError(f"{files.server} exists; set --renew for a new certificate under the same authority")
+    files = make_server_certificate(home, names or [], overwrite=renew)
+    console.print(f"server certificate {files.server}; give {files.ca} to the owner of every client")
+    if json:
+        print_object({"certificate": str(files.server), "ca": str(files.ca)})
+
+
+@keys.command()
+def node(
+    path: Annotated[Path, typer.Argument(help="File of the private key, such as node.key.")], json: o.AsJson = False
+) -> None:
+    """Make a client's key, on the client's machine.
+
+    Send PATH.pub (public) to the server's owner.
+    """
+    from deploy.keys import fingerprint, make_node_key, public_path
+
+    if path.exists():
+        raise ConfigError(f"{path} exists and identifies its client; name another file for another client")
+    public = make_node_key(path)
+    console.print(
+        f"private key {path} stays here; send {public_path(path)} to the server's owner\n{fingerprint(public)}"
+    )
+    if json:
+        print_object({"private": str(path), "public": str(public_path(path)), "fingerprint": fingerprint(public)})
+
+
+@keys.command()
+def register(
+    public_keys: Annotated[list[Path], typer.Argument(help="Clients' public keys (*.pub).")],
+    home: Home = o.LOCAL / "server",
+    json: o.AsJson = False,
+) -> None:
+    """Admit clients: copy their public keys to the folder of `fedloom serve`."""
+    from deploy.files import write_file
+    from deploy.keys import fingerprint, load_public_key
+
+    registered = []
+    for path in public_keys:
+        public = load_public_key(path)
+        target = home / "nodes" / f"{file_name(public)}.pub"
+        write_file(target, path.read_bytes(), overwrite=True)
+        console.print(f"registered {fingerprint(public)} from {path}")
+        registered.append({"fingerprint": fingerprint(public), "file": str(target)})
+    if json:
+        print_object(registered)
+
+
+def file_name(public: "ec.EllipticCurvePublicKey") -> str:
+    """Return a key's fingerprint in characters of a file name."""
+    from deploy.keys import fingerprint
+
+    return fingerprint(public).removeprefix("SHA256:").translate(PLAIN)

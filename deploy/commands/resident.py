@@ -1,0 +1,102 @@
+"""The client of `fedloom join`: its settings from the command line, its data, its life with a server."""
+
+import logging
+import math
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from client.app import app, open_session
+from client.data.read import read_partition, with_test
+from client.node import resident
+from client.node.failures import Server
+from client.settings import ClientSettings
+from common.config.parse import parse
+from common.errors import NothingYetError
+from common.options import Scalar
+from common.tasks.registry import FIRST_TASK
+from deploy.budget_checks import require_unpartitioned
+from deploy.cli.options import DataRequest
+from deploy.cli.output import note
+from deploy.commands.adapt import task_of
+from deploy.commands.join import NEWCOMER, ClientRequest, PolicyRequest, ServerRequest
+from deploy.commands.keys import file_name
+from deploy.commands.policy_terms import store_limits
+from deploy.files import read_file
+from deploy.keys import load_private_key
+from deploy.partitioning import PARTITIONS
+
+
+@dataclass(frozen=True)
+class OpenClient:
+    """A client whose settings and data have been checked.
+
+    Args:
+        settings: Its settings.
+        config: The same as a node's configuration.
+        key: Its private key; None for a client without one.
+    """
+
+    settings: ClientSettings
+    config: dict[str, Scalar]
+    key: ec.EllipticCurvePrivateKey | None
+
+
+def open_client(
+    at: ServerRequest, source: DataRequest, client: ClientRequest, limits: PolicyRequest, test: str, adapt: str
+) -> OpenClient:
+    """Return the client, with its policy written; print notes about its data.
+
+    Raises:
+        ConfigError: An option is wrong, or these data's budget was spent by partitions of them.
+        DataError: The data cannot be read.
+    """
+    torch.set_num_threads(1)
+    key = load_private_key(at.key) if at.key else None
+    name = client.name or (f"node-{file_name(key.public_key())[:12]}" if key else "") or (NEWCOMER if adapt else "")
+    task = task_of(adapt, client.task) if adapt else parse({"task": client.task or FIRST_TASK}).task
+    config = _node_config(with_test(task, source.data, test), source, client, name, limits.policy)
+    settings = ClientSettings.from_node(config, name)
+    if limits.methods or limits.epsilon is not None or limits.delta is not None:
+        config["policy"] = str(store_limits(settings, limits.methods or [], limits.epsilon, limits.delta))
+        settings = ClientSettings.from_node(config, name)
+    session = open_session(settings)  # fails at once if policy or state are wrong, and the next lines if data are
+    if at.server and (session.policy.require_noise or math.isfinite(session.policy.max_epsilon)):
+        require_unpartitioned(PARTITIONS, settings.data)
+    try:
+        part = read_partition(task, settings.data, settings.part, settings.data_seed, dialect=settings.dialect)
+        for line in part.notes:
+            note(f"{source.data}: {line}")
+    except NothingYetError as error:  # a client without records takes part with the shared model
+        note(str(error))
+    return OpenClient(settings, config, key)
+
+
+def serve_requests(at: ServerRequest, client: OpenClient) -> None:
+    """Answer the server until a signal stops the client."""
+    server = Server(at.server, read_file(at.ca) if at.ca else b"", client.key)
+    stop = threading.Event()
+    resident.leave_on_signals(stop)
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", datefmt="%H:%M:%S", force=True)
+    logging.getLogger("flwr").setLevel(logging.WARNING)
+    resident.run_resident(app, server, stop=stop, node_config=client.config, patience=at.patience)
+
+
+def _node_config(
+    data: str, source: DataRequest, client: ClientRequest, name: str, policy: Path | None
+) -> dict[str, Scalar]:
+    _ = source.dialect  # fails at once if an option is wrong
+    config: dict[str, Scalar] = {
+        "data": data,
+        "columns": "\n".join(source.columns or []),
+        "decimal": source.decimal,
+        "dates": source.dates,
+        "shard": client.shard,
+        "name": name,
+        "state-dir": str(client.state_dir.resolve()),
+    }
+    config |= {"policy": str(policy.resolve())} if policy else {}
+    return config | ({"ledgers": str(client.ledgers.resolve())} if client.ledgers else {})

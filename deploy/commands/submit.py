@@ -1,0 +1,43 @@
+"""`fedloom submit`: a run on a SuperLink that already serves."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from deploy.cli import options as o
+from deploy.cli.signature import spread
+
+
+@spread
+def submit(
+    request: o.RunRequest,
+    clients: o.Clients = None,
+    catalogue: o.SharedCatalogue = None,
+    control: Annotated[
+        str, typer.Option(metavar="HOST:PORT", help="Use the SuperLink with this Control API.")
+    ] = "127.0.0.1:8000",
+    ca: Annotated[Path | None, typer.Option(help="Trust this certificate authority (ca.pem).")] = None,
+    nodes: Annotated[Path | None, typer.Option(help="Admit the public keys (*.pub) of this folder.")] = None,
+    work: Annotated[Path, typer.Option(help="Store this command's own files here.")] = o.LOCAL / "submit",
+    json: o.Json = False,
+) -> None:
+    """Start a run on a SuperLink that already serves.
+
+    Watches the run to its end. The SuperLink must write runs to the folder ($FEDLOOM_RUNS) from which this command reads them.
+    """
+    from deploy import federation
+    from deploy.cli.output import console
+    from deploy.commands.launch import finish, record_remote_launch, with_catalogue
+    from deploy.commands.request import resolve
+    from deploy.commands.runs import runs_folder
+    from deploy.control import Control
+    from deploy.processes import Processes
+
+    least = clients or (None if request.resume else 2)
+    config = with_catalogue(resolve(request, {"federation.min-clients": least}), catalogue)
+    order = federation.Order(config, runs_folder(), nodes=nodes)
+    record_remote_launch("submit", config)
+    superlink = Control(control, ca, work.resolve() / "control")
+    with Processes() as processes:
+        finish(federation.submit(processes, work.resolve(), superlink, order, console), json)

@@ -1,0 +1,69 @@
+"""`fedloom tasks`: the installed tasks."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from deploy.cli import options as o
+
+
+def tasks(json: o.AsJson = False) -> None:
+    """List the installed tasks.
+
+    Shows name, summary, package and capabilities of each. A task whose package is broken is listed with the error.
+    """
+    from common.tasks.registry import TASKS
+    from deploy.commands.entries import print_entries
+
+    print_entries({name: TASKS.origin(name) for name in TASKS}, describe, json=json)
+
+
+def describe(name: str) -> dict[str, Any]:
+    """Return a task's summary, defaults and capabilities.
+
+    Raises:
+        ConfigError: The package of the task cannot be imported.
+    """
+    from common.methods.registry import FIRST_METHOD
+    from common.tasks.registry import TASKS
+
+    spec = TASKS[name]
+    return {
+        "summary": spec.summary,
+        "defaults": {"method": FIRST_METHOD, **spec.defaults},
+        "capabilities": [*_of_spec(spec), *_of_client(name), *_of_deploy(name)],
+    }
+
+
+def _of_spec(spec: Any) -> Iterator[str]:
+    yield f"objective {spec.objective.metric}"
+    if spec.record_dp:
+        yield f"DP-SGD with model={' or '.join(sorted(spec.record_dp))}"
+    if spec.counts:
+        yield "summed counts"
+    if spec.head:
+        yield "private head"
+    if spec.client_only:
+        yield "parameters that never leave a client"
+
+
+def _of_client(name: str) -> Iterator[str]:
+    from client.tasks.registry import CLIENT_TASKS
+
+    if name not in CLIENT_TASKS:
+        yield "no client: its package provides no entry point fedloom.tasks.client"
+        return
+    task = CLIENT_TASKS[name]
+    yield f"unit of data: {task.unit[0]}"
+    if task.test_file:
+        yield "test file"
+
+
+def _of_deploy(name: str) -> Iterator[str]:
+    from deploy.tasks.registry import DEPLOY_TASKS
+
+    if name not in DEPLOY_TASKS:
+        return
+    task = DEPLOY_TASKS[name]
+    if task.answer:
+        yield " ".join(["recommend", *(f"--{option.name}" for option in task.query)])
+    yield from (f"fedloom {ref.name}" for ref in task.commands)

@@ -1,0 +1,35 @@
+"""Registry of tasks at the command line and in reports; a task without an entry trains and reports all the same."""
+
+from collections.abc import Iterator
+
+from common.errors import ConfigError
+from common.registry import Registry
+from deploy.cli.commands import CommandRef
+from deploy.tasks.spec import DeployTask
+
+DEPLOY_TASKS: Registry[DeployTask] = Registry(
+    "task",
+    "fedloom.tasks.deploy",
+    DeployTask,
+    {
+        "rules": "deploy.tasks.rules:TASK",
+        "sessions": "deploy.tasks.sessions:TASK",
+        "traffic": "deploy.tasks.traffic.task:TASK",
+        "ratings": "deploy.tasks.ratings:TASK",
+        "markets": "deploy.tasks.markets.task:TASK",
+    },
+)
+
+
+def usable_tasks() -> Iterator[DeployTask]:
+    """Iterate over the tasks that can be imported; `fedloom tasks` shows the error of the others."""
+    for name in DEPLOY_TASKS:
+        try:
+            yield DEPLOY_TASKS[name]
+        except ConfigError:
+            continue
+
+
+def task_commands() -> Iterator[CommandRef]:
+    """Iterate over the commands of single tasks."""
+    return (ref for task in usable_tasks() for ref in task.commands)

@@ -1,0 +1,31 @@
+"""Traffic task at the command line and in reports."""
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from deploy.cli.commands import CommandRef
+from deploy.tasks.spec import DeployTask
+
+if TYPE_CHECKING:
+    from deploy.report.run import RunRecord
+    from deploy.report.sections import Section
+
+PLACE = "deploy.tasks.traffic"
+
+
+def sections(records: "Sequence[RunRecord]") -> "Iterator[Section]":
+    """Yield errors and satisfaction of the property by round, and by client before and after the teacher."""
+    from deploy.tasks.traffic.sections import learning, teaching
+
+    yield from (learning(records), teaching(records))
+
+
+TASK = DeployTask(
+    name="traffic",
+    sections=sections,
+    commands=(
+        CommandRef("forecast", f"{PLACE}.commands:forecast", "Forecast a sensor's next readings."),
+        CommandRef("properties", f"{PLACE}.commands:properties", "Show the properties that a sensor's past satisfies."),
+        CommandRef("data", f"{PLACE}.data:data", "Make data sets."),
+    ),
+)
