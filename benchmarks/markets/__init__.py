@@ -1,1 +1,1 @@
-"""What goes with an item, in seven XMarket markets: lines, the default, the paper's methods, items cold in a market."""
+"""Markets study: related products in seven XMarket markets."""

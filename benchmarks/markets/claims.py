@@ -1,109 +1,129 @@
-"""What the tables say of the targets, in sentences that their figures write."""
+"""Claims of the markets page, each checked against the stored numbers."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from statistics import fmean
 
-from benchmarks.markets.sets import SMALL
-from benchmarks.markets.study import Metrics
-from benchmarks.markets.table import Row
+from benchmarks.harness.claim import by_key, of_seeds, verdict
+from benchmarks.harness.row import Row, mean
+from benchmarks.markets.experiments import KINDS, SHARES, SMALL
 
 NETWORKS = ("local", "fedavg", "perfedavg", "pfedme", "pfgnn", "pfgnn-plus", "pfgnn-centroid")
 
 STEPS = (("pfgnn", "fedavg"), ("pfgnn-plus", "pfgnn"), ("pfgnn-centroid", "pfgnn"))
-"""Rows that should come out above others: PF-GNN+ ≥ PF-GNN ≥ F-GNN."""
+"""Rows that should be above others: PF-GNN+ ≥ PF-GNN ≥ F-GNN."""
 
 EXPLORED = dict(zip(SMALL, (45, 48, 62, 55, 63), strict=True))
 """MRR@20 of the best local SGC of the exploration."""
 
 NOISE = 1.0
-"""Points of MRR, in the mean of five markets and three seeds, that mean nothing."""
+"""Points of MRR, in the mean of five markets and three seeds, within which rows are level."""
 
 GAINS = {"mrr20": 3.5, "ndcg20": 4.5}
-"""Of the scorer over degree, where items are new, in points."""
+"""Target gains of the scorer over degree on new items, in points."""
 
 PRIVATE_JP = 33.0
-"""NDCG@20 that jp should keep under noise."""
+"""Target NDCG@20 of jp under noise."""
+
+Rows = Mapping[str, Row]
 
 
-def of_pairs(rows: Mapping[str, Row]) -> Iterator[str]:
-    """Whether the networks reach what was hoped for on random pairs; of what was run."""
-    found = {key: rows[key] for key in NETWORKS if key in rows}
-    if "local" in found:
-        yield from (_against_local(row, found["local"], rows["walk"]) for key, row in found.items() if key != "local")
+def values_of(row: Row, metric: str, market: str) -> list[float]:
+    """Return one value a seed, of a market or, for `mean`, the mean of the small markets."""
+    if market != "mean":
+        return list(row.values(metric, market).values())
+    each = [row.values(metric, name) for name in SMALL]
+    return [fmean(values[seed] for values in each) for seed in each[0]]
+
+
+def points(row: Row, market: str, metric: str = "mrr20") -> float:
+    """Return the mean over seeds × 100."""
+    return 100 * mean(values_of(row, metric, market))
+
+
+def gain(row: Row, market: str, metric: str) -> float:
+    """Return the gain of the scorer over degree in a joining market, in points."""
+    return points(row, market, f"scorer_{metric}") - points(row, market, f"degree_{metric}")
+
+
+def of_pairs(rows: Rows) -> Iterator[str]:
+    """Check the networks on random pairs."""
+    measured = by_key(rows, *NETWORKS)
+    if "local" in rows and "walk" in rows:
+        yield from (_against_local(row, rows) for row in measured if row is not rows["local"])
     for key, below in STEPS:
-        if key in found and below in found:
-            yield _step(found[key], found[below])
-    for row in found.values():
-        missed = [market for market in SMALL if row.mean("mrr20", market) < EXPLORED[market]]
-        short = ", ".join(f"{market} ({row.mean('mrr20', market):.1f} of {EXPLORED[market]})" for market in missed)
-        yield f"- {row.title}: the exploration's best local SGC is {f'**missed** in {short}' if short else 'reached'}."
+        if key in rows and below in rows:
+            yield _step(rows[key], rows[below])
+    for row in measured:
+        missed = [market for market in SMALL if points(row, market) < EXPLORED[market]]
+        below_target = ", ".join(f"{market} ({points(row, market):.1f} of {EXPLORED[market]})" for market in missed)
+        reached = f"**not reached** in {below_target}" if missed else "reached"
+        yield f"{row.title}: MRR@20 of the exploration's best local SGC is {reached}, {of_seeds(len(row.trials))}."
 
 
-def of_default(protocol: str, rows: Mapping[str, Row]) -> Iterator[str]:
-    """Where the default is below popularity or the walk; of what was run."""
-    if "default" not in rows:
+def of_default(protocol: str, rows: Rows) -> Iterator[str]:
+    """Check whether the default is below degree or the walk."""
+    if not {"default", "degree", "walk"} <= rows.keys():
         return
-    lines, lost = {"degree": rows["degree"], "wRA": rows["walk"]}, []
+    baselines = {"degree": rows["degree"], "wRA": rows["walk"]}
+    lost = []
     for market in (*SMALL, "mean"):
-        own, best = rows["default"].mean("mrr20", market), max(lines, key=lambda key: lines[key].mean("mrr20", market))
-        if own < (most := lines[best].mean("mrr20", market)) - NOISE:
-            lost.append(f"{market} ({own:.1f}, {best} {most:.1f})")
-    told = f"**loses** to a line in {', '.join(lost)}" if lost else "loses to no line in any small market"
-    yield f"- {protocol.partition(':')[0]}: the default {told} (MRR, beyond {NOISE:g} point)."
+        found = {title: points(row, market) for title, row in baselines.items()}
+        best, reached = max(found, key=lambda title: found[title]), points(rows["default"], market)
+        if reached < found[best] - NOISE:
+            lost.append(f"{market} ({reached:.1f}, {best} {found[best]:.1f})")
+    yield f"{protocol.partition(':')[0]}: the default is {_below(lost)}."
 
 
-def of_cold(kind: str, markets: Mapping[str, Sequence[Metrics]]) -> Iterator[str]:
-    """Whether a new market's new items gain what was asked for; `kind` of counts, market -> each seed's metrics."""
-    gains = {name: {m: _gain(seeds, m) for m in GAINS} for name, seeds in markets.items() if seeds}
-    if not gains:
-        return
-    missed = [
-        f"{name} ({gain['mrr20']:+.1f} / {gain['ndcg20']:+.1f})"
-        for name, gain in gains.items()
-        if any(gain[metric] < least for metric, least in GAINS.items())
-    ]
-    held = f"**does not hold** in {', '.join(missed)}" if missed else "holds"
-    yield f"- New items, counts {kind}: +3.5 MRR and +4.5 NDCG over degree in all {len(gains)} markets: {held}."
-    if kind == "noised" and markets.get("jp"):
-        kept = 100 * fmean(seed["scorer_ndcg20"] for seed in markets["jp"])
-        yield f"- jp's NDCG under noise at least {PRIVATE_JP:g}: {kept:.1f}, {_word(kept >= PRIVATE_JP)}."
+def of_new_market(rows: Rows) -> Iterator[str]:
+    """Check the gain on new items of a new market, for each kind of counts."""
+    for kind in (kind for kind in KINDS if kind in rows):
+        gains = {name: [gain(rows[kind], name, metric) for metric in GAINS] for name in SMALL}
+        missed = [
+            f"{name} ({found[0]:+.1f} / {found[1]:+.1f})"
+            for name, found in gains.items()
+            if any(value < least for value, least in zip(found, GAINS.values(), strict=True))
+        ]
+        held = verdict(not missed) + (f" in {', '.join(missed)}" if missed else "")
+        counts = "in plaintext" if kind == "clear" else kind
+        yield f"New items, counts {counts}: +3.5 MRR and +4.5 NDCG over degree in all {len(gains)} markets: {held}."
+        if kind == "noised":
+            kept = points(rows[kind], "jp", "scorer_ndcg20")
+            yield f"NDCG@20 of jp under noise at least {PRIVATE_JP:g}: {kept:.1f}, {verdict(kept >= PRIVATE_JP)}."
 
 
-def of_joiners(markets: Mapping[str, Sequence[Mapping[str, Metrics]]]) -> Iterator[str]:
-    """What late joiners get at each share of their pairs, beside the best line."""
-    known = {name: seeds for name, seeds in markets.items() if seeds}
-    for share in next(iter(known.values()))[0] if known else ():
+def of_late(rows: Rows) -> Iterator[str]:
+    """Check late-joining markets at each share of their pairs against the better baseline."""
+    for share in (share for share in SHARES if f"share-{share:g}" in rows):
         lost = []
-        for name, seeds in known.items():
-            scorer, degree, walk = (_mean(seeds, share, key) for key in ("scorer", "degree", "walk"))
-            if scorer < max(degree, walk) - NOISE:
-                lost.append(f"{name} ({scorer:.1f}, {'degree' if degree > walk else 'wRA'} {max(degree, walk):.1f})")
-        told = f"**loses** to a line in {', '.join(lost)}" if lost else "loses to no line"
-        yield f"- Late joiners with {100 * float(share):.0f} % of their pairs: the scorer {told} (MRR, beyond {NOISE:g} point)."
+        for name in SMALL:
+            found = {
+                key: points(rows[f"share-{share:g}"], name, f"{key}_mrr20") for key in ("scorer", "degree", "walk")
+            }
+            best = max(found["degree"], found["walk"])
+            title = "degree" if found["degree"] > found["walk"] else "wRA"
+            if found["scorer"] < best - NOISE:
+                lost.append(f"{name} ({found['scorer']:.1f}, {title} {best:.1f})")
+        yield f"Late-joining markets with {100 * share:.0f} % of their pairs: the scorer is {_below(lost)}."
 
 
-def _against_local(row: Row, local: Row, walk: Row) -> str:
-    gains = {market: row.mean("mrr20", market) - local.mean("mrr20", market) for market in (*SMALL, "mean")}
-    told = ", ".join(f"{market} {gain:+.1f}" for market, gain in gains.items())
+def _below(lost: list[str]) -> str:
+    where = f"**below** a baseline in {', '.join(lost)}" if lost else "below no baseline in any small market"
+    return f"{where} (MRR@20, by more than {NOISE:g} point)"
+
+
+def _against_local(row: Row, rows: Rows) -> str:
+    gains = {market: points(row, market) - points(rows["local"], market) for market in (*SMALL, "mean")}
+    each = ", ".join(f"{market} {value:+.1f}" for market, value in gains.items())
     word = "gain" if gains["mean"] > NOISE else "**no gain**"
-    below = walk.mean("mrr20", "mean") - row.mean("mrr20", "mean")
-    return f"- {row.title} against a local GNN, MRR: {told}: {word}. {below:.1f} below wRA."
+    below = points(rows["walk"], "mean") - points(row, "mean")
+    seeds = of_seeds(len(row.trials))
+    return f"{row.title} against a local GNN, MRR@20 in points, {seeds}: {each}: {word}; {below:.1f} below wRA."
 
 
 def _step(row: Row, below: Row) -> str:
-    gains = {market: row.mean("mrr20", market) - below.mean("mrr20", market) for market in (*SMALL, "mean")}
-    worse = ", ".join(f"{market} {gain:+.1f}" for market, gain in gains.items() if gain < 0) or "nowhere below it"
-    word = "level within noise" if abs(gains["mean"]) <= NOISE else _word(gains["mean"] > 0)
-    return f"- {row.title} at least {below.title}, mean of the small markets: {gains['mean']:+.1f}, {word}; {worse}."
-
-
-def _gain(seeds: Sequence[Metrics], metric: str) -> float:
-    return 100 * fmean(seed[f"scorer_{metric}"] - seed[f"degree_{metric}"] for seed in seeds)
-
-
-def _mean(seeds: Sequence[Mapping[str, Metrics]], share: str, key: str) -> float:
-    return 100 * fmean(seed[share][f"{key}_mrr20"] for seed in seeds)
-
-
-def _word(held: bool) -> str:
-    return "holds" if held else "**does not hold**"
+    gains = {market: points(row, market) - points(below, market) for market in (*SMALL, "mean")}
+    worse = ", ".join(f"{market} {value:+.1f}" for market, value in gains.items() if value < 0) or "nowhere below it"
+    word = f"level within {NOISE:g} point" if abs(gains["mean"]) <= NOISE else verdict(gains["mean"] > 0)
+    return (
+        f"{row.title} at least {below.title}, MRR@20, mean of the small markets: {gains['mean']:+.1f}, {word}; {worse}."
+    )

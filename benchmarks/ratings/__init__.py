@@ -1,1 +1,1 @@
-"""Ratings under local privacy, on real films: `python -m benchmarks.ratings` writes docs/results/ratings.md."""
+"""Ratings study: rating prediction under local privacy on two film sets."""

@@ -1,9 +1,8 @@
-"""The authors' own scheme, to stand beside Table II: every item row and every tensor clipped and noised apart, ids in clear.
+"""Authors' own scheme of Table II: every item row and every tensor clipped and noised apart, ids in plaintext.
 
-A harness, not the product: no client here would agree to it, since what it spends is `published.true_epsilon`. Built from
-what algorithms.md §4.7–4.8 recovered of their code: RDP of order 2 or a sum of ε, B over the rounds as if a client sent one
-row, Adam made anew every round (so that each step is a sign), ratings that arrive, updates weighted by their number of rows,
-planners rewarded by the test ratings. Pseudo items send noise alone.
+The product's clients refuse this scheme, since its true cost is `published.true_epsilon`. It follows algorithms.md §4.7–4.8:
+RDP of order 2 or a sum of ε, B over the rounds as if a client sent one row, a new Adam every round (each step is a sign),
+arriving ratings, updates weighted by their number of rows, planners rewarded by test ratings, pseudo items of noise alone.
 """
 
 import math
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import leaky_relu
 
+from benchmarks.harness.row import Metrics
 from benchmarks.ratings.published import BUDGET, ORDER
 from client.tasks.ratings.data.split import Rated, SplitRater, arrived
 from common.methods.planners import BGTplanner, PlannerOptions, Uniform
@@ -30,23 +30,21 @@ Mechanism = Literal["gaussian", "laplace"]
 
 CLIP, RATE, DECAY, PSEUDO = 0.1, 0.05, 1e-4, 50
 EVERY = 10
-"""Rounds between two measurements."""
+"""Rounds between two evaluations."""
 
 DPSGD = Uniform()
-"""B/T a round."""
-
 SHARED = ("weight", "left", "right", "bias")
 
 
 class Authors:
-    """All clients at once.
+    """All clients of the scheme in one process.
 
     Args:
-        splits: Everybody's ratings.
-        items: I.
-        rounds: T.
-        planner: What spends B.
-        mechanism: Of every row.
+        splits: Ratings of all clients.
+        items: Number of items I.
+        rounds: Number of rounds T.
+        planner: Planner that spends B.
+        mechanism: Mechanism of every row.
     """
 
     def __init__(
@@ -62,16 +60,16 @@ class Authors:
         self._context = planner.context if isinstance(planner, BGTplanner) else 0
         self._lengths = [len(split.train) for split in splits]
         self._index, self._ratings, self._order = padded([split.train for split in splits])
-        self._asked, truth, place = padded([split.test for split in splits])
+        self._queries, truth, place = padded([split.test for split in splits])
         self._tested = place < torch.inf
         self._truth = truth[self._tested].double().numpy()
         self._named: list[NDArray[np.int64]] = []
 
-    def run(self, seed: int) -> dict[str, dict[str, float]]:
-        """Metrics on the test ratings every so many rounds, and after the last that was paid.
+    def run(self, seed: int) -> dict[int, Metrics]:
+        """Return metrics on the test ratings every `EVERY` rounds, and after the last one.
 
         Args:
-            seed: Of first model, noise, and what the planner draws.
+            seed: Seed of first model, noise and the planner's decisions.
         """
         rng = np.random.default_rng([seed, self._rounds])
         torch.manual_seed(int(rng.integers(2**31)))
@@ -81,7 +79,7 @@ class Authors:
         curve, state, context, left = {}, self._planner.start(), np.zeros(self._context), BUDGET
         now = self._measured(model)
         for number in range(1, self._rounds + 1):
-            remaining = {str(k): left for k in range(len(self._lengths))}  # a client without ratings pays all the same
+            remaining = {str(k): left for k in range(len(self._lengths))}  # clients without ratings spend too
             decision = self._planner.decide(state, context, remaining, np.random.default_rng([seed, number]))
             if isinstance(decision, Stop):
                 break
@@ -90,23 +88,23 @@ class Authors:
             state = self._planner.observe(state, decision, before["rmse"] - now["rmse"], None, norm)
             context = singular_values(named_items(self._named, self._items), self._context)
             if number % EVERY == 0:
-                curve[str(number)] = now
-        return {**curve, str(len(state.history)): now}
+                curve[number] = now
+        return {**curve, len(state.history): now}
 
     def _round(
         self, model: dict[str, Tensor], number: int, decision: Decision, rng: np.random.Generator
     ) -> tuple[dict[str, Tensor], float]:
-        """The model after a round, and the norm of what moved it over the clip."""
+        """Return the model after a round, and the norm of its step over the clip."""
         clip = CLIP * decision.clip
         noise = noise_of(decision.cost, clip, self._mechanism)
-        there = torch.tensor([arrived(n, number, self._rounds) for n in self._lengths])
-        mask = (self._order < there[:, None]).float()
+        present = torch.tensor([arrived(n, number, self._rounds) for n in self._lengths])
+        mask = (self._order < present[:, None]).float()
         gradients = self._gradients(model, mask)
-        weight = (there + PSEUDO) / (there + PSEUDO).sum()
+        weight = (present + PSEUDO) / (present + PSEUDO).sum()
         moves = {"user": gradients["user"]}
         for name in SHARED:
             rows = self._clipped(gradients[name].flatten(1), clip)
-            sent = rows + noise * drawn(rows.shape, self._mechanism)
+            sent = rows + noise * sample_noise(rows.shape, self._mechanism)
             moves[name] = (weight @ sent).view_as(model[name])
         moves["items"] = self._rows(self._clipped(gradients["items"].flatten(0, 1), clip), mask, weight, noise, rng)
         shared = torch.cat([moves[name].flatten() for name in (*SHARED, "items")])
@@ -116,7 +114,7 @@ class Authors:
         return clipped(rows, clip, 2 if self._mechanism == "gaussian" else 1)
 
     def _gradients(self, model: dict[str, Tensor], mask: Tensor) -> dict[str, Tensor]:
-        """Of every client's own RMSE, by its own copy of everything: U × …; of the items U × M × d."""
+        """Return the gradient of every client's own RMSE by its own copy of the model: U × …; of the items U × M × d."""
         count = len(mask)
         copies = {name: model[name].expand(count, *model[name].shape).clone() for name in SHARED}
         copies |= {"user": model["user"].clone(), "items": model["items"][self._index]}
@@ -127,9 +125,9 @@ class Authors:
         return dict(zip(copies, torch.autograd.grad(loss, list(copies.values())), strict=True))
 
     def _rows(self, rows: Tensor, mask: Tensor, weight: Tensor, noise: float, rng: np.random.Generator) -> Tensor:
-        """The weighted sum of the noised rows, I × d, of clipped ones.
+        """Return the weighted sum of clipped and noised rows, I × d.
 
-        The noise of an item's rows is drawn as one, normal and of their variance: there are dozens.
+        The noise of an item's rows is drawn once, normal with their summed variance, since an item has dozens of rows.
         """
         d = rows.shape[1]
         shares = (mask * weight[:, None]).reshape(-1, 1)
@@ -139,22 +137,20 @@ class Authors:
         pseudo = torch.from_numpy(rng.integers(self._items, size=(len(weight), PSEUDO)))
         variance.index_add_(0, pseudo.reshape(-1), weight.square().repeat_interleave(PSEUDO))
         own = zip(self._index.numpy(), mask.numpy() > 0, strict=True)
-        self._named = [
-            np.union1d(index[there], extra) for (index, there), extra in zip(own, pseudo.numpy(), strict=True)
-        ]
-        spread = noise if self._mechanism == "gaussian" else noise * math.sqrt(2)
-        return total + spread * variance.sqrt()[:, None] * torch.randn(self._items, d)
+        self._named = [np.union1d(index[seen], extra) for (index, seen), extra in zip(own, pseudo.numpy(), strict=True)]
+        deviation = noise * (1 if self._mechanism == "gaussian" else math.sqrt(2))
+        return total + deviation * variance.sqrt()[:, None] * torch.randn(self._items, d)
 
     def _measured(self, model: dict[str, Tensor]) -> dict[str, float]:
         count = len(self._lengths)
         copies = {name: model[name].expand(count, *model[name].shape) for name in SHARED}
         copies |= {"user": model["user"], "items": model["items"][self._index]}
-        guess = predictions(copies, (self._order < torch.inf).float(), model["items"][self._asked])
+        guess = predictions(copies, (self._order < torch.inf).float(), model["items"][self._queries])
         return rating_metrics(guess[self._tested].double().numpy(), self._truth)[0]
 
 
-def predictions(copies: dict[str, Tensor], mask: Tensor, asked: Tensor) -> Tensor:
-    """`StarAttention` with parameters of everybody's own: ratings U × Q of asked embeddings U × Q × d."""
+def predictions(copies: dict[str, Tensor], mask: Tensor, queries: Tensor) -> Tensor:
+    """Return ratings U × Q of query embeddings U × Q × d, by `StarAttention` with parameters of each client."""
     leaves = copies["items"] @ copies["weight"].mT
     user = (copies["weight"] @ copies["user"].unsqueeze(2)).squeeze(2)
     nodes = torch.cat([user.unsqueeze(1), leaves], dim=1)
@@ -163,36 +159,36 @@ def predictions(copies: dict[str, Tensor], mask: Tensor, asked: Tensor) -> Tenso
     strength = leaky_relu(strength, NEGATIVE_SLOPE)
     alpha = torch.softmax(strength.masked_fill(present == 0, -torch.inf), dim=1)
     h = (alpha.unsqueeze(-1) * nodes).sum(1) + copies["bias"]
-    return torch.sigmoid((asked * h.unsqueeze(1)).sum(-1))
+    return torch.sigmoid((queries * h.unsqueeze(1)).sum(-1))
 
 
 def noise_of(epsilon: float, clip: float = CLIP, mechanism: Mechanism = "gaussian") -> float:
-    """σ of a row clipped to C that is released at RDP(2) of ε, σ² = (2C)²α/(2ε); Laplace's scale at ε, b = 2C/ε."""
+    """Return σ of a row clipped to C and released at RDP(2) of ε, σ² = (2C)²α/(2ε); Laplace's scale at ε is b = 2C/ε."""
     return 2 * clip * (math.sqrt(ORDER / (2 * epsilon)) if mechanism == "gaussian" else 1 / epsilon)
 
 
-def drawn(shape: Sequence[int], mechanism: Mechanism) -> Tensor:
-    """Noise of scale 1."""
+def sample_noise(shape: Sequence[int], mechanism: Mechanism) -> Tensor:
+    """Return noise of scale 1."""
     if mechanism == "gaussian":
         return torch.randn(*shape)
     return torch.distributions.Laplace(0.0, 1.0).sample(torch.Size(shape))
 
 
 def clipped(rows: Tensor, clip: float = CLIP, order: int = 2) -> Tensor:
-    """Every row cut to a norm of that order, at most `clip`."""
+    """Return rows clipped to a norm of that order, at most `clip`."""
     lengths = torch.linalg.vector_norm(rows, ord=order, dim=1, keepdim=True)
     factor: Tensor = clip / lengths.clamp(min=clip)
     return rows * factor
 
 
 def stepped(parameter: Tensor, gradient: Tensor) -> Tensor:
-    """Adam's first step, with weight decay: its sign."""
+    """Return the parameter after Adam's first step with weight decay, which is the sign of its gradient."""
     whole = gradient + DECAY * parameter
     return parameter - RATE * whole / (whole.abs() + 1e-8)
 
 
 def padded(people: Sequence[Rated]) -> tuple[Tensor, Tensor, Tensor]:
-    """Items, ratings and places in the order of arrival, U × M each; places of padding are infinite."""
+    """Return items, ratings and places in the order of arrival, U × M each; places of padding are infinite."""
     shape = len(people), max(1, *(len(rated) for rated in people))
     index, ratings, order = torch.zeros(shape, dtype=torch.int64), torch.zeros(shape), torch.full(shape, torch.inf)
     for u, rated in enumerate(people):

@@ -1,14 +1,11 @@
-"""The rows of the ratings tables: which model, which planner, how much noise, and on how many splits."""
+"""Rows of the ratings study: model, planner, noise and number of splits.
 
-from dataclasses import dataclass, field
-from typing import Literal
+A protocol is a table of the page: `once`, `planned`, `paper`, `honest`, `long` and `authors`.
+"""
 
+from benchmarks.harness.experiment import Experiment, Settings, method_options
 from benchmarks.ratings.published import DELTA
-from common.options import Scalar
 from common.privacy.zcdp import rho_of
-
-Settings = dict[str, Scalar]
-Table = Literal["once", "planned", "paper", "long", "honest"]
 
 TUNING_SEEDS = "100 to 109"
 """Splits on which the generic defaults were chosen; none of them is reported."""
@@ -19,109 +16,111 @@ ROUNDS = 20
 LONG = 100
 """T of the paper's own run without noise."""
 
+AUTHORS_ROUNDS, AUTHORS_SPLITS = 100, 3
+"""T of the authors' own scheme, at ε = 10/T a round, and its number of splits."""
+
 REWARD_SHARE = 0.1
-"""Of the training ratings, held out so that planners are not rewarded for the test ratings (algorithms.md §4.8)."""
+"""Share of the training ratings held out so that planners are not rewarded for test ratings (algorithms.md §4.8)."""
 
 EPSILONS = (1.0, 5.0, 10.0, 20.0)
 MECHANISMS = {"privunit": "PrivUnitG", "gaussian": "Gaussian", "laplace": "Laplace"}
 PLANNERS = {"uniform": "uniform (DPSGD)", "adpml": "ADPML", "adap": "ADAP", "bgtplanner": "**BGTplanner**"}
+AUTHORS_MECHANISMS = ("gaussian", "laplace")
 
 ADAM: Settings = {"lr": 0.5, "local-steps": 1, "server-lr": 0.05, "weighting": "uniform"}
-"""Around the paper's model: one step a round, its direction followed by FedAdam at the authors' rate."""
+"""Around the paper's model: one step a round, whose direction FedAdam follows at the authors' rate."""
+
+OWN = "own-mean"
+"""Baseline that every row is compared with."""
+
+BASELINES = {
+    "always-half": "always 0.5",
+    "global-mean": "global mean (not private)",
+    OWN: "user's own mean",
+    "item-mean": "item mean (not private)",
+    "biases": "user + item biases (not private)",
+    "all-positive": "all positive",
+}
+"""Baselines: key -> title."""
 
 
-@dataclass(frozen=True)
-class Experiment:
-    """One row.
-
-    Args:
-        key: Short name, also of cached results.
-        title: Name in the table.
-        table: Where it stands.
-        seeds: Splits, 0 and up; each has noise and a first model of its own, the same for all rows.
-        settings: The run's flat configuration, without seed, vocabulary and run id.
-        tuned: Whether the set's own public constants replace the generic ones.
-        at_true_cost: Whether ε is what the authors' accounting really costs a client of the set's mean number of ratings.
-    """
-
-    key: str
-    title: str
-    table: Table
-    seeds: int
-    settings: Settings = field(default_factory=dict)
-    tuned: bool = False
-    at_true_cost: bool = False
-
-    @property
-    def mechanism(self) -> str:
-        """`gaussian`, …; empty without noise."""
-        return str(self.settings.get("privacy.mechanism", ""))
-
-    @property
-    def epsilon(self) -> float:
-        """ε of the run; 0 without noise."""
-        return float(self.settings.get("privacy.epsilon", 0.0))
-
-    @property
-    def planner(self) -> str:
-        """The method."""
-        return str(self.settings["method"])
-
-    @property
-    def held_out(self) -> float:
-        """Share of the training ratings that planners are rewarded on."""
-        return float(self.settings.get("tasks.ratings.validation-share", 0.0))
-
-    def share(self, spent: float) -> float:
-        """What that ε is of the run's budget, in the unit of its account."""
-        if self.mechanism == "gaussian":
-            return rho_of(spent, DELTA) / rho_of(self.epsilon, DELTA)
-        return spent / self.epsilon
-
-    def config(self, seed: int, tuned: Settings, true_epsilon: float) -> Settings:
-        """The run's flat configuration, without its vocabulary and run id.
-
-        Args:
-            seed: Of split and first model.
-            tuned: The set's own constants.
-            true_epsilon: What the authors' accounting really costs there.
-        """
-        whole: Settings = {"task": "ratings", "federation.min-clients": 1, "federation.cohort": 1.0, "seed": seed}
-        own = {f"tasks.ratings.{key}": value for key, value in tuned.items()} if self.tuned else {}
-        cost: Settings = {"privacy.epsilon": true_epsilon} if self.at_true_cost else {}
-        return {**whole, **self.settings, **own, **cost}
+def mechanism_of(one: Experiment) -> str:
+    """Return the mechanism, such as `gaussian`; empty without noise."""
+    return str(one.settings.get("privacy.mechanism", ""))
 
 
-def noise(mechanism: str, epsilon: float) -> Settings:
-    """User-level local privacy, every upload scaled to the clip."""
+def epsilon_of_run(one: Experiment) -> float:
+    """Return ε of the run; 0 without noise."""
+    return float(one.settings.get("privacy.epsilon", 0.0))
+
+
+def held_out(one: Experiment) -> float:
+    """Return the share of the training ratings that planners are rewarded on."""
+    return float(one.settings.get("tasks.ratings.validation-share", 0.0))
+
+
+def uses_set_constants(one: Experiment) -> bool:
+    """Return True if the set's own public constants replace the generic ones."""
+    return one.key.endswith("-tuned")
+
+
+def has_true_cost(one: Experiment) -> bool:
+    """Return True if ε is the true cost of the authors' accounting for the set's mean number of ratings."""
+    return one.protocol == "honest"
+
+
+def baseline_protocol(share: float) -> str:
+    """Return the protocol of the baselines that see the same training ratings."""
+    return "rewards" if share else "all"
+
+
+def budget_share(one: Experiment, spent: float) -> float:
+    """Return the share of the run's budget that an ε is, in the unit of its account."""
+    if mechanism_of(one) == "gaussian":
+        return rho_of(spent, DELTA) / rho_of(epsilon_of_run(one), DELTA)
+    return spent / epsilon_of_run(one)
+
+
+def _noise(mechanism: str, epsilon: float) -> Settings:
+    """Return user-level local privacy with every upload scaled to the clip; nothing without a mechanism."""
+    if not mechanism:
+        return {}
     privacy: Settings = {"unit": "client", "mechanism": mechanism, "epsilon": epsilon, "normalise": True}
     return {f"privacy.{key}": value for key, value in privacy.items()}
 
 
+def _row(
+    protocol: str, key: str, title: str, seeds: int, settings: Settings, mechanism: str = "", epsilon: float = 10.0
+) -> Experiment:
+    shared: Settings = {"task": "ratings", "federation.min-clients": 1, "federation.cohort": 1.0}
+    whole = {**shared, **settings, **_noise(mechanism, epsilon)}
+    return Experiment(key, title, whole, seeds=seeds, protocol=protocol)
+
+
 def once(mechanism: str, epsilon: float, seeds: int, *, tuned: bool = False) -> Experiment:
-    """The default model in one round, as `fedloom simulate --task ratings` runs it."""
+    """Return the default model in one round, as `fedloom simulate --task ratings` runs it."""
     settings: Settings = {"method": "fedavg", "model": "default", "rounds": 1}
-    settings |= noise(mechanism, epsilon) if mechanism else {}
-    key, title = f"once-{mechanism}-{epsilon:g}", "default model"
-    if tuned:
-        key, title = f"{key}-tuned", f"{title}, constants of the set"
-    return Experiment(key, title, "once", seeds, settings, tuned)
+    key = f"{mechanism}-{epsilon:g}{'-tuned' if tuned else ''}" if mechanism else "none"
+    title = f"default model{', constants of the set' if tuned else ''}"
+    return _row("once", key, title, seeds, settings, mechanism, epsilon)
 
 
 def planned(planner: str, mechanism: str, seeds: int) -> Experiment:
-    """The default model over T rounds at ε = 10."""
-    shared: Settings = {
+    """Return the default model over T rounds at ε = 10."""
+    settings: Settings = {
         "method": planner,
         "model": "default",
         "rounds": ROUNDS,
         "tasks.ratings.validation-share": REWARD_SHARE,
+        f"algorithm.{planner}.inner": "fedavg",
     }
-    settings = {**shared, f"algorithm.{planner}.inner": "fedavg", **noise(mechanism, 10.0)}
-    return Experiment(f"planned-{planner}-{mechanism}", PLANNERS[planner], "planned", seeds, settings)
+    return _row("planned", f"{planner}-{mechanism}", PLANNERS[planner], seeds, settings, mechanism)
 
 
-def paper(planner: str, mechanism: str, seeds: int, *, epsilon: float = 10.0, std: float = 0.3) -> Experiment:
-    """The paper's model over T rounds."""
+def paper(
+    planner: str, mechanism: str, seeds: int, *, epsilon: float = 10.0, std: float = 0.3, protocol: str = "paper"
+) -> Experiment:
+    """Return the paper's model over T rounds, with first embeddings of a standard deviation."""
     settings: Settings = {
         "method": planner,
         "model": "paper",
@@ -129,26 +128,30 @@ def paper(planner: str, mechanism: str, seeds: int, *, epsilon: float = 10.0, st
         f"algorithm.{planner}.inner": "fedadam",
         "tasks.ratings.validation-share": REWARD_SHARE,
         "tasks.ratings.embedding-std": std,
+        **method_options("fedadam", ADAM),
     }
-    settings |= {f"algorithm.fedadam.{key}": value for key, value in ADAM.items()}
-    settings |= noise(mechanism, epsilon) if mechanism else {}
-    key = f"paper-{planner}-{mechanism or 'none'}-{epsilon:g}-std{std:g}"
-    title = PLANNERS.get(planner, "FedSGD") + ("" if std == 0.3 else f", first embeddings of sd {std:g}")
-    return Experiment(key, title, "paper", seeds, settings)
+    key = f"{planner}-{mechanism}-{epsilon:g}" if mechanism else f"{planner}-none"
+    key, title = key + ("" if std == 0.3 else f"-std{std:g}"), PLANNERS.get(planner, "FedSGD")
+    title += "" if std == 0.3 else f", first embeddings of sd {std:g}"
+    return _row(protocol, key, title, seeds, settings, mechanism, epsilon)
 
 
 def honest() -> Experiment:
-    """The paper's model, every upload noised as one, at the ε that the authors' accounting really costs."""
+    """Return the paper's model, every upload noised as one, at the true ε of the authors' accounting."""
     row = paper("uniform", "gaussian", 1)
-    return Experiment("honest-uniform", "uniform, honest accounting", "honest", 1, row.settings, at_true_cost=True)
+    return Experiment("uniform", "uniform, honest accounting", row.settings, seeds=1, protocol="honest")
 
 
 def long() -> Experiment:
-    """The paper's protocol without noise: its rounds, its first embeddings, ratings that arrive."""
-    row = paper("fedsgd", "", 1, std=1.0)
-    more: Settings = {"rounds": LONG, "evaluate-every": 10, "tasks.ratings.arrival": "online"}
-    settings = {**row.settings, **more, "tasks.ratings.validation-share": 0.0}
-    return Experiment("long-fedsgd", f"FedSGD, {LONG} rounds, ratings arriving", "long", 1, settings)
+    """Return the paper's protocol without noise: its rounds, its first embeddings, arriving ratings."""
+    more: Settings = {
+        "rounds": LONG,
+        "evaluate-every": 10,
+        "tasks.ratings.arrival": "online",
+        "tasks.ratings.validation-share": 0.0,
+    }
+    settings = {**paper("fedsgd", "", 1, std=1.0).settings, **more}
+    return Experiment("fedsgd", f"FedSGD, {LONG} rounds, arriving ratings", settings, seeds=1, protocol="long")
 
 
 EXPERIMENTS: tuple[Experiment, ...] = (
@@ -156,13 +159,13 @@ EXPERIMENTS: tuple[Experiment, ...] = (
     once("privunit", 10.0, 10, tuned=True),
     once("", 0.0, 5),
     *(once(mechanism, epsilon, 5) for mechanism in MECHANISMS for epsilon in EPSILONS if epsilon != 10),
-    *(paper(planner, mechanism, 5) for mechanism in ("gaussian", "laplace") for planner in PLANNERS),
-    *(planned(planner, mechanism, 5) for mechanism in ("gaussian", "laplace") for planner in PLANNERS),
+    *(paper(planner, mechanism, 5) for mechanism in AUTHORS_MECHANISMS for planner in PLANNERS),
+    *(planned(planner, mechanism, 5) for mechanism in AUTHORS_MECHANISMS for planner in PLANNERS),
     paper("fedsgd", "", 5),
     *(
         paper(planner, mechanism, 5, epsilon=epsilon)
         for epsilon in EPSILONS
-        for mechanism in ("gaussian", "laplace")
+        for mechanism in AUTHORS_MECHANISMS
         for planner in PLANNERS
         if epsilon != 10
     ),
@@ -170,4 +173,17 @@ EXPERIMENTS: tuple[Experiment, ...] = (
     paper("uniform", "gaussian", 1, std=1.0),
     long(),
 )
-"""In the order in which they are worth having."""
+"""In the order of their value."""
+
+AUTHORS = {
+    f"{planner}-{mechanism}": Experiment(
+        f"{planner}-{mechanism}",
+        f"{PLANNERS[planner]}, the authors' own accounting",
+        {"method": planner, "privacy.mechanism": mechanism},
+        seeds=AUTHORS_SPLITS,
+        protocol="authors",
+    )
+    for planner in PLANNERS
+    for mechanism in AUTHORS_MECHANISMS
+}
+"""The authors' own scheme, which the product does not run: key -> row."""

@@ -1,4 +1,4 @@
-"""What the paper printed, and what its accounting really promises (algorithms.md §4.7, §4.8; explore-ratings.md §2)."""
+"""Figures of the paper, and the guarantee of its accounting (algorithms.md §4.7, §4.8; explore-ratings.md §2)."""
 
 import math
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ TENSORS = 4
 
 @dataclass(frozen=True)
 class Entry:
-    """A line of Table II: RMSE and F1 under Gaussian and Laplace noise, NaN where it has none."""
+    """Row of Table II: RMSE and F1 under Gaussian and Laplace noise, NaN where it has none."""
 
     method: str
     gaussian: tuple[float, float]
@@ -47,37 +47,37 @@ TABLE_II: dict[str, tuple[Entry, ...]] = {
 
 
 def true_rho(rows: float) -> float:
-    """ρ of a client of so many item rows: every row and every tensor spends the whole B as its own, ρ = B/α each.
+    """Return ρ of a client of so many item rows: every row and every tensor spends the whole B, ρ = B/α each.
 
-    With all ratings there from the first round, as in the spec; else of what `arriving` makes of them.
+    The number is that of all ratings if they are present from the first round, else that of `arriving`.
     """
     return BUDGET / ORDER * (rows + TENSORS)
 
 
 def true_epsilon(rows: float) -> float:
-    """ε at δ = 1e-5 of the same; the ids of the rows are not covered even by that."""
+    """Return ε at δ = 1e-5 of the same cost; it does not cover the ids of the rows."""
     return epsilon_of(true_rho(rows), DELTA)
 
 
 def pure_epsilon(rows: float) -> float:
-    """ε of a client of so many item rows under Laplace noise: the whole B for every row and every tensor."""
+    """Return ε of a client of so many item rows under Laplace noise: the whole B for every row and every tensor."""
     return BUDGET * (rows + TENSORS)
 
 
 def arriving(rows: float, rounds: int) -> float:
-    """Mean over the rounds of how many rows are there where ratings arrive (`client.tasks.ratings.data.split.arrived`).
+    """Return the mean number of present rows over the rounds where ratings arrive (`client.tasks.ratings.data.split.arrived`).
 
-    A row is noised once it is there, so this is what a client spends on that spends B evenly.
+    A row is noised once it is present, so a client that spends B evenly spends it on this number of rows.
     """
     return rows * (3 * rounds + 1) / (4 * rounds)
 
 
 def claimed_epsilon() -> float:
-    """ε of B as one release: what the accounting would promise if a client sent a single row."""
+    """Return ε of B as one release, as if a client sent a single row."""
     return epsilon_of(BUDGET / ORDER, DELTA)
 
 
 def rows_of(counts: NDArray[np.int64]) -> tuple[float, float]:
-    """Mean and largest number of item rows, over clients that have any."""
+    """Return the mean and the largest number of item rows, over clients that have any."""
     some = counts[counts > 0]
     return float(some.mean()), float(some.max())

@@ -1,1 +1,1 @@
-"""The rules task on the real IFTTT set: every method under equal tuning, next to what plain counts reach."""
+"""Rules study: rule recommendation on the IFTTT set."""

@@ -1,8 +1,7 @@
-"""What needs no graph network: matrix factorisation, and three floors made of counts of the training rules."""
+"""Baselines without a graph network: matrix factorization, and three that count the training rules."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 import torch
@@ -14,24 +13,16 @@ from benchmarks.rules.measure import Score, types_of
 from client.tasks.rules.data.split import SplitHome
 from common.tasks.rules.counts import SMOOTHING
 
-Level = Literal["relation", "sides", "triple"]
-
-FLOORS: dict[Level, str] = {
-    "relation": "counts: relation frequency",
-    "sides": "counts: trigger × relation, action × relation",
-    "triple": "counts: triples, backed off to these",
-}
-
 WIDTH = 16
-"""Length of p_u and q_rule, as wide as the graph network's embeddings."""
+"""Length of p_u and q_rule, which is that of the graph network's embeddings."""
 
 Triples = NDArray[np.int64]
-"""(E, 3) trigger type, action type, relation: devices of one type are one."""
+"""Trigger type, action type, relation, E × 3: devices of one type are not distinguished."""
 
 
 @dataclass(frozen=True)
 class Examples:
-    """The training examples of all homes in a row, weighing 1 / homes / the home's examples each."""
+    """Training examples of all homes, each with weight 1 / homes / examples of the home."""
 
     home: Tensor
     triples: Triples
@@ -40,7 +31,7 @@ class Examples:
 
 
 def examples_of(splits: Sequence[SplitHome]) -> Examples:
-    """What Eq 2 averages over, in types instead of devices."""
+    """Return the examples that Eq 2 averages over, in types instead of devices."""
     homes = [split for split in splits if len(split.train.positives)]
     triples, labels, weights, owner = [], [], [], []
     for number, split in enumerate(homes):
@@ -59,11 +50,11 @@ def examples_of(splits: Sequence[SplitHome]) -> Examples:
     )
 
 
-def count_floor(splits: Sequence[SplitHome], entities: int, relations: int, level: Level) -> Score:
-    """Logits w·features + b, with w and b fitted to the training examples, each rule left out of its own counts.
+def count_baseline(splits: Sequence[SplitHome], entities: int, relations: int, key: str) -> Score:
+    """Return logits w·features + b, with w and b fitted to the training examples, each rule left out of its own counts.
 
-    With ℓ = log(count + s): `relation` has the one feature ℓ[r]; `sides` the sum ℓ₁[trigger type, r] + ℓ₂[action type, r];
-    `triple` has that sum and ℓ₃[both types, r].
+    With ℓ = log(count + s): `counts-relation` has the one feature ℓ[r]; `counts-sides` the sum ℓ₁[trigger type, r] +
+    ℓ₂[action type, r]; `counts-triple` has this sum and ℓ₃[both types, r].
     """
     data = examples_of(splits)
     triple = np.zeros((entities, entities, relations))
@@ -72,20 +63,20 @@ def count_floor(splits: Sequence[SplitHome], entities: int, relations: int, leve
 
     own = data.labels.numpy()
     logs = [np.log(_lookup(table, *data.triples.T) - own + SMOOTHING) for table in tables]
-    weight, bias = _logistic(torch.from_numpy(np.column_stack(_features(logs, level))), data)
+    weight, bias = _logistic(torch.from_numpy(np.column_stack(_features(logs, key))), data)
 
     def score(split: SplitHome) -> NDArray[np.floating]:
         types = types_of(split)
         place = (types[:, None, None], types[None, :, None], np.arange(relations)[None, None, :])
         logs = [np.log(_lookup(table, *place) + SMOOTHING) for table in tables]
-        features = _features(logs, level)
+        features = _features(logs, key)
         logits = sum(w * feature for w, feature in zip(weight, features, strict=True)) + bias
         return np.broadcast_to(logits, (len(types), len(types), relations))
 
     return score
 
 
-def factorise(
+def factorize(
     splits: Sequence[SplitHome], entities: int, relations: int, *, rate: float, steps: int, report_every: int, seed: int
 ) -> Iterator[tuple[int, Score]]:
     """Logit of user u and rule q: p_u·q + b_u + b_q + μ, under Adam on all examples; yields (steps made, score).
@@ -93,24 +84,24 @@ def factorise(
     A rule that no training example names has q = 0 and b_q = 0.
     """
     data = examples_of(splits)
-    known, rule = np.unique(data.triples, axis=0, return_inverse=True)
+    rules, rule = np.unique(data.triples, axis=0, return_inverse=True)
     index = np.full((entities, entities, relations), -1)
-    index[tuple(known.T)] = np.arange(len(known))
+    index[tuple(rules.T)] = np.arange(len(rules))
     users = {s.home.name: k for k, s in enumerate(s for s in splits if len(s.train.positives))}
 
-    model = _Factors(len(users), len(known), torch.Generator().manual_seed(seed))
+    model = _Factors(len(users), len(rules), torch.Generator().manual_seed(seed))
     optimizer = torch.optim.Adam(model.parameters(), lr=rate)
-    rules = torch.from_numpy(rule)
+    rule_index = torch.from_numpy(rule)
     for step in range(1, steps + 1):
         optimizer.zero_grad()
-        _weighted_loss(model(data.home, rules), data).backward()  # type: ignore[no-untyped-call]
+        _weighted_loss(model(data.home, rule_index), data).backward()  # type: ignore[no-untyped-call]
         optimizer.step()
         if step % report_every == 0:
             yield step, model.scorer(users, index)
 
 
 class _Factors(nn.Module):
-    """Factors and biases; the last row of a side stands for what was never seen, and stays zero."""
+    """Factors and biases of users and rules."""
 
     def __init__(self, users: int, rules: int, generator: torch.Generator) -> None:
         super().__init__()
@@ -120,12 +111,12 @@ class _Factors(nn.Module):
         self.mean = nn.Parameter(torch.zeros(()))
 
     def forward(self, user: Tensor, rule: Tensor) -> Tensor:
-        """Logits of pairs, E."""
+        """Return logits of pairs, E."""
         dot = (self.user[user] * self.rule[rule]).sum(-1)
         return dot + self.user_bias[user] + self.rule_bias[rule] + self.mean
 
     def scorer(self, users: dict[str, int], index: NDArray[np.int64]) -> Score:
-        """Logits of homes by the parameters as they are now.
+        """Return a scorer by the current parameters; unseen users and rules have zero factors.
 
         Args:
             users: Row of each user's factors.
@@ -144,7 +135,7 @@ class _Factors(nn.Module):
 
 
 def _tables(triple: NDArray[np.floating]) -> list[NDArray[np.floating]]:
-    """C, C₁, C₂, C₃, each F × F × R with length 1 where it is summed over."""
+    """Return C, C₁, C₂, C₃, each F × F × R with length 1 where it is summed over."""
     return [
         triple.sum((0, 1), keepdims=True),
         triple.sum(1, keepdims=True),
@@ -153,15 +144,14 @@ def _tables(triple: NDArray[np.floating]) -> list[NDArray[np.floating]]:
     ]
 
 
-def _features(logs: Sequence[NDArray[np.floating]], level: Level) -> list[NDArray[np.floating]]:
+def _features(logs: Sequence[NDArray[np.floating]], key: str) -> list[NDArray[np.floating]]:
     relation, trigger, action, triple = logs
-    match level:
-        case "relation":
-            return [relation]
-        case "sides":
-            return [trigger + action]
-        case "triple":
-            return [trigger + action, triple]
+    features = {
+        "counts-relation": [relation],
+        "counts-sides": [trigger + action],
+        "counts-triple": [trigger + action, triple],
+    }
+    return features[key]
 
 
 def _lookup(table: NDArray[np.floating], i: Triples, j: Triples, r: Triples) -> NDArray[np.floating]:
@@ -169,7 +159,7 @@ def _lookup(table: NDArray[np.floating], i: Triples, j: Triples, r: Triples) -> 
 
 
 def _logistic(features: Tensor, data: Examples) -> tuple[list[float], float]:
-    """Weights and bias of the least weighted cross-entropy."""
+    """Return weights and bias of the least weighted cross-entropy."""
     weight = torch.zeros(features.shape[1], dtype=features.dtype, requires_grad=True)
     bias = torch.zeros((), dtype=features.dtype, requires_grad=True)
     optimizer = torch.optim.LBFGS([weight, bias], max_iter=200, line_search_fn="strong_wolfe")

@@ -1,10 +1,10 @@
-"""What is claimed of the results, each checked against the figures and stated either way."""
+"""Claims of the rules page: targets, and comparisons of methods and baselines paired by seed."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from statistics import fmean, stdev
 
-from benchmarks.rules.study import Row
+from benchmarks.harness.claim import Claim, Comparison, compare, verdict
+from benchmarks.harness.row import Row
+from benchmarks.harness.table import Table
 
 NAMES = {
     "loss": "loss",
@@ -15,61 +15,15 @@ NAMES = {
 }
 HIGHER_IS_BETTER = {"auc", "hr20", "filtered_hr20"}
 
+TARGETS = {
+    "fedrule-adam": {"loss": 0.2, "auc": 0.98, "mr0": 5.0},
+    "fedrule-server": {"loss": 0.2, "auc": 0.98, "mr0": 5.0},
+    "default-fedrule": {"loss": 0.08, "mr0": 1.0, "hr20": 0.4},
+    "default-counts": {"loss": 0.08, "mr0": 1.0, "hr20": 0.4},
+}
+"""Row -> metric -> bound on its mean over seeds, on setup A."""
 
-@dataclass(frozen=True)
-class Target:
-    """A bound on a row's mean over seeds."""
-
-    row: str
-    metric: str
-    bound: float
-
-    def holds(self, mean: float) -> bool:
-        """Whether the mean is on the right side."""
-        return mean >= self.bound if self.metric in HIGHER_IS_BETTER else mean <= self.bound
-
-    @property
-    def text(self) -> str:
-        """`loss ≤ 0.20`."""
-        return f"{NAMES[self.metric]} {'≥' if self.metric in HIGHER_IS_BETTER else '≤'} {self.bound:g}"
-
-
-@dataclass(frozen=True)
-class Duel:
-    """Two rows on the same seeds."""
-
-    metric: str
-    differences: tuple[float, ...]
-    """First minus second, seed by seed."""
-
-    @property
-    def won(self) -> int:
-        """Seeds in which the first is better."""
-        sign = 1 if self.metric in HIGHER_IS_BETTER else -1
-        return sum(sign * difference > 0 for difference in self.differences)
-
-    @property
-    def text(self) -> str:
-        """`−0.364 ± 0.041, 5/5`."""
-        spread = f" ± {stdev(self.differences):.3f}" if len(self.differences) > 1 else ""
-        return f"{fmean(self.differences):+.3f}{spread}, {self.won}/{len(self.differences)}".replace("-", "−")
-
-
-TARGETS = (
-    *(
-        Target(row, m, b)
-        for row in ("fedrule-adam", "fedrule-server")
-        for m, b in (("loss", 0.2), ("auc", 0.98), ("mr0", 5.0))
-    ),
-    *(
-        Target(row, m, b)
-        for row in ("default-fedrule", "default-counts")
-        for m, b in (("loss", 0.08), ("mr0", 1.0), ("hr20", 0.4))
-    ),
-)
-"""Of setup A."""
-
-METHODS_PAIRS = (
+METHODS = (
     ("fedrule-adam", "fedgnn-adam"),
     ("fedrule-adam", "fedgnn-adam-reset"),
     ("fedrule-server", "fedgnn-adam"),
@@ -80,39 +34,78 @@ METHODS_PAIRS = (
     ("default-fedrule", "fedrule-adam"),
 )
 
-FLOOR_PAIRS = tuple(
-    (row, floor)
-    for row in ("fedrule-adam", "default-fedrule", "default-counts")
-    for floor in ("counts-relation", "counts-sides", "counts-triple")
+FINDINGS = (
+    ("fedrule-adam", "fedgnn-adam"),
+    ("fedrule-server", "fedgnn-adam"),
+    ("fedrule-server", "fedgnn-server"),
+    ("fedrule-sgd", "fedgnn-sgd"),
+    ("default-fedrule", "fedrule-adam"),
+    ("default-fedrule", "counts-triple"),
+    ("default-counts", "counts-triple"),
 )
+"""Pairs that the page states first."""
+
+COUNTED = ("counts-relation", "counts-sides", "counts-triple")
+CONTENDERS = ("fedrule-adam", "default-fedrule", "default-counts")
+BASELINES = tuple((row, baseline) for row in CONTENDERS for baseline in COUNTED)
 
 
-def mean_of(row: Row, metric: str) -> float:
-    """Mean over the row's seeds."""
-    return fmean(metrics[metric] for metrics in row.seeds.values())
+def claims_of(rows: Mapping[str, Row]) -> list[tuple[str, Claim, str]]:
+    """Return (row, claim, measured mean) of every target whose row was measured."""
+    found = []
+    for key, bounds in TARGETS.items():
+        for metric, bound in bounds.items() if key in rows else ():
+            mean, higher = rows[key].mean(metric), metric in HIGHER_IS_BETTER
+            text = f"{NAMES[metric]} {'≥' if higher else '≤'} {bound:g}"
+            found.append((rows[key].title, Claim(text, mean >= bound if higher else mean <= bound), f"{mean:.3f}"))
+    return found
 
 
-def duel(first: Row, second: Row, metric: str) -> Duel:
-    """Compare on the seeds that both have."""
-    seeds = sorted(first.seeds.keys() & second.seeds.keys())
-    return Duel(metric, tuple(first.seeds[s][metric] - second.seeds[s][metric] for s in seeds))
+def targets(rows: Mapping[str, Row]) -> Table:
+    """Return the table of targets."""
+    cells = [(title, claim.text, measured, verdict(claim.holds)) for title, claim, measured in claims_of(rows)]
+    return Table(["method", "target (mean over seeds)", "measured", "verdict"], cells)
 
 
-def check(rows: Mapping[str, Row]) -> list[tuple[str, str, str, str]]:
-    """(row, target, measured, verdict) of every target whose row was measured."""
-    checked = []
-    for target in TARGETS:
-        if target.row in rows:
-            mean = mean_of(rows[target.row], target.metric)
-            verdict = "holds" if target.holds(mean) else "**does not hold**"
-            checked.append((rows[target.row].title, target.text, f"{mean:.3f}", verdict))
-    return checked
-
-
-def duels(rows: Mapping[str, Row], pairs: Sequence[tuple[str, str]]) -> list[tuple[str, ...]]:
-    """(first, second, text of each metric's duel …) of every pair that was measured."""
-    return [
-        (rows[a].title, rows[b].title, *(duel(rows[a], rows[b], metric).text for metric in NAMES))
+def comparisons(rows: Mapping[str, Row], pairs: Sequence[tuple[str, str]]) -> Table:
+    """Return the table of pairs that were measured, with one column a metric."""
+    cells = [
+        (rows[a].title, rows[b].title, *(paired(rows[a], rows[b], metric).text() for metric in NAMES))
         for a, b in pairs
         if a in rows and b in rows
     ]
+    return Table(["first", "second", *NAMES.values()], cells)
+
+
+def findings(rows: Mapping[str, Row]) -> list[str]:
+    """Return one sentence for each pair that matters: which row is better in which metric, in how many seeds."""
+    return [
+        f"{rows[a].title} against {rows[b].title}: "
+        + "; ".join(paired(rows[a], rows[b], metric).sentence(name) for metric, name in NAMES.items())
+        + "."
+        for a, b in FINDINGS
+        if a in rows and b in rows
+    ]
+
+
+def against_counts(rows: Mapping[str, Row]) -> list[str]:
+    """Return, for each contender, whether its mean is better than that of the best count baseline."""
+    counted = [rows[key] for key in COUNTED if key in rows]
+    return [
+        f"{rows[key].title}: {'; '.join(f'{name} {_best(rows[key], counted, metric)}' for metric, name in NAMES.items())}."
+        for key in CONTENDERS
+        if key in rows and counted
+    ]
+
+
+def paired(first: Row, second: Row, metric: str) -> Comparison:
+    """Compare two rows on the seeds that both have."""
+    found = compare(first, second, metric, higher_is_better=metric in HIGHER_IS_BETTER)
+    return found or Comparison((), ())
+
+
+def _best(row: Row, counted: Sequence[Row], metric: str) -> str:
+    best = max if metric in HIGHER_IS_BETTER else min
+    mean, bound = row.mean(metric), best(one.mean(metric) for one in counted)
+    better = mean != bound and best(mean, bound) == mean
+    return f"{mean:.3f} {'**is better than**' if better else 'is not better than'} {bound:.3f}"

@@ -1,4 +1,4 @@
-"""Test metrics of anything that scores rules, over all homes: with and without rule filter, with and without isolated nodes."""
+"""Test metrics of a scorer of rules over all homes, with and without rule filter and isolated nodes."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -11,7 +11,7 @@ from common.metrics.ranking import Mask
 from common.tasks.rules.metrics import home_metrics
 
 Score = Callable[[SplitHome], NDArray[np.floating]]
-"""A home -> logits of every possible rule, N × N × R."""
+"""Home -> logits of every possible rule, N × N × R."""
 
 Metrics = dict[str, float]
 
@@ -20,26 +20,26 @@ FILTERED, CONNECTED = "filtered_", "connected_"
 
 
 def measure(splits: Sequence[SplitHome], score: Score, valid: Mask) -> Metrics:
-    """Means over homes with a test rule.
+    """Return means over the homes that have a test rule.
 
-    Plain keys are those of `home_metrics`. `filtered_hrN` ranks valid rules only; `connected_…` leaves out test rules with
-    an end that no training rule touches, which leak (see `SplitHome.isolated`).
+    Plain keys are those of `home_metrics`. `filtered_hrN` ranks valid rules only. `connected_…` leaves out test rules with
+    an end that no training rule touches, since they leak (see `SplitHome.isolated`).
 
     Args:
-        splits: The homes.
+        splits: All homes.
         score: Logits of a home.
-        valid: F × F × R, see `catalogue_of`.
+        valid: F × F × R, see `allowed_triples`.
     """
     return mean_over_homes([_measure_home(split, score(split), valid) for split in splits if len(split.test.positives)])
 
 
 def validation_loss(splits: Sequence[SplitHome], score: Score) -> float:
-    """Mean over homes of the validation examples' cross-entropy."""
+    """Return the mean over homes of the validation examples' cross-entropy."""
     return mean_over_homes([_loss(s, score(s)) for s in splits if len(s.validation.positives)])["loss"]
 
 
-def catalogue_of(splits: Sequence[SplitHome], entities: int, relations: int) -> Mask:
-    """The rule filter, F × F × R: (trigger type, action type, relation) that occur in any home's training rules."""
+def allowed_triples(splits: Sequence[SplitHome], entities: int, relations: int) -> Mask:
+    """Return the rule filter, F × F × R: (trigger type, action type, relation) that occur in the training rules of any home."""
     valid = np.zeros((entities, entities, relations), dtype=bool)
     for split in splits:
         types = types_of(split)
@@ -49,18 +49,18 @@ def catalogue_of(splits: Sequence[SplitHome], entities: int, relations: int) -> 
 
 
 def types_of(split: SplitHome) -> NDArray[np.int64]:
-    """(N,) type of each device."""
+    """Return the type of each device, N."""
     return np.array([device.entity for device in split.home.devices], dtype=np.int64)
 
 
 def leaking_share(splits: Sequence[SplitHome]) -> float:
-    """Share of all test rules with an end that no training rule touches."""
+    """Return the share of all test rules with an end that no training rule touches."""
     isolated = np.concatenate([split.isolated(split.test.positives) for split in splits])
     return float(isolated.mean())
 
 
 def mean_over_homes(rows: Sequence[Mapping[str, float]]) -> Metrics:
-    """Mean of every key over the rows that have it; NaN counts, so that a diverged home is seen."""
+    """Return the mean of every key over the rows that have it; a NaN is kept, which shows a diverged home."""
     keys = {key: None for row in rows for key in row}
     return {key: _mean([row[key] for row in rows if key in row]) for key in keys}
 

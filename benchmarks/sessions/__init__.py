@@ -1,1 +1,1 @@
-"""Session recommendation on real clicks: `python -m benchmarks.sessions` writes docs/results/sessions.md and sessions.json."""
+"""Sessions study: next items on four sets of clicks."""

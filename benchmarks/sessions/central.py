@@ -1,4 +1,4 @@
-"""SR-GNN trained centrally, on everybody's sessions in one place: the ceiling, and how we know the model is right (§2.6)."""
+"""Central training of SR-GNN on the sessions of all clients (§2.6): upper bound, and check of the model."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from benchmarks.harness.row import Metrics
 from benchmarks.sessions.loss import next_item_loss
 from client.tasks.sessions.data.graphs import collate
 from client.tasks.sessions.data.split import SplitVisitor, cases_of
@@ -15,7 +16,7 @@ from common.tasks.sessions.model import SRGNN, build_session_model
 from common.tasks.sessions.options import SessionsOptions
 
 BATCH, L2, SHRINK_EVERY = 100, 1e-5, 3
-"""Examples a step, weight decay, and epochs after which the rate is a tenth: the reference's."""
+"""Examples a step, weight decay, and epochs after which the rate is divided by ten, as in the reference."""
 
 
 @dataclass(frozen=True)
@@ -23,12 +24,12 @@ class Central:
     """One central training.
 
     Args:
-        splits: Sessions to train on and cases to test on.
-        items: V.
+        splits: Training sessions and test cases.
+        items: Number of items V.
         options: Width and longest session.
-        rate: Adam's.
+        rate: Rate of Adam.
         epochs: Passes over all examples.
-        seed: Of parameters and order.
+        seed: Seed of parameters and order.
     """
 
     splits: Sequence[SplitVisitor]
@@ -38,8 +39,8 @@ class Central:
     epochs: int
     seed: int
 
-    def run(self, *, validation: bool) -> dict[str, dict[str, float]]:
-        """Metrics after each epoch, on the validation or the test cases."""
+    def run(self, *, validation: bool) -> dict[int, Metrics]:
+        """Return metrics after each epoch, on the validation or the test cases."""
         torch.manual_seed(self.seed)
         model = build_session_model(self.items, self.options)
         assert isinstance(model, SRGNN)
@@ -55,11 +56,11 @@ class Central:
                 torch.autograd.backward(next_item_loss(vectors, model.embedding.weight, graphs.target).mean())
                 adam.step()
             schedule.step()
-            curve[str(epoch)] = evaluate(model, held, self.options.max_length)
+            curve[epoch] = evaluate(model, held, self.options.max_length)
         return curve
 
     def _batches(self, epoch: int) -> Iterator[list[Case]]:
-        """Batches of prefixes of like length, in random order."""
+        """Yield batches of prefixes of similar length, in random order."""
         cases = [case for split in self.splits for session in split.train for case in cases_of(session)]
         rng = np.random.default_rng((self.seed, epoch))
         mixed = rng.permutation(len(cases))
@@ -71,7 +72,7 @@ class Central:
 
 
 def evaluate(model: SRGNN, cases: Sequence[Case], max_length: int) -> dict[str, float]:
-    """Metrics over all cases."""
+    """Return metrics over all cases."""
     places, losses = [], []
     for first in range(0, len(cases), 512):
         chunk = cases[first : first + 512]

@@ -1,143 +1,106 @@
-"""The data of the sessions table, cut to sizes that two cores can tune on; what was cut is in `Setting.about`."""
+"""Data sets of the sessions study, reduced to sizes that two cores can tune on."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from pathlib import Path
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
-import numpy as np
-
-from benchmarks.sessions.experiments import ABLATED, ABLATION, COARSE, COOLING, FINE, MAIN, WITH_TAGNN, Settings
-from client.tasks.sessions.data.reader import read_visitors
-from client.tasks.sessions.data.visitors import Case, Visitor, Visits
-from common.tasks.sessions.vocabulary import Clicks, Items
+from benchmarks.harness.experiment import Experiment, method_options
+from benchmarks.sessions.experiments import ABLATION, COARSE, COOLING, EXPERIMENTS, FINE, Points
 
 
 @dataclass(frozen=True)
 class Setting:
-    """One data set as it is trained on.
+    """One data set and its training protocol.
 
     Args:
-        key: Short name, also of cached results.
-        title: In the table.
-        about: What was cut, in a sentence.
-        clients_a_round: Out of all.
-        rounds: Of training.
-        read: Reads it from the folder of all data sets.
-        grid: Of the adaptive methods.
-        rows: Experiments run on it.
+        key: Short name.
+        title: Heading on the page.
+        about: Reduction of the published set, in a sentence.
+        clients_a_round: Size of a cohort.
+        cohort: Share of all clients that this is.
+        rounds: Rounds of training.
+        grid: Points of the adaptive methods.
+        without: Rows that are not run on it.
         evaluate_every: Rounds between two evaluations by all clients.
         cooldown: Share of the rounds, the last ones, over which the server's step falls to zero.
+        more_seeds: Row -> number of seeds, where a verdict depends on more of them.
     """
 
     key: str
     title: str
     about: str
     clients_a_round: int
+    cohort: float
     rounds: int
-    read: Callable[[Path], Visits]
-    grid: tuple[Settings, ...] = COARSE
-    rows: tuple[str, ...] = MAIN
+    grid: Points = COARSE
+    without: tuple[str, ...] = ()
     evaluate_every: int = 10
     cooldown: float = 0.0
+    more_seeds: Mapping[str, int] = field(default_factory=dict)
+
+    def experiments(self) -> tuple[Experiment, ...]:
+        """Return the rows of this set, with its protocol in their configuration."""
+        return tuple(self._adapted(one) for one in EXPERIMENTS if one.key not in self.without)
+
+    def _adapted(self, one: Experiment) -> Experiment:
+        method = str(one.settings["method"])
+        cooldown = {} if method == "fedprox" else {"cooldown": self.cooldown}  # FedProx has no server step
+        protocol = {
+            "rounds": self.rounds,
+            "evaluate-every": self.evaluate_every,
+            "federation.cohort": self.cohort,
+            **method_options(method, cooldown),
+        }
+        grid = one.grid or tuple(method_options(method, point) for point in self.grid)
+        seeds = self.more_seeds.get(one.key, one.seeds)
+        return replace(one, settings={**protocol, **one.settings}, grid=grid, seeds=seeds)
 
 
-def gowalla(folder: Path) -> Visits:
-    """1,000 users with five or more sessions over the 2,000 most visited places."""
-    whole = most_visited(read_visitors(folder / "gowalla"), 2000)
-    active = [visitor for visitor in whole.units if len(visitor.sessions) >= 5]
-    chosen = sorted(np.random.default_rng(0).permutation(len(active))[:1000].tolist())
-    return replace(whole, units=tuple(active[k] for k in chosen))
-
-
-def yoochoose_64(folder: Path) -> Visits:
-    """500 groups of 20 sessions over the 3,000 most clicked items."""
-    return some_groups(most_visited(read_visitors(folder / "yoochoose1_64"), 3000), 500)
-
-
-def diginetica(folder: Path) -> Visits:
-    """1,000 groups of 20 sessions over the 3,000 most clicked items."""
-    return some_groups(most_visited(read_visitors(folder / "diginetica"), 3000), 1000)
-
-
-def yoochoose(folder: Path) -> Visits:
-    """The slice of 100,000 clicks; groups of 20 sessions are clients, and the next day's sessions are the test cases."""
-    return read_visitors(folder / "yoochoose-clicks-100k")
-
-
-def some_groups(whole: Visits, clients: int, cases: int = 4) -> Visits:
-    """Random clients with sessions, and as many random test cases of each."""
-    rng = np.random.default_rng(0)
-    busy = [visitor for visitor in whole.units if len(visitor.sessions) >= 5]
-    chosen = [busy[k] for k in sorted(rng.permutation(len(busy))[:clients].tolist())]
-    return replace(whole, units=tuple(_with_fewer_cases(visitor, cases, rng) for visitor in chosen))
-
-
-def _with_fewer_cases(visitor: Visitor, cases: int, rng: np.random.Generator) -> Visitor:
-    kept = sorted(rng.permutation(len(visitor.test))[:cases].tolist())
-    return replace(visitor, test=tuple(visitor.test[k] for k in kept))
-
-
-def most_visited(whole: Visits, places: int) -> Visits:
-    """Only the most clicked items; what is left of a session counts if it has two clicks, and a test case by its target."""
-    clicks = np.concatenate([session for visitor in whole.units for session in visitor.sessions])
-    kept = np.argsort(-np.bincount(clicks, minlength=len(whole.vocabulary.items)), kind="stable")[:places]
-    place = np.full(len(whole.vocabulary.items), -1)
-    place[kept] = np.arange(len(kept))
-    visitors = tuple(_restricted(visitor, place) for visitor in whole.units)
-    names = Items(items=tuple(whole.vocabulary.items[k] for k in kept.tolist()))
-    return Visits(tuple(v for v in visitors if v.sessions), names)
-
-
-def _restricted(visitor: Visitor, place: np.ndarray) -> Visitor:
-    def renumbered(clicks: Clicks) -> Clicks:
-        return np.asarray(place[clicks][place[clicks] >= 0])
-
-    sessions = tuple(renumbered(session) for session in visitor.sessions)
-    cases = (Case(renumbered(case.prefix), int(place[case.target])) for case in visitor.test)
-    test = tuple(case for case in cases if case.target >= 0 and len(case.prefix))
-    return replace(visitor, sessions=tuple(s for s in sessions if len(s) >= 2), test=test)
-
+ABLATIONS = ("csme", "fedadam-dra", "fedyogi-dra", "fedga-ramp", "fedga-quadratic")
+TAGNN = "fedga-tagnn"
 
 SETTINGS = (
     Setting(
         "gowalla",
         "Gowalla, clients = users",
         "Users of two tenths of the published sessions, the 2,000 most visited places, 1,000 random users with five or more "
-        "sessions; a random fifth of each user's sessions is the test (this form has no times).",
+        "sessions. A random fifth of each user's sessions is the test split, since this form has no times.",
         100,
+        0.1,
         100,
-        gowalla,
         FINE,
-        ABLATED,
+        (TAGNN,),
+        more_seeds={"fedga": 5, "fedyogi": 5},
     ),
     Setting(
         "yoochoose",
         "Yoochoose, 100,000 clicks, clients = groups of 20 sessions",
-        "A week of the set; the next day is the test.",
+        "One week of the set; the next day is the test split.",
         60,
+        60 / 890,
         160,
-        yoochoose,
+        without=(*ABLATIONS, TAGNN),
     ),
     Setting(
         "yoochoose64",
         "Yoochoose 1/64, clients = groups of 20 sessions",
-        "The 3,000 most clicked items, 500 random groups with five sessions or more left, four random test cases each.",
+        "The 3,000 most clicked items, 500 random groups with at least five remaining sessions, four random test cases each.",
         50,
+        0.1,
         100,
-        yoochoose_64,
         ABLATION,
+        (*ABLATIONS, TAGNN),
         evaluate_every=20,
         cooldown=0.5,
     ),
     Setting(
         "diginetica",
         "Diginetica, clients = groups of 20 sessions",
-        "The 3,000 most clicked items, 1,000 random groups with five sessions or more left, four random test cases each.",
+        "The 3,000 most clicked items, 1,000 random groups with at least five remaining sessions, four random test cases each.",
         100,
+        0.1,
         100,
-        diginetica,
         COOLING,
-        rows=WITH_TAGNN,
+        ABLATIONS,
         evaluate_every=20,
         cooldown=0.5,
     ),

@@ -1,1 +1,1 @@
-"""Traffic forecasts on real sensors: `python -m benchmarks.traffic` writes docs/results/traffic.md."""
+"""Traffic study: forecasts on two Melbourne sets and on simulated streets."""

@@ -1,140 +1,140 @@
-"""What is asked of the results, each checked against the figures and stated either way."""
+"""Claims of the traffic page, each checked against the stored numbers."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from statistics import fmean
 
-from benchmarks.traffic.faults import Fault
-from benchmarks.traffic.newcomers import Newcomers
-from benchmarks.traffic.study import Row
+from benchmarks.harness.claim import Claim, compare, of_seeds, verdict
+from benchmarks.harness.row import Row
+from benchmarks.traffic.experiments import DEFAULT, FAULTS, PAPER
 
-DEFAULT = {"boroondara": 0.0215, "ten": 0.175}
+TARGETS = {"boroondara": 0.0215, "ten": 0.175}
 """MSE that the default model has to reach."""
 
 PROFILE = {"boroondara": 0.0209, "ten": 0.2137}
-"""MSE of the weekly profile where that was measured."""
+"""MSE of the weekly profile in the exploration that set these targets."""
 
 EASIER = 0.9
-"""Share of it below which the data are not as hard as they were there."""
+"""Share of that MSE below which the data here are easier than in the exploration."""
 
 COVERAGE = 0.85, 0.97
 """Share of the true windows that calibrated properties have to hold on."""
 
 HARM = 0.01
-"""By which share of the student's MSE the teacher may at most be worse."""
+"""Largest share of the student's MSE by which the teacher may be worse."""
 
 CUTS = {"calibrated": 0.30, "weekday": 0.50}
-"""Share of a broken sensor's MSE that the teacher has to take away."""
+"""Share of a broken sensor's MSE that the teacher has to remove."""
 
 POOLED = 0.75
-"""Share of the true days that a newcomer's pooled property has to hold on."""
+"""Share of the true days that a cold-start sensor's pooled property has to hold on."""
 
-Known = Mapping[str, Row]
+PAIRS = (
+    ("fedrep-logic", "fedrep", "λ = 1 against λ = 0 (FedPer)"),
+    ("fedstl", "fedrep-logic", "FedSTL against FedPer with λ = 1, equal uploads, half the steps"),
+    ("fedstl", "fedstl-one", "FedSTL with five clusters against one"),
+    ("fedstl", "ifca", "FedSTL against IFCA, equal uploads, half the steps"),
+)
+ABLATIONS = (
+    ("default", "default-one", "The default against itself without clusters"),
+    ("default", "default-fedavg", "The default against itself without clusters and private heads"),
+    ("default", "default-free", "The default against itself without the logic loss"),
+)
+
+Rows = Mapping[str, Row]
 
 
-def verdicts(
-    setting: str, rows: Known, lines: Known, faults: Sequence[Fault], newcomers: Sequence[Newcomers]
-) -> Iterator[str]:
-    """One sentence a claim, of those whose rows are there.
+def verdicts(setting: str, rows: Rows, faults: Rows, cold: Rows) -> Iterator[str]:
+    """Yield one sentence a claim, of those whose rows were measured.
 
     Args:
-        setting: Key of the data set.
-        rows: Of the tables.
-        lines: Kind of property -> what holds without a model.
-        faults: Of broken sensors.
-        newcomers: Of sensors that come late.
+        setting: Short name of the data set.
+        rows: Rows at the first origin.
+        faults: Rows of broken sensors.
+        cold: Rows of cold-start sensors.
     """
-    yield _property_is_true(lines)
-    yield from _teacher_harms_nobody(rows)
-    yield from _pair(rows, "fedrep-logic", "fedrep", _logic)
-    yield from _pair(
-        rows,
-        "fedstl",
-        "fedrep-logic",
-        _against("FedSTL against FedPer with λ = 1, equal uploads, half the steps"),
-    )
-    yield from _pair(rows, "fedstl", "fedstl-one", _against("five clusters against one"))
-    yield from _pair(rows, "fedstl", "ifca", _against("FedSTL against IFCA, equal uploads, half the steps"))
-    yield from _alike(rows)
-    if default := rows.get("default"):
-        reached = default.mean("mse")
-        profile, explored = lines["calibrated"].mean("profile_mse"), PROFILE[setting]
-        easier = f"; easier than it was meant, the profile has {profile:.4f} here and {explored:g} there"
-        yield (
-            f"Default at most {DEFAULT[setting]:g} of the exploration: {reached:.4f}, {_holds(reached <= DEFAULT[setting])}"
-            f"{easier if profile < EASIER * explored else ''}."
-        )
-        beaten = {
-            "weekly profile": "profile_mse",
-            "profile + own ridge": "ridge_mse",
-            "profile + federated ridge": "mse",
-        }
-        told = [f"{reached / lines['calibrated'].mean(key) - 1:+.1%} to {line}" for line, key in beaten.items()]
-        yield f"MSE of the default: {', '.join(told)}."
-        helps = {
-            "default-one": "clusters",
-            "default-fedavg": "clusters and private heads",
-            "default-free": "the logic loss",
-        }
-        for key, what in helps.items():
-            yield from _pair(rows, "default", key, _against(f"the default against itself without {what}"))
-    for kind, cut in CUTS.items():
-        short = [f"{one.title} {one.cut(kind):.0%}" for one in faults[1:] if one.cut(kind) < cut]
-        yield (
-            f"Broken sensors, at least {cut:.0%} less under {'calibrated' if kind == 'calibrated' else 'weekday'} ranges: "
-            + ("holds for each." if not short else f"**does not hold**: {', '.join(short)}.")
-        )
-    short = [f"{one.title}, {one.days} days {one.pooled:.0%}" for one in newcomers if one.pooled < POOLED]
-    yield f"Newcomers' pooled properties hold on {POOLED:.0%} of days: " + (
-        "holds for each." if not short else f"**does not hold**: {', '.join(short)}."
-    )
+    if {"baselines-calibrated", "baselines-paper"} <= rows.keys():
+        yield _property_holds(rows)
+    yield from _teacher_is_harmless(rows)
+    yield from _compared(rows, PAIRS[:1], rho=True)
+    yield from _compared(rows, PAIRS[1:])
+    yield from _shared_models(rows)
+    if {"default", "baselines-calibrated"} <= rows.keys():
+        yield from _default(setting, rows)
+        yield from _compared(rows, ABLATIONS)
+    if faults:
+        yield from _faults_are_corrected(faults)
+    if cold:
+        yield _pooled_properties_hold(cold)
 
 
-def _property_is_true(lines: Known) -> str:
-    ours, papers = lines["calibrated"], lines["paper"]
-    share, width, widest = ours.mean("truth_rho_trace"), ours.mean("property_width"), papers.mean("property_width")
-    true, narrow = COVERAGE[0] <= share <= COVERAGE[1], width <= widest
+def correction(fault: Row, kind: str) -> float:
+    """Return the share of the student's MSE that correction by a kind of property removes."""
+    return 1 - fault.only[kind] / fault.only["student"]
+
+
+def _property_holds(rows: Rows) -> str:
+    ours, papers = rows["baselines-calibrated"].only, rows["baselines-paper"].only
+    share, width, widest = ours["truth_rho_trace"], ours["property_width"], papers["property_width"]
+    low, high = COVERAGE
+    true, narrow = low <= share <= high, width <= widest
     return (
-        f"Calibrated at 90 %, the property holds on {share:.1%} of the true windows (wanted {COVERAGE[0]:.0%} to "
-        f"{COVERAGE[1]:.0%}: {_holds(true)}), {width:.2f} wide against {widest:.2f} of the paper's ({_holds(narrow)})."
+        f"Property calibrated at 90 %: it holds on {share:.1%} of the true windows (target {low:.0%} to {high:.0%}:"
+        f" {verdict(true)}). Its width is {width:.2f} against {widest:.2f} of the paper's: {verdict(narrow)}."
     )
 
 
-def _teacher_harms_nobody(rows: Known) -> Iterator[str]:
-    changes = {row.title: row.mean("teacher_mse") / row.mean("mse") - 1 for row in rows.values()}
+def _teacher_is_harmless(rows: Rows) -> Iterator[str]:
+    measured = [rows[one.key] for one in (*PAPER, *DEFAULT) if one.key in rows]
+    changes = {row.title: row.mean("teacher_mse") / row.mean("mse") - 1 for row in measured}
     if changes:
         worst = max(changes, key=lambda title: changes[title])
-        fine = _holds(changes[worst] <= HARM)
-        yield f"Teacher at most {HARM:+.0%} MSE over all: at worst {changes[worst]:+.2%} ({worst}), {fine}."
+        text = f"Teacher at most {HARM:+.0%} MSE over all rows: at worst {changes[worst]:+.2%} ({worst})"
+        yield str(Claim(text, changes[worst] <= HARM))
 
 
-def _alike(rows: Known) -> Iterator[str]:
-    """The models that clients share, before any step of their own: FedAvg's students are no other."""
-    told = [f"{rows['fedavg'].title} {rows['fedavg'].mean('mse'):.4f}"] if "fedavg" in rows else []
-    told += [f"{rows[key].title} {rows[key].mean('cluster_mse'):.4f}" for key in ("ifca", "fedstl") if key in rows]
-    if len(told) > 1:
-        yield f"What is shared, measured alike, before a client's own steps: MSE {'; '.join(told)}."
+def _shared_models(rows: Rows) -> Iterator[str]:
+    """State the MSE of shared models before any step of a client's own; FedAvg's students are shared models."""
+    errors = [f"{rows['fedavg'].title} {rows['fedavg'].mean('mse'):.4f}"] if "fedavg" in rows else []
+    errors += [f"{rows[key].title} {rows[key].mean('cluster_mse'):.4f}" for key in ("ifca", "fedstl") if key in rows]
+    if len(errors) > 1:
+        yield f"MSE of the shared models, before a client's own steps: {'; '.join(errors)}."
 
 
-def _pair(rows: Known, first: str, second: str, say: Callable[[Row, Row], str]) -> Iterator[str]:
-    if first in rows and second in rows:
-        yield say(rows[first], rows[second])
+def _default(setting: str, rows: Rows) -> Iterator[str]:
+    reached, local = rows["default"].mean("mse"), rows["baselines-calibrated"].only
+    seeds, bound = len(rows["default"].trials), TARGETS[setting]
+    profile, explored = local["profile_mse"], PROFILE[setting]
+    easier = f" The data are easier than in the exploration: the profile's MSE is {profile:.4f}, there {explored:g}."
+    text = f"MSE of the default at most {bound:g}: {reached:.4f}, {of_seeds(seeds)}"
+    yield str(Claim(text, reached <= bound)) + (easier if profile < EASIER * explored else "")
+    baselines = {
+        "weekly profile": "profile_mse",
+        "profile + own ridge": "ridge_mse",
+        "profile + federated ridge": "mse",
+    }
+    changes = [f"{reached / local[key] - 1:+.1%} to {title}" for title, key in baselines.items()]
+    yield f"MSE of the default: {', '.join(changes)}."
 
 
-def _logic(with_it: Row, without: Row) -> str:
-    points = 100 * (with_it.mean("rho_point") - without.mean("rho_point"))
-    return f"λ = 1 against 0 (FedPer): ρ point {points:+.1f} points, MSE {_change(with_it, without):+.1%}."
+def _compared(rows: Rows, pairs: tuple[tuple[str, str, str], ...], *, rho: bool = False) -> Iterator[str]:
+    """State the change of MSE, and with `rho` the change of ρ point, on the seeds that both rows have."""
+    for first, second, text in pairs:
+        if first in rows and second in rows and (found := compare(rows[first], rows[second], "mse")):
+            mse, reference = fmean(found.first), fmean(found.second)
+            points = 100 * (rows[first].mean("rho_point") - rows[second].mean("rho_point"))
+            more = f"ρ point {points:+.1f} points, " if rho else ""
+            yield f"{text}: {more}MSE {mse:.4f} against {reference:.4f} ({mse / reference - 1:+.1%}), {of_seeds(found.seeds)}."
 
 
-def _against(what: str) -> Callable[[Row, Row], str]:
-    return lambda first, second: f"{what[0].upper()}{what[1:]}: MSE {_change(first, second):+.1%}."
+def _faults_are_corrected(faults: Rows) -> Iterator[str]:
+    broken = [faults[key] for key in FAULTS if key in faults and key != "sound"]
+    for kind, cut in CUTS.items():
+        short = [f"{row.title} {correction(row, kind):.0%}" for row in broken if correction(row, kind) < cut]
+        missed = f" ({', '.join(short)})" if short else ""
+        yield f"Broken sensors, at least {cut:.0%} less MSE under {kind} ranges: {verdict(not short)}{missed}."
 
 
-def _change(first: Row, second: Row) -> float:
-    """On the seeds that both have."""
-    seeds = sorted(first.seeds.keys() & second.seeds.keys())
-    told, than = (fmean(row.seeds[seed]["mse"] for seed in seeds) for row in (first, second))
-    return told / than - 1
-
-
-def _holds(it: bool) -> str:
-    return "holds" if it else "**does not hold**"
+def _pooled_properties_hold(cold: Rows) -> str:
+    short = [f"{row.title} {row.only['pooled']:.0%}" for row in cold.values() if row.only["pooled"] < POOLED]
+    missed = f" ({', '.join(short)})" if short else ""
+    return f"Pooled properties of cold-start sensors hold on {POOLED:.0%} of days: {verdict(not short)}{missed}."

@@ -1,65 +1,41 @@
-"""What the teacher is worth when a sensor fails: forecasts from broken histories, before and after correction.
+"""Forecasts from broken histories, before and after correction by the teacher.
 
-One FedAvg GRU (the paper's model) is trained on sound data; then only what it looks back on is broken, never the truth. The
-properties were inferred from sound training days.
+One FedAvg GRU (the paper's model) is trained on sound data. Then only the histories that it reads are broken, never the
+truth. The properties are inferred from sound training days.
 """
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from dataclasses import dataclass
 
 import numpy as np
 import torch
-from safetensors.numpy import load_file
 from torch.func import functional_call
 
-from benchmarks.memory import Memory
-from benchmarks.traffic.experiments import Experiment
+from benchmarks.harness.bench import Bench, Finished
+from benchmarks.harness.row import Metrics, Trial
+from benchmarks.traffic.experiments import FAULTS
 from benchmarks.traffic.sets import Setting
 from client.tasks.traffic.prepare import Floats, Sensor, prepare
-from common.config.parse import parse
-from common.config.run import RunConfig
 from common.models import build_model, tensors
 from common.tasks.traffic.options import TrafficOptions
 from common.tasks.traffic.task import TASK
-from common.tasks.traffic.vocabulary import SensorVariables
-from deploy.simulation import simulate
 
 KINDS = ("paper", "weekday", "calibrated")
+HISTORY, HORIZON = 120, 24
 Break = Callable[[Floats, Sensor, np.random.Generator], Floats]
-"""(histories N × H × D in standard deviations, the sensor, randomness) -> broken histories."""
+"""(histories N × H × D in standard deviations, the sensor, generator) -> broken histories."""
 
 
-@dataclass(frozen=True)
-class Fault:
-    """MSE over broken histories: of the student, and of its forecasts corrected by each kind of property."""
-
-    title: str
-    student: float
-    corrected: dict[str, float]
-
-    def cut(self, kind: str) -> float:
-        """Share of the student's MSE that the correction takes away."""
-        return 1 - self.corrected[kind] / self.student
+def faults(bench: Bench, setting: Setting) -> dict[str, Metrics]:
+    """Return fault -> MSE of the student, and of its forecasts corrected by each kind of property."""
+    [fedavg] = [one for one in setting.experiments() if one.key == "fedavg"]
+    trained = Bench(bench.set, lambda: bench.dataset, bench.store, _measured, stacked=bench.stacked)
+    return trained.train(f"{bench.set}-faults", {**fedavg.settings, "seed": 0}).clients
 
 
-def faults(setting: Setting, folder: Path, memory: Memory) -> list[Fault]:
-    """The first is none; no fault at all if that is not known and must not be computed."""
-    key = f"{setting.key}-faults"
-    found = memory.recall(key, lambda: [asdict(fault) for fault in _computed(setting, folder, memory.folder)])
-    return [Fault(**fault) for fault in found or ()]
-
-
-def _computed(setting: Setting, folder: Path, cache: Path) -> list[Fault]:
-    dataset = setting.dataset(folder, cache)
-    names = cache / f"{setting.key}-measures.json"
-    names.write_text(dataset.vocabulary.to_json(), "utf-8")
-    flat = Experiment("faults", "", "fedavg").config(0, setting.uploads, setting.cohort)
-    config = parse({**flat, "run-id": f"{setting.key}-faults", "catalogue": str(names)})
-    model = cache / config.run_id / "model.safetensors"
-    if not model.exists():
-        simulate(config, dataset, cache, together=20)
-    forecaster = _forecaster(config, dataset.vocabulary.variables, model)
+def _measured(run: Finished) -> Trial:
+    """Measure all faults of one run; they take the place of clients."""
+    forecast, dataset = _forecaster(run), run.dataset
     sensors = {
         kind: [
             prepare(series, dataset.vocabulary, TrafficOptions.model_validate({"property": kind}), residual=False)
@@ -67,45 +43,50 @@ def _computed(setting: Setting, folder: Path, cache: Path) -> list[Fault]:
         ]
         for kind in KINDS
     }
-    return [_measured(title, forecaster, sensors, broken) for title, broken in FAULTS.items()]
+    return Trial(clients={key: _errors(forecast, sensors, BREAKS[key]) for key in FAULTS})
 
 
-def _forecaster(config: RunConfig, variables: tuple[str, ...], path: Path) -> Callable[[Floats], Floats]:
-    module = build_model(TASK, config.task_run(TASK, SensorVariables(variables=variables)))
-    params = tensors(load_file(path))
+def _forecaster(run: Finished) -> Callable[[Floats], Floats]:
+    """Return the trained model as a function of histories."""
+    module = build_model(TASK, run.config.task_run(TASK, run.dataset.vocabulary))
+    params = tensors(run.folder.load_model()[0])
 
     def forecast(histories: Floats) -> Floats:
         with torch.no_grad():
-            given = torch.from_numpy(histories.astype(np.float32))
-            answer: torch.Tensor = functional_call(module, params, (given,))
+            answer: torch.Tensor = functional_call(module, params, (torch.from_numpy(histories.astype(np.float32)),))
         return np.asarray(answer.double().numpy())
 
     return forecast
 
 
-def _measured(
-    title: str, forecast: Callable[[Floats], Floats], sensors: dict[str, list[Sensor]], broken: Break
-) -> Fault:
-    student: list[float] = []
-    corrected: dict[str, list[float]] = {kind: [] for kind in KINDS}
+def _errors(forecast: Callable[[Floats], Floats], sensors: dict[str, list[Sensor]], break_: Break) -> Metrics:
+    """Return the mean over sensors of each error under a fault."""
+    errors: dict[str, list[float]] = {"student": [], **{kind: [] for kind in KINDS}}
     for k, sound in enumerate(sensors[KINDS[0]]):
-        places = sound.test[:, None] + np.arange(24)
-        past = sound.values[sound.test[:, None] + np.arange(-120, 0)]
-        guess = forecast(broken(past, sound, np.random.default_rng([0, k])))
-        student.append(sound.error(guess, places))
+        places = sound.test[:, None] + np.arange(HORIZON)
+        past = sound.values[sound.test[:, None] + np.arange(-HISTORY, 0)]
+        guess = forecast(break_(past, sound, np.random.default_rng([0, k])))
+        errors["student"].append(sound.error(guess, places))
         for kind in KINDS:
             sensor = sensors[kind][k]
-            corrected[kind].append(sensor.error(sensor.ranges.corrected(guess, sensor.clock[places]), places))
-    means = {kind: float(np.mean(errors)) for kind, errors in corrected.items()}
-    return Fault(title, float(np.mean(student)), means)
+            errors[kind].append(sensor.error(sensor.ranges.corrected(guess, sensor.clock[places]), places))
+    return {name: float(np.mean(values)) for name, values in errors.items()}
 
 
-def _dead(hours: int) -> Break:
-    def broken(past: Floats, sensor: Sensor, rng: np.random.Generator) -> Floats:
-        nothing = sensor.scaler.scale(np.zeros((1, past.shape[2])))
-        return np.concatenate([past[:, :-hours], np.broadcast_to(nothing, past[:, -hours:].shape)], axis=1)
+@dataclass(frozen=True)
+class Dead:
+    """Counter that reads 0 in the last hours of the history."""
 
-    return broken
+    hours: int
+
+    def __call__(self, past: Floats, sensor: Sensor, rng: np.random.Generator) -> Floats:
+        """Return histories whose last hours are zero counts."""
+        zero = sensor.scaler.scale(np.zeros((1, past.shape[2])))
+        return np.concatenate([past[:, : -self.hours], np.broadcast_to(zero, past[:, -self.hours :].shape)], axis=1)
+
+
+def _sound(past: Floats, sensor: Sensor, rng: np.random.Generator) -> Floats:
+    return past
 
 
 def _spikes(past: Floats, sensor: Sensor, rng: np.random.Generator) -> Floats:
@@ -116,10 +97,10 @@ def _scaled(past: Floats, sensor: Sensor, rng: np.random.Generator) -> Floats:
     return np.asarray(sensor.scaler.scale(1.5 * sensor.scaler.unscale(past)))
 
 
-FAULTS: dict[str, Break] = {
-    "sound": lambda past, sensor, rng: past,
-    "last 6 hours dead": _dead(6),
-    "last 24 hours dead": _dead(24),
-    "5 % spikes of ± 5 sd": _spikes,
-    "counter × 1.5": _scaled,
+BREAKS: dict[str, Break] = {
+    "sound": _sound,
+    "dead-6h": Dead(6),
+    "dead-24h": Dead(24),
+    "spikes": _spikes,
+    "scaled": _scaled,
 }

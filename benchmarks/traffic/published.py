@@ -23,7 +23,7 @@ TEACHER = (".076", ".118", ".099", ".287")
 
 
 def published(key: str) -> str:
-    """The paper's figures in the place of a row: `MSE / ρ`, also its clusters', and its teacher's MSE; empty without any."""
+    """Return the paper's figures of a row, `MSE / ρ` with those of clusters and the teacher's MSE; empty without any."""
     network, _, method = key.rpartition("-")
     if method not in TABLE_2 or network not in ("", *NETWORKS):
         return ""

@@ -24,7 +24,7 @@ from flwr.supercore.inflatable.inflatable_utils import inflate_object_from_conte
 from flwr.supercore.primitives.asymmetric import generate_key_pairs, public_key_to_bytes
 from flwr.supercore.runtime_version_compatibility import RuntimeVersionMetadata
 
-from benchmarks.noop_app.client_app import app
+from benchmarks.speed.noop_app.client_app import app
 from client.node.failures import NotAdmittedError, Server
 from client.node.resident import run_resident
 from common.errors import ConnectError
@@ -35,7 +35,7 @@ from deploy.processes import Child, Processes, free_port
 from deploy.superlink import SuperLinkSettings, start_superlink
 
 ROOT = Path(__file__).resolve().parents[2]
-NOOP = ROOT / "benchmarks" / "noop_app"
+NOOP = ROOT / "benchmarks" / "speed" / "noop_app"
 
 
 def _parameters(function: Callable[..., Any]) -> list[str]:

@@ -1,81 +1,98 @@
+"""Claims of the ratings page follow from its numbers."""
+
+from collections.abc import Mapping
+
 import pytest
 
-from benchmarks.ratings.claims import Duel, below_own_mean, default_verdict, duel, planner_verdict, unmoved
-from benchmarks.ratings.study import Row
+from benchmarks.harness.claim import Comparison
+from benchmarks.harness.experiment import Experiment
+from benchmarks.harness.row import Row, Trial
+from benchmarks.ratings.claims import (
+    below_own_mean,
+    default_verdict,
+    gain_of,
+    planner_verdict,
+    short,
+    signed,
+    text_of,
+    unmoved,
+)
+from benchmarks.ratings.experiments import EXPERIMENTS
+from tests.support.benchmarks import row as loss_row
+
+[PLANNED] = [one for one in EXPERIMENTS if (one.protocol, one.key) == ("planned", "bgtplanner-laplace")]
 
 
-def _row(title: str, *errors: float) -> Row:
-    return Row(title, title, seeds={seed: {"rmse": error} for seed, error in enumerate(errors)})
+def row(title: str, *errors: float) -> Row:
+    return loss_row(title, dict(enumerate(errors)), "rmse")
 
 
-def test_a_duel_is_fought_on_the_splits_both_have() -> None:
-    fought = duel(_row("a", 0.2, 0.3, 0.1), _row("b", 0.25, 0.2))
-    assert fought is not None
-    assert fought.differences == pytest.approx((-0.05, 0.1))
-    assert fought.won == 1
-    assert duel(_row("a", 0.2), _row("b")) is None
+def judged(planner: Row, uniform: Row, one: Experiment = PLANNED) -> str:
+    return planner_verdict(one, planner, uniform)
 
 
-def test_a_duel_in_words() -> None:
-    assert Duel((-0.004, -0.002)).text == "−.0030 ± .0014, 2/2"
-    assert Duel((0.1,)).text == "+.1000, 0/1"
+def with_curve(planner: Row, rounds: int, curve: Mapping[int, float], **metrics: float) -> Row:
+    trial = planner.trials[0]
+    found = {number: {"rmse": error} for number, error in curve.items()}
+    planner.trials[0] = Trial({**trial.metrics, "rounds": rounds, **metrics}, found)
+    return planner
 
 
-def test_the_default_holds_only_where_both_its_claims_do() -> None:
-    own = _row("own", *[0.21] * 10)
-    good = default_verdict(0.2045, _row("default", *[0.2] * 9, 0.22), own)
-    assert [sentence.rpartition(", ")[2] for sentence in good] == ["holds.", "holds."]
-    bad = default_verdict(0.2045, _row("default", *[0.2] * 8, 0.25, 0.25), own)
-    assert [sentence.rpartition(", ")[2] for sentence in bad] == ["**does not hold**.", "**does not hold**."]
+def test_numbers_have_no_zero_before_the_point() -> None:
+    assert text_of(Comparison((0.0, 0.0), (0.004, 0.002))) == "−.0030 ± .0014, 2/2"
+    assert text_of(Comparison((0.2,), (0.1,))) == "+.1000, 0/1"
+    assert (short("10.25 ± 0.5"), signed(-0.0041)) == ("10.25 ± .5", "−.0041")
 
 
-def test_who_does_not_beat_the_own_mean_is_named() -> None:
-    own = _row("own", 0.21, 0.21)
-    said = below_own_mean({"a": _row("a", 0.2, 0.21), "b": _row("b", 0.21, 0.211)}, own)
-    assert said == "Not better than the users' own means: b (+.0005)."
+def test_both_claims_of_the_default_are_checked() -> None:
+    own = row("own", *[0.21] * 10)
+    assert [claim.holds for claim in default_verdict(0.2045, row("default", *[0.2] * 9, 0.22), own)] == [True, True]
+    assert [claim.holds for claim in default_verdict(0.2045, row("default", *[0.2] * 8, 0.25, 0.25), own)] == [
+        False
+    ] * 2
+    assert default_verdict(0.2045, row("default"), own) == []
+
+
+def test_rows_that_are_not_better_than_the_own_mean_are_named() -> None:
+    own = row("own", 0.21, 0.21)
+    sentence = below_own_mean({"a": row("a", 0.2, 0.21), "b": row("b", 0.21, 0.211)}, own)
+    assert sentence == "Not better than the users' own means: b (+.0005)."
     assert below_own_mean({}, own).endswith(": none.")
 
 
 def test_a_planner_is_judged_by_its_worst_split() -> None:
-    uniform = _row("uniform", 0.3, 0.3, 0.3)
-    worse = planner_verdict(_row("bgt", 0.29, 0.302, 0.3), uniform)
+    worse = judged(row("bgt", 0.29, 0.302, 0.3), row("uniform", 0.3, 0.3, 0.3))
     assert "at worst +.0020 on 3 splits, **does not hold**" in worse
     assert "No gain can be claimed" in worse
 
 
 def test_a_gain_needs_three_splits_and_two_standard_errors() -> None:
-    uniform = _row("uniform", 0.3, 0.3, 0.3)
-    assert "It gains: −.0100" in planner_verdict(_row("bgt", 0.29, 0.2901, 0.2899), uniform)
-    assert "too few splits" in planner_verdict(_row("bgt", 0.29), uniform)
-    assert "No gain can be claimed" in planner_verdict(_row("bgt", 0.29, 0.2999, 0.2999), uniform)
-    assert planner_verdict(_row("bgt"), uniform) == "not compared with uniform yet."
+    uniform = row("uniform", 0.3, 0.3, 0.3)
+    assert "It gains: −.0100" in judged(row("bgt", 0.29, 0.2901, 0.2899), uniform)
+    assert "too few splits" in judged(row("bgt", 0.29), uniform)
+    assert "No gain can be claimed" in judged(row("bgt", 0.29, 0.2999, 0.2999), uniform)
+    assert judged(row("bgt"), uniform) == "not compared with uniform yet."
 
 
-def test_a_gain_shows_in_four_digits() -> None:
-    uniform = _row("uniform", 0.3, 0.3, 0.3)
-    below = planner_verdict(_row("bgt", 0.29996, 0.29996, 0.29996), uniform)
-    assert below.endswith("No gain can be claimed: −.0000 ± .0000, 3/3.")
-    assert planner_verdict(_row("bgt", 0.29994, 0.29994, 0.29994), uniform).endswith("It gains: −.0001 ± .0000, 3/3.")
+@pytest.mark.parametrize(("error", "gains"), [(0.29996, False), (0.29994, True)])
+def test_a_gain_shows_in_four_digits(error: float, gains: bool) -> None:
+    assert gain_of(Comparison((error,) * 3, (0.3,) * 3)).startswith("It gains") is gains
 
 
 def test_a_planner_that_stops_earlier_is_also_compared_at_its_last_round() -> None:
-    uniform, planner = _row("uniform", 0.32), _row("bgt", 0.30)
-    uniform.curves = {0: {"1": {"rmse": 0.4}, "2": {"rmse": 0.29}, "3": {"rmse": 0.31}}}
-    planner.curves = {0: {"1": {"rmse": 0.4}, "2": {"rmse": 0.295}}}
-    uniform.rounds, planner.rounds = {0: 4}, {0: 3}
-    assert planner_verdict(planner, uniform).endswith("after 2 rounds of each, on the held-out ratings: +.0050, 0/1.")
-    uniform.shares, planner.shares = {0: 1.0}, {0: 0.97}
-    assert planner_verdict(planner, uniform).endswith(
-        " +.0050, 0/1. It had then spent more: 97% of the budget in its 3 rounds, uniform 75% in as many."
+    uniform = with_curve(row("uniform", 0.32), 4, {1: 0.4, 2: 0.29, 3: 0.31})
+    planner = with_curve(row("bgt", 0.30), 3, {1: 0.4, 2: 0.295})
+    assert judged(planner, uniform).endswith("after 2 rounds of each, on held-out ratings: +.0050, 0/1.")
+    uniform = with_curve(uniform, 4, {1: 0.4, 2: 0.29, 3: 0.31}, epsilon_spent=10.0)
+    planner = with_curve(planner, 3, {1: 0.4, 2: 0.295}, epsilon_spent=9.7)
+    assert judged(planner, uniform).endswith(
+        " +.0050, 0/1. By then it had spent more: 97% of the budget in its 3 rounds, uniform 75% in as many."
     )
-    planner.rounds = {0: 4}
-    assert "stopped earlier" not in planner_verdict(planner, uniform)
+    assert "stopped earlier" not in judged(with_curve(planner, 4, {1: 0.4, 2: 0.295}), uniform)
 
 
-def test_where_a_clip_never_moved_is_told_from_the_figures() -> None:
-    uniform, same, other = _row("uniform", 0.3, 0.31), _row("adap", 0.3, 0.31, 0.4), _row("adap", 0.3, 0.3100001)
-    told = unmoved({"Laplace": (same, uniform), "Gaussian": (other, uniform), "none": (_row("adap", 0.2), uniform)})
-    assert (
-        "to the last digit on some splits, or all: Laplace (2 of 2); Gaussian (1 of 2). Its clip, one for all" in told
-    )
-    assert unmoved({"none": (_row("adap", 0.2), uniform)}) == unmoved({}) == ""
+def test_equal_errors_of_adap_and_uniform_are_counted() -> None:
+    uniform, same, other = row("uniform", 0.3, 0.31), row("adap", 0.3, 0.31, 0.4), row("adap", 0.3, 0.3100001)
+    sentence = unmoved({"Laplace": (same, uniform), "Gaussian": (other, uniform), "none": (row("adap", 0.2), uniform)})
+    assert "same errors as uniform on some splits, or all: Laplace (2 of 2); Gaussian (1 of 2). Its clip" in sentence
+    assert unmoved({"none": (row("adap", 0.2), uniform)}) == unmoved({}) == ""

@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from benchmarks.rules.baselines import FLOORS, count_floor, examples_of, factorise
+from benchmarks.rules.baselines import count_baseline, examples_of, factorize
+from benchmarks.rules.experiments import COUNTS
 from benchmarks.rules.measure import validation_loss
 from client.tasks.rules.data.homes import Device, Home
 from client.tasks.rules.data.split import Examples, SplitHome
@@ -30,42 +31,44 @@ def splits() -> list[SplitHome]:
     return [first, second, _home("empty", [0], [], [])]
 
 
-def test_examples_speak_of_types_and_homes_weigh_the_same(splits: list[SplitHome]) -> None:
+def test_examples_hold_types_and_homes_have_equal_weight(splits: list[SplitHome]) -> None:
     data = examples_of(splits)
     assert data.triples[data.home.numpy() == 1].tolist() == [[0, 1, 0], [0, 1, 0], [1, 0, 3], [1, 0, 2]]
     assert [float(data.weights[data.home == k].sum()) for k in (0, 1)] == pytest.approx([0.5, 0.5])
 
 
-@pytest.mark.parametrize("level", FLOORS)
-def test_a_floor_scores_every_rule_of_a_home_and_likes_what_was_seen(splits: list[SplitHome], level: str) -> None:
-    logits = count_floor(splits, ENTITIES, RELATIONS, level)(splits[0])
+@pytest.mark.parametrize("key", COUNTS)
+def test_counts_score_every_rule_and_frequent_ones_higher(splits: list[SplitHome], key: str) -> None:
+    logits = count_baseline(splits, ENTITIES, RELATIONS, key)(splits[0])
     assert logits.shape == (3, 3, RELATIONS)
     assert logits[0, 1, 0] > logits[0, 1, 3]
 
 
-def test_only_the_sides_know_the_direction(splits: list[SplitHome]) -> None:
-    relation, sides = (count_floor(splits, ENTITIES, RELATIONS, level)(splits[0]) for level in ("relation", "sides"))
+def test_only_the_sides_depend_on_the_direction(splits: list[SplitHome]) -> None:
+    relation, sides = (
+        count_baseline(splits, ENTITIES, RELATIONS, key)(splits[0]) for key in ("counts-relation", "counts-sides")
+    )
     assert relation[0, 1, 0] == relation[1, 0, 0]
     assert sides[0, 1, 0] > sides[1, 0, 0]
 
 
 def test_a_rule_is_left_out_of_its_own_counts() -> None:
-    """Where every relation occurs once, its count without itself is 0, as for a non-rule: counts then say nothing."""
+    """Where every relation occurs once, its count without itself is 0, as for a non-rule: counts carry no information."""
     lonely = [_home(f"{k}", [0, 1], [(0, 1, k)], [(1, 0, (k + 1) % RELATIONS)]) for k in range(RELATIONS)]
     lonely = [*lonely, _home("none", [0], [], [])]
-    logits = count_floor(lonely[:1], 2, RELATIONS, "relation")(lonely[0])
+    logits = count_baseline(lonely[:1], 2, RELATIONS, "counts-relation")(lonely[0])
     assert logits == pytest.approx(np.zeros_like(logits), abs=1e-6)
 
 
-def test_factorisation_learns_who_has_what(splits: list[SplitHome]) -> None:
-    reports = list(factorise(splits, ENTITIES, RELATIONS, rate=0.05, steps=60, report_every=30, seed=0))
+def test_factorization_learns_the_rules_of_each_home(splits: list[SplitHome]) -> None:
+    reports = list(factorize(splits, ENTITIES, RELATIONS, rate=0.05, steps=60, report_every=30, seed=0))
     assert [step for step, _ in reports] == [30, 60]
     losses = [validation_loss(splits, score) for _, score in reports]
     assert losses[1] < losses[0] < np.log(2)
 
 
-def test_what_no_example_names_gets_the_biases_alone(splits: list[SplitHome]) -> None:
-    *_, (_, score) = factorise(splits, ENTITIES, RELATIONS, rate=0.05, steps=30, report_every=30, seed=0)
+def test_a_rule_without_examples_has_the_biases_alone(splits: list[SplitHome]) -> None:
+    *_, (_, score) = factorize(splits, ENTITIES, RELATIONS, rate=0.05, steps=30, report_every=30, seed=0)
     logits = score(splits[0])
     assert logits[2, 2, 3] == logits[2, 2, 1] == logits[0, 2, 0]
     assert score(splits[2]).shape == (1, 1, RELATIONS)

@@ -1,34 +1,41 @@
-import pytest
+"""Claims of the rules page follow from its numbers."""
 
-from benchmarks.rules.claims import Duel, Target, check, duel
-from benchmarks.rules.study import Row
+from benchmarks.rules.claims import against_counts, comparisons, findings, paired, targets
+from tests.support.benchmarks import measured
 
-
-def _row(key: str, **seeds: float) -> Row:
-    return Row(key, key, seeds={int(seed[1:]): {"loss": loss} for seed, loss in seeds.items()})
+METRICS = {"loss": 0.05, "auc": 0.9, "mr0": 2.0, "hr20": 0.5, "filtered_hr20": 0.6}
 
 
-def test_a_duel_is_fought_on_the_seeds_both_have() -> None:
-    fought = duel(_row("a", s0=0.1, s1=0.5, s2=0.0), _row("b", s0=0.3, s1=0.4), "loss")
-    assert fought.differences == pytest.approx((-0.2, 0.1))
-    assert fought.won == 1
-
-
-def test_higher_wins_where_higher_is_better() -> None:
-    assert Duel("hr20", (0.1, -0.2, 0.0)).won == 1
-    assert Duel("hr20", (0.1, 0.3)).text == "+0.200 ± 0.141, 2/2"
-
-
-def test_targets_bind_on_their_side() -> None:
-    assert Target("a", "loss", 0.2).holds(0.2)
-    assert not Target("a", "auc", 0.98).holds(0.97)
-    assert Target("a", "auc", 0.98).text == "AUC ≥ 0.98"
-
-
-def test_a_target_missed_is_said() -> None:
-    row = Row("default-fedrule", "ours", seeds={0: {"loss": 0.05, "mr0": 2.0, "hr20": 0.5}})
-    assert check({row.key: row}) == [
+def test_a_missed_target_is_stated() -> None:
+    row = measured("default-fedrule", "ours", loss=0.05, mr0=2.0, hr20=0.5)
+    assert targets({"default-fedrule": row}).rows == [
         ("ours", "loss ≤ 0.08", "0.050", "holds"),
         ("ours", "MR ≤ 1", "2.000", "**does not hold**"),
         ("ours", "HR@20 ≥ 0.4", "0.500", "holds"),
     ]
+
+
+def test_a_metric_has_its_direction() -> None:
+    first, second = measured("a", loss=0.1, auc=0.8), measured("b", loss=0.2, auc=0.9)
+    assert (paired(first, second, "loss").won, paired(first, second, "auc").won) == (1, 0)
+
+
+def test_a_finding_names_method_metric_value_reference_and_seeds() -> None:
+    rows = {
+        "fedrule-adam": measured("fedrule-adam", "FedRule", **METRICS),
+        "fedgnn-adam": measured("fedgnn-adam", "FedGNN", **METRICS, **{"connected_loss": 1.0}),
+    }
+    [sentence] = findings(rows)
+    assert sentence.startswith("FedRule against FedGNN: lower loss in 0 of 1 seed (0.050 against 0.050); higher AUC")
+    assert len(comparisons(rows, [("fedrule-adam", "fedgnn-adam"), ("fedrule-adam", "absent")]).rows) == 1
+
+
+def test_a_contender_is_compared_with_the_best_count_baseline() -> None:
+    rows = {
+        "fedrule-adam": measured("fedrule-adam", "FedRule", **METRICS),
+        "counts-sides": measured("counts-sides", **{**METRICS, "loss": 0.1, "auc": 0.95}),
+        "counts-triple": measured("counts-triple", **{**METRICS, "loss": 0.06, "auc": 0.8}),
+    }
+    [sentence] = against_counts(rows)
+    assert "loss 0.050 **is better than** 0.060" in sentence
+    assert "AUC 0.900 is not better than 0.950" in sentence

@@ -5,7 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.stl_robustness import Oracle, trace_lists
+from benchmarks.speed.stl_robustness import Oracle, trace_lists
 from common.errors import DataError
 from common.logic.formula import Always, And, Atom, Eventually, Formula, Implies, Not, Or, Until, Variable, horizon
 from common.logic.semantics import (

@@ -1,0 +1,1 @@
+"""Parts that all studies share: experiments, runs, stored results, comparisons and tables."""

@@ -1,0 +1,177 @@
+"""Bench: runs experiments on one data set, through the same ServerApp and ClientApp that users run."""
+
+import re
+import shutil
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from pathlib import Path
+
+from benchmarks.harness.experiment import Experiment, Settings, label
+from benchmarks.harness.row import Metrics, RowKey, Trial
+from benchmarks.harness.store import Store
+from benchmarks.harness.tuning import Tuning
+from client.data.dataset import AnyDataset
+from common.config.parse import parse
+from common.config.run import RunConfig
+from common.errors import FedloomError
+from deploy.simulation import simulate
+from server.artifacts import RunDirectory
+from server.events import Result, Round
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A run that reached its end.
+
+    Args:
+        config: Its configuration.
+        folder: Its folder, with events and model.
+        result: Its result.
+        dataset: Data of all clients.
+    """
+
+    config: RunConfig
+    folder: RunDirectory
+    result: Result
+    dataset: AnyDataset
+
+    @property
+    def tunes(self) -> bool:
+        """True if rounds are measured on validation data."""
+        return self.config.task_options.validation_share > 0
+
+    def curve(self) -> dict[int, Metrics]:
+        """Return round -> metrics, of rounds measured on the same part of the data; with a validation split, on that."""
+        rounds = [e for e in self.folder.events() if isinstance(e, Round) and e.metrics and e.split != "test"]
+        return {event.round: dict(event.metrics) for event in rounds}
+
+
+Measure = Callable[[Finished], Trial]
+"""Metrics, curve and clients of a finished run; the bench adds time, traffic and configuration."""
+
+
+def final_metrics(run: Finished) -> Trial:
+    """Return metrics after the last round; the curve while tuning."""
+    return Trial(dict(run.result.metrics), run.curve() if run.tunes else {})
+
+
+@dataclass
+class Bench:
+    """Runs of one study on one data set.
+
+    Args:
+        set: Short name of the data set.
+        read: Reads the data, when they are first needed.
+        store: Trials computed before.
+        measure: Reads a trial off a finished run.
+        tuning: How points are chosen; None if no grid has two.
+        stacked: Number of clients that train stacked under a configuration; 0 lets the simulation choose.
+    """
+
+    set: str
+    read: Callable[[], AnyDataset]
+    store: Store
+    measure: Measure = final_metrics
+    tuning: Tuning | None = None
+    stacked: Callable[[RunConfig], int] = lambda _: 0
+
+    @cached_property
+    def dataset(self) -> AnyDataset:
+        """Data of all clients."""
+        return self.read()
+
+    @cached_property
+    def vocabulary(self) -> Path:
+        """File that holds the vocabulary of the data."""
+        path = self.store.folder / f"{self.set}-vocabulary.json"
+        path.write_text(self.dataset.vocabulary.to_json(), "utf-8")
+        return path
+
+    def run(self, experiments: Sequence[Experiment], most: int) -> None:
+        """Tune and train all experiments on at most so many seeds, seed by seed: an interrupted study lacks seeds, not rows."""
+        chosen = [(experiment, self.choose(experiment)) for experiment in experiments]
+        for seed in range(most):
+            for experiment, point in chosen:
+                if point is not None and seed < experiment.seeds:
+                    self.trial(experiment, point, seed)
+
+    def trial(self, experiment: Experiment, point: Settings, seed: int) -> Trial:
+        """Return one training at a point."""
+        key = RowKey(self.set, experiment.protocol, experiment.key)
+        flat = {**experiment.settings, **point, "seed": seed}
+        train = partial(self.train, f"{'-'.join(key)}-{seed}", flat, central=experiment.central)
+        return self.store.get_or_compute(key, seed, train, experiment.title)
+
+    def choose(self, experiment: Experiment) -> Settings | None:
+        """Return the experiment's point, tuned if its grid has several; None if training fails at each of them."""
+        if self.tuning is None or len(experiment.grid) == 1:
+            return experiment.grid[0]
+        key = RowKey(self.set, experiment.protocol, experiment.key)
+        tuned = RowKey(self.set, self.tuning.protocol or experiment.protocol, experiment.tuned_as or experiment.key)
+        about = self.store.results.row(tuned).about
+        if not about.chosen:
+            self._tune(experiment, self.tuning, tuned)
+        if not about.chosen:
+            return None
+        self.store.results.row(key).about.chosen = dict(about.chosen)
+        point = next(point for point in experiment.grid if label(point) == about.chosen["point"])
+        stop = about.chosen.get("round")
+        return {**point, "rounds": stop, "evaluate-every": stop} if stop else point
+
+    def _tune(self, experiment: Experiment, tuning: Tuning, key: RowKey) -> None:
+        about = self.store.results.row(key).about
+        for point in experiment.grid:
+            flat = {**experiment.settings, **point, **tuning.settings, "seed": tuning.seed}
+            train = partial(self.train, f"{'-'.join(key)}-{label(point)}-tune", flat, central=experiment.central)
+            about.grid[label(point)] = tuning.best_of(self.store.tuning_trial(key, label(point), train).curve)
+        trained = {name: metrics for name, metrics in about.grid.items() if metrics}
+        if trained:
+            best = min(trained, key=lambda name: tuning.loss(trained[name]))
+            stop = {"round": int(trained[best]["round"])} if tuning.chooses_round else {}
+            about.chosen = {"point": best, **stop}
+
+    def train(self, name: str, flat: Settings, *, central: bool = False) -> Trial:
+        """Run a configuration to its end; a run that fails yields a trial without metrics.
+
+        Args:
+            name: Unique name of the run.
+            flat: Configuration, without vocabulary and run id.
+            central: True if one client holds all data.
+        """
+        run_id = re.sub(r"[^\w.-]+", "-", name)
+        config = parse({**flat, "run-id": run_id, "catalogue": str(self.vocabulary)})
+        started = time.perf_counter()
+        with run_folder(self.store.folder, run_id) as folder:
+            try:
+                result = self._simulate(config, central)
+            except FedloomError as error:
+                reason = str(error).partition(";")[0]
+                return Trial(seconds=time.perf_counter() - started, failure=reason, config=flat)
+            seconds = time.perf_counter() - started
+            trial = self.measure(Finished(config, folder, result, self.dataset))
+        traffic = (result.bytes_down + result.bytes_up) / 1e6
+        return replace(trial, seconds=seconds, megabytes=traffic, config=flat)
+
+    def _simulate(self, config: RunConfig, central: bool) -> Result:
+        return simulate(
+            config,
+            self.dataset,
+            self.store.folder,
+            clients=int(central),
+            together=self.stacked(config),
+            noise_seed=config.seed,
+        )
+
+
+@contextmanager
+def run_folder(root: Path, run: str) -> Iterator[RunDirectory]:
+    """Yield a run's folder, empty before the block and removed after it."""
+    folder = RunDirectory(root, run)
+    shutil.rmtree(folder.path, ignore_errors=True)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder.path, ignore_errors=True)

@@ -1,0 +1,24 @@
+"""Markdown tables of the results pages."""
+
+from collections.abc import Iterable, Sequence
+
+
+class Table:
+    """A Markdown table.
+
+    Args:
+        header: Titles of the columns.
+        rows: Cells, as many a row as the header has.
+    """
+
+    def __init__(self, header: Sequence[str], rows: Iterable[Sequence[str]] = ()) -> None:
+        self.header, self.rows = header, list(rows)
+
+    def without_empty_columns(self) -> "Table":
+        """Return the table without the columns that have no filled cell."""
+        filled = [k for k in range(len(self.header)) if any(row[k] for row in self.rows)]
+        return Table([self.header[k] for k in filled], [[row[k] for k in filled] for row in self.rows])
+
+    def __str__(self) -> str:
+        lines = [self.header, ["---"] * len(self.header), *self.rows]
+        return "\n".join(f"| {' | '.join(line)} |" for line in lines)

@@ -1,0 +1,134 @@
+"""Results page of the markets study, made from stored results alone."""
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from benchmarks.harness.claim import bulleted, by_key
+from benchmarks.harness.results import Results
+from benchmarks.harness.row import Row, mean, mean_sd
+from benchmarks.harness.table import Table
+from benchmarks.markets import claims, prose
+from benchmarks.markets.experiments import (
+    BASELINES,
+    EXPERIMENTS,
+    KINDS,
+    LATE,
+    MARKETS,
+    NEW_MARKET,
+    PROTOCOLS,
+    RATES,
+    SEEDS,
+    SHARES,
+    SMALL,
+    TITLES,
+    XMARKET,
+)
+
+ORDER = (*SMALL, "mean", *(name for name in MARKETS if name not in SMALL))
+"""Columns: markets, and the mean of the small ones."""
+
+MAIN = ("mrr20", "ndcg20")
+
+
+def page(results: Results, made_by: str) -> str:
+    """Return the page; `made_by` states its provenance."""
+    rows = {protocol: _in_order(results.measured(XMARKET, protocol)) for protocol in PROTOCOLS}
+    joined, late = results.measured(XMARKET, NEW_MARKET), results.measured(XMARKET, LATE)
+    parts = [_introduction(made_by, rows["pairs"]), *_new_market(joined), *_late(late)]
+    for protocol, measured in rows.items():
+        if measured:
+            parts += _protocol(protocol, measured)
+    sentences = [
+        *claims.of_new_market(joined),
+        *claims.of_late(late),
+        *(one for protocol, measured in rows.items() for one in claims.of_default(PROTOCOLS[protocol], measured)),
+        *claims.of_pairs(rows["pairs"]),
+    ]
+    parts += [f"## Targets\n\n{bulleted(sentences)}", *_unfinished(rows), prose.NOT_RUN]
+    return "\n\n".join(parts) + "\n"
+
+
+def _in_order(rows: Mapping[str, Row]) -> dict[str, Row]:
+    return {key: rows[key] for key in TITLES if key in rows}
+
+
+def _introduction(made_by: str, rows: Mapping[str, Row]) -> str:
+    """State which rate of the grid each network has."""
+    titles: dict[str, list[str]] = {f"{rate:g}": [] for rate in RATES}
+    for row in by_key(rows, *(one.key for one in EXPERIMENTS if len(one.grid) > 1)):
+        titles.setdefault(str(row.about.chosen.get("point", "lr ")).removeprefix("lr "), []).append(
+            row.title.replace("*", "")
+        )
+    rates = (
+        "; ".join(f"{rate} for {', '.join(found)}" for rate, found in titles.items() if rate and found)
+        or "none chosen yet"
+    )
+    return prose.INTRODUCTION.format(
+        made_by=made_by, seeds=SEEDS, grid=", ".join(f"{rate:g}" for rate in RATES), rates=rates
+    )
+
+
+def _protocol(protocol: str, rows: Mapping[str, Row]) -> Iterator[str]:
+    table = Table(["", *ORDER], [[row.title, *(_cell(row, market) for market in ORDER)] for row in rows.values()])
+    yield f"## {PROTOCOLS[protocol]}\n\n{table}"
+    seen = [row for row in rows.values() if row.values("seen_mrr20", SMALL[0])]
+    if protocol == "cold" and seen:
+        degree = ["*baseline:* degree, same queries", *(_cell(seen[0], market, "degree_seen_") for market in ORDER)]
+        cells = [[row.title, *(_cell(row, market, "seen_") for market in ORDER)] for row in seen]
+        yield f"{prose.SEEN}\n\n{Table(['', *ORDER], [degree, *cells])}"
+
+
+def _cell(row: Row, market: str, prefix: str = "") -> str:
+    """Return MRR@20 / NDCG@20 of a market, or the mean of the small ones."""
+    return _pair(claims.values_of(row, f"{prefix}{metric}", market) for metric in MAIN)
+
+
+def _pair(values: Iterable[Iterable[float]]) -> str:
+    return " / ".join(mean_sd(each, 1, scale=100).replace("± ", "±") for each in values)
+
+
+def _new_market(rows: Mapping[str, Row]) -> Iterator[str]:
+    """Return one table for each kind of counts."""
+    if rows:
+        yield prose.NEW_MARKET
+    header = ["", "queries", "degree", "wRA", "degree + counts", "scorer", "scorer − degree"]
+    for kind, title in ((kind, title) for kind, title in KINDS.items() if kind in rows):
+        table = Table(header)
+        for name in (name for name in SMALL if rows[kind].values("queries", name)):
+            queries = next(iter(rows[kind].values("queries", name).values()))
+            cells = [_joined(rows[kind], name, key) for key in ("degree", "walk", "shared", "scorer")]
+            gains = " / ".join(f"{claims.gain(rows[kind], name, metric):+.1f}" for metric in MAIN)
+            table.rows.append([name, f"{queries:.0f}", *cells, gains])
+        yield f"### {title}\n\n{table}"
+
+
+def _late(rows: Mapping[str, Row]) -> Iterator[str]:
+    """Return one row for each market and share."""
+    table = Table(["", "share", "pairs", "degree", "wRA", "scorer, alone", "scorer"])
+    for name in SMALL:
+        for share in (share for share in SHARES if f"share-{share:g}" in rows):
+            row = rows[f"share-{share:g}"]
+            cells = [_joined(row, name, key) for key in ("degree", "walk", "alone_scorer", "scorer")]
+            pairs = mean(row.values("pairs", name).values())
+            table.rows.append([name, f"{100 * share:.0f} %", f"{pairs:.0f}", *cells])
+    if table.rows:
+        yield f"{prose.LATE}\n\n{table}"
+
+
+def _joined(row: Row, name: str, key: str) -> str:
+    return _pair(row.values(f"{key}_{metric}", name).values() for metric in MAIN)
+
+
+def _unfinished(rows: Mapping[str, Mapping[str, Row]]) -> Iterator[str]:
+    """State which rows have fewer seeds than planned."""
+    wanted = [*BASELINES, *(one.key for one in EXPERIMENTS)]
+    counts = {
+        name: {key: len(found[key].trials) if key in found else 0 for key in wanted} for name, found in rows.items()
+    }
+    parts = [
+        f"{protocol}, {done} of {SEEDS}: {', '.join(missing)}"
+        for protocol, found in counts.items()
+        for done in range(SEEDS)
+        if (missing := [key for key, count in found.items() if count == done])
+    ]
+    if parts:
+        yield f"**Fewer seeds than planned so far** (keys as in `--only`). {'; '.join(parts)}."

@@ -1,0 +1,35 @@
+"""Text of the markets page; its numbers are filled in."""
+
+INTRODUCTION = """# Markets: related products in seven XMarket markets
+
+{made_by}
+
+XMarket Electronics, seven markets (US is not in the copy), ratings only, no texts. Items are hashed ids to the networks, and
+the networks' rows say nothing about the use of shared *text* features. A pair is two items that at least two users of a market
+rated. MRR@20 / NDCG@20 × 100, every item of the market ranked, the query and its training neighbours left out, ties counted as
+if broken at random; mean over {seeds} seeds of the split, ± their standard deviation. Between seeds `in` and `jp`, with some 20
+to 200 queries, move by ±3 to ±5 points: smaller differences there are within the spread. *mean*: of the five small markets.
+
+SLIM and EASE take the graph's rows for users, since pairs have none. FeatMLP, Siamese and SPE use triples and no graph; the
+other networks are SGC of three hops on edges weighted by their users. All: 128 numbers per item, Adam, 200 local steps of 1,024
+triples, a rate chosen by held-out pairs of seed 0 from {grid}: {rates}. PF-GNN and PF-GNN+ average plainly (β = 1, by the same
+pairs); the weight of ξ, λ_s = .01, is divided by n² where ξ is a sum, and is .001 for means. Per-FedAvg's α and pFedMe's λ are
+by held-out pairs of the smallest markets. Counts in plaintext are of the training pairs. Noised counts, bounded per user, are
+of all ratings but those of held-out users. A market subtracts its own counts exactly, so its test pairs do not reach it; it
+receives a tenth more of the others' pairs than the row with counts in plaintext."""
+
+NEW_MARKET = """## A new market: new items sold elsewhere; the scorer is not fitted on this market
+
+A federation of the six others is finished; then the market joins. 20 % of its items that are sold in other markets lose all
+their pairs and are the only queries, five draws a seed. Target: the scorer at least +3.5 MRR and +4.5 NDCG over local degree
+in each; with user-level DP at ε = 8, jp's NDCG at least 33."""
+
+LATE = """## Late-joining markets: a share of the market's training pairs, random pairs as queries
+
+The finished federation of the six others is not retrained; *alone*: its scorer without the others' counts."""
+
+SEEN = "Of these, only the queries that are in the others' counts; in noised counts, those are fewer and easier:"
+
+NOT_RUN = """## Not run
+
+Text features, the other eleven markets and Home & Kitchen, whose data are not here; the networks on `join --adapt`."""

@@ -1,0 +1,109 @@
+"""Runs of the markets study on seven XMarket markets: federated methods, baselines, and markets that join later."""
+
+from collections.abc import Callable
+from functools import lru_cache, partial
+from pathlib import Path
+
+from benchmarks.harness.bench import Bench, Finished
+from benchmarks.harness.experiment import task_options
+from benchmarks.harness.row import Metrics, RowKey, Trial
+from benchmarks.harness.store import Store
+from benchmarks.harness.study import Selection
+from benchmarks.harness.tuning import Tuning
+from benchmarks.markets import joining
+from benchmarks.markets.baselines import measure
+from benchmarks.markets.experiments import (
+    BASELINES,
+    EXPERIMENTS,
+    KINDS,
+    LATE,
+    NEW_MARKET,
+    PROTOCOLS,
+    SEEDS,
+    SHARES,
+    SMALL,
+    VALIDATION_SHARE,
+    XMARKET,
+    under,
+)
+from client.data.dataset import AnyDataset
+from client.tasks.markets.data.reader import read_markets
+from client.tasks.markets.prepare import ReadyMarket, prepare
+from common.errors import ConfigError
+from common.tasks.markets.options import MarketsOptions
+
+REPEATED = {f"{baseline}_{metric}" for baseline in ("degree", "walk") for metric in ("mrr20", "ndcg20")}
+"""Metrics of a run that equal those of the baselines' rows."""
+
+TUNING = Tuning(
+    "mrr20",
+    task_options("markets", {"protocol": "pairs", "validation-share": VALIDATION_SHARE}),
+    higher_is_better=True,
+    seed=0,
+    protocol="pairs",
+)
+
+
+def compute(selection: Selection, store: Store) -> None:
+    """Compute the selected rows under all protocols; a data set's name is that of a protocol here."""
+    bench = Bench(XMARKET, partial(_read, selection.data), store, _measured, TUNING)
+    protocols = [protocol for protocol in PROTOCOLS if selection.has_set(protocol)]
+    for protocol in protocols:
+        for seed in range(min(SEEDS, selection.most)):
+            for key in (key for key in BASELINES if selection.has(key, protocol)):
+                score = partial(_baseline, bench, key, protocol, seed)
+                store.get_or_compute(RowKey(XMARKET, protocol, key), seed, score, BASELINES[key])
+    rows = [under(protocol, one) for protocol in protocols for one in EXPERIMENTS]
+    bench.run([one for one in rows if selection.has(one.key, one.protocol)], selection.most)
+    for seed in range(min(SEEDS, selection.most)):
+        _compute_joining(bench, selection, store, seed)
+
+
+def _compute_joining(bench: Bench, selection: Selection, store: Store, seed: int) -> None:
+    if selection.has_set(NEW_MARKET):
+        for kind in (kind for kind in KINDS if selection.has(kind, NEW_MARKET)):
+            cold = partial(_each_small_market, partial(joining.cold, bench, kind, seed))
+            store.get_or_compute(RowKey(XMARKET, NEW_MARKET, kind), seed, cold, KINDS[kind])
+    if selection.has_set(LATE):
+        late = lru_cache(partial(joining.late, bench, seed))
+        for share in (share for share in SHARES if selection.has(f"share-{share:g}", LATE)):
+            metrics = partial(_each_small_market, partial(_at_share, late, share))
+            row = RowKey(XMARKET, LATE, f"share-{share:g}")
+            store.get_or_compute(row, seed, metrics, f"late-joining market, {share:.0%} of its pairs")
+
+
+def _read(data: Path) -> AnyDataset:
+    source = data / "xmarket-electronics"
+    if not source.is_dir():
+        raise ConfigError(f"{source} is missing; name the folder of data sets with --data")
+    return read_markets(source)
+
+
+def _measured(run: Finished) -> Trial:
+    """Return every market's metrics after the last round; the curve while tuning."""
+    names = {f"client-{k}": market.name for k, market in enumerate(run.dataset.units)}
+    clients = {
+        names[client]: {name: value for name, value in found.metrics.items() if name not in REPEATED}
+        for client, found in run.result.clients.items()
+    }
+    return Trial(curve=run.curve() if run.tunes else {}, clients=clients)
+
+
+def _baseline(bench: Bench, key: str, protocol: str, seed: int) -> Trial:
+    """Measure a baseline in every market."""
+    return Trial(clients={name: measure(key, ready) for name, ready in _ready(bench.dataset, protocol, seed).items()})
+
+
+@lru_cache(maxsize=1)
+def _ready(dataset: AnyDataset, protocol: str, seed: int) -> dict[str, ReadyMarket]:
+    """Return all markets, split under a protocol."""
+    options = MarketsOptions.model_validate({"protocol": protocol, "features": "ids", "width": 2})
+    return {market.name: prepare(market, dataset.vocabulary, options, seed) for market in dataset.units}
+
+
+def _at_share(late: Callable[[str], dict[float, Metrics]], share: float, name: str) -> Metrics:
+    return late(name)[share]
+
+
+def _each_small_market(metrics_of: Callable[[str], Metrics]) -> Trial:
+    return Trial(clients={name: metrics_of(name) for name in SMALL})

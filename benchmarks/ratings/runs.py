@@ -1,0 +1,115 @@
+"""Runs of the ratings study: default and paper model under planners and noise, baselines, and the authors' own scheme."""
+
+from functools import partial
+
+import numpy as np
+
+from benchmarks.harness.bench import Bench, Finished
+from benchmarks.harness.row import NO_SEED, Metrics, RowKey, Trial
+from benchmarks.harness.store import Store
+from benchmarks.harness.study import Selection
+from benchmarks.ratings.authors import DPSGD, Authors, Mechanism
+from benchmarks.ratings.baselines import baselines_of
+from benchmarks.ratings.experiments import (
+    AUTHORS,
+    AUTHORS_ROUNDS,
+    BASELINES,
+    REWARD_SHARE,
+    baseline_protocol,
+    held_out,
+)
+from benchmarks.ratings.published import rows_of, true_epsilon
+from benchmarks.ratings.sets import SETTINGS, Setting
+from client.tasks.ratings.data.reader import read_raters
+from client.tasks.ratings.data.split import SplitRater, split_rater
+from common.methods.planners import ADAP, ADPML, BGTplanner, PlannerOptions
+from common.tasks.ratings.options import RatingsOptions
+
+ERRORS = ("rmse", "mae", "f1")
+
+PLANNERS: dict[str, PlannerOptions] = {
+    "uniform": DPSGD,
+    "adpml": ADPML(),
+    "adap": ADAP(),
+    "bgtplanner": BGTplanner(),
+}
+
+
+MECHANISMS: dict[str, Mechanism] = {"gaussian": "gaussian", "laplace": "laplace"}
+
+
+def compute(selection: Selection, store: Store) -> None:
+    """Compute the selected rows; a row is selected by `protocol/key` or by its key."""
+    for setting in SETTINGS:
+        if selection.has_set(setting.key):
+            _compute_set(setting, selection, store)
+
+
+def _compute_set(setting: Setting, selection: Selection, store: Store) -> None:
+    bench = Bench(setting.key, partial(read_raters, selection.data / setting.folder), store, measured)
+    experiments = setting.experiments(lambda: float(round(true_epsilon(_item_rows(bench)[0]))))
+    bench.run([one for one in experiments if selection.has(one.key, one.protocol)], selection.most)
+    for share in (0.0, REWARD_SHARE):
+        protocol = baseline_protocol(share)
+        most = max(one.seeds for one in experiments if held_out(one) == share)
+        for key in (key for key in BASELINES if selection.has(key, protocol)):
+            for seed in range(min(most, selection.most)):
+                score = partial(_baseline, bench, key, seed, share)
+                row = RowKey(setting.key, protocol, key)
+                store.get_or_compute(row, seed, score, f"*baseline:* {BASELINES[key]}")
+    store.get_or_compute(RowKey(setting.key, "all", "data"), NO_SEED, partial(_sizes, bench), "data set")
+    for key, one in AUTHORS.items():
+        if selection.has(key, "authors"):
+            planner, mechanism = key.partition("-")[0], MECHANISMS[key.partition("-")[2]]
+            for seed in range(min(one.seeds, selection.most)):
+                scheme = partial(_authors, bench, PLANNERS[planner], mechanism, seed)
+                store.get_or_compute(RowKey(setting.key, "authors", key), seed, scheme, one.title)
+
+
+def measured(run: Finished) -> Trial:
+    """Return test errors, rounds done and ε spent; the curve of RMSE on held-out ratings where planners are rewarded there."""
+    metrics: Metrics = {name: run.result.metrics[name] for name in ERRORS}
+    metrics["rounds"] = run.result.rounds_done
+    if (spent := run.result.privacy.epsilon_spent_max) is not None:
+        metrics["epsilon_spent"] = spent
+    curve = {number: {"rmse": found["rmse"]} for number, found in run.curve().items() if "rmse" in found}
+    return Trial(metrics, curve)
+
+
+def splits_of(bench: Bench, seed: int, share: float = 0.0) -> tuple[list[SplitRater], RatingsOptions]:
+    """Return the ratings of all users as that seed splits them; a share of the training ratings is held out."""
+    options = RatingsOptions(validation_share=share)
+    return [split_rater(r, bench.dataset.vocabulary, options, seed) for r in bench.dataset.units], options
+
+
+def _item_rows(bench: Bench) -> tuple[float, float]:
+    """Return the mean and the largest number of training ratings, over clients that have any."""
+    return rows_of(np.array([len(split.train) for split in splits_of(bench, 0)[0]]))
+
+
+def _baseline(bench: Bench, key: str, seed: int, share: float) -> Trial:
+    splits, options = splits_of(bench, seed, share)
+    return Trial(baselines_of(splits, len(bench.dataset.vocabulary.items), options)[key])
+
+
+def _sizes(bench: Bench) -> Trial:
+    counts = np.array([len(rater.items) for rater in bench.dataset.units])
+    mean_rows, max_rows = _item_rows(bench)
+    sizes: Metrics = {
+        "clients": len(counts),
+        "items": len(bench.dataset.vocabulary.items),
+        "ratings": int(counts.sum()),
+        "empty": int((counts == 0).sum()),
+        "mean_rows": mean_rows,
+        "max_rows": max_rows,
+    }
+    return Trial(sizes)
+
+
+def _authors(bench: Bench, planner: PlannerOptions, mechanism: Mechanism, seed: int) -> Trial:
+    """Run the authors' own scheme; its curve is on test ratings."""
+    splits, _ = splits_of(bench, seed)
+    curve = Authors(splits, len(bench.dataset.vocabulary.items), AUTHORS_ROUNDS, planner, mechanism).run(seed)
+    last = max(curve)
+    rmse = {number: {"rmse": metrics["rmse"]} for number, metrics in curve.items()}
+    return Trial({**curve[last], "rounds": last}, rmse)

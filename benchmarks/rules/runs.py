@@ -1,0 +1,143 @@
+"""Runs of the rules study: federated methods, matrix factorization and count baselines on both setups."""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+from benchmarks.harness.bench import Bench, Finished
+from benchmarks.harness.experiment import Settings
+from benchmarks.harness.row import NO_SEED, RowKey, Trial
+from benchmarks.harness.store import Store
+from benchmarks.harness.study import Selection
+from benchmarks.harness.tuning import Tuning
+from benchmarks.rules.baselines import count_baseline, factorize
+from benchmarks.rules.experiments import (
+    COUNTS,
+    EVALUATE_EVERY,
+    EXPERIMENTS,
+    FACTORS,
+    LOCAL_STEPS,
+    ROUNDS,
+    SETS,
+    VALIDATION_SHARE,
+    Setup,
+)
+from benchmarks.rules.measure import Metrics, Score, allowed_triples, leaking_share, measure, validation_loss
+from client.data.dataset import AnyDataset
+from client.tasks.rules.data.homes import larger_than
+from client.tasks.rules.data.reader import read_homes
+from client.tasks.rules.data.split import SplitHome, split_homes
+from client.tasks.rules.learner import RulesLearner
+from common.models import tensors
+from common.tasks.rules.counts import COUNTS as SUMMED
+from common.tasks.rules.options import RulesOptions
+from common.tasks.rules.task import TASK
+
+STACKED = 32
+"""Clients that train stacked: small cohorts of similar size need little padding."""
+
+VALIDATION = "tasks.rules.validation-share"
+
+TUNING = Tuning(
+    "loss",
+    {VALIDATION: VALIDATION_SHARE, "rounds": ROUNDS, "evaluate-every": EVALUATE_EVERY},
+    chooses_round=True,
+)
+
+
+def compute(selection: Selection, store: Store) -> None:
+    """Compute the selected rows."""
+    for name in (name for name in SETS if selection.has_set(name)):
+        read = partial(_read, selection.data, name)
+        bench = Bench(name, read, store, _measured, TUNING, lambda _: STACKED)
+        bench.run([one for one in EXPERIMENTS if selection.has(one.key)], selection.most)
+        if selection.has(FACTORS.key):
+            factors = Factorization(name, read, store, tuning=TUNING)
+            factors.run([FACTORS], selection.most)
+        for key in filter(selection.has, COUNTS):
+            for seed in range(min(FACTORS.seeds, selection.most)):
+                row = RowKey(name, "default", key)
+                store.get_or_compute(row, seed, partial(_counts, bench, key, seed), COUNTS[key])
+        store.get_or_compute(RowKey(name, "default", "data"), NO_SEED, partial(_sizes, bench.dataset), "data set")
+
+
+def _read(data: Path, setup: Setup) -> AnyDataset:
+    """Read the homes with more than two devices."""
+    whole = read_homes(data / "ifttt-recrules", setup=setup)
+    return replace(whole, units=larger_than(whole.units, 2))
+
+
+def _measured(run: Finished) -> Trial:
+    """Measure the saved model: validation loss by round while tuning, else all metrics on the test rules."""
+    learner = RulesLearner(run.config.task_run(TASK, run.dataset.vocabulary), run.dataset)
+    saved, _ = run.folder.load_model()
+    statics = {name: array for name, array in saved.items() if name == SUMMED}
+    params = tensors({name: array for name, array in saved.items() if name not in statics})
+    score = partial(learner.scores, params, statics)
+    if not run.tunes:
+        return Trial(_all_metrics(run.dataset, learner.splits, score))
+    curve = run.curve() | {run.config.rounds: {"loss": validation_loss(learner.splits, score)}}
+    return Trial(curve={number: metrics for number, metrics in curve.items() if math.isfinite(metrics["loss"])})
+
+
+@dataclass
+class Factorization(Bench):
+    """Bench of central matrix factorization, where a round has as many steps as elsewhere."""
+
+    def train(self, name: str, flat: Settings, *, central: bool = False) -> Trial:
+        """Factorize the training rules of all homes."""
+        tunes, seed, rounds = VALIDATION in flat, int(flat["seed"]), int(flat.get("rounds", ROUNDS))
+        splits = _splits(self.dataset, seed, float(flat.get(VALIDATION, 0.0)))
+        scores = self._scores(splits, float(flat["lr"]), rounds, seed)
+        if tunes:
+            return Trial(curve={number: {"loss": validation_loss(splits, score)} for number, score in scores})
+        *_, (_, score) = scores
+        return Trial(_all_metrics(self.dataset, splits, score), config=flat)
+
+    def _scores(self, splits: Sequence[SplitHome], rate: float, rounds: int, seed: int) -> Iterator[tuple[int, Score]]:
+        """Yield scores by round."""
+        catalogue = self.dataset.vocabulary
+        reports = factorize(
+            splits,
+            len(catalogue.entities),
+            len(catalogue.relations),
+            rate=rate,
+            steps=rounds * LOCAL_STEPS,
+            report_every=EVALUATE_EVERY * LOCAL_STEPS,
+            seed=seed,
+        )
+        return ((step // LOCAL_STEPS, score) for step, score in reports)
+
+
+def _counts(bench: Bench, key: str, seed: int) -> Trial:
+    """Measure a count baseline."""
+    splits, catalogue = _splits(bench.dataset, seed), bench.dataset.vocabulary
+    score = count_baseline(splits, len(catalogue.entities), len(catalogue.relations), key)
+    return Trial(_all_metrics(bench.dataset, splits, score))
+
+
+def _sizes(dataset: AnyDataset) -> Trial:
+    """Count homes and rules; those with test rules on seed 0."""
+    tested = [split for split in _splits(dataset, 0) if len(split.test.positives)]
+    sizes = {
+        "homes": len(dataset.units),
+        "entities": len(dataset.vocabulary.entities),
+        "relations": len(dataset.vocabulary.relations),
+        "rules": sum(len(home.rules) for home in dataset.units),
+        "tested_homes": len(tested),
+        "test_rules": sum(len(split.test.positives) for split in tested),
+        "leaking_share": leaking_share(tested),
+    }
+    return Trial(sizes)
+
+
+def _all_metrics(dataset: AnyDataset, splits: Sequence[SplitHome], score: Score) -> Metrics:
+    catalogue = dataset.vocabulary
+    return measure(splits, score, allowed_triples(splits, len(catalogue.entities), len(catalogue.relations)))
+
+
+def _splits(dataset: AnyDataset, seed: int, validation_share: float = 0.0) -> tuple[SplitHome, ...]:
+    options = RulesOptions(negatives=1, validation_share=validation_share)
+    return split_homes(dataset.units, len(dataset.vocabulary.relations), options, seed)

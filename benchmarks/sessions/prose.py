@@ -1,0 +1,20 @@
+"""Text of the sessions page; its numbers are filled in."""
+
+INTRODUCTION = """# Session recommendation: results on real clicks
+
+{made_by}
+
+One client per user or per group of sessions; SR-GNN with d = 48; one full-batch SGD step per client and round (rate 1,
+gradient norm at most 5); clients weighted by their examples; one seeded cohort a round. ηₛ and τ are chosen per method by
+HR@20 on validation cases of a seed that is not reported. Each reported seed draws split, cohorts and weights anew. All
+metrics rank all items. `saturated`, `ramp` and `quadratic` are readings of FedGA's second moment, whose equation is not
+public: no row is "FedGA as published". MB count both directions, and the evaluations by all clients every tenth or twentieth
+round. *Baselines* need no network, and some need no federation; they show the least that a method must reach. Wall times
+are of a shared machine, on which some runs paused for minutes: do not compare them."""
+
+SETUP = """{setting.about} {clients:,.0f} clients, {sessions:,.0f} sessions, {items:,.0f} items, mean pairwise Jaccard \
+distance of clients' item sets {jaccard:.3f}; {setting.clients_a_round} clients a round, {setting.rounds} rounds{cooldown}."""
+
+CHECK = """SR-GNN trained centrally on a whole set as its authors preprocess it: width 100, Adam at .001 (a tenth after three
+epochs), L2 1e-5, batches of 100, seed 0. No epoch is chosen by the test cases. Test cases whose target is in no training
+session cannot be ranked; counting them as misses lowers HR@20 by their share."""

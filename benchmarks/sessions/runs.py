@@ -1,0 +1,135 @@
+"""Runs of the sessions study: federated methods, central training and baselines on four sets."""
+
+from collections.abc import Sequence
+from functools import lru_cache, partial
+
+import numpy as np
+
+from benchmarks.harness.bench import Bench, Finished
+from benchmarks.harness.experiment import TUNING_SEED, label, task_options
+from benchmarks.harness.row import NO_SEED, Metrics, RowKey, Trial
+from benchmarks.harness.store import Store
+from benchmarks.harness.study import Selection
+from benchmarks.harness.tuning import Tuning
+from benchmarks.sessions.baselines import Baseline, baselines_of
+from benchmarks.sessions.central import Central
+from benchmarks.sessions.data import READERS
+from benchmarks.sessions.experiments import BASELINES, CENTRAL, CENTRAL_EPOCHS, TITLES, VALIDATION_SHARE
+from benchmarks.sessions.published import EPOCHS, PUBLISHED, WHOLE
+from benchmarks.sessions.sets import SETTINGS, Setting
+from client.data.dataset import AnyDataset
+from client.tasks.sessions.data.diversity import jaccard_distance, visited
+from client.tasks.sessions.data.reader import read_visitors
+from client.tasks.sessions.data.split import SplitVisitor, split_visitor
+from common.tasks.sessions.metrics import ranks, session_metrics
+from common.tasks.sessions.options import SessionsOptions
+
+STACKED = 20
+"""Clients that train stacked."""
+
+PAIRS = 20_000
+"""Pairs of clients in the mean of the Jaccard distance."""
+
+NO_TEST_SPLIT = 1e-9
+"""Share of sessions held out where a set has its own test cases."""
+
+TUNING = Tuning("hr20", task_options("sessions", {"validation-share": VALIDATION_SHARE}), higher_is_better=True)
+
+
+def compute(selection: Selection, store: Store) -> None:
+    """Compute the selected rows."""
+    for setting in SETTINGS:
+        if selection.has_set(setting.key):
+            _compute_set(setting, selection, store)
+    if selection.has(WHOLE):
+        for name in filter(selection.has_set, PUBLISHED):
+            check = partial(_published, selection, name)
+            store.get_or_compute(RowKey(name, WHOLE, CENTRAL.key), 0, check, CENTRAL.title)
+
+
+def _compute_set(setting: Setting, selection: Selection, store: Store) -> None:
+    read = partial(READERS[setting.key], selection.data)
+    bench = Bench(setting.key, read, store, _measured, TUNING, lambda _: STACKED)
+    seeds = range(min(CENTRAL.seeds, selection.most))
+    for seed in seeds:
+        for key in filter(selection.has, BASELINES):
+            score = partial(_baseline, bench, key, seed)
+            store.get_or_compute(RowKey(setting.key, "default", key), seed, score, TITLES[key])
+    if selection.has(CENTRAL.key):
+        _compute_central(bench, seeds)
+    bench.run([one for one in setting.experiments() if selection.has(one.key)], selection.most)
+    store.get_or_compute(RowKey(setting.key, "default", "data"), NO_SEED, partial(_sizes, bench), "data set")
+
+
+def _measured(run: Finished) -> Trial:
+    """Return the curve, and its last metrics unless a point is tuned."""
+    curve = run.curve()
+    return Trial({} if run.tunes else curve[max(curve)], curve)
+
+
+def _compute_central(bench: Bench, seeds: Sequence[int]) -> None:
+    """Train centrally: rate and epoch by HR@20 on the tuning seed's validation cases."""
+    key = RowKey(bench.set, "default", CENTRAL.key)
+    about = bench.store.results.row(key).about
+    if not about.chosen:
+        for point in CENTRAL.grid:
+            train = partial(_central, bench, float(point["lr"]), TUNING_SEED, CENTRAL_EPOCHS, VALIDATION_SHARE)
+            for epoch, metrics in bench.store.tuning_trial(key, label(point), train).curve.items():
+                about.grid[f"{label(point)}, {epoch} epochs"] = {"hr20": metrics["hr20"]}
+        about.chosen = {"point": max(about.grid, key=lambda name: about.grid[name]["hr20"])}
+    rate, epochs = (part.strip(" lrepochs") for part in str(about.chosen["point"]).split(","))
+    for seed in seeds:
+        train = partial(_central, bench, float(rate), seed, int(epochs))
+        bench.store.get_or_compute(key, seed, train, CENTRAL.title)
+
+
+def _central(bench: Bench, rate: float, seed: int, epochs: int, validation_share: float = 0.0) -> Trial:
+    splits = _splits(bench.dataset, seed, validation_share)
+    central = Central(splits, len(bench.dataset.vocabulary.items), SessionsOptions(), rate, epochs, seed)
+    curve = central.run(validation=validation_share > 0)
+    return Trial(curve=curve) if validation_share else Trial(curve[epochs])
+
+
+def _baseline(bench: Bench, key: str, seed: int) -> Trial:
+    """Measure a baseline on all test cases."""
+    score = _fitted(bench.dataset, seed)[key]
+    splits = _splits(bench.dataset, seed)
+    cases = [(visitor, case) for visitor, split in enumerate(splits) for case in split.test]
+    places = [ranks(score(case.prefix, visitor)[None], np.array([case.target])) for visitor, case in cases]
+    metrics = session_metrics(np.concatenate(places), np.zeros(len(places)))
+    return Trial({name: value for name, value in metrics.items() if name != "loss"})
+
+
+@lru_cache(maxsize=1)
+def _fitted(dataset: AnyDataset, seed: int) -> dict[str, Baseline]:
+    return baselines_of(_splits(dataset, seed), len(dataset.vocabulary.items))
+
+
+def _sizes(bench: Bench) -> Trial:
+    visitors = bench.dataset.units
+    sizes: Metrics = {
+        "clients": len(visitors),
+        "items": len(bench.dataset.vocabulary.items),
+        "sessions": sum(len(visitor.sessions) for visitor in visitors),
+        "jaccard": jaccard_distance([visited(visitor) for visitor in visitors], PAIRS, np.random.default_rng(0)),
+    }
+    return Trial(sizes)
+
+
+def _splits(dataset: AnyDataset, seed: int, validation_share: float = 0.0) -> list[SplitVisitor]:
+    options = SessionsOptions(validation_share=validation_share)
+    return [split_visitor(visitor, options, seed) for visitor in dataset.units]
+
+
+def _published(selection: Selection, name: str) -> Trial:
+    """Train SR-GNN as its authors did on a whole set: width 100, Adam 1e-3, a tenth of it after three epochs, L2 1e-5.
+
+    Test cases whose target is in no training session cannot be ranked; `cases` counts the others.
+    """
+    options = SessionsOptions(hidden=100, test_share=NO_TEST_SPLIT)
+    whole = read_visitors(selection.data / name)
+    splits = [split_visitor(visitor, options, 0) for visitor in whole.units]
+    curve = Central(splits, len(whole.vocabulary.items), options, 1e-3, EPOCHS, 0).run(validation=False)
+    examples = sum(len(session) - 1 for split in splits for session in split.train)
+    cases = sum(len(split.test) for split in splits)
+    return Trial({**curve[EPOCHS], "examples": examples, "cases": cases}, curve)

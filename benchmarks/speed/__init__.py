@@ -1,0 +1,1 @@
+"""Timings of single parts of fedloom, each with a baseline or a limit."""

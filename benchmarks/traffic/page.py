@@ -1,0 +1,164 @@
+"""Results page of the traffic study, made from stored results alone."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from benchmarks.harness.claim import bulleted
+from benchmarks.harness.experiment import Experiment
+from benchmarks.harness.results import Results
+from benchmarks.harness.row import NO_SEED, Row, RowKey, mean, mean_sd
+from benchmarks.harness.table import Table
+from benchmarks.traffic import prose
+from benchmarks.traffic.claims import correction, verdicts
+from benchmarks.traffic.experiments import COLD_START_DAYS, DEFAULT, FAULTS, KINDS, NETWORKS, PAPER, ROLLING
+from benchmarks.traffic.published import published
+from benchmarks.traffic.sets import SETTINGS, SUMO, Setting
+
+RIDGE = "*baseline:* profile + federated ridge"
+BASELINES = {
+    "profile_mse": "*baseline:* weekly profile",
+    "ridge_mse": "*baseline:* profile + own ridge",
+    "joint_mse": "*baseline:* profile + average of own and federated ridge",
+    "last_week_mse": "*baseline:* last week",
+}
+PARTS = ("point", "window", "trace")
+"""Lengths of which ρ is the share that satisfies the property."""
+
+HEADER = (
+    *("method", "seeds", "MSE student", "cluster", "teacher"),
+    *("ρ point", "ρ window", "ρ trace", "ρ cluster", "MB", "s a run", "paper"),
+)
+
+
+def page(results: Results, made_by: str) -> str:
+    """Return the page; `made_by` states its provenance."""
+    parts = [prose.INTRODUCTION.format(made_by=made_by)]
+    for setting in SETTINGS:
+        rows = results.measured(setting.key, "origin-0")
+        if rows:
+            parts += _streets(setting, rows) if setting is SUMO else _set(setting, rows, results)
+    return "\n\n".join(parts) + "\n"
+
+
+def _set(setting: Setting, rows: Mapping[str, Row], results: Results) -> Iterator[str]:
+    yield f"## {setting.title}\n\n{setting.about}"
+    calibrated, two_hourly = (_baselines(rows, kind) for kind in ("calibrated", "paper"))
+    tables = (
+        ("The paper's model, twelve two-hour ranges", PAPER, two_hourly),
+        ("The default model, hourly ranges for working days and weekends, calibrated at 90 %", DEFAULT, calibrated),
+    )
+    for title, experiments, local in tables:
+        if chosen := _of(rows, experiments):
+            yield f"### {title}\n\n{_table(local, chosen)}"
+    networks = {name: found for name, experiments in NETWORKS.items() if (found := _of(rows, experiments))}
+    if networks:
+        yield "### The paper's model on other networks"
+        yield "\n\n".join(f"**{name}**\n\n{_table(two_hourly, chosen)}" for name, chosen in networks.items())
+    yield from _origins(setting, results)
+    cold, faults = results.measured(setting.key, "cold-start"), results.measured(setting.key, "faults")
+    yield from _cold_start(cold)
+    yield from _faults(faults)
+    yield f"### Targets\n\n{bulleted(list(verdicts(setting.key, rows, faults, cold)))}"
+
+
+def _streets(setting: Setting, rows: Mapping[str, Row]) -> Iterator[str]:
+    """Return the section on simulated streets, whose strongest baseline is the last reading."""
+    local = _baselines(rows, "difference")
+    last = ["*baseline:* last reading", "", _cell(local, "last_mse"), *[""] * 9]
+    methods = [
+        [*_method(row)[:-1], ""] for row in _of(rows, (*PAPER, *DEFAULT))
+    ]  # the paper's figures are of other data
+    yield f"## {setting.title}\n\n{setting.about}"
+    yield str(Table(HEADER, [_truth(local), last, _ridge(local), *methods]).without_empty_columns())
+
+
+def _baselines(rows: Mapping[str, Row], kind: str) -> Row:
+    """Return what holds without a trained model under a kind of property; an empty row if it was not measured."""
+    return rows.get(f"baselines-{kind}") or Row(RowKey("", "", kind))
+
+
+def _of(rows: Mapping[str, Row], experiments: Iterable[Experiment]) -> list[Row]:
+    return [rows[one.key] for one in experiments if one.key in rows]
+
+
+def _table(local: Row, rows: Iterable[Row]) -> str:
+    """Return the truth and the baselines, then methods."""
+    baselines = [[title, "", _cell(local, metric), *[""] * 9] for metric, title in BASELINES.items()]
+    table = Table(HEADER, [_truth(local), *baselines, _ridge(local), *map(_method, rows)])
+    return str(table.without_empty_columns())
+
+
+def _truth(local: Row) -> list[str]:
+    width = _cell(local, "property_width", 2)
+    title = f"*the truth*; the property's width is {width}" if width else "*the truth*"
+    return [title, "", "0", "", "0", *(_cell(local, f"truth_rho_{part}", 3) for part in PARTS), *[""] * 4]
+
+
+def _ridge(local: Row) -> list[str]:
+    return [RIDGE, "", _cell(local, "mse"), "", _cell(local, "teacher_mse"), *_satisfied(local), *[""] * 4]
+
+
+def _method(row: Row) -> list[str]:
+    errors = [_cell(row, metric) for metric in ("mse", "cluster_mse", "teacher_mse")]
+    run = [mean_sd(values.values(), 0, shows_zero=False) for values in (row.about.megabytes, row.about.seconds)]
+    end = [_cell(row, "cluster_rho_point", 3), *run, published(row.key.row)]
+    return [row.title, str(len(row.trials)), *errors, *_satisfied(row), *end]
+
+
+def _satisfied(row: Row) -> list[str]:
+    return [_cell(row, f"rho_{part}", 3) for part in PARTS]
+
+
+def _cell(row: Row, metric: str, digits: int = 4) -> str:
+    return mean_sd(row.values(metric).values(), digits, shows_zero=False)
+
+
+def _origins(setting: Setting, results: Results) -> Iterator[str]:
+    """Return the MSE of the student at each origin, on the first seed: the same methods and rates, data ending earlier."""
+    found = [results.measured(setting.key, f"origin-{origin}") for origin in range(setting.origins)]
+    if not any(found[1:]):
+        return
+    local = [_baselines(rows, "calibrated").values for rows in found]
+    titles = {key: found[0][key].title for key in ROLLING if key in found[0]}
+    errors = {title: [values(metric).get(NO_SEED) for values in local] for metric, title in BASELINES.items()}
+    errors[RIDGE] = [values("mse").get(NO_SEED) for values in local]
+    errors |= {title: [_first(rows, key) for rows in found] for key, title in titles.items()}
+    header = ["method", *(f"{k * setting.back} days earlier" if k else "as above" for k in range(len(found))), "mean"]
+    about = f"The data end {setting.back} days earlier from one column to the next; MSE of the student, seed 0."
+    yield f"### Other origins\n\n{about}\n\n{Table(header, [_across(*entry) for entry in errors.items()])}"
+
+
+def _first(rows: Mapping[str, Row], key: str) -> float | None:
+    return rows[key].values("mse").get(0) if key in rows else None
+
+
+def _across(title: str, errors: Sequence[float | None]) -> list[str]:
+    measured = [error for error in errors if error is not None]
+    cells = ["" if error is None else f"{error:.4f}" for error in errors]
+    return [title, *cells, f"{mean(measured):.4f}" if len(measured) == len(errors) else ""]
+
+
+def _cold_start(rows: Mapping[str, Row]) -> Iterator[str]:
+    header = ["property", "days", "sensors", "own", "pooled", "width, own", "width, pooled"]
+    table = Table(header)
+    for kind, title in KINDS.items():
+        for row in (rows[key] for days in COLD_START_DAYS if (key := f"{kind}-{days}") in rows):
+            found = row.only
+            shares = [f"{100 * found[name]:.0f} %" for name in ("own", "pooled")]
+            widths = [f"{found[name]:.2f}" for name in ("own_width", "pooled_width")]
+            table.rows.append([title, f"{found['days']:.0f}", f"{found['count']:.0f}", *shares, *widths])
+    if table.rows:
+        yield f"### Cold-start sensors\n\n{prose.COLD_START}\n\n{table}"
+
+
+def _faults(rows: Mapping[str, Row]) -> Iterator[str]:
+    kinds = {
+        "paper": "paper's ranges",
+        "weekday": "hourly, working days and weekends",
+        "calibrated": "the same, calibrated at 90 %",
+    }
+    table = Table(["fault", "student", *kinds.values()])
+    for row in (rows[key] for key in FAULTS if key in rows):
+        corrected = [f"{row.only[kind]:.4f} ({-100 * correction(row, kind):+.0f} %)" for kind in kinds]
+        table.rows.append([row.title, f"{row.only['student']:.4f}", *corrected])
+    if table.rows:
+        yield f"### Broken sensors\n\n{prose.FAULTS}\n\n{table}"

@@ -1,0 +1,89 @@
+"""Runs of the traffic study: federated methods, baselines, cold-start sensors and broken sensors."""
+
+from dataclasses import replace
+from functools import partial, reduce
+from statistics import fmean
+
+from benchmarks.harness.bench import Bench
+from benchmarks.harness.row import NO_SEED, RowKey, Trial
+from benchmarks.harness.store import Store
+from benchmarks.harness.study import Selection
+from benchmarks.traffic.baselines import last_reading, ridge_row
+from benchmarks.traffic.cold_start import cold_start
+from benchmarks.traffic.data import read
+from benchmarks.traffic.experiments import COLD_START_DAYS, FAULTS, KINDS
+from benchmarks.traffic.faults import faults
+from benchmarks.traffic.sets import SETTINGS, SUMO, Setting
+from client.tasks.traffic.learner import TrafficLearner
+from common.arrays import add
+from common.config.run import RunConfig
+from common.errors import ConfigError
+from common.tasks.traffic.options import TrafficOptions
+from common.tasks.traffic.task import TASK
+
+STACKED = 20
+"""Clients that train stacked; transformers train one by one, since a stack of them does not fit the processor's cache."""
+
+
+def compute(selection: Selection, store: Store) -> None:
+    """Compute the selected rows; a set that cannot be recorded on this machine is left out."""
+    for setting in SETTINGS:
+        if selection.has_set(setting.key):
+            try:
+                _compute_set(setting, selection, store)
+            except ConfigError as error:
+                print(f"{setting.key} is left out: {error}", flush=True)
+
+
+def _compute_set(setting: Setting, selection: Selection, store: Store) -> None:
+    benches = [
+        Bench(setting.key, partial(read, setting, selection.data, store.folder, origin), store, stacked=_stacked)
+        for origin in range(setting.origins)
+    ]
+    for origin, bench in enumerate(benches):
+        experiments = [one for one in setting.experiments(origin) if selection.has(one.key)]
+        bench.run(experiments, selection.most)
+        kinds = ["difference"] if setting is SUMO else [*KINDS] if origin == 0 else ["calibrated"]
+        for kind in kinds:
+            key = RowKey(setting.key, f"origin-{origin}", f"baselines-{kind}")
+            if selection.has(key.row):
+                compute_kind = partial(_baselines, bench, setting, kind)
+                store.get_or_compute(key, NO_SEED, compute_kind, f"baselines under the {kind} property")
+    if setting is SUMO:
+        return
+    if selection.has("cold-start"):
+        for kind, title in KINDS.items():
+            for days in COLD_START_DAYS:
+                key = RowKey(setting.key, "cold-start", f"{kind}-{days}")
+                pooled = partial(cold_start, benches[0], kind, days)
+                store.get_or_compute(key, NO_SEED, pooled, f"{title}, {days} days")
+    if selection.has("faults"):
+        stored = store.results.measured(setting.key, "faults")
+        found = {} if stored.keys() >= FAULTS.keys() else faults(benches[0], setting)
+        for key_, metrics in found.items():
+            store.get_or_compute(RowKey(setting.key, "faults", key_), NO_SEED, partial(Trial, metrics), FAULTS[key_])
+
+
+def _stacked(config: RunConfig) -> int:
+    return 1 if config.options_of(TASK).network == "transformer" else STACKED
+
+
+def _baselines(bench: Bench, setting: Setting, kind: str) -> Trial:
+    """Measure what holds without a trained model, under one kind of property.
+
+    `joint_mse` is of the average of own and federated ridge (`client.tasks.traffic.federated_ridge`).
+    """
+    dataset = bench.dataset
+    options = TrafficOptions.model_validate({"property": kind, **setting.task})
+    config = RunConfig.model_validate({"method": "fedavg", "task": "traffic", "tasks": {"traffic": options}})
+    run = config.task_run(TASK, dataset.vocabulary)
+    learners = [TrafficLearner(run, replace(dataset, units=(series,))) for series in dataset.units]
+    local = [learner.baselines("test", {})[0] for learner in learners]
+    metrics = {name: fmean(found[name] for found in local if name in found) for name in local[0]}
+    sensors = [sensor for learner in learners for sensor in learner.sensors]
+    metrics["last_mse"] = last_reading(sensors, options)
+    if options.property != "difference":
+        total = reduce(add, (learner.counts() for learner in learners))
+        joint = [learner.baselines("test", learner.without_own(total, learner.counts()))[0] for learner in learners]
+        metrics["joint_mse"] = fmean(found["ridge_mse"] for found in joint if "ridge_mse" in found)
+    return Trial({**metrics, **ridge_row(sensors, options)})

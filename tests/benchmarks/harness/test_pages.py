@@ -1,0 +1,91 @@
+"""Every page is a function of the stored results alone."""
+
+import importlib
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmarks.harness.study import RESULTS, ROOT, STUDIES, Study
+from benchmarks.markets.experiments import TITLES as MARKETS
+from benchmarks.ratings.experiments import AUTHORS, EXPERIMENTS
+from benchmarks.rules.experiments import TITLES as RULES
+from benchmarks.sessions.experiments import TITLES as SESSIONS
+from benchmarks.traffic.experiments import EXPERIMENTS as TRAFFIC
+
+MOST_BYTES = 600_000
+
+TITLES = {
+    "rules": RULES,
+    "sessions": SESSIONS,
+    "traffic": {one.key: one.title for one in TRAFFIC},
+    "markets": MARKETS,
+}
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_the_committed_page_follows_from_the_stored_results(name: str, tmp_path: Path) -> None:
+    shutil.copytree(RESULTS / name, tmp_path / name)
+    assert Study(name, tmp_path).page() == (RESULTS / f"{name}.md").read_text("utf-8")
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_a_page_needs_neither_data_nor_torch(name: str, tmp_path: Path) -> None:
+    shutil.copytree(RESULTS / name, tmp_path / name)
+    program = (
+        "import sys; from benchmarks.__main__ import main;"
+        f" sys.argv = ['benchmarks', 'page', '{name}', '--out', {str(tmp_path)!r}]; status = main();"
+        " loaded = {'torch', 'flwr', 'torch_geometric', 'pyarrow'} & sys.modules.keys(); sys.exit(status or str(loaded or ''))"
+    )
+    environment = {"PYTHONPATH": str(ROOT), "FEDLOOM_SHARED_DATA": str(tmp_path / "none"), "PATH": "/usr/bin:/bin"}
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, cwd=tmp_path
+    )
+    assert done.stderr.strip() == ""
+    assert (tmp_path / f"{name}.md").read_text("utf-8") == (RESULTS / f"{name}.md").read_text("utf-8")
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_a_study_without_results_has_a_page(name: str, tmp_path: Path) -> None:
+    assert Study(name, tmp_path).write_page().read_text("utf-8").startswith("# ")
+
+
+def test_every_results_file_is_small() -> None:
+    sizes = {path: path.stat().st_size for path in (ROOT / "docs").rglob("*") if path.is_file()}
+    assert {path.name: size for path, size in sizes.items() if size > MOST_BYTES} == {}
+
+
+@pytest.mark.parametrize("name", TITLES)
+def test_stored_titles_are_those_of_the_experiments(name: str) -> None:
+    for key, row in Study(name).results().rows.items():
+        if key.row in TITLES[name]:
+            assert row.title == TITLES[name][key.row]
+
+
+def test_stored_titles_of_ratings_are_those_of_their_protocol() -> None:
+    rows = Study("ratings").results().rows
+    titles = {(one.protocol, one.key): one.title for one in (*EXPERIMENTS, *AUTHORS.values())}
+    stored = {(key.protocol, key.row): row.title for key, row in rows.items()}
+    assert {place: title for place, title in stored.items() if place in titles} == titles
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_every_table_of_a_page_is_a_rectangle(name: str) -> None:
+    parts = (RESULTS / f"{name}.md").read_text("utf-8").split("\n\n")
+    for table in [part.splitlines() for part in parts if part.startswith("| ")]:
+        assert len({len(re.findall(r" \|", line)) for line in table}) == 1
+
+
+def test_a_malformed_file_ends_with_its_place_and_no_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shutil.copytree(RESULTS / "rules", tmp_path / "rules")
+    with (tmp_path / "rules" / "runs.csv").open("a", encoding="utf-8") as file:
+        file.write("A,default,fedrule-adam,0,,,loss,\n")
+    main = importlib.import_module("benchmarks.__main__").main
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", ["benchmarks", "page", "rules", "--out", str(tmp_path)])
+        assert main() == 1
+    assert "runs.csv, line 3756, column 'value'" in capsys.readouterr().err
+    assert not (tmp_path / "rules.md").exists()

@@ -1,0 +1,99 @@
+"""Rows of the traffic study are valid configurations; origins, baselines and cold-start sensors by hand."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks.harness.bench import Bench
+from benchmarks.harness.results import Results
+from benchmarks.harness.store import Store
+from benchmarks.traffic.baselines import last_reading
+from benchmarks.traffic.cold_start import cold_start
+from benchmarks.traffic.data import READERS, ending
+from benchmarks.traffic.experiments import (
+    COLD_START_DAYS,
+    EXPERIMENTS,
+    FAULTS,
+    KINDS,
+    NETWORKS,
+    PAPER,
+    ROLLING,
+    STREETS,
+)
+from benchmarks.traffic.faults import BREAKS
+from benchmarks.traffic.published import published
+from benchmarks.traffic.sets import SETTINGS, SUMO, Setting
+from client.tasks.traffic.data.series import Sensors
+from client.tasks.traffic.prepare import prepare
+from common.config.parse import parse
+from common.tasks.traffic.options import TrafficOptions
+from common.tasks.traffic.task import TASK
+from tests.support.sensors import HISTORY, HORIZON, MEASURES, sensor
+
+KEYS = [one.key for one in EXPERIMENTS]
+
+
+@pytest.mark.parametrize("setting", SETTINGS, ids=[setting.key for setting in SETTINGS])
+def test_every_row_is_a_configuration_with_equal_uploads(setting: Setting) -> None:
+    for origin in range(setting.origins):
+        for one in setting.experiments(origin):
+            config = parse({**one.settings, "seed": 1})
+            has_two_uploads = config.method == "fedstl" and one.key != "fedstl-plain"
+            uploads = config.rounds * (2 if has_two_uploads else 1)
+            assert uploads == (8 if one.key.startswith("transformer") else 40)
+            assert config.options_of(TASK).history == (40 if setting is SUMO else 120)
+
+
+def test_keys_are_unique_and_chosen_rows_exist() -> None:
+    assert len(set(KEYS)) == len(KEYS)
+    assert {*ROLLING, *STREETS} <= set(KEYS)
+    paper = [one.key for one in PAPER]
+    for network, rows in NETWORKS.items():
+        assert [row.key.removeprefix(f"{network}-") for row in rows] == [key for key in paper if _in_table_2(key)]
+        assert all(row.settings["tasks.traffic.network"] == network for row in rows)
+
+
+def _in_table_2(key: str) -> bool:
+    return key in ("local", "fedavg", "fedprox", "fedrep", "ditto", "ifca", "fedstl")
+
+
+def test_every_set_has_a_reader_and_every_fault_a_break() -> None:
+    assert READERS.keys() == {setting.key for setting in SETTINGS}
+    assert BREAKS.keys() == FAULTS.keys()
+
+
+def test_an_origin_is_an_earlier_end_and_the_days_before_it() -> None:
+    whole = Sensors((sensor(0, 30), sensor(1, 28)), MEASURES)
+    now, before = ending(whole, 0, 20), ending(whole, 5, 20)
+    assert [len(series.values) for series in now.units] == [20 * 24, 18 * 24]
+    assert [str(series.start) for series in now.units] == ["2024-01-11T00:00"] * 2
+    assert [str(series.start) for series in before.units] == ["2024-01-06T00:00"] * 2
+    np.testing.assert_array_equal(before.units[0].values, whole.units[0].values[5 * 24 : 25 * 24])
+    untouched = ending(whole, 0, 0)
+    assert all(np.array_equal(a.values, b.values) for a, b in zip(untouched.units, whole.units, strict=True))
+
+
+def test_repeating_the_last_reading() -> None:
+    options = TrafficOptions(history=HISTORY, horizon=HORIZON)
+    one = prepare(sensor(0, 20), MEASURES, options, residual=True)
+    by_hand = [(one.values[t + p, 0] - one.values[t - 1, 0]) ** 2 for t in one.test for p in range(HORIZON)]
+    assert last_reading([one], options) == pytest.approx(np.mean(by_hand))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("days", COLD_START_DAYS)
+def test_cold_start_sensors_gain_from_similar_members(kind: str, days: int, tmp_path: Path) -> None:
+    def read() -> Sensors:
+        return Sensors(tuple(sensor(8 * k, 30) for k in range(8)), MEASURES)  # similar but for level and noise
+
+    found = cold_start(Bench("toy", read, Store(tmp_path, Results())), kind, days).metrics
+    assert (found["days"], found["count"]) == (days, 8)
+    assert found["own"] < 0.5
+    assert found["pooled"] > found["own"] + 0.4
+
+
+def test_the_papers_figures_of_a_row() -> None:
+    assert published("fedavg") == ".154 / 80.5"
+    assert published("lstm-fedstl") == ".119 / 83.3, cluster .111 / 83.4, teacher .099"
+    assert published("transformer-local") == published("default-fedavg") == published("fedstl-one") == ""
