@@ -1,4 +1,4 @@
-"""The Flower ClientApp: decode -> session -> encode. The same object runs in every kind of client."""
+"""Flower ClientApp: decode -> session -> encode. Every kind of client runs the same object."""
 
 import functools
 import logging
@@ -44,7 +44,7 @@ log = logging.getLogger("fedloom.client")
 app = ClientApp()
 
 FAILED = 1000
-"""Flower error code of a client that could not, or would not, do what was asked; the reason says which."""
+"""Flower error code of a client that failed or refused; the error's text is the reason."""
 
 
 @app.query(ENROL.partition(".")[2])
@@ -53,43 +53,43 @@ FAILED = 1000
 @app.train()
 @app.evaluate()
 def handle(message: Message, context: Context) -> Message:
-    """Answer one message as the client whose node it arrived at."""
+    """Answer one message as the client of the node that received it."""
     try:
-        session = open_session(ClientSettings.of(context))
+        session = open_session(ClientSettings.from_context(context))
     except Exception as error:
-        return failure(message, error)
+        return failure_reply(message, error)
     return respond(session, message)
 
 
 def respond(session: Session, message: Message) -> Message:
-    """What a client answers; a failure is an answer too."""
-    return answered(session, message, lambda: request_in(message))
+    """Return a client's answer; a failure is an answer too."""
+    return answer(session, message, lambda: decode_request(message))
 
 
-def answered(session: Session, message: Message, request: Callable[[], Payload]) -> Message:
-    """`respond` to a message whose request may have been read before."""
+def answer(session: Session, message: Message, request: Callable[[], Payload]) -> Message:
+    """Return the answer to a message whose request may be decoded already."""
     try:
-        return Message(encode(_work(session, request())), reply_to=message)
+        return Message(encode(_dispatch(session, request())), reply_to=message)
     except Exception as error:
-        return failure(message, error)
+        return failure_reply(message, error)
 
 
-def failure(message: Message, error: Exception) -> Message:
-    """The answer of a client that could not, or would not; the whole story, causes included, goes to its own log only."""
-    story = f"{error}: {error.__cause__}" if error.__cause__ else str(error)
-    log.error("%s: %s", message.metadata.message_type, story, exc_info=not isinstance(error, FedloomError))
+def failure_reply(message: Message, error: Exception) -> Message:
+    """Return an error answer; the full error with its causes is written to the client's log only."""
+    details = f"{error}: {error.__cause__}" if error.__cause__ else str(error)
+    log.error("%s: %s", message.metadata.message_type, details, exc_info=not isinstance(error, FedloomError))
     return Message(Error(FAILED, public_reason(error)), reply_to=message)
 
 
-def request_in(message: Message) -> Payload:
-    """What a message asks.
+def decode_request(message: Message) -> Payload:
+    """Return the request in a message.
 
     Raises:
-        WireError: It asks for nothing that clients do, or is garbled.
+        WireError: The message type is unsupported, or the content cannot be decoded.
     """
     kind = message.metadata.message_type
     if kind not in _REQUESTS:
-        raise WireError(f"this client knows no message '{kind}'")
+        raise WireError(f"unsupported message type '{kind}'")
     return decode(_REQUESTS[kind], message.content)
 
 
@@ -102,7 +102,7 @@ _REQUESTS: dict[str, type[Payload]] = {
 }
 
 
-def _work(session: Session, request: Payload) -> Payload:
+def _dispatch(session: Session, request: Payload) -> Payload:
     match request:
         case EnrolRequest():
             return session.enrol(request)
@@ -115,28 +115,31 @@ def _work(session: Session, request: Payload) -> Payload:
         case EvaluateRequest():
             return session.evaluate(request)
         case _:
-            raise WireError(f"{type(request).__name__} is an answer, and no request")
+            raise WireError(f"{type(request).__name__} is an answer, not a request")
 
 
 @functools.cache
 def open_session(settings: ClientSettings) -> Session:
-    """The client with these settings, kept in memory between messages."""
+    """Return the client with these settings; it stays in memory between messages."""
     data = fingerprint(settings.data, settings.part, settings.data_seed)
     store = DiskStore(settings.state_dir / settings.name / data[:16])
     store.describe({"data": located(settings.data), "part": list(settings.part), "seed": settings.data_seed})
-    learner, policy = functools.partial(_learner, settings), read_policy(settings.policy, made=is_demo(settings.data))
+    learner, policy = (
+        functools.partial(_build_learner, settings),
+        read_policy(settings.policy, made=is_demo(settings.data)),
+    )
     whole = data if is_demo(settings.data) else fingerprint_of_all(settings.data)
-    guard = Releaser(policy, functools.partial(_ledger, settings, policy, whole), part=_named(settings.part))
+    guard = Releaser(policy, functools.partial(_open_ledger, settings, policy, whole), part=_part_name(settings.part))
     return Session(settings.name, learner, store, guard)
 
 
-def _named(part: tuple[int, int]) -> str:
-    """What tells the parts of one data set apart in the ledger that they share."""
+def _part_name(part: tuple[int, int]) -> str:
+    """Return the name of a part in the ledger that all parts of a data set share."""
     return f"{part[0]}/{part[1]}" if part[1] > 1 else ""
 
 
-def _ledger(settings: ClientSettings, policy: Policy, data: str, unit: Unit, account: Account) -> Ledger:
-    """The ledger of the client's data: what it may ever spend is its owner's choice, not the run's."""
+def _open_ledger(settings: ClientSettings, policy: Policy, data: str, unit: Unit, account: Account) -> Ledger:
+    """Open the ledger of the client's data; its limit is the owner's choice, not the run's."""
     return open_ledger(
         settings.data,
         settings.state_dir,
@@ -150,11 +153,11 @@ def _ledger(settings: ClientSettings, policy: Policy, data: str, unit: Unit, acc
     )
 
 
-def _learner(settings: ClientSettings, config: RunConfig, vocabulary: Vocabulary) -> Learner:
-    """The client's data, read and made ready for a run.
+def _build_learner(settings: ClientSettings, config: RunConfig, vocabulary: Vocabulary) -> Learner:
+    """Read the client's data and prepare them for a run.
 
     Raises:
-        DataError: The data are missing, malformed or speak of what the vocabulary lacks.
+        DataError: The data are missing or malformed, or contain names outside the vocabulary.
     """
     part = read_partition(config.task, settings.data, settings.part, settings.data_seed, vocabulary)
     for note in (*part.notes, *CLIENT_TASKS[config.task].warnings(config.task_options, part)):

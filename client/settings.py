@@ -1,4 +1,7 @@
-"""What the owner of a client decides, from the node's configuration or `FEDLOOM_*` variables; the server has no say here."""
+"""Settings of a client's owner, from the node's configuration or `FEDLOOM_*` variables.
+
+The server cannot set them.
+"""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,10 +15,10 @@ from common.errors import ConfigError
 from common.options import Scalar, kebab
 
 
-def _within(shard: str) -> str:
+def _check_shard(shard: str) -> str:
     k, _, parts = shard.partition("/")
     if shard and not int(k) < int(parts):
-        raise ValueError(f"of {parts} parts the first is 0 and the last {int(parts) - 1}")
+        raise ValueError(f"use a shard from 0/{parts} to {int(parts) - 1}/{parts}")
     return shard
 
 
@@ -24,7 +27,7 @@ class ClientSettings(BaseSettings):
 
     model_config = SettingsConfigDict(
         env_prefix="FEDLOOM_",
-        env_prefix_target="all",  # without it NAME, DATA and POLICY of the environment would count too
+        env_prefix_target="all",  # without it NAME, DATA and POLICY of the environment would be read too
         frozen=True,
         extra="ignore",
         alias_generator=kebab,
@@ -32,32 +35,35 @@ class ClientSettings(BaseSettings):
     )
 
     data: str = "demo"
-    """A data file or folder; `demo`, or `demo:START-STOP`, is made on the spot; of sessions, `FILE::TEST` holds TEST out."""
+    """Data file or folder; `demo` or `demo:START-STOP` is generated.
 
-    shard: Annotated[str, StringConstraints(pattern=r"^(\d+/\d+)?$"), AfterValidator(_within)] = ""
-    """`k/K`: use the k-th (from 0) of K parts of the data only; empty for all."""
+    For sessions, `FILE::TEST` holds TEST out.
+    """
+
+    shard: Annotated[str, StringConstraints(pattern=r"^(\d+/\d+)?$"), AfterValidator(_check_shard)] = ""
+    """Shard `k/K`, the k-th (from 0) of K partitions of the data; empty for all."""
 
     data_seed: int = 0
     """Seed of the demo data."""
 
     name: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._-]*$")] = ""
-    """Stable public name of this client; empty takes the node's id."""
+    """Stable public name of this client; empty for the node's id."""
 
     state_dir: Path = Field(default_factory=lambda: Path.home() / ".fedloom" / "state")
-    """Where private state is kept."""
+    """Folder of private state."""
 
     ledgers: Path | None = None
-    """Folder of privacy ledgers, where they cannot lie beside the data."""
+    """Folder of privacy ledgers, if they cannot lie in the folder of the data."""
 
     policy: Path | None = None
     """The owner's policy file (TOML)."""
 
     @classmethod
-    def given(cls, options: Mapping[str, Scalar]) -> Self:
-        """Settings from options by their names, the environment's where there is none.
+    def from_options(cls, options: Mapping[str, Scalar]) -> Self:
+        """Return settings from options by their names; the environment supplies missing ones.
 
         Raises:
-            ConfigError: A value is not what its option takes.
+            ConfigError: A value is invalid for its option.
         """
         try:
             return cls(**options)  # type: ignore[arg-type]
@@ -69,25 +75,25 @@ class ClientSettings(BaseSettings):
             ) from None
 
     @classmethod
-    def of(cls, context: Context) -> Self:
-        """Settings of the node that a message arrived at."""
-        return cls.of_node(context.node_config, f"node-{context.node_id}")
+    def from_context(cls, context: Context) -> Self:
+        """Return the settings of the node that received a message."""
+        return cls.from_node(context.node_config, f"node-{context.node_id}")
 
     @classmethod
-    def of_node(cls, node_config: Mapping[str, Scalar], default_name: str) -> Self:
-        """Settings from a node's configuration, which wins over the environment.
+    def from_node(cls, node_config: Mapping[str, Scalar], default_name: str) -> Self:
+        """Return the settings from a node's configuration, which precedes the environment.
 
         In Flower's simulation the k-th of K virtual nodes takes the k-th shard.
         """
-        given: dict[str, Any] = dict(node_config)
-        part, parts = given.pop("partition-id", None), given.pop("num-partitions", None)
+        options: dict[str, Any] = dict(node_config)
+        part, parts = options.pop("partition-id", None), options.pop("num-partitions", None)
         if part is not None:
-            given = {"shard": f"{part}/{parts}", "name": f"client-{part}", **given}
-        settings = cls.given(given)
+            options = {"shard": f"{part}/{parts}", "name": f"client-{part}", **options}
+        settings = cls.from_options(options)
         return settings if settings.name else settings.model_copy(update={"name": default_name})
 
     @property
     def part(self) -> tuple[int, int]:
-        """(k, K) of `shard`; (0, 1) for all."""
+        """Shard as (k, K); (0, 1) for all data."""
         k, _, parts = (self.shard or "0/1").partition("/")
         return int(k), int(parts)

@@ -1,4 +1,4 @@
-"""Clients side by side: tensors stacked along a new dimension 0, and taken apart again."""
+"""Tensors of several clients, stacked along a new dimension 0."""
 
 from collections.abc import Collection, Sequence
 
@@ -6,26 +6,26 @@ import torch
 from torch import Tensor
 
 Tensors = dict[str, Tensor]
-"""By the names of parameters."""
+"""Tensors by parameter name."""
 
 
 def stack(members: Sequence[Tensors]) -> Tensors:
-    """Stack along a new dimension 0, zero-padding every tensor to the largest of its name."""
+    """Stack along a new dimension 0; every tensor is zero-padded to the largest of its name."""
     return {name: _stack_padded([m[name] for m in members]) for name in members[0]}
 
 
 def row(stacked: Tensors, k: int) -> Tensors:
-    """Client k's part, copied out so that a kept row does not hold the whole cohort in memory."""
+    """Return a copy of client k's tensors, which does not keep the whole cohort in memory."""
     return {n: t[k].clone() for n, t in stacked.items()}
 
 
-def some(of_one: Tensors, names: Collection[str]) -> Tensors:
-    """The tensors of those names."""
-    return {n: t for n, t in of_one.items() if n in names}
+def select(tensors: Tensors, names: Collection[str]) -> Tensors:
+    """Return the tensors of those names."""
+    return {n: t for n, t in tensors.items() if n in names}
 
 
-def finite(updates: Tensors) -> list[bool]:
-    """Which clients' updates hold neither NaN nor infinity."""
+def are_finite(updates: Tensors) -> list[bool]:
+    """Return True for each client whose update has neither NaN nor infinity."""
     finite: list[bool] = torch.stack([u.isfinite().flatten(1).all(1) for u in updates.values()]).all(0).tolist()
     return finite
 

@@ -1,7 +1,7 @@
-"""What a client keeps between rounds: control variates, moments, pending increments; private, on its own disk.
+"""Client state between rounds: control variates, moments, pending increments; private.
 
-A file is replaced whole (write, fsync, rename), so a crash leaves the old state or the new one. It stands under the
-client's name and the fingerprint of its data: other data, other state.
+It stays on the client's disk. A file is replaced as a whole (write, fsync, rename), so a crash leaves the old state or
+the new one. Its folder depends on the client's name and the fingerprint of its data: other data have other state.
 """
 
 import json
@@ -23,51 +23,51 @@ ABOUT = "client.json"
 
 @dataclass(frozen=True)
 class ClientMemory:
-    """A client's memory of one run."""
+    """State of a client in one run."""
 
     round: int = 0
-    """The last round it trained in, 0 before the first."""
+    """Last round it trained in, 0 before the first."""
     groups: dict[str, Tensors] = field(default_factory=dict)
-    """Named groups of tensors; a missing or empty group is absent."""
+    """Named groups of tensors; a missing group equals an empty one."""
 
 
 class Store(Protocol):
-    """Where memories and documents of runs are kept."""
+    """Storage of client state and of documents of runs."""
 
     def load(self, run: str) -> ClientMemory:
-        """Memory of that run; an empty one before the first round."""
+        """Return the state of a run; empty before the first round."""
 
     def save(self, run: str, memory: ClientMemory) -> None:
-        """Replace the memory of that run, durably."""
+        """Replace the state of a run durably."""
 
     def read(self, run: str, name: str) -> bytes:
-        """A document of that run; empty if there is none."""
+        """Return a document of a run; empty if there is none."""
 
     def write(self, run: str, name: str, content: bytes) -> None:
-        """Replace a document of that run, durably."""
+        """Replace a document of a run durably."""
 
 
 class MemoryStore:
-    """State that ends with the process: for simulations."""
+    """State that ends with the process, for simulations."""
 
     def __init__(self) -> None:
         self._memories: dict[str, ClientMemory] = {}
         self._documents: dict[tuple[str, str], bytes] = {}
 
     def load(self, run: str) -> ClientMemory:
-        """See `Shop`."""
+        """Return the state of a run, as in `Store`."""
         return self._memories.get(run, ClientMemory())
 
     def save(self, run: str, memory: ClientMemory) -> None:
-        """See `Shop`."""
+        """Replace the state of a run, as in `Store`."""
         self._memories[run] = memory
 
     def read(self, run: str, name: str) -> bytes:
-        """See `Shop`."""
+        """Return a document of a run, as in `Store`."""
         return self._documents.get((run, name), b"")
 
     def write(self, run: str, name: str, content: bytes) -> None:
-        """See `Shop`."""
+        """Replace a document of a run, as in `Store`."""
         self._documents[run, name] = content
 
 
@@ -78,10 +78,10 @@ class DiskStore:
         self.root = root
 
     def load(self, run: str) -> ClientMemory:
-        """See `Shop`.
+        """Return the state of a run, as in `Store`.
 
         Raises:
-            StateError: The file is not readable as a memory.
+            StateError: The file is not a readable client state.
         """
         path = self._folder(run) / "memory.safetensors"
         if not path.exists():
@@ -95,44 +95,44 @@ class DiskStore:
                 return ClientMemory(int(json.loads((file.metadata() or {})["memory"])["round"]), groups)
         except (SafetensorError, KeyError, ValueError) as error:
             raise StateError(
-                f"{path} is no client state ({error}); move it away to start this run's state anew"
+                f"{path} is not a client state ({error}); move it away to start this run with a new state"
             ) from None
 
     def save(self, run: str, memory: ClientMemory) -> None:
-        """See `Shop`."""
+        """Replace the state of a run, as in `Store`."""
         flat = {f"{group}/{n}": t.contiguous() for group, named in memory.groups.items() for n, t in named.items()}
         self.write(run, "memory.safetensors", save(flat, {"memory": json.dumps({"round": memory.round})}))
 
     def read(self, run: str, name: str) -> bytes:
-        """See `Shop`."""
+        """Return a document of a run, as in `Store`."""
         path = self._folder(run) / name
         return path.read_bytes() if path.exists() else b""
 
     def write(self, run: str, name: str, content: bytes) -> None:
-        """See `Shop`."""
+        """Replace a document of a run, as in `Store`."""
         folder = self._folder(run)
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         write_atomically(folder / name, content, mode=0o600)
 
     def describe(self, about: Mapping[str, Any]) -> None:
-        """Note whose state this is, for the owner: what runs here are found by once the data have changed."""
+        """Store the origin of this state, by which the owner finds its runs after the data have changed."""
         self.root.mkdir(parents=True, exist_ok=True, mode=0o700)
         write_atomically(self.root / ABOUT, json.dumps(about).encode(), mode=0o600)
 
     def about(self) -> dict[str, Any]:
-        """What `describe` noted; empty where nothing was.
+        """Return the stored origin; empty if there is none.
 
         Raises:
-            StateError: The note is damaged.
+            StateError: The file is damaged.
         """
         path = self.root / ABOUT
         try:
             return dict(json.loads(path.read_bytes())) if path.exists() else {}
         except (ValueError, TypeError) as error:
-            raise StateError(f"{path} is damaged ({error}); delete it, the client writes it anew") from None
+            raise StateError(f"{path} is damaged ({error}); delete it, the client writes a new one") from None
 
     def _folder(self, run: str) -> Path:
-        """A run's name comes from the server and must not lead out of the root."""
+        """Return the folder of a run; its name comes from the server and must not lead out of the root."""
         if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", run):
-            raise WireError(f"{run!r} is no name of a run")
+            raise WireError(f"invalid run name {run[:80]!r}; use up to 100 letters, digits, '.', '_' and '-'")
         return self.root / run

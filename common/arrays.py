@@ -1,7 +1,7 @@
-"""Named arrays and the few things one does with them; pure, never in place.
+"""Named arrays and operations on them. Every function is pure; no argument is changed.
 
-A model, an update, a control variate are all `Arrays`: a mapping from parameter name to array. Binary operations ask for
-the same names on both sides and keep the left side's order.
+A model, an update and a control variate are all `Arrays`: a mapping from parameter name to array. Binary operations
+require the same names on both sides and keep the left side's order.
 """
 
 import hashlib
@@ -19,35 +19,35 @@ T = TypeVar("T")
 
 
 def zeros_like(arrays: Mapping[str, Array]) -> Arrays:
-    """Zeros of the same names, shapes and types."""
+    """Return zeros of the same names, shapes and dtypes."""
     return {name: np.zeros_like(a) for name, a in arrays.items()}
 
 
 def add(left: Mapping[str, Array], right: Mapping[str, Array]) -> Arrays:
-    """Element-wise left + right."""
+    """Return left + right, element by element."""
     return {name: a + right[name] for name, a in _same_names(left, right).items()}
 
 
 def sub(left: Mapping[str, Array], right: Mapping[str, Array]) -> Arrays:
-    """Element-wise left − right."""
+    """Return left − right, element by element."""
     return {name: a - right[name] for name, a in _same_names(left, right).items()}
 
 
 def scale(arrays: Mapping[str, Array], factor: float) -> Arrays:
-    """Element-wise factor · arrays, in the arrays' own types."""
+    """Return factor · arrays, element by element, in each array's own dtype."""
     return {name: (a * factor).astype(a.dtype) for name, a in arrays.items()}
 
 
 def norm(arrays: Mapping[str, Array]) -> float:
-    """Euclidean norm of all arrays read as one vector; 0 for no arrays."""
+    """Return the L2 norm of all arrays read as one vector; 0 without arrays."""
     return float(np.sqrt(sum(float(np.sum(np.square(a, dtype=np.float64))) for a in arrays.values())))
 
 
 def mean(members: Sequence[Mapping[str, Array]], weights: Sequence[float]) -> Arrays:
-    """Weighted mean Σ wᵢ aᵢ / Σ wᵢ, summed in float64 in the order given.
+    """Return the weighted mean Σ wᵢ aᵢ / Σ wᵢ, summed in float64 in the given order.
 
     Raises:
-        ValueError: No member, or the weights sum to zero.
+        ValueError: `members` is empty, or the weights sum to zero or less.
     """
     total = float(sum(weights))
     if not members or total <= 0:
@@ -60,27 +60,27 @@ def mean(members: Sequence[Mapping[str, Array]], weights: Sequence[float]) -> Ar
     return {name: result[name].astype(a.dtype) for name, a in first.items()}
 
 
-def prefixed(prefix: str, arrays: Mapping[str, Array]) -> Arrays:
-    """The same arrays under `prefix/name`."""
+def add_prefix(prefix: str, arrays: Mapping[str, Array]) -> Arrays:
+    """Return the same arrays under the names `prefix/name`."""
     return {f"{prefix}/{name}": a for name, a in arrays.items()}
 
 
 def group(prefix: str, named: Mapping[str, T]) -> dict[str, T]:
-    """The arrays, or numbers, whose name starts with `prefix/`, without it; inverse of `prefixed`."""
+    """Return the entries whose name starts with `prefix/`, without that prefix; inverse of `add_prefix`."""
     start = f"{prefix}/"
     return {name.removeprefix(start): value for name, value in named.items() if name.startswith(start)}
 
 
 def all_finite(arrays: Mapping[str, Array]) -> bool:
-    """Whether no array holds NaN or infinity."""
+    """Return True if no array contains NaN or infinity."""
     return all(bool(np.isfinite(a).all()) for a in arrays.values() if a.dtype.kind == "f")
 
 
 def check_like(arrays: Mapping[str, Array], template: Mapping[str, Array], what: str) -> None:
-    """Check that names, shapes and types are those of `template` and that every number is finite.
+    """Check that names, shapes and dtypes equal those of `template` and that every number is finite.
 
     Raises:
-        WireError: Naming `what` and the first array that differs.
+        WireError: An array is missing, unknown, of another shape or dtype, or non-finite.
     """
     if set(arrays) != set(template):
         raise WireError(f"{what}: arrays {sorted(set(arrays) ^ set(template))} are missing or unknown")
@@ -90,11 +90,11 @@ def check_like(arrays: Mapping[str, Array], template: Mapping[str, Array], what:
             expected = f"{template[name].dtype}{list(template[name].shape)}"
             raise WireError(f"{what}: array '{name}' is {a.dtype}{list(a.shape)}, expected {expected}")
     if not all_finite(arrays):
-        raise WireError(f"{what}: NaN or infinite numbers")
+        raise WireError(f"{what}: non-finite numbers (NaN or infinity)")
 
 
 def sha256(arrays: Mapping[str, Array]) -> str:
-    """Fingerprint of names, types, shapes and values; independent of the mapping's order."""
+    """Return a fingerprint of names, dtypes, shapes and values; the order of the mapping has no effect."""
     digest = hashlib.sha256()
     for name in sorted(arrays):
         a = arrays[name]

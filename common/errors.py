@@ -1,39 +1,39 @@
-"""What can go wrong, as one tree.
+"""Errors of fedloom as one tree.
 
 FedloomError
 ├── ConfigError          an option is unknown, mistyped or contradicts another
 ├── DataError            a data file is missing, empty or malformed (names file, line and column)
-│   ├── VocabularyError  the data speak of what the federation's vocabulary lacks, or of another one
-│   └── NothingYetError  there are people in the data, and nothing of theirs to learn from
+│   ├── VocabularyError  the data contain names outside the federation's vocabulary
+│   └── NothingYetError  the data have units, but no record to learn from
 ├── WireError            a message does not fit the schema (names payload and field)
-├── RefusedError         this client's own policy forbids what the server asked
+├── RefusedError         the client's policy forbids what the server requests
 ├── StateError           private state on disk is unreadable or belongs to other data
-│   └── LedgerError      the privacy ledger is missing, damaged, behind or cannot be written; nothing is released
-├── ConnectError         the server cannot be reached, or does not let us in
-├── QuorumError          too few clients answered for the round to count
-├── BudgetSpentError     no further round can be paid, or is worth it; the model so far stands
-└── RunError             a run cannot go on: a process ended, training diverges, or nobody tells what its plan needs
+│   └── LedgerError      the privacy ledger is missing, damaged, rolled back or not writable; nothing is released
+├── ConnectError         the server is unreachable or refuses this client
+├── QuorumError          too few clients replied for the round to count
+├── BudgetSpentError     no further round is affordable or worth its cost; the run keeps its model
+└── RunError             a run cannot continue: a process ended, training diverged, or a planner lacks metrics
 """
 
 from pathlib import Path
 
 
 class FedloomError(Exception):
-    """Root of every error that fedloom raises on purpose; its text is written for the person at the keyboard."""
+    """Root of every error that fedloom raises on purpose; its text is written for users."""
 
 
 class ConfigError(FedloomError):
-    """An option is unknown, mistyped or contradicts another."""
+    """Option that is unknown, mistyped or contradicts another."""
 
 
 class DataError(FedloomError):
-    """A data file is missing, empty or malformed.
+    """Data file that is missing, empty or malformed.
 
     Args:
-        message: What is wrong and what to do about it.
-        path: The file.
-        line: One-based line in that file, 0 if the whole file is meant.
-        column: Name of the column, empty if the whole line is meant.
+        message: Fault and remedy.
+        path: Data file; empty if unknown.
+        line: One-based line of the fault in that file; 0 for the whole file.
+        column: Name of the column; empty for the whole line.
     """
 
     def __init__(self, message: str, path: Path | str = "", line: int = 0, column: str = "") -> None:
@@ -45,49 +45,52 @@ class DataError(FedloomError):
 
 
 class VocabularyError(DataError):
-    """The data speak of what the federation's vocabulary lacks, or of another one."""
+    """Names in the data that are outside the federation's vocabulary."""
 
 
 class NothingYetError(DataError):
-    """There are people in the data, and nothing of theirs to learn from: they may join others, and alone make no federation."""
+    """Data with units but no record to learn from; such a client may join others, but cannot train alone."""
 
 
 class WireError(FedloomError):
-    """A message does not fit the schema."""
+    """Message that does not fit the schema."""
 
 
 class RefusedError(FedloomError):
-    """This client's own policy forbids what the server asked."""
+    """Request that the client's policy forbids."""
 
 
 class StateError(FedloomError):
-    """Private state on disk is unreadable or belongs to other data."""
+    """Private state on disk that is unreadable or belongs to other data."""
 
 
 class LedgerError(StateError):
-    """The privacy ledger is missing, damaged, behind or cannot be written; nothing is released."""
+    """Privacy ledger that is missing, damaged, rolled back or not writable; nothing is released."""
 
 
 class ConnectError(FedloomError):
-    """The server cannot be reached, or does not let us in."""
+    """Server that is unreachable or refuses this client."""
 
 
 class QuorumError(FedloomError):
-    """Too few clients answered for the round to count."""
+    """Round with too few replies to count."""
 
 
 class BudgetSpentError(FedloomError):
-    """No further round can be paid, or is worth it: the run ends early, with the model it has."""
+    """Further rounds that are unaffordable or not worth their cost; the run ends and keeps its model."""
 
 
 class RunError(FedloomError):
-    """A run cannot go on: a process ended, training diverges, or nobody tells what its plan needs."""
+    """Run that cannot continue: a process ended, training diverged, or a planner lacks metrics."""
 
 
 def public_reason(error: Exception) -> str:
-    """What the server may be told: texts we wrote without private data in them, otherwise only the kind of error."""
+    """Return the text about an error that the server may receive.
+
+    Texts written here contain no private data and are sent; of every other error only the class name is sent.
+    """
     if isinstance(error, DataError):
-        return "its data cannot be read; the client's own log says why"
+        return "this client's data cannot be read; see the client's log"
     if isinstance(error, (StateError, ConfigError)):
-        return "it is not set up right; the client's own log says why"
-    return str(error) if isinstance(error, FedloomError) else f"{type(error).__name__}; the client's own log says more"
+        return "this client is not configured correctly; see the client's log"
+    return str(error) if isinstance(error, FedloomError) else f"unexpected {type(error).__name__}; see the client's log"

@@ -1,11 +1,11 @@
-"""Writing a file so that a crash leaves the old one or the new one, never half of it."""
+"""Atomic file replacement: a crash leaves the old file or the new one."""
 
 import os
 from pathlib import Path
 
 
 def write_atomically(path: Path, content: bytes, *, mode: int = 0o644) -> None:
-    """Replace a file, with permissions `mode` from the first byte on; when this returns it is on the disk."""
+    """Replace a file and flush it to disk; it has permissions `mode` from its first byte on."""
     draft = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     draft.unlink(missing_ok=True)
     try:
@@ -21,7 +21,7 @@ def write_atomically(path: Path, content: bytes, *, mode: int = 0o644) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Bring the names in a folder to the disk."""
+    """Flush the names in a folder to disk."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -1,6 +1,6 @@
-"""Numbers as people say them."""
+"""Texts of quantities."""
 
 
 def count(number: int, noun: str) -> str:
-    """`1 client`, `2 clients`, `1,200 clients`."""
+    """Return a quantity with its noun: `1 client`, `2 clients`, `1,200 clients`."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"

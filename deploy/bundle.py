@@ -1,7 +1,7 @@
-"""The Flower app folder that a run is started from: our packages, and a pyproject that declares the run's options.
+"""Flower app folder of a run: our packages, and a pyproject that declares the run's options.
 
-`flwr run` accepts only options that the app's pyproject declares, and builds a bundle of the whole folder; so each run gets
-a folder of its own, made from what is installed here. Nothing of it reaches clients: they run their own code.
+`flwr run` accepts declared options only, and bundles the whole folder. Each run therefore has its own folder, built from
+the installed packages. Clients receive none of it: they run their own code.
 """
 
 import shutil
@@ -20,7 +20,7 @@ PACKAGES = (common, server, client)
 
 
 def make_app(folder: Path, config: RunConfig) -> Path:
-    """Write the app for one run into `folder`, replacing what is there; returns the folder."""
+    """Write the app of one run into `folder`, replacing its content; return the folder."""
     shutil.rmtree(folder, ignore_errors=True)
     for package in PACKAGES:
         [source] = package.__path__

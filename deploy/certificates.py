@@ -1,4 +1,4 @@
-"""A federation's own certificate authority, and the server certificate that clients check against it."""
+"""Certificate authority of a federation, and the server certificate that clients verify with it."""
 
 import datetime
 import ipaddress
@@ -16,38 +16,38 @@ from deploy.files import write_file
 
 LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
 AUTHORITY_DAYS, SERVER_DAYS = 3650, 365
-_CLOCK_SLACK = datetime.timedelta(hours=1)  # a client whose clock is a little behind still finds it valid
+_CLOCK_SLACK = datetime.timedelta(hours=1)  # valid also for clients whose clock is slightly behind
 
 
 @dataclass(frozen=True)
 class Certificates:
-    """The files in a folder of certificates; `ca` is the one to hand to clients."""
+    """Files in a folder of certificates; `ca` is the one for clients."""
 
     folder: Path
 
     @property
     def ca(self) -> Path:
-        """The authority's certificate: public."""
+        """Certificate of the authority: public."""
         return self.folder / "ca.pem"
 
     @property
     def ca_key(self) -> Path:
-        """The authority's private key: who has it can pose as the server."""
+        """Private key of the authority; its holder can impersonate the server."""
         return self.folder / "ca.key"
 
     @property
     def server(self) -> Path:
-        """The server's certificate."""
+        """Certificate of the server."""
         return self.folder / "server.pem"
 
     @property
     def server_key(self) -> Path:
-        """The server's private key."""
+        """Private key of the server."""
         return self.folder / "server.key"
 
 
 def make_authority(folder: Path, *, days: int = AUTHORITY_DAYS, overwrite: bool = False) -> Certificates:
-    """Make `ca.pem` and `ca.key` (0600) in `folder`, valid for `days` days.
+    """Create `ca.pem` and `ca.key` (0600) in `folder`, valid for `days` days.
 
     Raises:
         ConfigError: One of them exists and `overwrite` is not set.
@@ -68,22 +68,23 @@ def make_authority(folder: Path, *, days: int = AUTHORITY_DAYS, overwrite: bool 
 def make_server_certificate(
     folder: Path, hosts: Sequence[str] = (), *, days: int = SERVER_DAYS, overwrite: bool = False
 ) -> Certificates:
-    """Make `server.pem` and `server.key` (0600), signed by the authority in `folder`.
+    """Create `server.pem` and `server.key` (0600), signed by the authority in `folder`.
 
     Args:
-        folder: Holds `ca.pem` and `ca.key`.
-        hosts: Vocabulary and addresses by which clients reach the server, besides localhost, 127.0.0.1 and ::1.
-        days: Validity from now on; negative makes a certificate that has expired.
-        overwrite: Replace an older one, whose names stay where `hosts` names none.
+        folder: Folder of `ca.pem` and `ca.key`.
+        hosts: Names and addresses of the server for clients, in addition to localhost, 127.0.0.1 and ::1.
+        days: Validity from now on; a negative number creates an expired certificate.
+        overwrite: Replace an existing certificate; its names are kept if `hosts` is empty.
 
     Raises:
-        ConfigError: There is no authority, a server certificate exists and `overwrite` is not set, or a host is no name.
+        ConfigError: There is no authority, a server certificate exists and `overwrite` is not set, or a host name is
+            invalid.
     """
     files, key = Certificates(folder), ec.generate_private_key(ec.SECP256R1())
     authority, authority_key = _load_authority(files)
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "fedloom server")])
-    kept = names_of(files) if overwrite and not hosts and files.server.exists() else ()
-    names = [_general_name(host) for host in dict.fromkeys((*LOCAL_HOSTS, *kept, *hosts))]
+    previous = names_of(files) if overwrite and not hosts and files.server.exists() else ()
+    names = [_general_name(host) for host in dict.fromkeys((*LOCAL_HOSTS, *previous, *hosts))]
     certificate = (
         _unsigned(name, authority.subject, key.public_key(), authority_key.public_key(), days)
         .add_extension(x509.SubjectAlternativeName(names), critical=False)
@@ -98,14 +99,14 @@ def make_server_certificate(
 
 
 def names_of(files: Certificates) -> tuple[str, ...]:
-    """The names and addresses that the server's certificate is made for, the local ones first."""
+    """Return the names and addresses in the server's certificate, the local ones first."""
     certificate = x509.load_pem_x509_certificate(files.server.read_bytes())
     names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     return tuple(str(name.value) for name in names)
 
 
-def as_told(host: str) -> str:
-    """A host as `names_of` has it."""
+def normalize_host(host: str) -> str:
+    """Return a host in the form of `names_of`."""
     return str(_general_name(host).value)
 
 
@@ -151,12 +152,12 @@ def _load_authority(files: Certificates) -> tuple[x509.Certificate, ec.EllipticC
         key = serialization.load_pem_private_key(files.ca_key.read_bytes(), password=None)
     except FileNotFoundError as error:
         raise ConfigError(
-            f"{error.filename} is missing: make a certificate authority in {files.folder} first"
+            f"{error.filename} is missing; create a certificate authority in {files.folder} first"
         ) from None
     except ValueError as error:
-        raise ConfigError(f"{files.ca} or {files.ca_key} cannot be read ({error}): make a new authority") from None
+        raise ConfigError(f"{files.ca} or {files.ca_key} cannot be read ({error}); create a new authority") from None
     if not isinstance(key, ec.EllipticCurvePrivateKey):
-        raise ConfigError(f"{files.ca_key} is not an elliptic-curve key: make a new authority")
+        raise ConfigError(f"{files.ca_key} is not an elliptic-curve key; create a new authority")
     return certificate, key
 
 
@@ -168,7 +169,7 @@ def _general_name(host: str) -> x509.GeneralName:
     try:
         return x509.DNSName(host)
     except ValueError:
-        raise ConfigError(f"'{host}' is no host name; say its ASCII form (xn--…), or an address") from None
+        raise ConfigError(f"'{host}' is not a host name; use its ASCII form (xn--…) or an address") from None
 
 
 def _private(key: ec.EllipticCurvePrivateKey) -> bytes:

@@ -1,4 +1,4 @@
-"""Steering a SuperLink with Flower's own `flwr` command: registering nodes, starting, watching and stopping runs."""
+"""Control of a SuperLink with Flower's own `flwr` command: register nodes; start, watch and stop runs."""
 
 import json
 import subprocess
@@ -17,20 +17,20 @@ from deploy.superlink import flower_environment, flower_program
 
 RunConfig = Mapping[str, bool | int | float | str]
 CONNECTION = "fedloom"
-CALLS_AT_ONCE = 4  # each costs over a second, most of it starting Python
-CALL_DEADLINE = 120.0  # seconds
+CALLS_AT_ONCE = 4  # each takes over a second, most of it to start Python
+CALL_SECONDS = 120.0  # seconds
 UNREACHABLE = "Connection to the SuperLink is unavailable"
 CHATTER = ("Using SuperLink", "Flower App configuration warnings", "- Recommended property")
-"""What Flower's command says before what matters: each is the beginning of a line."""
+"""Beginnings of lines that Flower's command prints before its message."""
 
 
 class Control:
-    """A SuperLink's Control API, through the public command line and a private `FLWR_HOME`.
+    """Control API of a SuperLink, through the public command line and a private `FLWR_HOME`.
 
     Args:
         address: `host:port` of the Control API.
-        ca: The certificate authority's file; None for an unencrypted server.
-        home: Folder for Flower's configuration; written here, so give it one of its own.
+        ca: File of the certificate authority; None for an unencrypted server.
+        home: Separate folder for Flower's configuration, which is written here.
     """
 
     def __init__(self, address: str, ca: Path | None, home: Path) -> None:
@@ -41,7 +41,7 @@ class Control:
         write_file(home / "config.toml", tomli_w.dumps(config).encode(), overwrite=True)
 
     def register(self, public_key: Path) -> int | None:
-        """Let the owner of a key join; the node's new id, or None if the key was registered already.
+        """Register a public key; return the node's new id, or None if the key was registered before.
 
         Raises:
             RunError: The server refuses.
@@ -51,18 +51,18 @@ class Control:
             return int(answer["node-id"])
         if "already in use" in self._fault(answer):
             return None
-        raise RunError(f"registering {public_key}: {self._fault(answer)}")
+        raise RunError(f"cannot register {public_key}: {self._fault(answer)}")
 
     def register_all(self, public_keys: Iterable[Path]) -> list[int | None]:
-        """`register` for several keys, some at a time."""
+        """Register several keys, a few at a time."""
         with ThreadPoolExecutor(CALLS_AT_ONCE) as pool:
             return list(pool.map(self.register, public_keys))
 
     def submit(self, app: Path, run_config: RunConfig) -> int:
-        """Start a run of the Flower app in folder `app`; its id.
+        """Start a run of the Flower app in folder `app`; return its id.
 
         Raises:
-            ConfigError: A key is not declared in the app's `[tool.flwr.app.config]`, without which Flower refuses it.
+            ConfigError: A key is missing in the app's `[tool.flwr.app.config]`; Flower would refuse it.
             RunError: The server refuses.
         """
         unknown = sorted(run_config.keys() - _declared(app))
@@ -73,27 +73,37 @@ class Control:
         answer = self._flwr("run", str(app), CONNECTION, "--run-config", str(overrides))
         if answer.get("success"):
             return int(answer["run-id"])
-        raise RunError(f"starting the run: {self._fault(answer)}")
+        raise RunError(f"cannot start the run: {self._fault(answer)}")
 
     def status(self, run_id: int) -> str:
-        """`pending`, `starting`, `running`, `finished:completed`, `finished:failed` or `finished:stopped`."""
+        """Return the status of a run.
+
+        It is `pending`, `starting`, `running`, `finished:completed`, `finished:failed` or `finished:stopped`.
+
+        Raises:
+            RunError: The server refuses, or there is no such run.
+        """
         answer = self._flwr("list", CONNECTION, "--run-id", str(run_id))
         runs = answer.get("runs") or []
         if not answer.get("success") or not runs:
-            raise RunError(f"asking for run {run_id}: {self._fault(answer)}")
+            raise RunError(f"cannot query run {run_id}: {self._fault(answer)}")
         return str(runs[0]["status"])
 
     def stop(self, run_id: int) -> None:
-        """Stop a run."""
+        """Stop a run.
+
+        Raises:
+            RunError: The server refuses.
+        """
         answer = self._flwr("stop", str(run_id), CONNECTION)
         if not answer.get("success"):
-            raise RunError(f"stopping run {run_id}: {self._fault(answer)}")
+            raise RunError(f"cannot stop run {run_id}: {self._fault(answer)}")
 
     def _fault(self, answer: Mapping[str, Any]) -> str:
-        """What the command complained of, without its greeting and its advice to authors of apps."""
+        """Return the command's complaint without its greeting and its advice to authors of apps."""
         text = str(answer.get("error-message") or answer)
         if UNREACHABLE in text:
-            return f"no SuperLink answers at {self._address}; is that its --control address, and --ca its authority's file?"
+            return f"no SuperLink answers at {self._address}; check --control and --ca"
         lines = (line.strip() for line in text.splitlines())
         return " ".join(line for line in lines if line and not line.startswith(CHATTER)) or "no reason given"
 
@@ -106,13 +116,13 @@ class Control:
                 env=environment,
                 capture_output=True,
                 text=True,
-                timeout=CALL_DEADLINE,
+                timeout=CALL_SECONDS,
                 stdin=subprocess.DEVNULL,
                 check=False,
             )
         except subprocess.TimeoutExpired:
             raise RunError(
-                f"the SuperLink at {self._address} did not answer `flwr {arguments[0]}` within {CALL_DEADLINE:.0f} s"
+                f"the SuperLink at {self._address} did not answer `flwr {arguments[0]}` within {CALL_SECONDS:.0f} s"
             ) from None
         try:
             answer = json.loads(done.stdout)

@@ -1,4 +1,4 @@
-"""Starting the two halves of a federation: a SuperLink with a run on it, and clients that join."""
+"""Start of both halves of a federation: a SuperLink with a run, and clients that join it."""
 
 import sys
 from collections.abc import Iterator, Sequence
@@ -11,7 +11,14 @@ from rich.console import Console
 from common.config.run import RunConfig
 from common.errors import ConfigError, RunError
 from deploy.bundle import make_app
-from deploy.certificates import LOCAL_HOSTS, Certificates, as_told, make_authority, make_server_certificate, names_of
+from deploy.certificates import (
+    LOCAL_HOSTS,
+    Certificates,
+    make_authority,
+    make_server_certificate,
+    names_of,
+    normalize_host,
+)
 from deploy.control import Control
 from deploy.files import write_file
 from deploy.keys import make_node_key, public_path
@@ -24,16 +31,16 @@ from server.events import Result
 
 @dataclass(frozen=True)
 class ClientSpec:
-    """A client process to start on this machine.
+    """Client process to start on this machine.
 
     Args:
-        name: Public.
-        task: What its data are of.
-        data: Their source.
+        name: Public name.
+        task: Task of its data.
+        data: Source of its data.
         home: Folder of its key and log.
-        shard: `k/K`, the k-th of K parts of the data.
-        state: Where its private state is kept; None for below `home`.
-        source: What its data were dealt from; empty for made data.
+        shard: Shard `k/K`, the k-th of K partitions of the data.
+        state: Folder of its private state; None for a folder in `home`.
+        source: Data set that was partitioned; empty for generated data.
     """
 
     name: str
@@ -45,30 +52,30 @@ class ClientSpec:
     source: str = ""
 
 
-def certificates(folder: Path, hosts: Sequence[str] = ()) -> Certificates:
-    """The server's certificates in `folder`, made if missing.
+def ensure_certificates(folder: Path, hosts: Sequence[str] = ()) -> Certificates:
+    """Return the server's certificates in `folder`, created if missing.
 
     Raises:
-        ConfigError: They are made for other hosts.
+        ConfigError: The server's certificate lacks one of the hosts.
     """
     files = Certificates(folder)
     if not files.ca.exists():
         make_authority(folder)
     if not files.server.exists():
         return make_server_certificate(folder, hosts)
-    known = names_of(files)
-    if strangers := [host for host in hosts if as_told(host) not in known]:
-        names = " ".join(f"--name {name}" for name in (*known, *strangers) if name not in LOCAL_HOSTS)
-        raise ConfigError(f"{files.server} is not made for '{strangers[0]}': say fedloom keys server --renew {names}")
+    valid = names_of(files)
+    if missing := [host for host in hosts if normalize_host(host) not in valid]:
+        names = " ".join(f"--name {name}" for name in (*valid, *missing) if name not in LOCAL_HOSTS)
+        raise ConfigError(f"{files.server} is not valid for '{missing[0]}'; run fedloom keys server --renew {names}")
     return files
 
 
 def start_client(
     processes: Processes, client: ClientSpec, server: str, ca: Path, policy: Path | None, patience: float
 ) -> Path:
-    """Start a resident client with a key of its own, made in its own folder; returns the public key's file.
+    """Start a resident client with its own key, created in its folder; return the public key's file.
 
-    `patience`: seconds that it waits to be admitted.
+    `patience` is the time in seconds that the client waits for admission.
     """
     key = client.home / "node.key"
     if not key.exists():
@@ -87,13 +94,13 @@ def start_client(
 
 @dataclass(frozen=True)
 class Order:
-    """A run to start: its configuration, where it writes, who may take part.
+    """Run to start: configuration, output folder and admitted clients.
 
     Args:
-        config: The run.
+        config: Configuration of the run.
         runs: Folder of run folders.
-        keys: Public keys to admit before it starts.
-        nodes: Folder of public keys; one that appears there later is admitted too.
+        keys: Public keys to admit before the start.
+        nodes: Folder of public keys; a key that appears there later is admitted too.
     """
 
     config: RunConfig
@@ -103,13 +110,13 @@ class Order:
 
 
 def train(processes: Processes, superlink: SuperLinkSettings, order: Order, console: Console) -> Result:
-    """Start a SuperLink and a run on it, and watch it to the end."""
+    """Start a SuperLink and a run on it, and watch the run to its end."""
     server = start_superlink(processes, superlink)
     return submit(processes, superlink.folder, control_of(superlink), order, console, server)
 
 
 def control_of(superlink: SuperLinkSettings) -> Control:
-    """The Control API of a SuperLink on this machine."""
+    """Return the Control API of a SuperLink on this machine."""
     ca = superlink.certificates.ca if superlink.certificates else None
     return Control(superlink.control_address, ca, superlink.folder / "control")
 
@@ -117,21 +124,21 @@ def control_of(superlink: SuperLinkSettings) -> Control:
 def submit(
     processes: Processes, folder: Path, control: Control, order: Order, console: Console, server: Child | None = None
 ) -> Result:
-    """Start a run on a SuperLink that already serves, and watch it to the end; `folder` is for this command's files."""
-    known = set(order.nodes.glob("*.pub")) if order.nodes else set()
-    control.register_all(sorted({*order.keys, *known}))
+    """Start a run on a running SuperLink and watch it to its end; `folder` is for this command's files."""
+    admitted = set(order.nodes.glob("*.pub")) if order.nodes else set()
+    control.register_all(sorted({*order.keys, *admitted}))
     run = RunDirectory(order.runs, order.config.run_id)
     metrics = run.path / "metrics.jsonl"
     start = metrics.stat().st_size if metrics.exists() else 0
     with _set_aside(run.path / "result.json"):
         run_id = control.submit(make_app(folder / "app", order.config), {})
-    pulse = Pulse(control, run_id, processes, server, metrics, start, order.nodes, console, known)
+    pulse = Pulse(control, run_id, processes, server, metrics, start, order.nodes, console, admitted)
     try:
         return watch(pulse, run, server.log if server else None, console)
-    except BaseException as error:  # Ctrl-C, or SIGTERM and SIGHUP as `Processes` has them
+    except BaseException as error:  # Ctrl-C, or SIGTERM and SIGHUP as `Processes` raises them
         if not isinstance(error, RunError):
-            console.print(f"\nstopping; go on with --resume {order.config.run_id}", highlight=False, markup=False)
-        if server is None:  # else it ends with us
+            console.print(f"\nstopping; resume with --resume {order.config.run_id}", highlight=False, markup=False)
+        if server is None:  # else it ends with this process
             with suppress(RunError):
                 control.stop(run_id)
         raise
@@ -139,7 +146,7 @@ def submit(
 
 @contextmanager
 def _set_aside(result: Path) -> Iterator[None]:
-    """Without the result of a run that is to go on; it comes back if that fails."""
+    """Remove the result of a run to resume; restore it if the block fails."""
     before = result.read_bytes() if result.exists() else b""
     result.unlink(missing_ok=True)
     try:

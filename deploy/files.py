@@ -1,4 +1,4 @@
-"""Files that a person names: read with a clear error, and written so that a crash leaves the old or the new, never half."""
+"""Files that a user names: read with a clear error, written atomically."""
 
 from pathlib import Path
 
@@ -7,24 +7,26 @@ from common.files import write_atomically
 
 
 def write_file(path: Path, content: bytes, *, mode: int = 0o644, overwrite: bool = False) -> None:
-    """Write `content` to `path` atomically, with permissions `mode` from the first byte on; makes missing folders.
+    """Write `content` to `path` atomically, with permissions `mode` from its first byte.
+
+    Missing folders are created.
 
     Raises:
         ConfigError: The file exists and `overwrite` is not set.
     """
     if path.exists() and not overwrite:
-        raise ConfigError(f"{path} exists already: remove it first, or name another place")
+        raise ConfigError(f"{path} exists; remove it or choose another path")
     path.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(path, content, mode=mode)
 
 
 def read_file(path: Path) -> bytes:
-    """The content of a file.
+    """Return the content of a file.
 
     Raises:
-        ConfigError: It cannot be read.
+        ConfigError: The file cannot be read.
     """
     try:
         return path.read_bytes()
     except OSError as error:
-        raise ConfigError(f"{path}: {error.strerror}") from None
+        raise ConfigError(f"cannot read {path} ({error.strerror}); check the path") from None

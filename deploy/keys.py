@@ -1,4 +1,4 @@
-"""Node keys: the pair by which a client proves to be one that the server's owner has registered."""
+"""Node keys: the key pair by which a client proves that the server's owner has registered it."""
 
 import base64
 import hashlib
@@ -13,15 +13,15 @@ from deploy.files import write_file
 
 
 def public_path(path: Path) -> Path:
-    """Where the public half of the key at `path` lies: `node.key` -> `node.key.pub`."""
+    """Return the path of the public half of the key at `path`: `node.key` -> `node.key.pub`."""
     return path.with_name(f"{path.name}.pub")
 
 
 def make_node_key(path: Path, *, overwrite: bool = False) -> ec.EllipticCurvePublicKey:
-    """Make a P-384 key: the private half at `path` (OpenSSH format, 0600), the public half at `<path>.pub`.
+    """Create a P-384 key: the private half at `path` (OpenSSH, 0600), the public half at `<path>.pub`.
 
     Raises:
-        ConfigError: A key exists there and `overwrite` is not set: losing it would make this client a new one.
+        ConfigError: A key exists there and `overwrite` is not set; without its key a client is a new client.
     """
     key = ec.generate_private_key(ec.SECP384R1())
     private = key.private_bytes(
@@ -36,14 +36,14 @@ def load_private_key(path: Path) -> ec.EllipticCurvePrivateKey:
     """Read a private key in OpenSSH format.
 
     Raises:
-        ConfigError: The file is missing or holds no elliptic-curve private key.
+        ConfigError: The file is missing or is not an elliptic-curve private key.
     """
     try:
         key = serialization.load_ssh_private_key(_read(path), password=None)
     except (ValueError, TypeError, UnsupportedAlgorithm):
-        raise ConfigError(f"{path} holds no private key in OpenSSH format without password: make one anew") from None
+        raise ConfigError(f"{path} is not a private key in OpenSSH format without password; create a new key") from None
     if not isinstance(key, ec.EllipticCurvePrivateKey):
-        raise ConfigError(f"{path} is not an elliptic-curve key (ecdsa-sha2-nistp384): make one anew")
+        raise ConfigError(f"{path} is not an elliptic-curve key (ecdsa-sha2-nistp384); create a new key")
     return key
 
 
@@ -51,20 +51,19 @@ def load_public_key(path: Path) -> ec.EllipticCurvePublicKey:
     """Read a public key, one `ecdsa-sha2-nistp384 ...` line.
 
     Raises:
-        ConfigError: The file is missing or holds no elliptic-curve public key.
+        ConfigError: The file is missing or is not an elliptic-curve public key.
     """
     try:
         key = serialization.load_ssh_public_key(_read(path))
     except (ValueError, UnsupportedAlgorithm):
-        hint = "is it the private half? the public one ends in .pub"
-        raise ConfigError(f"{path} holds no public key in OpenSSH format ({hint})") from None
+        raise ConfigError(f"{path} is not a public key in OpenSSH format; use the file that ends in .pub") from None
     if not isinstance(key, ec.EllipticCurvePublicKey):
-        raise ConfigError(f"{path} is not an elliptic-curve key (ecdsa-sha2-nistp384): make one anew")
+        raise ConfigError(f"{path} is not an elliptic-curve key (ecdsa-sha2-nistp384); create a new key")
     return key
 
 
 def fingerprint(key: ec.EllipticCurvePublicKey) -> str:
-    """The key's name: `SHA256:…`, as `ssh-keygen -lf` prints it."""
+    """Return the key's fingerprint `SHA256:…`, as `ssh-keygen -lf` prints it."""
     blob = base64.b64decode(_public_line(key).split()[1])
     return "SHA256:" + base64.b64encode(hashlib.sha256(blob).digest()).decode().rstrip("=")
 
@@ -77,4 +76,4 @@ def _read(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise ConfigError(f"key file {path}: {error.strerror}") from None
+        raise ConfigError(f"cannot read key file {path} ({error.strerror}); check the path") from None

@@ -1,4 +1,4 @@
-"""Child processes that never outlive their parent's work, whatever ends it."""
+"""Child processes that end with their parent's work, for whatever reason it ends."""
 
 import ctypes
 import os
@@ -19,48 +19,48 @@ import psutil
 
 from common.errors import ConfigError, RunError
 
-GRACE = 5.0  # seconds between asking a process to end and ending it
-TAIL = 12  # lines of a dead process's log that its error quotes
+GRACE_SECONDS = 5.0  # seconds between SIGTERM and SIGKILL
+TAIL_LINES = 12  # last lines of an ended process's log in its error
 _PR_SET_CHILD_SUBREAPER = 36  # from linux/prctl.h
 
 
 @dataclass(frozen=True)
 class Child:
-    """A process that was started here."""
+    """Child process started here."""
 
     name: str
     process: subprocess.Popen[bytes]
     log: Path | None = None
 
     def check(self) -> None:
-        """Raise RunError, with the end of its log, if the process is no longer alive."""
+        """Raise RunError, with the end of its log, if the process has ended."""
         code = self.process.poll()
         if code is not None:
-            raise RunError(f"{self.name} ended with exit code {code}{self._last_words()}")
+            raise RunError(f"{self.name} ended with exit code {code}{self._log_tail()}")
 
-    def _last_words(self) -> str:
+    def _log_tail(self) -> str:
         if self.log is None or not self.log.is_file():
             return ""
-        lines = self.log.read_text(errors="replace").splitlines()[-TAIL:]
+        lines = self.log.read_text(errors="replace").splitlines()[-TAIL_LINES:]
         return "\n".join([f"; the end of {self.log}:", *lines])
 
 
 class Processes:
-    """Starts child processes; on leaving the `with` block ends them all, and all that they have started themselves.
+    """Starter of child processes; leaving the `with` block ends them and all their descendants.
 
-    Flower detaches some of its processes into sessions of their own and forgets others. So inside the block this
-    process adopts orphans (PR_SET_CHILD_SUBREAPER, where the system has it), and SIGTERM and SIGHUP raise SystemExit,
-    which unwinds the block. Enter it in the main thread.
+    Flower detaches some of its processes into their own sessions and loses track of others. Inside the block this process
+    therefore adopts orphans (PR_SET_CHILD_SUBREAPER, if the system has it). SIGTERM and SIGHUP raise SystemExit, which
+    unwinds the block. Enter it in the main thread.
     """
 
-    def __init__(self, grace: float = GRACE) -> None:
+    def __init__(self, grace: float = GRACE_SECONDS) -> None:
         self._grace = grace
         self._children: list[Child] = []
         self._strangers: set[psutil.Process] = set()
         self._handlers: dict[int, Any] = {}
 
     def __enter__(self) -> Self:
-        """Adopt orphans from now on, and turn signals into SystemExit."""
+        """Start to adopt orphans, and convert signals to SystemExit."""
         _adopt_orphans(True)
         self._strangers = set(psutil.Process().children(recursive=True))
         if threading.current_thread() is threading.main_thread():
@@ -68,7 +68,7 @@ class Processes:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
-        """End everything; a second Ctrl-C does not cut this short."""
+        """End all processes; a second Ctrl-C does not interrupt this."""
         if self._handlers:
             self._handlers |= {signal.SIGINT: signal.getsignal(signal.SIGINT)}
             for number in self._handlers:
@@ -89,17 +89,17 @@ class Processes:
         environment: Mapping[str, str] | None = None,
         folder: Path | None = None,
     ) -> Child:
-        """Start a process in a session of its own, so that Ctrl-C reaches it only through us.
+        """Start a process in its own session, so that Ctrl-C reaches it through this process only.
 
         Args:
-            name: What errors call it.
+            name: Name in errors.
             command: Program and arguments.
-            log: Where its output is appended; None discards it.
-            environment: Its whole environment; None hands on ours.
-            folder: Its working folder.
+            log: File to which its output is appended; None discards it.
+            environment: Complete environment; None passes on that of this process.
+            folder: Working folder.
 
         Raises:
-            RunError: The program is not there.
+            RunError: The program is missing.
         """
         if log is not None:
             log.parent.mkdir(parents=True, exist_ok=True)
@@ -115,7 +115,7 @@ class Processes:
                     start_new_session=True,
                 )
             except FileNotFoundError as error:
-                raise RunError(f"cannot start {name}: there is no {error.filename}") from None
+                raise RunError(f"cannot start {name}; {error.filename} is missing") from None
         child = Child(name, process, log)
         self._children.append(child)
         return child
@@ -126,13 +126,13 @@ class Processes:
             child.check()
 
     def stop(self, *children: Child) -> None:
-        """End the given children, or everything that runs under this block: SIGTERM, then SIGKILL after the grace."""
+        """End the given children, or all processes of this block: SIGTERM, then SIGKILL after the grace."""
         doomed = self._descendants(children)
         for process in doomed:
             with suppress(psutil.NoSuchProcess):
                 process.terminate()
         alive = _wait(doomed, self._grace)
-        late = alive | self._descendants(children)  # also what was started while we waited
+        late = alive | self._descendants(children)  # also processes started in the meantime
         for process in late:
             with suppress(psutil.NoSuchProcess):
                 process.kill()
@@ -141,28 +141,28 @@ class Processes:
 
     def _descendants(self, children: Sequence[Child]) -> set[psutil.Process]:
         roots = [psutil.Process()] if not children else []
-        found: set[psutil.Process] = set()
+        descendants: set[psutil.Process] = set()
         for child in children:
             with suppress(psutil.NoSuchProcess):
                 roots.append(psutil.Process(child.process.pid))
         for root in roots:
             with suppress(psutil.NoSuchProcess):
-                found |= {root, *root.children(recursive=True)}
-        return found - self._strangers - {psutil.Process()}
+                descendants |= {root, *root.children(recursive=True)}
+        return descendants - self._strangers - {psutil.Process()}
 
 
 def free_port() -> int:
-    """A TCP port of 127.0.0.1 that nobody listens on just now."""
+    """Return a currently unused TCP port of 127.0.0.1."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
 
 
 def require_free_port(host: str, port: int, option: str) -> None:
-    """Check that one can listen on a port.
+    """Check that a port is free to listen on.
 
     Raises:
-        ConfigError: It is taken; names the port and the option that changes it.
+        ConfigError: The port is taken; names the option that changes it.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family) as probe:
@@ -177,13 +177,13 @@ def _leave(number: int, frame: FrameType | None) -> None:
     raise SystemExit(128 + number)
 
 
-def _adopt_orphans(yes: bool) -> None:
+def _adopt_orphans(enabled: bool) -> None:
     if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, int(yes), 0, 0, 0)
+        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, int(enabled), 0, 0, 0)
 
 
 def _wait(processes: set[psutil.Process], seconds: float) -> set[psutil.Process]:
-    """Wait until all have ended and been reaped; those still alive after that time."""
+    """Wait until all have ended and been reaped; return those still alive after that time."""
     end = time.monotonic() + seconds
     _, alive = psutil.wait_procs(processes, timeout=max(0.0, end - time.monotonic()))
     return set(alive)

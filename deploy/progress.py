@@ -1,4 +1,4 @@
-"""Watching a run: follow its metrics.jsonl and show a line a round, with a bar below where there is a terminal."""
+"""Progress of a run: follow its metrics.jsonl and print a line per round, with a bar on a terminal."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -21,8 +21,8 @@ from deploy.report.metric_table import format_value, headlines, is_error, measur
 from deploy.report.text import cost, duration, first_line, size
 from server.events import Event, Finish, Round, Start, event_from_line
 
-POLL = 0.1  # seconds
-MOST_METRICS = 4  # in one line
+POLL_SECONDS = 0.1  # seconds
+MAX_METRICS = 4  # in one line
 
 
 def follow(
@@ -31,19 +31,19 @@ def follow(
     going_on: Callable[[], bool] = lambda: True,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Iterator[Event]:
-    """The events of a run as they are written, up to its finish.
+    """Yield the events of a run as they are written, up to its finish.
 
     Args:
-        path: metrics.jsonl, which need not exist yet.
-        start: Bytes to skip: those that were there before, where a run is resumed.
-        going_on: Whether anybody still writes; once nobody does, the rest is read and the events end without a finish.
-        sleep: Waits between two looks.
+        path: File metrics.jsonl, which may not exist yet.
+        start: Bytes to skip: earlier events of a resumed run.
+        going_on: Function that returns False once nothing is written any more; remaining events are then read.
+        sleep: Function that waits between two reads.
     """
-    place = start
+    position = start
     while True:
         last_look = not going_on()
-        for line in _whole_lines(path, place):
-            place += len(line)
+        for line in _whole_lines(path, position):
+            position += len(line)
             try:
                 event = event_from_line(line)
             except DataError:
@@ -53,13 +53,13 @@ def follow(
                 return
         if last_look:
             return
-        sleep(POLL)
+        sleep(POLL_SECONDS)
 
 
 def show(events: Iterable[Event], console: Console) -> Finish | None:
-    """Print the events as they come; the finish, or None where the run ended without one.
+    """Print the events as they arrive; return the finish, or None if the run ended without one.
 
-    Give a console on stderr: stdout belongs to `--json`.
+    Pass a console on stderr: stdout belongs to `--json`.
     """
     if not console.is_terminal:
         return _print(events, console, lambda event: None)
@@ -75,35 +75,32 @@ def show(events: Iterable[Event], console: Console) -> Finish | None:
 
 
 def round_line(event: Round, start: Start | None = None) -> Text:
-    """`round  12/100  train loss 0.213  auc 0.984  …  0.42 s  4/4 clients  ↓412 kB ↑410 kB · missing client-3`.
+    """Return a round's line, such as `round  12/100 · train loss 0.213  auc 0.984   0.42 s  4/4 clients`.
 
-    With noise, where no client tells its loss: `round  12/100  rmse 0.187  ρ 0.557, 65 % left  …`. Where rounds are measured
-    on validation data and the last on test data: `round   2/3  train loss 0.095  validation: mse 0.0400  …`.
+    Traffic follows, and lost clients stand in parentheses: `3/4 clients (client-3: no answer)  ↓412 kB ↑410 kB`.
+    With noise clients report no loss: `round  12/100 · rmse 0.187  ρ 0.557, 65 % left  …`. If rounds are evaluated on
+    validation data and the last on test data: `round   2/3 · train loss 0.095  validation: mse 0.0400  …`.
 
     Args:
         event: The round.
-        start: How its run began, where that is known.
+        start: Start of its run, if available.
     """
     width, spent = len(str(event.rounds)), event.server.get("cost", 0.0)
-    line = Text(f"round {event.round:{width}}/{event.rounds}")
+    line = Text(f"round {event.round:{width}}/{event.rounds} ·")
     if not spent and (start is None or is_error(start.task, start.model)):
-        line.append(f"  train loss {format_value(measure('loss'), event.loss)}")
-    line.append(f"  {event.split}:" if event.split else "", "cyan")
-    for k, m in enumerate(headlines(event.metrics.keys() - {"loss"})[:MOST_METRICS]):
-        line.append(f"{' ' if event.split and not k else '  '}{m.short} ").append(
-            format_value(m, event.metrics[m.key]), "bold"
-        )
+        line.append(f" train loss {format_value(measure('loss'), event.loss)} ")
+    line.append(f" {event.split}:" if event.split else "", "cyan")
+    for m in headlines(event.metrics.keys() - {"loss"})[:MAX_METRICS]:
+        line.append(f" {m.short} ").append(f"{format_value(m, event.metrics[m.key])} ", "bold")
     if spent:
-        line.append(f"  {cost(start.account if start else '', spent)}, {100 * event.server['left']:.0f} % left", "cyan")
+        line.append(f" {cost(start.account if start else '', spent)}, {100 * event.server['left']:.0f} % left ", "cyan")
 
-    line.append(f"   {duration(event.seconds)}  ")
+    line.append(f"  {duration(event.seconds)}  ")
     line.append(f"{event.answered}/{event.asked} clients", "" if event.answered == event.asked else "yellow")
+    lost = [f"{name}: no answer" for name in event.missing]
+    lost += [f"{name}: {first_line(reason)}" for name, reason in event.refused.items()]
+    line.append(f" ({'; '.join(lost)})" if lost else "", "yellow")
     line.append(f"  ↓{size(event.bytes_down)} ↑{size(event.bytes_up)}", "dim")
-
-    if event.missing:
-        line.append(f" · missing {', '.join(event.missing)}", "yellow")
-    for name, reason in event.refused.items():
-        line.append(f" · {name} refused: {first_line(reason)}", "red")
     return line
 
 

@@ -15,7 +15,7 @@ from flwr.serverapp import Grid
 from flwr.supercore.run import Run
 from flwr.supercore.task_identity import TaskIdentity
 
-from client.app import answered, failure, request_in
+from client.app import answer, decode_request, failure_reply
 from client.data.dataset import AnyDataset
 from client.data.read import partition
 from client.policy import Policy
@@ -167,10 +167,10 @@ class InProcessGrid(Grid):
         def request(message: Message) -> Payload:
             """Read once: clients share what the server encoded."""
             if id(message.content) not in known:
-                known[id(message.content)] = request_in(message)
+                known[id(message.content)] = decode_request(message)
             return known[id(message.content)]
 
-        return [answered(self._sessions[m.metadata.dst_node_id], m, partial(request, m)) for m in messages]
+        return [answer(self._sessions[m.metadata.dst_node_id], m, partial(request, m)) for m in messages]
 
     def _train(self, messages: list[Message]) -> list[Message]:
         """Train in cohorts of clients of like size, so that little of what is stacked is padding."""
@@ -186,7 +186,7 @@ class InProcessGrid(Grid):
             try:
                 members[k] = session.member(request)
             except FedloomError as error:
-                replies.append(failure(messages[k], error))
+                replies.append(failure_reply(messages[k], error))
         by_size = sorted(members, key=lambda k: members[k].learner.size)
         for first in range(0, len(by_size), self._together):
             cohort = by_size[first : first + self._together]
@@ -211,4 +211,4 @@ def _answer(
     try:
         return Message(encode(session.as_sent(request, steps, work)), reply_to=message)
     except FedloomError as error:
-        return failure(message, error)
+        return failure_reply(message, error)

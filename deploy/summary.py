@@ -1,4 +1,4 @@
-"""What a run came to, in a table for a terminal or in plain lines for a log."""
+"""Summary of a result, as a table for a terminal or as aligned text for a log."""
 
 import math
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ _BEST = 2  # column
 
 
 def print_summary(result: Result, report: Path | None, console: Console) -> None:
-    """Print to a console on stderr; `report` is named where it was written."""
+    """Print to a console on stderr; `report` is named if it was written."""
     if not console.is_terminal:
         for line in summary_lines(result, report):
             console.print(Text(line), soft_wrap=True)
@@ -42,7 +42,7 @@ def print_summary(result: Result, report: Path | None, console: Console) -> None
 
 
 def summary_lines(result: Result, report: Path | None) -> list[str]:
-    """The same as aligned plain text."""
+    """Return the summary as aligned plain text."""
     rows = _grid(result)
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]) for row in rows]
@@ -51,7 +51,7 @@ def summary_lines(result: Result, report: Path | None) -> list[str]:
 
 
 def spread(result: Result, m: MetricSpec) -> tuple[float, float, float] | None:
-    """Least, median and greatest value of a metric over the clients that have it."""
+    """Return minimum, median and maximum of a metric over the clients that have it."""
     values = [client.metrics.get(m.key, math.nan) for client in result.clients.values()]
     values = [value for value in values if not math.isnan(value)]
     return (min(values), median(values), max(values)) if values else None
@@ -63,7 +63,7 @@ def _title(result: Result) -> str:
 
 
 def _grid(result: Result) -> list[Sequence[str]]:
-    """Header and rows, without a column for the best round where no best was told."""
+    """Return header and rows; the column of the best round is omitted if there is none."""
     rows = [_header(result), *(_row(result, m) for m in brief(result.metrics, result.task))]
     return rows if result.best else [(*row[:_BEST], *row[_BEST + 1 :]) for row in rows]
 
@@ -92,7 +92,7 @@ def _facts(result: Result, report: Path | None) -> list[tuple[str, str]]:
         "note" if result.status == "completed" else "reason": result.reason,
         "measured": measured_by(result),
         "time": duration(result.seconds),
-        "traffic": f"{size(result.bytes_down)} to the clients, {size(result.bytes_up)} from them",
+        "network": f"{size(result.bytes_down)} to the clients, {size(result.bytes_up)} from them",
         "privacy": claim,
         **{heading: "; ".join(parts) for heading, parts in terms.items()},
         "model": f"sha256 {result.model_sha256[:16]}…" if result.model_sha256 else "",

@@ -1,4 +1,4 @@
-"""Flower's own server process, `flower-superlink`: started as it comes, and waited for until it answers."""
+"""Flower's server process, `flower-superlink`: start it unchanged and wait until it answers."""
 
 import http.client
 import os
@@ -13,24 +13,24 @@ from common.errors import RunError
 from deploy.certificates import Certificates
 from deploy.processes import Child, Processes, require_free_port
 
-START_DEADLINE = 60.0  # seconds
+START_SECONDS = 60.0  # seconds
 LOOPBACK = "127.0.0.1"
 
 
 @dataclass(frozen=True)
 class SuperLinkSettings:
-    """How to run a SuperLink.
+    """Settings of a SuperLink.
 
     Args:
-        folder: Where its log and database go; made if missing.
-        certificates: The server's certificate; None serves unencrypted, for experiments on one machine.
-        authenticate: Admit only nodes whose key is registered; needs certificates.
-        database: Keep state in an SQLite file in `folder`, so that a restart loses no run and no registration.
-        host: Where the Fleet API, which clients join, listens.
+        folder: Folder of its log and database; created if missing.
+        certificates: Certificates of the server; None serves unencrypted, for experiments on one machine.
+        authenticate: Admit only nodes with a registered key; needs certificates.
+        database: Store state in an SQLite file in `folder`, so that a restart loses no run and no registration.
+        host: Address of the Fleet API, which clients join.
         port: Its port (`--port` of fedloom).
-        control_host: Where the Control and Runtime API listens. Who reaches it can start runs: keep it local.
+        control_host: Address of the Control and Runtime API. Its callers can start runs: keep it local.
         control_port: Its port (`--control-port` of fedloom).
-        environment: Added to the server's environment. Flower hands it on to every ServerApp it starts.
+        environment: Additions to the server's environment, which Flower passes on to every ServerApp.
     """
 
     folder: Path
@@ -45,7 +45,7 @@ class SuperLinkSettings:
 
     @property
     def log(self) -> Path:
-        """Where the SuperLink and the ServerApps it starts write what they have to say."""
+        """Log of the SuperLink and of the ServerApps it starts."""
         return self.folder / "superlink.log"
 
     @property
@@ -60,7 +60,10 @@ class SuperLinkSettings:
 
 
 def flower_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Our environment for a Flower process: no telemetry, nothing installed at run time, this Python's programs first."""
+    """Return the environment of a Flower process, based on that of this process.
+
+    Telemetry and installations at run time are off; programs of this Python come first.
+    """
     programs = str(Path(sys.executable).parent)
     quiet = ("FLWR_DISABLE_UPDATE_CHECK", "FLWR_DISABLE_RUNTIME_DEPENDENCY_INSTALLATION")
     return {
@@ -73,7 +76,7 @@ def flower_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]
 
 
 def flower_program(name: str) -> Path:
-    """The program of that name that belongs to this Python."""
+    """Return the program of that name that belongs to this Python."""
     return Path(sys.executable).parent / name
 
 
@@ -90,33 +93,37 @@ def start_superlink(processes: Processes, settings: SuperLinkSettings) -> Child:
     environment = flower_environment({"FLWR_HOME": str(settings.folder / "flwr"), **settings.environment})
     child = processes.start("the SuperLink", _command(settings), log=settings.log, environment=environment)
 
-    end = time.monotonic() + START_DEADLINE
+    end = time.monotonic() + START_SECONDS
     while not is_healthy(settings):
         child.check()
         if time.monotonic() > end:
-            raise RunError(f"the SuperLink did not answer within {START_DEADLINE:.0f} s; see {settings.log}")
+            raise RunError(f"the SuperLink did not answer within {START_SECONDS:.0f} s; see {settings.log}")
         time.sleep(0.1)
     return child
 
 
 def is_healthy(settings: SuperLinkSettings) -> bool:
-    """Whether the SuperLink answers, under its certificate if it has one."""
+    """Return True if the SuperLink answers, under its certificate if it has one.
+
+    Raises:
+        RunError: The SuperLink's certificate is not valid.
+    """
     host, port = settings.control_address.rsplit(":", 1)
-    line: http.client.HTTPConnection
+    connection: http.client.HTTPConnection
     if settings.certificates is None:
-        line = http.client.HTTPConnection(host.strip("[]"), int(port), timeout=5)
+        connection = http.client.HTTPConnection(host.strip("[]"), int(port), timeout=5)
     else:
         trust = ssl.create_default_context(cafile=settings.certificates.ca)
-        line = http.client.HTTPSConnection(host.strip("[]"), int(port), timeout=5, context=trust)
+        connection = http.client.HTTPSConnection(host.strip("[]"), int(port), timeout=5, context=trust)
     try:
-        line.request("GET", "/health")
-        return line.getresponse().status == http.client.OK
+        connection.request("GET", "/health")
+        return connection.getresponse().status == http.client.OK
     except ssl.SSLCertVerificationError as error:
-        raise RunError(f"the SuperLink's own certificate fails: {error.verify_message}; make a new one") from None
+        raise RunError(f"the SuperLink's certificate is not valid ({error.verify_message}); create a new one") from None
     except (OSError, http.client.HTTPException):
         return False
     finally:
-        line.close()
+        connection.close()
 
 
 def _command(settings: SuperLinkSettings) -> list[str | Path]:
@@ -136,7 +143,7 @@ def _command(settings: SuperLinkSettings) -> list[str | Path]:
 
 
 def _address(host: str, port: int) -> str:
-    """How this machine reaches what listens on `host`: a wildcard is not an address to connect to."""
+    """Return the address by which this machine reaches `host`; a wildcard is not an address to connect to."""
     return _bracketed({"0.0.0.0": LOOPBACK, "::": "::1"}.get(host, host), port)
 
 

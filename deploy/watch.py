@@ -1,4 +1,4 @@
-"""A submitted run, watched to its end: the live lines, the result, the report."""
+"""Watch of a submitted run to its end: progress lines, result, report."""
 
 import threading
 import time
@@ -12,31 +12,31 @@ from common.errors import RunError
 from deploy.control import Control
 from deploy.processes import Child, Processes
 from deploy.progress import follow, show
-from deploy.report import render
+from deploy.report.render import render
 from deploy.report.text import first_line
 from deploy.summary import print_summary
 from server.artifacts import RunDirectory
 from server.events import Result
 
-ASK_EVERY = 10.0  # seconds of silence after which Flower is asked whether the run still goes on
-MOST_UNANSWERED = 3  # questions in a row; a busy machine may fail to answer one
-ADMIT_EVERY = 2.0  # seconds between two looks for keys that were registered meanwhile
-SELDOM = 60.0  # seconds, at most, until a key that could not be registered is tried again
+QUERY_SECONDS = 10.0  # seconds without events after which Flower is queried for the run's status
+MAX_UNANSWERED = 3  # consecutive unanswered queries; a busy machine may fail to answer one
+ADMIT_SECONDS = 2.0  # seconds between two searches for new keys
+MAX_RETRY_SECONDS = 60.0  # maximum seconds until a key that could not be registered is tried again
 
 
 @dataclass
 class Pulse:
-    """Looks after a federation while its run goes on, and says whether it still does.
+    """Supervision of a federation while its run continues; calling it returns True until the run ends.
 
     Args:
-        control: The SuperLink; asked only after a silence, since each question costs a second.
+        control: Control API of the SuperLink; queried only after a silence, since each query takes a second.
         run_id: Flower's number of the run.
-        processes: Those of this federation that run here. Once a round is done, only the server's is needed.
-        server: The SuperLink's own, if it is one of them.
-        metrics: The run's events.
-        start: Bytes of them that were there before.
-        nodes: Folder of public keys; one that appears there is admitted.
-        console: Told of clients that ended and of keys that were admitted.
+        processes: Processes of this federation on this machine. After the first round only the server's is required.
+        server: Process of the SuperLink, if it is one of them.
+        metrics: Events of the run.
+        start: Bytes of them from before.
+        nodes: Folder of public keys; a key that appears there is admitted.
+        console: Output of ended clients and admitted keys.
     """
 
     control: Control
@@ -50,16 +50,16 @@ class Pulse:
     admitted: set[Path] = field(default_factory=set)
     refused: dict[Path, str] = field(default_factory=dict)
     again: dict[Path, tuple[float, float]] = field(default_factory=dict)
-    """Key that failed -> when it is tried again, and after which pause."""
+    """Key that failed -> time of its next attempt, and the pause before it."""
     size: int = -1
     heard: float = 0.0
-    asked: float = 0.0
-    looked: float = 0.0
-    told: str = ""
+    queried: float = 0.0
+    searched: float = 0.0
+    reported: str = ""
     unanswered: int = 0
 
     def __call__(self) -> bool:
-        """True while the run goes on.
+        """Return True while the run continues.
 
         Raises:
             RunError: The server has ended or no longer answers, or a client has ended before the first round was done.
@@ -69,18 +69,18 @@ class Pulse:
         size, now = self.metrics.stat().st_size if self.metrics.exists() else 0, time.monotonic()
         if size != self.size:
             self.size, self.heard = size, now
-        if now - max(self.heard, self.asked) < ASK_EVERY:
+        if now - max(self.heard, self.queried) < QUERY_SECONDS:
             return True
-        self.asked = now
+        self.queried = now
         try:
-            going_on = not self.control.status(self.run_id).startswith("finished")
+            continues = not self.control.status(self.run_id).startswith("finished")
         except RunError:
             self.unanswered += 1
-            if self.unanswered == MOST_UNANSWERED:
+            if self.unanswered == MAX_UNANSWERED:
                 raise
             return True
         self.unanswered = 0
-        return going_on
+        return continues
 
     def _look_after_processes(self) -> None:
         if self.server is not None:
@@ -91,12 +91,14 @@ class Pulse:
             if not self._under_way():
                 raise
             line = first_line(str(error)).partition(";")[0]
-            if line != self.told:
-                self.console.print(f"{line}; the run goes on without it", style="yellow", markup=False, soft_wrap=True)
-            self.told = line
+            if line != self.reported:
+                self.console.print(
+                    f"{line}; the run continues without it", style="yellow", markup=False, soft_wrap=True
+                )
+            self.reported = line
 
     def _under_way(self) -> bool:
-        """Whether this run has done a round: its start was noted, and something more."""
+        """Return True if this run has completed a round: its start was recorded, and a further event."""
         if not self.metrics.exists():
             return False
         with self.metrics.open("rb") as events:
@@ -104,29 +106,27 @@ class Pulse:
             return len(events.readlines()) > 1
 
     def _admit(self) -> None:
-        if self.nodes is None or time.monotonic() < self.looked + ADMIT_EVERY:
+        if self.nodes is None or time.monotonic() < self.searched + ADMIT_SECONDS:
             return
         for key in sorted(set(self.nodes.glob("*.pub")) - self.admitted):
             if time.monotonic() < self.again.get(key, (0.0, 0.0))[0]:
                 continue
             try:
                 self.control.register(key)
-            except (
-                RunError
-            ) as error:  # the file may be half written, or the machine busy: it is tried again, ever less often
+            except RunError as error:  # the file may be incomplete or the machine busy; back off exponentially
                 if self.refused.get(key) != str(error):
                     self.console.print(str(error), style="yellow", markup=False, soft_wrap=True)
                 self.refused[key] = str(error)
-                pause = min(2 * self.again.get(key, (0.0, ADMIT_EVERY / 2))[1], SELDOM)
+                pause = min(2 * self.again.get(key, (0.0, ADMIT_SECONDS / 2))[1], MAX_RETRY_SECONDS)
                 self.again[key] = time.monotonic() + pause, pause
             else:
                 self.admitted.add(key)
                 self.console.print(f"admitted {key.name}", highlight=False, markup=False)
-        self.looked = time.monotonic()
+        self.searched = time.monotonic()
 
 
 def watch(pulse: Pulse, folder: RunDirectory, log: Path | None, console: Console) -> Result:
-    """Show the run's rounds as they come, then its result.
+    """Show the run's rounds as they complete, then its result.
 
     Raises:
         RunError: The run ended without a result.
@@ -134,13 +134,13 @@ def watch(pulse: Pulse, folder: RunDirectory, log: Path | None, console: Console
     show(follow(pulse.metrics, pulse.start, pulse), console)
     result = folder.result()
     if result is None:
-        where = f"{log} says why" if log else "the SuperLink's log says why"
-        raise RunError(f"the run ended before it could write a result: {where}")
+        place = str(log or "the SuperLink's log")
+        raise RunError(f"the run ended without a result; see {place}")
     return conclude(result, folder, console)
 
 
 def watch_here(work: Callable[[], Result], folder: RunDirectory, console: Console) -> Result:
-    """Do the work in this thread while another shows the run's rounds, then show its result."""
+    """Do the work in this thread while another thread shows the run's rounds, then show its result."""
     metrics = folder.path / "metrics.jsonl"
     start = metrics.stat().st_size if metrics.exists() else 0
     over = threading.Event()
@@ -150,7 +150,7 @@ def watch_here(work: Callable[[], Result], folder: RunDirectory, console: Consol
     try:
         result = work()
     except KeyboardInterrupt:
-        console.print(f"\nstopped; go on with --resume {folder.path.name}", highlight=False, markup=False)
+        console.print(f"\nstopped; resume with --resume {folder.path.name}", highlight=False, markup=False)
         raise
     finally:
         over.set()
@@ -163,8 +163,8 @@ def conclude(result: Result, folder: RunDirectory, console: Console) -> Result:
     report: Path | None = folder.path / "report.html"
     try:
         render([folder.path], folder.path / "report.html")
-    except OSError as error:  # the result is written, and is not lost with the page
-        console.print(f"no report: {error.strerror or error}", style="yellow", markup=False, soft_wrap=True)
+    except OSError as error:  # the result is written in any case
+        console.print(f"report not written ({error.strerror or error})", style="yellow", markup=False, soft_wrap=True)
         report = None
     print_summary(result, report, console)
     return result

@@ -1,1 +1,1 @@
-"""The federation's server: a Flower ServerApp, its strategies and its records."""
+"""Server of a federation: a Flower ServerApp, its strategies and its records."""

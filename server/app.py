@@ -1,4 +1,4 @@
-"""The Flower ServerApp: parse -> build -> start -> save."""
+"""Flower ServerApp: parse -> build -> start -> save."""
 
 from flwr.app import Context
 from flwr.serverapp import Grid, ServerApp
@@ -15,8 +15,8 @@ app = ServerApp()
 
 @app.main()
 def main(grid: Grid, context: Context) -> None:
-    """Train as the run's configuration says; what comes of it lies in the run's folder."""
-    declared = flatten(RunConfig())  # Flower hands on all that pyproject.toml declares, also of methods not chosen
+    """Train according to the run's configuration; results are written to the run's folder."""
+    declared = flatten(RunConfig())  # Flower passes on all that pyproject.toml declares, also of other methods
     config = parse({key: value for key, value in context.run_config.items() if value != declared.get(key)})
     with quick_uploads(min(config.federation.deadline, config.federation.upload)):
         run(grid, config, ServerSettings().runs)

@@ -1,4 +1,4 @@
-"""Inviting nodes to a run and waiting until enough have accepted."""
+"""Invitation of nodes to a run, and waiting until enough have accepted."""
 
 import logging
 import math
@@ -16,31 +16,34 @@ from server.roster import EnrolledClient, Roster
 
 log = logging.getLogger("fedloom.server")
 
-FIRST_PAUSE, PAUSE_GROWTH, LONGEST_PAUSE = 0.05, 1.5, 1.0  # seconds between looks at who is online
-SETTLED = 5.0  # seconds without news after which nobody else is waited for where enough answered, but too few can train
-SOON = 120.0  # seconds; who waits longer expects more clients than have answered, and a run under way waits no longer
-HURRY = 5.0  # seconds that newcomers have to answer where enough clients are there without them
-SLOW, SLOWEST = 30.0, 600.0  # seconds that others have, and after which who was slow is asked again: first, and at most
+FIRST_PAUSE_SECONDS, PAUSE_GROWTH, MAX_PAUSE_SECONDS = 0.05, 1.5, 1.0  # seconds between two queries of the online nodes
+QUIET_SECONDS = 5.0  # seconds without news after which the wait ends if enough nodes answered, but too few can train
+MAX_REWAIT_SECONDS = 120.0  # longest wait of a running run; a longer configured wait expects further clients
+LATE_ANSWER_SECONDS = 5.0  # seconds that late-joining nodes have to answer if enough clients are enrolled
+ANSWER_SECONDS = 30.0  # seconds to answer otherwise, and the first pause before a slow node is invited again
+MAX_RETRY_SECONDS = 600.0  # longest such pause
 
 
-class Online(Protocol):
-    """All that this asks of a Grid: who is online."""
+class NodeDirectory(Protocol):
+    """Part of a Grid that enrolment needs: the online nodes."""
 
     def get_node_ids(self) -> Iterable[int]:
-        """Their nodes."""
+        """Return the ids of the online nodes."""
 
 
-Suits = Callable[[EnrolledClient], bool]
-"""Whether a client is of those that are waited for."""
+ClientFilter = Callable[[EnrolledClient], bool]
+"""Predicate that is True for clients that count towards the required number."""
 
 
 class Enrolment:
-    """The invitation and those who took it.
+    """Invitation of nodes and the clients that accepted it.
 
     Args:
-        invitation: What every node is asked.
+        invitation: Request sent to every node.
         wait: Seconds to wait for enough clients.
-        ask: Sends messages and returns the replies of so many seconds.
+        ask: Function that sends messages and returns the replies within a number of seconds.
+        clock: Monotonic seconds.
+        sleep: Function that waits a number of seconds.
     """
 
     def __init__(
@@ -55,78 +58,87 @@ class Enrolment:
         self._invitation, self._wait, self._ask = invitation, wait, ask
         self._clock, self._sleep = clock, sleep
         self._slow: dict[int, tuple[float, float]] = {}
-        """Node that did not answer in time -> when it is asked again where nobody waits for it, and after which pause."""
+        """Node without an answer in time -> time of its next invitation, and the pause before it."""
 
-    def assemble(self, grid: Online, at_least: int) -> None:
-        """Wait until so many clients have enrolled, be it without anything to train on.
+    def assemble(self, grid: NodeDirectory, at_least: int) -> None:
+        """Wait until `at_least` clients have enrolled, with or without training data.
 
         Raises:
-            QuorumError: Too few in time, with what those that refused said.
+            QuorumError: Too few clients enrolled in time; names the reasons of refusals.
         """
         self._wait_for(grid, at_least, self._wait, lambda client: True)
 
-    def gather(self, grid: Online, at_least: int) -> dict[str, EnrolledClient]:
-        """Enrolled clients online now that can train, by name, once there are `at_least` of them.
+    def gather(self, grid: NodeDirectory, at_least: int) -> dict[str, EnrolledClient]:
+        """Return online clients with training data by name, once there are `at_least` of them.
 
-        A run under way waits `SOON` at most, whatever it waited for its first clients.
+        A running run waits at most `MAX_REWAIT_SECONDS`, whatever the configured wait.
 
         Raises:
-            QuorumError: Too few in time, with what those that refused said.
+            QuorumError: Too few clients enrolled in time; names the reasons of refusals.
         """
-        return self._wait_for(grid, at_least, min(self._wait, SOON), lambda client: client.examples > 0)
+        return self._wait_for(grid, at_least, min(self._wait, MAX_REWAIT_SECONDS), lambda client: client.examples > 0)
 
-    def _wait_for(self, grid: Online, at_least: int, wait: float, suits: Suits) -> dict[str, EnrolledClient]:
+    def _wait_for(
+        self, grid: NodeDirectory, at_least: int, wait: float, is_suitable: ClientFilter
+    ) -> dict[str, EnrolledClient]:
         start = news = self._clock()
-        pause = FIRST_PAUSE
+        pause = FIRST_PAUSE_SECONDS
         while True:
             online = frozenset(grid.get_node_ids())
-            strangers = self.roster.strangers(online)
-            if self._invite(strangers, hurry=len(self._here(online, suits)) >= at_least):
+            uninvited = self.roster.select_uninvited(online)
+            if self._invite(uninvited, hurry=len(self._here(online, is_suitable)) >= at_least):
                 news = self._clock()
-            online = frozenset(grid.get_node_ids())  # who came back while others were asked
-            found = self._here(online, suits)
-            if len(found) >= at_least:
-                return found
+            online = frozenset(grid.get_node_ids())  # nodes may have returned in the meantime
+            suitable = self._here(online, is_suitable)
+            if len(suitable) >= at_least:
+                return suitable
             now = self._clock()
-            if now - start >= wait or (now - news >= SETTLED and self._all_came(online, at_least, suits)):
-                raise QuorumError(self._too_few(len(self.roster.able(online)), at_least, now - start, len(online)))
-            if pause == FIRST_PAUSE:
-                log.warning("%s here, %d needed: waiting for up to %.0f s", count(len(found), "client"), at_least, wait)
+            if now - start >= wait or (now - news >= QUIET_SECONDS and self._all_came(online, at_least, is_suitable)):
+                raise QuorumError(
+                    self._too_few(len(self.roster.select_trainable(online)), at_least, now - start, len(online))
+                )
+            if pause == FIRST_PAUSE_SECONDS:
+                log.warning(
+                    "%s online, %d required; waiting up to %.0f s", count(len(suitable), "client"), at_least, wait
+                )
             self._sleep(pause)
-            pause = min(pause * PAUSE_GROWTH, LONGEST_PAUSE)
+            pause = min(pause * PAUSE_GROWTH, MAX_PAUSE_SECONDS)
 
-    def _here(self, online: Set[int], suits: Suits) -> dict[str, EnrolledClient]:
-        return {c.name: c for n, c in self.roster.clients.items() if n in online and suits(c)}
+    def _here(self, online: Set[int], is_suitable: ClientFilter) -> dict[str, EnrolledClient]:
+        return {c.name: c for n, c in self.roster.clients.items() if n in online and is_suitable(c)}
 
-    def _all_came(self, online: Set[int], at_least: int, suits: Suits) -> bool:
-        """Whether as many answered as were waited for, and nobody is away who could help by coming back."""
+    def _all_came(self, online: Set[int], at_least: int, is_suitable: ClientFilter) -> bool:
+        """Return True if enough nodes answered and no suitable client is offline."""
         answered = len(self.roster.clients.keys() & online) + len(self.roster.refused)
-        away = any(suits(c) for n, c in self.roster.clients.items() if n not in online)
-        return self._wait <= SOON and answered >= at_least and not away
+        away = any(is_suitable(c) for n, c in self.roster.clients.items() if n not in online)
+        return self._wait <= MAX_REWAIT_SECONDS and answered >= at_least and not away
 
     def _invite(self, nodes: list[int], *, hurry: bool) -> bool:
-        """Ask nodes to enrol; whether any answered. In a hurry, who is slow holds nobody up, and is asked ever less often.
+        """Invite nodes; return True if any answered.
 
-        A client remembers what it has made ready for the run, and that it refused, so its next answer is quick.
+        With `hurry`, the wait is short and a slow node is invited again after exponentially growing pauses. A client caches its
+        prepared data and its refusal, so its next answer is fast.
         """
         now = self._clock()
-        self._slow = {node: again for node, again in self._slow.items() if node in nodes}
+        self._slow = {node: retry for node, retry in self._slow.items() if node in nodes}
         nodes = [node for node in nodes if not hurry or now >= self._slow.get(node, (-math.inf, 0.0))[0]]
         if not nodes:
             return False
         messages = [Message(encode(self._invitation), node, ENROL) for node in nodes]
-        answered = [self._take(reply) for reply in self._ask(messages, HURRY if hurry else SLOW)]
+        answered = [
+            self._take(reply) for reply in self._ask(messages, LATE_ANSWER_SECONDS if hurry else ANSWER_SECONDS)
+        ]
         for node in set(nodes) - set(answered):
-            pause = min(2 * self._slow.get(node, (0.0, SLOW / 2))[1], SLOWEST)
+            pause = min(2 * self._slow.get(node, (0.0, ANSWER_SECONDS / 2))[1], MAX_RETRY_SECONDS)
             self._slow[node] = self._clock() + pause, pause
         return bool(answered)
 
     def _take(self, reply: Message) -> int:
-        """Enrol who sent the reply, or note why not; its node."""
+        """Enrol the sender of a reply or record its refusal; return its node."""
         node = reply.metadata.src_node_id
         before = self.roster.refused.get(node)
         try:
-            self.roster.enrol(_accepted(node, reply))
+            self.roster.enrol(_accept(node, reply))
         except WireError as refusal:
             self.roster.refuse(node, str(refusal))
         reason = self.roster.refused.get(node, before)
@@ -138,12 +150,12 @@ class Enrolment:
         empty = sum(c.examples == 0 for c in self.roster.clients.values())
         reasons = "".join(f"; refused: {reason}" for reason in sorted(set(self.roster.refused.values())))
         return (
-            f"{count(able, 'client')} can train, {at_least} needed after {waited:.0f} s "
-            f"({online} online, {empty} without anything to train on){reasons}"
+            f"{count(able, 'client')} can train, {at_least} required after {waited:.0f} s "
+            f"({online} online, {empty} without training data){reasons}"
         )
 
 
-def _accepted(node: int, reply: Message) -> EnrolledClient:
+def _accept(node: int, reply: Message) -> EnrolledClient:
     if reply.has_error():
         raise WireError(reply.error.reason or f"error {reply.error.code}")
     enrolled = decode(EnrolReply, reply.content)

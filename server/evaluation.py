@@ -1,53 +1,58 @@
-"""Weighing what clients measured; pure."""
+"""Weighted means of the metrics that clients report; pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from common.wire.messages import EvaluateReply, Metrics
 
-Told = tuple[float, float]
-"""A client's metric, and its weight."""
+WeightedValue = tuple[float, float]
+"""Metric of a client, and its weight."""
 
-PLAUSIBLE = 1e100
-"""Largest metric and weight that are believed: sums of their squares and products are numbers still."""
+MAX_PLAUSIBLE = 1e100
+"""Largest accepted magnitude of a metric or weight; sums of squares and products stay finite."""
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Metrics over all clients, and each client's own."""
+    """Metrics over all clients, and those of each client."""
 
     metrics: Metrics
     clients: dict[str, Metrics]
     notes: Metrics = field(default_factory=dict)
-    """What else is to be said of the round that was evaluated."""
+    """Further numbers on the evaluated round."""
     weights: dict[str, Metrics] = field(default_factory=dict)
-    """Client -> the number of records that each of its metrics is the mean of."""
+    """Client -> number of records behind each of its metrics."""
 
-    def told(self, name: str) -> dict[str, Told]:
-        """What each client told of a metric.
+    def values_of(self, name: str) -> dict[str, WeightedValue]:
+        """Return each client's value and weight of a metric.
 
-        One that is not plausible, or has no weight, is left out (a home whose test rules are of one class has no AUC).
+        Implausible values and values without weight are omitted: a home whose test rules are of one class has no AUC.
         """
-        found = {c: (m[name], self.weights.get(c, {}).get(name, 0.0)) for c, m in self.clients.items() if name in m}
-        return {c: (value, w) for c, (value, w) in found.items() if abs(value) <= PLAUSIBLE and 0 < w <= PLAUSIBLE}
+        reported = {c: (m[name], self.weights.get(c, {}).get(name, 0.0)) for c, m in self.clients.items() if name in m}
+        return {
+            c: (value, w)
+            for c, (value, w) in reported.items()
+            if abs(value) <= MAX_PLAUSIBLE and 0 < w <= MAX_PLAUSIBLE
+        }
 
 
-def summarise(replies: Mapping[str, EvaluateReply]) -> Evaluation:
-    """Every metric over all clients, see `pooled`, and each client's own."""
+def summarize(replies: Mapping[str, EvaluateReply]) -> Evaluation:
+    """Return every metric over all clients (see `pool`), and those of each client."""
     replies = dict(sorted(replies.items()))
     clients = {client: dict(reply.metrics) for client, reply in replies.items()}
-    found = Evaluation({}, clients, weights={client: dict(reply.weights) for client, reply in replies.items()})
+    reported = Evaluation({}, clients, weights={client: dict(reply.weights) for client, reply in replies.items()})
     names = dict.fromkeys(name for metrics in clients.values() for name in metrics)
-    return replace(found, metrics={name: pooled(name, told) for name in names if (told := found.told(name))})
+    values = {name: reported.values_of(name) for name in names}
+    return replace(reported, metrics={name: pool(name, v) for name, v in values.items() if v})
 
 
-def pooled(name: str, told: Mapping[str, Told]) -> float:
-    """Σ w_k m_k / Σ w_k of a metric over those clients, at least one; of RMSEs, of their squares."""
-    power, total = _power(name), sum(weight for _, weight in told.values())
-    mean = sum(weight * value**power for value, weight in told.values()) / total
+def pool(name: str, values: Mapping[str, WeightedValue]) -> float:
+    """Return Σ w_k m_k / Σ w_k of a metric over at least one client; an RMSE is averaged by its squares."""
+    power, total = _power(name), sum(weight for _, weight in values.values())
+    mean = sum(weight * value**power for value, weight in values.values()) / total
     return float(mean ** (1 / power))
 
 
 def _power(name: str) -> int:
-    """2 for root mean squares, which pool as their squares."""
+    """Return 2 for root mean squares, which average as their squares, else 1."""
     return 2 if "rmse" in name.split("_") else 1

@@ -1,4 +1,4 @@
-"""What a run tells while it goes on, and what it has to say at its end: the schema of metrics.jsonl and result.json."""
+"""Events of a run and its result: the schema of metrics.jsonl and result.json."""
 
 import math
 import time
@@ -10,13 +10,13 @@ from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError
 from common.errors import DataError
 
 Number = Annotated[float, BeforeValidator(lambda value: math.nan if value is None else value)]
-"""A float; JSON has no NaN and no infinity, both are written as null and read as NaN."""
+"""Float; NaN and infinity, which JSON lacks, are written as null and read as NaN."""
 
 ENDED_EARLY = "ended early"
-"""What the reason of a run begins with that completed before its last round."""
+"""Beginning of the reason of a run that completed before its last round."""
 
 Split = Literal["", "validation", "test"]
-"""Which data metrics are of; empty in runs that measure on test data only."""
+"""Data split of metrics; empty in runs that evaluate on test data only."""
 
 Metrics = dict[str, Number]
 """Metric key (`auc`, `hr20`, ...) -> value; the keys are stable across releases."""
@@ -24,10 +24,10 @@ Metrics = dict[str, Number]
 
 @dataclass(frozen=True, kw_only=True)
 class Start:
-    """A run begins, or goes on after `--resume`.
+    """Start of a run, or its continuation after `--resume`.
 
     Args:
-        account: What its rounds' costs are counted in, `zcdp`, `pure` or `rdp-α`; empty without noise.
+        account: Unit of its rounds' costs, `zcdp`, `pure` or `rdp-α`; empty without noise.
     """
 
     event: Literal["start"] = "start"
@@ -43,17 +43,17 @@ class Start:
 
 @dataclass(frozen=True, kw_only=True)
 class Round:
-    """A round is over.
+    """Completed round.
 
     Args:
         loss: Mean training loss that the clients reported.
-        metrics: Of the global model; empty where the round was not evaluated.
-        split: What the metrics are of, where a run's rounds are measured on validation data and its last on test data.
-        answered: Clients whose reply counts, of those `asked`.
+        metrics: Metrics of the global model; empty if the round was not evaluated.
+        split: Data split of the metrics if rounds are evaluated on validation data and the last one on test data.
+        answered: Number of clients whose reply counts, out of `asked`.
         missing: Names of the clients that did not answer.
-        refused: Name -> reason, for those whose reply does not count.
-        server: The strategy's own numbers.
-        clusters: Client -> the cluster it is in, in methods that keep several models.
+        refused: Name -> reason for clients whose reply does not count.
+        server: Numbers of the strategy.
+        clusters: Client -> cluster, in methods with several models.
     """
 
     event: Literal["round"] = "round"
@@ -76,7 +76,7 @@ class Round:
 
 @dataclass(frozen=True, kw_only=True)
 class Finish:
-    """The run is over; nothing follows."""
+    """End of the run; no event follows."""
 
     event: Literal["finish"] = "finish"
     time: float = field(default_factory=time.time)
@@ -89,7 +89,7 @@ Event = Start | Round | Finish
 
 @dataclass(frozen=True, kw_only=True)
 class Best:
-    """The best evaluated round, its metrics and what they are of, as in `Round`."""
+    """Best evaluated round, its metrics and their split, as in `Round`."""
 
     round: int
     metrics: Metrics
@@ -98,7 +98,7 @@ class Best:
 
 @dataclass(frozen=True, kw_only=True)
 class ClientResult:
-    """One client's share: its examples, and the final model measured on its own held-out data."""
+    """Result of one client: its examples, and metrics of the final model on its own held-out data."""
 
     examples: int
     metrics: Metrics
@@ -106,18 +106,18 @@ class ClientResult:
 
 @dataclass(frozen=True, kw_only=True)
 class Privacy:
-    """The privacy statement. The guarantee is `epsilon`, fixed beforehand; what was spent is a number to plan with.
+    """Privacy statement. The guarantee is the fixed `epsilon`; the spent amount is for planning only.
 
     Args:
-        unit: Whose data are hidden: `client`, `record` or `none`.
-        mechanism: In words.
-        epsilon_spent_max: ε of the most that any client was asked to spend; None where there is no bound.
-        delta: The δ that goes with both; None for pure ε.
-        uncovered: Channels the claim does not cover.
-        epsilon: Where each client's own ledger stops, whatever is asked.
-        neighbours: Which two data sets look alike.
-        account: What costs are counted in, as in `Start`.
-        counts: What is promised of counts that clients give beside updates without noise; empty where nothing is.
+        unit: Protected unit: `client`, `record` or `none`.
+        mechanism: Description of the mechanism.
+        epsilon_spent_max: ε of the largest cost requested from any client; None without a bound.
+        delta: δ of both values of ε; None for pure ε.
+        uncovered: Channels that the claim does not cover.
+        epsilon: Limit at which each client's own ledger stops, whatever the server requests.
+        neighbours: Neighbouring relation of data sets.
+        account: Unit of costs, as in `Start`.
+        counts: Guarantee for counts that clients send in addition to updates without noise; empty if there is none.
     """
 
     unit: str
@@ -133,7 +133,7 @@ class Privacy:
 
 @dataclass(frozen=True, kw_only=True)
 class Result:
-    """result.json: what a run came to."""
+    """Content of result.json: the outcome of a run."""
 
     run: str
     method: str
@@ -160,12 +160,12 @@ _RESULT: TypeAdapter[Result] = TypeAdapter(Result)
 
 
 def event_to_line(event: Event) -> bytes:
-    """One line of JSON, newline included."""
+    """Convert an event to one line of JSON, newline included."""
     return _EVENT.dump_json(event) + b"\n"
 
 
 def event_from_line(line: bytes | str) -> Event:
-    """Inverse of `event_to_line`; unknown fields of a later release are ignored.
+    """Parse a line; inverse of `event_to_line`. Unknown fields of a later release are ignored.
 
     Raises:
         DataError: The line is torn or not an event.
@@ -177,12 +177,12 @@ def event_from_line(line: bytes | str) -> Event:
 
 
 def result_to_json(result: Result) -> bytes:
-    """Indented JSON for people and scripts."""
+    """Convert a result to indented JSON."""
     return _RESULT.dump_json(result, indent=2) + b"\n"
 
 
 def result_from_json(text: bytes | str) -> Result:
-    """Inverse of `result_to_json`.
+    """Parse a result; inverse of `result_to_json`.
 
     Raises:
         DataError: The text is torn or not a result.

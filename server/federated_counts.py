@@ -1,4 +1,4 @@
-"""Sums over clients that a model's offset is made of; asked for only when the run's options say so."""
+"""Sums of client counts for a model's offset; requested only if the run's options enable it."""
 
 import logging
 from collections.abc import Callable
@@ -19,28 +19,30 @@ from server.strategies.replies import content_of
 log = logging.getLogger("fedloom.server")
 
 AddCounts = Callable[[Arrays, Arrays], Arrays]
-"""Sum of earlier counts, one client's counts -> their sum; raises WireError."""
+"""Function that adds one client's counts to earlier sums; raises WireError."""
 
 
 def sum_counts(grid: PollingGrid, roster: Roster, state: RunState, add: AddCounts) -> RunState:
-    """The state with the sum of all clients' counts among its statics; who joins later is not in it.
+    """Return the state with the sum of all clients' counts among its statics.
+
+    Late-joining clients are not included.
 
     Raises:
-        QuorumError: No client shared its counts, or none has any.
+        QuorumError: No client shared its counts, or no client has training data.
     """
-    clients = sorted(roster.able(grid.get_node_ids()).values(), key=lambda client: client.name)
+    clients = sorted(roster.select_trainable(grid.get_node_ids()).values(), key=lambda client: client.name)
     if not clients:
-        raise QuorumError(f"{count(len(roster.clients), 'client')} enrolled, none with anything to train on")
-    asked = [Message(encode(CountsRequest(c.enrolment)), c.node, COUNTS) for c in clients]
+        raise QuorumError(f"{count(len(roster.clients), 'client')} enrolled, none has training data")
+    requests = [Message(encode(CountsRequest(c.enrolment)), c.node, COUNTS) for c in clients]
     total: Arrays = {}
     reasons: set[str] = set()
-    for reply in grid.send_and_receive(asked):
+    for reply in grid.send_and_receive(requests):
         try:
             total = add(total, decode(CountsReply, content_of(reply)).counts)
         except WireError as error:
             reasons.add(str(error))
-            log.warning("%s: its counts are left out: %s", roster.name(reply.metadata.src_node_id), error)
+            log.warning("%s: counts are left out: %s", roster.name(reply.metadata.src_node_id), error)
     if not total:
-        advice = "no client shared its counts; set count-offset=false of the task to do without them"
+        advice = "no client shared its counts; set count-offset=false in the task's options to train without them"
         raise QuorumError("; ".join((advice, *sorted(reasons))))
     return replace(state, statics=total)

@@ -1,4 +1,4 @@
-"""The server's door to its clients: Flower's Grid, polled in milliseconds, with a quorum and a deadline."""
+"""Exchange with clients: Flower's Grid, polled in milliseconds, with a quorum and a deadline."""
 
 import math
 import time
@@ -11,47 +11,29 @@ from flwr.proto.node_pb2 import NodeInfo
 from flwr.serverapp import Grid
 from flwr.supercore.run import Run
 
-FIRST_PAUSE, PAUSE_GROWTH, LONGEST_PAUSE = 0.002, 1.4, 0.1  # seconds between two polls, while nothing arrives
-HEAD_START = 0.6  # the first poll comes after this share of the shortest recent time to an answer: polls cost clients
-RHYTHM = 3  # exchanges of a kind remembered for it; an evaluation is quicker than a training
-LOST = (3, 4, 5)  # Flower's ErrorCode: the message, the reply or the node is unavailable
-GRACE = 1.0  # seconds that stragglers get on top of their share, so that a very quick quorum shuts nobody out
+from server.round_limits import RoundLimits
 
-
-@dataclass(frozen=True)
-class RoundLimits:
-    """How long a round waits, and for whom.
-
-    Args:
-        min_replies: Usable replies that make a round count.
-        deadline: Seconds after which the round ends in any case.
-        patience: Once the quorum is met, after t seconds, the others get patience · t + 1 s more: who is slow gets
-            their time, who pulled the plug holds nobody up.
-    """
-
-    min_replies: int
-    deadline: float
-    patience: float
-
-    def __post_init__(self) -> None:
-        """Refuse limits under which no round could end well."""
-        if self.min_replies < 1 or self.deadline <= 0 or self.patience < 0:
-            raise ValueError(f"need min_replies >= 1, deadline > 0 and patience >= 0, not {self}")
+# seconds between two polls while nothing arrives
+FIRST_PAUSE_SECONDS, PAUSE_GROWTH, MAX_PAUSE_SECONDS = 0.002, 1.4, 0.1
+# the first poll waits for this share of the shortest recent time to an answer, since polls slow clients down
+HEAD_START_SHARE = 0.6
+RECENT_EXCHANGES = 3  # recent exchanges of a message type behind that time; an evaluation is faster than a training
+LOST_CODES = (3, 4, 5)  # Flower's ErrorCode: the message, the reply or the node is unavailable
 
 
 @dataclass(frozen=True)
 class Exchange:
-    """What one round trip to the clients brought.
+    """Outcome of one round trip to the clients.
 
     Args:
         kind: Message type.
         asked: Node ids, in the order of the messages.
-        replies: In that same order, so that a sum over them does not depend on who was quicker; errors are among them.
+        replies: Replies in that order, errors included; sums over them do not depend on the order of arrival.
         missing: Node ids that did not answer.
-        failed: Node id -> reason, for those that answered with an error.
-        seconds: From the push to the end of the wait.
-        bytes_down: Content sent, summed over the clients.
-        bytes_up: Content received.
+        failed: Node id -> reason, for nodes that answered with an error.
+        seconds: Time from the push to the end of the wait.
+        bytes_down: Bytes of content sent, summed over the clients.
+        bytes_up: Bytes of content received.
     """
 
     kind: str
@@ -65,14 +47,14 @@ class Exchange:
 
 
 class PollingGrid(Grid):
-    """Wraps the Grid a ServerApp is given; everything but the waiting is that Grid's own.
+    """Wrapper of the Grid of a ServerApp with its own waiting; all else is delegated.
 
     Args:
-        grid: The Grid to ask.
-        limits: When a round is over.
-        on_exchange: Told of every exchange, for callers that only see `send_and_receive`.
+        grid: The wrapped Grid.
+        limits: Limits of a round.
+        on_exchange: Callback of every exchange, for callers that only see `send_and_receive`.
         clock: Monotonic seconds.
-        sleep: Waits for that many seconds.
+        sleep: Function that waits a number of seconds.
     """
 
     def __init__(
@@ -85,33 +67,33 @@ class PollingGrid(Grid):
     ) -> None:
         self._grid, self._limits, self._on_exchange = grid, limits, on_exchange
         self._clock, self._sleep = clock, sleep
-        self._first_answers: dict[str, deque[float]] = defaultdict(lambda: deque([0.0], maxlen=RHYTHM))
+        self._first_answers: dict[str, deque[float]] = defaultdict(lambda: deque([0.0], maxlen=RECENT_EXCHANGES))
 
     def send_and_receive(self, messages: Iterable[Message], *, timeout: float | None = None) -> list[Message]:
-        """The replies of `exchange`, as Flower's strategies ask for them."""
+        """Return the replies of `exchange`, as Flower's strategies request them."""
         return list(self.exchange(messages, timeout=timeout).replies)
 
     def exchange(self, messages: Iterable[Message], *, timeout: float | None = None) -> Exchange:
-        """Send the messages and wait until all are answered, patience with the stragglers ends, or the deadline passes.
+        """Send the messages and wait for all answers, the end of patience or the deadline.
 
-        An error counts as an answer but not towards the quorum. `timeout` can only shorten the deadline.
+        An error is an answer, but does not count towards the quorum. `timeout` can only shorten the deadline.
         """
         messages, start = list(messages), self._clock()
         accepted = set(self._grid.push_messages(messages))
-        order = [message.metadata.message_id for message in messages]  # the push gives each message its id
+        order = [message.metadata.message_id for message in messages]  # the push assigns each message its id
         deadline = min(self._limits.deadline, math.inf if timeout is None else timeout)
         rhythm = self._first_answers[messages[0].metadata.message_type if messages else ""]
         arrived = self._wait_for(accepted.intersection(order), start, deadline, rhythm)
         answers = {identity: answer for identity, answer in arrived.items() if not _is_lost(answer)}
-        exchange = _summary(messages, [answers.get(identity) for identity in order], self._clock() - start)
+        exchange = _summarize(messages, [answers.get(identity) for identity in order], self._clock() - start)
         self._on_exchange(exchange)
         return exchange
 
     def _wait_for(self, waiting: set[str], start: float, end: float, rhythm: deque[float]) -> dict[str, Message]:
         answers: dict[str, Message] = {}
-        pause, usable = FIRST_PAUSE, 0
-        if waiting:  # a poll that comes too early costs the clients time
-            self._sleep(max(start + min(HEAD_START * min(rhythm), end) - self._clock(), 0))
+        pause, usable = FIRST_PAUSE_SECONDS, 0
+        if waiting:  # an early poll slows the clients down
+            self._sleep(max(start + min(HEAD_START_SHARE * min(rhythm), end) - self._clock(), 0))
         while waiting:
             arrived = self._pull(waiting)
             answers |= arrived
@@ -122,10 +104,10 @@ class PollingGrid(Grid):
                 rhythm.append(elapsed)
             quorum_before, usable = usable >= self._limits.min_replies, sum(a.has_content() for a in answers.values())
             if not quorum_before and usable >= self._limits.min_replies:
-                end = min(end, elapsed * (1 + self._limits.patience) + GRACE)
+                end = min(end, self._limits.end_after_quorum(elapsed))
             if not waiting or elapsed >= end:
                 break
-            pause = FIRST_PAUSE if arrived else min(pause * PAUSE_GROWTH, LONGEST_PAUSE)
+            pause = FIRST_PAUSE_SECONDS if arrived else min(pause * PAUSE_GROWTH, MAX_PAUSE_SECONDS)
             self._sleep(min(pause, end - elapsed))
         return answers
 
@@ -135,7 +117,7 @@ class PollingGrid(Grid):
 
     @property
     def run(self) -> Run:
-        """The run that the wrapped Grid serves."""
+        """Run of the wrapped Grid."""
         return self._grid.run
 
     def set_run(self, run: Run) -> None:
@@ -145,38 +127,40 @@ class PollingGrid(Grid):
     def create_message(
         self, content: RecordDict, message_type: str, dst_node_id: int, group_id: str, ttl: float | None = None
     ) -> Message:
-        """A message made by the wrapped Grid."""
+        """Create a message by the wrapped Grid."""
         return self._grid.create_message(content, message_type, dst_node_id, group_id, ttl)
 
     def get_node_ids(self) -> Iterable[int]:
-        """Ids of the nodes connected now."""
+        """Return the ids of the connected nodes."""
         return self._grid.get_node_ids()
 
     def get_nodes(self) -> Iterable[NodeInfo]:
-        """The nodes connected now."""
+        """Return the connected nodes."""
         return self._grid.get_nodes()
 
     def push_messages(self, messages: Iterable[Message]) -> Iterable[str]:
-        """Push through the wrapped Grid."""
+        """Push messages through the wrapped Grid."""
         return self._grid.push_messages(messages)
 
     def pull_messages(self, message_ids: Iterable[str]) -> Iterable[Message]:
-        """Pull through the wrapped Grid."""
+        """Pull messages through the wrapped Grid."""
         return self._grid.pull_messages(message_ids)
 
 
 def _is_lost(answer: Message) -> bool:
-    """Whether this is the SuperLink's word that nobody will answer, and not an answer."""
-    return answer.has_error() and answer.error.code in LOST
+    """Return True if the SuperLink reports that no answer will come."""
+    return answer.has_error() and answer.error.code in LOST_CODES
 
 
-def _summary(messages: list[Message], answers: list[Message | None], seconds: float) -> Exchange:
-    asked = tuple(message.metadata.dst_node_id for message in messages)
-    replies = tuple(_signed(answer, node) for node, answer in zip(asked, answers, strict=True) if answer is not None)
-    pairs = list(zip(asked, answers, strict=True))
+def _summarize(messages: list[Message], answers: list[Message | None], seconds: float) -> Exchange:
+    nodes = tuple(message.metadata.dst_node_id for message in messages)
+    replies = tuple(
+        _set_sender(answer, node) for node, answer in zip(nodes, answers, strict=True) if answer is not None
+    )
+    pairs = list(zip(nodes, answers, strict=True))
     return Exchange(
         kind=messages[0].metadata.message_type if messages else "",
-        asked=asked,
+        asked=nodes,
         replies=replies,
         missing=tuple(node for node, answer in pairs if answer is None),
         failed={node: answer.error.reason or "no reason" for node, answer in pairs if answer and answer.has_error()},
@@ -186,16 +170,19 @@ def _summary(messages: list[Message], answers: list[Message | None], seconds: fl
     )
 
 
-def _signed(answer: Message, node: int) -> Message:
-    """The answer with the name of the node that was asked: of a node that is gone, the SuperLink answers in its own."""
+def _set_sender(answer: Message, node: int) -> Message:
+    """Return the answer with the requested node as its sender.
+
+    For a lost node the SuperLink answers in its own name.
+    """
     answer.metadata.__dict__["_src_node_id"] = node
     return answer
 
 
 def _content_bytes(messages: Iterable[Message]) -> int:
-    """Of all of them; content that several share is measured once."""
+    """Return the size of all contents; content shared by several messages is measured once."""
     contents = [message.content for message in messages if message.has_content()]
-    sizes = {identity: _size(content) for identity, content in {id(one): one for one in contents}.items()}
+    sizes = {identity: _size(content) for identity, content in {id(content): content for content in contents}.items()}
     return sum(sizes[id(content)] for content in contents)
 
 

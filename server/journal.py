@@ -1,4 +1,4 @@
-"""The run's diary: turns what happens in rounds into events, checkpoints and the final result."""
+"""Journal of a run: converts rounds to events, checkpoints and the final result."""
 
 import time
 from collections.abc import Iterable
@@ -11,18 +11,19 @@ from common.arrays import Arrays, sha256
 from common.config.run import RunConfig
 from common.privacy.accounts import build_account
 from common.wire.messages import EVALUATE, TRAIN
-from server.artifacts import Checkpoint, RunDirectory
+from server.artifacts import RunDirectory
+from server.checkpoints import Checkpoint
 from server.enrolment import Enrolment
 from server.evaluation import Evaluation
 from server.events import Best, ClientResult, Finish, Metrics, Result, Round, Split, Start
 from server.grid import Exchange
 from server.planning.planner import Agreed
 from server.privacy_statement import statement
-from server.state import PLAN, RunState, Trained
+from server.state import PLAN_PREFIX, RunState, Trained
 
 
 class Journal:
-    """Writes the run's folder as rounds go by."""
+    """Writer of the run's folder while rounds proceed."""
 
     def __init__(self, folder: RunDirectory, config: RunConfig, enrolment: Enrolment) -> None:
         self._folder, self._config, self._enrolment = folder, config, enrolment
@@ -30,54 +31,54 @@ class Journal:
         self._trained: Trained | None = None
         self._exchanges: list[Exchange] = []
         self._bytes = (0, 0)
-        self._told: set[int] = set()
+        self._reported: set[int] = set()
         self._best: Best | None = None
         self._last = Evaluation({}, {})
         self._sharing: set[str] = set()
 
-    def go_on(self, so_far: dict[str, Any]) -> None:
-        """Take up the account that a checkpoint holds, and that of lines: a round's is written after its checkpoint."""
-        self._enrolment.roster.spent = dict(so_far["spent"])
-        self._sharing = set(so_far.get("sharing", ()))
-        self._started -= so_far["seconds"]
-        self._best = Best(**so_far["best"]) if so_far["best"] else None
-        for line in self._folder.events():
-            if isinstance(line, Round):
-                self._add(line.bytes_down, line.bytes_up)
-                self._compare(line.round, line.metrics, line.split)
+    def resume(self, totals: dict[str, Any]) -> None:
+        """Restore the sums of a checkpoint and of the written lines; a round's line follows its checkpoint."""
+        self._enrolment.roster.spent = dict(totals["spent"])
+        self._sharing = set(totals.get("sharing", ()))
+        self._started -= totals["seconds"]
+        self._best = Best(**totals["best"]) if totals["best"] else None
+        for event in self._folder.events():
+            if isinstance(event, Round):
+                self._add(event.bytes_down, event.bytes_up)
+                self._compare(event.round, event.metrics, event.split)
 
     def start(self, state: RunState) -> None:
-        """Note that the run begins, or goes on."""
+        """Record the start of the run, or its continuation."""
         c = self._config
         account = build_account(c.privacy).name if c.privacy.unit != "none" else ""
-        what = Start(
+        event = Start(
             run=c.run_id, method=c.method, task=c.task, model=c.model, seed=c.seed, rounds=c.rounds, account=account
         )
-        self._folder.append(what)
+        self._folder.append(event)
         if not state.round:
             self._checkpoint(state)
 
-    def exchanged(self, exchange: Exchange) -> None:
-        """Note a round trip to the clients; called for every one, before what it brought is worked on."""
+    def record_exchange(self, exchange: Exchange) -> None:
+        """Record a round trip to the clients; called before its replies are processed."""
         self._exchanges.append(exchange)
 
-    def decided(self, agreed: Agreed) -> None:
-        """Note what a round costs, which clients may pay before the next checkpoint."""
+    def record_decision(self, agreed: Agreed) -> None:
+        """Record the cost of a round, which clients may spend before the next checkpoint."""
         self._folder.write_decision(agreed.to_json())
 
-    def trained(self, trained: Trained) -> None:
-        """Note a training step and checkpoint it."""
+    def record_training(self, trained: Trained) -> None:
+        """Record a training step and write its checkpoint."""
         self._trained = trained
         self._checkpoint(trained.state)
 
-    def observed(self, state: RunState) -> None:
-        """Note what a planner has learnt from the round."""
+    def record_observation(self, state: RunState) -> None:
+        """Write a checkpoint after a planner has observed the round."""
         self._checkpoint(state)
 
-    def evaluated(self, number: int, evaluation: Evaluation) -> None:
-        """Note an evaluation, empty in rounds without one, and write the round's line."""
+    def record_evaluation(self, number: int, evaluation: Evaluation) -> None:
+        """Record an evaluation, empty in rounds without one, and write the round's line."""
         self._sharing |= {name for name, metrics in evaluation.clients.items() if metrics}
-        if evaluation.metrics or self._final(number):  # else metrics of another model would stand beside the last
+        if evaluation.metrics or self._final(number):  # else the result would hold metrics of an earlier model
             self._last = evaluation if evaluation.metrics else Evaluation({}, {})
         if evaluation.metrics:
             self._compare(number, evaluation.metrics, self._split(number))
@@ -86,7 +87,7 @@ class Journal:
         self._trained, self._exchanges = None, []
 
     def _compare(self, number: int, metrics: Metrics, split: Split) -> None:
-        """Note the round if it is the best of those whose metrics may choose."""
+        """Record the round if it is the best among those whose metrics may select."""
         loss = metrics.get("loss")
         if loss is not None and split != "test" and (self._best is None or loss < self._best.metrics["loss"]):
             self._best = Best(round=number, metrics=dict(metrics), split=split)
@@ -95,23 +96,23 @@ class Journal:
         self._bytes = (self._bytes[0] + down, self._bytes[1] + up)
 
     def _split(self, number: int) -> Split:
-        """What the metrics of this round are of."""
+        """Return the data split of this round's metrics."""
         if self._config.task_options.validation_share == 0:
             return ""
         return "test" if self._final(number) else "validation"
 
     def _final(self, number: int) -> bool:
-        """Whether that evaluation is of the finished model; without a round it is that of a run that ended early."""
+        """Return True if the evaluation is of the final model; without a training step the run ended early."""
         return number == self._config.rounds or self._trained is None
 
-    def _unmeasured(self, asked: Iterable[int]) -> dict[str, str]:
-        """Who trained and told no metrics, and why; `asked` are those who did not answer in training either."""
-        found: dict[int, str] = {}
+    def _unmeasured(self, missing: Iterable[int]) -> dict[str, str]:
+        """Return clients without metrics and the reasons; `asked` are those already missing in training."""
+        reasons: dict[int, str] = {}
         for exchange in self._exchanges:
             if exchange.kind == EVALUATE:
-                found |= dict.fromkeys(exchange.missing, "evaluation: no answer")
-                found |= {node: f"evaluation: {why}" for node, why in exchange.failed.items()}
-        return {self._enrolment.roster.name(node): why for node, why in found.items() if node not in set(asked)}
+                reasons |= dict.fromkeys(exchange.missing, "evaluation: no answer")
+                reasons |= {node: f"evaluation: {why}" for node, why in exchange.failed.items()}
+        return {self._enrolment.roster.name(node): why for node, why in reasons.items() if node not in set(missing)}
 
     def _line(self, trained: Trained, evaluation: Evaluation) -> Round:
         training = next(e for e in self._exchanges if e.kind == TRAIN)
@@ -136,14 +137,14 @@ class Journal:
         )
 
     def _new_refusals(self) -> dict[str, str]:
-        """Nodes that turned the invitation down since the last line, with their reasons."""
+        """Return nodes that refused the invitation since the last line, with their reasons."""
         roster = self._enrolment.roster
-        new = {roster.name(node): reason for node, reason in roster.refused.items() if node not in self._told}
-        self._told |= roster.refused.keys()
+        new = {roster.name(node): reason for node, reason in roster.refused.items() if node not in self._reported}
+        self._reported |= roster.refused.keys()
         return new
 
     def finish(self, state: RunState, status: Literal["completed", "failed"], reason: str = "") -> Result:
-        """Write what the run came to."""
+        """Write the result of the run."""
         clients = self._enrolment.roster.clients.values()
         examples = {c.name: c.examples for c in clients}
         result = Result(
@@ -173,18 +174,18 @@ class Journal:
     def _checkpoint(self, state: RunState) -> None:
         groups: dict[str, Arrays] = {"model": state.model, "statics": state.statics, **state.memory, **state.plan}
         seconds = time.monotonic() - self._started
-        so_far: dict[str, Any] = {"seconds": seconds, "best": self._best and asdict(self._best)}
-        so_far |= {"spent": self._enrolment.roster.spent, "sharing": sorted(self._sharing)}
-        about = {"counted": state.counted, "journal": so_far}
+        totals: dict[str, Any] = {"seconds": seconds, "best": self._best and asdict(self._best)}
+        totals |= {"spent": self._enrolment.roster.spent, "sharing": sorted(self._sharing)}
+        about = {"counted": state.counted, "journal": totals}
         best = self._best.round if self._best else 0
-        self._folder.save_checkpoint(Checkpoint(state.round, self._config.seed, groups, about), best)
+        self._folder.checkpoints.save(Checkpoint(state.round, self._config.seed, groups, about), best)
         header = {"method": self._config.method, "task": self._config.task, "round": str(state.round)}
         self._folder.save_model({**state.model, **state.statics}, header)
 
 
 def restore(checkpoint: Checkpoint) -> RunState:
-    """The state that a checkpoint holds."""
+    """Return the state in a checkpoint."""
     groups = dict(checkpoint.groups)
     model, statics = groups.pop("model"), groups.pop("statics", {})
-    plan = {name: groups.pop(name) for name in [*groups] if name.startswith(PLAN)}
+    plan = {name: groups.pop(name) for name in [*groups] if name.startswith(PLAN_PREFIX)}
     return RunState(checkpoint.round, model, groups, statics, dict(checkpoint.state["counted"]), plan)

@@ -1,44 +1,47 @@
-"""Who takes part: nodes that enrolled under a stable name, and those that refused, with their reasons."""
+"""Roster of a run: nodes enrolled under a stable name, and nodes that refused, with their reasons."""
 
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
-REFUSED = 60.0  # seconds after which a node that refused is invited again: its owner may have changed its mind
+REINVITE_SECONDS = 60.0  # seconds after which a node that refused is invited again: its policy may have changed
 
 
 @dataclass(frozen=True)
 class EnrolledClient:
-    """An enrolled client."""
+    """Enrolled client."""
 
     name: str
     node: int
     enrolment: str
     examples: int
     budget: float = 0.0
-    """What it could still spend when it enrolled; 0 in runs without noise."""
+    """Remaining budget at enrolment; 0 in runs without noise."""
     shares_metrics: bool = False
-    """Whether it will tell metrics of its held-out data."""
+    """True if it sends metrics of its held-out data to the server."""
 
 
 @dataclass
 class Roster:
-    """Nodes by what they answered to the invitation."""
+    """Nodes by their answers to the invitation."""
 
     clock: Callable[[], float] = time.monotonic
     clients: dict[int, EnrolledClient] = field(default_factory=dict)
     refused: dict[int, str] = field(default_factory=dict)
     later: dict[int, tuple[float, int]] = field(default_factory=dict)
-    """Node that refused -> when it is invited again, and the node after whose leaving it is invited at once."""
+    """Node that refused -> time of its next invitation, and the node whose departure allows it at once."""
 
     present: frozenset[int] = frozenset()
-    """Nodes that were online when strangers were last looked for."""
+    """Nodes that were online at the last call of `select_uninvited`."""
 
     spent: dict[str, float] = field(default_factory=dict)
-    """Client -> what it was asked to spend of its privacy budget in this run."""
+    """Client -> privacy cost requested from it in this run."""
 
-    def strangers(self, online: Iterable[int]) -> list[int]:
-        """Nodes to invite: online and not enrolled; who refused, only later, or at once if it left and came back."""
+    def select_uninvited(self, online: Iterable[int]) -> list[int]:
+        """Return the nodes to invite: online and not enrolled.
+
+        A node that refused is invited after a pause, or at once if it left and returned.
+        """
         self.present, now = frozenset(online), self.clock()
         for node in self.refused.keys() - self.present:
             self._pardon(node)
@@ -46,10 +49,10 @@ class Roster:
         return sorted(self.present - self.clients.keys() - waiting)
 
     def enrol(self, client: EnrolledClient) -> None:
-        """Take a client in; a name belongs to the node that came first, and to its successor once that node left."""
+        """Enrol a client; a name belongs to its first node, and to a successor once that node has left."""
         holder = next((c for c in self.clients.values() if c.name == client.name and c.node != client.node), None)
         if holder is not None and holder.node in self.present:
-            taken = f"another node is already enrolled as '{client.name}'; give this one its own --name"
+            taken = f"another node is enrolled as '{client.name}'; set a different --name"
             self.refuse(client.node, taken, holder.node)
             return
         if holder is not None:
@@ -58,33 +61,33 @@ class Roster:
         self.clients[client.node] = client
 
     def refuse(self, node: int, reason: str, holder: int | None = None) -> None:
-        """Note that a node does not take part, and why; the `holder` of its name, if that is the reason."""
+        """Record that a node does not take part, with the reason; `holder` is the node that has its name."""
         self.refused[node] = reason
-        self.later[node] = self.clock() + REFUSED, node if holder is None else holder
+        self.later[node] = self.clock() + REINVITE_SECONDS, node if holder is None else holder
 
     def charge(self, node: int, cost: float) -> None:
-        """Note that a client was asked to spend that; what it says when it enrols anew is the truth."""
+        """Add a requested cost to a client's account; its next enrolment reports the true remaining budget."""
         client = self.clients[node]
         self.clients[node] = replace(client, budget=client.budget - cost)
         self.spent[client.name] = self.spent.get(client.name, 0.0) + cost
 
     def forget(self, node: int) -> None:
-        """Drop a client, to invite it anew at the next round."""
+        """Remove a client; it is invited again in the next round."""
         self.clients.pop(node, None)
 
     def leave(self, node: int) -> str:
-        """`forget`, and the name of who left."""
+        """Remove a client and return its name."""
         name = self.name(node)
         self.forget(node)
         return name
 
-    def able(self, online: Iterable[int]) -> dict[str, EnrolledClient]:
-        """Enrolled clients that are online and have something to train on, by name."""
+    def select_trainable(self, online: Iterable[int]) -> dict[str, EnrolledClient]:
+        """Return enrolled clients that are online and have training data, by name."""
         present = set(online)
         return {c.name: c for n, c in self.clients.items() if n in present and c.examples > 0}
 
     def name(self, node: int) -> str:
-        """A node's name for people."""
+        """Return the display name of a node."""
         return self.clients[node].name if node in self.clients else f"node {node}"
 
     def _pardon(self, node: int) -> None:

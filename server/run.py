@@ -1,4 +1,7 @@
-"""One run on the server, from configuration to result; the same over TLS gRPC, in Flower's simulation and in process."""
+"""Run on the server, from configuration to result.
+
+It is the same over TLS gRPC, in Flower's simulation and in one process.
+"""
 
 import json
 import logging
@@ -16,14 +19,15 @@ from common.tasks.registry import TASKS, demo_vocabulary, read_vocabulary
 from common.tasks.vocabulary import Vocabulary
 from common.wire.codec import to_record
 from common.wire.messages import EnrolRequest
-from server.artifacts import RunDirectory, fresh_run_id
+from server.artifacts import RunDirectory, make_run_id
 from server.enrolment import Enrolment
 from server.events import ENDED_EARLY, Result
 from server.federated_counts import sum_counts
-from server.grid import PollingGrid, RoundLimits
+from server.grid import PollingGrid
 from server.journal import Journal, restore
 from server.planning.planner import agreed_in
 from server.planning.spending import budget_of
+from server.round_limits import RoundLimits
 from server.state import RunState
 from server.strategies.planned import PlannedStrategy
 from server.strategies.registry import build_strategy
@@ -32,23 +36,23 @@ from server.strategies.spec import RoundParts
 
 
 def run(grid: Grid, config: RunConfig, runs: Path) -> Result:
-    """Train to the end and leave everything in `runs/<id>/`.
+    """Train to the end; all results are in `runs/<id>/`.
 
     Raises:
-        ConfigError: Another process is at work on the run.
-        FedloomError: The run could not go on; its last good model and a result saying why are in its folder.
+        ConfigError: Another process works on the run.
+        FedloomError: The run cannot continue; its folder has the last valid model and a result with the reason.
     """
-    logging.getLogger("flwr").setLevel(logging.WARNING)  # Flower tells of every step; our lines are one a round
-    config = config if config.run_id else config.model_copy(update={"run_id": fresh_run_id(config.method, config.task)})
+    logging.getLogger("flwr").setLevel(logging.WARNING)  # Flower logs every step; ours is one line per round
+    config = config if config.run_id else config.model_copy(update={"run_id": make_run_id(config.method, config.task)})
     catalogue, folder = read_catalogue(config), RunDirectory(runs, config.run_id)
     if config.resume:
-        folder.config()  # says at once if there is no such run, and leaves no folder behind
-    with folder.held():
+        folder.config()  # raises at once if there is no such run, and creates no folder
+    with folder.lock():
         return _run(grid, config, catalogue, folder)
 
 
 def _run(grid: Grid, config: RunConfig, catalogue: Vocabulary, folder: RunDirectory) -> Result:
-    state, so_far = _begun(folder, config, catalogue)
+    state, totals = _load_or_create(folder, config, catalogue)
 
     federation = config.federation
     limits = RoundLimits(federation.min_replies, federation.deadline, federation.patience)
@@ -58,17 +62,17 @@ def _run(grid: Grid, config: RunConfig, catalogue: Vocabulary, folder: RunDirect
         invitation, federation.wait, lambda messages, seconds: quiet.send_and_receive(messages, timeout=seconds)
     )
     journal = Journal(folder, config, enrolment)
-    if so_far:
-        journal.go_on(so_far)
-    strategy = _strategy(config, state, enrolment, journal, folder.decision() if config.resume else "")
+    if totals:
+        journal.resume(totals)
+    strategy = _build_strategy(config, state, enrolment, journal, folder.decision() if config.resume else "")
     journal.start(strategy.state)
-    noted = PollingGrid(grid, limits, on_exchange=journal.exchanged)
+    recorded = PollingGrid(grid, limits, on_exchange=journal.record_exchange)
     try:
         enrolment.assemble(grid, federation.min_clients)
         if config.task_options.count_offset and not state.statics:
             add = partial(TASKS[config.task].add_counts, vocabulary=catalogue)
             strategy.state = sum_counts(quiet, enrolment.roster, strategy.state, add)
-        early = _train(strategy, noted, config.rounds - state.round, federation.deadline)
+        early = _train(strategy, recorded, config.rounds - state.round, federation.deadline)
     except FedloomError as error:
         journal.finish(strategy.state, "failed", str(error))
         raise
@@ -76,9 +80,9 @@ def _run(grid: Grid, config: RunConfig, catalogue: Vocabulary, folder: RunDirect
 
 
 def _train(strategy: RoundStrategy | PlannedStrategy, grid: Grid, rounds: int, deadline: float) -> str:
-    """All rounds, or as many as the clients can pay; why there were no more, if so.
+    """Train all rounds, or as many as the clients can afford; return the reason of an early end.
 
-    Without any left, the run ended in its last evaluation: the model is measured and handed out now.
+    Without remaining rounds the run ended in its last evaluation; only that evaluation is done.
     """
     if rounds <= 0:
         strategy.conclude(grid)
@@ -91,41 +95,43 @@ def _train(strategy: RoundStrategy | PlannedStrategy, grid: Grid, rounds: int, d
     return ""
 
 
-def _strategy(
+def _build_strategy(
     config: RunConfig, state: RunState, enrolment: Enrolment, journal: Journal, decided: str
 ) -> RoundStrategy | PlannedStrategy:
-    """The method, inside a planner where a budget is to be spent."""
-    parts = RoundParts(config, state, enrolment, journal.trained, journal.evaluated)
+    """Build the strategy, inside a planner if the run has a privacy budget."""
+    parts = RoundParts(config, state, enrolment, journal.record_training, journal.record_evaluation)
     if not config.planned:
         return build_strategy(parts)
     agreed = agreed_in(decided) if decided else None
-    return PlannedStrategy(parts, budget_of(config), journal.observed, journal.decided, agreed)
+    return PlannedStrategy(parts, budget_of(config), journal.record_observation, journal.record_decision, agreed)
 
 
 def read_catalogue(config: RunConfig) -> Vocabulary:
-    """The task's public vocabulary.
+    """Read the task's public vocabulary.
 
     Raises:
-        ConfigError: The file is not there.
-        DataError: It is no vocabulary.
+        ConfigError: The file cannot be read.
+        DataError: The file is not a vocabulary.
     """
     if config.catalogue == "demo":
         return demo_vocabulary(config.task)
     try:
         return read_vocabulary(config.task, Path(config.catalogue).read_text("utf-8-sig"))
     except OSError as error:
-        raise ConfigError(f"catalogue {config.catalogue}: {error.strerror}") from None
+        raise ConfigError(
+            f"cannot read vocabulary file {config.catalogue} ({error.strerror}); check --catalogue"
+        ) from None
     except DataError as error:
         raise DataError(str(error), config.catalogue) from None
 
 
-def _begun(folder: RunDirectory, config: RunConfig, catalogue: Vocabulary) -> tuple[RunState, dict[str, Any]]:
-    """Where a run stands, new or resumed, and the journal's account so far."""
+def _load_or_create(folder: RunDirectory, config: RunConfig, catalogue: Vocabulary) -> tuple[RunState, dict[str, Any]]:
+    """Return the state of a new or resumed run, and the journal's totals so far."""
     spec = TASKS[config.task]
-    fresh = RunState(0, parameters(build_model(spec, config.task_run(spec, catalogue))))
+    initial = RunState(0, parameters(build_model(spec, config.task_run(spec, catalogue))))
     if not config.resume:
         folder.create(flatten(config), json.loads(catalogue.to_json()))
-        return fresh, {}
-    folder.go_on(flatten(config.model_copy(update={"resume": False})))
-    checkpoint = folder.load_latest()
-    return (restore(checkpoint), checkpoint.state["journal"]) if checkpoint else (fresh, {})
+        return initial, {}
+    folder.resume(flatten(config.model_copy(update={"resume": False})))
+    checkpoint = folder.checkpoints.load_latest()
+    return (restore(checkpoint), checkpoint.state["journal"]) if checkpoint else (initial, {})

@@ -7,7 +7,7 @@ import numpy as np
 
 
 def cohort(seed: int, round_number: int, clients: Collection[str], share: float, at_least: int) -> list[str]:
-    """Draw ⌈share·K⌉ of the K clients (at least `at_least`, at most all), in the order of their names.
+    """Draw ⌈share·K⌉ of the K clients (at least `at_least`, at most all), sorted by name.
 
     The draw depends on seed, round and names only: not on node ids, arrival order or clocks.
     """

@@ -1,4 +1,4 @@
-"""What the server's environment decides, and nothing else: where runs live."""
+"""Settings from the server's environment: the folder of runs."""
 
 from pathlib import Path
 
@@ -6,9 +6,9 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 
 class ServerSettings(BaseSettings):
-    """`FEDLOOM_*` variables."""
+    """Values of `FEDLOOM_*` variables."""
 
     model_config = SettingsConfigDict(env_prefix="FEDLOOM_", frozen=True, extra="ignore")
 
     runs: Path = Path("runs")
-    """Folder that holds a folder a run."""
+    """Folder with one folder per run."""

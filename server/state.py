@@ -1,31 +1,31 @@
-"""The server's whole memory of a run as one frozen value, which a checkpoint writes and `--resume` reads."""
+"""State of a run on the server as one frozen value, which a checkpoint writes and `--resume` reads."""
 
 from dataclasses import dataclass, field, replace
 
 from common.arrays import Arrays
 from server.aggregation.optimizers import OptimizerState
 
-PLAN = "planner_"
-"""What the names of a planner's groups start with."""
+PLAN_PREFIX = "planner_"
+"""Prefix of the names of a planner's groups."""
 
 
 @dataclass(frozen=True)
 class RunState:
-    """After `round` rounds."""
+    """State after `round` rounds."""
 
     round: int
     model: Arrays
     memory: OptimizerState = field(default_factory=dict)
-    """What the method keeps, by group."""
+    """State of the method, by group."""
     statics: Arrays = field(default_factory=dict)
     """Untrained inputs of the model, such as summed counts."""
     counted: dict[str, int] = field(default_factory=dict)
-    """Client -> last round in which its reply entered the mean."""
+    """Client -> last round in which its reply was aggregated."""
     plan: OptimizerState = field(default_factory=dict)
-    """What a planner of budgets keeps, by group."""
+    """State of a budget planner, by group."""
 
     def next(self, model: Arrays, memory: OptimizerState, clients: list[str]) -> "RunState":
-        """The state after one more round in which these clients counted."""
+        """Return the state after one more round, in which the replies of these clients were aggregated."""
         number = self.round + 1
         return replace(
             self, round=number, model=model, memory=memory, counted={**self.counted, **dict.fromkeys(clients, number)}
@@ -34,13 +34,13 @@ class RunState:
 
 @dataclass(frozen=True)
 class Trained:
-    """A finished training step of a round, for the journal."""
+    """Completed training step of a round, for the journal."""
 
     state: RunState
     loss: float
     rejected: dict[str, str]
-    """Client -> why its reply was left out."""
+    """Client -> reason why its reply was left out."""
     server: dict[str, float] = field(default_factory=dict)
-    """The strategy's own numbers."""
+    """Numbers of the strategy."""
     groups: dict[str, int] = field(default_factory=dict)
-    """Client -> cluster, in methods that keep several models."""
+    """Client -> cluster, in methods with several models."""

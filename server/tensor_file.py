@@ -1,4 +1,4 @@
-"""Arrays as safetensors bytes that know when they are damaged."""
+"""Arrays as safetensors bytes with a fingerprint that detects damage."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,14 +12,14 @@ from common.errors import StateError
 
 
 def dump(arrays: Mapping[str, Array], about: Mapping[str, str]) -> bytes:
-    """The arrays, with `about` and their own fingerprint in the header."""
+    """Return the arrays as bytes, with `about` and their fingerprint in the header."""
     whole = {name: np.asarray(a, order="C") for name, a in arrays.items()}
     content: bytes = save(whole, metadata={**about, "sha256": sha256(whole)})
     return content
 
 
 def load(path: Path) -> tuple[Arrays, dict[str, str]]:
-    """Inverse of `dump`.
+    """Return arrays and header; inverse of `dump`.
 
     Raises:
         StateError: The file is missing, truncated or altered.
@@ -29,7 +29,7 @@ def load(path: Path) -> tuple[Arrays, dict[str, str]]:
             about = dict(file.metadata() or {})
             arrays: Arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a mapping
     except (SafetensorError, OSError) as error:
-        raise StateError(f"{path} is not readable ({error})") from None
+        raise StateError(f"{path} cannot be read ({error})") from None
     if about.pop("sha256", "") != sha256(arrays):
         raise StateError(f"{path} is damaged: its arrays do not match the fingerprint in its header")
     return arrays, about

@@ -1,10 +1,10 @@
-"""Waiting for a reply's content, which reaches the SuperLink some milliseconds after the reply is announced.
+"""Retrieval of reply content, which reaches the SuperLink milliseconds after the reply is announced.
 
-Flower's HttpGrid then sleeps a full second before it looks again, and its public interface offers no way to say
-otherwise; a server that polls in milliseconds meets this in many rounds. And where content is not what it claims to be, it
-raises, and the replies of all other clients are lost with that one. So this file reaches into Flower, as only `server.grid`
-does besides: it gives the retry that HttpGrid makes other parameters, and puts an error in place of what cannot be read. A
-contract test pins what it relies on.
+Flower's HttpGrid then sleeps a full second before its next attempt, without a public option to change it. A server that
+polls in milliseconds meets this in many rounds. HttpGrid also raises on content of a wrong type, which discards the
+replies of all other clients. This module therefore changes internals of Flower, as only `server.grid` does otherwise.
+It sets other parameters of HttpGrid's retry and replaces unreadable content by an error. A contract test pins the
+internals it uses.
 """
 
 import logging
@@ -19,38 +19,46 @@ from flwr.superlink.grid import http_grid
 
 log = logging.getLogger("fedloom.server")
 
-FIRST_RETRY, LONGEST_RETRY = 0.005, 0.2  # seconds
-MALFORMED = 0  # Flower's ErrorCode for what has no other
+FIRST_RETRY_SECONDS, MAX_RETRY_SECONDS = 0.005, 0.2  # seconds
+MALFORMED_CODE = 0  # Flower's ErrorCode for what has no other
 
 
 @contextmanager
 def quick_uploads(deadline: float) -> Iterator[None]:
-    """Inside, announced content is looked for within milliseconds, and given up after `deadline` seconds.
+    """Retry announced content within milliseconds inside the block, and give up after `deadline` seconds.
 
-    Content given up arrives as an error reply, like any other failure of a client. Content that is malformed arrives as an
-    error that replies to nothing: whose it is stands in what cannot be read, so its sender counts as missing.
+    Missing content becomes an error reply, like any other failure of a client. Malformed content becomes an error without a
+    recipient, since the unreadable part names the sender; the client then counts as missing.
     """
     names = vars(http_grid)
     patient, trusting = names["pull_objects"], names["inflate_object_from_contents"]
     names["pull_objects"] = partial(
-        patient, max_time=deadline, max_tries_per_object=None, initial_backoff=FIRST_RETRY, backoff_cap=LONGEST_RETRY
+        patient,
+        max_time=deadline,
+        max_tries_per_object=None,
+        initial_backoff=FIRST_RETRY_SECONDS,
+        backoff_cap=MAX_RETRY_SECONDS,
     )
-    names["inflate_object_from_contents"] = partial(_inflated, trusting)
+    names["inflate_object_from_contents"] = partial(_inflate, trusting)
     try:
         yield
     finally:
         names["pull_objects"], names["inflate_object_from_contents"] = patient, trusting
 
 
-def _inflated(inflate: Callable[..., Any], identity: str, contents: dict[str, bytes]) -> Message:
+def _inflate(inflate: Callable[..., Any], identity: str, contents: dict[str, bytes]) -> Message:
     try:
         message = inflate(identity, contents)
-    except Exception as error:  # whatever a client has put there
-        return _malformed(type(error).__name__)
-    return message if isinstance(message, Message) else _malformed(f"a {type(message).__name__}, and no message")
+    except Exception as error:  # clients may send any bytes
+        return _malformed_reply(type(error).__name__)
+    return (
+        message
+        if isinstance(message, Message)
+        else _malformed_reply(f"a {type(message).__name__} instead of a message")
+    )
 
 
-def _malformed(why: str) -> Message:
-    log.warning("a client's answer is malformed and left out: %s", why)
-    nowhere = Metadata(0, "", 0, 0, "", "", 0.0, 0.0, "query")
-    return make_message(nowhere, error=Error(MALFORMED, f"malformed: {why}"))
+def _malformed_reply(reason: str) -> Message:
+    log.warning("a malformed reply is left out: %s", reason)
+    no_recipient = Metadata(0, "", 0, 0, "", "", 0.0, 0.0, "query")
+    return make_message(no_recipient, error=Error(MALFORMED_CODE, f"malformed: {reason}"))

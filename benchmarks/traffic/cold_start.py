@@ -16,7 +16,7 @@ from client.tasks.traffic.data.series import Sensors, Series
 from client.tasks.traffic.prepare import Sensor, prepare
 from common.tasks.traffic.options import TrafficOptions
 from common.tasks.traffic.ranges import Ranges, obedience
-from server.aggregation.pooled_properties import neighbourhoods
+from server.aggregation.pooled_properties import pool_neighbors
 
 AT_ONCE = 25
 """Cold-start sensors at once; of a smaller set, each in turn is the only one."""
@@ -50,7 +50,7 @@ def _compared(
 ) -> Iterator[Comparison]:
     """Yield the comparison of every cold-start sensor that has a fully observed test day."""
     members = {str(k): sensor.ranges.arrays() for k, sensor in enumerate(full) if k not in new}
-    pooled = neighbourhoods(*({name: own[end] for name, own in members.items()} for end in ("low", "high")))
+    pooled = pool_neighbors(*({name: own[end] for name, own in members.items()} for end in ("low", "high")))
     for k in new:
         first = int(full[k].test[0])
         recent = _from(full[k].series, first - days * 24 * 3600 // full[k].step, full[k].step)

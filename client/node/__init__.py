@@ -1,1 +1,1 @@
-"""The resident client: a long-lived process on Flower's Fleet API."""
+"""Resident client: a long-lived process on Flower's Fleet API."""

@@ -1,4 +1,4 @@
-"""A gRPC line to a server, whose calls end in time when the client must leave and fail with errors one can read."""
+"""gRPC channel to a server; calls end soon after a stop request and fail with typed errors."""
 
 import threading
 from collections.abc import Sequence
@@ -8,27 +8,27 @@ import grpc
 
 from client.node.failures import Server, ServerAwayError, explain
 
-CALL_DEADLINE = 120.0  # seconds; generous, since a poll that the client gives up may still cost the message
-LAST_CALL = 0.5  # seconds that a call may still take once the client was asked to stop
+CALL_SECONDS = 120.0  # seconds; long, since an abandoned poll may lose the message
+LAST_CALL_SECONDS = 0.5  # seconds that a call may still take after a stop request
 
 _OPTIONS = (  # times in milliseconds
     ("grpc.max_send_message_length", -1),
     ("grpc.max_receive_message_length", -1),
     ("grpc.initial_reconnect_backoff_ms", 200),
     ("grpc.max_reconnect_backoff_ms", 5_000),
-    ("grpc.keepalive_time_ms", 30_000),  # a line that died without a word is noticed after 40 s
+    ("grpc.keepalive_time_ms", 30_000),  # a silently broken connection is detected after 40 s
     ("grpc.keepalive_timeout_ms", 10_000),
 )
 
 
 class Channel:
-    """A channel that connects when first used, encrypted if the server has a CA, and calls over it.
+    """Channel that connects on first use, encrypted if the server has a CA.
 
     Args:
-        server: The other end.
-        stop: Set when the client must leave.
-        identity: Signs every call.
-        metadata: Sent with every call.
+        server: Address and credentials of the server.
+        stop: Event that requests the client to stop.
+        identity: Interceptor that signs every call.
+        metadata: Metadata sent with every call.
     """
 
     def __init__(
@@ -46,18 +46,18 @@ class Channel:
             self._channel = grpc.insecure_channel(server.address, _OPTIONS)
         self.channel = grpc.intercept_channel(self._channel, identity)
 
-    def start(self, method: Any, request: Any, *, deadline: float = CALL_DEADLINE) -> Any:
-        """Begin a call and wait for nothing; gRPC's future."""
+    def start(self, method: Any, request: Any, *, deadline: float = CALL_SECONDS) -> Any:
+        """Start a call without waiting; return gRPC's future."""
         return method.future(request, timeout=deadline, metadata=self._metadata)
 
-    def call(self, method: Any, request: Any, *, last_call: float = LAST_CALL) -> Any:
-        """Make a call; the answer, or the error that `failures.explain` finds for it."""
+    def call(self, method: Any, request: Any, *, last_call: float = LAST_CALL_SECONDS) -> Any:
+        """Make a call; return the answer or raise the error of `failures.explain`."""
         return self.call_all(method, [request], last_call=last_call)[0]
 
-    def call_all(self, method: Any, requests: Sequence[Any], *, last_call: float = LAST_CALL) -> list[Any]:
-        """Make calls side by side; their answers in order, or the first error.
+    def call_all(self, method: Any, requests: Sequence[Any], *, last_call: float = LAST_CALL_SECONDS) -> list[Any]:
+        """Make calls concurrently; return their answers in order or raise the first error.
 
-        Once the client was asked to stop, each has `last_call` seconds left.
+        After a stop request, each call has `last_call` seconds left.
         """
         calls = [self.start(method, request) for request in requests]
         try:
@@ -65,10 +65,10 @@ class Channel:
         except grpc.RpcError as error:
             raise explain(error, self._server) from error
         except grpc.FutureCancelledError as error:
-            raise ServerAwayError(f"{self._server.address} did not answer in time to leave") from error
+            raise ServerAwayError(f"{self._server.address} did not answer before this client stopped") from error
 
     def close(self) -> None:
-        """Hang up; calls under way fail."""
+        """Close the channel; calls in progress fail."""
         self._channel.close()
 
     def _answer(self, call: Any, last_call: float) -> Any:

@@ -1,8 +1,8 @@
-"""The client's line to the server: Flower's Fleet API over gRPC.
+"""Connection of a client to the server: Flower's Fleet API over gRPC.
 
-The only file of the client that touches Flower's internals; `tests/contracts/test_fleet_api.py` pins what it uses. It
-speaks the generated gRPC stub rather than Flower's own connection wrapper, which retries for ever, ends the process on
-failure and swallows exceptions. No code ever comes down this line: the stub's GetFab is not called.
+This is the only module of the client that uses internals of Flower; `tests/contracts/test_fleet_api.py` pins them. It
+calls the generated gRPC stub instead of Flower's own connection wrapper. That wrapper retries without end, ends the
+process on failure and swallows exceptions. The stub's GetFab is never called, so no code is received.
 """
 
 import math
@@ -39,26 +39,26 @@ from flwr.supercore.inflatable.inflatable_utils import inflate_object_from_conte
 from flwr.supercore.primitives.asymmetric import generate_key_pairs, public_key_to_bytes
 from flwr.supercore.runtime_version_compatibility import RuntimeVersionMetadata
 
-from client.node.channel import CALL_DEADLINE, LAST_CALL, Channel
+from client.node.channel import CALL_SECONDS, LAST_CALL_SECONDS, Channel
 from client.node.failures import RunOverError, Server, ServerAwayError
 from common.errors import FedloomError, WireError
 
-HEARTBEAT_PROMISE = 10.0  # seconds, the least Flower takes; a silent node counts as gone after twice that
-HEARTBEAT_EVERY = 5.0  # seconds
-LAST_SEND = 5.0  # seconds to get a finished reply out once the client was asked to stop: it cost privacy budget
-FETCHED = 1.0  # seconds from the last reply to leaving, for the server, which asks ten times a second, to fetch it
-PULL_FIRST_RETRY, PULL_LONGEST_RETRY = 0.01, 0.2  # seconds, for content that is announced but not there yet
+HEARTBEAT_PROMISE_SECONDS = 10.0  # seconds, the minimum of Flower; a silent node counts as gone after twice that
+HEARTBEAT_SECONDS = 5.0  # seconds
+LAST_SEND_SECONDS = 5.0  # seconds to send a finished reply after a stop request, since it cost privacy budget
+FETCH_SECONDS = 1.0  # seconds from the last reply to leaving; the server polls ten times a second and must fetch it
+FIRST_PULL_RETRY_SECONDS, MAX_PULL_RETRY_SECONDS = 0.01, 0.2  # seconds, for announced content that has not arrived yet
 
 
 class Fleet:
-    """A connected node; a context manager that joins on entry and leaves on exit.
+    """Connected node; a context manager that joins on entry and leaves on exit.
+
+    Every method raises the errors of `failures.explain`. After ServerAwayError the same call may succeed later, after
+    NotAdmittedError the node must join again. RunOverError ends a message, ConnectError the client.
 
     Args:
-        server: Where to connect.
-        stop: Set when the client must leave: calls in flight then end soon.
-
-    Every method raises what `failures.explain` returns: ServerAwayError, after which the same call may succeed later,
-    NotAdmittedError, after which one must join anew, RunOverError, or ConnectError for good.
+        server: Address and credentials of the server.
+        stop: Event that requests the client to stop; calls in progress then end soon.
     """
 
     def __init__(self, server: Server, stop: threading.Event) -> None:
@@ -66,10 +66,10 @@ class Fleet:
         self._guest = server.key is None
         key = generate_key_pairs()[0] if server.key is None else server.key
         self._public_key = public_key_to_bytes(key.public_key())
-        # the version goes along as metadata: Flower's interceptor for it makes every call a blocking one
+        # the version is sent as metadata, since Flower's interceptor for it makes every call blocking
         version = RuntimeVersionMetadata.from_local_component("SuperNode").as_metadata()
-        self._line = Channel(server, stop, NodeAuthClientInterceptor(key, key.public_key()), version)
-        self._stub = FleetStub(self._line.channel)
+        self._channel = Channel(server, stop, NodeAuthClientInterceptor(key, key.public_key()), version)
+        self._stub = FleetStub(self._channel.channel)
         self._node = Node()
         self._confirmation: object = None
         self._announced: tuple[int, ObjectTree] | None = None
@@ -77,48 +77,48 @@ class Fleet:
         self._heart = threading.Thread(target=self._beat, name="heartbeat", daemon=True)
 
     def __enter__(self) -> Self:
-        """Join the federation and keep the heart beating."""
+        """Join the federation and start the heartbeat."""
         try:
             if self._guest:
-                self._line.call(self._stub.RegisterNode, RegisterNodeFleetRequest(public_key=self._public_key))
-            request = ActivateNodeRequest(public_key=self._public_key, heartbeat_interval=HEARTBEAT_PROMISE)
-            self._node = Node(node_id=self._line.call(self._stub.ActivateNode, request).node_id)
+                self._channel.call(self._stub.RegisterNode, RegisterNodeFleetRequest(public_key=self._public_key))
+            request = ActivateNodeRequest(public_key=self._public_key, heartbeat_interval=HEARTBEAT_PROMISE_SECONDS)
+            self._node = Node(node_id=self._channel.call(self._stub.ActivateNode, request).node_id)
         except BaseException:
-            self._line.close()
+            self._channel.close()
             raise
         self._heart.start()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
-        """Tell the server that this node leaves, if it still listens, once it has had time to fetch the last reply."""
+        """Announce the departure, after time for the server to fetch the last reply."""
         self._left.set()
-        time.sleep(max(0.0, self._sent + FETCHED - time.monotonic()))
+        time.sleep(max(0.0, self._sent + FETCH_SECONDS - time.monotonic()))
         calls = [(self._stub.DeactivateNode, DeactivateNodeRequest(node_id=self.node_id))]
         calls += [(self._stub.UnregisterNode, UnregisterNodeFleetRequest(node_id=self.node_id))] if self._guest else []
         try:
             for method, request in calls:
-                self._line.start(method, request, deadline=LAST_CALL).result()
+                self._channel.start(method, request, deadline=LAST_CALL_SECONDS).result()
         except grpc.RpcError:
-            pass  # it will notice by the missing heartbeat
+            pass  # the server detects the missing heartbeat
         finally:
-            self._line.close()
+            self._channel.close()
 
     @property
     def node_id(self) -> int:
-        """The id under which the server knows this node."""
+        """Id of this node at the server."""
         return int(self._node.node_id)
 
     def receive(self) -> Message | None:
-        """The next message for this node with its content, or None."""
+        """Return the next message for this node with its content, or None."""
         if self._announced is None:
-            answer = self._line.call(self._stub.PullMessages, PullMessagesRequest(node=self._node))
+            answer = self._channel.call(self._stub.PullMessages, PullMessagesRequest(node=self._node))
             if not answer.messages_list:
                 return None
             self._announced = answer.messages_list[0].metadata.run_id, answer.message_object_trees[0]
         try:
             message = self._fetch(*self._announced)
         except ServerAwayError:
-            raise  # it is announced only once: fetch it when the server is back
+            raise  # a message is announced once: fetch it when the server is back
         except FedloomError:
             self._announced = None
             raise
@@ -126,10 +126,10 @@ class Fleet:
         return message
 
     def send(self, reply: Message, seconds: float = 0.0) -> None:
-        """Send a reply whose making took `seconds`; sending it again changes nothing.
+        """Send a reply that took `seconds` to compute; repeating a send has no effect.
 
-        All objects leave at once: the server's app may ask for them from the moment the reply is announced, and Flower
-        lets it wait a full second for one that is not there yet.
+        All objects are sent at once. The server's app may request them as soon as the reply is announced, and Flower lets it
+        wait a full second for a missing one.
         """
         reply.metadata.__dict__["_message_id"] = reply.object_id
         run_id = reply.metadata.run_id
@@ -141,59 +141,59 @@ class Fleet:
                 message_object_trees=[get_object_tree(reply)],
                 clientapp_runtime_list=[seconds],
             )
-        answer = self._line.call(self._stub.PushMessages, request, last_call=LAST_SEND)
-        wanted, session = set(answer.objects_to_push), answer.session_id
+        answer = self._channel.call(self._stub.PushMessages, request, last_call=LAST_SEND_SECONDS)
+        requested, session = set(answer.objects_to_push), answer.session_id
         objects = [
             PushObjectRequest(
                 node=self._node, run_id=run_id, object_id=identity, object_content=content, session_id=session
             )
             for identity, content in contents.items()
-            if identity in wanted
+            if identity in requested
         ]
-        self._line.call_all(self._stub.PushObject, objects, last_call=LAST_SEND)
+        self._channel.call_all(self._stub.PushObject, objects, last_call=LAST_SEND_SECONDS)
         self._sent = time.monotonic()
 
-    def run_config(self, run_id: int) -> dict[str, bool | float | int | str]:
-        """What the run's owner has overridden in its configuration; nothing of the run's code is fetched."""
-        answer = self._line.call(self._stub.GetRun, GetRunRequest(node=self._node, run_id=run_id))
+    def fetch_run_config(self, run_id: int) -> dict[str, bool | float | int | str]:
+        """Return the overrides in the run's configuration; the run's code is not fetched."""
+        answer = self._channel.call(self._stub.GetRun, GetRunRequest(node=self._node, run_id=run_id))
         return dict(run_from_proto(answer.run).override_config)
 
     def _fetch(self, run_id: int, tree: ObjectTree) -> Message:
         root, parts = tree.object_id, [part.object_id for part in iterate_object_tree(tree)]
-        contents = self._pull([root], run_id)  # the server's app uploads it last: then the parts are there, mostly
+        contents = self._pull([root], run_id)  # the server's app uploads it last, so mostly all parts have arrived
         contents |= self._pull([part for part in parts if part != root], run_id)
         confirmation = ConfirmMessageReceivedRequest(node=self._node, run_id=run_id, message_object_id=root)
-        # lets the server forget it; nothing hangs on it, but gRPC cancels a call that nobody holds
-        self._confirmation = self._line.start(self._stub.ConfirmMessageReceived, confirmation)
+        # lets the server delete the message; gRPC cancels a call whose future is not referenced
+        self._confirmation = self._channel.start(self._stub.ConfirmMessageReceived, confirmation)
         try:
             message = inflate_object_from_contents(root, contents)
-        except Exception as error:  # whatever the server has put there
-            raise WireError(f"{self._server.address} sent something malformed ({type(error).__name__})") from error
+        except Exception as error:  # servers may send any bytes
+            raise WireError(f"{self._server.address} sent malformed content ({type(error).__name__})") from error
         if not isinstance(message, Message):
-            raise WireError(f"{self._server.address} sent a {type(message).__name__} in place of a message")
-        message.metadata.__dict__["_message_id"] = root  # its own hash cannot be in its content
+            raise WireError(f"{self._server.address} sent a {type(message).__name__} instead of a message")
+        message.metadata.__dict__["_message_id"] = root  # the content cannot contain its own hash
         return message
 
     def _pull(self, objects: list[str], run_id: int) -> dict[str, bytes]:
-        """Contents of announced objects; asks again for those that are still on their way to the server."""
+        """Return the contents of announced objects; objects in transit are requested again."""
         contents: dict[str, bytes] = {}
-        pause, end = PULL_FIRST_RETRY, time.monotonic() + CALL_DEADLINE
+        pause, end = FIRST_PULL_RETRY_SECONDS, time.monotonic() + CALL_SECONDS
         while missing := [identity for identity in objects if identity not in contents]:
             requests = [PullObjectRequest(node=self._node, run_id=run_id, object_id=identity) for identity in missing]
-            for identity, answer in zip(missing, self._line.call_all(self._stub.PullObject, requests), strict=True):
+            for identity, answer in zip(missing, self._channel.call_all(self._stub.PullObject, requests), strict=True):
                 if answer.object_available:
                     contents[identity] = answer.object_content
                 elif not answer.object_found or time.monotonic() > end:
-                    raise RunOverError("a message was announced, but its content is gone")
+                    raise RunOverError("the content of an announced message is gone")
             if len(contents) < len(objects) and self._stop.wait(pause):
-                raise ServerAwayError("asked to leave before a message had arrived")
-            pause = min(2 * pause, PULL_LONGEST_RETRY)
+                raise ServerAwayError("stop requested before a message had arrived")
+            pause = min(2 * pause, MAX_PULL_RETRY_SECONDS)
         return contents
 
     def _beat(self) -> None:
-        request = SendNodeHeartbeatRequest(node=self._node, heartbeat_interval=HEARTBEAT_PROMISE)
-        while not self._left.wait(HEARTBEAT_EVERY):
+        request = SendNodeHeartbeatRequest(node=self._node, heartbeat_interval=HEARTBEAT_PROMISE_SECONDS)
+        while not self._left.wait(HEARTBEAT_SECONDS):
             try:
-                self._line.start(self._stub.SendNodeHeartbeat, request, deadline=HEARTBEAT_EVERY).result()
-            except (grpc.RpcError, ValueError):  # the next poll meets the same trouble and tells; ValueError: closed
+                self._channel.start(self._stub.SendNodeHeartbeat, request, deadline=HEARTBEAT_SECONDS).result()
+            except (grpc.RpcError, ValueError):  # the next poll reports the failure; ValueError: channel closed
                 continue

@@ -1,4 +1,4 @@
-"""When to ask the server again: about when the next message is due, then often, ever more rarely while nothing comes."""
+"""Adaptive polling: near the expected time of the next message, then with exponential back-off."""
 
 from dataclasses import dataclass
 from random import Random
@@ -6,17 +6,17 @@ from random import Random
 
 @dataclass(frozen=True)
 class Polling:
-    """An adaptive polling schedule.
+    """Adaptive polling schedule.
 
     Args:
-        head_start: After a reply, the first question comes after this share of the shortest recent time between a reply
-            and the next message: rounds have a rhythm, and asking before the others are done only slows them down.
+        head_start: Share of the shortest recent time between a reply and the next message before the first poll. Rounds
+            are regular, and polls before other clients have finished slow them down.
         first: Seconds to wait after the first empty answer.
-        growth: Factor from one wait to the next; a message is then noticed at most about (growth − 1) of the time
-            since the first question too late.
-        cap: Longest wait in seconds, reached when long idle.
-        courtesy: Least wait as a multiple of the time the last answer took, so that a busy server is asked less.
-        jitter: Waits are spread by this fraction either way, so that clients do not march in step.
+        growth: Factor from one wait to the next; a message is detected at most about (growth − 1) of the time since the
+            first poll too late.
+        cap: Longest wait in seconds, reached after long idle times.
+        courtesy: Minimum wait as a multiple of the last answer's time, so that a busy server is polled less.
+        jitter: Relative random spread of waits, so that clients do not poll in lockstep.
     """
 
     head_start: float = 0.6
@@ -27,12 +27,12 @@ class Polling:
     jitter: float = 0.2
 
     def wait_after_reply(self, rhythm: float, random: Random) -> float:
-        """Seconds to wait after a reply when the next message usually comes within `rhythm` seconds."""
+        """Return seconds to wait after a reply if the next message usually arrives within `rhythm` seconds."""
         return self._spread(min(self.cap, self.head_start * rhythm), random)
 
     def wait_after_nothing(self, empty: int, took: float, random: Random) -> float:
-        """Seconds to wait after `empty` ≥ 1 empty answers in a row, the last of which took `took` seconds."""
-        steps = min(empty - 1, 200)  # the power must not overflow in a client that idles for weeks
+        """Return seconds to wait after `empty` ≥ 1 empty answers, the last of which took `took` seconds."""
+        steps = min(empty - 1, 200)  # the power must not overflow in a client that is idle for weeks
         return self._spread(min(self.cap, max(self.first * self.growth**steps, self.courtesy * took)), random)
 
     def _spread(self, wait: float, random: Random) -> float:

@@ -1,4 +1,4 @@
-"""The resident client: one long-lived process that keeps data and model in memory and serves message after message."""
+"""Resident client: one long-lived process with data and model in memory that answers messages."""
 
 import logging
 import math
@@ -21,8 +21,8 @@ from common.errors import WireError, public_reason
 Config = dict[str, bool | float | int | str]
 CLIENT_APP_RAISED = 2  # Flower's ErrorCode for an app that failed
 RUNS_REMEMBERED = 16
-PAUSES_REMEMBERED = 4  # between a reply and the next message; a round may send two kinds
-FIRST_RETRY, LONGEST_RETRY = 0.25, 5.0  # seconds between two attempts to reach an absent server
+PAUSES_REMEMBERED = 4  # pauses between a reply and the next message; a round may send two kinds
+FIRST_RETRY_SECONDS, MAX_RETRY_SECONDS = 0.25, 5.0  # seconds between two attempts to reach an absent server
 
 _log = logging.getLogger("fedloom.node")
 
@@ -40,37 +40,37 @@ def run_resident(
 ) -> None:
     """Serve the federation with `app` until `stop` is set.
 
-    An absent server is waited for as long as it takes. A server that does not admit the node's key is asked again for
-    `patience` seconds: the key may be about to be registered, or its last session, ended by a crash, may yet expire
-    (after 20 s). Work under way when `stop` is set is finished and sent, since it has already cost privacy budget.
+    An absent server is waited for without a limit. A server that does not admit the node's key is polled for `patience`
+    seconds: the key may be registered soon, or its last session may expire after a crash (20 s). Work in progress when
+    `stop` is set is finished and sent, since it has already cost privacy budget.
 
     Args:
-        app: What answers messages; it runs in this process and thread.
-        server: Where the federation is.
-        stop: Set it to leave; see `leave_on_signals`.
-        node_config: Handed to the app in its Context.
-        polling: When to ask for messages.
-        patience: Seconds.
-        random: Spreads waiting times; not used for anything that must be repeatable.
-        on_event: Told in one line of text of every change: connected, away, left.
+        app: ClientApp that answers messages, in this process and thread.
+        server: Address and credentials of the server.
+        stop: Event that requests to leave; see `leave_on_signals`.
+        node_config: Node configuration in the app's Context.
+        polling: Polling schedule.
+        patience: Seconds to wait for admission.
+        random: Generator of the jitter of waits; not used for anything reproducible.
+        on_event: Callback with one line of text per change: connected, away, left.
 
     Raises:
-        ConnectError: Trying again is of no use: wrong CA, expired certificate, key not admitted, not a Fleet API.
+        ConnectError: Retrying cannot help: wrong CA, expired certificate, key not admitted, not a Fleet API.
     """
-    random, on_event = random or Random(), _without_repeats(on_event)
+    random, on_event = random or Random(), _suppress_repeats(on_event)
     session = _Session(app, dict(node_config or {}), polling, random, stop, on_event)
-    retries, refused_since = _retries(random), math.inf
+    retries, refused_since = _retry_pauses(random), math.inf
     while not stop.is_set():
         try:
             with Fleet(server, stop) as fleet:
                 on_event(f"connected to {server.address} as node {fleet.node_id}")
-                retries, refused_since = _retries(random), math.inf
+                retries, refused_since = _retry_pauses(random), math.inf
                 session.serve(fleet)
         except (ServerAwayError, NotAdmittedError) as error:
             refused_since = min(refused_since, time.monotonic()) if isinstance(error, NotAdmittedError) else math.inf
             if time.monotonic() > refused_since + patience:
                 raise
-            on_event(f"{error}; trying again")
+            on_event(f"{error}; retrying")
             stop.wait(next(retries))
     on_event(f"left {server.address}")
 
@@ -87,7 +87,7 @@ def leave_on_signals(stop: threading.Event) -> None:
 
 
 class _Session:
-    """What outlives a connection: the app, each run's state and a reply that could not be sent."""
+    """State across connections: the app, each run's state and an unsent reply."""
 
     def __init__(
         self,
@@ -106,20 +106,24 @@ class _Session:
         self._pauses = deque([0.0], maxlen=PAUSES_REMEMBERED)
 
     def serve(self, fleet: Fleet) -> None:
-        """Answer messages until asked to stop; sits out a server's absence, raises when it no longer knows the node."""
-        retries = _retries(self._random)
+        """Answer messages until `stop` is set; wait for an absent server.
+
+        Raises:
+            NotAdmittedError: The server no longer recognizes the node.
+        """
+        retries = _retry_pauses(self._random)
         while not self._stop.is_set():
             try:
                 wait = self._step(fleet)
-                retries = _retries(self._random)
+                retries = _retry_pauses(self._random)
             except ServerAwayError as error:
-                self._on_event(f"{error}; trying again")
+                self._on_event(f"{error}; retrying")
                 wait = next(retries)
             self._stop.wait(wait)
 
     def _step(self, fleet: Fleet) -> float:
-        """Do what there is to do; the seconds to wait before the next step."""
-        asked = time.monotonic()
+        """Send, receive and answer once; return the seconds to wait before the next step."""
+        start = time.monotonic()
         try:
             self._send(fleet)
             message = fleet.receive()
@@ -128,7 +132,7 @@ class _Session:
         except (RunOverError, WireError) as error:
             self._on_event(f"a message is left unanswered: {error}")
         self._empty += 1
-        return self._polling.wait_after_nothing(self._empty, time.monotonic() - asked, self._random)
+        return self._polling.wait_after_nothing(self._empty, time.monotonic() - start, self._random)
 
     def _answer(self, fleet: Fleet, message: Message) -> float:
         start = time.monotonic()
@@ -151,7 +155,7 @@ class _Session:
 
     def _context(self, fleet: Fleet, run_id: int) -> Context:
         if run_id not in self._runs:
-            self._runs[run_id] = RecordDict(), fleet.run_config(run_id)
+            self._runs[run_id] = RecordDict(), fleet.fetch_run_config(run_id)
             while len(self._runs) > RUNS_REMEMBERED:
                 self._runs.popitem(last=False)
         state, run_config = self._runs[run_id]
@@ -173,21 +177,21 @@ class _Session:
         return reply
 
 
-def _without_repeats(tell: Callable[[str], None]) -> Callable[[str], None]:
-    """Tell a text only where it differs from the one before."""
+def _suppress_repeats(report: Callable[[str], None]) -> Callable[[str], None]:
+    """Return a callback that passes on a text only if it differs from the previous one."""
     last = [""]
 
-    def tell_news(text: str) -> None:
+    def report_changes(text: str) -> None:
         if text != last[0]:
-            tell(text)
+            report(text)
         last[0] = text
 
-    return tell_news
+    return report_changes
 
 
-def _retries(random: Random) -> Iterator[float]:
-    """Seconds to wait before the first, second, ... attempt to reach a server again."""
-    wait = FIRST_RETRY
+def _retry_pauses(random: Random) -> Iterator[float]:
+    """Yield the seconds to wait before the first, second, ... attempt to reach a server again."""
+    wait = FIRST_RETRY_SECONDS
     while True:
         yield wait * random.uniform(0.8, 1.2)
-        wait = min(2 * wait, LONGEST_RETRY)
+        wait = min(2 * wait, MAX_RETRY_SECONDS)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from common.arrays import Arrays, prefixed
+from common.arrays import Arrays, add_prefix
 from common.errors import RefusedError
 from common.privacy.clipping import Vector
 from common.privacy.options import LEAST_CLIP, PrivacyOptions
@@ -25,7 +25,7 @@ def at_clip(options: PrivacyOptions, factor: float) -> PrivacyOptions:
 
 def payload_of(reply: TrainReply) -> Arrays:
     """All of a reply that depends on data and leaves."""
-    return {**prefixed("update", reply.update), **prefixed("gradient", reply.gradient)}
+    return {**add_prefix("update", reply.update), **add_prefix("gradient", reply.gradient)}
 
 
 def split_row_ids(leaving: Arrays, named: bool) -> tuple[Arrays, Arrays]:

@@ -12,7 +12,7 @@ from client.privacy.dp_sgd_noise import DpSgdNoise
 from client.privacy.ledger.ledger import Ledger
 from client.privacy.ledger.records import Slot
 from client.privacy.payload import at_clip, finite_or_zeros, payload_of, sort_bounds, split_row_ids
-from common.arrays import Arrays, group, prefixed
+from common.arrays import Arrays, add_prefix, group
 from common.config.run import RunConfig
 from common.errors import RefusedError
 from common.privacy.accounts import build_account
@@ -107,7 +107,7 @@ class Releaser:
         cost = self._purse.agreed(config.privacy, slot, request.cost)
         exact = work()
         losses = {key: np.array(value, np.float32) for key, value in exact.losses.items()}
-        outgoing = {**prefixed("loss", losses), **prefixed("property", exact.property)}
+        outgoing = {**add_prefix("loss", losses), **add_prefix("property", exact.property)}
         sent = load(self._noised(config.privacy, self.ledger(config.privacy), slot, cost, outgoing, {}))
         told = {key: float(value) for key, value in group("loss", sent).items()}
         return AssignReply(request.round, told, sort_bounds(group("property", sent)))

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.func import vmap
 
-from client.stacked_tensors import Tensors, some
+from client.stacked_tensors import Tensors, select
 from client.trainers.optimizers import Moments, Step, clip
 
 GradientAndLoss = Callable[[Tensors, Tensors, Tensors], tuple[Tensors, Tensor]]
@@ -81,7 +81,7 @@ def _stepped(step: Step, params: Tensors, direction: Tensors, moments: Moments) 
     """Step the parameters that have a direction; the others, and their moments, stay."""
     if direction.keys() == params.keys():
         return step(params, direction, moments)
-    known = Moments(moments.count, some(moments.first, direction), some(moments.second, direction))
-    moved, after = step(some(params, direction), direction, known)
+    known = Moments(moments.count, select(moments.first, direction), select(moments.second, direction))
+    moved, after = step(select(params, direction), direction, known)
     first, second = {**moments.first, **after.first}, {**moments.second, **after.second}
     return {**params, **moved}, Moments(after.count, first, second)

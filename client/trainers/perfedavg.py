@@ -5,7 +5,7 @@ from dataclasses import replace
 from torch import Tensor
 from torch.func import grad_and_value
 
-from client.stacked_tensors import Tensors, finite, row, stack
+from client.stacked_tensors import Tensors, are_finite, row, stack
 from client.state import ClientMemory
 from client.trainers.fedavg import FedAvgTrainer
 from client.trainers.gradient_descent import GradientAndLoss, descend
@@ -61,7 +61,7 @@ class PerFedAvgTrainer(FedAvgTrainer):
             clip_norm=options.clip_norm,
         )
         others = {name: group for name, group in memory.groups.items() if not name.startswith(OWN)}
-        own = {f"{OWN}.after": row(descent.params, 0)} if finite(descent.params)[0] else {}
+        own = {f"{OWN}.after": row(descent.params, 0)} if are_finite(descent.params)[0] else {}
         return replace(memory, groups={**others, **own})
 
 

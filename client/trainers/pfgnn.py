@@ -11,7 +11,7 @@ from typing import cast
 import torch
 from torch import Tensor
 
-from client.stacked_tensors import Tensors, some
+from client.stacked_tensors import Tensors, select
 from client.trainers.fedavg import FedAvgTrainer
 from client.trainers.gradient_descent import Descent
 from client.trainers.optimizers import Moments, build_step, clip
@@ -144,7 +144,7 @@ class PFGNNTrainer(FedAvgTrainer):
 
         params, own = self._moved(inner, leaves, OWN, params, moments)
         xi = start["xi"][0] if "xi" in start and not fitting else torch.zeros(0)
-        outer = objective.outer({**leaves, **_row(some(params, OWN))}, encoded, draw, xi)
+        outer = objective.outer({**leaves, **_row(select(params, OWN))}, encoded, draw, xi)
         params, shared = self._moved(outer, leaves, SHARED, params, moments)
         if not fitting:
             params = self._pulled(params, start)
@@ -158,8 +158,8 @@ class PFGNNTrainer(FedAvgTrainer):
             loss, [leaves[n] for n in moving], retain_graph=True, allow_unused=True, materialize_grads=True
         )
         direction = clip({n: g.unsqueeze(0) for n, g in zip(moving, slopes, strict=True)}, self.pfgnn.clip_norm)
-        known = Moments(moments.count, some(moments.first, moving), some(moments.second, moving))
-        moved, after = self._step(some(params, moving), direction, known)
+        known = Moments(moments.count, select(moments.first, moving), select(moments.second, moving))
+        moved, after = self._step(select(params, moving), direction, known)
         return {**params, **moved}, after
 
     def _pulled(self, params: Tensors, start: Tensors) -> Tensors:

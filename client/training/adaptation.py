@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from client.session import Session
-from common.arrays import Arrays, group, prefixed
+from common.arrays import Arrays, add_prefix, group
 from common.config.flatten import to_json
 from common.config.run import RunConfig
 from common.models import build_model, parameters
@@ -54,7 +54,7 @@ def _of_cluster(name: str) -> bool:
 
 def _closest(session: Session, enrolment: str, models: Sequence[Arrays], statics: Arrays) -> Arrays:
     """The model of the cluster that suits the newcomer's own data best."""
-    told = {name: a for j, model in enumerate(models) for name, a in prefixed(str(j), model).items()}
+    told = {name: a for j, model in enumerate(models) for name, a in add_prefix(str(j), model).items()}
     losses = session.assign(AssignRequest(1, enrolment, told, "loss", statics=statics)).losses
     return models[int(min(losses, key=lambda key: losses[key]))]
 

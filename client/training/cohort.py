@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import torch
 
-from client.stacked_tensors import Tensors, finite, row, some, stack
+from client.stacked_tensors import Tensors, are_finite, row, select, stack
 from client.state import ClientMemory
 from client.tasks.learner import Learner
 from client.trainers.registry import build_trainer
@@ -42,19 +42,19 @@ def train(algorithm: MethodOptions, members: Sequence[Participant]) -> list[Trai
     descent, own_after = result.descent, result.own
 
     updates = {n: start[n] - p for n, p in descent.params.items()}
-    moved, sound = finite(updates), finite(own_after) if own_after else [True] * len(members)
+    moved, sound = are_finite(updates), are_finite(own_after) if own_after else [True] * len(members)
     replies: list[TrainReply | FedloomError] = []
     for k, member in enumerate(members):
         # under noise on records the update is paid for, and what becomes of the own model is not
         usable = moved[k] and (sound[k] or member.noise is not None)
         update = row(updates, k)
         local = trainer.conclude(row(control, k), update, row(descent.gradient, k), steps)
-        shared = some(trainer.upload(update), names - private)
-        gradient, loss = some(local.gradient, names - private), float(descent.loss[k])
+        shared = select(trainer.upload(update), names - private)
+        gradient, loss = select(local.gradient, names - private), float(descent.loss[k])
         reply = _reply(member.request, shared, gradient, loss, member.learner.examples, steps)
         if usable and phase == LOCAL:
             groups = {**local.state, **kept_moments(algorithm, k, before, descent.moments)}
-            groups |= save_group(HEAD, heads[k], some(row(descent.params, k), private))
+            groups |= save_group(HEAD, heads[k], select(row(descent.params, k), private))
             groups |= save_group(OWN, own_before[k], row(own_after, k) if sound[k] else own_before[k])
             member.store.save(member.run, ClientMemory(member.request.round, {g: t for g, t in groups.items() if t}))
         replies.append(reply if usable else DivergedError())
@@ -67,8 +67,8 @@ def zero_reply(algorithm: MethodOptions, learner: Learner, request: TrainRequest
     private = TASKS[learner.task].private(names, algorithm.capabilities())
     zeros = {n: torch.zeros_like(t) for n, t in tensors(request.model).items()}
     gradient = trainer.conclude({}, zeros, zeros, steps).gradient
-    update = some(trainer.upload(zeros), names - private)
-    return _reply(request, update, some(gradient, names - private), 0.0, learner.examples, steps)
+    update = select(trainer.upload(zeros), names - private)
+    return _reply(request, update, select(gradient, names - private), 0.0, learner.examples, steps)
 
 
 def evaluated(algorithm: MethodOptions, model: Arrays, memory: ClientMemory) -> dict[str, Arrays]:

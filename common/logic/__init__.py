@@ -1,7 +1,18 @@
-"""Signal temporal logic: formulas, robustness, inference of properties, and the teacher that makes forecasts obey.
+"""Signal temporal logic (STL) on tensors: formulas, robustness, inference, mining and projection.
 
-Clients train and forecast by ranges on the clock, whose inference and teacher have closed forms of their own in
-`common.tasks.traffic.ranges`; of this package they need `projections`, which imports `clauses` and `formula`, and `margin`;
-reports write ranges as a `formula`. The rest is the paper's general case: what those closed forms are tested against, and what
-`benchmarks.teacher`, `benchmarks.stl_inference` and `benchmarks.stl_robustness` measure.
+Public names; docs/temporal-logic.md shows each in use:
+
+- `formula`: `Variable`, `Atom`, `Not`, `And`, `Or`, `Implies`, `Always`, `Eventually`, `Until`, `conjunction`, `horizon`
+- `parse`: `parse`, the inverse of `str`
+- `semantics`: `robustness`, `robustness_signal`, `satisfied`
+- `templates`: `windows` and one function per template of FedSTL, Table 1
+- `inference`: `infer_operational_range`, `infer_existence`, `infer_until`, `infer_intra_task`, `infer_implication`,
+  `infer_nested`, `infer_eventualities`
+- `properties`: the classes that inference returns, with `formula()` and `pooled()`
+- `mining`: `mine`, `MinedProperty`
+- `teacher`: `Teacher`, `closest`
+- `projections`: `clamp`, `separate`, `property_loss`
+
+The traffic task uses closed forms for ranges on the clock (`common.tasks.traffic.ranges`) and of this package
+`projections`, `margin` and `formula`. Its tests compare those closed forms with the general case here.
 """

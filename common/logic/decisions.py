@@ -1,4 +1,4 @@
-"""The cheapest way through a chain of choices, for every trace at once (FedSTL, algorithms.md §3.4)."""
+"""Cheapest path through a chain of choices, for all traces at once (FedSTL, algorithms.md §3.4)."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -12,13 +12,16 @@ from common.logic.plan import Arc, Chain
 from common.logic.projections import Bounds
 
 
-def decided(
+def decide(
     chain: Chain, values: Sequence[Tensor], boxed: Sequence[Tensor], weights: Sequence[float]
 ) -> dict[Cell, Tensor]:
-    """Values of the chain's cells in the closest trace: cell -> B.
+    """Return the values of the chain's cells in the closest trace: cell -> B.
 
-    `values` are those of the axes and `boxed` the same inside the formula's box, each B x T; `weights` is the L1 cost of
-    moving an axis by 1.
+    Args:
+        chain: Choices that share cells.
+        values: Values of each axis, B x T.
+        boxed: The same values inside the formula's box, B x T.
+        weights: L1 cost of moving each axis by 1.
     """
     options = _Options.of(chain, values, weights)
     taken = _cheapest(chain, options)
@@ -26,15 +29,15 @@ def decided(
     for layer, arc in zip(chain, taken, strict=True):
         for cell, column in _rows(layer, options).items():
             t, axis = cell
-            kept = chosen.get(cell, boxed[axis][..., t])
-            found = torch.cat((kept[..., None], options.projected), -1)
-            chosen[cell] = found.gather(-1, (column.to(arc.device)[arc] + 1)[..., None]).squeeze(-1)
+            previous = chosen.get(cell, boxed[axis][..., t])
+            candidates = torch.cat((previous[..., None], options.projected), -1)
+            chosen[cell] = candidates.gather(-1, (column.to(arc.device)[arc] + 1)[..., None]).squeeze(-1)
     return chosen
 
 
 @dataclass(frozen=True)
 class _Options:
-    """Every interval that an arc gives to a cell, as a column: where readings would go, and at what cost; B x n each."""
+    """Intervals that arcs assign to cells, as columns: projected readings and their cost, B x n each."""
 
     column: dict[tuple[Cell, Interval], int]
     projected: Tensor
@@ -52,7 +55,10 @@ class _Options:
 
 
 def _cheapest(chain: Chain, options: _Options) -> list[Tensor]:
-    """Index of the arc that each trace takes in each layer, B each: costs forwards, decisions backwards."""
+    """Return the index of the arc that each trace takes in each layer, B each.
+
+    Costs are summed forwards; decisions are read backwards.
+    """
     cost, best_arcs = options.cost.new_zeros((*options.cost.shape[:-1], 1)), []
     for layer in chain:
         before = torch.tensor([arc.before for arc in layer], device=cost.device)
@@ -68,7 +74,7 @@ def _cheapest(chain: Chain, options: _Options) -> list[Tensor]:
 
 
 def _extra(layer: tuple[Arc, ...], options: _Options) -> Tensor:
-    """What each arc adds to the distance: B x arcs."""
+    """Return the cost that each arc adds to the distance: B x arcs."""
     used = sorted({options.column[cell, each] for arc in layer for cell, *both in arc.changes for each in both})
     row = {column: n for n, column in enumerate(used)}
     signs = torch.zeros(len(used), len(layer), dtype=options.cost.dtype)
@@ -80,17 +86,17 @@ def _extra(layer: tuple[Arc, ...], options: _Options) -> Tensor:
 
 
 def _best_into(layer: tuple[Arc, ...], total: Tensor) -> tuple[Tensor, Tensor]:
-    """Least cost of reaching each state and the arc that does: B x states each."""
+    """Return the least cost of reaching each state and its arc: B x states each."""
     into: defaultdict[int, list[int]] = defaultdict(list)
     for number, arc in enumerate(layer):
         into[arc.after].append(number)
-    found = [(total[..., into[state]].min(-1), into[state]) for state in sorted(into)]
-    arcs = [torch.tensor(numbers, device=total.device)[least.indices] for least, numbers in found]
-    return torch.stack([least.values for least, _ in found], -1), torch.stack(arcs, -1)
+    cheapest = [(total[..., into[state]].min(-1), into[state]) for state in sorted(into)]
+    arcs = [torch.tensor(numbers, device=total.device)[least.indices] for least, numbers in cheapest]
+    return torch.stack([least.values for least, _ in cheapest], -1), torch.stack(arcs, -1)
 
 
 def _rows(layer: tuple[Arc, ...], options: _Options) -> dict[Cell, Tensor]:
-    """For each cell that the layer may bind, the column that each arc gives it, −1 for as it is."""
+    """Return for each cell of the layer the column that each arc assigns to it; −1 leaves it unchanged."""
     rows: dict[Cell, Tensor] = {}
     for number, arc in enumerate(layer):
         for cell, _, new in arc.changes:

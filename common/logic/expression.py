@@ -1,4 +1,4 @@
-"""Weighted sums of named variables: what the atoms of a formula compare with a number."""
+"""Weighted sums of named variables, the left side of a formula's atoms."""
 
 import math
 import re
@@ -8,25 +8,33 @@ from typing import Self
 from common.errors import ConfigError
 
 PLAIN_NAME = re.compile(r"[^\W\d][\w.]*")
-"""Names that a text shows as they are; others stand in double quotes."""
+"""Names that need no double quotes in a text."""
 
 
 @dataclass(frozen=True)
 class Expression:
-    """Σ c_i x_i in the order written; raises ConfigError if a name or a factor cannot be used."""
+    """Σ c_i x_i in written order.
+
+    Raises:
+        ConfigError: A name or a factor is unusable, a name is repeated, or no variable is left.
+    """
 
     terms: tuple[tuple[str, float], ...]
 
     def __post_init__(self) -> None:
         if not self.terms:
-            raise ConfigError("the variables of this expression cancel out; write one that depends on a variable")
+            raise ConfigError(
+                "the variables of this expression cancel out; write an expression that depends on a variable"
+            )
         for name, factor in self.terms:
             if not name or '"' in name or "\n" in name:
-                raise ConfigError(f"a variable cannot be called {name!r}; name it without quotes and line breaks")
+                raise ConfigError(
+                    f"variable name {name!r} is empty or contains quotes or line breaks; rename the variable"
+                )
             if not math.isfinite(factor) or factor == 0:
-                raise ConfigError(f"the factor {factor} of {name} must be a finite number other than 0")
+                raise ConfigError(f"factor {factor} of {name} is 0 or non-finite; use a finite number other than 0")
         if len({name for name, _ in self.terms}) < len(self.terms):
-            raise ConfigError("name each variable of an expression once")
+            raise ConfigError("a variable occurs twice in an expression; name each variable once")
 
     def __add__(self, other: Self) -> Self:
         summed = dict(self.terms)
@@ -51,7 +59,7 @@ class Expression:
 
 
 def number_text(value: float) -> str:
-    """The shortest text that reads back as the same number: `310.5`, `7`, `1e-06`."""
+    """Return the shortest text that is read back as the same number: `310.5`, `7`, `1e-06`."""
     return repr(float(value)).removesuffix(".0")
 
 

@@ -1,7 +1,7 @@
 """Formulas of signal temporal logic as immutable values (FedSTL, algorithms.md §3.1).
 
-`Always(0, 1, x <= a)` with `x = Variable("volume")` is □_[0,1](volume ≤ a); its text is `G[0,1] (volume <= a)`. Times are
-steps of a trace; windows are closed.
+`Always(0, 1, x <= a)` with `x = Variable("volume")` is □_[0,1](volume ≤ a); its text is `G[0,1] (volume <= a)`. Times
+are steps of a trace; windows are closed.
 """
 
 import math
@@ -18,7 +18,7 @@ Formula: TypeAlias = "Atom | Not | And | Or | Implies | Always | Eventually | Un
 
 @dataclass(frozen=True)
 class Linear(Expression):
-    """An expression that can be compared, with a number or with another: `x1 - x2 > 3`, `x1 >= x2`."""
+    """Expression that can be compared with a number or another expression: `x1 - x2 > 3`, `x1 >= x2`."""
 
     def __le__(self, bound: "float | Linear") -> "Atom":
         return self._compared("<=", bound)
@@ -39,12 +39,12 @@ class Linear(Expression):
 
 
 def Variable(name: str) -> Linear:
-    """The variable of that name, as an expression to compare: `Variable("volume") <= 310.5`."""
+    """Return a variable as an expression to compare: `Variable("volume") <= 310.5`."""
     return Linear(((name, 1.0),))
 
 
 class _Connectives:
-    """What all formulas share: `&`, `|` and `~`."""
+    """Operators of all formulas: `&`, `|` and `~`."""
 
     def __and__(self, other: Formula) -> "And":
         return And((cast(Formula, self), other))
@@ -56,12 +56,16 @@ class _Connectives:
         return Not(cast(Formula, self))
 
     def __bool__(self) -> bool:
-        raise ConfigError("a formula is no truth value: join formulas by & and |, and write b <= x <= a as two atoms")
+        raise ConfigError("a formula has no truth value; join formulas by & and |, and write b <= x <= a as two atoms")
 
 
 @dataclass(frozen=True)
 class Atom(_Connectives):
-    """A predicate over the readings of one step, such as `volume <= 310.5`; raises ConfigError unless the bound is finite."""
+    """Predicate over the readings of one step, such as `volume <= 310.5`.
+
+    Raises:
+        ConfigError: The bound is non-finite.
+    """
 
     expression: Linear
     relation: Relation
@@ -69,7 +73,7 @@ class Atom(_Connectives):
 
     def __post_init__(self) -> None:
         if not math.isfinite(self.bound):
-            raise ConfigError(f"compare {self.expression} with a finite number, not {self.bound}")
+            raise ConfigError(f"bound {self.bound} of {self.expression} is non-finite; use a finite number")
 
     def __str__(self) -> str:
         return f"{self.expression} {self.relation} {number_text(self.bound)}"
@@ -87,13 +91,13 @@ class Not(_Connectives):
 
 @dataclass(frozen=True)
 class _Joined(_Connectives):
-    """Two formulas or more."""
+    """Conjunction or disjunction of at least two formulas."""
 
     parts: tuple[Formula, ...]
 
     def __post_init__(self) -> None:
         if len(self.parts) < 2:
-            raise ConfigError(f"'and' and 'or' join at least two formulas, not {len(self.parts)}")
+            raise ConfigError(f"'and' and 'or' join at least two formulas; this one has {len(self.parts)}")
 
 
 @dataclass(frozen=True)
@@ -125,14 +129,16 @@ class Implies(_Connectives):
 
 @dataclass(frozen=True)
 class _Windowed(_Connectives):
-    """The steps from a to b after the present, both included; raises ConfigError unless 0 ≤ a ≤ b."""
+    """Steps from a to b after the present, both included; raises ConfigError unless 0 ≤ a ≤ b."""
 
     a: int
     b: int
 
     def __post_init__(self) -> None:
         if self.a < 0 or self.b < self.a:
-            raise ConfigError(f"the window [{self.a},{self.b}] is empty or looks back; write [a,b] with 0 <= a <= b")
+            raise ConfigError(
+                f"window [{self.a},{self.b}] is empty or starts before step 0; write [a,b] with 0 <= a <= b"
+            )
 
 
 @dataclass(frozen=True)
@@ -167,12 +173,16 @@ class Until(_Windowed):
 
 
 def conjunction(parts: Sequence[Formula]) -> Formula:
-    """⋀ parts; the part itself where there is one only. Raises ConfigError where there is none."""
+    """Return ⋀ parts; a single part is returned unchanged.
+
+    Raises:
+        ConfigError: `parts` is empty.
+    """
     return parts[0] if len(parts) == 1 else And(tuple(parts))
 
 
 def horizon(phi: Formula) -> int:
-    """Steps after the present that decide φ; a trace needs one reading more."""
+    """Return the number of steps after the present that decide φ; a trace needs one reading more."""
     match phi:
         case Atom():
             return 0

@@ -1,7 +1,8 @@
-"""Tight parameters of the templates in closed form (FedSTL, derived in algorithms.md §3.3): no optimiser anywhere.
+"""Tight parameters of the templates in closed form, without an optimizer (FedSTL).
 
-Readings are *C x S x T: any number of client axes (or none), S training traces, T steps. Every found property holds on all S
-traces, and tightening a parameter by its slack and 1e-6 breaks at least one. `over` are windows of steps.
+The formulas are derived in algorithms.md §3.3. Readings are *C x S x T: any number of client axes (or none), S training
+traces, T steps. Every inferred property holds on all S traces. Tightening a parameter by its slack and 1e-6 violates it
+on at least one. `over` are windows of steps.
 """
 
 import math
@@ -17,11 +18,15 @@ from common.logic.semantics import sliding_maximum
 from common.logic.templates import Window
 
 CHUNK = 1 << 24
-"""Elements that the search of template 2 holds at once."""
+"""Elements that the search of template 2 holds in memory at once."""
 
 
 def infer_operational_range(x: Tensor, over: Sequence[Window], variable: str, slack: float = 0.0) -> OperationalRange:
-    """Template 1: a_i = max x + ε, b_i = min x − ε over all traces and the window; raises DataError if a window is outside."""
+    """Infer template 1: a_i = max x + ε, b_i = min x − ε over all traces and the window.
+
+    Raises:
+        DataError: A window is outside the trace.
+    """
     cut = _windows(x, over)
     upper = torch.stack([part.amax((-2, -1)) for part in cut], -1).double() + slack
     return OperationalRange(
@@ -30,7 +35,11 @@ def infer_operational_range(x: Tensor, over: Sequence[Window], variable: str, sl
 
 
 def infer_existence(x: Tensor, over: Sequence[Window], variable: str) -> Existence:
-    """Template 2: the shortest interval that meets every trace's window, the leftmost of equals; raises DataError as above."""
+    """Infer template 2: the shortest interval that meets every trace's window, the leftmost of equals.
+
+    Raises:
+        DataError: A window is outside the trace.
+    """
     covers = [smallest_cover(part) for part in _windows(x, over)]
     lower, upper = (torch.stack(bounds, -1).double() for bounds in zip(*covers, strict=True))
     return Existence(variable, tuple(over), upper, lower)
@@ -39,9 +48,12 @@ def infer_existence(x: Tensor, over: Sequence[Window], variable: str) -> Existen
 def infer_until(
     x: Tensor, over: Sequence[Window], variable: str, literal: bool = False, slack: float = STRICT
 ) -> HeldUntil:
-    """Template 3: b_i = max_S min_W x + ε first, then a_i = max_S max_{t'' ≤ t'} x + ε, t' the earliest step below b_i.
+    """Infer template 3: first b_i = max_S min_W x + ε, then a_i = max_S max_{t'' ≤ t'} x + ε, both strict.
 
-    Both strict. `literal` counts t'' from step 0 instead of from the window's start. Raises DataError if a window is outside.
+    t' is the earliest step below b_i. `literal` counts t'' from step 0 instead of the window's start.
+
+    Raises:
+        DataError: A window is outside the trace.
     """
     held, met = [], []
     for (i, _), part in zip(over, _windows(x, over), strict=True):
@@ -57,7 +69,11 @@ def infer_until(
 def infer_intra_task(
     x1: Tensor, x2: Tensor, over: Sequence[Window], first: str, second: str, slack: float = STRICT
 ) -> IntraTask:
-    """Template 4: a_i = min (x₁ − x₂) − ε, strict; raises DataError if a window is outside."""
+    """Infer template 4: a_i = min (x₁ − x₂) − ε, strict.
+
+    Raises:
+        DataError: A window is outside the trace.
+    """
     lowest = torch.stack([part.amin((-2, -1)) for part in _windows(x1 - x2, over)], -1)
     return IntraTask(first, second, tuple(over), _below(lowest, x1.dtype, slack))
 
@@ -65,7 +81,7 @@ def infer_intra_task(
 def infer_implication(
     x: Tensor, span: Window, delay: Window, variable: str, level: float = 0.75, slack: float = 0.0
 ) -> Response:
-    """Template 5: `infer_nested` with one variable."""
+    """Infer template 5: `infer_nested` with one variable."""
     return infer_nested(x, x, span, delay, variable, variable, level, slack)
 
 
@@ -79,43 +95,51 @@ def infer_nested(
     level: float = 0.75,
     slack: float = 0.0,
 ) -> Response:
-    """Template 6: a₁ the `level` quantile of all of x₁ (a reading), a₂ = min over triggered t of max_{[t+t3, t+t4]} x₂ − ε.
+    """Infer template 6: a₁ and a₂ = min over triggered t of max_{[t+t3, t+t4]} x₂ − ε.
 
-    Vacuous for clients that reach a₁ nowhere in the span. Raises DataError if span and delay reach past T.
+    a₁ is the `level` quantile of all of x₁ (a reading). The property is vacuous for clients that reach a₁ nowhere in the
+    span.
+
+    Raises:
+        DataError: Span and delay reach past T.
     """
     _windows(x2, [(span[0] + delay[0], span[1] + delay[1])])
     readings = x1.flatten(-2)
     trigger = readings.kthvalue(max(1, math.ceil(level * readings.shape[-1])), -1, keepdim=True).values
     triggered = x1[..., span[0] : span[1] + 1] >= trigger[..., None]
-    answers = sliding_maximum(x2[..., span[0] + delay[0] : span[1] + delay[1] + 1], delay[1] - delay[0] + 1)
-    response = torch.where(triggered, answers, torch.inf).flatten(-2).amin(-1, keepdim=True).double() - slack
+    responses = sliding_maximum(x2[..., span[0] + delay[0] : span[1] + delay[1] + 1], delay[1] - delay[0] + 1)
+    response = torch.where(triggered, responses, torch.inf).flatten(-2).amin(-1, keepdim=True).double() - slack
     return Response(first, second, span, delay, trigger.double(), response)
 
 
 def infer_eventualities(x: Tensor, over: Sequence[Window], variable: str, slack: float = 0.0) -> Eventualities:
-    """Template 7: a_n = min_S max_{W_n} x − ε; raises DataError if a window is outside."""
+    """Infer template 7: a_n = min_S max_{W_n} x − ε.
+
+    Raises:
+        DataError: A window is outside the trace.
+    """
     reached = torch.stack([part.amax(-1).amin(-1) for part in _windows(x, over)], -1)
     return Eventualities(variable, tuple(over), reached.double() - slack)
 
 
 def smallest_cover(values: Tensor) -> tuple[Tensor, Tensor]:
-    """Ends (b, a) of the shortest interval with a value of every row, the leftmost of equals: … x S x w -> … each.
+    """Return the ends (b, a) of the shortest interval with a value of every row: … x S x w -> … each.
 
-    b is one of the values; given b, a is the largest over rows of the row's least value ≥ b.
+    Of equal intervals it is the leftmost. b is one of the values; a is the largest over rows of the row's least value ≥ b.
     """
     flat = values.reshape(-1, *values.shape[-2:]).sort(-1).values
     step = max(1, CHUNK // (values.shape[-2] ** 2 * values.shape[-1]))
-    found = [torch.stack(_cover(part)) for part in flat.tensor_split(tuple(range(step, len(flat), step)))]
-    lower, upper = torch.cat(found, -1).reshape(2, *values.shape[:-2])
+    covers = [torch.stack(_cover(part)) for part in flat.tensor_split(tuple(range(step, len(flat), step)))]
+    lower, upper = torch.cat(covers, -1).reshape(2, *values.shape[:-2])
     return lower, upper
 
 
 def _cover(rows: Tensor) -> tuple[Tensor, Tensor]:
-    """`smallest_cover` of sorted rows, P x S x w -> P each."""
+    """Return the `smallest_cover` of sorted rows, P x S x w -> P each."""
     starts = rows.flatten(1).sort(-1).values
-    wanted = starts[:, None, :].expand(-1, rows.shape[1], -1).contiguous()
+    queries = starts[:, None, :].expand(-1, rows.shape[1], -1).contiguous()
     endless = torch.nn.functional.pad(rows, (0, 1), value=torch.inf)
-    ends = endless.gather(-1, torch.searchsorted(rows.contiguous(), wanted)).amax(1)
+    ends = endless.gather(-1, torch.searchsorted(rows.contiguous(), queries)).amax(1)
     best = (ends - starts).argmin(-1, keepdim=True)
     return starts.gather(-1, best).squeeze(-1), ends.gather(-1, best).squeeze(-1)
 
@@ -123,13 +147,11 @@ def _cover(rows: Tensor) -> tuple[Tensor, Tensor]:
 def _windows(x: Tensor, over: Sequence[Window]) -> list[Tensor]:
     if x.ndim < 2 or 0 in x.shape:
         raise DataError(
-            f"inference needs traces, … x S x T with at least one of each, not {' x '.join(map(str, x.shape))}"
+            f"traces of shape {' x '.join(map(str, x.shape))}; inference needs … x S x T with at least one of each"
         )
     for i, j in over:
         if not 0 <= i <= j < x.shape[-1]:
-            raise DataError(
-                f"the window [{i},{j}] is not within the {x.shape[-1]} steps of a trace; use 0 <= a <= b < T"
-            )
+            raise DataError(f"window [{i},{j}] is not within the {x.shape[-1]} steps of a trace; use 0 <= a <= b < T")
     return [x[..., i : j + 1] for i, j in over]
 
 

@@ -1,4 +1,4 @@
-"""How far from a strict bound a reading must stay to be on its right side in floating point (algorithms.md §3.3, §3.4)."""
+"""Margin of strict bounds in floating point (algorithms.md §3.3, §3.4)."""
 
 import torch
 from torch import Tensor
@@ -8,5 +8,8 @@ STRICT = 1e-6
 
 
 def strict_margin(bound: Tensor, dtype: torch.dtype, slack: float = STRICT) -> Tensor:
-    """Distance that keeps `bound` and a reading apart in `dtype`: ε, or a few units in the last place where ε vanishes."""
+    """Return the distance between `bound` and a reading that satisfies it strictly in `dtype`.
+
+    The distance is ε, or a few units in the last place where those exceed ε.
+    """
     return (4 * torch.finfo(dtype).eps * bound.double().abs()).clamp(min=slack)

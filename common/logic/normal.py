@@ -1,4 +1,4 @@
-"""Negation normal form: the same formula with no ¬ and no → (algorithms.md §3.4)."""
+"""Negation normal form: an equivalent formula without ¬ and → (algorithms.md §3.4)."""
 
 from common.logic.formula import Always, And, Atom, Eventually, Formula, Implies, Not, Or, Relation, Until, conjunction
 
@@ -6,18 +6,21 @@ OPPOSITE: dict[Relation, Relation] = {"<=": ">", ">": "<=", ">=": "<", "<": ">="
 
 
 def normal_form(phi: Formula) -> Formula:
-    """Push negations into the atoms: the same truth value and the same robustness on every trace, no Not, no Implies."""
+    """Move negations into the atoms; the result has no Not and no Implies.
+
+    Truth and robustness are unchanged on every trace.
+    """
     match phi:
         case Atom():
             return phi
         case Not(part):
-            return _negated(part)
+            return _negate(part)
         case And(parts):
             return And(tuple(map(normal_form, parts)))
         case Or(parts):
             return Or(tuple(map(normal_form, parts)))
         case Implies(left, right):
-            return Or((_negated(left), normal_form(right)))
+            return Or((_negate(left), normal_form(right)))
         case Always(a, b, part):
             return Always(a, b, normal_form(part))
         case Eventually(a, b, part):
@@ -26,28 +29,28 @@ def normal_form(phi: Formula) -> Formula:
             return Until(a, b, normal_form(left), normal_form(right))
 
 
-def _negated(phi: Formula) -> Formula:
-    """¬φ in normal form."""
+def _negate(phi: Formula) -> Formula:
+    """Return ¬φ in normal form."""
     match phi:
         case Atom(expression, relation, bound):
             return Atom(expression, OPPOSITE[relation], bound)
         case Not(part):
             return normal_form(part)
         case And(parts):
-            return Or(tuple(map(_negated, parts)))
+            return Or(tuple(map(_negate, parts)))
         case Or(parts):
-            return And(tuple(map(_negated, parts)))
+            return And(tuple(map(_negate, parts)))
         case Implies(left, right):
-            return And((normal_form(left), _negated(right)))
+            return And((normal_form(left), _negate(right)))
         case Always(a, b, part):
-            return Eventually(a, b, _negated(part))
+            return Eventually(a, b, _negate(part))
         case Eventually(a, b, part):
-            return Always(a, b, _negated(part))
+            return Always(a, b, _negate(part))
         case Until():
-            return _released(phi)
+            return _negate_until(phi)
 
 
-def _released(phi: Until) -> Formula:
-    """¬(φ U_[a,b] ψ) without a new operator: ⋀_{k=a..b} (¬ψ at k, or ¬φ somewhere in [0, k])."""
-    left, right = _negated(phi.phi), _negated(phi.psi)
+def _negate_until(phi: Until) -> Formula:
+    """Return ¬(φ U_[a,b] ψ) without a new operator: ⋀_{k=a..b} (¬ψ at k, or ¬φ somewhere in [0, k])."""
+    left, right = _negate(phi.phi), _negate(phi.psi)
     return conjunction([Or((Always(k, k, right), Eventually(0, k, left))) for k in range(phi.a, phi.b + 1)])

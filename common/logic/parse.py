@@ -1,4 +1,4 @@
-"""From text to formulas; the inverse of `str` (algorithms.md §3.1).
+"""Parser from text to formulas; the inverse of `str` (algorithms.md §3.1).
 
 formula    = either [ "->" formula ]
 either     = all { "|" all }
@@ -46,7 +46,11 @@ class _Token(NamedTuple):
 
 
 def parse(text: str) -> Formula:
-    """The formula that `text` spells; raises ConfigError naming the column where the text stops making sense."""
+    """Parse a formula.
+
+    Raises:
+        ConfigError: The text is not a formula; names the column of the fault.
+    """
     reader = _Reader(_tokens(text))
     phi = reader.formula()
     reader.expect("end")
@@ -56,15 +60,15 @@ def parse(text: str) -> Formula:
 def _tokens(text: str) -> list[_Token]:
     tokens, at = [], 0
     while text[at:].strip():
-        found = TOKENS.match(text, at)
-        if found is None:
-            _refuse(len(text) - len(text[at:].lstrip()) + 1, f"{text[at:].split()[0]!r} is no part of a formula")
-        kind = str(found.lastgroup) if found["window"] is None else "window"
-        window = (int(found["a"]), int(found["b"])) if kind == "window" else (0, 0)
+        match = TOKENS.match(text, at)
+        if match is None:
+            _refuse(len(text) - len(text[at:].lstrip()) + 1, f"{text[at:].split()[0]!r} is not part of a formula")
+        kind = str(match.lastgroup) if match["window"] is None else "window"
+        window = (int(match["a"]), int(match["b"])) if kind == "window" else (0, 0)
         if window[1] < window[0]:
-            _refuse(found.start(kind) + 1, f"the window of {found[kind]!r} is empty; write [a,b] with 0 <= a <= b")
-        tokens.append(_Token(kind, found[kind], found.start(kind) + 1, window))
-        at = found.end()
+            _refuse(match.start(kind) + 1, f"the window of {match[kind]!r} is empty; write [a,b] with 0 <= a <= b")
+        tokens.append(_Token(kind, match[kind], match.start(kind) + 1, window))
+        at = match.end()
     return [*tokens, _Token("end", "end", len(text) + 1, (0, 0))]
 
 
@@ -73,7 +77,7 @@ def _refuse(column: int, problem: str) -> NoReturn:
 
 
 class _Reader:
-    """Recursive descent over the tokens: one method a line of the grammar."""
+    """Recursive descent over the tokens, one method per line of the grammar."""
 
     def __init__(self, tokens: list[_Token]) -> None:
         self._tokens, self._at = tokens, 0
@@ -143,12 +147,12 @@ class _Reader:
         return self._tokens[self._at - 1]
 
     def _took(self, sign: str) -> bool:
-        found = self._next.kind == "sign" and self._next.text == sign
-        self._at += found
-        return found
+        matches = self._next.kind == "sign" and self._next.text == sign
+        self._at += matches
+        return matches
 
     def expect(self, what: str) -> str:
-        """Text of the next token, which must be `what`: a sign itself, or a kind of token."""
+        """Return the text of the next token, which must be `what`: a sign itself, or a kind of token."""
         token = self._next
         if what not in (token.kind, token.text if token.kind == "sign" else ""):
             _refuse(token.column, f"expected {what!r}, found {token.text!r}")

@@ -1,9 +1,10 @@
-"""What the teacher has to decide, worked out once per formula (FedSTL, algorithms.md §3.4).
+"""Decomposition of a formula into a box and choices (FedSTL, algorithms.md §3.4).
 
-A formula is a box (bounds that every satisfying trace obeys) and choices (a ◇, an implication, an until: one of several
-clauses). L1 distances add up over cells, so choices that share no cell are independent; those that do form a chain, decided by
-a dynamic programme whose states are the bounds chosen so far on cells that later choices may still touch. Exact, and linear in
-the number of windows where the DNF is exponential.
+It is computed once per formula. The box holds the bounds of every satisfying trace. A choice (a ◇, an implication, an
+until) is one of several clauses. L1 distances add up over cells, so choices that share no cell are independent. Choices
+that share cells form a chain. A dynamic program decides a chain; its states are the chosen bounds on cells that later
+choices may touch. The result is exact, and linear in the number of windows where the disjunctive normal form is
+exponential.
 """
 
 from collections import defaultdict
@@ -13,17 +14,17 @@ from functools import reduce
 from typing import NoReturn, TypeAlias
 
 from common.errors import ConfigError
-from common.logic.clauses import CAP, FREE, Cell, Clause, Expansion, Interval, met, pruned, refuse_above
+from common.logic.clauses import CAP, FREE, Cell, Clause, Expansion, Interval, intersect, prune, refuse_above
 from common.logic.formula import Formula, Linear
 from common.logic.normal import normal_form
 
 Change: TypeAlias = tuple[Cell, Interval, Interval]
-"""A cell, its interval before and the narrower one after."""
+"""Cell, its interval before, and the narrower interval after."""
 
 
 @dataclass(frozen=True)
 class Arc:
-    """One way to make one choice: from a state, to a state, and the cells that it binds."""
+    """Alternative of a choice: states before and after, and the cells that it binds."""
 
     before: int
     after: int
@@ -31,12 +32,12 @@ class Arc:
 
 
 Chain: TypeAlias = tuple[tuple[Arc, ...], ...]
-"""Choices that hang together, in order of time; state 0 is the first and the last."""
+"""Choices that share cells, in order of time; state 0 is the first and the last."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """A formula taken apart; cells are steps and indices of `axes`."""
+    """Decomposed formula; cells are steps and indices of `axes`."""
 
     axes: tuple[Linear, ...]
     box: Clause
@@ -44,71 +45,75 @@ class Plan:
 
 
 def plan(phi: Formula, cap: int = CAP) -> Plan:
-    """Take φ apart at time 0.
+    """Decompose φ at time 0.
 
-    Raises ConfigError if no trace satisfies φ, if more than `cap` alternatives hang together, or if a variable is bound twice
-    at one step by different expressions (then distances do not add up).
+    Raises:
+        ConfigError: No trace satisfies φ, or more than `cap` alternatives depend on each other. Also if different
+            expressions bind one variable at one step, for which distances do not add up.
     """
     expansion = Expansion(cap)
-    choices, box = _settled(list(expansion.conjuncts(normal_form(phi))), {}, expansion.axes)
+    choices, box = _settle(list(expansion.conjuncts(normal_form(phi))), {}, expansion.axes)
     chains = tuple(_chain(group, box, cap) for group in _groups(choices))
     cells = set(box).union(*(clause for clauses in choices for clause in clauses))
     _refuse_entangled(cells, expansion.axes)
     return Plan(tuple(expansion.axes), box, chains)
 
 
-def _settled(choices: list[list[Clause]], box: Clause, axes: list[Linear]) -> tuple[list[list[Clause]], Clause]:
-    """Move into the box what every way out of a choice asks for, until no choice asks for more than its own part."""
+def _settle(choices: list[list[Clause]], box: Clause, axes: list[Linear]) -> tuple[list[list[Clause]], Clause]:
+    """Move bounds that all alternatives of a choice share into the box, until no choice has any."""
     while True:
         rest, forced = [], list[Clause]()
         for clauses in choices:
-            left = clauses if len(clauses) == 1 else _compatible(clauses, box)
-            if not left:
-                _refuse_contradiction("one of its parts has no way to come true beside the others")
-            if len(left) > 1:
-                rest.append(left)
-            forced.append(_common(left, box))
+            remaining = clauses if len(clauses) == 1 else _select_compatible(clauses, box)
+            if not remaining:
+                _refuse_contradiction("one of its parts contradicts the rest")
+            if len(remaining) > 1:
+                rest.append(remaining)
+            forced.append(_common_bounds(remaining, box))
         if not any(forced):
             return rest, box
-        choices, box = rest, _tightened(box, forced, axes)
+        choices, box = rest, _tighten(box, forced, axes)
 
 
-def _tightened(box: Clause, forced: list[Clause], axes: list[Linear]) -> Clause:
+def _tighten(box: Clause, forced: list[Clause], axes: list[Linear]) -> Clause:
     tight = dict(box)
     for clause in forced:
         for cell, interval in clause.items():
             tight[cell] = tight.get(cell, FREE).meet(interval)
             if tight[cell].empty:
-                found = tight[cell]
-                _refuse_contradiction(f"at step {cell[0]}, {axes[cell[1]]} from {found.lower} to {found.upper}")
+                bounds = tight[cell]
+                _refuse_contradiction(f"at step {cell[0]}, {axes[cell[1]]} from {bounds.lower} to {bounds.upper}")
     return tight
 
 
-def _compatible(clauses: list[Clause], box: Clause) -> list[Clause]:
-    """The clauses that can hold inside the box, reduced to what they ask beyond it; one empty clause if the box suffices."""
+def _select_compatible(clauses: list[Clause], box: Clause) -> list[Clause]:
+    """Return the clauses that can hold inside the box, reduced to their bounds beyond it.
+
+    If the box satisfies a clause, the result is one empty clause.
+    """
     left = []
     for clause in clauses:
         inside = {cell: interval.meet(box.get(cell, FREE)) for cell, interval in clause.items()}
         if not any(interval.empty for interval in inside.values()):
             left.append({cell: interval for cell, interval in inside.items() if interval != box.get(cell, FREE)})
-    return pruned(left)
+    return prune(left)
 
 
-def _common(clauses: list[Clause], box: Clause) -> Clause:
-    """What all the clauses ask for beyond the box."""
+def _common_bounds(clauses: list[Clause], box: Clause) -> Clause:
+    """Return the bounds that all clauses require beyond the box."""
     shared = set(clauses[0]).intersection(*clauses)
     hulls = {cell: reduce(Interval.hull, (clause[cell] for clause in clauses)) for cell in shared}
     return {cell: hull for cell, hull in hulls.items() if not box.get(cell, FREE).within(hull)}
 
 
 def _groups(choices: list[list[Clause]]) -> Iterable[list[list[Clause]]]:
-    """Choices that share cells, directly or through others, each group in order of time."""
+    """Return choices grouped by shared cells, directly or through other choices; groups are in time order."""
     groups: list[tuple[set[Cell], list[list[Clause]]]] = []
     for clauses in choices:
         cells, members = set[Cell]().union(*clauses), [clauses]
-        for other_cells, others in [group for group in groups if not group[0].isdisjoint(cells)]:
-            groups.remove((other_cells, others))
-            cells, members = cells | other_cells, others + members
+        for group in [group for group in groups if not group[0].isdisjoint(cells)]:
+            groups.remove(group)
+            cells, members = cells | group[0], group[1] + members
         groups.append((cells, members))
     return [sorted(members, key=_last_and_first_step) for _, members in groups]
 
@@ -138,12 +143,14 @@ def _chain(group: list[list[Clause]], box: Clause, cap: int) -> Chain:
 
 
 def _moves(state: Clause, clauses: list[Clause], box: Clause) -> list[tuple[Change, ...]]:
-    """Ways to make a choice from a state; where the state has it made already, doing nothing is the best of them."""
+    """Return the changes of each alternative; if the state satisfies one, only the empty change."""
     held = box | state
     moves = []
     for clause in clauses:
         joined = {
-            cell: (held.get(cell, FREE), interval) for cell, interval in met(held, clause).items() if cell in clause
+            cell: (held.get(cell, FREE), interval)
+            for cell, interval in intersect(held, clause).items()
+            if cell in clause
         }
         if any(interval.empty for _, interval in joined.values()):
             continue
@@ -163,8 +170,8 @@ def _refuse_entangled(cells: set[Cell], axes: list[Linear]) -> None:
         if len(numbers) > 1:
             both = " and ".join(f"'{axes[number]}'" for number in sorted(numbers))
             raise ConfigError(
-                f"'{name}' is bound at step {t} through {both}: the teacher corrects a variable through one expression a "
-                "step; split the formula"
+                f"'{name}' is bound at step {t} through {both}; the teacher corrects a variable through one expression per "
+                "step: split the formula"
             )
 
 

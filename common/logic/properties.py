@@ -1,6 +1,7 @@
-"""What inference finds: the parameters of a template, of one client or of many at once (FedSTL, algorithms.md §3.2, §3.7).
+"""Inferred parameters of a template, of one client or of many at once.
 
-Parameters are float64, *C or *C x W: C clients, W windows. `property[client]` is one client's, `formula()` its formula.
+Source: FedSTL, algorithms.md §3.2, §3.7. Parameters are float64, *C or *C x W: C clients, W windows. `property[client]`
+selects a client, `formula()` is its formula.
 """
 
 from abc import ABC, abstractmethod
@@ -24,22 +25,26 @@ class Property(ABC):
     """Parameters that weaken the formula as they grow."""
 
     weaker_down: ClassVar[tuple[str, ...]] = ()
-    """Parameters that weaken it as they fall."""
+    """Parameters that weaken the formula as they fall."""
 
     @abstractmethod
     def formula(self) -> Formula:
-        """The formula of one client; raises DataError if there are several, or if it is vacuous."""
+        """Return the formula of one client.
+
+        Raises:
+            DataError: There are several clients, or the property is vacuous.
+        """
 
     @property
     def vacuous(self) -> Tensor:
-        """Whether a client's formula says nothing about its data: *C, bool."""
+        """True for each client whose formula does not restrict its data: *C, bool."""
         return torch.zeros(self._first.shape[:-1], dtype=torch.bool)
 
     def pooled(self) -> Self:
-        """The strongest property of the template that no member's parameters forbid: C first, reduced.
+        """Return the strongest property of the template that no member's parameters exclude: C first, reduced.
 
-        For templates 1, 4 and 7 it is what inference finds in the members' pooled data (§3.7); for the others the weakest of
-        every parameter, which every member's data obey as well.
+        For templates 1, 4 and 7 it equals inference on the members' pooled data (§3.7). For the others it takes the weakest of
+        every parameter, which every member's data satisfy as well.
         """
         up = {name: getattr(self, name).amax(0) for name in self.weaker_up}
         return self._with(up | {name: getattr(self, name).amin(0) for name in self.weaker_down})
@@ -58,13 +63,13 @@ class Property(ABC):
     def _listed(self, name: str) -> list[float]:
         values: Tensor = getattr(self, name)
         if values.ndim != 1:
-            raise DataError("these are properties of several clients; write property[client].formula()")
+            raise DataError("this property has several clients; use property[client].formula()")
         return [float(value) for value in values]
 
 
 @dataclass(frozen=True, eq=False)
 class OperationalRange(Property):
-    """Template 1: upper and lower bounds a_i, b_i by window, *C x W."""
+    """Template 1: upper and lower bounds a_i, b_i per window, *C x W."""
 
     weaker_up, weaker_down = ("upper",), ("lower",)
 
@@ -74,11 +79,14 @@ class OperationalRange(Property):
     lower: Tensor
 
     def formula(self) -> Formula:
-        """⋀_i □_[i,j] (x ≤ a_i ∧ x ≥ b_i)."""
+        """Return ⋀_i □_[i,j] (x ≤ a_i ∧ x ≥ b_i)."""
         return templates.operational_range(self.variable, self.over, self._listed("upper"), self._listed("lower"))
 
     def bounds(self, length: int) -> tuple[Tensor, Tensor]:
-        """Lower and upper bound of every step, *C x length each; infinite outside the windows, the tightest inside several."""
+        """Return lower and upper bound of every step, *C x length each.
+
+        Bounds are infinite outside the windows; where windows overlap, the tightest applies.
+        """
         shape = (*self.upper.shape[:-1], length)
         lower, upper = self.lower.new_full(shape, -torch.inf), self.upper.new_full(shape, torch.inf)
         for w, (i, j) in enumerate(self.over):
@@ -89,7 +97,7 @@ class OperationalRange(Property):
 
 @dataclass(frozen=True, eq=False)
 class Existence(Property):
-    """Template 2: the interval [b_i, a_i] that some reading of each window meets, *C x W."""
+    """Template 2: interval [b_i, a_i] that some reading of each window meets, *C x W."""
 
     weaker_up, weaker_down = ("upper",), ("lower",)
 
@@ -99,13 +107,13 @@ class Existence(Property):
     lower: Tensor
 
     def formula(self) -> Formula:
-        """⋀_i ◇_[i,j] (x ≤ a_i ∧ x ≥ b_i)."""
+        """Return ⋀_i ◇_[i,j] (x ≤ a_i ∧ x ≥ b_i)."""
         return templates.existence(self.variable, self.over, self._listed("upper"), self._listed("lower"))
 
 
 @dataclass(frozen=True, eq=False)
 class HeldUntil(Property):
-    """Template 3: a_i (`held`) and b_i (`met`) by window, *C x W."""
+    """Template 3: a_i (`held`) and b_i (`met`) per window, *C x W."""
 
     weaker_up = ("held", "met")
 
@@ -116,13 +124,13 @@ class HeldUntil(Property):
     literal: bool = False
 
     def formula(self) -> Formula:
-        """⋀_i (x < a_i) U (x < b_i)."""
+        """Return ⋀_i (x < a_i) U (x < b_i)."""
         return templates.until(self.variable, self.over, self._listed("held"), self._listed("met"), self.literal)
 
 
 @dataclass(frozen=True, eq=False)
 class IntraTask(Property):
-    """Template 4: lower bounds a_i of x₁ − x₂ by window, *C x W."""
+    """Template 4: lower bounds a_i of x₁ − x₂ per window, *C x W."""
 
     weaker_down = ("bound",)
 
@@ -132,13 +140,16 @@ class IntraTask(Property):
     bound: Tensor
 
     def formula(self) -> Formula:
-        """⋀_i □_[i,j] (x₁ − x₂ > a_i)."""
+        """Return ⋀_i □_[i,j] (x₁ − x₂ > a_i)."""
         return templates.intra_task(self.first, self.second, self.over, self._listed("bound"))
 
 
 @dataclass(frozen=True, eq=False)
 class Response(Property):
-    """Templates 5 (one variable) and 6 (two): trigger level a₁ and inferred answer a₂, *C x 1; +∞ where never triggered."""
+    """Templates 5 (one variable) and 6 (two): trigger level a₁ and inferred response a₂, *C x 1.
+
+    a₂ is +∞ for clients that never reach the trigger level.
+    """
 
     weaker_up, weaker_down = ("trigger",), ("response",)
 
@@ -151,16 +162,16 @@ class Response(Property):
 
     @property
     def vacuous(self) -> Tensor:
-        """Whether no training trace ever reaches the trigger level in the span: *C, bool."""
+        """True for each client without a training trace that reaches the trigger level in the span: *C, bool."""
         return self.response.isinf().squeeze(-1)
 
     def formula(self) -> Formula:
-        """□_[t1,t2] (x₁ ≥ a₁ → ◇_[t3,t4] x₂ ≥ a₂)."""
+        """Return □_[t1,t2] (x₁ ≥ a₁ → ◇_[t3,t4] x₂ ≥ a₂)."""
         (trigger,), (response,) = self._listed("trigger"), self._listed("response")
         if response == torch.inf:
             raise DataError(
                 f"vacuous: '{self.first}' never reaches the trigger level between steps {self.span[0]} and {self.span[1]}; "
-                "leave the property out, or lower the level"
+                "omit the property or lower the level"
             )
         return templates.nested(self.first, self.second, self.span, self.delay, trigger, response)
 
@@ -176,5 +187,5 @@ class Eventualities(Property):
     bound: Tensor
 
     def formula(self) -> Formula:
-        """⋀_n ◇_W_n (x ≥ a_n)."""
+        """Return ⋀_n ◇_W_n (x ≥ a_n)."""
         return templates.eventualities(self.variable, self.over, self._listed("bound"))

@@ -1,7 +1,7 @@
-"""What a formula says about traces: robustness and truth (FedSTL, algorithms.md §3.1).
+"""Semantics of formulas on traces: robustness and truth (FedSTL, algorithms.md §3.1).
 
-Traces are tensors B x T x D; `names` are the D variables. Robustness is differentiable: minima and maxima hand the gradient
-to the readings that decide.
+Traces are tensors B x T x D; `names` are the D variables. Robustness is differentiable: minima and maxima pass the
+gradient to the readings that decide.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,34 +17,46 @@ from common.logic.formula import Always, And, Atom, Eventually, Formula, Implies
 
 
 def robustness(phi: Formula, traces: Tensor, names: Sequence[str], t: int = 0) -> Tensor:
-    """ρ(φ, Y, t) of every trace: B x T x D -> B, in the units of the variables.
+    """Return ρ(φ, Y, t) of every trace: B x T x D -> B, in the units of the variables.
 
     ρ(x ≥ c) = x − c, ρ(x ≤ c) = c − x; ¬ is −, ∧ and □ the minimum, ∨ and ◇ the maximum,
     U max_{t'} min(ρ(ψ, t'), min_{t'' ∈ [t, t']} ρ(φ, t'')).
-    Raises DataError if a trace ends before t + horizon(φ), or lacks a variable.
+
+    Raises:
+        DataError: A trace ends before t + horizon(φ), or lacks a variable.
     """
     return _values(phi, traces, names, False, t, t + 1).squeeze(-1)
 
 
 def robustness_signal(phi: Formula, traces: Tensor, names: Sequence[str]) -> Tensor:
-    """ρ(φ, Y, t) at every t that the trace decides: B x T x D -> B x (T − horizon(φ)); raises as `robustness`."""
+    """Return ρ(φ, Y, t) at every t that the trace decides: B x T x D -> B x (T − horizon(φ)).
+
+    Raises:
+        DataError: As in `robustness`.
+    """
     return _values(phi, traces, names, False, 0, max(1, traces.shape[-2] - horizon(phi)))
 
 
 def satisfied(phi: Formula, traces: Tensor, names: Sequence[str], t: int = 0) -> Tensor:
-    """Whether each trace obeys φ at t: B x T x D -> B, bool; strict predicates are strict. Raises as `robustness`."""
+    """Return True for each trace that satisfies φ at t: B x T x D -> B, bool.
+
+    Strict predicates are strict.
+
+    Raises:
+        DataError: As in `robustness`.
+    """
     return _values(phi, traces, names, True, t, t + 1).squeeze(-1)
 
 
 def _values(phi: Formula, traces: Tensor, names: Sequence[str], boolean: bool, start: int, stop: int) -> Tensor:
     if traces.ndim != 3 or traces.shape[-1] != len(names):
         raise DataError(
-            f"traces are B x T x D with D = {len(names)} variables, not {' x '.join(map(str, traces.shape))}"
+            f"traces of shape {' x '.join(map(str, traces.shape))}; expected B x T x D with D = {len(names)} variables"
         )
-    length, needed = traces.shape[-2], stop + horizon(phi)
-    if start < 0 or length < needed:
+    length, required = traces.shape[-2], stop + horizon(phi)
+    if start < 0 or length < required:
         raise DataError(
-            f"the formula looks at {needed} steps, the trace has {length}: give longer traces or shorten its windows"
+            f"the formula needs {required} steps, the trace has {length}; use longer traces or shorter windows"
         )
     columns = dict(zip(names, traces.unbind(-1), strict=True))
     return _Evaluation(columns, boolean).over(phi, start, stop)
@@ -52,13 +64,13 @@ def _values(phi: Formula, traces: Tensor, names: Sequence[str], boolean: bool, s
 
 @dataclass(frozen=True)
 class _Evaluation:
-    """Both semantics in one recursion: numbers under min, max and −, or truth values under and, or and not."""
+    """Both semantics in one recursion: numbers under min, max, −, or truth values under and, or, not."""
 
     columns: dict[str, Tensor]
     boolean: bool
 
     def over(self, phi: Formula, start: int, stop: int) -> Tensor:
-        """Values of φ at the times [start, stop): B x (stop − start)."""
+        """Return the values of φ at the times [start, stop): B x (stop − start)."""
         match phi:
             case Atom():
                 return self._atom(phi, start, stop)
@@ -80,7 +92,7 @@ class _Evaluation:
                 assert_never(phi)
 
     def _atom(self, phi: Atom, start: int, stop: int) -> Tensor:
-        values = combined(self.columns, phi.expression)[..., start:stop]
+        values = combine(self.columns, phi.expression)[..., start:stop]
         if not self.boolean:
             return phi.bound - values if phi.relation in ("<=", "<") else values - phi.bound
         match phi.relation:
@@ -109,8 +121,12 @@ class _Evaluation:
         return best
 
 
-def combined(columns: dict[str, Tensor], expression: Linear) -> Tensor:
-    """Σ c_i x_i of an expression: tensors of one shape -> the same shape; raises DataError if a variable is missing."""
+def combine(columns: dict[str, Tensor], expression: Linear) -> Tensor:
+    """Return Σ c_i x_i of an expression: tensors of one shape -> the same shape.
+
+    Raises:
+        DataError: A variable is missing.
+    """
     for name, _ in expression.terms:
         if name not in columns:
             raise DataError(f"the traces lack the variable '{name}'; they have: {', '.join(columns)}")
@@ -122,12 +138,12 @@ def _scaled(values: Tensor, factor: float) -> Tensor:
 
 
 def sliding_minimum(values: Tensor, width: int) -> Tensor:
-    """Minimum over [t, t + width) for every t: … x T -> … x (T − width + 1), in O(T log width) by doubling."""
+    """Return the minimum over [t, t + width) for every t: … x T -> … x (T − width + 1), in O(T log width)."""
     return _sliding(values, width, torch.amin, torch.minimum)
 
 
 def sliding_maximum(values: Tensor, width: int) -> Tensor:
-    """Maximum over [t, t + width) for every t, as `sliding_minimum`."""
+    """Return the maximum over [t, t + width) for every t; shapes as in `sliding_minimum`."""
     return _sliding(values, width, torch.amax, torch.maximum)
 
 

@@ -1,4 +1,4 @@
-"""The templates of Table 1 as functions of their parameters (FedSTL, algorithms.md §3.2).
+"""Formula templates of FedSTL, Table 1 (algorithms.md §3.2).
 
 The paper prints the windows as [i, i+t]; disjoint windows are the default here, as in the authors' code (`windows`).
 """
@@ -13,13 +13,17 @@ Window = tuple[int, int]
 
 
 def windows(length: int, width: int, stride: int = 0) -> tuple[Window, ...]:
-    """Windows of `width` steps that cover `length` steps; disjoint, the last cut short, unless `stride` says otherwise.
+    """Return windows of `width` steps that cover `length` steps.
 
-    `windows(24, 2)` are FHWA's twelve; `windows(24, 2, 1)` the paper's overlapping [i, i+1], all of full width.
+    They are disjoint and the last is cut short, unless `stride` is set. `windows(24, 2)` are FHWA's twelve;
+    `windows(24, 2, 1)` the paper's overlapping [i, i+1], all of full width.
+
+    Raises:
+        ConfigError: The windows do not fit.
     """
     if width < 1 or length < width or stride < 0:
         raise ConfigError(
-            f"windows of {width} steps do not fit {length} steps; ask for 1 to {length}, stride 0 or more"
+            f"windows of {width} steps do not fit {length} steps; use 1 to {length} steps and a stride of 0 or more"
         )
     if stride:
         return tuple((i, i + width - 1) for i in range(0, length - width + 1, stride))
@@ -27,13 +31,13 @@ def windows(length: int, width: int, stride: int = 0) -> tuple[Window, ...]:
 
 
 def operational_range(variable: str, over: Sequence[Window], upper: Sequence[float], lower: Sequence[float]) -> Formula:
-    """Template 1: ⋀_i □_[i,j] (x ≤ a_i ∧ x ≥ b_i)."""
+    """Build template 1: ⋀_i □_[i,j] (x ≤ a_i ∧ x ≥ b_i)."""
     x = Variable(variable)
     return conjunction([Always(i, j, And((x <= a, x >= b))) for (i, j), a, b in zip(over, upper, lower, strict=True)])
 
 
 def existence(variable: str, over: Sequence[Window], upper: Sequence[float], lower: Sequence[float]) -> Formula:
-    """Template 2: ⋀_i ◇_[i,j] (x ≤ a_i ∧ x ≥ b_i)."""
+    """Build template 2: ⋀_i ◇_[i,j] (x ≤ a_i ∧ x ≥ b_i)."""
     x = Variable(variable)
     return conjunction(
         [Eventually(i, j, And((x <= a, x >= b))) for (i, j), a, b in zip(over, upper, lower, strict=True)]
@@ -43,9 +47,9 @@ def existence(variable: str, over: Sequence[Window], upper: Sequence[float], low
 def until(
     variable: str, over: Sequence[Window], held: Sequence[float], met: Sequence[float], literal: bool = False
 ) -> Formula:
-    """Template 3: ⋀_i (x < a_i) U_[i,j] (x < b_i), `held` the a_i and `met` the b_i.
+    """Build template 3: ⋀_i (x < a_i) U_[i,j] (x < b_i), `held` the a_i and `met` the b_i.
 
-    Literally, each conjunct speaks of x from step 0 on; by default conjunct i is evaluated at step i, with U_[0,j−i].
+    With `literal`, each conjunct covers x from step 0 on; by default conjunct i is evaluated at step i, with U_[0,j−i].
     """
     x = Variable(variable)
     parts: list[Formula] = []
@@ -55,23 +59,23 @@ def until(
 
 
 def intra_task(first: str, second: str, over: Sequence[Window], bounds: Sequence[float]) -> Formula:
-    """Template 4: ⋀_i □_[i,j] (x₁ − x₂ > a_i)."""
+    """Build template 4: ⋀_i □_[i,j] (x₁ − x₂ > a_i)."""
     difference = Variable(first) - Variable(second)
     return conjunction([Always(i, j, difference > a) for (i, j), a in zip(over, bounds, strict=True)])
 
 
 def implication(variable: str, span: Window, delay: Window, trigger: float, response: float) -> Formula:
-    """Template 5: □_[t1,t2] (x ≥ a₁ → ◇_[t3,t4] x ≥ a₂)."""
+    """Build template 5: □_[t1,t2] (x ≥ a₁ → ◇_[t3,t4] x ≥ a₂)."""
     return nested(variable, variable, span, delay, trigger, response)
 
 
 def nested(first: str, second: str, span: Window, delay: Window, trigger: float, response: float) -> Formula:
-    """Template 6: □_[t1,t2] (x₁ ≥ a → ◇_[t3,t4] x₂ ≥ b)."""
-    answer = Eventually(*delay, Variable(second) >= response)
-    return Always(*span, Implies(Variable(first) >= trigger, answer))
+    """Build template 6: □_[t1,t2] (x₁ ≥ a → ◇_[t3,t4] x₂ ≥ b)."""
+    reaction = Eventually(*delay, Variable(second) >= response)
+    return Always(*span, Implies(Variable(first) >= trigger, reaction))
 
 
 def eventualities(variable: str, over: Sequence[Window], bounds: Sequence[float]) -> Formula:
-    """Template 7: ◇_W₁ (x ≥ a₁) ∧ … ∧ ◇_W_n (x ≥ a_n)."""
+    """Build template 7: ◇_W₁ (x ≥ a₁) ∧ … ∧ ◇_W_n (x ≥ a_n)."""
     x = Variable(variable)
     return conjunction([Eventually(i, j, x >= a) for (i, j), a in zip(over, bounds, strict=True)])

@@ -1,1 +1,1 @@
-"""The wire: one schema, one codec."""
+"""Wire format between server and clients: one schema, one codec."""

@@ -1,7 +1,7 @@
-"""Payload ↔ Flower's RecordDict; the only file in `common` that imports Flower.
+"""Codec between payloads and Flower's RecordDict; the only module of `common` that imports Flower.
 
-A message is one ConfigRecord, its arrays one safetensors blob in it. Flower moves every record, array and chunk of an array
-as an object of its own, each with a call of its own: so a message is 3 objects, however many arrays it has, not dozens.
+A message is one ConfigRecord that holds all arrays as one safetensors blob. Flower sends every record, array and chunk
+of an array as an object in a call of its own. One blob makes every message 3 objects, whatever its number of arrays.
 """
 
 from dataclasses import fields
@@ -24,7 +24,7 @@ def encode(payload: Payload) -> RecordDict:
     """Write a payload into a record.
 
     Raises:
-        WireError: A field holds what the schema does not allow, named by payload and field.
+        WireError: A field holds a value that the schema does not allow; names payload and field.
     """
     name = type(payload).__name__
     arrays: Arrays = {}
@@ -38,15 +38,15 @@ def encode(payload: Payload) -> RecordDict:
         elif isinstance(value, kind if isinstance(kind, type) else list):
             config[field] = value
         else:
-            raise WireError(f"{name}.{field}: {type(value).__name__} where {kind} belongs")
+            raise WireError(f"{name}.{field}: {type(value).__name__} instead of {kind}")
     return RecordDict({_RECORD: ConfigRecord({**config, _ARRAYS: save(arrays)})})
 
 
 def decode(payload_type: type[P], record: RecordDict) -> P:
-    """Read a payload out of a record; inverse of `encode`.
+    """Read a payload from a record; inverse of `encode`.
 
     Raises:
-        WireError: Another payload, another schema version, a missing field or a field of the wrong type.
+        WireError: The record holds another payload or schema version, lacks a field, or a field has the wrong type.
     """
     name, config = payload_type.__name__, record.get(_RECORD)
     if not isinstance(config, ConfigRecord) or config.get(_PAYLOAD) != name:
@@ -55,7 +55,7 @@ def decode(payload_type: type[P], record: RecordDict) -> P:
         )
     if config.get(_SCHEMA) != SCHEMA:
         version = config.get(_SCHEMA)
-        raise WireError(f"{name}: schema version {version!r}, this side speaks {SCHEMA}; update the older side")
+        raise WireError(f"{name}: schema version {version!r} differs from {SCHEMA} here; update the older side")
     arrays = _load(name, config.get(_ARRAYS))
     values: dict[str, Any] = {}
     for field, kind in _SCHEMAS[payload_type]:
@@ -64,7 +64,7 @@ def decode(payload_type: type[P], record: RecordDict) -> P:
         elif kind == Metrics:
             values[field] = group(field, config)
             if not all(isinstance(number, float) for number in values[field].values()):
-                raise WireError(f"{name}.{field}: a metric that is no number")
+                raise WireError(f"{name}.{field}: a metric is not a number")
         elif field not in config or not isinstance(config[field], kind if isinstance(kind, type) else list):
             raise WireError(f"{name}.{field}: missing or not of type {kind}")
         else:
@@ -73,12 +73,12 @@ def decode(payload_type: type[P], record: RecordDict) -> P:
 
 
 def to_record(arrays: Arrays) -> ArrayRecord:
-    """A model as Flower's strategies pass it around: one entry an array."""
+    """Convert a model to the ArrayRecord of Flower's strategies, one entry per array."""
     return ArrayRecord({name: FlowerArray(np.asarray(a, order="C")) for name, a in arrays.items()})
 
 
 def _fields(payload_type: type[Any]) -> tuple[tuple[str, Any], ...]:
-    """Field names and types, in order."""
+    """Return field names and types in order of declaration."""
     hints = get_type_hints(payload_type)
     return tuple((f.name, hints[f.name]) for f in fields(payload_type))
 
@@ -87,18 +87,20 @@ _SCHEMAS: dict[type[Any], tuple[tuple[str, Any], ...]] = {payload: _fields(paylo
 
 
 def _plain(place: str, key: str, array: Any) -> np.ndarray[Any, Any]:
-    """The array, if its numbers can travel: booleans, integers and floats."""
+    """Return the array if the schema supports its dtype: boolean, integer or float."""
     plain = np.asarray(array, order="C")
     if plain.dtype.kind not in "biuf":
-        raise WireError(f"{place}: array '{key}' has type {plain.dtype}; only booleans, integers and floats travel")
+        raise WireError(
+            f"{place}: array '{key}' has type {plain.dtype}; only booleans, integers and floats are supported"
+        )
     return plain
 
 
 def _load(name: str, blob: Any) -> Arrays:
     if not isinstance(blob, bytes):
-        raise WireError(f"{name}: no arrays")
+        raise WireError(f"{name}: arrays are missing")
     try:
         arrays: Arrays = load(blob)
-    except Exception as error:  # what bytes of strangers make a parser raise is no closed list
-        raise WireError(f"{name}: the arrays are garbled ({error})") from None
+    except Exception as error:  # parsers of foreign bytes raise errors of any type
+        raise WireError(f"{name}: arrays cannot be decoded ({error})") from None
     return arrays

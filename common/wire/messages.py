@@ -1,7 +1,7 @@
-"""THE schema: everything that travels between server and clients, one frozen dataclass a payload.
+"""Schema of all messages between server and clients, one frozen dataclass per payload.
 
-Fields are `Arrays`, `Metrics`, `int`, `float`, `str`, `bool` or `list[str]`; absence is an empty value, never None.
-A change to any field raises `SCHEMA`; a reply of another schema is left out of its round.
+Fields are `Arrays`, `Metrics`, `int`, `float`, `str`, `bool` or `list[str]`; an absent value is empty, never None.
+A change of any field raises `SCHEMA`; a reply of another schema is left out of its round.
 """
 
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from common.arrays import Arrays
 
 SCHEMA = 5
-"""Version of the schema, checked on decoding."""
+"""Version of the schema, checked when a message is decoded."""
 
 Metrics = dict[str, float]
 
@@ -22,117 +22,133 @@ LOCAL, CLUSTER = "local", "cluster"
 
 @dataclass(frozen=True)
 class EnrolRequest:
-    """Invitation to a run: what will be asked of a client, so that its policy can say no before anything is computed."""
+    """Invitation to a run: the client's policy accepts or refuses it before any computation."""
 
     run: str
     """Name of the run."""
     config: str
-    """The resolved `RunConfig` as JSON."""
+    """Resolved `RunConfig` as JSON."""
     catalogue: str
-    """The task's public vocabulary as JSON."""
+    """Public vocabulary of the task as JSON."""
 
 
 @dataclass(frozen=True)
 class EnrolReply:
-    """A client accepts."""
+    """Acceptance of an invitation."""
 
     client: str
-    """Stable name, the same after a restart; cohorts are drawn from these."""
+    """Stable name of the client, equal after a restart; cohorts are drawn from these names."""
     enrolment: str
-    """Fingerprint of (run, config, catalogue); every later request names it."""
+    """Fingerprint of (run, config, catalogue); every later request repeats it."""
     examples: int
-    """Number of records (homes, sessions, series …) the client trains on; 1 where noise has to hide even that."""
+    """Number of records the client trains on; 1 where the privacy unit protects this number."""
     budget: float = 0.0
-    """What this client may still spend in this run, in the unit that the run's costs are counted in; 0 without noise."""
+    """Remaining budget of this client in this run, in the unit of the run's costs; 0 without noise."""
     shares_metrics: bool = False
-    """Whether metrics of this client's held-out data will leave it in this run."""
+    """True if metrics of this client's held-out data are sent to the server in this run."""
 
 
 @dataclass(frozen=True)
 class CountsRequest:
-    """Ask for the sums a model's offset is made of: with the run's noise on counts or, where the policy allows it, in clear."""
+    """Request for the summed counts of a model's offset.
+
+    The counts carry the run's noise or, if the policy allows it, are sent in plaintext.
+    """
 
     enrolment: str
 
 
 @dataclass(frozen=True)
 class CountsReply:
-    """A client's own counts: with noise where the run promises it, else in clear."""
+    """Counts of one client: with noise if the run's privacy options require it, else in plaintext."""
 
     counts: Arrays
 
 
 @dataclass(frozen=True)
 class AssignRequest:
-    """Ask how well each of K models suits a client's data."""
+    """Request for the assignment scores of K models on a client's data."""
 
     round: int
     enrolment: str
     models: Arrays
     """The K models, as `0/name`, `1/name` and so on."""
     criterion: str
-    """`loss`; `property`: L_p of the client's own property (algorithms.md §3.6); `sample`: no models, hand windows over."""
+    """`loss`, `property` or `sample`.
+
+    `property` is L_p of the client's own property (algorithms.md §3.6); `sample` sends no models and requests windows.
+    """
     cost: float = 0.0
-    """What the reply may spend: see `TrainRequest.cost`."""
+    """Privacy cost of the reply; see `TrainRequest.cost`."""
     statics: Arrays = field(default_factory=dict)
-    """Untrained inputs of the models, where losses depend on them: see `TrainRequest.statics`."""
+    """Untrained inputs of the models if losses depend on them; see `TrainRequest.statics`."""
 
 
 @dataclass(frozen=True)
 class AssignReply:
-    """K numbers and the client's property; windows of training data only where its policy allows a `sample` to be asked for."""
+    """K scores and the client's property.
+
+    Windows of training data are included only if the policy opts in to sharing a `sample`.
+    """
 
     round: int
     losses: Metrics
-    """Model -> the criterion's value, lower suits better."""
+    """Model -> value of the criterion; lower is better."""
     property: Arrays
-    """Parameters of the client's property, in units of its own scaler; empty where the task infers none."""
+    """Parameters of the client's property, in units of its own scaler; empty if the task infers none."""
 
 
 @dataclass(frozen=True)
 class TrainRequest:
-    """One round's work."""
+    """Training request of one round."""
 
     round: int
     enrolment: str
     model: Arrays
     """θ^c, the global model."""
     shared: Arrays = field(default_factory=dict)
-    """What a method broadcasts besides the model; FedRule: the mean d̄ of round `shared_round`."""
+    """Arrays broadcast in addition to the model; FedRule: the mean d̄ of round `shared_round`."""
     shared_round: int = 0
-    """The last round in which this client's reply was counted, 0 for none."""
+    """Last round in which this client's reply was aggregated; 0 for none."""
     statics: Arrays = field(default_factory=dict)
     """Untrained inputs of the model, such as summed counts."""
     phase: str = "local"
-    """`local`, or `cluster`: a round's second exchange, in which only shared layers move and which leaves no trace here."""
+    """`local` or `cluster`.
+
+    `cluster` is a round's second exchange, which moves shared layers only and stores no state on the client.
+    """
     cost: float = 0.0
-    """What the reply may spend of the client's privacy budget: ρ of zCDP under Gaussian noise, ε under pure mechanisms, RDP at
-    one order under DP-SGD; 0 asks for a reply without noise."""
+    """Privacy cost of the reply; 0 requests a reply without noise.
+
+    ρ of zCDP with Gaussian noise, ε with pure mechanisms, RDP at one order with DP-SGD.
+    """
     clip: float = 1.0
-    """Factor on the run's clip C, at most 1."""
+    """Factor on the run's clip norm C, at most 1."""
 
 
 @dataclass(frozen=True)
 class TrainReply:
-    """What one client learnt."""
+    """Result of one client's local training."""
 
     round: int
     update: Arrays
-    """Δ_k = θ^c − θ_k of the layers that are shared; tables may travel as the rows that were touched
-    (`common.wire.sparse_rows`), and so in `gradient`."""
+    """Δ_k = θ^c − θ_k of the shared layers.
+
+    Tables may be sent as the rows that changed (`common.wire.sparse_rows`), as in `gradient`.
+    """
     gradient: Arrays
-    """s_k, mean corrected gradient along the local path; only where the method asks for it."""
+    """s_k, mean corrected gradient along the local path; empty unless the method needs it."""
     loss: float
-    """Training loss at θ^c, before the first step; 0 in a reply with noise, which hides it."""
+    """Training loss at θ^c, before the first step; 0 in a reply with noise."""
     examples: int
-    """Records trained on; 1 in a reply with noise."""
+    """Number of records trained on; 1 in a reply with noise."""
     steps: int
-    """τ_k, local steps made."""
+    """τ_k, number of local steps."""
 
 
 @dataclass(frozen=True)
 class EvaluateRequest:
-    """Ask for metrics of the global model on the client's held-out records."""
+    """Request for metrics of the global model on the client's held-out records."""
 
     round: int
     enrolment: str
@@ -141,12 +157,12 @@ class EvaluateRequest:
     """`validation` or `test`."""
     statics: Arrays = field(default_factory=dict)
     final: bool = False
-    """Whether this is the finished model, which a client keeps for its own recommendations."""
+    """True for the final model, which a client stores for its own recommendations."""
 
 
 @dataclass(frozen=True)
 class EvaluateReply:
-    """Per-client means, each with the number of records it is the mean of."""
+    """Metrics of one client, each a mean with its number of records."""
 
     round: int
     metrics: Metrics

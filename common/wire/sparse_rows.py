@@ -1,7 +1,7 @@
-"""Updates of tables of which a client touched few rows, as those rows: equal to the whole table, bit for bit. Pure.
+"""Row-sparse encoding of table updates, equal to the full table bit for bit. Pure.
 
-A table `name` that is smaller that way travels as `name@rows` (ids, ascending) and `name@values` (those rows). The ids say
-which rows a client touched, which a whole table says as well, by its zeros.
+A table `name` whose non-zero rows take fewer bytes is sent as `name@rows` (ids, ascending) and `name@values` (rows).
+The ids reveal which rows a client changed; a full table reveals the same by its zeros.
 """
 
 from collections.abc import Mapping
@@ -17,26 +17,28 @@ ROWS, VALUES = "@rows", "@values"
 
 
 def compress(update: Mapping[str, Array]) -> Arrays:
-    """The update with each table (n × d) whose rows that are not all zero, with their ids, take fewer bytes as those.
+    """Return the update with each table (n × d) as its non-zero rows and their ids if that is smaller.
 
-    What is already rows of a table passes as it is.
+    Arrays that are rows of a table already are returned unchanged.
     """
-    made: Arrays = {}
+    compressed: Arrays = {}
     for name, a in update.items():
         touched = _touched(a)
         values = a[touched] if a.ndim == 2 else a
         if a.ndim == 2 and not name.endswith(VALUES) and touched.nbytes + values.nbytes < a.nbytes:
-            made |= {name + ROWS: touched, name + VALUES: values}
+            compressed |= {name + ROWS: touched, name + VALUES: values}
         else:
-            made[name] = a
-    return made
+            compressed[name] = a
+    return compressed
 
 
 def expand(received: Mapping[str, Array], template: Mapping[str, Array], what: str = "update") -> Arrays:
-    """Inverse of `compress`, for tables of `template`'s shapes and types; other arrays pass as they are.
+    """Restore full tables of `template`'s shapes and dtypes; inverse of `compress`.
+
+    Other arrays are unchanged.
 
     Raises:
-        WireError: Naming `what` and the table whose rows do not fit the template's.
+        WireError: Rows of a table do not fit the template; names `what` and the table.
     """
     tables = [n.removesuffix(ROWS) for n in received if n.endswith(ROWS) and n not in template]
     parts = {n + suffix for n in tables for suffix in (ROWS, VALUES)}
@@ -45,27 +47,27 @@ def expand(received: Mapping[str, Array], template: Mapping[str, Array], what: s
 
 
 def compress_reply(reply: TrainReply) -> TrainReply:
-    """The reply as it travels where `federation.updates` is `auto`."""
+    """Return the reply with row-sparse tables, as it is sent if `federation.updates` is `auto`."""
     return replace(reply, update=compress(reply.update), gradient=compress(reply.gradient))
 
 
 def expand_reply(reply: TrainReply, model: Mapping[str, Array]) -> TrainReply:
-    """The reply with whole tables, whichever way it travelled.
+    """Return the reply with full tables, whichever way it was sent.
 
     Raises:
-        WireError: Its rows do not fit the model's tables.
+        WireError: Rows do not fit the model's tables.
     """
     update, gradient = expand(reply.update, model), expand(reply.gradient, model, "gradient")
     return replace(reply, update=update, gradient=gradient)
 
 
 def rows_of(received: Mapping[str, Array]) -> Arrays:
-    """Ids of the rows that came, of each table that came as rows."""
+    """Return the received row ids of each table that was sent as rows."""
     return {name.removesuffix(ROWS): a for name, a in received.items() if name.endswith(ROWS)}
 
 
 def _touched(a: Array) -> Array:
-    """Ids of the rows of which any bit is set (so −0.0 counts); none for what is no table."""
+    """Return the ids of rows with any bit set (−0.0 included); none for an array that is not a table."""
     if a.ndim != 2 or a.size == 0:
         return np.empty(0, np.int32)
     bits = np.ascontiguousarray(a).view(np.uint8 if a.dtype.itemsize not in (2, 4, 8) else f"u{a.dtype.itemsize}")
@@ -76,9 +78,9 @@ def _touched(a: Array) -> Array:
 def _table(place: str, name: str, received: Mapping[str, Array], template: Mapping[str, Array]) -> Array:
     like, ids, values = template.get(name), received[name + ROWS], received.get(name + VALUES)
     if like is None or like.ndim != 2 or name in received or values is None:
-        raise WireError(f"{place}: rows of what is no table of the model, came twice, or came without their values")
+        raise WireError(f"{place}: rows belong to no table of the model, are repeated, or lack their values")
     if ids.ndim != 1 or ids.dtype not in (np.int32, np.int64):
-        raise WireError(f"{place}: row ids are {ids.dtype}{list(ids.shape)}, expected a list of int32 or int64")
+        raise WireError(f"{place}: row ids are {ids.dtype}{list(ids.shape)}, expected a vector of int32 or int64")
     if values.dtype != like.dtype or values.shape != (len(ids), like.shape[1]):
         expected = f"{like.dtype}{[len(ids), like.shape[1]]}"
         raise WireError(f"{place}: rows are {values.dtype}{list(values.shape)}, expected {expected}")

@@ -18,7 +18,7 @@ from common.methods.registry import METHODS, method_names
 from common.options import Scalar
 from common.tasks.registry import FIRST_TASK, TASKS
 from deploy.commands.resume import option, resumed
-from server.artifacts import RunDirectory, fresh_run_id
+from server.artifacts import RunDirectory, make_run_id
 from server.settings import ServerSettings
 
 DEFAULTS = {task: str(TASKS[task].defaults.get("method", "fedavg")) for task in TASKS}
@@ -114,7 +114,7 @@ def resolve(
     noise: dict[str, Scalar] = {"privacy.unit": "client"} if "privacy.epsilon" in given or plans else {}
     config = parse({"task": task, **unasked, **noise, **given, **further})
     _require_noise(config, given, further)
-    config = config.model_copy(update={"run_id": run_id or fresh_run_id(config.method, config.task)})
+    config = config.model_copy(update={"run_id": run_id or make_run_id(config.method, config.task)})
     RunDirectory(runs_folder(), config.run_id).require_new()
     return config
 

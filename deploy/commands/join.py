@@ -97,10 +97,10 @@ def join(
     config = {"data": with_test(kind, data, test), "shard": shard, "name": name, "state-dir": str(state_dir.resolve())}
     config |= {"policy": str(policy.resolve())} if policy else {}
     config |= {"ledgers": str(ledgers.resolve())} if ledgers else {}
-    settings = ClientSettings.of_node(config, name)
+    settings = ClientSettings.from_node(config, name)
     if methods or epsilon is not None or delta is not None:
         config["policy"] = str(keep_terms(settings, methods or [], epsilon, delta))
-        settings = ClientSettings.of_node(config, name)
+        settings = ClientSettings.from_node(config, name)
     session = open_session(settings)  # says at once what is wrong with policy or state, and the next lines with data
     if server and (session.policy.require_noise or math.isfinite(session.policy.max_epsilon)):
         require_unpartitioned(DEALT, settings.data)

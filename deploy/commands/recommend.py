@@ -176,7 +176,7 @@ def report(
     json: o.AsJson = False,
 ) -> None:
     """Write report.html: curves, per-client spread, timings, configuration; several runs are overlaid."""
-    from deploy.report import render
+    from deploy.report.render import render
 
     folders = [run_of(name).path for name in runs] if runs else [newest().path]
     page = render(folders, out or folders[0] / "report.html")

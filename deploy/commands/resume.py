@@ -50,7 +50,7 @@ def resumed(
         for key in [key for key in options if key in own and not _free(key, own)]:
             _require_own(run, own, key, options[key], f"--set {key}" if by_set else option(key))
     config = parse({**own, **told, **sets, "resume": True, "run-id": run})
-    with folder.held():  # says at once if the run still goes on
+    with folder.lock():  # says at once if the run still goes on
         result = folder.result()
     if result is not None and result.rounds_done >= config.rounds:
         if config.method == "bgtplanner":

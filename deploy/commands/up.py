@@ -103,7 +103,7 @@ def up(
     if policy and policy != home / POLICY:
         write_file(home / POLICY, policy.read_bytes(), mode=0o600, overwrite=True)
 
-    superlink = superlink_of(home / "server", federation.certificates(home / "server"), port, control_port)
+    superlink = superlink_of(home / "server", federation.ensure_certificates(home / "server"), port, control_port)
     o.console.print(
         f"run [bold]{config.run_id}[/]: {count(len(specs), 'client')}, server on {superlink.address}; logs in {home}",
         soft_wrap=True,
@@ -162,7 +162,7 @@ def serve(
     order = Order(config, o.runs_folder(), nodes=home / "nodes")
     _noted("serve", config)
     keys = len(list((home / "nodes").glob("*.pub")))
-    superlink = superlink_of(home, federation.certificates(home, names or []), port, control_port, host)
+    superlink = superlink_of(home, federation.ensure_certificates(home, names or []), port, control_port, host)
     o.console.print(
         f"run [bold]{config.run_id}[/]: serving on {host}:{port}, {count(keys, 'registered key')}, CA {home / 'ca.pem'};"
         f" waits for {count(config.federation.min_clients, 'client')}; who comes or refuses: {superlink.log}",

@@ -1,4 +1,4 @@
-"""What a run spent of its clients' privacy, round by round, and what its planner knew, as its folder tells."""
+"""Privacy spending of a run by round, and its planner's predictions, from the run's folder."""
 
 import math
 from dataclasses import dataclass
@@ -20,21 +20,21 @@ from server.planning.spending import budget_of
 
 @dataclass(frozen=True)
 class BudgetHistory:
-    """A run's spending.
+    """Privacy spending of a run.
 
     Args:
-        label: What the run is called.
-        colour: What it is drawn in.
-        config: Its configuration.
-        account: What costs are counted in, as in `server.events.Start`.
-        total: What every client may spend.
-        rounds: Those that cost something, in order.
-        stages: The planner's stage in each, `1a`, `1b` or `2`; empty texts where it has none.
-        scale: The gain that counts as 1 for the planner, in the unit of `judge`.
+        label: Display name of the run.
+        color: Color of its curves.
+        config: Configuration of the run.
+        account: Unit of costs, as in `server.events.Start`.
+        total: Budget of every client.
+        rounds: Rounds with a cost, in order.
+        stages: Stage of the planner in each round, `1a`, `1b` or `2`; empty without a planner.
+        scale: Reward that the planner scales to 1, in the unit of `objective`.
     """
 
     label: str
-    colour: str
+    color: str
     config: RunConfig
     account: str
     total: float
@@ -43,8 +43,8 @@ class BudgetHistory:
     scale: float
 
     @property
-    def judge(self) -> MetricSpec:
-        """What rounds are judged by."""
+    def objective(self) -> MetricSpec:
+        """Metric by which the planner rewards rounds."""
         if self.config.planner.observes_norm:
             meaning = "Norm of the noisy update, in clips."
             return MetricSpec("norm", "norm", "Norm of the update", "lower", 3, meaning)
@@ -52,31 +52,31 @@ class BudgetHistory:
 
     @property
     def numbers(self) -> tuple[int, ...]:
-        """Rounds' numbers."""
+        """Numbers of the rounds."""
         return tuple(r.round for r in self.rounds)
 
-    def told(self, key: str, factor: float = 1.0) -> list[float]:
-        """One of the server's numbers by round; NaN where it told none."""
+    def server_series(self, key: str, factor: float = 1.0) -> list[float]:
+        """Return one of the server's numbers by round; NaN where it is missing."""
         return [factor * r.server.get(key, math.nan) for r in self.rounds]
 
     @property
     def left(self) -> list[float]:
-        """% of the budget left after each round, to the client that has least."""
-        return self.told("left", 100)
+        """Remaining budget after each round in %, of the client with the least."""
+        return self.server_series("left", 100)
 
     @property
     def costs(self) -> list[float]:
-        """Of each round, in the account's unit."""
-        return self.told("cost")
+        """Cost of each round, in the account's unit."""
+        return self.server_series("cost")
 
     @property
-    def judged(self) -> bool:
-        """Whether rounds gained anything that somebody could see."""
+    def has_rewards(self) -> bool:
+        """True if any round has a non-zero reward."""
         return any(r.server.get("reward") for r in self.rounds)
 
 
-def plan_of(history: RunRecord, label: str, colour: str) -> BudgetHistory | None:
-    """The run's spending; None where nothing was spent, or the run is of another release."""
+def plan_of(history: RunRecord, label: str, color: str) -> BudgetHistory | None:
+    """Return the spending of a run; None if nothing was spent, or the run is of another release."""
     rounds = tuple(r for r in history.rounds if r.server.get("cost", 0) > 0)
     try:
         config = parse({key: value for key, value in history.config.items() if key != "resume"})
@@ -87,12 +87,12 @@ def plan_of(history: RunRecord, label: str, colour: str) -> BudgetHistory | None
     stages = _stages(config, rounds)
     account = build_account(config.privacy).name
     return BudgetHistory(
-        label, colour, config, account, budget_of(config).total, rounds, stages, _scale(config, rounds, stages)
+        label, color, config, account, budget_of(config).total, rounds, stages, _scale(config, rounds, stages)
     )
 
 
 def _stages(config: RunConfig, rounds: tuple[Round, ...]) -> tuple[str, ...]:
-    """Counted as the planner counts, over the rounds that it learnt from."""
+    """Return the stage of each round, counted as the planner does: over rounds with a reward."""
     planner = config.planner
     if not isinstance(planner, BGTplanner):
         return ("",) * len(rounds)
@@ -102,7 +102,7 @@ def _stages(config: RunConfig, rounds: tuple[Round, ...]) -> tuple[str, ...]:
 
 
 def _scale(config: RunConfig, rounds: tuple[Round, ...], stages: tuple[str, ...]) -> float:
-    """Largest |r| of stage 1, as `server.planning.scales` has it."""
+    """Return the largest |r| of stage 1, as `server.planning.scales` defines it."""
     planner = config.planner
     if isinstance(planner, BGTplanner) and planner.inputs == "code":
         return 1.0

@@ -1,4 +1,4 @@
-"""Several runs' results side by side: a row a metric, the best marked."""
+"""Comparison of several runs: one row per metric, the best value marked."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -20,8 +20,8 @@ _TOTALS: tuple[tuple[str, Callable[[Result], str]], ...] = (
 )
 
 
-def compared(histories: Sequence[RunRecord]) -> list[dict[str, Any]]:
-    """Every metric of the final models, then what the runs took."""
+def compare_runs(histories: Sequence[RunRecord]) -> list[dict[str, Any]]:
+    """Return every metric of the final models, then the totals of the runs."""
     measures = in_order(key for history in histories for key in history.final)
     return [_row(m, histories) for m in measures] + [_total(label, value, histories) for label, value in _TOTALS]
 
@@ -34,12 +34,12 @@ def _row(m: MetricSpec, histories: Sequence[RunRecord]) -> dict[str, Any]:
 
 
 def _best(m: MetricSpec, histories: Sequence[RunRecord], task: str) -> float | None:
-    """The best value among a task's runs; None for lines, which no run trains, and where runs do not differ."""
+    """Return the best value among a task's runs; None for baselines and for equal values."""
     values = {history.final.get(m.key, math.nan) for history in histories if history.task == task}
-    known = {value for value in values if not math.isnan(value)}
-    if len(known) < 2 or not m.better or is_baseline(m.key):
+    numbers = {value for value in values if not math.isnan(value)}
+    if len(numbers) < 2 or not m.better or is_baseline(m.key):
         return None
-    return min(known) if m.better == "lower" else max(known)
+    return min(numbers) if m.better == "lower" else max(numbers)
 
 
 def _total(label: str, value: Callable[[Result], str], histories: Sequence[RunRecord]) -> dict[str, Any]:

@@ -1,6 +1,6 @@
-"""A run's rounds for tools that people watch other things with: TensorBoard, and Prometheus by a node exporter's text files.
+"""Export of a run's rounds: TensorBoard, and Prometheus through text files of a node exporter.
 
-Both are made of `metrics.jsonl`, which is all there is to a run; neither tool is needed to read one.
+Both read `metrics.jsonl` only; neither tool is needed to read a run.
 """
 
 import math
@@ -12,52 +12,58 @@ from common.errors import ConfigError
 from server.artifacts import RunDirectory
 from server.events import Finish, Round, Start
 
-LOOK_EVERY = 1.0
-"""Seconds between two looks at a run that goes on."""
+POLL_SECONDS = 1.0
+"""Seconds between two reads of a running run."""
 
-SILENCE = 10.0
-"""Seconds without a line after which a run is looked at: whoever was interrupted writes none any more."""
+SILENCE_SECONDS = 10.0
+"""Seconds without a line after which a run is checked; an interrupted run writes no finish."""
 
 EXTRA = "install it with: pip install tensorboardX prometheus-client"
 
 
-def numbers(line: Round) -> dict[str, float]:
-    """All numbers that a round told, by a path: `train/loss`, `test/auc`, `server/arm`, `clients/asked`, `bytes/up`."""
-    of = line.split or "test"
+def numbers(event: Round) -> dict[str, float]:
+    """Return all numbers of a round by path.
+
+    Paths are such as `train/loss`, `test/auc`, `server/arm`, `clients/asked`, `bytes/up`.
+    """
+    of = event.split or "test"
     clients = {
-        "answered": line.answered,
-        "asked": line.asked,
-        "missing": len(line.missing),
-        "refused": len(line.refused),
+        "answered": event.answered,
+        "asked": event.asked,
+        "missing": len(event.missing),
+        "refused": len(event.refused),
     }
-    found = {
-        "train/loss": line.loss,
-        **{f"{of}/{name}": value for name, value in line.metrics.items()},
-        **{f"server/{name}": value for name, value in line.server.items()},
+    values = {
+        "train/loss": event.loss,
+        **{f"{of}/{name}": value for name, value in event.metrics.items()},
+        **{f"server/{name}": value for name, value in event.server.items()},
         **{f"clients/{name}": float(number) for name, number in clients.items()},
-        "bytes/down": float(line.bytes_down),
-        "bytes/up": float(line.bytes_up),
-        "seconds": line.seconds,
+        "bytes/down": float(event.bytes_down),
+        "bytes/up": float(event.bytes_up),
+        "seconds": event.seconds,
     }
-    return {path: value for path, value in found.items() if math.isfinite(value)}
+    return {path: value for path, value in values.items() if math.isfinite(value)}
 
 
 def rounds(folder: RunDirectory, *, follow: bool = False) -> Iterator[Round]:
-    """A run's rounds, each once; with `follow`, those to come too, until the run is over or nobody works on it any more."""
-    told, heard = 0, time.monotonic()
+    """Yield each round of a run once.
+
+    With `follow`, wait for further rounds until the run ends or is interrupted.
+    """
+    seen, heard = 0, time.monotonic()
     while True:
         events = list(folder.events())
-        yield from (event for event in events[told:] if isinstance(event, Round))
-        heard = heard if told == len(events) else time.monotonic()
-        told = len(events)
+        yield from (event for event in events[seen:] if isinstance(event, Round))
+        heard = heard if seen == len(events) else time.monotonic()
+        seen = len(events)
         over = bool(events) and isinstance(events[-1], Finish) and folder.result() is not None
-        if not follow or over or (time.monotonic() - heard > SILENCE and folder.idle()):
+        if not follow or over or (time.monotonic() - heard > SILENCE_SECONDS and folder.is_idle()):
             return
-        time.sleep(LOOK_EVERY)
+        time.sleep(POLL_SECONDS)
 
 
 class TensorBoard:
-    """Event files below `folder/<run>`, a scalar for each number of a round.
+    """Event files in `folder/<run>`, one scalar per number of a round.
 
     Raises:
         ConfigError: tensorboardX is not installed.
@@ -67,22 +73,22 @@ class TensorBoard:
         try:
             from tensorboardX import SummaryWriter
         except ImportError:
-            raise ConfigError(f"TensorBoard's format needs tensorboardX; {EXTRA}") from None
-        self._writer = SummaryWriter(str(folder / run), purge_step=0)  # what was handed on before is replaced
+            raise ConfigError(f"the TensorBoard format needs tensorboardX; {EXTRA}") from None
+        self._writer = SummaryWriter(str(folder / run), purge_step=0)  # replaces earlier exports
 
-    def add(self, line: Round) -> None:
+    def add(self, event: Round) -> None:
         """Write a round."""
-        for path, value in numbers(line).items():
-            self._writer.add_scalar(path, value, line.round, line.time)
+        for path, value in numbers(event).items():
+            self._writer.add_scalar(path, value, event.round, event.time)
         self._writer.flush()
 
     def close(self) -> None:
-        """Nothing follows."""
+        """Close the event file."""
         self._writer.close()
 
 
 class Prometheus:
-    """A text file that holds the newest round of each run it was told of, replaced as a whole whenever one comes.
+    """Text file with the newest round of each added run, replaced as a whole at each update.
 
     Raises:
         ConfigError: prometheus-client is not installed.
@@ -92,56 +98,56 @@ class Prometheus:
         try:
             from prometheus_client import CollectorRegistry, Gauge
         except ImportError:
-            raise ConfigError(f"Prometheus' format needs prometheus-client; {EXTRA}") from None
+            raise ConfigError(f"the Prometheus format needs prometheus-client; {EXTRA}") from None
         self._path, self._registry, labels = path, CollectorRegistry(), ("run", "method", "task")
-        self._told: dict[str, set[str]] = {}
-        self._round = Gauge("fedloom_round", "Rounds that are done.", labels, registry=self._registry)
+        self._exported: dict[str, set[str]] = {}
+        self._round = Gauge("fedloom_round", "Number of completed rounds.", labels, registry=self._registry)
         self._number = Gauge(
-            "fedloom_round_number", "A number of the newest round.", (*labels, "name"), registry=self._registry
+            "fedloom_round_number", "Number of the newest round.", (*labels, "name"), registry=self._registry
         )
 
-    def add(self, about: Mapping[str, str], line: Round) -> None:
-        """Write a round of the run that `about` names with its method and task."""
+    def add(self, about: Mapping[str, str], event: Round) -> None:
+        """Write a round of the run that `about` identifies by name, method and task."""
         from prometheus_client import write_to_textfile
 
-        self._round.labels(**about).set(line.round)
-        found = numbers(line)
-        for name in self._told.get(about["run"], set()) - found.keys():  # of a round before
+        self._round.labels(**about).set(event.round)
+        current = numbers(event)
+        for name in self._exported.get(about["run"], set()) - current.keys():  # of an earlier round
             self._number.remove(*about.values(), name)
-        for name, value in found.items():
+        for name, value in current.items():
             self._number.labels(**about, name=name).set(value)
-        self._told[about["run"]] = set(found)
+        self._exported[about["run"]] = set(current)
         write_to_textfile(str(self._path), self._registry)
 
 
-def named(folder: RunDirectory) -> dict[str, str]:
-    """A run's labels.
+def run_labels(folder: RunDirectory) -> dict[str, str]:
+    """Return a run's labels.
 
     Raises:
-        ConfigError: It has not begun.
+        ConfigError: The run has not started.
     """
     for event in folder.events():
         if isinstance(event, Start):
             return {"run": event.run, "method": event.method, "task": event.task}
-    raise ConfigError(f"run '{folder.path.name}' has not begun yet")
+    raise ConfigError(f"run '{folder.path.name}' has not started yet; export it later")
 
 
 def export(folders: Sequence[RunDirectory], tensorboard: Path | None, prometheus: Path | None, *, follow: bool) -> int:
-    """Hand every round of these runs on, and return how many there were; one run after the other.
+    """Export every round of these runs, one run after the other; return the number of rounds.
 
     Raises:
-        ConfigError: What a format needs is not installed, or a run has not begun.
+        ConfigError: A required package is not installed, or a run has not started.
     """
-    text, told = Prometheus(prometheus) if prometheus else None, 0
+    text, exported = Prometheus(prometheus) if prometheus else None, 0
     for folder in folders:
-        about = named(folder)
+        about = run_labels(folder)
         board = TensorBoard(tensorboard, folder.path.name) if tensorboard else None
-        for line in rounds(folder, follow=follow):
-            told += 1
+        for event in rounds(folder, follow=follow):
+            exported += 1
             if board:
-                board.add(line)
+                board.add(event)
             if text:
-                text.add(about, line)
+                text.add(about, event)
         if board:
             board.close()
-    return told
+    return exported

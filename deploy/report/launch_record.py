@@ -1,4 +1,4 @@
-"""How a run was started on this machine, where its configuration does not say: a file beside it."""
+"""Launch record of a run: start options that its configuration lacks, as a file in its folder."""
 
 import json
 from collections.abc import Mapping
@@ -16,14 +16,13 @@ Command = Literal["up", "simulate", "serve", "submit"]
 
 @dataclass(frozen=True)
 class Origin:
-    """The command, and how it dealt the data.
+    """Command of a run and its partition of the data.
 
     Args:
-        command: Of the command line.
-        data: Made data as they are called; empty for read ones, whose place is their owner's affair, and for those of clients
-            that join.
-        clients: `--clients`; 0 in a simulation is one a home, one a visitor.
-        markets: Client -> the markets that it was dealt, to call it by; empty in other tasks, whose people are private.
+        command: Command of the command line.
+        data: Name of generated data; empty for read data, whose path is private, and for data of joining clients.
+        clients: Value of `--clients`; 0 in a simulation is one client per unit.
+        markets: Client -> markets of its shard, as its display name; empty in other tasks, whose units are private.
     """
 
     command: Command
@@ -33,13 +32,13 @@ class Origin:
 
 
 def remember(run: Path, command: Command, data: str, clients: int, markets: Mapping[str, str] | None = None) -> None:
-    """Note the origin of the run in the folder runs/<id>, which may not exist yet."""
+    """Write the origin of a run to its folder runs/<id>, which may not exist yet."""
     origin = Origin(command, data if is_demo(data) else "", clients, markets or {})
     write_file(run / FILE, json.dumps(asdict(origin)).encode(), overwrite=True)
 
 
 def origin_of(run: Path) -> Origin | None:
-    """What `remember` noted; None of a run started otherwise, or by another release."""
+    """Return the stored origin; None for a run that was started otherwise, or by another release."""
     try:
         return Origin(**json.loads((run / FILE).read_text("utf-8")))
     except (OSError, ValueError, TypeError):

@@ -51,10 +51,10 @@ def is_error(task: str, model: str) -> bool:
 
 def curve(metrics: dict[str, float], family: str = "hr") -> dict[int, float]:
     """Return cut-off -> value over all `family<N>` of the metrics."""
-    found = {
+    values = {
         int(key.removeprefix(family)): value for key, value in metrics.items() if re.fullmatch(rf"{family}\d+", key)
     }
-    return dict(sorted(found.items()))
+    return dict(sorted(values.items()))
 
 
 def format_value(m: MetricSpec, value: float | None) -> str:
@@ -67,13 +67,13 @@ def format_value(m: MetricSpec, value: float | None) -> str:
 @cache
 def _tasks() -> tuple[AnyTask, ...]:
     """Return all installed tasks; a package that cannot be imported is left out."""
-    found = []
+    tasks = []
     for name in TASKS:
         try:
-            found.append(TASKS[name])
+            tasks.append(TASKS[name])
         except ConfigError:
             continue
-    return tuple(found)
+    return tuple(tasks)
 
 
 @cache
@@ -98,11 +98,11 @@ def _describe(key: str, metrics: dict[str, MetricSpec], families: dict[str, Metr
     if key in metrics:
         return metrics[key]
     stem, cut = _split(key)
-    found = metrics.get(f"{stem}*") if cut else None
-    if found is None:
+    template = metrics.get(f"{stem}*") if cut else None
+    if template is None:
         return MetricSpec(key, key, key.replace("_", " ").capitalize(), "", 3, "")
-    short, label, meaning = (text.replace("*", cut) for text in (found.short, found.label, found.meaning))
-    return replace(found, key=key, short=short, label=label, meaning=meaning, headline=cut == _HEADLINE_CUT)
+    short, label, meaning = (text.replace("*", cut) for text in (template.short, template.label, template.meaning))
+    return replace(template, key=key, short=short, label=label, meaning=meaning, headline=cut == _HEADLINE_CUT)
 
 
 def _derived(key: str, family: MetricFamily, base: MetricSpec) -> MetricSpec:

@@ -1,4 +1,4 @@
-"""The page: what goes into it, section by section."""
+"""Content of the report page, section by section."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -10,8 +10,8 @@ from jinja2 import Environment, FileSystemLoader
 
 from common.metrics.spec import MetricSpec
 from deploy.report import budget_section, text
-from deploy.report.comparison import compared
-from deploy.report.figures import MEDIAN_RATE, client_spread, hit_rates, metric_curves, per_round, step_rates
+from deploy.report.comparison import compare_runs
+from deploy.report.metric_plots import MEDIAN_RATE, client_spread, hit_rates, metric_curves, per_round, step_rates
 from deploy.report.metric_table import EXAMPLES, brief, curve, format_value, headlines, in_order
 from deploy.report.reproduce import command, lacks
 from deploy.report.run import RunRecord, absences, client_values, labels, read
@@ -21,17 +21,17 @@ from deploy.tasks.traffic import sections as forecasts
 from server.events import Round
 
 HERE = Path(__file__).parent
-MOST_CLIENTS = 200  # in a table of one row each
+MAX_CLIENTS = 200  # in a table of one row each
 _QUANTITIES: tuple[tuple[str, str, Callable[[Round], float]], ...] = (
-    ("Seconds", "From sending the model to having its successor.", lambda r: r.seconds),
-    ("Clients answered, %", "Of those asked in the round.", lambda r: 100 * r.answered / max(r.asked, 1)),
+    ("Seconds", "From sending the model to its update.", lambda r: r.seconds),
+    ("Clients answered, %", "Of the round's cohort.", lambda r: 100 * r.answered / max(r.asked, 1)),
     ("To the clients, MB", "Content sent, over all clients.", lambda r: r.bytes_down / 1e6),
     ("From the clients, MB", "Content received, over all clients.", lambda r: r.bytes_up / 1e6),
 )
 
 
 def page(runs: Sequence[Path]) -> str:
-    """The whole document."""
+    """Return the whole document."""
     histories = [read(path) for path in runs]
     single = histories[0] if len(histories) == 1 else None
     environment = Environment(loader=FileSystemLoader(HERE), autoescape=True)
@@ -41,11 +41,11 @@ def page(runs: Sequence[Path]) -> str:
         histories=histories,
         labels=labels(histories),
         single=single,
-        noisy=any(history.drawn_anew for history in histories),
+        noisy=any(history.redraws_noise for history in histories),
         cards=_cards(single) if single else [],
-        comparison=[] if single else compared(histories),
+        comparison=[] if single else compare_runs(histories),
         sections=[section for make in _SECTIONS if (section := make(histories))],
-        statements=[(label, *text.privacy(h.result.privacy)) for label, h in _labelled(histories) if h.result],
+        statements=[(label, *text.privacy(h.result.privacy)) for label, h in _labeled(histories) if h.result],
         tasks=len({history.task for history in histories}),
         measured=text.measured_by(single.result) if single and single.result else "",
         settings=_settings(histories),
@@ -55,7 +55,7 @@ def page(runs: Sequence[Path]) -> str:
     )
 
 
-def _labelled(histories: Sequence[RunRecord]) -> list[tuple[str, RunRecord]]:
+def _labeled(histories: Sequence[RunRecord]) -> list[tuple[str, RunRecord]]:
     return list(zip(labels(histories), histories, strict=True))
 
 
@@ -77,35 +77,36 @@ def _cards(history: RunRecord) -> list[dict[str, Any]]:
 
 
 def _learning(histories: Sequence[RunRecord]) -> Section:
-    measures = headlines({key for history in histories for r in history.rounds for key in r.metrics} - _told(histories))
-    told = any(history.tells_error for history in histories)
-    figures = [figure_of(m, metric_curves(histories, m), _curve_caption(m, told)) for m in measures]
-    note = "The global model after each round; a dot marks its best."
+    keys = {key for history in histories for r in history.rounds for key in r.metrics}
+    measures = headlines(keys - _shown_elsewhere(histories))
+    has_loss = any(history.reports_error for history in histories)
+    figures = [figure_of(m, metric_curves(histories, m), _curve_caption(m, has_loss)) for m in measures]
+    note = "Global model after each round; a dot marks the best value."
     if any(history.tested for history in histories):
-        note += " On validation data: the last round's, measured on test data, is the result."
+        note += " On validation data; the last round is measured on test data and is the result."
     elif any(history.validated for history in histories):
         note += " On validation data; the result is measured on test data."
     return section("Learning", note, figures)
 
 
-def _told(histories: Sequence[RunRecord]) -> frozenset[str]:
-    """Metrics that sections of their own show."""
-    return forecasts.TOLD if forecasts.is_forecaster(histories) else frozenset()
+def _shown_elsewhere(histories: Sequence[RunRecord]) -> frozenset[str]:
+    """Return the metrics that other sections show."""
+    return forecasts.SHOWN_METRICS if forecasts.is_forecaster(histories) else frozenset()
 
 
-def _curve_caption(m: MetricSpec, told: bool) -> str:
-    return "Solid: evaluation. Dashed: the clients' own training." if m.key == "loss" and told else m.meaning
+def _curve_caption(m: MetricSpec, has_loss: bool) -> str:
+    return "Solid: evaluation. Dashed: training." if m.key == "loss" and has_loss else m.meaning
 
 
 def _lists(histories: Sequence[RunRecord]) -> Section:
     cuts = sorted({n for history in histories for n in curve(history.final)})
     if len(cuts) < 3:
         return {}
-    caption = "Share of held-out truth among the first N suggestions."
+    caption = "Share of held-out items among the first N suggestions."
     rates = figure("Hit rate at N", "higher", hit_rates(histories), caption)
     rows = [[f"the first {n}", *(_percent(curve(history.final).get(n)) for history in histories)] for n in cuts]
-    header = ["Of what is true, a person sees among", *labels(histories)]
-    lists = section("How long a list must be", "The final model, for lists of different lengths.", [rates])
+    header = ["Held-out items found among", *labels(histories)]
+    lists = section("Length of lists", "Final model, for lists of different lengths.", [rates])
     return lists | {"aside": table("", header, rows)}
 
 
@@ -116,10 +117,10 @@ def _percent(share: float | None) -> str:
 def _clients(histories: Sequence[RunRecord]) -> Section:
     keys = {key for h in histories if h.result for client in h.result.clients.values() for key in client.metrics}
     figures = []
-    for m in [*headlines(keys - {"loss"} - _told(histories)), EXAMPLES]:
+    for m in [*headlines(keys - {"loss"} - _shown_elsewhere(histories)), EXAMPLES]:
         if any(client_values(history, m) for history in histories):
             figures.append(figure_of(m, client_spread(histories, m), m.meaning))
-    note = "The final model on each client's own data: an average can hide who gains nothing. Dashed: the median."
+    note = "Final model on each client's own data; a mean can conceal clients without improvement. Dashed: median."
     if len(histories) == 1 and histories[0].result and (measured := text.measured_by(histories[0].result)):
         note += f" Measured {measured}."
     return section("Clients", note, figures, _client_table(histories[0]) if len(histories) == 1 else None)
@@ -127,7 +128,7 @@ def _clients(histories: Sequence[RunRecord]) -> Section:
 
 def _client_table(history: RunRecord) -> dict[str, Any] | None:
     clients = history.result.clients if history.result else {}
-    if not clients or len(clients) > MOST_CLIENTS:
+    if not clients or len(clients) > MAX_CLIENTS:
         return None
     measures = in_order({key for client in clients.values() for key in client.metrics})
     sizes = {name: [] if history.noisy else [f"{c.examples:,}"] for name, c in clients.items()}
@@ -141,11 +142,9 @@ def _client_table(history: RunRecord) -> dict[str, Any] | None:
 def _step(histories: Sequence[RunRecord]) -> Section:
     if not any(MEDIAN_RATE in r.server for history in histories for r in history.rounds):
         return {}
-    caption = "Line: the median parameter. Band: nine tenths of all parameters."
+    caption = "Curve: median parameter. Band: 5th to 95th percentile of all parameters."
     rates = figure("Step size", "", step_rates(histories), caption)
-    note = (
-        "How far the server moves a parameter by unit of momentum, η/(√v + τ): wide apart where updates differ in size."
-    )
+    note = "Step of the server per unit of momentum, η/(√v + τ); the band is wide if updates differ in size."
     return section("Server step", note, [rates])
 
 
@@ -156,10 +155,10 @@ def _rounds(histories: Sequence[RunRecord]) -> Section:
         figure(title, "", per_round(histories, f"{title} per round", value), caption)
         for title, caption, value in _QUANTITIES
     ]
-    rows = [[*absence, label] for label, history in _labelled(histories) for absence in absences(history.rounds)]
-    header = ["Client", "Why its work did not count", "Rounds", "Run"]
+    rows = [[*absence, label] for label, history in _labeled(histories) for absence in absences(history.rounds)]
+    header = ["Client", "Reason why its reply did not count", "Rounds", "Run"]
     gone = table(f"{len(rows)} absences", header, rows, "words") if rows else None
-    return section("Rounds", "What each round took.", figures, gone)
+    return section("Rounds", "Time and traffic of each round.", figures, gone)
 
 
 def _settings(histories: Sequence[RunRecord]) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""The command that makes a run again."""
+"""Command that reproduces a run."""
 
 import json
 import shlex
@@ -13,11 +13,11 @@ from deploy.report.launch_record import Origin
 from deploy.report.run import RunRecord
 
 DATA, CATALOGUE = "DATA", "CATALOGUE"
-"""Stand for data, or a vocabulary alone, that were read: a run keeps no paths."""
+"""Placeholders for data or a vocabulary that were read: a run stores no paths."""
 
 _BLANKS = {
-    DATA: "DATA, where your data lie, and --test, --catalogue or --policy if they were given",
-    CATALOGUE: "CATALOGUE, the file of the vocabulary",
+    DATA: "DATA by the path of your data, and add --test, --catalogue or --policy if they were used",
+    CATALOGUE: "CATALOGUE by the vocabulary file",
 }
 
 _OPTIONS = ("method", "task", "rounds", "seed")
@@ -26,7 +26,10 @@ _MADE = "demo"
 
 
 def command(history: RunRecord) -> str:
-    """What was typed, or does the same, with all that differs from the defaults."""
+    """Return a command that is equivalent to the original one.
+
+    It sets everything that differs from the defaults.
+    """
     config, origin = history.config, _origin(history)
     words = ["fedloom", origin.command]
     for key in _OPTIONS:
@@ -35,57 +38,57 @@ def command(history: RunRecord) -> str:
     words += ["--clients", str(origin.clients)] if origin.clients else []
     noisy = config.get("privacy.unit") == "client" and "privacy.epsilon" in config
     words += ["--epsilon", f"{config['privacy.epsilon']:g}"] if noisy else []
-    told = {**_defaults(config), **_own(origin)} | ({"privacy.epsilon": config["privacy.epsilon"]} if noisy else {})
-    told |= {"privacy.unit": "client"} if noisy else {}
+    implied = {**_defaults(config), **_command_settings(origin)}
+    implied |= {"privacy.unit": "client", "privacy.epsilon": config["privacy.epsilon"]} if noisy else {}
     for key, value in config.items():
-        if key not in _NOT_SETTINGS and told.get(key) != value:
+        if key not in _NOT_SETTINGS and implied.get(key) != value:
             words += ["--set", f"{key}={value if isinstance(value, str) else json.dumps(value)}"]
     return shlex.join(words)
 
 
 def lacks(history: RunRecord) -> str:
-    """What the command leaves to fill in; empty if nothing."""
+    """Return the placeholders to replace in the command; empty if there are none."""
     source = _source(history, _origin(history))
     return _BLANKS[source[1]] if source and source[1] in _BLANKS else ""
 
 
 def _source(history: RunRecord, origin: Origin) -> list[str]:
-    """Of data or, where those are of clients that join, of the vocabulary."""
+    """Return the option of the data or, for data of joining clients, of the vocabulary."""
     if origin.command in ("serve", "submit"):
-        return [] if _speaks_demo(history) else ["--catalogue", CATALOGUE]
+        return [] if _has_demo_vocabulary(history) else ["--catalogue", CATALOGUE]
     return [] if origin.data == _MADE else ["--data", origin.data or DATA]
 
 
-def _speaks_demo(history: RunRecord) -> bool:
+def _has_demo_vocabulary(history: RunRecord) -> bool:
     return bool(history.config.get("catalogue", _MADE) == _MADE)
 
 
 def _origin(history: RunRecord) -> Origin:
-    """As noted; without a note, as the configuration suggests."""
+    """Return the stored origin; without it, the likely one by the configuration."""
     if history.origin:
         return history.origin
     config = history.config
-    data = _MADE if _speaks_demo(history) else ""
+    data = _MADE if _has_demo_vocabulary(history) else ""
     fewest = config.get("federation.min-clients", 0)
     if (fewest, config.get("federation.wait")) == (1, 1.0):
         return Origin("simulate", data, 0)
     return Origin("up", data, len(history.result.clients) if history.result else fewest)
 
 
-def _own(origin: Origin) -> dict[str, Any]:
-    """What the command sets by itself."""
+def _command_settings(origin: Origin) -> dict[str, Any]:
+    """Return the settings that the command sets by itself."""
     if origin.command == "simulate":
         return {"federation.min-clients": 1, "federation.wait": 1.0}
     return {"federation.min-clients": origin.clients}
 
 
 def _defaults(config: dict[str, Any]) -> dict[str, Any]:
-    """Of runs with that method, task, model and unit of privacy: which of them fit each other is checked."""
+    """Return the defaults of runs with that method, task, model and privacy unit."""
     chosen = ("model", "privacy.unit", f"algorithm.{config.get('method')}.inner")
     try:
-        found = flatten(parse({key: config[key] for key in ("method", "task", *chosen) if key in config}))
+        defaults = flatten(parse({key: config[key] for key in ("method", "task", *chosen) if key in config}))
     except ConfigError:
         return {}  # a run of another release: every setting is named
     planner = PLANNERS.get(str(config.get("method")))
     inner = {chosen[-1]: planner.options().inner} if planner else {}
-    return {**found, "model": RunConfig().model, "privacy.unit": RunConfig().privacy.unit, **inner}
+    return {**defaults, "model": RunConfig().model, "privacy.unit": RunConfig().privacy.unit, **inner}

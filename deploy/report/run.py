@@ -1,4 +1,4 @@
-"""A run as the report sees it: its folder, read."""
+"""Record of a run for the report, read from its folder."""
 
 import math
 from collections.abc import Sequence
@@ -18,14 +18,17 @@ Status = Literal["completed", "failed", "unfinished"]
 
 @dataclass(frozen=True)
 class RunRecord:
-    """What is known of a run, finished or not.
+    """Content of a run's folder, of a finished or running run.
 
     Args:
-        run: Its id.
+        run: Id of the run.
         config: Dotted key -> value.
-        rounds: In order; where a resumed run did a round again, the later one.
-        result: None while the run goes on, or where it was killed.
-        origin: How it was started; None if not on this machine.
+        rounds: Rounds in order; if a resumed run repeated a round, the later one.
+        status: Outcome of the run.
+        reason: Reason of the outcome; empty if there is none.
+        started: Time of its first start; None before it.
+        result: Result of the run; None while it runs, or if it was killed.
+        origin: Launch record; None if it was not started on this machine.
     """
 
     run: str
@@ -46,65 +49,71 @@ class RunRecord:
 
     @property
     def title(self) -> str:
-        """`fedrule on rules`."""
+        """Title such as `fedrule on rules`."""
         return f"{self.config.get('method', '?')} on {self.task}"
 
     @property
     def task(self) -> str:
-        """What is learnt."""
+        """Name of the learning task."""
         return str(self.config.get("task", "?"))
 
     def called(self, client: str) -> str:
-        """The markets that a client has, where they were dealt on this machine; else its own name."""
+        """Return the display name of a client: its markets if partitioned on this machine, else its name."""
         return self.origin.markets.get(client, client) if self.origin else client
 
     def series(self, key: str) -> tuple[list[int], list[float]]:
-        """Rounds and values of an evaluation metric; without the last round's, where it was measured on other data."""
-        found = [(r.round, r.metrics[key]) for r in self.rounds if key in r.metrics]
-        found = found[:-1] if self.tested and len(found) > 1 else found
-        return [x for x, _ in found], [y for _, y in found]
+        """Return rounds and values of an evaluation metric.
+
+        The last round is omitted if it was measured on another split.
+        """
+        values = [(r.round, r.metrics[key]) for r in self.rounds if key in r.metrics]
+        values = values[:-1] if self.tested and len(values) > 1 else values
+        return [x for x, _ in values], [y for _, y in values]
 
     @property
     def noisy(self) -> bool:
-        """Whether noise covers what clients send; it hides how many examples they have, and their training loss."""
+        """True if noise covers what clients send.
+
+        Numbers of examples and training losses are then not reported.
+        """
         return str(self.config.get("privacy.unit", "none")) != "none"
 
     @property
-    def drawn_anew(self) -> bool:
-        """Whether clients draw noise, if only on counts: the same command then ends in another model."""
+    def redraws_noise(self) -> bool:
+        """True if clients draw noise, if only on counts; the same command then results in another model."""
         return self.noisy or bool(self.result and self.result.privacy.counts)
 
     @property
-    def tells_error(self) -> bool:
-        """Whether rounds have a training loss that says how wrong the clients are."""
+    def reports_error(self) -> bool:
+        """True if rounds have a training loss that is an error measure."""
         return not self.noisy and is_error(self.task, str(self.config.get("model")))
 
     @property
     def validated(self) -> bool:
-        """Whether rounds were measured on validation data."""
+        """True if rounds were measured on validation data."""
         return bool(self.config.get(f"tasks.{self.task}.validation-share", 0))
 
     @property
     def tested(self) -> bool:
-        """Whether the last round was measured on test data, and those before it on validation data."""
+        """True if the last round was measured on test data and earlier ones on validation data."""
         return bool(self.validated and self.rounds and self.rounds[-1].round == self.config.get("rounds"))
 
     @property
     def clusters(self) -> dict[str, list[tuple[int, int]]]:
-        """Client -> (round, the cluster it was in), in order; empty for methods with one model."""
-        found: dict[str, list[tuple[int, int]]] = {}
+        """Client -> (round, its cluster), in order; empty for methods with one model."""
+        clusters: dict[str, list[tuple[int, int]]] = {}
         for r in self.rounds:
             for client, cluster in r.clusters.items():
-                found.setdefault(client, []).append((r.round, cluster))
-        return found
+                clusters.setdefault(client, []).append((r.round, cluster))
+        return clusters
 
 
 def read(path: Path) -> RunRecord:
     """Read the folder runs/<id>.
 
     Raises:
-        ConfigError: There is no run.
-        DataError: Its result.json is not readable.
+        ConfigError: There is no such run.
+        DataError: Its result.json cannot be read.
     """
     folder = RunDirectory(path.parent, path.name)
     config, result = dict(leaves(folder.config(), "")), folder.result()
@@ -126,15 +135,15 @@ def read(path: Path) -> RunRecord:
 
 
 def labels(histories: Sequence[RunRecord]) -> list[str]:
-    """The shortest names that tell the runs apart."""
+    """Return the shortest names that distinguish the runs."""
     methods = [str(h.config.get("method", "?")) for h in histories]
     seeded = [f"{method}, seed {h.config.get('seed', '?')}" for method, h in zip(methods, histories, strict=True)]
     names = ([*methods], [*seeded], [h.run for h in histories])
-    return next((found for found in names if len(set(found)) == len(found)), names[-1])
+    return next((distinct for distinct in names if len(set(distinct)) == len(distinct)), names[-1])
 
 
 def absences(rounds: tuple[Round, ...]) -> list[tuple[str, str, str]]:
-    """(client, why, rounds) for all that did not count, consecutive rounds as ranges: `12–15, 20`."""
+    """Return (client, reason, rounds) for all replies that did not count; rounds as `12–15, 20`."""
     when: dict[tuple[str, str], list[int]] = {}
     for r in rounds:
         for name in r.missing:
@@ -145,7 +154,7 @@ def absences(rounds: tuple[Round, ...]) -> list[tuple[str, str, str]]:
 
 
 def client_values(history: RunRecord, m: MetricSpec) -> list[float]:
-    """The metric, or the number of examples, of each client that has it."""
+    """Return the metric, or the number of examples, of each client that has it."""
     clients = history.result.clients.values() if history.result else ()
     if m is EXAMPLES:
         return [] if history.noisy else [client.examples for client in clients]

@@ -1,4 +1,4 @@
-"""Drawing as SVG text whose colours are CSS variables, so that one page is right in light, in dark and on paper."""
+"""Figures as SVG text with CSS variables as colors, for light, dark and printed pages."""
 
 import io
 import math
@@ -15,15 +15,15 @@ from matplotlib.ticker import MaxNLocator
 T = TypeVar("T")
 
 SERIES = 6
-"""Colours there are; the seventh run has the first one's again."""
+"""Number of colors; the seventh run has the first one's again."""
 
 WIDTH, HEIGHT = 5.0, 2.7
-"""Of a figure, in inches."""
+"""Size of a figure in inches."""
 
-INK, FAINT = "#000001", "#000002"  # stand-ins, replaced by CSS variables once the SVG is text
-COLOURS = tuple(f"#0000{i + 16:02x}" for i in range(SERIES))
+INK, FAINT = "#000001", "#000002"  # placeholders, replaced by CSS variables in the SVG text
+COLORS = tuple(f"#0000{i + 16:02x}" for i in range(SERIES))
 _VARIABLES = {INK: "var(--ink-soft)", FAINT: "var(--rule)"} | {
-    c: f"var(--series-{i + 1})" for i, c in enumerate(COLOURS)
+    c: f"var(--series-{i + 1})" for i, c in enumerate(COLORS)
 }
 _STYLE = {
     "legend.frameon": False,
@@ -52,18 +52,18 @@ _STYLE = {
 }
 
 
-def coloured(runs: Sequence[T]) -> list[tuple[str, T]]:
-    """Each run with its colour."""
-    return [(COLOURS[i % SERIES], run) for i, run in enumerate(runs)]
+def with_colors(runs: Sequence[T]) -> list[tuple[str, T]]:
+    """Return each run with its color."""
+    return [(COLORS[i % SERIES], run) for i, run in enumerate(runs)]
 
 
 def dot_size(count: int) -> float:
-    """Of a marker, where there are so many."""
+    """Return the marker size for that number of dots."""
     return max(2.0, 7.0 - 1.6 * math.log10(count + 1))
 
 
 def svg(draw: Callable[[Axes], None], title: str, height: float = HEIGHT) -> str:
-    """The figure that `draw` fills, named `title` for those who cannot see it."""
+    """Return the figure that `draw` fills; `title` is its accessible name."""
     with rc_context(_STYLE):  # type: ignore[arg-type]  # its keys are typed as literals
         figure = Figure(figsize=(WIDTH, height), layout="constrained")
         axes = figure.subplots()
@@ -75,8 +75,8 @@ def svg(draw: Callable[[Axes], None], title: str, height: float = HEIGHT) -> str
         text = io.StringIO()
         figure.savefig(text, format="svg", transparent=True, metadata={"Date": None})
     drawn = text.getvalue()[text.getvalue().index("<svg") :]
-    for colour, variable in _VARIABLES.items():
-        drawn = drawn.replace(colour, variable)
-    drawn = re.sub(r"font-family: [^;\"]+;?", "", drawn)  # the page's own typeface
+    for color, variable in _VARIABLES.items():
+        drawn = drawn.replace(color, variable)
+    drawn = re.sub(r"font-family: [^;\"]+;?", "", drawn)  # the page sets the typeface
     head = f'<svg role="img" aria-label="{escape(title)}"'
     return re.sub(r"<metadata>.*?</metadata>", "", drawn, flags=re.S).replace("<svg", head, 1)

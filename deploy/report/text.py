@@ -1,4 +1,4 @@
-"""Sizes, times, costs and privacy statements as people read them."""
+"""Texts of sizes, times, costs and privacy statements."""
 
 import math
 
@@ -8,7 +8,7 @@ _UNITS = ("B", "kB", "MB", "GB", "TB")
 
 
 def size(count: float) -> str:
-    """Bytes with three significant digits in decimal units: `412 kB`."""
+    """Return bytes with three significant digits in decimal units: `412 kB`."""
     power = 0
     while count >= 999.5 and power < len(_UNITS) - 1:
         count, power = count / 1000, power + 1
@@ -17,7 +17,7 @@ def size(count: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """`0.42 s`, `12.6 s`, `3 min 05 s`, `2 h 07 min`."""
+    """Return a duration: `0.42 s`, `12.6 s`, `3 min 05 s`, `2 h 07 min`."""
     if seconds < 9.995:
         return f"{seconds:.2f} s"
     if seconds < 99.95:
@@ -29,44 +29,48 @@ def duration(seconds: float) -> str:
 
 
 def measured_by(result: Result) -> str:
-    """Of how many clients the metrics are; empty if of all, or none."""
+    """Return the number of clients behind the metrics; empty if all or none."""
     shared = (client.metrics.values() for client in result.clients.values())
-    some, clients = sum(not all(map(math.isnan, values)) for values in shared), len(result.clients)
-    if not 0 < some < clients:
+    measuring, clients = sum(not all(map(math.isnan, values)) for values in shared), len(result.clients)
+    if not 0 < measuring < clients:
         return ""
-    return f"by {some:,} of {clients:,} clients; the others hold nothing out, or keep what they measured"
+    return f"by {measuring:,} of {clients:,} clients; the rest have no held-out data or do not share metrics"
 
 
 def privacy(statement: Privacy) -> tuple[str, dict[str, tuple[str, ...]]]:
-    """The privacy statement: in plain words, and where something is promised its exact terms by heading."""
+    """Return the privacy statement as a sentence, and its exact terms by heading if there is a guarantee."""
     if statement.epsilon is None or statement.epsilon_spent_max is None:
-        claim = "No differential privacy: what clients send is exact, and may say something about their data."
-        claim += f" Except their counts, which carry {statement.counts}." if statement.counts else ""
+        claim = "No differential privacy: clients send exact values, which may reveal information about their data."
+        claim += f" Except for their counts, which carry {statement.counts}." if statement.counts else ""
         return (f"{claim} Not covered: {', '.join(statement.uncovered)}." if statement.uncovered else claim), {}
     delta = "" if statement.delta is None else f", δ = {statement.delta:g}"
-    promise = f"Each client's own ledger stops at ε = {statement.epsilon:g}{delta} for this run, whatever is asked"
+    limit = (
+        f"Each client's own ledger stops at ε = {statement.epsilon:g}{delta} for this run, whatever the server requests"
+    )
     exact = (
         f"unit {statement.unit}",
         statement.neighbours,
         statement.mechanism,
         f"counted in {counted(statement.account)}",
     )
-    spent = f"at most ε = {statement.epsilon_spent_max:.3g}{delta} asked of a client: a number to plan with, not the guarantee"
+    spent = (
+        f"at most ε = {statement.epsilon_spent_max:.3g}{delta} requested from a client; for planning, not the guarantee"
+    )
     return (
-        f"{_HIDDEN} {_BY_UNIT[statement.unit]} {promise}: {strength(statement.epsilon)}.",
+        f"{_HIDDEN} {_BY_UNIT[statement.unit]} {limit}: {strength(statement.epsilon)}.",
         {"spent": (spent,), "terms": exact, "not covered": tuple(statement.uncovered)},
     )
 
 
 def strength(epsilon: float) -> str:
-    """What to think of an ε, by the tiers of Ponomareva et al. 2023, §5.2: up to 1, up to 10, more."""
+    """Return the tier of an ε by Ponomareva et al. 2023, §5.2: up to 1, up to 10, more."""
     if epsilon <= 1:
-        return "a strong promise (ε up to 1)"
-    return "a reasonable promise (ε up to 10)" if epsilon <= 10 else "a weak promise (ε above 10)"
+        return "a strong guarantee (ε up to 1)"
+    return "a reasonable guarantee (ε up to 10)" if epsilon <= 10 else "a weak guarantee (ε above 10)"
 
 
 def counted(account: str) -> str:
-    """What an account counts in: `zCDP (ρ)`."""
+    """Return the name of an account's unit: `zCDP (ρ)`."""
     order = account.partition("-")[2]
     return {"zcdp": "zCDP (ρ)", "pure": "pure differential privacy (ε)"}.get(
         account, f"Rényi divergence of order {order}"
@@ -74,19 +78,19 @@ def counted(account: str) -> str:
 
 
 def cost(account: str, value: float) -> str:
-    """A cost in the account's unit: `ρ 0.0155`."""
+    """Return a cost in the account's unit: `ρ 0.0155`."""
     return f"{ {'zcdp': 'ρ', 'pure': 'ε'}.get(account, 'RDP') } {value:.3g}"
 
 
-_HIDDEN = "Noise covers all that a client sends in training; the client adds it before anything leaves."
-_SEEN = "From what it sent, anybody, the server included, can tell"
+_HIDDEN = "Noise covers all that a client sends in training; the client adds it before sending."
+_SEEN = "From what it sent, nobody, the server included, can"
 _BY_UNIT = {
-    "client": f"{_SEEN} its data from any other data only as well as ε allows.",
-    "record": f"{_SEEN} whether any one record was in its data only as well as ε allows.",
+    "client": f"{_SEEN} distinguish its data from any other data better than ε allows.",
+    "record": f"{_SEEN} decide if any single record was in its data better than ε allows.",
 }
 
 
 def first_line(reason: str, longest: int = 160) -> str:
-    """A reason that fits on a line; stack traces stay in the log."""
+    """Return the first line of a reason, shortened to `longest` characters; stack traces stay in the log."""
     line = reason.strip().partition("\n")[0]
     return line if len(line) <= longest else line[: longest - 1] + "…"

@@ -1,1 +1,1 @@
-"""Pure functions on arrays, named by the maths."""
+"""Aggregation maths: pure functions of arrays."""

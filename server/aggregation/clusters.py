@@ -1,4 +1,4 @@
-"""Several models side by side: how they start apart, who joins which, and what a cluster's property is. Pure, NumPy."""
+"""Several models: initial copies, assignment of clients, pooled properties. Pure, NumPy."""
 
 import hashlib
 from collections import Counter
@@ -7,24 +7,27 @@ from typing import Literal
 
 import numpy as np
 
-from common.arrays import Array, Arrays, prefixed
+from common.arrays import Array, Arrays, add_prefix
 
 
-def apart(model: Arrays, clusters: int, spread: float, seed: int) -> Arrays:
-    """K copies as `0/name`, `1/name` …, all but the first moved by noise of `spread` times each layer's own deviation."""
+def spread_copies(model: Arrays, clusters: int, spread: float, seed: int) -> Arrays:
+    """Return K copies as `0/name`, `1/name` …, all but the first with added Gaussian noise.
+
+    The noise has `spread` times each layer's own standard deviation; its generator is seeded by (seed, clusters).
+    """
     rng = np.random.default_rng([seed, clusters])
-    copies: Arrays = prefixed("0", model)
+    copies: Arrays = add_prefix("0", model)
     for j in range(1, clusters):
         moved = {n: (a + rng.normal(size=a.shape) * spread * a.std()).astype(a.dtype) for n, a in model.items()}
-        copies |= prefixed(str(j), moved)
+        copies |= add_prefix(str(j), moved)
     return copies
 
 
-def assigned(losses: Mapping[str, Sequence[float]], rule: Literal["argmin", "capacity"]) -> dict[str, int]:
-    """Client -> cluster, from each client's loss under each of the K models.
+def assign_clusters(losses: Mapping[str, Sequence[float]], rule: Literal["argmin", "capacity"]) -> dict[str, int]:
+    """Return client -> cluster, from each client's loss under each of the K models.
 
-    `argmin` takes each client's lowest loss, a tie being broken by a hash of the name. `capacity` goes through all pairs from
-    the lowest loss on and fills clusters evenly (algorithms.md §3.6).
+    `argmin` takes each client's lowest loss; a hash of the name breaks ties. `capacity` processes all pairs from the lowest
+    loss on and fills clusters evenly (algorithms.md §3.6).
     """
     if rule == "argmin":
         return {name: _lowest(name, row) for name, row in losses.items()}
@@ -39,10 +42,10 @@ def assigned(losses: Mapping[str, Sequence[float]], rule: Literal["argmin", "cap
     return chosen
 
 
-def weakest(low: Sequence[Array], high: Sequence[Array]) -> Arrays:
-    """φ_j, the tightest ranges that hold on all members' data: min of lower and max of upper bounds (§3.7).
+def pool_ranges(low: Sequence[Array], high: Sequence[Array]) -> Arrays:
+    """Return φ_j, the tightest ranges on all members' data: min of lower, max of upper bounds (§3.7).
 
-    Bounds of another shape than most are left out: one client must not stop the others.
+    Bounds of a shape other than the most common one are left out, so that one client cannot stop the others.
     """
     shape = Counter(a.shape for a in low).most_common(1)[0][0]
     fitting = [k for k, a in enumerate(low) if a.shape == shape]

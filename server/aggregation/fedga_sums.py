@@ -1,7 +1,7 @@
-"""The two sums that FedGA steps on, over clients that come one by one. Pure, NumPy; memory of two models in float64.
+"""The two sums of FedGA's step over a stream of clients. Pure, NumPy; memory of two models in float64.
 
-Only sums over clients are kept, so secure aggregation can bring the same: with d_k = Δ_k/τ_k one channel carries
-Σ w_k d_k, a second one Σ w_k |d_k| (algorithms.md §2.2, lines 8–10), and two numbers Σ w_k and Σ w_k τ_k.
+Only sums over clients are stored, so secure aggregation can provide the same. With d_k = Δ_k/τ_k one channel carries
+Σ w_k d_k and a second one Σ w_k |d_k| (algorithms.md §2.2, lines 8–10). Two further numbers are Σ w_k and Σ w_k τ_k.
 """
 
 from collections.abc import Iterable
@@ -11,13 +11,13 @@ import numpy as np
 
 from common.arrays import Array, Arrays
 
-BLOCK = 1 << 17
-"""Numbers worked on at a time, few enough to stay in the cache from one sum to the other."""
+BLOCK_SIZE = 1 << 17
+"""Numbers processed at a time; few enough to stay in the cache between both sums."""
 
 
 @dataclass(frozen=True)
 class Share:
-    """What one client brings into a mean: Δ_k, its τ_k local steps and its weight w_k."""
+    """Contribution of one client to a mean: Δ_k, its τ_k local steps and its weight w_k."""
 
     update: Arrays
     steps: int
@@ -26,7 +26,7 @@ class Share:
 
 @dataclass(frozen=True)
 class Sums:
-    """Sums over the clients of a round, both under the same weights, so that |Δ̄| ≤ Δ' holds in every number."""
+    """Sums over the clients of a round under the same weights, so |Δ̄| ≤ Δ' holds in every number."""
 
     signed: Arrays
     """Σ w_k d_k in float64."""
@@ -37,14 +37,14 @@ class Sums:
     steps: float
     """Σ w_k τ_k."""
     dtypes: dict[str, np.dtype[np.generic]]
-    """The types of Δ_k."""
+    """Dtypes of Δ_k."""
 
     def mean(self) -> Arrays:
-        """Δ̄ = τ̄·Σ p_k d_k with p_k = w_k/Σw and τ̄ = Σ p_k τ_k: the plain mean where all τ_k agree."""
+        """Return Δ̄ = τ̄·Σ p_k d_k with p_k = w_k/Σw and τ̄ = Σ p_k τ_k: the plain mean if all τ_k are equal."""
         return self._scaled(self.signed)
 
     def magnitude(self) -> Arrays:
-        """Δ' = τ̄·Σ p_k |d_k|: DRA's mean of |Δ_k|."""
+        """Return Δ' = τ̄·Σ p_k |d_k|: DRA's mean of |Δ_k|."""
         return self._scaled(self.absolute)
 
     def _scaled(self, sums: Arrays) -> Arrays:
@@ -53,7 +53,7 @@ class Sums:
 
 
 def fold(shares: Iterable[Share]) -> Sums:
-    """Add the clients up in the order given, holding one of them at a time.
+    """Sum the clients in the given order, with one of them in memory at a time.
 
     Raises:
         ValueError: No client, no weight, or names or shapes that differ between clients.
@@ -77,10 +77,10 @@ def fold(shares: Iterable[Share]) -> Sums:
 
 
 def _add(delta: Array, factor: float, signed: Array, absolute: Array) -> None:
-    """Both sums in one pass over `delta`, block by block."""
-    flat, room = delta.reshape(-1), np.empty(min(BLOCK, delta.size))
-    for start in range(0, flat.size, BLOCK):
-        block = slice(start, start + BLOCK)
+    """Update both sums in one pass over `delta`, block by block."""
+    flat, room = delta.reshape(-1), np.empty(min(BLOCK_SIZE, delta.size))
+    for start in range(0, flat.size, BLOCK_SIZE):
+        block = slice(start, start + BLOCK_SIZE)
         scaled = room[: flat[block].size]
         scaled[:] = flat[block]
         scaled *= factor

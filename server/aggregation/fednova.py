@@ -1,7 +1,7 @@
-"""Averaging clients that made different numbers of local steps. Pure, NumPy.
+"""Mean over clients with different numbers of local steps. Pure, NumPy.
 
-With d_k = Δ_k/τ_k the mean update is mean(τ)·mean(d_k) (algorithms.md §1.4): equal to mean(Δ_k) where all τ_k agree, and
-right where they do not, while the plain mean drifts towards those who step more.
+With d_k = Δ_k/τ_k the mean update is mean(τ)·mean(d_k) (algorithms.md §1.4). It equals mean(Δ_k) if all τ_k are equal.
+The plain mean of unequal τ_k favors clients with more steps.
 """
 
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from common.arrays import Arrays, mean, scale
 
 
 def mean_update(updates: Sequence[Arrays], steps: Sequence[int], weights: Sequence[float]) -> Arrays:
-    """Δ̄ = τ̄ · Σ p_k Δ_k/τ_k with τ̄ = Σ p_k τ_k; exactly Σ p_k Δ_k where all τ_k are equal."""
+    """Return Δ̄ = τ̄ · Σ p_k Δ_k/τ_k with τ̄ = Σ p_k τ_k; exactly Σ p_k Δ_k if all τ_k are equal."""
     if len(set(steps)) == 1:
         return mean(updates, weights)
     total = sum(weights)

@@ -1,4 +1,4 @@
-"""Server optimisers on the mean update Δ̄ (the direction to step *against*): momentum and the adaptive family. Pure, NumPy.
+"""Server optimizers on the mean update Δ̄ (the direction to step *against*). Pure, NumPy.
 
 Source: Reddi et al. 2021, Algorithm 2; no bias correction, v₀ = τ². FedGA (algorithms.md §2.2–2.3) is the same step with
 another magnitude in v (DRA) and other rules for v (C-SME).
@@ -11,16 +11,16 @@ import numpy as np
 from common.arrays import Array, Arrays, zeros_like
 
 OptimizerState = dict[str, Arrays]
-"""Server-side memory by group; flat enough to be checkpointed."""
+"""Server-side state by group, flat for checkpoints."""
 
 Rule = Literal["saturated", "ramp", "quadratic", "adam", "yogi", "adagrad"]
-"""How v follows Δ'²: three readings of C-SME, and the rules of FedAdam, FedYogi and FedAdagrad."""
+"""Update rule of v towards Δ'²: three readings of C-SME, or that of FedAdam, FedYogi, FedAdagrad."""
 
 QUANTILES = (5, 25, 50, 75, 95)
 
 
 def momentum(memory: OptimizerState, mean_update: Arrays, beta: float) -> tuple[Arrays, OptimizerState]:
-    """M ← βm + Δ̄; returns (m, memory). β = 0 is the mean itself and keeps nothing."""
+    """Return (m, memory) with m ← βm + Δ̄; β = 0 is the mean itself and stores nothing."""
     if beta == 0:
         return mean_update, memory
     m = memory.get("m") or zeros_like(mean_update)
@@ -39,13 +39,13 @@ def adaptive(
     beta2: float,
     tau: float,
 ) -> tuple[Arrays, OptimizerState]:
-    """m/(√v + τ) with m ← β₁m + (1−β₁)Δ̄ and v by `rule` from Δ'²; returns (step, memory).
+    """Return (step, memory): m/(√v + τ) with m ← β₁m + (1−β₁)Δ̄ and v by `rule` from Δ'².
 
     Args:
-        memory: Groups `m` and `v`, absent before the first round; other groups are handed on.
+        memory: Groups `m` and `v`, absent before the first round; other groups are passed on.
         mean_update: Δ̄, signed.
-        rule: How v follows Δ'².
-        magnitude: Δ', of the same names and shapes; |Δ̄| where absent (no DRA).
+        rule: Update rule of v.
+        magnitude: Δ', of the same names and shapes; |Δ̄| if absent (no DRA).
         beta1: β₁, decay of m.
         beta2: β₂, decay of v.
         tau: τ, floor of the denominator.
@@ -59,12 +59,12 @@ def adaptive(
 
 
 def second_moment(rule: Rule, v: Array, square: Array, beta2: float) -> Array:
-    """v_t = v_{t−1} − (1−β₂)Δ'²·h(v_{t−1}/Δ'²) from v_{t−1} and Δ'² (algorithms.md §2.3); Adagrad's v_t = v_{t−1} + Δ'²."""
+    """Return v_t = v_{t−1} − (1−β₂)Δ'²·h(v_{t−1}/Δ'²) (algorithms.md §2.3); Adagrad: v_t = v_{t−1} + Δ'²."""
     return v + square if rule == "adagrad" else v - (1 - beta2) * _decrement(rule, v, square)
 
 
 def _decrement(rule: Rule, v: Array, square: Array) -> Array:
-    """Δ'²·h(V), its cases told by v against Δ'² and 2Δ'²: V = v/Δ'² itself is 0/0 where nobody moved a parameter."""
+    """Return Δ'²·h(V); v is compared with Δ'² and 2Δ'², since V = v/Δ'² is 0/0 for unchanged parameters."""
     gap: Array = v - square
     match rule:
         case "adam":
@@ -81,14 +81,17 @@ def _decrement(rule: Rule, v: Array, square: Array) -> Array:
 
 
 def _squared_gap(gap: Array, square: Array) -> Array:
-    """Δ'²(V−1)² = gap·(gap/Δ'²) where 0 < gap ≤ Δ'², where the quotient is at most 1; 0 elsewhere."""
+    """Return Δ'²(V−1)² = gap·(gap/Δ'²) where 0 < gap ≤ Δ'², so the quotient is at most 1; 0 elsewhere."""
     middle = (gap > 0) & (gap <= square)
     share: Array = np.divide(gap, square, out=np.zeros_like(gap), where=middle)
     return gap * share
 
 
 def effective_rates(v: Arrays, eta: float, tau: float) -> dict[str, float]:
-    """Quantiles over all parameters of the server's step size η/(√v + τ), `rate_p5` to `rate_p95`; FedGA's Figure 5."""
+    """Return quantiles of the server's step size η/(√v + τ), `rate_p5` to `rate_p95` (FedGA, Figure 5).
+
+    Quantiles are over all parameters.
+    """
     if not any(a.size for a in v.values()):
         return {}
     every = np.concatenate([np.ravel(a) for a in v.values()])

@@ -7,13 +7,13 @@ from typing import Literal
 
 import numpy as np
 
-from common.arrays import Arrays, group, prefixed, sub
+from common.arrays import Arrays, add_prefix, group, sub
 from common.errors import WireError
 from common.methods import clustered
 from common.methods.clustered import Clustered
 from common.wire.codec import decode, encode
 from common.wire.messages import ASSIGN, AssignReply, AssignRequest
-from server.aggregation.clusters import apart, assigned
+from server.aggregation.clusters import assign_clusters, spread_copies
 from server.aggregation.optimizers import OptimizerState
 from server.roster import EnrolledClient
 from server.strategies.base import Ask
@@ -33,7 +33,7 @@ class ClusteredStrategy(RoundStrategy):
         super().__init__(parts)
         self.options = algorithm
         if not group("0", self.state.model):  # a run that is resumed has its K models already
-            model = apart(self.state.model, algorithm.clusters, algorithm.spread, self.config.seed)
+            model = spread_copies(self.state.model, algorithm.clusters, algorithm.spread, self.config.seed)
             self.state = replace(self.state, model=model)
 
     def update(self, memory: OptimizerState, model: Arrays, replies: list[Reply]) -> tuple[Arrays, OptimizerState]:
@@ -58,7 +58,7 @@ class ClusteredStrategy(RoundStrategy):
         answers = self._assessed(due, ask)
         keys = [str(j) for j in range(self.options.clusters)]
         losses = {name: [answer.losses[key] for key in keys] for name, answer in answers.items()}
-        chosen: Arrays = {name: np.array(j) for name, j in assigned(losses, self.options.assign).items()}
+        chosen: Arrays = {name: np.array(j) for name, j in assign_clusters(losses, self.options.assign).items()}
         memory = self.state.memory
         known = ("low", "high", "days") if training else ("days",)
         news: OptimizerState = {"cluster": chosen, **{key: _told(key, answers) for key in known}}
@@ -105,7 +105,7 @@ class ClusteredStrategy(RoundStrategy):
             if members:
                 step = mean_update(members)
                 own = group(str(j), model)
-                moved |= prefixed(str(j), sub({name: own[name] for name in step}, step))
+                moved |= add_prefix(str(j), sub({name: own[name] for name in step}, step))
         return moved
 
 

@@ -11,8 +11,8 @@ from common.tasks.traffic.ranges import POOLED
 from common.tasks.traffic.task import TASK
 from common.wire.codec import encode
 from common.wire.messages import CLUSTER, TRAIN, TrainRequest
-from server.aggregation.clusters import weakest
-from server.aggregation.pooled_properties import neighbourhoods
+from server.aggregation.clusters import pool_ranges
+from server.aggregation.pooled_properties import pool_neighbors
 from server.roster import EnrolledClient
 from server.strategies.base import Ask
 from server.strategies.clustered import ClusteredStrategy
@@ -37,7 +37,7 @@ class FedSTLStrategy(ClusteredStrategy):
         if training and not self.cost:  # noised bounds, and the widest of several, would tell a newcomer nothing
             low, high = ({n: a for n, a in self._told(bound).items() if not self._new(n)} for bound in ("low", "high"))
             self.state = replace(
-                self.state, statics={**_without_pooled(self.state.statics), **neighbourhoods(low, high)}
+                self.state, statics={**_without_pooled(self.state.statics), **pool_neighbors(low, high)}
             )
 
     def statics_for(self, client: str) -> Arrays:
@@ -64,7 +64,7 @@ class FedSTLStrategy(ClusteredStrategy):
         members = [client for client, j in self.groups().items() if j == cluster]
         low, high = ([self._told(bound).get(name) for name in members] for bound in ("low", "high"))
         known = [(a, b) for a, b in zip(low, high, strict=True) if a is not None and b is not None]
-        phi = weakest([a for a, _ in known], [b for _, b in known]) if known else {}
+        phi = pool_ranges([a for a, _ in known], [b for _, b in known]) if known else {}
         return TrainRequest(
             round=self.state.round + 1,
             enrolment=enrolment,

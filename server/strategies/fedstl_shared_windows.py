@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from common.arrays import Array, Arrays, group, prefixed
+from common.arrays import Array, Arrays, add_prefix, group
 from common.errors import WireError
 from common.methods.fedstl import FedSTL
 from common.models import tensors
@@ -25,7 +25,7 @@ from common.tasks.traffic.shared_windows import PREFIX, Sample
 from common.tasks.traffic.task import TASK
 from common.wire.codec import decode, encode
 from common.wire.messages import ASSIGN, AssignReply, AssignRequest
-from server.aggregation.clusters import weakest
+from server.aggregation.clusters import pool_ranges
 from server.roster import EnrolledClient
 from server.strategies.base import Ask
 from server.strategies.fedstl import FedSTLStrategy
@@ -54,7 +54,7 @@ class SharedWindowsStrategy(FedSTLStrategy):
                 self._handed[r.client] for r in replies if self.group_of(r.client) == j and r.client in self._handed
             ]
             if members and self.kappa:
-                moved |= prefixed(str(j), self._trained(group(str(j), model), members))
+                moved |= add_prefix(str(j), self._trained(group(str(j), model), members))
         return {**model, **moved}
 
     def _due(self, client: str, training: bool) -> bool:
@@ -112,7 +112,7 @@ class SharedWindowsStrategy(FedSTLStrategy):
 
     def _trained(self, model: Arrays, members: Sequence[Bounded]) -> Arrays:
         """θ_j after κ steps over all windows at once, under φ_j, the weakest of the members' properties."""
-        phi = weakest([told["low"] for _, told in members], [told["high"] for _, told in members])
+        phi = pool_ranges([told["low"] for _, told in members], [told["high"] for _, told in members])
         fitting = [(sample, phi) for sample, told in members if told["low"].shape == phi["low"].shape]
         params = {name: p.requires_grad_() for name, p in tensors(model).items()}
         rule = torch.optim.Adam if self.options.optimizer == "adam" else torch.optim.SGD

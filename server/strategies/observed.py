@@ -9,7 +9,7 @@ from common.config.run import RunConfig
 from common.errors import RunError
 from common.tasks.registry import TASKS
 from server.aggregation.row_mean import Rows
-from server.evaluation import Evaluation, pooled
+from server.evaluation import Evaluation, pool
 from server.planning.context import named_items, widest
 from server.planning.preconditions import SHARE
 from server.planning.reward import improvement
@@ -41,13 +41,13 @@ def reward_of(config: RunConfig, evaluation: Evaluation, length: float, seen: Ar
         before = seen.get("norm", np.array(length))
         return improvement(float(before), length), {"norm": np.array(length)}
     objective = TASKS[config.task].objective
-    now, earlier = evaluation.told(objective.metric), recalled(seen)
+    now, earlier = evaluation.values_of(objective.metric), recalled(seen)
     if not now and planner.requires_rewards:
         raise RunError(f"{planner.name} goes by '{objective.metric}', which no client reported this round; {SHARE}")
     both = {name: now[name] for name in now if name in earlier}
     then = {name: (earlier[name], weight) for name, (_, weight) in both.items()}
     metric, rises = objective.metric, objective.higher_is_better
-    reward = improvement(pooled(metric, then), pooled(metric, both), rises) if both else 0.0
+    reward = improvement(pool(metric, then), pool(metric, both), rises) if both else 0.0
     return reward, remembered({**earlier, **{name: value for name, (value, _) in now.items()}})
 
 

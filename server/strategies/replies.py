@@ -12,7 +12,7 @@ from common.wire.codec import decode
 from common.wire.messages import AssignReply, TrainReply
 from common.wire.sparse_rows import rows_of
 from server.aggregation import fednova
-from server.aggregation.row_mean import Rows, by_row
+from server.aggregation.row_mean import Rows, rescale_rows
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ def rows_named(update: Arrays) -> Arrays:
 
 def rows_alone(replies: list[Reply]) -> list[Reply]:
     """The replies, such that any mean of them is, row by row, that of the clients that sent the row."""
-    updates = by_row([r.train.update for r in replies], [r.rows for r in replies], [r.weight for r in replies])
+    updates = rescale_rows([r.train.update for r in replies], [r.rows for r in replies], [r.weight for r in replies])
     return [replace(r, train=replace(r.train, update=u)) for r, u in zip(replies, updates, strict=True)]
 
 

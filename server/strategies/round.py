@@ -14,7 +14,7 @@ from common.errors import QuorumError, WireError
 from common.wire.codec import decode, encode, to_record
 from common.wire.messages import EVALUATE, LOCAL, TRAIN, EvaluateReply, EvaluateRequest, TrainReply, TrainRequest
 from common.wire.sparse_rows import expand_reply
-from server.evaluation import summarise
+from server.evaluation import summarize
 from server.planning.arms import SLACK
 from server.roster import EnrolledClient
 from server.sampling import cohort
@@ -74,7 +74,7 @@ class RoundStrategy(StrategyBase):
             return []
         held_out = not final and self.config.task_options.validation_share > 0
         split = "validation" if held_out else "test"
-        able = self.enrolment.roster.able(grid.get_node_ids())
+        able = self.enrolment.roster.select_trainable(grid.get_node_ids())
         self.prepare(able, grid.send_and_receive, training=False)
         made: dict[tuple[str, int, tuple[str, ...]], RecordDict] = {}
         messages = []
@@ -96,7 +96,7 @@ class RoundStrategy(StrategyBase):
                 answered[name] = decode(EvaluateReply, content_of(message))
             except WireError as error:
                 log.warning("%s: left out of the evaluation: %s", name, error)
-        evaluation = summarise(answered)
+        evaluation = summarize(answered)
         self._on_evaluated(self.state.round, evaluation)
         return MetricRecord(dict(evaluation.metrics)) if evaluation.metrics else None
 

@@ -1,4 +1,4 @@
-"""The ClientApp: every message gets an answer, and no answer says more than it may."""
+"""ClientApp: every message has an answer, and answers contain no private data."""
 
 import logging
 from collections.abc import Iterator
@@ -52,14 +52,14 @@ def context(state: Path, **node_config: str) -> Context:
         OSError("/home/ann/homes.csv"),
     ],
 )
-def test_what_is_private_never_leaves(error: Exception) -> None:
+def test_private_texts_are_never_sent(error: Exception) -> None:
     reason = public_reason(error)
-    assert "the client's own log says" in reason
+    assert reason.endswith("; see the client's log")
     assert not any(secret in reason for secret in ("home", "Grandma", "secret", ".fedloom"))
 
 
 @pytest.mark.parametrize("error", [RefusedError("method 'x' is not allowed"), WireError("update: NaN")])
-def test_texts_without_private_data_are_told(error: Exception) -> None:
+def test_texts_without_private_data_are_sent(error: Exception) -> None:
     assert public_reason(error) == str(error)
 
 
@@ -70,7 +70,7 @@ def test_an_invitation_is_answered(tmp_path: Path) -> None:
     assert 0 < enrolled.examples <= 6
 
 
-def test_a_broken_data_file_is_refused_without_its_story_which_goes_to_the_log(
+def test_a_broken_data_file_is_refused_and_its_details_are_logged(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     data = tmp_path / "homes.csv"
@@ -81,13 +81,11 @@ def test_a_broken_data_file_is_refused_without_its_story_which_goes_to_the_log(
         FAILED,
         "its data cannot be used in this run; the client's own log says why",
     )
-    [told] = [record.getMessage() for record in caplog.records]
-    assert told.startswith(f"query.enrol: {reply.error.reason}: {data}, line 1")
+    [message] = [record.getMessage() for record in caplog.records]
+    assert message.startswith(f"query.enrol: {reply.error.reason}: {data}, line 1")
 
 
-def test_what_the_run_s_options_make_of_the_data_is_told_to_their_owner(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_notes_on_data_and_options_are_logged_for_the_owner(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     data = tmp_path / "uk.csv"
     data.write_text("item_a,item_b\nx,y\ny,z\n")
     options = {"tasks.markets.count-offset": True, "tasks.markets.count-epsilon": 8.0, "tasks.markets.width": 8}
@@ -104,7 +102,7 @@ def test_what_the_run_s_options_make_of_the_data_is_told_to_their_owner(
     [
         (encode(CountsRequest("toy:0")), COUNTS, "not enrolled in this run"),
         (encode(CountsRequest("toy:0")), ENROL, "expected EnrolRequest, got 'CountsRequest'"),
-        (encode(CountsRequest("toy:0")), "query.strange", "this client knows no message 'query.strange'"),
+        (encode(CountsRequest("toy:0")), "query.strange", "unsupported message type 'query.strange'"),
         (RecordDict(), "train", "expected TrainRequest, got"),
     ],
 )
@@ -116,9 +114,9 @@ def test_a_request_that_cannot_be_met_is_answered_with_the_reason(
     assert reply.error.reason.startswith(reason)
 
 
-def test_settings_that_are_wrong_are_an_answer_too(tmp_path: Path) -> None:
+def test_invalid_settings_are_answered_with_the_reason(tmp_path: Path) -> None:
     bad = handle(instruction(77, encode(INVITATION), ENROL), context(tmp_path, policy=str(tmp_path / "none.toml")))
-    assert bad.error.reason == "it is not set up right; the client's own log says why"
+    assert bad.error.reason == "this client is not configured correctly; see the client's log"
 
 
 def test_other_data_have_other_state(tmp_path: Path) -> None:
@@ -130,7 +128,7 @@ def test_other_data_have_other_state(tmp_path: Path) -> None:
     assert len(folders) == 2
 
 
-def test_the_client_notes_where_its_data_lie_beside_its_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_origin_of_the_data_is_stored_with_the_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("homes.csv").write_text("")
     for name, data, located in (("ann", "homes.csv", str(tmp_path / "homes.csv")), ("bob", "demo:0-6", "demo:0-6")):
@@ -140,13 +138,13 @@ def test_the_client_notes_where_its_data_lie_beside_its_state(tmp_path: Path, mo
 
 
 @pytest.mark.parametrize("later", [{}, {"shard": "1/2"}])
-def test_data_renamed_and_taken_in_other_parts_have_one_budget(later: dict[str, str], tmp_path: Path) -> None:
+def test_renamed_and_repartitioned_data_have_one_budget(later: dict[str, str], tmp_path: Path) -> None:
     """A ledger is of the data; what part of them a client takes, and which state it keeps, is another matter."""
     write_raters(tmp_path / "r.csv", demo_raters(0, 8, 0), demo_products())
 
     def ledger(name: str, **options: str) -> Ledger:
         open_session.cache_clear()
-        settings = ClientSettings.of_node(
+        settings = ClientSettings.from_node(
             {"data": str(tmp_path / name), "state-dir": str(tmp_path / "s"), **options}, "ann"
         )
         return open_session(settings).guard.ledger(PrivacyOptions(unit="client"))

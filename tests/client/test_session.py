@@ -97,9 +97,9 @@ def test_an_enrolment_under_another_configuration_is_not_this_one(tmp_path: Path
 
 def test_an_invitation_cannot_name_a_place_outside_the_state_folder(tmp_path: Path) -> None:
     client = session(DiskStore(tmp_path / "state"))
-    with pytest.raises(WireError, match="no name of a run"):
+    with pytest.raises(WireError, match="invalid run name"):
         client.enrol(replace(INVITATION, run="../../evil"))
-    with pytest.raises(WireError, match="no name of a run"):
+    with pytest.raises(WireError, match="invalid run name"):
         client.train(TrainRequest(1, "../../evil:0", WORLD))
     assert list(tmp_path.iterdir()) == []
 

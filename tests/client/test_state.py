@@ -1,4 +1,4 @@
-"""Private state on disk: whole or not at all, readable by its owner only, and nowhere else."""
+"""Private state on disk: complete or absent, readable by its owner only."""
 
 import json
 import os
@@ -26,12 +26,12 @@ def same(left: ClientMemory, right: ClientMemory) -> bool:
     } == {(g, n): t.tolist() for g, named in right.groups.items() for n, t in named.items()}
 
 
-def test_before_the_first_round_there_is_nothing(store: Store) -> None:
+def test_before_the_first_round_the_state_is_empty(store: Store) -> None:
     assert same(store.load("run"), ClientMemory())
     assert store.read("run", "model") == b""
 
 
-def test_what_is_saved_is_loaded_run_by_run(store: Store) -> None:
+def test_saved_state_is_loaded_per_run(store: Store) -> None:
     store.save("run-a", MEMORY)
     store.write("run-a", "document", b"abc")
     assert same(store.load("run-a"), MEMORY)
@@ -82,15 +82,15 @@ def test_an_unreadable_file_is_named_with_advice(damage: Callable[[bytes], bytes
     store, path = DiskStore(tmp_path), tmp_path / "run" / "memory.safetensors"
     store.save("run", MEMORY)
     path.write_bytes(damage(path.read_bytes()))
-    with pytest.raises(StateError, match=r"memory\.safetensors is no client state .* move it away"):
+    with pytest.raises(StateError, match=r"memory\.safetensors is not a client state .* move it away"):
         store.load("run")
 
 
 @pytest.mark.parametrize("run", ["../elsewhere", "/etc", "a/b", "", ".", "..", "a\0b"])
-def test_a_run_named_by_a_stranger_does_not_lead_out_of_the_folder(run: str, tmp_path: Path) -> None:
+def test_a_run_name_of_the_server_cannot_leave_the_folder(run: str, tmp_path: Path) -> None:
     store = DiskStore(tmp_path / "state")
     for attempt in (lambda: store.load(run), lambda: store.save(run, MEMORY), lambda: store.read(run, "x")):
-        with pytest.raises(WireError, match="is no name of a run"):
+        with pytest.raises(WireError, match="invalid run name"):
             attempt()
     assert list(tmp_path.iterdir()) == []
 
@@ -102,7 +102,7 @@ def test_state_is_plain_tensors_and_json(tmp_path: Path) -> None:
     assert sorted(header) == ["__metadata__", "count/count", "delta/encoder.w"]
 
 
-def test_a_store_says_whose_it_is_to_its_owner_only(tmp_path: Path) -> None:
+def test_the_stored_origin_is_readable_by_its_owner_only(tmp_path: Path) -> None:
     store = DiskStore(tmp_path / "ann" / "abc")
     assert store.about() == {}
     store.describe({"data": "/home/ann/sensors.csv", "part": [0, 1]})
@@ -110,5 +110,5 @@ def test_a_store_says_whose_it_is_to_its_owner_only(tmp_path: Path) -> None:
     assert DiskStore(store.root).about() == {"data": "/home/ann/other.csv", "part": [0, 1]}
     assert stat.S_IMODE((store.root / ABOUT).stat().st_mode) == 0o600
     (store.root / ABOUT).write_text("{")
-    with pytest.raises(StateError, match="delete it, the client writes it anew"):
+    with pytest.raises(StateError, match="delete it, the client writes a new one"):
         store.about()

@@ -1,4 +1,4 @@
-"""Named arrays: arithmetic that changes nothing, and the checks at the edge."""
+"""Named arrays: arithmetic without side effects, and the checks on received arrays."""
 
 import numpy as np
 import pytest
@@ -7,12 +7,12 @@ from hypothesis import strategies as st
 
 from common.arrays import (
     add,
+    add_prefix,
     all_finite,
     check_like,
     group,
     mean,
     norm,
-    prefixed,
     scale,
     sha256,
     sub,
@@ -31,7 +31,7 @@ def test_arithmetic_goes_by_name_and_keeps_the_left_sides_order() -> None:
     assert {n: a.tolist() for n, a in zeros_like(A).items()} == {"w": [[0, 0]], "b": 0}
 
 
-def test_other_names_are_a_mistake_of_ours() -> None:
+def test_different_names_raise_value_error() -> None:
     with pytest.raises(ValueError, match=r"arrays differ in names: \['b'\]"):
         add(A, {"w": A["w"]})
     with pytest.raises(ValueError, match="arrays differ"):
@@ -67,19 +67,19 @@ def test_only_the_weights_proportions_matter(weights: list[float], factor: float
 
 
 @pytest.mark.parametrize(("members", "weights"), [([], []), ([A], [0.0]), ([A, B], [1.0, -1.0])])
-def test_a_mean_of_nothing_is_refused(members: list[dict[str, np.ndarray]], weights: list[float]) -> None:
+def test_a_mean_without_weight_is_refused(members: list[dict[str, np.ndarray]], weights: list[float]) -> None:
     with pytest.raises(ValueError, match="at least one member of positive weight"):
         mean(members, weights)
 
 
-def test_nothing_handed_in_is_changed() -> None:
+def test_arguments_are_not_changed() -> None:
     before = sha256(A), sha256(B)
-    add(A, B), sub(A, B), scale(A, 2), mean([A, B], [1, 2]), zeros_like(A), prefixed("p", A), norm(A)
+    add(A, B), sub(A, B), scale(A, 2), mean([A, B], [1, 2]), zeros_like(A), add_prefix("p", A), norm(A)
     assert (sha256(A), sha256(B)) == before
 
 
 def test_group_inverts_prefixed() -> None:
-    both = {**prefixed("m", A), **prefixed("model", B)}
+    both = {**add_prefix("m", A), **add_prefix("model", B)}
     assert list(group("m", both)) == ["w", "b"]
     assert sha256(group("model", both)) == sha256(B)
 
@@ -96,11 +96,11 @@ def test_finiteness(value: float, finite: bool) -> None:
         ({**A, "c": A["b"]}, r"update: arrays \['c'\] are missing or unknown"),
         ({**A, "w": A["w"].T}, r"update: array 'w' is float32\[2, 1\], expected float32\[1, 2\]"),
         ({**A, "b": A["b"].astype(np.float64)}, r"update: array 'b' is float64\[\], expected float32\[\]"),
-        ({**A, "w": np.array([[np.nan, 0]], np.float32)}, "update: NaN or infinite"),
-        ({**A, "w": np.array([[-np.inf, 0]], np.float32)}, "update: NaN or infinite"),
+        ({**A, "w": np.array([[np.nan, 0]], np.float32)}, "update: non-finite"),
+        ({**A, "w": np.array([[-np.inf, 0]], np.float32)}, "update: non-finite"),
     ],
 )
-def test_what_is_not_like_the_template_is_named(arrays: dict[str, np.ndarray], text: str) -> None:
+def test_a_difference_from_the_template_is_named(arrays: dict[str, np.ndarray], text: str) -> None:
     check_like(A, A, "update")
     with pytest.raises(WireError, match=text):
         check_like(arrays, A, "update")

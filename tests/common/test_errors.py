@@ -1,4 +1,4 @@
-"""The tree of errors, and how a data error names its place."""
+"""The tree of errors, and the place that a data error names."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ ERRORS = [e for e in vars(errors).values() if isinstance(e, type) and issubclass
 
 
 @pytest.mark.parametrize("error", ERRORS)
-def test_every_error_is_ours_and_in_the_drawn_tree(error: type[Exception]) -> None:
+def test_every_error_derives_from_the_root_and_is_in_the_drawn_tree(error: type[Exception]) -> None:
     assert issubclass(error, FedloomError)
     assert error.__name__ in (errors.__doc__ or "")
     assert str(error("what is wrong")) == "what is wrong"

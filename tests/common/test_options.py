@@ -1,4 +1,4 @@
-"""The base of all options: kebab-case outside, frozen, nothing unknown."""
+"""The base of all options: kebab-case keys, frozen, unknown keys refused."""
 
 import pytest
 from pydantic import ValidationError

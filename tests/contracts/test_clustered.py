@@ -20,7 +20,7 @@ from common.options import Scalar
 from common.tasks.vocabulary import Vocabulary
 from common.wire.messages import CLUSTER, AssignReply, AssignRequest, TrainReply, TrainRequest
 from deploy.simulation import InProcessGrid, simulate
-from server.aggregation.clusters import apart, assigned, weakest
+from server.aggregation.clusters import assign_clusters, pool_ranges, spread_copies
 from server.artifacts import RunDirectory
 from server.run import run
 from tests.support.build import learner_of
@@ -84,9 +84,9 @@ def test_clients_join_by_what_they_say_of_the_models(method: str, rule: str, tmp
     said = {name: [reply.losses[str(j)] for j in range(3)] for name, reply in heard(grid, AssignReply)}
     [line] = rounds_of(tmp_path)
     assert len({value for row in said.values() for value in row}) == 15, "no ties"
-    assert line.clusters == assigned(said, rule)  # type: ignore[arg-type]
+    assert line.clusters == assign_clusters(said, rule)  # type: ignore[arg-type]
 
-    models = apart(world(config), 3, 0.5, config.seed)
+    models = spread_copies(world(config), 3, 0.5, config.seed)
     _, first = heard(grid, AssignRequest)[0]
     assert sha256(first.models) == sha256(models)
     learner = grid._sessions[2]._find(first.enrolment).learner
@@ -115,7 +115,7 @@ def test_clients_are_asked_anew_every_so_many_rounds(every: int, tmp_path: Path)
 def test_clusters_without_a_member_keep_their_model(method: str, clients: int, clusters: int, tmp_path: Path) -> None:
     config = road_config(method, clusters=clusters, **APART)
     end, metrics = trained(config, tmp_path, clients)
-    start = apart(world(config), clusters, 0.5, config.seed)
+    start = spread_copies(world(config), clusters, 0.5, config.seed)
     members = {j for line in rounds_of(tmp_path) for j in line.clusters.values()}
     moved = {j for j in range(clusters) if sha256(group(str(j), start)) != sha256(group(str(j), end))}
     assert moved == members
@@ -129,7 +129,7 @@ def test_the_cluster_s_epochs_train_under_the_weakest_of_the_members_properties(
     run(grid, config, tmp_path)
     properties = [reply.property for _, reply in heard(grid, AssignReply)]
     second = [request for _, request in heard(grid, TrainRequest) if request.phase == CLUSTER]
-    phi = weakest([p["low"] for p in properties], [p["high"] for p in properties])
+    phi = pool_ranges([p["low"] for p in properties], [p["high"] for p in properties])
     assert len(second) == 3
     assert all(sha256(request.shared) == sha256(phi) for request in second)
 

@@ -81,7 +81,7 @@ def test_a_run_torn_in_its_first_round_begins_anew(tmp_path: Path, monkeypatch: 
     config = road_config("ifca", clusters=2, **APART)
     through = run(road_grid(stores(2), InProcessGrid), config, tmp_path / "through")
     with monkeypatch.context() as patch:
-        patch.setattr(Journal, "trained", pull_the_plug)
+        patch.setattr(Journal, "record_training", pull_the_plug)
         with pytest.raises(PullThePlugError):
             run(road_grid(stores(2), InProcessGrid), config, tmp_path / "torn")
     again = config.model_copy(update={"resume": True})
@@ -95,7 +95,7 @@ def pull_the_plug(*arguments: Any) -> None:
 
 def torn(grid: InProcessGrid, config: RunConfig, runs: Path, monkeypatch: pytest.MonkeyPatch, after: int) -> None:
     """A run whose server goes down after a round's evaluation."""
-    evaluated = Journal.evaluated
+    evaluated = Journal.record_evaluation
 
     def crash(journal: Journal, number: int, evaluation: Any) -> None:
         evaluated(journal, number, evaluation)
@@ -103,7 +103,7 @@ def torn(grid: InProcessGrid, config: RunConfig, runs: Path, monkeypatch: pytest
             raise PullThePlugError
 
     with monkeypatch.context() as patch:
-        patch.setattr(Journal, "evaluated", crash)
+        patch.setattr(Journal, "record_evaluation", crash)
         with pytest.raises(PullThePlugError):
             run(grid, config, runs)
 
@@ -136,7 +136,7 @@ def test_a_round_torn_after_the_clients_have_trained_is_assigned_and_trained_aga
     through = road_grid(stores(3), Listening)
     expected = run(through, config, tmp_path / "through")
     disks: list[Store] = [DiskStore(tmp_path / f"s{k}") for k in range(3)]
-    trained = Journal.trained
+    trained = Journal.record_training
 
     def crash(journal: Journal, news: Trained) -> None:
         if news.state.round == number:
@@ -144,7 +144,7 @@ def test_a_round_torn_after_the_clients_have_trained_is_assigned_and_trained_aga
         trained(journal, news)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Journal, "trained", crash)
+        patch.setattr(Journal, "record_training", crash)
         with pytest.raises(PullThePlugError):
             run(road_grid(disks, InProcessGrid), config, tmp_path / "torn")
     again = road_grid(disks, Listening)

@@ -89,7 +89,7 @@ def test_the_planner_sees_which_items_were_named(tmp_path: Path) -> None:
     everything: dict[str, Scalar] = {"tasks__ratings__items": "paper", "method": "bgtplanner", "rounds": 2}
     everything["tasks__ratings__pseudo_items"] = number = len(PRODUCTS.items)
     trained(tmp_path, 0, 1, 2, privacy__unit="client", **everything)
-    latest = RunDirectory(tmp_path, "toy").load_latest()
+    latest = RunDirectory(tmp_path, "toy").checkpoints.load_latest()
     assert latest is not None
     context = latest.groups["planner_seen"]["context"]
     np.testing.assert_allclose(context, [np.sqrt(3 * number), 0, 0, 0, 0], atol=1e-6)
@@ -105,7 +105,7 @@ def test_who_rated_nothing_names_items_too_and_no_other_rows(tmp_path: Path) -> 
     assert result.status == "completed"
     assert [(r.answered, r.refused) for r in rounds_of(tmp_path)] == [(3, {})] * 3
     assert np.abs(end["weight"] - start["weight"]).max() > 0
-    latest = RunDirectory(tmp_path, "toy").load_latest()
+    latest = RunDirectory(tmp_path, "toy").checkpoints.load_latest()
     assert latest is not None
     assert latest.groups["planner_seen"].keys() >= {"context"}
 
@@ -136,7 +136,7 @@ def elsewhere(reply: TrainReply) -> TrainReply:
     [
         (whole, "rows of 0 tables, expected those of one"),
         (beside, "rows of 2 tables, expected those of one"),
-        (elsewhere, "update: array 'people': rows of what is no table of the model"),
+        (elsewhere, "update: array 'people': rows belong to no table of the model"),
     ],
 )
 def test_rows_of_anything_but_the_items_are_that_client_s_failure(sends: Update, why: str, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from client.session import MODEL
 from client.state import MemoryStore
 from common.tasks.traffic.ranges import POOLED
 from common.wire.messages import CLUSTER, AssignReply, EvaluateRequest, TrainRequest
-from server.aggregation.pooled_properties import neighbourhoods
+from server.aggregation.pooled_properties import pool_neighbors
 from server.artifacts import RunDirectory
 from server.run import run
 from tests.support.sensors import Listening, heard, road_config, sensor, session
@@ -31,7 +31,7 @@ def test_pooled_properties_reach_the_newcomer_and_nobody_else(tmp_path: Path) ->
     told = {name: reply.property for name, reply in heard(grid, AssignReply)}
     assert {name: int(p["days"][0]) for name, p in told.items() if int(p["days"][0]) < 14} == {f"client-{NEWCOMER}": 5}
     others = {name: p for name, p in told.items() if name != f"client-{NEWCOMER}"}
-    expected = neighbourhoods({n: p["low"] for n, p in others.items()}, {n: p["high"] for n, p in others.items()})
+    expected = pool_neighbors({n: p["low"] for n, p in others.items()}, {n: p["high"] for n, p in others.items()})
 
     asked: list[tuple[str, TrainRequest | EvaluateRequest]] = [
         *heard(grid, TrainRequest),

@@ -16,7 +16,7 @@ from common.privacy.zcdp import rho_of
 from common.wire.messages import EvaluateReply, EvaluateRequest
 from deploy.simulation import InProcessGrid
 from server.artifacts import RunDirectory
-from server.evaluation import Evaluation, pooled
+from server.evaluation import Evaluation, pool
 from server.journal import Journal
 from server.run import run
 from tests.support.owners import PLANNERS, SHARING, Owners, costs_of, listening, model_of, noisy, owners, total_of
@@ -176,12 +176,12 @@ def test_who_misses_an_evaluation_is_neither_a_gain_nor_a_loss(tmp_path: Path, m
 
     told: list[Evaluation] = []
     monkeypatch.setattr(Session, "evaluate", silent)
-    monkeypatch.setattr(Journal, "evaluated", listening(told))
+    monkeypatch.setattr(Journal, "record_evaluation", listening(told))
     owners().run(noisy(tmp_path, stop="plateau", rounds=5, tasks__rules__validation_share=0.3), tmp_path)
-    others = [{name: one.told("loss")[name] for name in ("client-1", "client-2")} for one in told[:4]]
+    others = [{name: one.values_of("loss")[name] for name in ("client-1", "client-2")} for one in told[:4]]
     assert "client-0" not in told[2].clients
-    assert told[2].notes["reward"] == pytest.approx(pooled("loss", others[1]) - pooled("loss", others[2]), abs=1e-12)
-    before = {**others[2], "client-0": told[1].told("loss")["client-0"]}
+    assert told[2].notes["reward"] == pytest.approx(pool("loss", others[1]) - pool("loss", others[2]), abs=1e-12)
+    before = {**others[2], "client-0": told[1].values_of("loss")["client-0"]}
     assert told[3].notes["reward"] == pytest.approx(
-        pooled("loss", before) - pooled("loss", told[3].told("loss")), abs=1e-12
+        pool("loss", before) - pool("loss", told[3].values_of("loss")), abs=1e-12
     )

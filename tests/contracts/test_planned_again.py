@@ -32,7 +32,7 @@ def torn(clients: Owners, config: RunConfig, folder: Path, after: tuple[str, int
 
     def note(journal: Journal, *told: Any) -> None:
         noted(journal, *told)
-        about = told[-1] if step == "observed" else told[0].state
+        about = told[-1] if step == "record_observation" else told[0].state
         if about.round == last:
             raise PullThePlugError
 
@@ -49,7 +49,7 @@ def test_a_resumed_run_goes_on_as_if_nothing_had_happened(
     config = noisy(tmp_path, method, **PLANNERS[method])
     through = owners().run(config, tmp_path / "through")
     clients = owners()
-    torn(clients, config, tmp_path / "torn", ("observed", 4), monkeypatch)
+    torn(clients, config, tmp_path / "torn", ("record_observation", 4), monkeypatch)
     resumed = clients.run(config.model_copy(update={"resume": True}), tmp_path / "torn")
     assert costs_of(tmp_path / "torn") == pytest.approx(costs_of(tmp_path / "through"), rel=1e-12)
     assert (resumed.model_sha256, resumed.reason) == (through.model_sha256, through.reason)
@@ -60,7 +60,7 @@ def test_a_crash_between_paying_and_learning_costs_no_more_than_promised(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config, clients = noisy(tmp_path, "bgtplanner", **PLANNERS["bgtplanner"]), owners()
-    torn(clients, config, tmp_path, ("trained", 3), monkeypatch)
+    torn(clients, config, tmp_path, ("record_training", 3), monkeypatch)
     before = clients.spent(config)
     resumed = clients.run(config.model_copy(update={"resume": True}), tmp_path)
     assert resumed.status == "completed"
@@ -79,7 +79,7 @@ def test_a_round_that_was_decided_before_a_crash_is_asked_for_again_as_it_was(
     assert costs[last - 1] == pytest.approx(even / 0.77)
     assert even < total_of(config) - sum(costs[:last]) < even / 0.77
 
-    decided, aggregated = Journal.decided, PlannedStrategy.aggregate_train
+    decided, aggregated = Journal.record_decision, PlannedStrategy.aggregate_train
 
     def note(journal: Journal, agreed: Agreed) -> None:
         decided(journal, agreed)
@@ -92,7 +92,7 @@ def test_a_round_that_was_decided_before_a_crash_is_asked_for_again_as_it_was(
         return aggregated(strategy, server_round, replies)
 
     with monkeypatch.context() as during:
-        during.setattr(Journal, "decided", note)
+        during.setattr(Journal, "record_decision", note)
         during.setattr(PlannedStrategy, "aggregate_train", take)
         with pytest.raises(PullThePlugError):
             clients.run(config, tmp_path / "torn")
@@ -143,7 +143,7 @@ def test_simulated_clients_that_forget_what_they_spent_are_asked_for_no_more(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config = noisy(tmp_path)
-    torn(owners(), config, tmp_path, ("observed", 5), monkeypatch)
+    torn(owners(), config, tmp_path, ("record_observation", 5), monkeypatch)
     forgetful = owners()
     resumed = forgetful.run(config.model_copy(update={"resume": True, "rounds": 20}), tmp_path)
     assert sum(costs_of(tmp_path)) <= total_of(config) * (1 + 1e-9)
@@ -156,7 +156,7 @@ def test_who_paid_for_all_rounds_sees_the_end_of_the_run(
     method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config, clients = noisy(tmp_path, method), owners()
-    torn(clients, config, tmp_path, ("trained", 8), monkeypatch)
+    torn(clients, config, tmp_path, ("record_training", 8), monkeypatch)
     before = clients.spent(config)
     resumed = clients.run(config.model_copy(update={"resume": True}), tmp_path)
     assert (resumed.status, resumed.rounds_done, clients.spent(config)) == ("completed", 8, before)
@@ -171,7 +171,7 @@ def test_whose_metrics_left_before_the_server_went_down_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config = noisy(tmp_path)
-    torn(owners(), config, tmp_path, ("observed", 5), monkeypatch)
+    torn(owners(), config, tmp_path, ("record_observation", 5), monkeypatch)
     silent = owners(policy=Policy(share_metrics="never")).run(config.model_copy(update={"resume": True}), tmp_path)
     assert "metrics: 3 clients' owners share theirs in clear" in silent.privacy.uncovered
 
@@ -180,12 +180,12 @@ def test_test_data_move_no_plan_of_a_run_that_is_given_more_rounds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told: list[Evaluation] = []
-    monkeypatch.setattr(Journal, "evaluated", listening(told))
+    monkeypatch.setattr(Journal, "record_evaluation", listening(told))
     owners().run(noisy(tmp_path, stop="plateau", tasks__rules__validation_share=0.3), tmp_path)
     lines = rounds_of(tmp_path)
     assert [line.split for line in lines[-2:]] == ["validation", "test"]
     assert ["reward" in line.server for line in lines[-2:]] == [True, False]
-    checkpoint = RunDirectory(tmp_path, "toy").load_latest()
+    checkpoint = RunDirectory(tmp_path, "toy").checkpoints.load_latest()
     assert checkpoint is not None
-    held_out, tested = ({name: value for name, (value, _) in one.told("loss").items()} for one in told[-2:])
+    held_out, tested = ({name: value for name, (value, _) in one.values_of("loss").items()} for one in told[-2:])
     assert recalled(checkpoint.groups["planner_seen"]) == held_out != tested

@@ -22,7 +22,7 @@ from common.tasks.traffic.shared_windows import PREFIX, Sample
 from common.tasks.traffic.task import TASK
 from common.wire.codec import decode, encode
 from common.wire.messages import CLUSTER, AssignReply, AssignRequest, EnrolRequest, TrainReply, TrainRequest
-from server.aggregation.clusters import apart, weakest
+from server.aggregation.clusters import pool_ranges, spread_copies
 from server.artifacts import RunDirectory
 from server.enrolment import Enrolment
 from server.privacy_statement import statement
@@ -100,7 +100,7 @@ def test_clients_hand_over_windows_of_their_training_part_and_no_model_goes_down
 def test_clusters_are_those_whose_forecasts_of_the_windows_violate_least(tmp_path: Path) -> None:
     config = road_config("fedstl", clusters=3, **SHARED)
     grid = federation(config, tmp_path)
-    models = apart(world(config), 3, 0.5, config.seed)
+    models = spread_copies(world(config), 3, 0.5, config.seed)
     [line] = rounds_of(tmp_path)
     for name, window in handed(grid, config).items():
         distances = [loss(config, group(str(j), models), [window])[1] for j in range(3)]
@@ -116,7 +116,7 @@ def test_the_server_takes_the_cluster_s_steps_on_the_pooled_windows(tmp_path: Pa
     for name in replies[0].update:
         model[name] = model[name] - sum(r.examples / total * r.update[name] for r in replies)
     windows = handed(grid, config)
-    phi = weakest([t["low"] for _, t in windows.values()], [t["high"] for _, t in windows.values()])
+    phi = pool_ranges([t["low"] for _, t in windows.values()], [t["high"] for _, t in windows.values()])
     _, _, gradient = loss(config, model, [(sample, phi) for sample, _ in windows.values()])
     end = group("0", RunDirectory(tmp_path, "toy").load_model()[0])
     for name, values in model.items():

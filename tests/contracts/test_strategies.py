@@ -19,7 +19,7 @@ from server.artifacts import RunDirectory
 from server.enrolment import Enrolment
 from server.evaluation import Evaluation
 from server.events import Round
-from server.grid import _summary
+from server.grid import _summarize
 from server.journal import Journal, restore
 from server.roster import EnrolledClient
 from server.state import RunState
@@ -156,9 +156,9 @@ def spoilt(value: float) -> Arrays:
 
 NARROW = {**MODEL, "encoder.w": MODEL["encoder.w"][:1]}
 FAILURES: dict[str, tuple[Callable[[], TrainReply | RecordDict], str]] = {
-    "NaN": (lambda: reply_of("cyd", update=spoilt(np.nan)), "update: NaN or infinite numbers"),
-    "infinity": (lambda: reply_of("cyd", update=spoilt(np.inf)), "update: NaN or infinite numbers"),
-    "NaN in the gradient": (lambda: reply_of("cyd", gradient=spoilt(np.nan)), "gradient: NaN or infinite numbers"),
+    "NaN": (lambda: reply_of("cyd", update=spoilt(np.nan)), "update: non-finite numbers"),
+    "infinity": (lambda: reply_of("cyd", update=spoilt(np.inf)), "update: non-finite numbers"),
+    "NaN in the gradient": (lambda: reply_of("cyd", gradient=spoilt(np.nan)), "gradient: non-finite numbers"),
     "wrong shape": (lambda: reply_of("cyd", update=NARROW), "update: array 'encoder.w' is float32[1, 2], expected"),
     "wrong type": (
         lambda: reply_of("cyd", update={n: a.astype(np.float64) for n, a in MODEL.items()}),
@@ -173,9 +173,9 @@ FAILURES: dict[str, tuple[Callable[[], TrainReply | RecordDict], str]] = {
     "no records": (lambda: reply_of("cyd", examples=-4), "claims 3 local steps on -4 records"),
     "wrong schema": (
         lambda: with_schema(1),
-        f"schema version 1, this side speaks {SCHEMA}; update the older side",
+        f"schema version 1 differs from {SCHEMA} here; update the older side",
     ),
-    "garbled": (garbled, "TrainReply: the arrays are garbled"),
+    "garbled": (garbled, "TrainReply: arrays cannot be decoded"),
     "empty": (RecordDict, "expected TrainReply, got"),
 }
 
@@ -199,7 +199,7 @@ def test_a_client_that_says_it_failed_is_left_out_named_and_invited_anew(variant
     server = Server(variant)
     server.round(Message(Error(1000, "out of memory"), reply_to=instruction(NODES["cyd"])), *good("ann"))
     assert server.trained[0].rejected == {"cyd": "out of memory"}
-    assert server.enrolment.roster.strangers(NODES.values()) == [NODES["cyd"]]
+    assert server.enrolment.roster.select_uninvited(NODES.values()) == [NODES["cyd"]]
 
 
 @pytest.mark.parametrize("variant", ["fedrule", "fedrule-server-adam"])
@@ -218,7 +218,7 @@ def test_below_quorum_the_round_ends_with_the_reasons_and_the_state_stands(varia
     lost = Message(Error(1000, "disk full"), reply_to=instruction(NODES["bob"]))
     with pytest.raises(QuorumError) as caught:
         server.round(*good("ann", "dee"), broken, lost)
-    expected = "round 1: 2 usable replies, 3 needed; bob: disk full; cyd: update: NaN or infinite numbers"
+    expected = "round 1: 2 usable replies, 3 needed; bob: disk full; cyd: update: non-finite numbers (NaN or infinity)"
     assert str(caught.value) == expected
     assert (server.strategy.state.round, sha256(server.strategy.state.model)) == (0, sha256(MODEL))
     assert server.trained == []
@@ -241,9 +241,9 @@ def test_a_checkpoint_holds_all_that_the_next_round_needs(variant: str, tmp_path
     server.round(*good())
     state = server.round(*good("ann", "bob", number=2))
     folder.create({}, {})
-    Journal(folder, server.config, server.enrolment).trained(Trained(state, 0.5, {}))
+    Journal(folder, server.config, server.enrolment).record_training(Trained(state, 0.5, {}))
 
-    checkpoint = folder.load_latest()
+    checkpoint = folder.checkpoints.load_latest()
     assert checkpoint is not None
     restored = restore(checkpoint)
     assert fingerprint(restored) == fingerprint(state)
@@ -282,10 +282,10 @@ def test_when_the_superlink_answers_for_nodes_that_are_gone_the_clients_are_name
     """Flower signs such errors with its own node id, 1, all of them alike."""
     server = Server(variant)
     lost = [_from_superlink(node) for node in (NODES["bob"], NODES["cyd"])]
-    exchange = _summary([instruction(node) for node in NODES.values()], [*good("ann"), *lost, *good("dee")], 0.1)
+    exchange = _summarize([instruction(node) for node in NODES.values()], [*good("ann"), *lost, *good("dee")], 0.1)
     server.round(*exchange.replies)
     assert server.trained[0].rejected == {"bob": "Node Unavailable", "cyd": "Node Unavailable"}
-    assert server.enrolment.roster.strangers(NODES.values()) == [NODES["bob"], NODES["cyd"]]
+    assert server.enrolment.roster.select_uninvited(NODES.values()) == [NODES["bob"], NODES["cyd"]]
 
 
 def _from_superlink(node: int) -> Message:
@@ -317,9 +317,9 @@ def test_the_rounds_line_carries_the_strategys_own_numbers(variant: str, told: i
     folder.create({}, {})
     server.round(*good())
     journal = Journal(folder, server.config, server.enrolment)
-    journal.exchanged(_summary([instruction(node) for node in NODES.values()], [*good()], 0.1))
-    journal.trained(server.trained[0])
-    journal.evaluated(1, Evaluation({}, {}))
+    journal.record_exchange(_summarize([instruction(node) for node in NODES.values()], [*good()], 0.1))
+    journal.record_training(server.trained[0])
+    journal.record_evaluation(1, Evaluation({}, {}))
     [line] = list(folder.events())
     assert isinstance(line, Round)
     assert line.server == server.trained[0].server

@@ -1,6 +1,6 @@
-"""Runs that never happened: folders with all that a real one leaves, for the report and the summary.
+"""Simulated run folders, complete as those of real runs, for the report and the summary.
 
-To look at the page: `python tests/deploy/conftest.py FOLDER` writes three runs and their report there.
+To view the page: `python tests/deploy/conftest.py FOLDER` writes three runs and their report there.
 """
 
 import math
@@ -177,7 +177,7 @@ def fake_run(tmp_path_factory: pytest.TempPathFactory) -> MakeRun:
 
 
 if __name__ == "__main__":
-    from deploy.report import render
+    from deploy.report.render import render
 
     folder = Path(sys.argv[1])
     made = [

@@ -26,7 +26,7 @@ def test_the_authority_has_signed_the_server(folder: Path) -> None:
     _server(files).verify_directly_issued_by(authority)
 
 
-def test_the_server_is_known_by_its_local_and_given_names(folder: Path) -> None:
+def test_the_server_has_its_local_and_configured_names(folder: Path) -> None:
     files = make_server_certificate(folder, ["superlink", "10.1.2.3"])
     names = _server(files).extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     assert names.get_values_for_type(x509.DNSName) == ["localhost", "superlink"]
@@ -34,26 +34,26 @@ def test_the_server_is_known_by_its_local_and_given_names(folder: Path) -> None:
     assert names.get_values_for_type(x509.IPAddress) == expected
 
 
-def test_private_keys_are_for_their_owner_only(folder: Path) -> None:
+def test_private_keys_are_readable_by_their_owner_only(folder: Path) -> None:
     files = make_server_certificate(folder)
     for key in (files.ca_key, files.server_key):
         assert stat.S_IMODE(key.stat().st_mode) == 0o600
 
 
 @pytest.mark.parametrize("days", [30, -1])
-def test_validity_ends_when_asked(folder: Path, days: int) -> None:
+def test_validity_ends_after_the_configured_days(folder: Path, days: int) -> None:
     certificate = _server(make_server_certificate(folder, days=days))
     wanted = datetime.datetime.now(datetime.UTC) + datetime.timedelta(days=days)
     assert abs(certificate.not_valid_after_utc - wanted) < datetime.timedelta(minutes=1)
     assert certificate.not_valid_before_utc < certificate.not_valid_after_utc
 
 
-def test_nothing_is_overwritten_unless_asked(folder: Path) -> None:
+def test_nothing_is_overwritten_without_the_option(folder: Path) -> None:
     files = make_server_certificate(folder)
     before = files.server.read_bytes(), files.ca.read_bytes()
-    with pytest.raises(ConfigError, match="exists already"):
+    with pytest.raises(ConfigError, match="remove it or choose another path"):
         make_authority(folder)
-    with pytest.raises(ConfigError, match="exists already"):
+    with pytest.raises(ConfigError, match="remove it or choose another path"):
         make_server_certificate(folder)
     assert (files.server.read_bytes(), files.ca.read_bytes()) == before
 
@@ -63,5 +63,5 @@ def test_nothing_is_overwritten_unless_asked(folder: Path) -> None:
 
 
 def test_a_server_certificate_needs_an_authority(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="make a certificate authority"):
+    with pytest.raises(ConfigError, match="create a certificate authority"):
         make_server_certificate(tmp_path)

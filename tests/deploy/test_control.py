@@ -1,4 +1,4 @@
-"""What is told of a SuperLink that refuses, and the app that it is sent."""
+"""Messages about a SuperLink that refuses, and the app that it receives."""
 
 import json
 import tomllib
@@ -20,14 +20,14 @@ AWAY = "Connection to the SuperLink is unavailable. Please check your network co
 
 
 @pytest.mark.parametrize(
-    ("reason", "told"),
+    ("reason", "message"),
     [
-        ("App is too large\n", "starting the run: App is too large"),
-        (AWAY, "starting the run: no SuperLink answers at nowhere:9; is that its --control address, and --ca"),
+        ("App is too large\n", "cannot start the run: App is too large"),
+        (AWAY, "cannot start the run: no SuperLink answers at nowhere:9; check --control and --ca"),
     ],
 )
-def test_a_fault_is_told_without_what_flower_says_before_it(
-    reason: str, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_fault_is_reported_without_the_greeting_of_flower(
+    reason: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program = tmp_path / "flwr"
     program.write_text(f"#!/bin/sh\ncat {tmp_path}/answer.json\n")
@@ -37,11 +37,11 @@ def test_a_fault_is_told_without_what_flower_says_before_it(
     app = make_app(tmp_path / "app", RunConfig())
     with pytest.raises(RunError) as caught:
         Control("nowhere:9", None, tmp_path / "home").submit(app, {})
-    assert str(caught.value).startswith(told)
+    assert str(caught.value).startswith(message)
     assert "Recommended" not in str(caught.value)
 
 
-def test_the_app_has_all_that_flower_recommends(tmp_path: Path) -> None:
+def test_the_app_has_all_properties_that_flower_recommends(tmp_path: Path) -> None:
     project = tomllib.loads((make_app(tmp_path / "app", RunConfig(run_id="one")) / "pyproject.toml").read_text())
     assert project["project"]["description"] == "fedloom run one"
     assert {"name", "version", "license"} <= project["project"].keys()

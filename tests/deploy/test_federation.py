@@ -1,4 +1,4 @@
-"""Starting a federation here: names on certificates, the owner's terms, and what an end from outside leaves behind."""
+"""Start of a federation: names in certificates, the owner's policy, and interruptions."""
 
 import json
 import sys
@@ -17,19 +17,19 @@ from deploy import cli, federation
 from deploy.certificates import make_server_certificate, names_of
 from deploy.commands import up as training
 from deploy.control import Control
-from deploy.federation import Order, certificates, submit
+from deploy.federation import Order, ensure_certificates, submit
 from deploy.processes import Processes
 from server.artifacts import RunDirectory
 from server.events import Result
 
 
-def test_a_certificate_made_for_others_is_not_taken_for_all(tmp_path: Path) -> None:
-    files = certificates(tmp_path, ["a.example"])
-    assert certificates(tmp_path) == certificates(tmp_path, ["a.example", "0:0:0:0:0:0:0:1"]) == files
+def test_a_certificate_for_another_host_is_refused(tmp_path: Path) -> None:
+    files = ensure_certificates(tmp_path, ["a.example"])
+    assert ensure_certificates(tmp_path) == ensure_certificates(tmp_path, ["a.example", "0:0:0:0:0:0:0:1"]) == files
     with pytest.raises(
-        ConfigError, match=r"not made for 'b.example': say .* --renew --name a.example --name b.example"
+        ConfigError, match=r"not valid for 'b.example'; run .* --renew --name a.example --name b.example"
     ):
-        certificates(tmp_path, ["b.example"])
+        ensure_certificates(tmp_path, ["b.example"])
     before = files.server.read_bytes()
     make_server_certificate(tmp_path, overwrite=True)
     assert files.server.read_bytes() != before
@@ -38,13 +38,13 @@ def test_a_certificate_made_for_others_is_not_taken_for_all(tmp_path: Path) -> N
     assert "a.example" not in names_of(files)
 
 
-def test_a_host_that_is_no_name_is_said_to_be_none(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"'müller\.local' is no host name"):
-        certificates(tmp_path, ["müller.local"])
+def test_an_invalid_host_name_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"'müller\.local' is not a host name"):
+        ensure_certificates(tmp_path, ["müller.local"])
 
 
 class Controls(Control):
-    """A Control API that starts run 7, or answers nothing."""
+    """Control API that starts run 7, or does not answer."""
 
     def __init__(self, home: Path, answers: bool = True) -> None:
         super().__init__("nowhere:9", None, home)
@@ -73,9 +73,7 @@ def submitted(order: Order, control: Controls) -> Result:
 
 
 @pytest.mark.parametrize("end", [SystemExit(143), KeyboardInterrupt(), RunError("three questions unanswered")])
-def test_a_run_that_nobody_watches_any_more_is_stopped(
-    end: BaseException, order: Order, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_without_a_watcher_is_stopped(end: BaseException, order: Order, monkeypatch: pytest.MonkeyPatch) -> None:
     def watch(*about: Any) -> Result:
         raise end
 
@@ -86,21 +84,21 @@ def test_a_run_that_nobody_watches_any_more_is_stopped(
     assert control.stopped == [7]
 
 
-def test_the_result_of_a_run_that_cannot_go_on_stays(order: Order) -> None:
+def test_the_result_of_a_run_that_cannot_resume_is_kept(order: Order) -> None:
     with pytest.raises(RunError, match="no SuperLink answers"):
         submitted(order, Controls(order.runs.parent / "control", answers=False))
     assert (order.runs / "r1" / "result.json").read_text() == "of before"
 
 
-def test_the_owner_s_terms_outlive_a_pause(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_owner_s_policy_is_kept_over_a_pause(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("FEDLOOM_RUNS", str(tmp_path / "runs"))
     Path("strict.toml").write_text('share-metrics = "never"\n')
-    given: list[tuple[str, float]] = []
+    calls: list[tuple[str, float]] = []
 
     def start(*about: Any) -> Path:
         *_, policy, patience = about
-        given.append((policy.read_text() if policy else "", patience))
+        calls.append((policy.read_text() if policy else "", patience))
         return tmp_path / "key.pub"
 
     def train(processes: Any, superlink: Any, order: Order, console: Any) -> Result:
@@ -127,10 +125,10 @@ def test_the_owner_s_terms_outlive_a_pause(tmp_path: Path, monkeypatch: pytest.M
     for words in (first, ["up", "--resume", "r1"]):
         ended = CliRunner().invoke(cli.app, words)
         assert isinstance(ended.exception, SystemExit | KeyboardInterrupt), ended.exception
-    assert given == [('share-metrics = "never"\n', 36.0)] * 4
+    assert calls == [('share-metrics = "never"\n', 36.0)] * 4
 
 
-def test_what_the_disk_refuses_is_told_in_a_line(
+def test_disk_errors_are_reported_in_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "file").write_text("")
@@ -138,6 +136,6 @@ def test_what_the_disk_refuses_is_told_in_a_line(
     with pytest.raises(SystemExit) as ended:
         cli.main()
     assert ended.value.code == 1
-    told = capsys.readouterr().err
-    assert "Traceback" not in told
-    assert told == f"fedloom: {tmp_path / 'file'}: File exists\n"
+    output = capsys.readouterr().err
+    assert "Traceback" not in output
+    assert output == f"fedloom: {tmp_path / 'file'}: File exists\n"

@@ -24,15 +24,15 @@ def test_files_are_as_flower_and_ssh_expect_them(tmp_path: Path) -> None:
     assert stat.S_IMODE((tmp_path / "node.key").stat().st_mode) == 0o600
 
 
-def test_a_key_is_not_lost_by_making_another(tmp_path: Path) -> None:
+def test_an_existing_key_is_not_overwritten(tmp_path: Path) -> None:
     made = make_node_key(tmp_path / "node.key")
-    with pytest.raises(ConfigError, match="exists already"):
+    with pytest.raises(ConfigError, match="remove it or choose another path"):
         make_node_key(tmp_path / "node.key")
     assert load_public_key(tmp_path / "node.key.pub") == made
     assert make_node_key(tmp_path / "node.key", overwrite=True) != made
 
 
-def test_the_fingerprint_is_that_of_ssh() -> None:
+def test_the_fingerprint_equals_that_of_ssh() -> None:
     """The curve's base point (FIPS 186-4, D.1.2.4) in the form of RFC 5656: string name, string curve, string 04‖x‖y."""
     x = "aa87ca22be8b05378eb1c71ef320ad746e1d3b628ba79b9859f741e082542a385502f25dbf55296c3a545e3872760ab7"
     y = "3617de4a96262c6f5d9e98bf9292dc29f8f41dbd289a147ce9da3113b5f0b8c00a60b1ce1d7e819d7a431d7c90ea0e5f"
@@ -43,11 +43,11 @@ def test_the_fingerprint_is_that_of_ssh() -> None:
     assert fingerprint(ec.derive_private_key(1, ec.SECP384R1()).public_key()) == expected
 
 
-def test_what_is_no_key_is_said_to_be_none(tmp_path: Path) -> None:
+def test_invalid_key_files_are_refused(tmp_path: Path) -> None:
     make_node_key(tmp_path / "node.key")
     with pytest.raises(ConfigError, match="No such file"):
         load_private_key(tmp_path / "absent")
-    with pytest.raises(ConfigError, match="no private key"):
+    with pytest.raises(ConfigError, match="not a private key"):
         load_private_key(tmp_path / "node.key.pub")
-    with pytest.raises(ConfigError, match="private half"):
+    with pytest.raises(ConfigError, match=r"use the file that ends in \.pub"):
         load_public_key(tmp_path / "node.key")

@@ -19,7 +19,7 @@ STUBBORN = [
     "-c",
     "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('up', flush=True); time.sleep(60)",
 ]
-# as flower-superlink does: a grandchild in a session of its own, whose parent then ends
+# as flower-superlink does: a grandchild in its own session, whose parent then ends
 FORGETFUL = [
     sys.executable,
     "-c",
@@ -64,7 +64,7 @@ def test_an_exception_in_the_block_ends_them_too() -> None:
     assert not _is_alive(started[0])
 
 
-def test_who_ignores_sigterm_is_killed_after_the_grace(tmp_path: Path) -> None:
+def test_a_process_that_ignores_sigterm_is_killed_after_the_grace(tmp_path: Path) -> None:
     with Processes(grace=0.3) as processes:
         child = processes.start("stubborn", STUBBORN, log=tmp_path / "log")
         _first_line(tmp_path / "log")
@@ -82,7 +82,7 @@ def test_one_child_can_be_ended_alone() -> None:
         processes.check()
 
 
-def test_processes_started_before_the_block_are_left_alone() -> None:
+def test_processes_started_before_the_block_continue() -> None:
     stranger = subprocess.Popen(SLEEPER)
     try:
         with Processes() as processes:
@@ -94,7 +94,7 @@ def test_processes_started_before_the_block_are_left_alone() -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_to_the_parent_leaves_nothing_behind(tmp_path: Path, number: signal.Signals) -> None:
+def test_a_signal_to_the_parent_leaves_no_process(tmp_path: Path, number: signal.Signals) -> None:
     script = textwrap.dedent(f"""
         import signal, sys, time
         from deploy.processes import Processes
@@ -115,7 +115,7 @@ def test_a_signal_to_the_parent_leaves_nothing_behind(tmp_path: Path, number: si
     assert not _is_alive(child)
 
 
-def test_a_dead_child_is_named_with_its_last_words(tmp_path: Path) -> None:
+def test_an_ended_child_is_named_with_the_end_of_its_log(tmp_path: Path) -> None:
     with Processes() as processes:
         command = [sys.executable, "-c", "import sys; print('no disk left'); sys.exit(3)"]
         child = processes.start("the SuperLink", command, log=tmp_path / "log")
@@ -126,7 +126,7 @@ def test_a_dead_child_is_named_with_its_last_words(tmp_path: Path) -> None:
 
 
 def test_a_missing_program_is_named() -> None:
-    with Processes() as processes, pytest.raises(RunError, match="no /no/such/program"):
+    with Processes() as processes, pytest.raises(RunError, match="/no/such/program is missing"):
         processes.start("x", ["/no/such/program"])
 
 

@@ -1,4 +1,4 @@
-"""Following a run and showing it."""
+"""Progress of a run: following and printing its events."""
 
 import io
 import math
@@ -23,7 +23,7 @@ ROUND = Round(
     bytes_up=410_000,
 )
 FINISH = Finish(status="completed")
-LINE = "round  12/100  train loss 0.213  auc 0.984  mr 3.10  hr@20 0.210   0.42 s  4/4 clients  ↓412 kB ↑410 kB"
+LINE = "round  12/100 · train loss 0.213  auc 0.984  mr 3.10  hr@20 0.210   0.42 s  4/4 clients  ↓412 kB ↑410 kB"
 
 
 def plain(events: list[Event], terminal: bool = False) -> tuple[str, Finish | None]:
@@ -47,39 +47,39 @@ def test_a_forecaster_s_round_as_a_line() -> None:
     truth = {"truth_rho_trace": 0.9, "truth_rho_point": 0.9, "rho_point": 0.9, "teacher_rho_trace": 1.0}
     metrics = {**extra, **truth, "loss": 0.3, "mse": 0.25, "teacher_mse": 0.2375, "rho_trace": 0.5}
     line = round_line(Round(**vars(ROUND) | {"metrics": metrics})).plain
-    assert line.startswith("round  12/100  train loss 0.213  mse 0.2500  teacher mse 0.2375  ρ.trace 0.500   0.42 s")
+    assert line.startswith("round  12/100 · train loss 0.213  mse 0.2500  teacher mse 0.2375  ρ.trace 0.500   0.42 s")
 
 
 def test_a_round_that_was_not_evaluated_or_diverged() -> None:
     line = round_line(
         Round(round=1, rounds=9, loss=math.nan, seconds=2, answered=1, asked=1, bytes_down=0, bytes_up=0)
     ).plain
-    assert line == "round 1/9  train loss –   2.00 s  1/1 clients  ↓0 B ↑0 B"
+    assert line == "round 1/9 · train loss –   2.00 s  1/1 clients  ↓0 B ↑0 B"
 
 
-def test_a_round_with_noise_says_what_it_cost_in_place_of_a_loss_that_nobody_tells() -> None:
+def test_a_round_with_noise_shows_its_cost_instead_of_a_loss() -> None:
     noisy = {"loss": math.nan, "metrics": {"rmse": 0.1873}, "server": {"cost": 0.01553, "left": 0.614}}
-    line = "round  12/100  rmse 0.1873  ρ 0.0155, 61 % left   0.42 s  4/4 clients  ↓412 kB ↑410 kB"
+    line = "round  12/100 · rmse 0.1873  ρ 0.0155, 61 % left   0.42 s  4/4 clients  ↓412 kB ↑410 kB"
     assert round_line(Round(**vars(ROUND) | noisy), Start(**vars(START) | {"account": "zcdp"})).plain == line
     begins = Start(**vars(START) | {"account": "pure"})
     assert "  ε 0.0155, 61 % left  " in plain([begins, Round(**vars(ROUND) | noisy)])[0]
 
 
-def test_a_round_says_what_it_was_measured_on_where_a_run_has_two_kinds() -> None:
-    line = "  train loss 0.213  validation: auc 0.984  mr 3.10  hr@20 0.210   0.42 s"
+def test_a_round_names_the_split_of_its_metrics_if_a_run_has_two() -> None:
+    line = "· train loss 0.213  validation: auc 0.984  mr 3.10  hr@20 0.210   0.42 s"
     assert line in round_line(Round(**vars(ROUND) | {"split": "validation"})).plain
     assert line.replace("validation", "test") in round_line(Round(**vars(ROUND) | {"split": "test"})).plain
 
 
-def test_a_loss_that_is_no_error_is_left_out() -> None:
+def test_a_loss_that_is_no_error_is_omitted() -> None:
     begins = Start(**vars(START) | {"task": "ratings"})
     event = Round(**vars(ROUND) | {"loss": -0.17, "metrics": {"rmse": 0.1873}})
-    assert plain([begins, event])[0].splitlines()[1].startswith("round  12/100  rmse 0.1873   0.42 s")
+    assert plain([begins, event])[0].splitlines()[1].startswith("round  12/100 · rmse 0.1873   0.42 s")
     paper = Start(**vars(begins) | {"model": "paper"})
-    assert "  train loss -0.170  rmse" in round_line(event, paper).plain
+    assert "· train loss -0.170  rmse" in round_line(event, paper).plain
 
 
-def test_an_early_end_is_told_and_is_no_failure() -> None:
+def test_an_early_end_is_shown_as_completed() -> None:
     text, finish = plain(
         [START, ROUND, Finish(status="completed", reason="ended early: no client can pay another round")]
     )
@@ -88,11 +88,11 @@ def test_an_early_end_is_told_and_is_no_failure() -> None:
     assert finish.status == "completed"
 
 
-def test_who_is_missing_or_refused_is_named() -> None:
+def test_lost_clients_are_listed_with_their_reasons() -> None:
     reason = "method 'fedavg' is not allowed by its policy\nTraceback: much more"
     event = Round(**vars(ROUND) | {"answered": 2, "missing": ["client-3"], "refused": {"client-2": reason}})
-    refused = "client-2 refused: method 'fedavg' is not allowed by its policy"
-    assert round_line(event).plain.endswith(f"  2/4 clients  ↓412 kB ↑410 kB · missing client-3 · {refused}")
+    lost = "client-3: no answer; client-2: method 'fedavg' is not allowed by its policy"
+    assert round_line(event).plain.endswith(f"  2/4 clients ({lost})  ↓412 kB ↑410 kB")
 
 
 def test_a_log_gets_plain_unwrapped_lines() -> None:
@@ -105,7 +105,7 @@ def test_a_log_gets_plain_unwrapped_lines() -> None:
     assert finish == FINISH
 
 
-def test_markup_in_a_reason_is_shown_as_it_is() -> None:
+def test_markup_in_a_reason_is_shown_verbatim() -> None:
     text, _ = plain([Finish(status="failed", reason="[red]1 of 4[/red] answered")])
     assert text == "failed after 0 rounds: [red]1 of 4[/red] answered\n"
 
@@ -123,7 +123,7 @@ def test_a_run_that_ends_without_a_finish() -> None:
 
 
 def writer(path: Path, chunks: list[bytes]) -> Callable[[float], None]:
-    """Appends a chunk at each sleep."""
+    """Append a chunk at each sleep."""
 
     def sleep(seconds: float) -> None:
         assert chunks, "still waiting after all has been written"
@@ -133,21 +133,21 @@ def writer(path: Path, chunks: list[bytes]) -> Callable[[float], None]:
     return sleep
 
 
-def test_follow_waits_for_the_file_and_for_whole_lines(tmp_path: Path) -> None:
+def test_follow_waits_for_the_file_and_for_complete_lines(tmp_path: Path) -> None:
     path = tmp_path / "metrics.jsonl"
     start, round_, finish = event_to_line(START), event_to_line(ROUND), event_to_line(FINISH)
     chunks = [b"", start + round_[:30], round_[30:], b'{"torn\n' + finish + start]
     assert list(follow(path, sleep=writer(path, chunks))) == [START, ROUND, FINISH]
 
 
-def test_follow_skips_what_was_there_before_a_resume(tmp_path: Path) -> None:
+def test_follow_skips_events_from_before_a_resume(tmp_path: Path) -> None:
     path = tmp_path / "metrics.jsonl"
     path.write_bytes(event_to_line(START) + event_to_line(Finish(status="failed")))
     sleep = writer(path, [event_to_line(ROUND), event_to_line(FINISH)])
     assert list(follow(path, start=path.stat().st_size, sleep=sleep)) == [ROUND, FINISH]
 
 
-def test_follow_ends_with_its_writer_and_reads_its_last_words(tmp_path: Path) -> None:
+def test_follow_ends_with_its_writer_after_the_remaining_events(tmp_path: Path) -> None:
     path = tmp_path / "metrics.jsonl"
     alive = iter([True, False])
     sleep = writer(path, [event_to_line(START) + event_to_line(ROUND)])

@@ -50,7 +50,9 @@ def crash_in(monkeypatch: pytest.MonkeyPatch, verb: str, before: bool) -> None:
     monkeypatch.setattr(Journal, verb, crash)
 
 
-@pytest.mark.parametrize(("verb", "before"), [("trained", False), ("evaluated", True), ("evaluated", False)])
+@pytest.mark.parametrize(
+    ("verb", "before"), [("record_training", False), ("record_evaluation", True), ("record_evaluation", False)]
+)
 def test_traffic_is_that_of_all_rounds_wherever_the_run_was_torn(
     verb: str, before: bool, config: RunConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -60,7 +62,7 @@ def test_traffic_is_that_of_all_rounds_wherever_the_run_was_torn(
             trained(config, tmp_path)
     result = trained(config, tmp_path, resume=True)
     lines = rounds(tmp_path)
-    assert len(lines) == (3 if (verb, before) == ("evaluated", False) else 2)
+    assert len(lines) == (3 if (verb, before) == ("record_evaluation", False) else 2)
     assert result.bytes_down == sum(line.bytes_down for line in lines) > 0
     assert result.bytes_up == sum(line.bytes_up for line in lines) > 0
 
@@ -70,7 +72,7 @@ def test_a_run_torn_in_its_last_evaluation_is_measured_when_it_goes_on(
 ) -> None:
     through = trained(config.model_copy(update={"rounds": 2}), tmp_path / "through")
     with monkeypatch.context() as patch:
-        crash_in(patch, "evaluated", before=True)
+        crash_in(patch, "record_evaluation", before=True)
         with pytest.raises(PullThePlugError):
             trained(config, tmp_path, rounds=2)
     result = trained(config, tmp_path, rounds=2, resume=True)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from client.app import failure
+from client.app import failure_reply
 from client.enrolment import ENROLMENT
 from client.policy import Policy
 from client.privacy.in_memory import in_memory
@@ -142,7 +142,7 @@ def test_a_run_resumed_after_a_crash_ends_as_one_that_never_stopped(
     through = run(InProcessGrid(sessions([MemoryStore() for _ in range(3)]), 1), config, tmp_path / "through")
 
     stores: list[Store] = [DiskStore(tmp_path / f"s{k}") if disk else MemoryStore() for k in range(3)]
-    evaluated = Journal.evaluated
+    evaluated = Journal.record_evaluation
 
     def crash(journal: Journal, number: int, evaluation: Any) -> None:
         evaluated(journal, number, evaluation)
@@ -150,7 +150,7 @@ def test_a_run_resumed_after_a_crash_ends_as_one_that_never_stopped(
             raise PullThePlugError
 
     with monkeypatch.context() as patch:
-        patch.setattr(Journal, "evaluated", crash)
+        patch.setattr(Journal, "record_evaluation", crash)
         with pytest.raises(PullThePlugError):
             run(InProcessGrid(sessions(stores), 1), config, tmp_path / "torn")
     assert RunDirectory(tmp_path / "torn", "toy").result() is None
@@ -172,7 +172,7 @@ class Failing(InProcessGrid):
         fine = [m for m in messages if m.metadata.dst_node_id not in broken]
         lost = [m for m in messages if m.metadata.dst_node_id in broken]
         replies = super()._train(fine) if fine else []
-        return [*replies, *(failure(m, FedloomError("out of memory")) for m in lost)]
+        return [*replies, *(failure_reply(m, FedloomError("out of memory")) for m in lost)]
 
 
 def test_below_quorum_the_run_stops_saying_so_and_keeps_its_last_good_model(settings: Settings, tmp_path: Path) -> None:

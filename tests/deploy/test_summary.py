@@ -1,4 +1,4 @@
-"""The final table, in a terminal and in a log."""
+"""Summary of a result, on a terminal and in a log."""
 
 import io
 import math
@@ -42,7 +42,7 @@ def test_plain_lines() -> None:
         "Mean rank ↓      0.75             0.70            –       –      –",
         "Hit rate @20 ↑  0.400            0.410            –       –      –",
         "time     12.6 s",
-        "traffic  412 kB to the clients, 410 kB from them",
+        "network  412 kB to the clients, 410 kB from them",
         f"privacy  {privacy(RESULT.privacy)[0]}",
         "model    sha256 0123456789abcdef…",
         "report   runs/r1/report.html",
@@ -68,7 +68,7 @@ def test_a_forecaster_s_table_is_short() -> None:
     assert lines[11].startswith("time")
 
 
-def test_a_best_round_of_validation_data_is_called_that() -> None:
+def test_a_best_round_on_validation_data_is_labeled() -> None:
     best = Best(round=21, metrics=RESULT.metrics, split="validation")
     header = summary_lines(replace(RESULT, best=best), None)[1]
     assert "final  best on validation data (round 21)  clients min" in header
@@ -87,13 +87,13 @@ def test_without_a_best_round_there_is_no_column_for_one() -> None:
     ]
 
 
-def test_it_says_of_how_many_clients_the_metrics_are() -> None:
+def test_the_number_of_measuring_clients_is_shown() -> None:
     silent = {
         "client-9": ClientResult(examples=1, metrics={}),
         "client-8": ClientResult(examples=1, metrics={"auc": math.nan}),
     }
     lines = summary_lines(replace(RESULT, clients={**RESULT.clients, **silent}), None)
-    assert "measured by 4 of 6 clients; the others hold nothing out, or keep what they measured" in lines
+    assert "measured by 4 of 6 clients; the rest have no held-out data or do not share metrics" in lines
     assert not any(line.startswith("measured") for line in summary_lines(RESULT, None))
 
 
@@ -123,7 +123,7 @@ def test_a_log_gets_the_plain_lines_and_a_terminal_a_table() -> None:
             assert told in text
 
 
-def test_a_promise_takes_lines_of_its_own_and_an_early_end_is_no_failure() -> None:
+def test_a_guarantee_has_its_own_lines_and_an_early_end_is_completed() -> None:
     noisy = Privacy(
         unit="client",
         mechanism="noise",
@@ -140,9 +140,9 @@ def test_a_promise_takes_lines_of_its_own_and_an_early_end_is_no_failure() -> No
     assert lines[5:] == [
         f"note        {early}",
         "time        12.6 s",
-        "traffic     412 kB to the clients, 410 kB from them",
+        "network     412 kB to the clients, 410 kB from them",
         f"privacy     {privacy(noisy)[0]}",
-        "spent       at most ε = 3, δ = 1e-05 asked of a client: a number to plan with, not the guarantee",
+        "spent       at most ε = 3, δ = 1e-05 requested from a client; for planning, not the guarantee",
         "terms       unit client; replace-one; noise; counted in zCDP (ρ)",
         "not covered metrics; tuning",
         "model       sha256 0123456789abcdef…",

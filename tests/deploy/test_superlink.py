@@ -29,7 +29,7 @@ def test_a_taken_port_is_named_before_anything_starts(tmp_path: Path, field: str
     assert not (tmp_path / "home").exists()
 
 
-def test_a_superlink_that_dies_is_quoted(settings: SuperLinkSettings, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_superlink_that_ends_is_quoted(settings: SuperLinkSettings, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(superlink, "_command", lambda settings: ["sh", "-c", "echo out of memory; exit 4"])
     with Processes() as processes, pytest.raises(RunError, match=r"exit code 4(.|\n)*out of memory"):
         start_superlink(processes, settings)
@@ -40,7 +40,7 @@ def test_wildcards_are_reached_by_loopback(tmp_path: Path) -> None:
     assert (settings.address, settings.control_address) == ("127.0.0.1:1", "[::1]:2")
 
 
-def test_flower_neither_phones_home_nor_installs() -> None:
+def test_flower_sends_no_telemetry_and_installs_nothing() -> None:
     environment = flower_environment({"FEDLOOM_RUNS": "/runs"})
     assert environment["FLWR_TELEMETRY_ENABLED"] == "0"
     assert environment["FLWR_DISABLE_RUNTIME_DEPENDENCY_INSTALLATION"] == "1"
@@ -65,17 +65,17 @@ def web(settings: SuperLinkSettings) -> Iterator[HTTPServer]:
     server.server_close()
 
 
-def test_health_is_asked_over_http(settings: SuperLinkSettings, web: HTTPServer) -> None:
+def test_health_is_queried_over_http(settings: SuperLinkSettings, web: HTTPServer) -> None:
     assert is_healthy(settings)
 
 
-def test_nobody_there_is_not_healthy(settings: SuperLinkSettings) -> None:
+def test_an_absent_superlink_is_not_healthy(settings: SuperLinkSettings) -> None:
     assert not is_healthy(settings)
 
 
 @pytest.mark.system
-def test_a_superlink_is_steered_by_its_command_line(settings: SuperLinkSettings, tmp_path: Path) -> None:
-    """Also: what the environment of the SuperLink holds reaches the ServerApp."""
+def test_a_superlink_is_controlled_by_its_command_line(settings: SuperLinkSettings, tmp_path: Path) -> None:
+    """The environment of the SuperLink also reaches the ServerApp."""
     app = _app(tmp_path / "app")
     keys = [tmp_path / f"{i}.key" for i in range(2)]
     for key in keys:

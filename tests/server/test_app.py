@@ -1,4 +1,4 @@
-"""The ServerApp: what it makes of the configuration that Flower hands over."""
+"""ServerApp: its reading of the configuration that Flower passes."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,7 +19,7 @@ from server import app as server_app
         ({"federation.upload": 90.0, "federation.deadline": 60.0}, 60.0),
     ],
 )
-def test_an_upload_may_take_as_long_as_the_run_says_and_no_longer_than_a_round(
+def test_an_upload_takes_at_most_its_configured_time_and_at_most_a_round(
     options: dict[str, Scalar], seconds: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     given: list[float] = []

@@ -1,4 +1,4 @@
-"""The schema of metrics.jsonl and result.json, as other programs read it."""
+"""Schema of metrics.jsonl and result.json, as other programs read it."""
 
 import json
 import math
@@ -46,7 +46,7 @@ def test_a_finish_line() -> None:
     assert line.endswith(b"}\n")
 
 
-def test_the_time_is_that_of_making() -> None:
+def test_the_time_is_that_of_creation() -> None:
     assert Finish(status="completed").time > 1.7e9
 
 
@@ -56,7 +56,7 @@ def test_a_later_release_may_add_fields() -> None:
 
 
 @pytest.mark.parametrize("line", ['{"event":"round","ro', '{"event":"party"}', "[]", ""])
-def test_what_is_no_event(line: str) -> None:
+def test_other_lines_are_refused(line: str) -> None:
     with pytest.raises(DataError, match="not a run event"):
         event_from_line(line)
 
@@ -66,7 +66,7 @@ def test_result_round_trip() -> None:
     assert result_from_json(result_to_json(replace(RESULT, best=None))).best is None
 
 
-def test_a_result_holds_the_promised_keys_and_strict_json() -> None:
+def test_a_result_has_the_documented_keys_and_is_strict_json() -> None:
     document = json.loads(result_to_json(replace(RESULT, metrics={"loss": math.nan})))
     assert document["metrics"] == {"loss": None}
     assert set(document) == {
@@ -77,6 +77,6 @@ def test_a_result_holds_the_promised_keys_and_strict_json() -> None:
     assert set(document["privacy"]) == {*promised, "counts"}
 
 
-def test_what_is_no_result_names_the_field() -> None:
+def test_an_invalid_result_names_the_field() -> None:
     with pytest.raises(DataError, match=r"clients\.client-1\.examples"):
         result_from_json(result_to_json(RESULT).replace(b'"examples": 12', b'"examples": "many"'))

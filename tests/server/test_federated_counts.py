@@ -1,4 +1,4 @@
-"""Summing counts: whose are in, and whose are left out."""
+"""Sums of counts: included and omitted clients."""
 
 from collections.abc import Iterable
 from functools import partial
@@ -54,7 +54,7 @@ def test_the_counts_of_all_are_summed() -> None:
 
 
 @pytest.mark.parametrize("bad", ["no", ONES[:1], ONES.astype(np.float64), np.full_like(ONES, np.nan)])
-def test_counts_that_are_none_are_left_out(bad: np.ndarray | str) -> None:
+def test_invalid_counts_are_omitted(bad: np.ndarray | str) -> None:
     np.testing.assert_array_equal(total({11: ONES, 12: bad, 13: ONES}), 2 * ONES)
 
 
@@ -64,11 +64,11 @@ def test_no_counts_at_all_end_the_run_with_advice() -> None:
     assert STATE.statics == {}
 
 
-def test_clients_without_anything_to_train_on_are_no_matter_of_counts() -> None:
-    with pytest.raises(QuorumError, match=r"^2 clients enrolled, none with anything to train on$"):
+def test_clients_without_training_data_end_the_run_before_counts_are_requested() -> None:
+    with pytest.raises(QuorumError, match=r"^2 clients enrolled, none has training data$"):
         total({11: ONES, 12: ONES}, examples=0)
 
 
-def test_why_nobody_shared_is_said() -> None:
-    with pytest.raises(QuorumError, match=r"to do without them; counts are mine; no$"):
+def test_the_reasons_of_missing_counts_are_listed() -> None:
+    with pytest.raises(QuorumError, match=r"to train without them; counts are mine; no$"):
         total({11: "no", 12: "counts are mine", 13: "no"})

@@ -1,4 +1,4 @@
-"""Cohorts: a function of seed, round and names, and of nothing else."""
+"""Cohorts: a function of seed, round and names only."""
 
 from collections import Counter
 
@@ -33,10 +33,10 @@ def test_the_size_is_the_share_rounded_up_but_at_least_the_quorum_and_at_most_al
     assert set(chosen) <= set(NAMES)
 
 
-def test_nobody_to_draw_from_draws_nobody() -> None:
+def test_without_clients_the_cohort_is_empty() -> None:
     assert cohort(0, 1, [], 0.5, 2) == []
 
 
-def test_everybody_is_drawn_about_equally_often() -> None:
+def test_clients_are_drawn_about_equally_often() -> None:
     drawn = Counter(name for number in range(2000) for name in cohort(0, number, NAMES, 0.3, 1))
     assert all(abs(drawn[name] - 600) < 5 * (2000 * 0.3 * 0.7) ** 0.5 for name in NAMES), "within 5 standard deviations"

@@ -1,4 +1,4 @@
-"""The server's environment."""
+"""Environment variables of the server."""
 
 from pathlib import Path
 
@@ -7,7 +7,7 @@ import pytest
 from server.settings import ServerSettings
 
 
-def test_runs_lie_where_the_environment_says(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_environment_sets_the_folder_of_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RUNS", "/elsewhere")
     assert ServerSettings().runs == Path("runs")
     monkeypatch.setenv("FEDLOOM_RUNS", "/data/runs")

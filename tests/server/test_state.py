@@ -1,11 +1,11 @@
-"""The run's state is a value."""
+"""State of a run as a value."""
 
 import numpy as np
 
 from server.state import RunState
 
 
-def test_the_next_state_leaves_this_one_alone() -> None:
+def test_the_next_state_leaves_the_previous_one_unchanged() -> None:
     statics = {"counts": np.ones(2)}
     state = RunState(3, {"w": np.zeros(2)}, {"m": {}}, statics, {"ann": 1, "bob": 3})
     after = state.next({"w": np.ones(2)}, {"v": {}}, ["ann", "cyd"])

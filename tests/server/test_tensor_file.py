@@ -1,4 +1,4 @@
-"""Safetensors files that know when they are damaged; damage itself is tested with the checkpoints."""
+"""Safetensors files with a fingerprint; damage is tested with the checkpoints."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from common.errors import StateError
 from server.tensor_file import dump, load
 
 
-def test_round_trip_and_nothing_handed_in_changes(tmp_path: Path) -> None:
+def test_round_trip_leaves_its_arguments_unchanged(tmp_path: Path) -> None:
     arrays = {"a/b": np.arange(6.0).reshape(2, 3).T, "n": np.array(7)}
     (tmp_path / "x").write_bytes(dump(arrays, {"round": "3"}))
     loaded, about = load(tmp_path / "x")

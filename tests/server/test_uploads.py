@@ -1,4 +1,4 @@
-"""The contract with Flower's HttpGrid, and that late content costs milliseconds."""
+"""Contract with Flower's HttpGrid; late content costs milliseconds."""
 
 import time
 from typing import Any
@@ -20,7 +20,8 @@ from flwr.supercore.inflatable.inflatable_utils import ObjectPullError, ObjectUn
 from flwr.supercore.run import Run
 from flwr.superlink.grid import http_grid
 
-from server.grid import PollingGrid, RoundLimits
+from server.grid import PollingGrid
+from server.round_limits import RoundLimits
 from server.uploads import quick_uploads
 
 NAMES = vars(http_grid)
@@ -30,7 +31,7 @@ def test_http_grid_still_pulls_objects_by_that_name() -> None:
     assert "pull_objects" in http_grid.HttpGrid.pull_messages.__code__.co_names
 
 
-def test_content_that_is_a_little_late_costs_milliseconds() -> None:
+def test_late_content_costs_milliseconds() -> None:
     looks = 0
 
     def pull(object_id: str) -> bytes:
@@ -43,10 +44,10 @@ def test_content_that_is_a_little_late_costs_milliseconds() -> None:
     start = time.monotonic()
     with quick_uploads(deadline=5.0):
         assert NAMES["pull_objects"](["a"], pull) == {"a": b"content"}
-    assert time.monotonic() - start < 0.7, "Flower's own first pause is 0.8 s at least"
+    assert time.monotonic() - start < 0.7, "the first pause of Flower is at least 0.8 s"
 
 
-def test_content_that_never_comes_is_given_up_at_the_deadline() -> None:
+def test_missing_content_is_given_up_at_the_deadline() -> None:
     def pull(object_id: str) -> bytes:
         raise ObjectUnavailableError(object_id)
 
@@ -54,7 +55,7 @@ def test_content_that_never_comes_is_given_up_at_the_deadline() -> None:
         NAMES["pull_objects"](["a"], pull)
 
 
-def test_afterwards_flower_is_as_before() -> None:
+def test_flower_is_unchanged_afterwards() -> None:
     before = dict(NAMES)
     with pytest.raises(RuntimeError, match="inside"), quick_uploads(deadline=1.0):
         raise RuntimeError("inside")
@@ -129,7 +130,7 @@ def of_another_content() -> tuple[str, dict[str, bytes]]:
         (get_object_id(b""), {get_object_id(b""): b""}),
     ],
 )
-def test_a_malformed_upload_is_one_client_missing(
+def test_a_malformed_upload_makes_one_client_missing(
     odd: tuple[str, dict[str, bytes]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     grid = http_grid.HttpGrid(token="token")

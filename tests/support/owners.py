@@ -100,8 +100,8 @@ def model_of(folder: Path) -> Arrays:
 
 
 def listening(told: list[Evaluation]) -> Callable[[Journal, int, Evaluation], None]:
-    """In place of `Journal.evaluated`: keeps all evaluations."""
-    noted = Journal.evaluated
+    """In place of `Journal.record_evaluation`: keeps all evaluations."""
+    noted = Journal.record_evaluation
 
     def note(journal: Journal, number: int, evaluation: Evaluation) -> None:
         told.append(evaluation)

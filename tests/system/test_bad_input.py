@@ -55,7 +55,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, homes: Path) -> Path
         (2, "up --set rounds=2.5", "'rounds': Input should be a valid integer"),
         (2, "up --set lam", "write it as key=value"),
         (2, "up --rounds 0", "'rounds': Input should be greater than or equal to 1"),
-        (2, "up --run-id ../x", "run id '../x': use up to 100 letters"),
+        (2, "up --run-id ../x", "invalid run id '../x'; use up to 100 letters"),
         (2, "up --resume nobody", "no run 'nobody' in"),
         (2, "up --policy typo.toml", "policy typo.toml: unknown option 'method'; did you mean 'methods'?"),
         (2, "up --policy absent.toml", "policy absent.toml: No such file"),
@@ -86,17 +86,17 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, homes: Path) -> Path
         (2, "recommend --run nobody", "no run 'nobody' in"),
         (2, "report nobody", "no run 'nobody' in"),
         (2, "join --server localhost:1", "--ca is needed"),
-        (2, "join --server localhost:1 --ca absent.pem", "absent.pem: No such file"),
-        (2, "join --server localhost:1 --insecure --shard 2/2", "of 2 parts the first is 0 and the last 1"),
+        (2, "join --server localhost:1 --ca absent.pem", "cannot read absent.pem (No such file"),
+        (2, "join --server localhost:1 --insecure --shard 2/2", "use a shard from 0/2 to 1/2"),
         (2, "join --server localhost:1 --insecure --name a/b", "--name 'a/b': "),
-        (1, "join --server localhost --insecure", "expected HOST:PORT"),
+        (1, "join --server localhost --insecure", "use HOST:PORT"),
         (1, "join --server localhost:1 --insecure --data absent.csv", "absent.csv: no such file or folder"),
         (
             2,
             "join --server localhost:1 --insecure --data good.csv --test held-out.txt",
             "set --task to one of: sessions",
         ),
-        (2, "keys register absent.pub", "key file absent.pub: No such file"),
+        (2, "keys register absent.pub", "cannot read key file absent.pub (No such file"),
     ],
 )
 def test_one_line_says_what_is_wrong(
@@ -141,8 +141,8 @@ def test_a_finished_run_is_kept_from_a_second_start_and_knows_its_users(
     result = (folder / "runs" / "one" / "result.json").read_bytes()
 
     for words, text in {
-        "simulate --run-id one": "run 'one' exists already: go on with --resume one, or pick another --run-id",
-        "up --run-id one": "run 'one' exists already",
+        "simulate --run-id one": "run 'one' exists; resume it with --resume one or choose another --run-id",
+        "up --run-id one": "run 'one' exists; resume it",
         "simulate --resume one --data odd.csv": "run 'one' has done its one round; ask for more with --rounds",
         "up --resume one --rounds 2": "the clients of run 'one' are not in",
     }.items():

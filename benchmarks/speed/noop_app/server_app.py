@@ -18,7 +18,8 @@ def main(grid: Grid, context: Context) -> None:
     config = context.run_config
     nodes = _wait_for_nodes(grid, int(config["nodes"]))
     if config["polling"] == "fedloom":
-        from server.grid import PollingGrid, RoundLimits  # only this arm needs fedloom in its path
+        from server.grid import PollingGrid  # only this arm needs fedloom in its path
+        from server.round_limits import RoundLimits
         from server.uploads import quick_uploads
 
         with quick_uploads(deadline=600.0):

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from common.logic.projections import clamped, parted, property_loss
+from common.logic.projections import clamp, property_loss, separate
 
 
 def violation(forecast: Tensor, low: Tensor, high: Tensor, pair: tuple[int, int] | None) -> Tensor:
@@ -17,7 +17,7 @@ def violation(forecast: Tensor, low: Tensor, high: Tensor, pair: tuple[int, int]
             low ≤ x ≤ high (template 1).
     """
     if pair is None:
-        return property_loss(forecast, clamped(forecast, low, high))
+        return property_loss(forecast, clamp(forecast, low, high))
     columns = list(forecast.unbind(-1))
-    columns[pair[0]], columns[pair[1]] = parted(columns[pair[0]], columns[pair[1]], low.squeeze(-1))
+    columns[pair[0]], columns[pair[1]] = separate(columns[pair[0]], columns[pair[1]], low.squeeze(-1))
     return property_loss(forecast, torch.stack(columns, -1))

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from deploy.report.metric_table import measure
 from deploy.report.run import RunRecord, labels
 from deploy.report.sections import Section, figure_of, section
-from deploy.report.svg import COLOURS, SERIES, svg
+from deploy.report.svg import COLORS, SERIES, svg
 from deploy.tasks.markets.figures_by_size import FADED, LINES, sizes
 
 SHOWN = ("mrr20", "ndcg20", "seen_mrr20", "seen_ndcg20")
@@ -51,7 +51,7 @@ def _of(history: RunRecord, key: str) -> dict[str, float]:
 
 def _drawn(values: Values, runs: int, title: str) -> str:
     markets = sorted({name for told in values.values() for name in told})[:MOST]
-    coloured = [(name, COLOURS[k % SERIES], 1.0 if k < runs else FADED) for k, name in enumerate(values)]
+    coloured = [(name, COLORS[k % SERIES], 1.0 if k < runs else FADED) for k, name in enumerate(values)]
     told = [(name, values[name], colour, alpha) for name, colour, alpha in coloured if values[name]]
 
     def draw(axes: Axes) -> None:

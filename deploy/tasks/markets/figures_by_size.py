@@ -9,7 +9,7 @@ from matplotlib.ticker import LogLocator
 from deploy.report.metric_table import measure
 from deploy.report.run import RunRecord, labels
 from deploy.report.sections import figure
-from deploy.report.svg import COLOURS, INK, SERIES, svg
+from deploy.report.svg import COLORS, INK, SERIES, svg
 
 METRIC = "mrr20"
 LINES = {"walk_": "random walk", "shared_": "popularity and other markets", "degree_": "popularity"}
@@ -40,13 +40,13 @@ def sizes(histories: Sequence[RunRecord]) -> list[dict[str, str]]:
     """The figure of runs of task markets; none where sizes are alike, or where noise hides them."""
     names = ["model"] if len(histories) == 1 else labels(histories)
     known = [(k, h) for k, h in enumerate(histories) if not h.noisy and _points(h, METRIC)]
-    models = [Dots(names[k], _points(h, METRIC), COLOURS[k % SERIES], 1.0) for k, h in known]
+    models = [Dots(names[k], _points(h, METRIC), COLORS[k % SERIES], 1.0) for k, h in known]
     if len({pairs for dots in models for pairs, _ in dots.points.values()}) < 2:
         return []
     cold = any(h.config.get("tasks.markets.protocol") == "cold" for _, h in known)
     prefix = "degree_" if cold else "walk_"  # no walk starts where all of an item's pairs are held out
     points = next((found for _, h in known if (found := _points(h, f"{prefix}{METRIC}"))), {})
-    colour = COLOURS[(len(histories) + list(LINES).index(prefix)) % SERIES]
+    colour = COLORS[(len(histories) + list(LINES).index(prefix)) % SERIES]
     line = Dots(LINES[prefix], points, colour, FADED)
     gain = f"; strokes: what it gains over {line.label}" if points and len(models) == 1 else ""
     m = measure(METRIC)

@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from deploy.report.run import RunRecord
-from deploy.report.svg import COLOURS, INK, coloured, dot_size, svg
+from deploy.report.svg import COLORS, INK, dot_size, svg, with_colors
 from server.events import ClientResult
 
 ROLES = {"": "student", "cluster_": "cluster model", "global_": "shared model", "teacher_": "teacher"}
@@ -23,11 +23,11 @@ def by_round(histories: Sequence[RunRecord], key: str, line: str, called: str) -
 
     def draw(axes: Axes) -> None:
         if len(histories) == 1:
-            for (prefix, role), colour in zip(ROLES.items(), COLOURS, strict=False):
+            for (prefix, role), colour in zip(ROLES.items(), COLORS, strict=False):
                 width = 1.1 if prefix == "teacher_" else 1.8  # where nothing is corrected the two lie on each other
                 _curve(axes, histories[0], prefix + key, color=colour, label=role, linewidth=width)
         else:
-            for colour, history in coloured(histories):
+            for colour, history in with_colors(histories):
                 _curve(axes, history, key, color=colour)
                 _curve(axes, history, f"teacher_{key}", color=colour, linestyle=_DOTTED)
         reference = next((h for h in histories if h.series(line)[0]), histories[0])
@@ -48,10 +48,8 @@ def before_and_after(clients: dict[str, ClientResult], key: str, line: str, call
         share = (np.arange(len(rows)) + 0.5) / max(len(rows), 1) * 100
         size = dot_size(len(rows))
         axes.plot(share, [m.get(line, np.nan) for m in rows], "_", color=INK, markersize=size + 3, label=called)
-        axes.plot(
-            share, [m[key] for m in rows], "o", color=COLOURS[0], mfc="none", markersize=size + 3, label="student"
-        )
-        axes.plot(share, [m[f"teacher_{key}"] for m in rows], "o", color=COLOURS[3], markersize=size, label="teacher")
+        axes.plot(share, [m[key] for m in rows], "o", color=COLORS[0], mfc="none", markersize=size + 3, label="student")
+        axes.plot(share, [m[f"teacher_{key}"] for m in rows], "o", color=COLORS[3], markersize=size, label="teacher")
         axes.set_xlim(0, 100)
         axes.set_xlabel("clients, worst to best student (%)")
         axes.legend(loc="upper center", bbox_to_anchor=(0.5, 1.2), ncols=3, handletextpad=0.3)
@@ -107,4 +105,4 @@ def _spans(stays: list[tuple[int, int]]) -> dict[int, list[tuple[float, float]]]
 
 
 def _colour(cluster: int) -> str:
-    return COLOURS[cluster % len(COLOURS)]
+    return COLORS[cluster % len(COLORS)]

@@ -5,13 +5,13 @@ from itertools import pairwise
 from statistics import fmean
 
 from common.metrics.spec import MetricSpec
-from deploy.report.figures import client_spread
+from deploy.report.metric_plots import client_spread
 from deploy.report.metric_table import format_value, in_order, measure
 from deploy.report.run import RunRecord
 from deploy.report.sections import Section, Table, figure, figure_of, named, section, table
 from deploy.tasks.traffic.figures import assignments, before_and_after, by_round
 
-TOLD = frozenset({"mse", "teacher_mse", "rho_trace"})
+SHOWN_METRICS = frozenset({"mse", "teacher_mse", "rho_trace"})
 """Metrics that need no other figure once these sections are there."""
 
 _LINES = (("mse", "profile_mse", "profile"), ("rho_trace", "truth_rho_trace", "the truth itself"))

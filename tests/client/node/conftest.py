@@ -1,4 +1,4 @@
-"""A Fleet API in this process that does what a test tells it to."""
+"""Fleet API in this process, scripted by the tests."""
 
 import threading
 from collections.abc import Iterator
@@ -21,8 +21,8 @@ NODE_ID, RUN_ID = 7, 99
 class FakeFleet(FleetServicer):
     """One node, one run, a queue of messages and a store of objects.
 
-    Tests set: `late` (objects found but unavailable that many times), `known` (whether the node is), `running` (whether
-    the run is), `fail_pulls` (how many pulls of objects fail), `hang` (polls hang until it is set).
+    Tests set: `late` (objects that are unavailable that many times), `is_registered` (of the node), `running` (of the run),
+    `fail_pulls` (number of failing pulls of objects), `hang` (polls hang until it is set).
     """
 
     def __init__(self) -> None:
@@ -31,7 +31,7 @@ class FakeFleet(FleetServicer):
         self.replies: list[Message] = []
         self.calls: list[str] = []
         self.late: dict[str, int] = {}
-        self.known, self.running = True, True
+        self.is_registered, self.running = True, True
         self.fail_pulls = 0
         self.hang: threading.Event | None = None
         self.confirmed: list[str] = []
@@ -60,7 +60,7 @@ class FakeFleet(FleetServicer):
 
     def _enter(self, name: str, context: Any) -> None:
         self.calls.append(name)
-        if not self.known:
+        if not self.is_registered:
             context.abort(grpc.StatusCode.UNAUTHENTICATED, "Invalid node ID")
 
     def RegisterNode(self, request: Any, context: Any) -> Any:
@@ -69,7 +69,7 @@ class FakeFleet(FleetServicer):
 
     def ActivateNode(self, request: Any, context: Any) -> Any:
         self.calls.append("ActivateNode")
-        self.known = True
+        self.is_registered = True
         return fleet_pb2.ActivateNodeResponse(node_id=NODE_ID)
 
     def DeactivateNode(self, request: Any, context: Any) -> Any:

@@ -24,7 +24,7 @@ def certificates(tmp_path: Path) -> Certificates:
 
 @pytest.fixture
 def serve() -> Iterator[Serve]:
-    """Starts a listener that shakes hands and hangs up; gives its address."""
+    """Return a function that starts a listener, which shakes hands, closes the connection and returns its address."""
     listeners: list[socket.socket] = []
 
     def start(certificates: Certificates | None = None, protocols: tuple[str, ...] = ("h2",)) -> str:
@@ -46,32 +46,32 @@ def serve() -> Iterator[Serve]:
 def _greet(listener: socket.socket, context: ssl.SSLContext | None) -> None:
     while True:
         try:
-            line, _ = listener.accept()
+            connection, _ = listener.accept()
         except OSError:
             return
-        line.settimeout(2)
+        connection.settimeout(2)
         try:
             if context is None:
-                line.recv(1)
-                line.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
-                line.close()
+                connection.recv(1)
+                connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+                connection.close()
             else:
-                context.wrap_socket(line, server_side=True).close()
+                context.wrap_socket(connection, server_side=True).close()
         except OSError:
-            line.close()
+            connection.close()
 
 
-def test_nobody_listens() -> None:
+def test_no_server_listens() -> None:
     fault = diagnose(Server(f"127.0.0.1:{free_port()}"))
     assert isinstance(fault, ServerAwayError)
-    assert "is it running?" in str(fault)
+    assert "no server at" in str(fault)
 
 
 def test_unknown_host() -> None:
     assert isinstance(diagnose(Server("no-such-host.invalid:1")), ServerAwayError)
 
 
-def test_a_good_server_that_is_silent_may_come_back(certificates: Certificates, serve: Serve) -> None:
+def test_a_valid_server_without_answers_may_return(certificates: Certificates, serve: Serve) -> None:
     fault = diagnose(Server(serve(certificates), certificates.ca.read_bytes()))
     assert isinstance(fault, ServerAwayError)
 
@@ -96,22 +96,22 @@ def test_wrong_authority(tmp_path: Path, certificates: Certificates, serve: Serv
 def test_certificate_for_another_name(certificates: Certificates, serve: Serve) -> None:
     port = serve(certificates).rpartition(":")[2]
     fault = diagnose(Server(f"127.0.0.2:{port}".replace("127.0.0.2", "127.1"), certificates.ca.read_bytes()))
-    assert "not made for '127.1'" in _for_good(fault)
+    assert "not valid for '127.1'" in _for_good(fault)
 
 
 def test_ca_file_without_certificate(certificates: Certificates, serve: Serve) -> None:
     assert "CA file" in _for_good(diagnose(Server(serve(certificates), b"not a certificate")))
 
 
-def test_plain_server_asked_for_tls(certificates: Certificates, serve: Serve) -> None:
-    assert "does not speak TLS" in _for_good(diagnose(Server(serve(), certificates.ca.read_bytes())))
+def test_plaintext_server_with_a_tls_client(certificates: Certificates, serve: Serve) -> None:
+    assert "does not use TLS" in _for_good(diagnose(Server(serve(), certificates.ca.read_bytes())))
 
 
-def test_tls_server_asked_in_plain(certificates: Certificates, serve: Serve) -> None:
-    assert "demands TLS" in _for_good(diagnose(Server(serve(certificates))))
+def test_tls_server_with_a_plaintext_client(certificates: Certificates, serve: Serve) -> None:
+    assert "requires TLS" in _for_good(diagnose(Server(serve(certificates))))
 
 
-def test_web_port_in_place_of_fleet_port(certificates: Certificates, serve: Serve) -> None:
+def test_web_port_instead_of_the_fleet_port(certificates: Certificates, serve: Serve) -> None:
     fault = diagnose(Server(serve(certificates, protocols=("http/1.1",)), certificates.ca.read_bytes()))
     assert "not a Fleet API" in _for_good(fault)
 
@@ -130,8 +130,8 @@ class _Failed(grpc.RpcError):
 @pytest.mark.parametrize(
     ("error", "kind", "text"),
     [
-        (_Failed(grpc.StatusCode.PERMISSION_DENIED), RunOverError, "over"),
-        (_Failed(grpc.StatusCode.UNAUTHENTICATED, "Invalid node ID"), NotAdmittedError, "no longer knows"),
+        (_Failed(grpc.StatusCode.PERMISSION_DENIED), RunOverError, "has ended"),
+        (_Failed(grpc.StatusCode.UNAUTHENTICATED, "Invalid node ID"), NotAdmittedError, "no longer recognizes"),
         (_Failed(grpc.StatusCode.UNAUTHENTICATED, "Invalid timestamp"), ConnectError, "clock"),
         (_Failed(grpc.StatusCode.FAILED_PRECONDITION, '{"code": 2004}'), NotAdmittedError, "register its public key"),
         (_Failed(grpc.StatusCode.FAILED_PRECONDITION, '{"code": 2001}'), ConnectError, "--key"),
@@ -140,7 +140,7 @@ class _Failed(grpc.RpcError):
         (_Failed(grpc.StatusCode.INTERNAL), ServerAwayError, "INTERNAL"),
     ],
 )
-def test_each_status_has_its_meaning(error: grpc.RpcError, kind: type[Exception], text: str) -> None:
+def test_each_status_has_its_error(error: grpc.RpcError, kind: type[Exception], text: str) -> None:
     explained = explain(error, Server("localhost:9092"))
     assert type(explained) is kind
     assert text in str(explained)
@@ -152,12 +152,12 @@ def test_an_address_needs_host_and_port(address: str) -> None:
         Server(address)
 
 
-def test_ipv6_addresses_are_taken_apart() -> None:
+def test_ipv6_addresses_are_parsed() -> None:
     server = Server("[::1]:9092")
     assert (server.host, server.port) == ("::1", 9092)
 
 
-def test_a_key_is_not_shown_without_tls_nor_in_a_log(tmp_path: Path) -> None:
+def test_a_key_is_neither_sent_without_tls_nor_logged(tmp_path: Path) -> None:
     make_node_key(tmp_path / "node.key")
     key = load_private_key(tmp_path / "node.key")
     with pytest.raises(ConnectError, match="--ca"):

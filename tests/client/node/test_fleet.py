@@ -8,7 +8,7 @@ import pytest
 from flwr.app import ArrayRecord, ConfigRecord, Message, RecordDict
 
 from client.node.failures import NotAdmittedError, RunOverError, Server, ServerAwayError
-from client.node.fleet import FETCHED, Fleet
+from client.node.fleet import FETCH_SECONDS, Fleet
 from common.errors import WireError
 from deploy.processes import free_port
 
@@ -30,7 +30,7 @@ def _join(fake: Any) -> Fleet:
     return Fleet(Server(fake.address), threading.Event())
 
 
-def test_a_message_arrives_whole_and_is_confirmed(fake: Any) -> None:
+def test_a_message_is_received_in_full_and_confirmed(fake: Any) -> None:
     posted = fake.post(_content())
     with _join(fake) as fleet:
         message = fleet.receive()
@@ -41,12 +41,12 @@ def test_a_message_arrives_whole_and_is_confirmed(fake: Any) -> None:
         wait_until(lambda: fake.confirmed == [posted.object_id])
 
 
-def test_nothing_waits_is_none(fake: Any) -> None:
+def test_no_message_is_none(fake: Any) -> None:
     with _join(fake) as fleet:
         assert fleet.receive() is None
 
 
-def test_content_still_on_its_way_is_waited_for_in_milliseconds(fake: Any) -> None:
+def test_content_in_transit_is_waited_for_in_milliseconds(fake: Any) -> None:
     posted = fake.post(_content())
     fake.late = dict.fromkeys(fake.store, 2)
     with _join(fake) as fleet:
@@ -58,14 +58,14 @@ def test_content_still_on_its_way_is_waited_for_in_milliseconds(fake: Any) -> No
     assert waited < 0.8  # Flower's own first retry alone takes 0.8 s at least
 
 
-def test_content_that_is_gone_is_a_run_that_is_over(fake: Any) -> None:
+def test_missing_content_means_that_the_run_has_ended(fake: Any) -> None:
     fake.post(_content())
     fake.store.clear()
     with _join(fake) as fleet, pytest.raises(RunOverError):
         fleet.receive()
 
 
-def test_a_message_cut_off_on_its_way_is_fetched_when_the_server_is_back(fake: Any) -> None:
+def test_an_interrupted_message_is_fetched_when_the_server_returns(fake: Any) -> None:
     posted = fake.post(_content())
     with _join(fake) as fleet:
         fake.fail_pulls = 1
@@ -76,7 +76,7 @@ def test_a_message_cut_off_on_its_way_is_fetched_when_the_server_is_back(fake: A
     assert message.content == posted.content
 
 
-def test_malformed_content_is_a_wire_error_and_forgotten(fake: Any) -> None:
+def test_malformed_content_is_a_wire_error_and_discarded(fake: Any) -> None:
     fake.post(_content())
     fake.store = dict.fromkeys(fake.store, b"no object at all")
     with _join(fake) as fleet:
@@ -85,7 +85,7 @@ def test_malformed_content_is_a_wire_error_and_forgotten(fake: Any) -> None:
         assert fleet.receive() is None
 
 
-def test_a_reply_arrives_whole(fake: Any) -> None:
+def test_a_reply_is_sent_in_full(fake: Any) -> None:
     fake.post(_content())
     with _join(fake) as fleet:
         message = fleet.receive()
@@ -102,20 +102,20 @@ def test_joining_and_leaving_are_announced(fake: Any) -> None:
     assert fake.calls == ["RegisterNode", "ActivateNode", "DeactivateNode", "UnregisterNode"]
 
 
-def test_the_runs_overrides_are_told_but_no_code_is_fetched(fake: Any) -> None:
+def test_the_overrides_of_the_run_are_fetched_but_no_code(fake: Any) -> None:
     with _join(fake) as fleet:
-        assert fleet.run_config(99) == {"rounds": 3}
+        assert fleet.fetch_run_config(99) == {"rounds": 3}
     assert "GetFab" not in fake.calls
 
 
-def test_a_forgotten_node_is_told_apart(fake: Any) -> None:
+def test_a_node_that_the_server_forgot_is_not_admitted(fake: Any) -> None:
     with _join(fake) as fleet:
-        fake.known = False
+        fake.is_registered = False
         with pytest.raises(NotAdmittedError):
             fleet.receive()
 
 
-def test_a_reply_to_a_finished_run_is_told_apart(fake: Any) -> None:
+def test_a_reply_to_a_finished_run_is_a_run_over_error(fake: Any) -> None:
     fake.post(_content())
     with _join(fake) as fleet:
         message = fleet.receive()
@@ -125,8 +125,8 @@ def test_a_reply_to_a_finished_run_is_told_apart(fake: Any) -> None:
             fleet.send(Message(_content(), reply_to=message))
 
 
-def test_an_absent_server_is_away() -> None:
-    with pytest.raises(ServerAwayError, match="is it running"):
+def test_an_absent_server_raises_server_away_error() -> None:
+    with pytest.raises(ServerAwayError, match="no server at"):
         Fleet(Server(f"127.0.0.1:{free_port()}"), threading.Event()).__enter__()
 
 
@@ -135,12 +135,12 @@ def test_leaving_does_not_wait_for_a_server_that_hangs(fake: Any) -> None:
     with Fleet(Server(fake.address), stop) as fleet:
         threading.Timer(0.1, stop.set).start()
         start = time.monotonic()
-        with pytest.raises(ServerAwayError, match="in time to leave"):
+        with pytest.raises(ServerAwayError, match="before this client stopped"):
             fleet.receive()
         assert 0.5 < time.monotonic() - start < 1.5
 
 
-def test_leaving_gives_the_server_time_to_fetch_the_last_reply(fake: Any) -> None:
+def test_leaving_waits_until_the_server_can_fetch_the_last_reply(fake: Any) -> None:
     """Flower answers for a node that has left in its own name, and drops the reply."""
     fake.post(_content())
     with _join(fake) as fleet:
@@ -148,11 +148,11 @@ def test_leaving_gives_the_server_time_to_fetch_the_last_reply(fake: Any) -> Non
         assert message is not None
         fleet.send(Message(_content(), reply_to=message))
         sent = time.monotonic()
-    assert FETCHED <= time.monotonic() - sent < FETCHED + 1
+    assert FETCH_SECONDS <= time.monotonic() - sent < FETCH_SECONDS + 1
     assert fake.calls[-2:] == ["DeactivateNode", "UnregisterNode"]
 
 
-def test_who_has_sent_nothing_lately_leaves_at_once(fake: Any) -> None:
+def test_a_client_without_a_recent_reply_leaves_at_once(fake: Any) -> None:
     with _join(fake):
         start = time.monotonic()
-    assert time.monotonic() - start < FETCHED / 2
+    assert time.monotonic() - start < FETCH_SECONDS / 2

@@ -10,7 +10,7 @@ def test_waits_grow_from_first_to_cap() -> None:
     assert [polling.wait_after_nothing(n, 0.0, Random(0)) for n in (1, 2, 3, 8, 5000)] == [0.01, 0.02, 0.04, 1.0, 1.0]
 
 
-def test_a_slow_server_is_asked_less() -> None:
+def test_a_slow_server_is_polled_less() -> None:
     polling = Polling(first=0.01, courtesy=3.0, jitter=0.0)
     assert polling.wait_after_nothing(1, took=0.2, random=Random(0)) == pytest.approx(0.6)
 
@@ -22,12 +22,12 @@ def test_jitter_spreads_clients_within_its_bounds() -> None:
     assert 1.18 < max(waits) <= 1.2
 
 
-def test_64_long_idle_clients_ask_less_than_45_times_a_second() -> None:
+def test_64_long_idle_clients_poll_less_than_45_times_a_second() -> None:
     polling, random = Polling(), Random(1)
     assert sum(1 / polling.wait_after_nothing(100, 0.005, random) for _ in range(64)) < 45
 
 
-def test_a_message_is_noticed_soon_after_a_short_pause() -> None:
+def test_a_message_is_detected_soon_after_a_short_pause() -> None:
     """After a pause of one second the waits have grown to about (growth - 1) of it."""
     polling, passed, empty = Polling(jitter=0.0), 0.0, 0
     while passed < 1.0:
@@ -42,7 +42,7 @@ def test_after_a_reply_a_client_waits_for_most_of_the_usual_pause() -> None:
     assert [polling.wait_after_reply(rhythm, Random(0)) for rhythm in (0.0, 0.5, 100.0)] == [0.0, 0.3, 2.0]
 
 
-def test_a_rhythm_that_quickens_is_followed() -> None:
+def test_shorter_pauses_are_followed() -> None:
     """A client that was used to 2 s and is now asked every 0.1 s notices at first late, then on time."""
     polling, rhythm = Polling(jitter=0.0), 2.0
     for _ in range(8):

@@ -61,7 +61,7 @@ class _Running:
         return time.monotonic() - start
 
 
-def test_messages_are_answered_one_after_the_other_and_state_lasts(fake: Any) -> None:
+def test_messages_are_answered_in_sequence_and_state_is_stored(fake: Any) -> None:
     for _ in range(3):
         fake.post(RecordDict())
         time.sleep(0.001)
@@ -94,11 +94,11 @@ def test_the_context_names_node_run_and_configuration(fake: Any) -> None:
     ("error", "reason"),
     [
         (RefusedError("noise is required here"), "noise is required here"),
-        (ValueError("user 17 owns a safe"), "ValueError; the client's own log says more"),
-        (DataError("user 17 owns a safe"), "its data cannot be read; the client's own log says why"),
+        (ValueError("user 17 owns a safe"), "unexpected ValueError; see the client's log"),
+        (DataError("user 17 owns a safe"), "this client's data cannot be read; see the client's log"),
     ],
 )
-def test_a_failure_is_an_answer_and_tells_nothing_private(fake: Any, error: Exception, reason: str) -> None:
+def test_a_failure_is_an_answer_without_private_data(fake: Any, error: Exception, reason: str) -> None:
     def fail(message: Message, context: Context) -> Message:
         raise error
 
@@ -109,7 +109,7 @@ def test_a_failure_is_an_answer_and_tells_nothing_private(fake: Any, error: Exce
     assert fake.replies[0].error.reason == reason
 
 
-def test_a_reply_to_a_finished_run_is_dropped_and_life_goes_on(fake: Any) -> None:
+def test_a_reply_to_a_finished_run_is_dropped_and_the_client_continues(fake: Any) -> None:
     fake.running = False
     fake.post(RecordDict())
     client = _Running(_app(_echo), fake.address)
@@ -121,17 +121,17 @@ def test_a_reply_to_a_finished_run_is_dropped_and_life_goes_on(fake: Any) -> Non
     assert fake.replies[0].content["answer"]["seen"] == 2
 
 
-def test_a_server_that_forgot_the_node_is_joined_anew(fake: Any) -> None:
+def test_a_node_joins_again_if_the_server_forgot_it(fake: Any) -> None:
     client = _Running(_app(_echo), fake.address)
     _wait_until(lambda: "PullMessages" in fake.calls)
-    fake.known = False
+    fake.is_registered = False
     _wait_until(lambda: fake.calls.count("ActivateNode") == 2)
     fake.post(RecordDict())
     _wait_until(lambda: len(fake.replies) == 1)
     client.leave()
 
 
-def test_a_reply_that_met_an_absent_server_is_sent_again_without_another_training(
+def test_a_reply_to_an_absent_server_is_sent_again_without_retraining(
     fake: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     trained: list[int] = []
@@ -157,9 +157,9 @@ def test_a_reply_that_met_an_absent_server_is_sent_again_without_another_trainin
     assert len(trained) == 1
 
 
-def test_leaving_while_the_server_is_absent_is_quick() -> None:
+def test_leaving_is_fast_while_the_server_is_absent() -> None:
     client = _Running(_app(_echo), f"127.0.0.1:{free_port()}")
-    _wait_until(lambda: any("is it running" in event for event in client.events))
+    _wait_until(lambda: any("no server at" in event for event in client.events))
     assert client.leave() < 1
     assert client.error is None
 

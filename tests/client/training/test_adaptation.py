@@ -25,7 +25,7 @@ from common.tasks.markets.vocabulary import MarketCatalogue
 from common.tasks.registry import TASKS
 from common.tasks.vocabulary import Vocabulary
 from common.wire.messages import CountsRequest, TrainRequest
-from server.aggregation.clusters import apart
+from server.aggregation.clusters import spread_copies
 from tests.support.asked import Asked
 from tests.support.build import learner_of, task_model
 from tests.support.sensors import APART, MEASURES, road_config, sensor, world
@@ -98,7 +98,7 @@ def test_the_owner_s_policy_holds_here_too() -> None:
 def test_a_newcomer_takes_the_cluster_that_suits_it(method: str) -> None:
     config = road_config(method, clusters=3, **APART)
     road, start = road_session("late", (sensor(0),)), world(config)
-    models = apart(start, 3, 0.5, config.seed)
+    models = spread_copies(start, 3, 0.5, config.seed)
     learner = learner_of(config, MEASURES, (sensor(0),))
     losses = [training_loss(learner, group(str(j), models), {}) for j in range(3)]
     found = adapt(road, config, MEASURES, models)
@@ -118,7 +118,7 @@ def test_a_newcomer_with_nothing_to_train_on_is_measured_and_takes_the_first_mod
     clustered = method in ("ifca", "fedstl")
     config = road_config(method, **({"clusters": 3, **APART} if clustered else {}))
     start = world(config)
-    models = apart(start, 3, 0.5, config.seed) if clustered else start
+    models = spread_copies(start, 3, 0.5, config.seed) if clustered else start
     series = sensor(0)
     observed = series.observed & (np.arange(len(series.values)) >= 20 * 24)[:, None]
     road = road_session("late", (replace(series, observed=observed),))

@@ -1,4 +1,4 @@
-"""Formulas and traces drawn by Hypothesis; bounds and readings lie on a coarse grid, so that ties are common."""
+"""Hypothesis strategies of formulas and traces; bounds and readings lie on a coarse grid, which makes ties common."""
 
 import torch
 from hypothesis import strategies as st
@@ -23,13 +23,13 @@ RELATIONS: tuple[Relation, ...] = ("<=", ">=", "<", ">")
 
 
 def atoms(names: tuple[str, ...] = ("x",), bounds: tuple[float, ...] = (-1.0, 0.0, 1.0)) -> st.SearchStrategy[Atom]:
-    """Atoms over one variable each."""
+    """Return atoms over one variable each."""
     variables = st.sampled_from(names).map(Variable)
     return st.builds(Atom, variables, st.sampled_from(RELATIONS), st.sampled_from(bounds))
 
 
 def linear_atoms() -> st.SearchStrategy[Atom]:
-    """Atoms over sums of x, y and a name that needs quotes, with any finite bound."""
+    """Return atoms over sums of x, y and a name that needs quotes, with any finite bound."""
     factors = st.floats(-100, 100, allow_subnormal=False).filter(bool)
     names = st.lists(st.sampled_from(["x", "y_1", "traffic volume"]), min_size=1, max_size=3, unique=True)
     expressions = names.flatmap(
@@ -42,7 +42,7 @@ def linear_atoms() -> st.SearchStrategy[Atom]:
 
 
 def formulas(leaves: st.SearchStrategy[Atom], longest: int = 2, size: int = 4) -> st.SearchStrategy[Formula]:
-    """Formulas of all operators over the leaves, windows within [0, longest]."""
+    """Return formulas of all operators over the leaves, windows within [0, longest]."""
     ends = st.tuples(st.integers(0, longest), st.integers(0, longest))
     windows = ends.map(lambda pair: (min(pair), max(pair)))
 
@@ -62,7 +62,7 @@ def formulas(leaves: st.SearchStrategy[Atom], longest: int = 2, size: int = 4) -
 
 
 def traces(batch: int, length: int, variables: int) -> st.SearchStrategy[Tensor]:
-    """B x T x D readings, float64, on a grid of halves."""
+    """Return B x T x D readings, float64, on a grid of halves."""
     count = batch * length * variables
     drawn = st.lists(st.integers(-4, 4), min_size=count, max_size=count)
     return drawn.map(lambda v: torch.tensor(v, dtype=torch.float64).reshape(batch, length, variables) / 2)

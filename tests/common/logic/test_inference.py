@@ -1,4 +1,4 @@
-"""Tight parameters: they hold, nothing tighter does, and they are the ones computed by hand or by brute force."""
+"""Tight parameters: they hold, nothing tighter does, and they equal those by hand or by brute force."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -38,28 +38,28 @@ SLACK = {"3": STRICT, "3 wide": STRICT, "3 literal": STRICT, "4": STRICT}
 
 
 def both(readings: Tensor) -> tuple[Tensor, Tensor]:
-    """… x T x 2 as x and y."""
+    """Return … x T x 2 as x and y."""
     return readings[..., 0], readings[..., 1]
 
 
 @pytest.mark.parametrize("name", INFERRED)
 @given(readings=traces(4, 6, 2))
-def test_it_holds_and_nothing_tighter_does(name: str, readings: Tensor) -> None:
-    found = INFERRED[name](*both(readings))
-    if found.vacuous:
+def test_the_inferred_property_holds_and_nothing_tighter_does(name: str, readings: Tensor) -> None:
+    inferred = INFERRED[name](*both(readings))
+    if inferred.vacuous:
         return
-    assert satisfied(found.formula(), readings, NAMES).all()
+    assert satisfied(inferred.formula(), readings, NAMES).all()
     step = SLACK.get(name, 0.0) + 1e-6
-    inferred = [(each, -step) for each in found.weaker_up if each != "trigger"]
-    for parameter, change in inferred + [(each, step) for each in found.weaker_down]:
-        for w in range(len(getattr(found, parameter))):
-            tighter = getattr(found, parameter).clone()
+    changes = [(each, -step) for each in inferred.weaker_up if each != "trigger"]
+    for parameter, change in changes + [(each, step) for each in inferred.weaker_down]:
+        for w in range(len(getattr(inferred, parameter))):
+            tighter = getattr(inferred, parameter).clone()
             tighter[w] += change
-            assert not satisfied(replace(found, **{parameter: tighter}).formula(), readings, NAMES).all()
+            assert not satisfied(replace(inferred, **{parameter: tighter}).formula(), readings, NAMES).all()
 
 
 @pytest.mark.parametrize("name", INFERRED)
-def test_clients_in_a_batch_get_what_each_gets_alone(name: str) -> None:
+def test_clients_in_a_batch_equal_single_clients(name: str) -> None:
     readings = torch.randn(3, 5, 6, 2, generator=torch.Generator().manual_seed(1))
     together = INFERRED[name](*both(readings))
     assert together.vacuous.shape == (3,)
@@ -68,7 +68,7 @@ def test_clients_in_a_batch_get_what_each_gets_alone(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", INFERRED)
-def test_single_precision_and_large_units_do_not_break_it(name: str) -> None:
+def test_the_inferred_property_holds_in_single_precision_and_large_units(name: str) -> None:
     readings = 30_000 + 1e4 * torch.randn(40, 6, 2, generator=torch.Generator().manual_seed(2))
     assert satisfied(INFERRED[name](*both(readings)).formula(), readings, NAMES).all()
 
@@ -85,7 +85,7 @@ def test_the_pooled_property_holds_for_every_member(name: str, readings: Tensor)
 
 
 @given(traces(1, 3, 3))
-def test_the_shortest_cover_is_brute_forces(values: Tensor) -> None:
+def test_the_shortest_cover_equals_brute_force(values: Tensor) -> None:
     rows = values[0]
     covers = [
         (float(a - b), float(b), float(a))
@@ -97,7 +97,7 @@ def test_the_shortest_cover_is_brute_forces(values: Tensor) -> None:
     assert (b.item(), a.item()) == (lower, upper)
 
 
-def test_covers_are_found_in_pieces_too(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_covers_are_computed_in_pieces_too(monkeypatch: pytest.MonkeyPatch) -> None:
     values = torch.randn(7, 4, 3, generator=torch.Generator().manual_seed(3))
     whole = smallest_cover(values)
     monkeypatch.setattr(inference, "CHUNK", 100)
@@ -117,33 +117,33 @@ def test_parameters_by_hand() -> None:
     torch.testing.assert_close(held.met, torch.tensor([3.0, 2], dtype=torch.float64) + STRICT, rtol=0, atol=1e-12)
     torch.testing.assert_close(held.held, torch.tensor([3.0, 9], dtype=torch.float64) + STRICT, rtol=0, atol=1e-12)
     answer = inference.infer_implication(x, (0, 2), (1, 1), "x", level=0.6)
-    # 5 of the 8 readings are <= 4: triggered by 5, 4 and 9 within the span, answered by 2, 9 and 0.
+    # 5 of the 8 readings are <= 4: triggered by 5, 4 and 9 within the span, followed by 2, 9 and 0.
     assert (answer.trigger.tolist(), answer.response.tolist()) == ([4], [0])
 
 
-def test_a_trigger_that_never_comes_makes_it_vacuous() -> None:
+def test_a_property_whose_trigger_never_occurs_is_vacuous() -> None:
     x = torch.tensor([[0.0, 0, 0, 9], [0, 0, 0, 8]])
-    found = inference.infer_implication(x, (0, 2), (1, 1), "x", level=1.0)
-    assert found.vacuous.item()
+    implication = inference.infer_implication(x, (0, 2), (1, 1), "x", level=1.0)
+    assert implication.vacuous.item()
     with pytest.raises(DataError, match=r"vacuous: 'x' never reaches .* between steps 0 and 2"):
-        found.formula()
+        implication.formula()
 
 
-def test_a_vacuous_member_does_not_spoil_the_pool() -> None:
+def test_a_vacuous_member_leaves_the_pooled_property_unchanged() -> None:
     x = torch.tensor([[[0.0, 0, 0, 9]], [[9.0, 7, 0, 0]]])
-    found = inference.infer_implication(x, (0, 2), (1, 1), "x", level=1.0)
-    assert found.vacuous.tolist() == [True, False]
-    assert str(found.pooled().formula()) == "G[0,2] (x >= 9 -> F[1,1] (x >= 7))"
+    implication = inference.infer_implication(x, (0, 2), (1, 1), "x", level=1.0)
+    assert implication.vacuous.tolist() == [True, False]
+    assert str(implication.pooled().formula()) == "G[0,2] (x >= 9 -> F[1,1] (x >= 7))"
 
 
 def test_ranges_become_bounds_of_steps() -> None:
-    found = inference.infer_operational_range(torch.tensor([[1.0, 5, 2, 8, 3]]), ((0, 2), (1, 3)), "x")
-    lower, upper = found.bounds(5)
+    ranges = inference.infer_operational_range(torch.tensor([[1.0, 5, 2, 8, 3]]), ((0, 2), (1, 3)), "x")
+    lower, upper = ranges.bounds(5)
     assert lower.tolist() == [1, 2, 2, 2, -torch.inf]
     assert upper.tolist() == [5, 5, 5, 8, torch.inf]
 
 
-def test_several_clients_have_no_one_formula() -> None:
+def test_several_clients_have_no_single_formula() -> None:
     with pytest.raises(DataError, match=r"property\[client\]"):
         inference.infer_eventualities(torch.zeros(3, 2, 4), windows(4, 2), "x").formula()
 

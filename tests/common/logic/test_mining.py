@@ -1,4 +1,4 @@
-"""Mining without a template in mind."""
+"""Mining over all templates."""
 
 import math
 
@@ -20,17 +20,17 @@ def days(count: int) -> Tensor:
     return torch.stack([volume, volume.roll(2, 1) / 2 + noise[1]], -1)
 
 
-def test_everything_mined_holds_and_the_tightest_comes_first() -> None:
+def test_every_mined_property_holds_and_the_tightest_is_first() -> None:
     readings = days(60)
-    found = mine(readings, NAMES, keep=2)
-    assert {mined.template for mined in found} == {1, 2, 3, 4, 5, 6, 7}
-    assert all(satisfied(mined.formula, readings, NAMES).all() for mined in found)
-    slacks = [mined.slack for mined in found]
+    properties = mine(readings, NAMES, keep=2)
+    assert {mined.template for mined in properties} == {1, 2, 3, 4, 5, 6, 7}
+    assert all(satisfied(mined.formula, readings, NAMES).all() for mined in properties)
+    slacks = [mined.slack for mined in properties]
     assert slacks == sorted(slacks)
     assert min(slacks) >= 0
 
 
-def test_it_finds_the_two_hours_of_delay() -> None:
+def test_mining_returns_the_delay_of_two_hours() -> None:
     best = next(mined for mined in mine(days(60), NAMES, widths=(1, 2)) if mined.template == 6)
     assert (best.width, str(best.formula)[:20]) == (2, "G[0,21] (volume >= 1")
 
@@ -41,17 +41,17 @@ def test_the_slack_of_a_range_is_half_its_width_in_deviations() -> None:
     assert best.slack == pytest.approx(1 / math.sqrt(5))  # readings 0, 4, 2, 6: variance 5
 
 
-def test_constant_variables_and_explained_answers_are_left_out() -> None:
+def test_constant_variables_and_unconditional_responses_are_omitted() -> None:
     readings = torch.stack([torch.full((3, 24), 7.0), days(3)[..., 0]], -1)
-    found = mine(readings, ("constant", "volume"))
-    assert {mined.template for mined in found} <= {1, 2, 3, 5, 7}
-    assert not any("constant" in str(mined.formula) for mined in found)
+    properties = mine(readings, ("constant", "volume"))
+    assert {mined.template for mined in properties} <= {1, 2, 3, 5, 7}
+    assert not any("constant" in str(mined.formula) for mined in properties)
     always = torch.ones(4, 6, 2, dtype=torch.float64)
     always[..., 0] = torch.arange(6)
-    always[:, ::2, 1] = 2  # every second reading: the answer comes whether triggered or not
+    always[:, ::2, 1] = 2  # every second reading: the response follows with or without a trigger
     assert 6 not in {mined.template for mined in mine(always, ("x", "y"), widths=(2,)) if "x >=" in str(mined.formula)}
 
 
-def test_it_needs_traces() -> None:
+def test_other_shapes_are_refused() -> None:
     with pytest.raises(DataError, match="S x T x 1"):
         mine(torch.zeros(3, 4), ("x",))

@@ -31,7 +31,7 @@ def parts(phi: Formula) -> Iterator[Formula]:
 
 
 @given(st.data(), formulas(atoms(NAMES), longest=3, size=5))
-def test_it_says_the_same_without_negations(data: st.DataObject, phi: Formula) -> None:
+def test_truth_and_robustness_are_unchanged_without_negations(data: st.DataObject, phi: Formula) -> None:
     normal = normal_form(phi)
     assert not any(isinstance(part, Not | Implies) for part in parts(normal))
     assert horizon(normal) == horizon(phi)
@@ -40,6 +40,6 @@ def test_it_says_the_same_without_negations(data: st.DataObject, phi: Formula) -
     assert torch.equal(satisfied(normal, drawn, NAMES), satisfied(phi, drawn, NAMES))
 
 
-def test_a_normal_formula_stays() -> None:
+def test_a_normal_formula_is_unchanged() -> None:
     phi = Always(0, 2, Or((Variable("x") < 1, Until(0, 1, Variable("x") < 2, Variable("y") >= 3))))
     assert normal_form(phi) == phi

@@ -1,4 +1,4 @@
-"""Text to formulas and back."""
+"""Parser: text to formulas and back."""
 
 import pytest
 from hypothesis import given
@@ -29,7 +29,7 @@ def test_parse_undoes_print(phi: Formula) -> None:
         ("G < 1 & U > 2", And((Variable("G") < 1, Variable("U") > 2))),
     ],
 )
-def test_freer_spellings(text: str, phi: Formula) -> None:
+def test_other_spellings(text: str, phi: Formula) -> None:
     assert parse(text) == phi
 
 
@@ -39,11 +39,11 @@ def test_freer_spellings(text: str, phi: Formula) -> None:
         ("G[0,1] (x <= )", 14, "expected 'number', found"),
         ("G[0,1] (x <= 1", 15, "expected '\\)', found 'end'"),
         ("x <= 1 x", 8, "expected 'end', found 'x'"),
-        ("x $ 3", 3, "'\\$' is no part of a formula"),
+        ("x $ 3", 3, "'\\$' is not part of a formula"),
         ("x", 2, "expected <=, >=, < or >, found 'end'"),
         ("", 1, "expected 'name', found 'end'"),
         ("x < 1 & F[3,2] (x < 1)", 9, "0 <= a <= b"),
-        ("x < 1 & y - y < 1", 9, "each variable of an expression once"),
+        ("x < 1 & y - y < 1", 9, "name each variable once"),
         ("x < 1e999", 1, "finite"),
     ],
 )

@@ -23,7 +23,7 @@ Readings = dict[str, list[float]]
 
 
 def obeys(phi: Formula, trace: Readings, t: int) -> bool:
-    """The Boolean definition of §3.1, word by word."""
+    """Return the truth value by the Boolean definition of §3.1."""
     match phi:
         case Atom(expression, relation, bound):
             value = sum(factor * trace[name][t] for name, factor in expression.terms)
@@ -48,7 +48,7 @@ def obeys(phi: Formula, trace: Readings, t: int) -> bool:
 
 
 @given(st.data(), formulas(atoms(NAMES) | st.sampled_from([x - y > 0.5, 2 * x + y <= 1]), longest=3, size=6))
-def test_robustness_is_rtamts_at_every_time(data: st.DataObject, phi: Formula) -> None:
+def test_robustness_equals_that_of_rtamt_at_every_time(data: st.DataObject, phi: Formula) -> None:
     drawn = data.draw(traces(2, horizon(phi) + 3, 2))
     drawn = drawn + torch.randn(drawn.shape, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     ours, oracle = robustness_signal(phi, drawn, NAMES), Oracle.of(phi)
@@ -58,28 +58,28 @@ def test_robustness_is_rtamts_at_every_time(data: st.DataObject, phi: Formula) -
 
 
 @given(st.data(), formulas(atoms(NAMES), longest=3, size=6))
-def test_truth_is_the_definitions_and_the_sign_of_robustness(data: st.DataObject, phi: Formula) -> None:
+def test_truth_equals_the_definition_and_the_sign_of_robustness(data: st.DataObject, phi: Formula) -> None:
     drawn = data.draw(traces(3, horizon(phi) + 2, 2))
     truth, rho = satisfied(phi, drawn, NAMES, 1), robustness(phi, drawn, NAMES, 1)
     assert truth.tolist() == [obeys(phi, {"x": trace[:, 0].tolist(), "y": trace[:, 1].tolist()}, 1) for trace in drawn]
     assert torch.equal(truth[rho != 0], rho[rho != 0] > 0)
 
 
-def test_until_asks_for_its_first_part_on_the_closed_window() -> None:
+def test_until_requires_its_first_part_on_the_closed_window() -> None:
     trace = torch.tensor([[[0.0], [0.0], [5.0]]])
     assert robustness(Until(0, 2, x < 3, x > 4), trace, ["x"]).tolist() == [-2]
     assert not satisfied(Until(0, 2, x < 3, x > 4), trace, ["x"]).item()
     assert satisfied(Until(0, 2, x < 6, x > 4), trace, ["x"]).item()
 
 
-def test_the_gradient_goes_to_the_reading_that_decides() -> None:
+def test_the_gradient_passes_to_the_reading_that_decides() -> None:
     trace = torch.tensor([[[1.0], [3.0], [2.0]], [[5.0], [0.0], [4.0]]], requires_grad=True)
     (gradient,) = torch.autograd.grad(robustness(Always(0, 2, x <= 2.5), trace, ["x"]).sum(), trace)
     assert gradient.squeeze(-1).tolist() == [[0, -1, 0], [-1, 0, 0]]
 
 
 @given(st.data(), st.integers(1, 12), st.integers(1, 12))
-def test_sliding_windows_are_unfolds(data: st.DataObject, length: int, width: int) -> None:
+def test_sliding_windows_equal_unfold(data: st.DataObject, length: int, width: int) -> None:
     values = data.draw(traces(2, length + width, 1)).squeeze(-1)
     assert torch.equal(sliding_minimum(values, width), values.unfold(-1, width, 1).amin(-1))
     assert torch.equal(sliding_maximum(values, width), values.unfold(-1, width, 1).amax(-1))
@@ -91,17 +91,17 @@ def test_bounds_are_compared_in_the_traces_own_precision() -> None:
     assert robustness(x <= 0.1, single, ["x"]).item() == 0
 
 
-def test_a_formula_longer_than_the_trace_says_both_lengths() -> None:
+def test_the_error_of_a_short_trace_names_both_lengths() -> None:
     phi = Always(0, 5, Eventually(0, 3, x > 1))
     for call in (robustness, satisfied, robustness_signal):
-        with pytest.raises(DataError, match="looks at 9 steps, the trace has 8"):
+        with pytest.raises(DataError, match="needs 9 steps, the trace has 8"):
             call(phi, torch.zeros(2, 8, 1), ["x"])
-    with pytest.raises(DataError, match="looks at 10 steps, the trace has 9"):
+    with pytest.raises(DataError, match="needs 10 steps, the trace has 9"):
         robustness(phi, torch.zeros(2, 9, 1), ["x"], t=1)
 
 
 def test_other_shapes_and_variables_are_refused() -> None:
-    with pytest.raises(DataError, match=r"B x T x D with D = 2 variables, not 3 x 4 x 1"):
+    with pytest.raises(DataError, match=r"shape 3 x 4 x 1; expected B x T x D with D = 2 variables"):
         robustness(x > 1, torch.zeros(3, 4, 1), NAMES)
     with pytest.raises(DataError, match="lack the variable 'y'; they have: x"):
         satisfied(y > 1, torch.zeros(3, 4, 1), ["x"])

@@ -46,5 +46,5 @@ OVER: tuple[Window, ...] = ((0, 1), (2, 3))
         (templates.eventualities("x", OVER[:1], [3]), "F[0,1] (x >= 3)"),
     ],
 )
-def test_each_template_reads_as_table_1(phi: Formula, text: str) -> None:
+def test_each_template_equals_table_1(phi: Formula, text: str) -> None:
     assert str(phi) == text

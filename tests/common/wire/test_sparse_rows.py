@@ -1,4 +1,4 @@
-"""Tables as the rows that were touched: equal to the whole, smaller where they say so, refused where they do not fit."""
+"""Row-sparse tables: equal to the full table, smaller if they can be, refused if they do not fit."""
 
 from dataclasses import replace
 
@@ -24,14 +24,14 @@ SENT: Arrays = {"items@rows": np.array([4, 17], np.int32), "items@values": TABLE
 
 
 @given(st.dictionaries(NAMES, WHOLE, max_size=4))
-def test_there_and_back_every_bit_is_the_same(update: Arrays) -> None:
+def test_expand_inverts_compress_bit_for_bit(update: Arrays) -> None:
     before = sha256(update)
     sent = compress(update)
     assert sha256(expand(sent, zeros_like(update))) == sha256(update) == before
     assert sum(a.nbytes for a in sent.values()) <= sum(a.nbytes for a in update.values())
 
 
-def test_a_table_of_few_rows_travels_as_those() -> None:
+def test_a_table_with_few_changed_rows_is_sent_as_rows() -> None:
     sent = compress({"items": TABLE, "bias": np.zeros(40, np.float32)})
     assert {n: a.tolist() for n, a in sent.items()} == {
         "items@rows": [4, 17],
@@ -41,27 +41,27 @@ def test_a_table_of_few_rows_travels_as_those() -> None:
     assert sent["items@rows"].dtype == np.int32
 
 
-def test_rows_are_sent_only_where_that_is_smaller() -> None:
-    """4 rows of 3 floats are 48 bytes; a touched row costs 12 + 4 of its id: 2 rows (32) pay, 3 (48) do not."""
+def test_rows_are_sent_only_if_that_is_smaller() -> None:
+    """4 rows of 3 floats are 48 bytes; a changed row costs 12 + 4 for its id: 2 rows (32) are smaller, 3 (48) are not."""
     two, three = np.zeros((4, 3), np.float32), np.zeros((4, 3), np.float32)
     two[:2], three[:3] = 1, 1
     assert sorted(compress({"w": two})) == ["w@rows", "w@values"]
     assert sorted(compress({"w": three})) == ["w"]
 
 
-def test_an_update_of_nothing_is_no_rows() -> None:
+def test_an_update_of_zeros_has_no_rows() -> None:
     sent = compress({"items": zeros_like({"t": TABLE})["t"]})
     assert (sent["items@rows"].shape, sent["items@values"].shape) == ((0,), (0, 3))
     assert not expand(sent, {"items": TABLE})["items"].any()
 
 
-def test_minus_zero_comes_back_as_such() -> None:
+def test_minus_zero_is_restored() -> None:
     table = np.zeros((9, 2), np.float32)
     table[3, 1] = -0.0
     assert np.signbit(expand(compress({"w": table}), {"w": table})["w"]).sum() == 1
 
 
-def test_whole_tables_and_what_is_unknown_pass_as_they_are() -> None:
+def test_full_tables_and_unknown_arrays_are_unchanged() -> None:
     received: Arrays = {"items": TABLE, "other": np.ones(2), "other@values": np.ones(1)}
     assert expand(received, {"items": TABLE}) == received
 
@@ -71,12 +71,12 @@ BAD: dict[str, tuple[Arrays, str]] = {
     "negative": ({"items@rows": np.array([-1, 4], np.int64)}, "row ids are out of range"),
     "repeated": ({"items@rows": np.array([4, 4], np.int32)}, "repeated or not in ascending order"),
     "unsorted": ({"items@rows": np.array([17, 4], np.int32)}, "repeated or not in ascending order"),
-    "float ids": ({"items@rows": np.array([4.0, 17.0])}, r"row ids are float64\[2\], expected a list of int32"),
+    "float ids": ({"items@rows": np.array([4.0, 17.0])}, r"row ids are float64\[2\], expected a vector of int32"),
     "ids in a table": ({"items@rows": np.array([[4, 17]], np.int32)}, r"row ids are int32\[1, 2\]"),
     "fewer rows": ({"items@values": TABLE[[4]]}, r"rows are float32\[1, 3\], expected float32\[2, 3\]"),
     "wider rows": ({"items@values": np.ones((2, 4), np.float32)}, r"rows are float32\[2, 4\], expected"),
     "other type": ({"items@values": np.ones((2, 3))}, r"rows are float64\[2, 3\], expected float32\[2, 3\]"),
-    "twice": ({"items": TABLE}, "came twice"),
+    "twice": ({"items": TABLE}, "are repeated"),
 }
 
 
@@ -88,12 +88,12 @@ def test_rows_that_do_not_fit_are_refused_by_name(change: Arrays, reason: str) -
 
 @pytest.mark.parametrize("template", [{}, {"items": TABLE[0]}], ids=["unknown", "no table"])
 def test_rows_of_no_table_are_refused(template: Arrays) -> None:
-    with pytest.raises(WireError, match="array 'items': rows of what is no table"):
+    with pytest.raises(WireError, match="array 'items': rows belong to no table"):
         expand(SENT, template)
 
 
 def test_rows_without_values_are_refused() -> None:
-    with pytest.raises(WireError, match="without their values"):
+    with pytest.raises(WireError, match="lack their values"):
         expand({"items@rows": SENT["items@rows"]}, {"items": TABLE})
 
 
@@ -103,7 +103,7 @@ def test_a_refusal_quotes_no_ids() -> None:
     assert "7777" not in str(caught.value)
 
 
-def test_a_reply_travels_smaller_and_arrives_whole() -> None:
+def test_a_reply_is_sent_smaller_and_restored_in_full() -> None:
     model = {"items": TABLE, "bias": np.ones(2, np.float32)}
     reply = TrainReply(1, model, {n: a * 2 for n, a in model.items()}, 0.5, 3, 1)
     arrived = decode(TrainReply, encode(compress_reply(reply)))

@@ -104,7 +104,7 @@ def joined(monkeypatch: pytest.MonkeyPatch, *words: str, said: str = "") -> Sess
     done = command("join", *about, *words)
     assert done.exit_code == 0, done.exception
     assert said in done.stderr
-    return open_session(ClientSettings.of_node(configs[0], ""))
+    return open_session(ClientSettings.from_node(configs[0], ""))
 
 
 def invitation(**options: Scalar) -> EnrolRequest:

@@ -1,4 +1,4 @@
-"""What the page says of a privacy budget, from runs that never happened."""
+"""Privacy budget section, from simulated run folders."""
 
 import math
 import re
@@ -12,9 +12,9 @@ from common.config.flatten import flatten
 from common.config.parse import parse
 from common.options import Scalar
 from common.privacy.zcdp import rho_of
-from deploy.report import render
 from deploy.report.budget_data import plan_of
 from deploy.report.budget_section import budget
+from deploy.report.render import render
 from deploy.report.run import RunRecord, read
 from server.artifacts import RunDirectory
 from server.events import Round
@@ -23,7 +23,7 @@ MakeRun = Callable[..., Path]
 
 
 def planned(root: Path, run_id: str, method: str = "bgtplanner", rounds: int = 12, **options: Scalar) -> Path:
-    """A ratings run with noise: even costs, gains of ±0.001 and, after stage 1 of bgtplanner, predictions of half as much.
+    """Write a ratings run with noise: even costs, rewards of ±0.001, and predictions of half as much after stage 1.
 
     Its RMSE is 0.2 − 0.001·round, and it ends a round early.
     """
@@ -69,28 +69,28 @@ def test_t0_is_lowered_in_a_short_run_as_the_planner_does(fake_planned: MakeRun)
 
 
 def test_one_run_s_figures_and_table(history: RunRecord) -> None:
-    found = budget([history])
-    assert [(f["title"], f["arrow"]) for f in found["figures"]] == [
+    shown = budget([history])
+    assert [(f["title"], f["arrow"]) for f in shown["figures"]] == [
         ("Cost per round, ρ", ""),
-        ("Budget left, %", ""),
-        ("Gain per round, RMSE", "↑"),
-        ("λ, what budget is worth", ""),
+        ("Remaining budget, %", ""),
+        ("Reward per round, RMSE", "↑"),
+        ("λ, price of budget", ""),
         ("RMSE by budget spent", "↓"),
     ]
-    assert found["note"] == (
-        "Every client may spend ρ 0.45 in this run, as much as ε = 5, δ = 1e-05 allows, in zCDP (ρ). "
-        "Evenly spent that is ρ 0.0375 a round."
+    assert shown["note"] == (
+        "Every client has a budget of ρ 0.45 in this run, which corresponds to ε = 5, δ = 1e-05, in zCDP (ρ). "
+        "Spent evenly it is ρ 0.0375 per round."
     )
-    names = [ElementTree.fromstring(f["svg"]).attrib["aria-label"] for f in found["figures"]]
-    assert names[2] == "Gain per round, seen and predicted"
-    words = re.findall(r"<text[^>]*>([^<]*)</text>", found["figures"][0]["svg"])
+    names = [ElementTree.fromstring(f["svg"]).attrib["aria-label"] for f in shown["figures"]]
+    assert names[2] == "Reward per round, observed and predicted"
+    words = re.findall(r"<text[^>]*>([^<]*)</text>", shown["figures"][0]["svg"])
     assert {"1a", "1b", "2", "round"} <= set(words)
-    assert not any(re.findall(r"(?:fill|stroke): (#[0-9a-f]+)", f["svg"]) for f in found["figures"])
+    assert not any(re.findall(r"(?:fill|stroke): (#[0-9a-f]+)", f["svg"]) for f in shown["figures"])
 
-    table = found["table"]
+    table = shown["table"]
     assert table["header"] == [
-        *("Round", "Stage", "Arm", "Chance", "Cost, ρ", "Left, %", "Predicted gain", "Gain", "RMSE", "λ"),
-        *("Can pay", "Cannot"),
+        *("Round", "Stage", "Arm", "Probability", "Cost, ρ", "Remaining, %", "Predicted reward", "Reward", "RMSE", "λ"),
+        *("Enough budget", "Exhausted"),
     ]
     first, last = table["rows"][0], table["rows"][-1]
     assert first == ["1", "1a", "1", "0.50", "0.03", "91.7", "–", "-0.001", "0.1990", "–", "2", "0"]
@@ -98,46 +98,46 @@ def test_one_run_s_figures_and_table(history: RunRecord) -> None:
 
 
 def test_a_plan_without_predictions_shows_none(fake_planned: MakeRun) -> None:
-    found = budget([read(fake_planned(method="uniform"))])
-    assert [f["title"] for f in found["figures"]] == [
+    shown = budget([read(fake_planned(method="uniform"))])
+    assert [f["title"] for f in shown["figures"]] == [
         "Cost per round, ρ",
-        "Budget left, %",
-        "Gain per round, RMSE",
+        "Remaining budget, %",
+        "Reward per round, RMSE",
         "RMSE by budget spent",
     ]
-    assert found["figures"][2]["caption"] == "Dot: how much better the round made it."
-    assert found["table"]["header"][:4] == ["Round", "Cost, ρ", "Left, %", "Gain"]
+    assert shown["figures"][2]["caption"] == "Dot: improvement by the round."
+    assert shown["table"]["header"][:4] == ["Round", "Cost, ρ", "Remaining, %", "Reward"]
 
 
-def test_several_runs_in_their_own_colours_costs_of_unlike_accounts_as_shares(
+def test_several_runs_have_their_own_colors_and_costs_of_different_accounts_are_shares(
     fake_run: MakeRun, fake_planned: MakeRun
 ) -> None:
     plain, noisy = read(fake_run(rounds=3)), read(fake_planned("b"))
     laplace = read(fake_planned("c", method="uniform", **{"privacy.mechanism": "laplace"}))
-    found = budget([plain, noisy, laplace])
-    assert found["figures"][0]["title"] == "Cost per round, % of the budget"
-    assert found["note"] == "What a client may spend in all: bgtplanner ρ 0.45; uniform ε 5."
-    assert found["table"] is None
-    drawn = found["figures"][0]["svg"]
+    shown = budget([plain, noisy, laplace])
+    assert shown["figures"][0]["title"] == "Cost per round, % of the budget"
+    assert shown["note"] == "Budget of each client: bgtplanner ρ 0.45; uniform ε 5."
+    assert shown["table"] is None
+    drawn = shown["figures"][0]["svg"]
     assert "var(--series-1)" not in drawn, "the first run has no noise"
     assert {"2", "3"} == set(re.findall(r"var\(--series-(\d)\)", drawn))
 
 
-def test_who_can_pay_no_more_is_shown_where_there_is_somebody(fake_planned: MakeRun) -> None:
+def test_exhausted_clients_are_shown_if_there_are_any(fake_planned: MakeRun) -> None:
     path = fake_planned()
     lines = (path / "metrics.jsonl").read_text()
     (path / "metrics.jsonl").write_text(lines.replace('"retired":0.0', '"retired":1.0'))
-    assert budget([read(path)])["figures"][-1]["title"] == "Clients that can pay"
+    assert budget([read(path)])["figures"][-1]["title"] == "Clients with enough budget"
 
 
-def test_rounds_judged_by_the_norm_say_so(fake_planned: MakeRun) -> None:
-    found = budget([read(fake_planned(**{"algorithm.bgtplanner.reward": "norm"}))])
-    titles = [f["title"] for f in found["figures"]]
-    assert "Gain per round, Norm of the update" in titles
+def test_a_planner_rewarded_by_the_norm_is_labeled(fake_planned: MakeRun) -> None:
+    shown = budget([read(fake_planned(**{"algorithm.bgtplanner.reward": "norm"}))])
+    titles = [f["title"] for f in shown["figures"]]
+    assert "Reward per round, Norm of the update" in titles
     assert "RMSE by budget spent" not in titles
 
 
-def test_nothing_is_said_of_runs_without_noise_or_of_another_release(fake_run: MakeRun, fake_planned: MakeRun) -> None:
+def test_runs_without_noise_or_of_another_release_have_no_section(fake_run: MakeRun, fake_planned: MakeRun) -> None:
     assert budget([read(fake_run(rounds=3))]) == {}
     path = fake_planned()
     config = (path / "config.toml").read_text()
@@ -148,6 +148,6 @@ def test_nothing_is_said_of_runs_without_noise_or_of_another_release(fake_run: M
 def test_the_page_of_a_run_with_noise(fake_planned: MakeRun, tmp_path: Path) -> None:
     page = render([fake_planned()], tmp_path / "r.html").read_text("utf-8")
     assert "<h2>Privacy budget</h2>" in page
-    assert "Dashed: the clients' own training" not in page
+    assert "Dashed: training" not in page
     assert "All 11 rounds" in page
-    assert "draw their noise anew" in page
+    assert "draw new noise" in page

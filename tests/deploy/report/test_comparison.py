@@ -1,8 +1,8 @@
-"""Runs side by side: what is best is marked where runs can be compared."""
+"""Comparison of runs: the best value is marked if runs are comparable."""
 
 from typing import Any
 
-from deploy.report.comparison import compared
+from deploy.report.comparison import compare_runs
 from deploy.report.run import RunRecord
 from server.events import Round
 
@@ -18,22 +18,22 @@ def best(rows: list[dict[str, Any]]) -> dict[str, list[int]]:
 
 
 def test_the_best_of_a_task_s_runs_is_marked() -> None:
-    found = best(compared([run("rules", auc=0.9, mr0=3.0), run("rules", auc=0.8, mr0=2.0)]))
-    assert (found["AUC"], found["Mean rank"]) == ([0], [1])
+    marked = best(compare_runs([run("rules", auc=0.9, mr0=3.0), run("rules", auc=0.8, mr0=2.0)]))
+    assert (marked["AUC"], marked["Mean rank"]) == ([0], [1])
 
 
 def test_runs_of_different_tasks_are_not_compared() -> None:
-    found = best(compared([run("rules", hr20=0.9), run("sessions", hr20=0.5), run("sessions", hr20=0.4)]))
-    assert found["Hit rate @20"] == [1]
-    assert best(compared([run("rules", hr20=0.9), run("sessions", hr20=0.5)]))["Hit rate @20"] == []
+    marked = best(compare_runs([run("rules", hr20=0.9), run("sessions", hr20=0.5), run("sessions", hr20=0.4)]))
+    assert marked["Hit rate @20"] == [1]
+    assert best(compare_runs([run("rules", hr20=0.9), run("sessions", hr20=0.5)]))["Hit rate @20"] == []
 
 
-def test_one_value_is_not_the_best_of_any_nor_are_equal_ones() -> None:
-    found = best(compared([run("rules", auc=0.9, mr0=1.0), run("rules", mr0=1.0), run("rules", auc=float("nan"))]))
-    assert (found["AUC"], found["Mean rank"]) == ([], [])
+def test_single_and_equal_values_are_not_marked() -> None:
+    marked = best(compare_runs([run("rules", auc=0.9, mr0=1.0), run("rules", mr0=1.0), run("rules", auc=float("nan"))]))
+    assert (marked["AUC"], marked["Mean rank"]) == ([], [])
 
 
-def test_lines_are_not_in_the_running() -> None:
+def test_baselines_are_not_marked() -> None:
     lines = ("profile_mse", "rmse_half", "rmse_prior_mean", "walk_mrr20", "truth_rho_trace")
-    found = best(compared([run("x", **dict.fromkeys(lines, 0.1)), run("x", **dict.fromkeys(lines, 0.2))]))
-    assert not any(found.values())
+    marked = best(compare_runs([run("x", **dict.fromkeys(lines, 0.1)), run("x", **dict.fromkeys(lines, 0.2))]))
+    assert not any(marked.values())

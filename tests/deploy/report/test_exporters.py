@@ -1,4 +1,4 @@
-"""A run's rounds, read back from what TensorBoard and Prometheus read."""
+"""Export of a run's rounds, read back as TensorBoard and Prometheus read them."""
 
 import json
 import math
@@ -39,8 +39,8 @@ def round_(number: int) -> Round:
 
 
 def scalars(folder: Path) -> dict[tuple[str, int], float]:
-    """What event files hold: records of a length, a checksum, a message and a checksum."""
-    found = {}
+    """Return the content of event files: records of a length, a checksum, a message and a checksum."""
+    values = {}
     for path in folder.glob("events.*"):
         content, place = path.read_bytes(), 0
         while place < len(content):
@@ -48,9 +48,9 @@ def scalars(folder: Path) -> dict[tuple[str, int], float]:
             body = content[place + 12 : place + 12 + length]
             assert masked_crc32c(body) == int.from_bytes(content[place + 12 + length : place + 16 + length], "little")
             event = Event.FromString(body)
-            found |= {(value.tag, event.step): value.simple_value for value in event.summary.value}
+            values |= {(value.tag, event.step): value.simple_value for value in event.summary.value}
             place += 16 + length
-    return found
+    return values
 
 
 def gauges(path: Path) -> dict[tuple[str, str, str], float]:
@@ -63,8 +63,8 @@ def gauges(path: Path) -> dict[tuple[str, str, str], float]:
 
 
 def test_every_number_of_a_round_has_a_path() -> None:
-    told = exporters.numbers(round_(3))
-    assert told == {  # and no training loss, which noise hides
+    values = exporters.numbers(round_(3))
+    assert values == {  # and no training loss, which a run with noise lacks
         "validation/auc": 0.53,
         "server/arm": 4.0,
         "clients/answered": 2.0,
@@ -77,19 +77,19 @@ def test_every_number_of_a_round_has_a_path() -> None:
     }
 
 
-def test_both_tools_read_what_the_run_wrote(fake_run: Callable[..., Path], tmp_path: Path) -> None:
+def test_both_tools_read_the_numbers_of_the_run(fake_run: Callable[..., Path], tmp_path: Path) -> None:
     board, text = tmp_path / "board", tmp_path / "fedloom.prom"
     folders = [RunDirectory(path.parent, path.name) for path in (fake_run("r1", rounds=4), fake_run("r2", rounds=6))]
     assert exporters.export(folders, board, text, follow=False) == 10
-    told = {line.round: line.metrics["auc"] for line in folders[0].events() if isinstance(line, Round)}
+    values = {event.round: event.metrics["auc"] for event in folders[0].events() if isinstance(event, Round)}
     read = scalars(board / "r1")
-    assert {step: value for (tag, step), value in read.items() if tag == "test/auc"} == pytest.approx(told)
+    assert {step: value for (tag, step), value in read.items() if tag == "test/auc"} == pytest.approx(values)
     newest = gauges(text)
     assert (newest["fedloom_round", "r1", ""], newest["fedloom_round", "r2", ""]) == (4.0, 6.0)
-    assert newest["fedloom_round_number", "r1", "test/auc"] == pytest.approx(told[4])
+    assert newest["fedloom_round_number", "r1", "test/auc"] == pytest.approx(values[4])
 
 
-def test_a_run_that_goes_on_is_followed_to_its_end(fake_run: Callable[..., Path], tmp_path: Path) -> None:
+def test_a_running_run_is_followed_to_its_end(fake_run: Callable[..., Path], tmp_path: Path) -> None:
     path = fake_run("r1", rounds=2, status="running")
     folder, seen = RunDirectory(path.parent, "r1"), []
 
@@ -105,7 +105,7 @@ def test_a_run_that_goes_on_is_followed_to_its_end(fake_run: Callable[..., Path]
     assert seen == [1, 2, 3]
 
 
-def test_the_command_says_what_it_wrote(
+def test_the_command_names_its_output(
     fake_run: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FEDLOOM_RUNS", str(fake_run("r1", rounds=3).parent))
@@ -122,22 +122,22 @@ def test_the_command_says_what_it_wrote(
 
 
 @pytest.mark.parametrize("module", ["tensorboardX", "prometheus_client"])
-def test_what_is_not_installed_is_named(module: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_package_is_named(module: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, module, None)
     with pytest.raises(ConfigError, match="install it with: pip install tensorboardX prometheus-client"):
         exporters.TensorBoard(tmp_path, "r1") if module == "tensorboardX" else exporters.Prometheus(tmp_path / "p")
 
 
-def test_an_interrupted_run_is_followed_no_further(
+def test_an_interrupted_run_is_no_longer_followed(
     fake_run: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = fake_run("r1", rounds=2, status="running")
-    monkeypatch.setattr(exporters, "SILENCE", 0.0)
-    monkeypatch.setattr(exporters, "LOOK_EVERY", 0.01)
+    monkeypatch.setattr(exporters, "SILENCE_SECONDS", 0.0)
+    monkeypatch.setattr(exporters, "POLL_SECONDS", 0.01)
     assert [line.round for line in exporters.rounds(RunDirectory(path.parent, "r1"), follow=True)] == [1, 2]
 
 
-def test_what_the_newest_round_lacks_is_not_shown_of_an_older_one(tmp_path: Path) -> None:
+def test_numbers_missing_in_the_newest_round_are_removed(tmp_path: Path) -> None:
     text, about = exporters.Prometheus(tmp_path / "p"), {"run": "r1", "method": "fedavg", "task": "rules"}
     text.add(about, round_(5))
     text.add(about, replace(round_(6), metrics={}, split=""))

@@ -13,7 +13,7 @@ def test_order_is_that_of_the_table_and_cut_offs_count_as_numbers() -> None:
     assert [m.key for m in in_order(RULES)] == ["loss", "auc", "mr0", "mr1", "mr_rt", "hr5", "hr10", "hr20", "hr40"]
 
 
-def test_headlines_stand_for_the_rest() -> None:
+def test_headlines_represent_their_cut_offs() -> None:
     assert [m.key for m in headlines(RULES)] == ["loss", "auc", "mr0", "hr20"]
     assert [m.key for m in headlines(["mrr20", "mrr10", "hr10", "hr20", "ndcg20"])] == ["hr20", "mrr20", "ndcg20"]
 
@@ -56,7 +56,7 @@ def test_a_forecaster_s_many_metrics_are_cut_for_short_tables() -> None:
     assert brief(RULES, "rules") == in_order(RULES)
 
 
-def test_a_forecaster_s_line_tells_error_before_and_after_the_teacher_and_obedience() -> None:
+def test_a_forecaster_s_line_has_error_before_and_after_projection_and_satisfaction() -> None:
     assert [m.key for m in headlines((*TRUTH, *CLUSTERS, *FORECASTS))] == ["loss", "mse", "teacher_mse", "rho_trace"]
 
 

@@ -1,4 +1,4 @@
-"""The page holds what a reader looks for, from one run or several, and needs nothing else."""
+"""Report page: content for one run and several, without external resources."""
 
 import re
 from collections.abc import Callable
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from deploy.report import render
+from deploy.report.render import render
 from server.artifacts import RunDirectory
 
 MakeRun = Callable[..., Path]
@@ -55,28 +55,28 @@ def test_one_run(page: str) -> None:
     sections = [
         "Result",
         "Learning",
-        "How long a list must be",
+        "Length of lists",
         "Clients",
         "Rounds",
         "Privacy",
         "Configuration",
-        "Run it again",
+        "Reproduction",
     ]
     assert outline.headings == ["fedrule on rules", *sections]
     assert outline.figures == 4 + 1 + 4 + 4
-    for told in (
+    for text in (
         "24 of 24 rounds in 10.1 s",
         "No differential privacy",
         "9f86d081",
         "algorithm.fedrule.lam",
         "flwr 1.39.0",
     ):
-        assert told in page
+        assert text in page
     assert re.search(r"client-3</th><td>did not answer</td><td>12–15<", page)
     assert "fedloom up --method fedrule --task rules --rounds 24 --seed 0" in page
 
 
-def test_nothing_comes_from_elsewhere(page: str) -> None:
+def test_the_page_has_no_external_resources(page: str) -> None:
     assert "<script" not in page
     assert not re.search(r'(src|href)="(?!#)|url\((?!#)|@import', page)
     assert set(re.findall(r"https?://[^\"'\s]+", page)) <= {
@@ -121,27 +121,27 @@ def test_a_forecaster_s_page(fake_forecasts: MakeRun, tmp_path: Path) -> None:
     assert outline.figures == 1 + 2 + 2 + 1 + 1 + 4
     assert page.count('class="card') == 1 + 9, "the cards, and what holds them"
     assert "in round 7, the best on validation data" in page
-    assert "On validation data: the last round" in page
+    assert "On validation data; the last round" in page
     assert "Rule satisfaction, windows, cluster model" in page, (
         "what the cards leave out is in the table of all metrics"
     )
 
 
 @pytest.mark.parametrize("status", ["running", "failed"])
-def test_a_run_without_a_happy_end(fake_run: MakeRun, tmp_path: Path, status: str) -> None:
+def test_a_failed_or_interrupted_run(fake_run: MakeRun, tmp_path: Path, status: str) -> None:
     page = html([fake_run(rounds=6, status=status)], tmp_path)
     assert Outline(page).open == []
     assert ("1 of 4 clients answered, 2 are needed" in page) == (status == "failed")
     assert ('<span class="status unfinished">' in page) == (status == "running")
 
 
-def test_a_run_that_has_only_begun(tmp_path: Path) -> None:
+def test_a_run_that_has_only_started(tmp_path: Path) -> None:
     run = RunDirectory(tmp_path, "new")
     run.create({"method": "fedrule", "task": "rules"}, {})
-    assert Outline(html([run.path], tmp_path)).headings == ["fedrule on rules", "Configuration", "Run it again"]
+    assert Outline(html([run.path], tmp_path)).headings == ["fedrule on rules", "Configuration", "Reproduction"]
 
 
-def test_what_clients_say_is_text_not_markup(fake_run: MakeRun, tmp_path: Path) -> None:
+def test_texts_of_clients_are_escaped(fake_run: MakeRun, tmp_path: Path) -> None:
     path = fake_run("r1", rounds=20, status="running")
     lines = (path / "metrics.jsonl").read_text().replace("is not allowed by its policy", "<script>alert(1)</script>")
     (path / "metrics.jsonl").write_text(lines)

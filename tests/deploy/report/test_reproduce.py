@@ -1,4 +1,4 @@
-"""The command that makes a run again."""
+"""Command that reproduces a run."""
 
 from pathlib import Path
 
@@ -36,34 +36,34 @@ def test_words_are_quoted_for_the_shell() -> None:
 
 
 @pytest.mark.parametrize(("clients", "told"), [(0, ""), (8, " --clients 8")])
-def test_a_simulation_is_simulated_again_with_the_same_dealing(clients: int, told: str) -> None:
+def test_a_simulation_is_reproduced_with_the_same_partition(clients: int, told: str) -> None:
     of = resolved(method="fedavg", task="rules") | SIMULATED
     expected = f"fedloom simulate --method fedavg --task rules --rounds 30 --seed 0{told}"
     assert command(history(Origin("simulate", "demo", clients), **of)) == expected
 
 
-def test_what_was_not_noted_is_what_the_configuration_suggests() -> None:
+def test_a_missing_origin_is_inferred_from_the_configuration() -> None:
     assert command(history(**resolved() | SIMULATED)).startswith("fedloom simulate ")
     assert "--clients 3 " in command(history(**resolved(federation__min_clients=3))) + " "
 
 
-def test_data_that_were_read_are_the_reader_s_to_fill_in_and_no_path_is_told() -> None:
+def test_read_data_are_a_placeholder_without_a_path() -> None:
     of = resolved(catalogue="/home/me/.fedloom/simulate/r1/catalogue.json") | SIMULATED
     for origin in (None, Origin("simulate", "", 0)):
         assert command(history(origin, **of)).endswith("--seed 0 --data DATA")
-        assert lacks(history(origin, **of)).startswith("DATA, ")
+        assert lacks(history(origin, **of)).startswith("DATA ")
     assert "--data demo:0-20 " in command(history(Origin("up", "demo:0-20", 4), **resolved()))
     assert not lacks(history(UP, **resolved()))
 
 
-def test_a_run_whose_clients_join_is_started_again_as_it_was_and_asks_for_nobody_s_data() -> None:
+def test_a_run_of_joining_clients_is_reproduced_without_data() -> None:
     origin = Origin("submit", "", 3)
     assert command(history(origin, **resolved(federation__min_clients=3))).endswith("--seed 0 --clients 3")
     assert command(history(origin, **resolved(federation__min_clients=3))).startswith("fedloom submit --method ")
     assert not lacks(history(origin, **resolved()))
     other = resolved(catalogue="/home/me/names.json", federation__min_clients=3)
     assert command(history(origin, **other)).endswith("--catalogue CATALOGUE --clients 3")
-    assert lacks(history(origin, **other)).startswith("CATALOGUE, ")
+    assert lacks(history(origin, **other)).startswith("CATALOGUE ")
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_a_run_whose_clients_join_is_started_again_as_it_was_and_asks_for_nobody
         ({"method": "fedavg", "task": "sessions", "model": "paper"}, " --set model=paper"),
     ],
 )
-def test_noise_is_asked_for_in_a_word(given: dict[str, object], told: str) -> None:
+def test_noise_is_requested_by_one_option(given: dict[str, object], told: str) -> None:
     of = resolved(**given, privacy__unit="client", privacy__epsilon=8.0) | SIMULATED
     method, task = given["method"], given.get("task", "rules")
     line = f"fedloom simulate --method {method} --task {task} --rounds 30 --seed 0 --epsilon 8"
@@ -90,7 +90,7 @@ def test_noise_by_record_is_named() -> None:
     assert command(history(**of)).endswith("--seed 0 --set privacy.unit=record --set privacy.epsilon=8.0")
 
 
-def test_an_origin_is_read_as_it_was_noted(tmp_path: Path) -> None:
+def test_an_origin_is_read_as_written(tmp_path: Path) -> None:
     assert origin_of(tmp_path / "r1") is None
     remember(tmp_path / "r1", "up", "demo", 4)
     assert origin_of(tmp_path / "r1") == UP

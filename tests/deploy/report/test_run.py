@@ -1,4 +1,4 @@
-"""A run's folder, read: finished, failed, still going, resumed."""
+"""Record of a run: finished, failed, running, resumed."""
 
 import math
 from collections.abc import Callable
@@ -29,7 +29,7 @@ def test_a_completed_run(fake_run: Callable[..., Path]) -> None:
     assert client_values(history, measure("nothing")) == []
 
 
-def test_a_run_that_goes_on_shows_its_last_evaluated_round(fake_run: Callable[..., Path]) -> None:
+def test_a_running_run_shows_its_last_evaluated_round(fake_run: Callable[..., Path]) -> None:
     path = fake_run("r1", rounds=8, status="running")
     RunDirectory(path.parent, "r1").append(round_(9))
     history = read(path)
@@ -38,12 +38,12 @@ def test_a_run_that_goes_on_shows_its_last_evaluated_round(fake_run: Callable[..
     assert client_values(history, EXAMPLES) == []
 
 
-def test_a_failed_run_says_why(fake_run: Callable[..., Path]) -> None:
+def test_a_failed_run_has_its_reason(fake_run: Callable[..., Path]) -> None:
     history = read(fake_run("r1", rounds=3, status="failed"))
     assert (history.status, history.reason) == ("failed", "1 of 4 clients answered, 2 are needed")
 
 
-def test_rounds_done_again_after_a_resume_count_once(tmp_path: Path) -> None:
+def test_repeated_rounds_after_a_resume_count_once(tmp_path: Path) -> None:
     run = RunDirectory(tmp_path, "r1")
     run.create({}, {})
     start = Start(run="r1", method="fedrule", task="rules", model="default", seed=0, rounds=9, time=5.0)
@@ -62,12 +62,12 @@ def test_rounds_done_again_after_a_resume_count_once(tmp_path: Path) -> None:
     assert (history.status, history.started) == ("unfinished", 5.0)
 
 
-def test_the_last_round_s_metrics_stand_apart_where_they_are_of_test_data(fake_forecasts: Callable[..., Path]) -> None:
+def test_metrics_of_test_data_are_separate_from_earlier_rounds(fake_forecasts: Callable[..., Path]) -> None:
     assert read(fake_forecasts(rounds=4)).series("profile_mse") == ([1, 2, 3], [0.3] * 3)
     assert read(fake_forecasts(rounds=1)).series("profile_mse") == ([1], [0.3]), "better than nothing"
 
 
-def test_clusters_are_told_by_client(fake_forecasts: Callable[..., Path]) -> None:
+def test_clusters_are_listed_by_client(fake_forecasts: Callable[..., Path]) -> None:
     stays = read(fake_forecasts(rounds=5, clients=4)).clusters
     assert stays["client-3"] == [(1, 0), (2, 0), (3, 0), (4, 1), (5, 1)]
     assert stays["client-2"] == [(r, 2) for r in range(1, 6)]
@@ -79,7 +79,7 @@ def test_no_such_run(tmp_path: Path) -> None:
         read(tmp_path / "r9")
 
 
-def test_absences_are_told_as_ranges() -> None:
+def test_absences_are_listed_as_ranges() -> None:
     gone = [round_(n, missing=["c3"] if n in (2, 3, 4, 7) else []) for n in range(1, 9)]
     refused = round_(9, refused={"c1": "loss is NaN"}, loss=math.nan)
     assert absences((*gone, refused)) == [("c3", "did not answer", "2–4, 7"), ("c1", "loss is NaN", "9")]

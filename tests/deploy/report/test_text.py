@@ -1,4 +1,4 @@
-"""Sizes, times and privacy in words."""
+"""Texts of sizes, times and privacy statements."""
 
 from dataclasses import replace
 
@@ -44,14 +44,14 @@ NOISY = Privacy(
 )
 
 
-def test_a_promise_is_said_plainly_and_then_exactly() -> None:
+def test_a_guarantee_has_a_sentence_and_exact_terms() -> None:
     claim, terms = privacy(NOISY)
-    assert "can tell its data from any other data only as well as ε allows" in claim
+    assert "can distinguish its data from any other data better than ε allows" in claim
     assert claim.endswith(
-        "ledger stops at ε = 4, δ = 1e-05 for this run, whatever is asked: a reasonable promise (ε up to 10)."
+        "ledger stops at ε = 4, δ = 1e-05 for this run, whatever the server requests: a reasonable guarantee (ε up to 10)."
     )
     assert terms == {
-        "spent": ("at most ε = 3.14, δ = 1e-05 asked of a client: a number to plan with, not the guarantee",),
+        "spent": ("at most ε = 3.14, δ = 1e-05 requested from a client; for planning, not the guarantee",),
         "terms": ("unit client", "replace-one", "Gaussian noise", "counted in zCDP (ρ)"),
         "not covered": ("tuning: much", "counts"),
     }
@@ -60,34 +60,34 @@ def test_a_promise_is_said_plainly_and_then_exactly() -> None:
 def test_pure_privacy_has_no_delta_and_records_are_named() -> None:
     claim, terms = privacy(replace(NOISY, unit="record", delta=None, account="pure", epsilon=0.5))
     assert "δ" not in claim + terms["spent"][0]
-    assert "whether any one record was in its data" in claim
+    assert "if any single record was in its data" in claim
     assert terms["terms"][-1] == "counted in pure differential privacy (ε)"
 
 
 @pytest.mark.parametrize(
     ("epsilon", "said"), [(1.0, "strong"), (1.1, "reasonable"), (10.0, "reasonable"), (11, "weak")]
 )
-def test_how_much_a_promise_is_worth(epsilon: float, said: str) -> None:
-    assert strength(epsilon).startswith(f"a {said} promise")
+def test_an_epsilon_has_its_tier(epsilon: float, said: str) -> None:
+    assert strength(epsilon).startswith(f"a {said} guarantee")
 
 
-def test_costs_are_said_in_what_they_are_counted_in() -> None:
+def test_costs_have_the_unit_of_their_account() -> None:
     assert [cost(a, 0.01553) for a in ("zcdp", "pure", "rdp-32")] == ["ρ 0.0155", "ε 0.0155", "RDP 0.0155"]
     assert counted("rdp-32") == "Rényi divergence of order 32"
 
 
-def test_no_privacy_is_said_plainly_and_promises_nothing() -> None:
+def test_a_run_without_privacy_has_no_guarantee() -> None:
     claim, terms = privacy(Privacy(unit="none", mechanism="", epsilon_spent_max=None, delta=None, uncovered=["all"]))
     assert claim.startswith("No differential privacy")
     assert claim.endswith("Not covered: all.")
     assert terms == {}
 
 
-def test_counts_with_noise_of_their_own_are_the_exception() -> None:
+def test_counts_with_their_own_noise_are_the_exception() -> None:
     bare = Privacy(
         unit="none", mechanism="", epsilon_spent_max=None, delta=None, uncovered=["all"], counts="some noise"
     )
-    assert "Except their counts, which carry some noise. Not covered: all." in privacy(bare)[0]
+    assert "Except for their counts, which carry some noise. Not covered: all." in privacy(bare)[0]
 
 
 def test_a_stack_trace_is_cut_to_its_first_line() -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from common.arrays import Arrays, sha256
-from server.aggregation.fedga_sums import BLOCK, Share, fold
+from server.aggregation.fedga_sums import BLOCK_SIZE, Share, fold
 from server.aggregation.fednova import mean_update
 
 UPDATES = hnp.arrays(np.float32, 5, elements=st.floats(-(2.0**20), 2.0**20, width=32))
@@ -41,19 +41,19 @@ def test_the_signed_mean_is_never_above_the_mean_of_sizes(shares: list[Share]) -
 
 
 @given(SHARES)
-def test_clients_that_agree_in_sign_meet_the_bound(shares: list[Share]) -> None:
+def test_clients_of_equal_sign_reach_the_bound(shares: list[Share]) -> None:
     sums = fold(Share({"w": -np.abs(s.update["w"])}, s.steps, s.weight) for s in shares)
     np.testing.assert_array_equal(-sums.mean()["w"], sums.magnitude()["w"])
 
 
 @given(SHARES)
-def test_the_mean_is_that_of_the_other_methods(shares: list[Share]) -> None:
+def test_the_mean_equals_that_of_other_methods(shares: list[Share]) -> None:
     mean = mean_update([s.update for s in shares], [s.steps for s in shares], [s.weight for s in shares])
     np.testing.assert_allclose(fold(shares).mean()["w"], mean["w"], rtol=1e-4, atol=0.5)
 
 
 @given(UPDATES, st.integers(1, 7), st.floats(0.25, 100))
-def test_of_one_client_the_mean_is_its_update_and_dra_does_nothing(
+def test_the_mean_of_a_single_client_is_its_update_and_dra_has_no_effect(
     update: np.ndarray, steps: int, weight: float
 ) -> None:
     sums = fold([Share({"w": update}, steps, weight)])
@@ -65,7 +65,7 @@ def test_arrays_longer_than_a_block_of_any_shape_and_order() -> None:
     rng = np.random.default_rng(0)
     updates: list[Arrays] = [
         {
-            "table": rng.normal(size=(3, BLOCK)).astype(np.float32).T,
+            "table": rng.normal(size=(3, BLOCK_SIZE)).astype(np.float32).T,
             "scalar": np.array(rng.normal()),
             "none": np.ones(0),
         }
@@ -81,7 +81,7 @@ def test_arrays_longer_than_a_block_of_any_shape_and_order() -> None:
     assert [sha256(u) for u in updates] == before
 
 
-def test_one_client_is_held_at_a_time() -> None:
+def test_one_client_is_in_memory_at_a_time() -> None:
     alive: list[weakref.ref[np.ndarray]] = []
 
     def shares() -> Iterator[Share]:

@@ -1,4 +1,4 @@
-"""Averaging over unequal numbers of local steps."""
+"""Mean over unequal numbers of local steps."""
 
 import numpy as np
 import pytest
@@ -24,7 +24,7 @@ def test_weights_enter_both_means() -> None:
     assert mean_update([U, V], [3, 1], [1, 3])["w"].tolist() == pytest.approx([1.5, -0.375])
 
 
-def test_clients_of_one_direction_are_not_outweighed_by_those_who_step_more() -> None:
+def test_clients_with_more_steps_do_not_outweigh_the_rest() -> None:
     """Δ_k = τ_k·g gives τ̄·g: whoever steps more does not tilt the direction."""
     g = np.array([1.0, 2.0])
     assert mean_update([{"w": 1 * g}, {"w": 9 * g}], [1, 9], [1, 1])["w"] == pytest.approx(5 * g)

@@ -62,27 +62,27 @@ FLAGS: dict[str, Any] = {"beta1": 0.9, "beta2": 0.99, "tau": 0.01}
 THEIRS: dict[str, Any] = {"eta": 0.3, "beta_1": 0.9, "beta_2": 0.99, "tau": 0.01}
 
 
-def test_yogi_from_v_0_is_flowers() -> None:
+def test_yogi_from_v_0_equals_flower() -> None:
     assert close(ours("yogi", 0.3, from_zero(), **FLAGS), flowers(FedYogi(**THEIRS)))
 
 
-def test_adam_from_v_0_is_flowers_once_its_correction_has_died_out() -> None:
+def test_adam_from_v_0_equals_flower_once_its_correction_has_decayed() -> None:
     assert close(ours("adam", 0.3, from_zero(), **FLAGS), flowers(FedAdam(**THEIRS), LATE))
 
 
-def test_adagrad_from_v_0_is_flowers() -> None:
+def test_adagrad_from_v_0_equals_flower() -> None:
     plain = {**FLAGS, "beta1": 0.0}
     assert close(ours("adagrad", 0.3, from_zero(), **plain), flowers(FedAdagrad(eta=0.3, tau=0.01)))
 
 
 @pytest.mark.parametrize("rule", ["adam", "yogi"])
-def test_the_start_of_v_is_where_ours_and_flowers_part(rule: Rule) -> None:
+def test_the_initial_v_differs_from_flower(rule: Rule) -> None:
     """Under v₀ = 0 the first step is m/√v = ±(1−β₁)/√(1−β₂)·η whatever the size of Δ̄; v₀ = τ² keeps small ones small."""
     strategy = FedAdam(**THEIRS) if rule == "adam" else FedYogi(**THEIRS)
     assert not close(ours(rule, 0.3, {}, **FLAGS), flowers(strategy, LATE))
 
 
-def test_flowers_correction_is_one_round_ahead() -> None:
+def test_the_correction_of_flower_is_one_round_ahead() -> None:
     """Adam's first corrected step is 1·η (Kingma & Ba 2015); with the exponent r + 1 it is √(1−.99²)/(1−.9²) = 0.742·η."""
     [first, *_] = flowers(FedAdam(**{**THEIRS, "tau": 1e-12}))
     sizes = np.abs(first["w"] - MODEL["w"]) / 0.3

@@ -1,4 +1,4 @@
-"""Server optimisers against numbers worked out by hand."""
+"""Server optimizers against numbers by hand."""
 
 import numpy as np
 import pytest
@@ -41,7 +41,7 @@ def test_yogi_by_hand() -> None:
     assert steps("yogi") == pytest.approx([0.2360679774997897, 0.0932121111929344, 0.46812567347655226], rel=1e-12)
 
 
-def test_yogi_stands_still_where_the_square_is_its_second_moment() -> None:
+def test_yogi_leaves_v_unchanged_where_it_equals_the_square() -> None:
     v = second_moment("yogi", np.array([4.0, 4.0, 1.0]), np.array([4.0, 1.0, 4.0]), 0.9)
     assert v.tolist() == pytest.approx([4.0, 4.0 - 0.1 * 1, 1.0 + 0.1 * 4])
 
@@ -56,13 +56,13 @@ def test_momentum_by_hand() -> None:
     assert seen == [1.0, 2.5, 1.25]
 
 
-def test_no_momentum_is_the_mean_itself_and_keeps_nothing() -> None:
+def test_zero_momentum_is_the_mean_itself_and_stores_nothing() -> None:
     update = {"w": np.array([1.0])}
     assert momentum({}, update, 0.0) == (update, {})
 
 
 @pytest.mark.parametrize("rule", ["adam", "yogi"])
-def test_memory_of_others_stays_and_nothing_is_changed(rule: str) -> None:
+def test_other_groups_are_passed_on_and_arguments_are_unchanged(rule: str) -> None:
     memory: OptimizerState = {"mean.3": {"w": np.ones(2, np.float32)}}
     update = {"w": np.array([0.5, -1.0], np.float32)}
     before = sha256(update)

@@ -1,4 +1,4 @@
-"""Row by row: each row's mean is over who sent it."""
+"""Row-wise means: each row is averaged over its senders."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from common.arrays import Arrays, mean, sha256
-from server.aggregation.row_mean import by_row
+from server.aggregation.row_mean import rescale_rows
 
 
 def test_by_hand() -> None:
@@ -14,20 +14,20 @@ def test_by_hand() -> None:
     first: Arrays = {"items": np.array([[2.0], [0.0], [0.0]]), "bias": np.array([1.0])}
     second: Arrays = {"items": np.array([[4.0], [5.0], [0.0]]), "bias": np.array([3.0])}
     rows = [{"items": np.array([0])}, {"items": np.array([0, 1])}]
-    found = mean(by_row([first, second], rows, [1, 1]), [1, 1])
+    found = mean(rescale_rows([first, second], rows, [1, 1]), [1, 1])
     assert (found["items"].tolist(), found["bias"].tolist()) == ([[3.0], [5.0], [0.0]], [2.0])
 
 
-def test_whole_tables_pass_as_they_are_and_count_in_every_row() -> None:
+def test_full_tables_are_unchanged_and_count_in_every_row() -> None:
     whole: Arrays = {"items": np.array([[2.0], [6.0]])}
-    assert sha256(by_row([whole], [{}], [1])[0]) == sha256(whole)
+    assert sha256(rescale_rows([whole], [{}], [1])[0]) == sha256(whole)
     some: Arrays = {"items": np.array([[4.0], [0.0]])}
-    found = mean(by_row([whole, some], [{}, {"items": np.array([0])}], [1, 3]), [1, 3])
+    found = mean(rescale_rows([whole, some], [{}, {"items": np.array([0])}], [1, 3]), [1, 3])
     assert found["items"].ravel().tolist() == pytest.approx([(2 + 3 * 4) / 4, 6.0])
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 6), st.integers(1, 8))
-def test_it_is_the_mean_over_those_who_sent_the_row(seed: int, clients: int, items: int) -> None:
+def test_each_row_is_the_mean_over_its_senders(seed: int, clients: int, items: int) -> None:
     rng = np.random.default_rng(seed)
     weights = rng.uniform(0.5, 3.0, clients).tolist()
     sent = rng.random((clients, items)) < 0.5
@@ -35,7 +35,7 @@ def test_it_is_the_mean_over_those_who_sent_the_row(seed: int, clients: int, ite
     updates: list[Arrays] = [{"items": table} for table in tables]
     before = [table.copy() for table in tables]
     rows = [{"items": np.flatnonzero(one)} for one in sent]
-    found = mean(by_row(updates, rows, weights), weights)["items"]
+    found = mean(rescale_rows(updates, rows, weights), weights)["items"]
     for i in range(items):
         who = np.flatnonzero(sent[:, i])
         expected = np.average(tables[who, i], axis=0, weights=np.array(weights)[who]) if who.size else np.zeros(2)

@@ -1,4 +1,4 @@
-"""How v follows Δ'², rule by rule: numbers by hand, and what algorithms.md §2.10 asks of C-SME."""
+"""Update rules of v: numbers by hand, and the requirements of algorithms.md §2.10 on C-SME."""
 
 from typing import get_args
 
@@ -38,7 +38,7 @@ def test_by_hand(rule: Rule, dtype: type) -> None:
 
 @pytest.mark.parametrize("rule", C_SME)
 @given(v=NUMBERS, square=NUMBERS | st.just(0.0), beta2=BETAS)
-def test_v_stays_above_half_of_what_adam_would_leave(rule: Rule, v: float, square: float, beta2: float) -> None:
+def test_v_stays_above_half_of_the_v_of_adam(rule: Rule, v: float, square: float, beta2: float) -> None:
     """v_t ≥ ((1+β₂)/2)·v_{t−1} > 0 in float32; Adam may leave β₂·v_{t−1}."""
     after = float(second_moment(rule, np.array([v], np.float32), np.array([square], np.float32), beta2)[0])
     assert after > 0
@@ -46,7 +46,7 @@ def test_v_stays_above_half_of_what_adam_would_leave(rule: Rule, v: float, squar
 
 
 @given(v=NUMBERS, square=NUMBERS, beta2=BETAS)
-def test_saturated_is_adam_up_to_2_and_yogi_beyond(v: float, square: float, beta2: float) -> None:
+def test_saturated_equals_adam_up_to_2_and_yogi_beyond(v: float, square: float, beta2: float) -> None:
     known: Rule = "adam" if v <= 2 * square else "yogi"
     ours = second_moment("saturated", np.array([v]), np.array([square]), beta2)
     assert ours == pytest.approx(second_moment(known, np.array([v]), np.array([square]), beta2), rel=1e-12)
@@ -62,7 +62,7 @@ def test_the_cases_meet_where_they_change(rule: Rule, edge: float, square: float
 
 @pytest.mark.parametrize("rule", [*C_SME, "yogi", "adagrad"])
 @given(v=NUMBERS | st.just(0.0), beta2=BETAS)
-def test_what_nobody_moved_keeps_its_v(rule: Rule, v: float, beta2: float) -> None:
+def test_an_unchanged_parameter_keeps_its_v(rule: Rule, v: float, beta2: float) -> None:
     """Also 0/0: no v yet and nothing moved."""
     with np.errstate(all="raise"):
         after = second_moment(rule, np.array([v], np.float32), np.zeros(1, np.float32), beta2)
@@ -71,7 +71,7 @@ def test_what_nobody_moved_keeps_its_v(rule: Rule, v: float, beta2: float) -> No
 
 @pytest.mark.parametrize("rule", ["saturated", "adam"])
 @pytest.mark.parametrize("start", [1e-3, 30.0])
-def test_a_constant_magnitude_is_learnt_and_bounds_the_step(rule: Rule, start: float) -> None:
+def test_v_converges_to_a_constant_magnitude_which_bounds_the_step(rule: Rule, start: float) -> None:
     """Δ' ≡ c ⇒ v → c², and the step tends to m/(c + τ), at most 1 since |m| ≤ c; from 30, at 0.4 a round, within 100 rounds."""
     c, tau, memory = 2.0, 0.1, {"v": {"w": np.full(2, start)}}
     magnitude, update = {"w": np.full(2, c)}, {"w": np.array([c, 0.5])}
@@ -90,7 +90,7 @@ def test_ramp_settles_above_the_magnitude() -> None:
     assert v == pytest.approx([6.0])
 
 
-def test_a_magnitude_of_its_own_enters_v_alone() -> None:
+def test_a_separate_magnitude_enters_v_alone() -> None:
     """The signed mean gives the direction, Δ' the denominator: m = 0.1·0.5 = 0.05, v = 0.99·0.1² + 0.01·3² = 0.0999."""
     step, memory = adaptive({}, {"w": np.array([0.5])}, "adam", {"w": np.array([3.0])}, beta1=0.9, beta2=0.99, tau=0.1)
     assert memory["m"]["w"] == pytest.approx([0.05])

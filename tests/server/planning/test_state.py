@@ -5,7 +5,8 @@ from pathlib import Path
 import numpy as np
 
 from common.arrays import sha256
-from server.artifacts import Checkpoint, RunDirectory
+from server.artifacts import RunDirectory
+from server.checkpoints import Checkpoint
 from server.planning.constrainer import admit, descend, opening
 from server.planning.state import State, blank, from_groups, to_groups
 
@@ -16,8 +17,8 @@ def test_it_comes_back_from_a_checkpoint_beside_other_groups(tmp_path: Path) -> 
     state = State(history, dual)
     runs = RunDirectory(tmp_path, "run")
     runs.create({}, {})
-    runs.save_checkpoint(Checkpoint(2, 0, {"model": {"w": np.ones(2)}, **to_groups(state)}), best_round=2)
-    groups = runs.load_checkpoint(2).groups
+    runs.checkpoints.save(Checkpoint(2, 0, {"model": {"w": np.ones(2)}, **to_groups(state)}), best_round=2)
+    groups = runs.checkpoints.load(2).groups
     back = from_groups(groups)
     assert {n: sha256(a) for n, a in to_groups(back).items()} == {n: sha256(a) for n, a in to_groups(state).items()}
     assert (back.dual.names, back.dual.bound, back.dual.slack) == (dual.names, 3.0, dual.slack)

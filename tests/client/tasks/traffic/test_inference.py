@@ -11,7 +11,7 @@ from client.tasks.traffic.cold_start import is_new
 from client.tasks.traffic.data.series import Series
 from client.tasks.traffic.inference import faulty, forecast, held_later, own_model, personal
 from client.tasks.traffic.learner import TrafficLearner
-from common.arrays import Arrays, prefixed
+from common.arrays import Arrays, add_prefix
 from common.config.parse import parse
 from common.config.run import RunConfig
 from common.errors import ConfigError, DataError
@@ -154,7 +154,7 @@ def test_a_client_s_model_is_that_of_the_cluster_that_suits_it_best() -> None:
     made = learner(own, changed(nothing))
     good = parameters(made.module)  # the profile, right already: a round of training leaves it as it is
     bad = {**good, "linear.bias": np.full(24, 5.0, np.float32)}
-    chosen = own_model(own, made, {**prefixed("0", bad), **prefixed("1", good)}, {})
+    chosen = own_model(own, made, {**add_prefix("0", bad), **add_prefix("1", good)}, {})
     np.testing.assert_allclose(chosen["linear.bias"], 0, atol=1e-6)
     assert chosen.keys() == good.keys()
 

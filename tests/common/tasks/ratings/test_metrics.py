@@ -8,7 +8,7 @@ from sklearn.metrics import f1_score, mean_absolute_error, mean_squared_error, r
 
 from common.tasks.ratings.metrics import f1, rating_metrics
 from common.wire.messages import EvaluateReply
-from server.evaluation import summarise
+from server.evaluation import summarize
 
 SHARES = st.sampled_from([0.0, 0.2, 0.4, 0.5, 0.6, 1.0])
 PAIRS = st.lists(st.tuples(SHARES, SHARES), min_size=1, max_size=12)
@@ -36,7 +36,7 @@ def test_over_clients_they_are_what_they_are_over_all_ratings_together(
     each = [rating_metrics(*np.array(pairs).T) for pairs in clients]
     replies = {f"client-{k}": EvaluateReply(1, *both) for k, both in enumerate(each)}
     whole, _ = rating_metrics(*np.array([pair for pairs in clients for pair in pairs]).T)
-    assert summarise(replies).metrics == pytest.approx(whole)
+    assert summarize(replies).metrics == pytest.approx(whole)
 
 
 def test_by_hand() -> None:

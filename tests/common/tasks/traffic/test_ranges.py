@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hn
 
 from common.tasks.traffic.ranges import Ranges, calibrated, groups_of, infer, obedience
-from server.aggregation.clusters import weakest
+from server.aggregation.clusters import pool_ranges
 
 WEEK = 168
 HOURLY = groups_of("hourly", WEEK)
@@ -71,7 +71,7 @@ def test_the_weakest_of_the_members_properties_is_the_property_of_their_pooled_d
     members = [drawn(3, seed, variables=2) for seed in range(4)]
     each = [infer(values, places, HOURLY) for values, places, _ in members]
     pooled = infer(np.concatenate([m[0] for m in members]), np.concatenate([m[1] for m in members]), HOURLY)
-    found = weakest([one.low for one in each], [one.high for one in each])
+    found = pool_ranges([one.low for one in each], [one.high for one in each])
     np.testing.assert_array_equal(found["low"], pooled.low)
     np.testing.assert_array_equal(found["high"], pooled.high)
     assert not any(Ranges(**found).excess(values, places).any() for values, places, _ in members)

@@ -1,4 +1,4 @@
-"""Figures: well-formed SVG, no fixed colours, all data drawn."""
+"""Figures: well-formed SVG, no fixed colors, all data drawn."""
 
 import re
 import xml.etree.ElementTree as ElementTree
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from deploy.report.figures import MOST_DOTS, client_spread, hit_rates, metric_curves, per_round, step_rates
+from deploy.report.metric_plots import MAX_DOTS, client_spread, hit_rates, metric_curves, per_round, step_rates
 from deploy.report.metric_table import EXAMPLES, measure
 from deploy.report.run import read
 
@@ -28,21 +28,21 @@ def svgs(fake_run: MakeRun) -> dict[str, str]:
     }
 
 
-def test_they_are_xml_with_a_name(svgs: dict[str, str]) -> None:
+def test_figures_are_xml_with_an_accessible_name(svgs: dict[str, str]) -> None:
     names = [ElementTree.fromstring(svg).attrib["aria-label"] for svg in svgs.values()]
     assert names[:2] == ["Loss per round", "AUC per round"]
 
 
-def test_every_colour_follows_the_theme(svgs: dict[str, str]) -> None:
+def test_every_color_follows_the_theme(svgs: dict[str, str]) -> None:
     for name, svg in svgs.items():
         fixed = set(re.findall(r"(?:fill|stroke): (#[0-9a-f]+)", svg))
-        assert not fixed, f"{name} has fixed colours {fixed}"
+        assert not fixed, f"{name} has fixed colors {fixed}"
     assert "var(--series-1)" in svgs["auc"]
     assert "var(--series-2)" in svgs["auc"]
     assert "var(--series-2)" not in svgs["clients"], "the second run has no clients to show yet"
 
 
-def test_nothing_is_fetched_and_text_stays_text(svgs: dict[str, str]) -> None:
+def test_figures_fetch_nothing_and_keep_text(svgs: dict[str, str]) -> None:
     for svg in svgs.values():
         assert not re.search(r'(href|src)="(?!#)', svg)
         assert "<text" in svg
@@ -50,13 +50,13 @@ def test_nothing_is_fetched_and_text_stays_text(svgs: dict[str, str]) -> None:
         assert "<metadata" not in svg
 
 
-def test_the_same_run_gives_the_same_figure(fake_run: MakeRun) -> None:
+def test_the_same_run_results_in_the_same_figure(fake_run: MakeRun) -> None:
     history = read(fake_run("a", rounds=4))
     assert metric_curves([history], measure("auc")) == metric_curves([history], measure("auc"))
 
 
-@pytest.mark.parametrize(("clients", "dots"), [(4, 4), (1000, MOST_DOTS)])
-def test_one_dot_a_client_up_to_a_limit(fake_run: MakeRun, clients: int, dots: int) -> None:
+@pytest.mark.parametrize(("clients", "dots"), [(4, 4), (1000, MAX_DOTS)])
+def test_one_dot_per_client_up_to_a_limit(fake_run: MakeRun, clients: int, dots: int) -> None:
     svg = client_spread([read(fake_run("a", rounds=2, clients=clients))], measure("auc"))
     drawn = re.findall(r"<use [^>]*fill: var\(--series-1\)", svg)
     assert len(drawn) == dots

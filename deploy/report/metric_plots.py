@@ -1,4 +1,4 @@
-"""The figures of every task."""
+"""Figures of all tasks."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -10,39 +10,39 @@ from matplotlib.ticker import LogLocator
 from common.metrics.spec import MetricSpec
 from deploy.report.metric_table import EXAMPLES, curve
 from deploy.report.run import RunRecord, client_values
-from deploy.report.svg import coloured, dot_size, svg
+from deploy.report.svg import dot_size, svg, with_colors
 from server.events import Round
 
-MOST_DOTS = 400
-"""Clients drawn in a spread; of more, evenly chosen ones."""
+MAX_DOTS = 400
+"""Clients drawn in a spread; of more, evenly spaced ones."""
 
 MEDIAN_RATE = "rate_p50"
-"""The server's own number that an adaptive method tells; see `server.aggregation.optimizers.effective_rates`."""
+"""Key of an adaptive method's step size; see `server.aggregation.optimizers.effective_rates`."""
 
 
 def metric_curves(histories: Sequence[RunRecord], m: MetricSpec) -> str:
-    """The metric of each run's global model per round; for the loss, the clients' training loss dashed below it."""
+    """Plot the metric of each run's global model per round; for the loss, also the training loss, dashed."""
 
     def draw(axes: Axes) -> None:
-        for colour, history in coloured(histories):
-            if m.key == "loss" and history.tells_error:
+        for color, history in with_colors(histories):
+            if m.key == "loss" and history.reports_error:
                 rounds = [r.round for r in history.rounds]
-                axes.plot(rounds, [r.loss for r in history.rounds], color=colour, linewidth=1.2, linestyle=(0, (2, 2)))
+                axes.plot(rounds, [r.loss for r in history.rounds], color=color, linewidth=1.2, linestyle=(0, (2, 2)))
             rounds, values = history.series(m.key)
-            axes.plot(rounds, values, color=colour)
-            _mark_best(axes, rounds, values, m, colour)
+            axes.plot(rounds, values, color=color)
+            _mark_best(axes, rounds, values, m, color)
         axes.set_xlabel("round")
 
     return svg(draw, f"{m.label} per round")
 
 
 def hit_rates(histories: Sequence[RunRecord]) -> str:
-    """Hit rate of each run's final model against the length of the list."""
+    """Plot the hit rate of each run's final model against the length of the list."""
 
     def draw(axes: Axes) -> None:
-        for colour, history in coloured(histories):
+        for color, history in with_colors(histories):
             points = curve(history.final)
-            axes.plot(list(points), list(points.values()), color=colour, marker="o", markersize=4.5)
+            axes.plot(list(points), list(points.values()), color=color, marker="o", markersize=4.5)
         axes.set_xticks(sorted({n for history in histories for n in curve(history.final)}))
         axes.set_ylim(bottom=0)
         axes.set_xlabel("suggestions shown, N")
@@ -51,24 +51,24 @@ def hit_rates(histories: Sequence[RunRecord]) -> str:
 
 
 def client_spread(histories: Sequence[RunRecord], m: MetricSpec) -> str:
-    """Each client a dot, sorted from worst to best, with the median as a line."""
+    """Plot each client as a dot, sorted from worst to best, with the median as a dashed rule."""
 
     def draw(axes: Axes) -> None:
-        for colour, history in coloured(histories):
+        for color, history in with_colors(histories):
             values = np.sort(client_values(history, m))[:: -1 if m.better == "lower" else 1]
             if len(values):
-                shown = np.unique(np.linspace(0, len(values) - 1, min(len(values), MOST_DOTS)).astype(int))
+                shown = np.unique(np.linspace(0, len(values) - 1, min(len(values), MAX_DOTS)).astype(int))
                 share = (shown + 0.5) / len(values) * 100
                 axes.plot(
                     share,
                     values[shown],
-                    color=colour,
+                    color=color,
                     linestyle="none",
                     marker="o",
                     markersize=dot_size(len(shown)),
                     alpha=0.8,
                 )
-                axes.axhline(float(np.median(values)), color=colour, linewidth=0.9, linestyle=(0, (4, 3)))
+                axes.axhline(float(np.median(values)), color=color, linewidth=0.9, linestyle=(0, (4, 3)))
         axes.set_xlim(0, 100)
         axes.set_xlabel("clients, worst to best (%)" if m.better else "clients, sorted (%)")
         if m is EXAMPLES:
@@ -81,15 +81,15 @@ def client_spread(histories: Sequence[RunRecord], m: MetricSpec) -> str:
 
 
 def per_round(histories: Sequence[RunRecord], label: str, value: Callable[[Round], float]) -> str:
-    """A quantity of the rounds themselves."""
+    """Plot a quantity of the rounds."""
 
     def draw(axes: Axes) -> None:
-        for colour, history in coloured(histories):
+        for color, history in with_colors(histories):
             rounds = [r.round for r in history.rounds]
             axes.plot(
                 rounds,
                 list(map(value, history.rounds)),
-                color=colour,
+                color=color,
                 drawstyle="steps-mid",
                 linewidth=1.4,
             )
@@ -100,22 +100,22 @@ def per_round(histories: Sequence[RunRecord], label: str, value: Callable[[Round
 
 
 def step_rates(histories: Sequence[RunRecord]) -> str:
-    """The adaptive server's step size per parameter, η/(√v + τ): median, and between the 5th and 95th hundredths."""
+    """Plot the adaptive server's step size per parameter, η/(√v + τ): median, and 5th to 95th percentile."""
 
     def draw(axes: Axes) -> None:
-        for colour, history in coloured(histories):
-            known = [r for r in history.rounds if MEDIAN_RATE in r.server]
-            rounds = [r.round for r in known]
-            low, middle, high = ([r.server[key] for r in known] for key in ("rate_p5", MEDIAN_RATE, "rate_p95"))
-            axes.fill_between(rounds, low, high, color=colour, alpha=0.15, linewidth=0)
-            axes.plot(rounds, middle, color=colour)
+        for color, history in with_colors(histories):
+            adaptive = [r for r in history.rounds if MEDIAN_RATE in r.server]
+            rounds = [r.round for r in adaptive]
+            low, middle, high = ([r.server[key] for r in adaptive] for key in ("rate_p5", MEDIAN_RATE, "rate_p95"))
+            axes.fill_between(rounds, low, high, color=color, alpha=0.15, linewidth=0)
+            axes.plot(rounds, middle, color=color)
         axes.set_yscale("log")
         axes.set_xlabel("round")
 
     return svg(draw, "Server step size per round")
 
 
-def _mark_best(axes: Axes, rounds: list[int], values: list[float], m: MetricSpec, colour: str) -> None:
+def _mark_best(axes: Axes, rounds: list[int], values: list[float], m: MetricSpec, color: str) -> None:
     if m.better and any(not math.isnan(v) for v in values):
         best = int(np.nanargmin(values) if m.better == "lower" else np.nanargmax(values))
-        axes.plot(rounds[best], values[best], color=colour, marker="o", markersize=5.5)
+        axes.plot(rounds[best], values[best], color=color, marker="o", markersize=5.5)

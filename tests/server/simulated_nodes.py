@@ -1,0 +1,59 @@
+"""Simulated nodes that answer invitations, with a clock."""
+
+from collections.abc import Callable, Iterable
+
+from flwr.app import Error, Message, RecordDict
+
+from common.wire.codec import decode, encode
+from common.wire.messages import ENROL, EnrolReply, EnrolRequest
+from server.enrolment import Enrolment
+
+INVITATION = EnrolRequest("toy", '{"seed": 0}', "{}")
+
+DEADLINE = 120.0
+
+Answer = EnrolReply | str | RecordDict
+
+
+class World:
+    """Simulated nodes: each is online from some second on and answers an invitation; sleeping advances the clock."""
+
+    def __init__(
+        self, answers: dict[int, Answer], online: Callable[[float], Iterable[int]] | None = None, wait: float = 10.0
+    ) -> None:
+        self.answers, self.now, self.invited, self.naps = answers, 0.0, list[int](), list[float]()
+        self.online = online or (lambda now: answers)
+        self.slow: dict[int, float] = {}
+        """Node -> second from which it can answer."""
+        self.enrolment = Enrolment(INVITATION, wait, self.ask, clock=lambda: self.now, sleep=self.sleep)
+
+    def ask(self, messages: list[Message], seconds: float) -> Iterable[Message]:
+        nodes = [message.metadata.dst_node_id for message in messages]
+        last = max(self.slow.get(node, 0.0) for node in nodes)
+        self.now = max(self.now, min(last, self.now + min(seconds, DEADLINE)))
+        for message in messages:
+            node = message.metadata.dst_node_id
+            assert (decode(EnrolRequest, message.content), message.metadata.message_type) == (INVITATION, ENROL)
+            self.invited.append(node)
+            if self.slow.get(node, 0.0) > self.now:
+                continue
+            answer = self.answers[node]
+            message.metadata.__dict__["_message_id"] = f"m{len(self.invited)}"
+            if isinstance(answer, str):
+                yield Message(Error(1000, answer), reply_to=message)
+            else:
+                yield Message(answer if isinstance(answer, RecordDict) else encode(answer), reply_to=message)
+
+    def sleep(self, seconds: float) -> None:
+        self.naps.append(seconds)
+        self.now += seconds
+
+    def gather(self, at_least: int) -> list[str]:
+        return sorted(self.enrolment.gather(self, at_least))
+
+    def get_node_ids(self) -> Iterable[int]:
+        return list(self.online(self.now))
+
+
+def yes(name: str, examples: int = 3) -> EnrolReply:
+    return EnrolReply(name, "toy:0", examples)

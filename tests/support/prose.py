@@ -1,0 +1,154 @@
+"""Text of the repository for the contract tests of language: docstrings, comments, literals, names, pages."""
+
+import ast
+import io
+import re
+import tokenize
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+LAYERS = ("common", "server", "client", "deploy")
+
+CHECKED = (
+    "common/api.py",
+    "common/arrays.py",
+    "common/errors.py",
+    "common/files.py",
+    "common/text.py",
+    "common/options.py",
+    "common/wire/",
+    "common/logic/",
+    "server/aggregation/",
+    "server/api.py",
+    *(
+        f"server/{name}.py"
+        for name in (
+            "app",
+            "artifacts",
+            "checkpoints",
+            "enrolment",
+            "evaluation",
+            "events",
+            "federated_counts",
+            "grid",
+            "journal",
+            "roster",
+            "round_limits",
+            "run",
+            "sampling",
+            "settings",
+            "state",
+            "tensor_file",
+            "uploads",
+        )
+    ),
+    "client/node/",
+    "client/app.py",
+    "client/settings.py",
+    "client/state.py",
+    "client/stacked_tensors.py",
+    *(
+        f"deploy/{name}.py"
+        for name in (
+            "bundle",
+            "certificates",
+            "control",
+            "federation",
+            "files",
+            "keys",
+            "processes",
+            "progress",
+            "superlink",
+            "summary",
+            "watch",
+        )
+    ),
+    "deploy/report/",
+    "docs/temporal-logic.md",
+)
+"""Prefixes of the paths that the contract tests of language read."""
+
+BLOCKED = re.compile(
+    r"\b(in clear|came to nothing|counts as nothing|everybody's|whoever|dealt|dealing|purse|witness|told|tells)\b"
+    r"|\b(local|weekly|everybody's|gRPC|open|unencrypted|unprotected) line\b|\bline to (the|a) (server|beat)\b",
+    re.IGNORECASE,
+)
+"""Words and phrases that no text uses; `line` means a line of text."""
+
+
+@dataclass(frozen=True)
+class Text:
+    """Words at a place: `path:line`, and what they are."""
+
+    place: str
+    kind: str
+    text: str
+
+
+def paths(*suffixes: str, checked: bool = True) -> list[Path]:
+    """Files with those suffixes in the layers, benchmarks, docs and examples, and README.md; sorted."""
+    folders = (*LAYERS, "benchmarks", "docs", "examples")
+    found = {path for folder in folders for suffix in suffixes for path in (ROOT / folder).rglob(f"*{suffix}")}
+    if ".md" in suffixes:
+        found.add(ROOT / "README.md")
+    return sorted(p for p in found if not checked or relative(p).startswith(CHECKED))
+
+
+def relative(path: Path) -> str:
+    """A path as CHECKED writes it."""
+    return path.relative_to(ROOT).as_posix()
+
+
+@cache
+def parsed(path: Path) -> ast.Module:
+    """The syntax tree of a source file."""
+    return ast.parse(path.read_text("utf-8"))
+
+
+def docstrings(path: Path) -> Iterator[Text]:
+    """Docstrings of a file: of modules, classes, functions and attributes."""
+    for node in ast.walk(parsed(path)):
+        body = getattr(node, "body", ())
+        for statement in body if isinstance(body, list) else ():
+            match statement:
+                case ast.Expr(value=ast.Constant(value=str(text))):
+                    yield Text(f"{relative(path)}:{statement.lineno}", "docstring", text)
+
+
+def comments(path: Path) -> Iterator[Text]:
+    """Comments of a file."""
+    for token in tokenize.generate_tokens(io.StringIO(path.read_text("utf-8")).readline):
+        if token.type == tokenize.COMMENT:
+            yield Text(f"{relative(path)}:{token.start[0]}", "comment", token.string)
+
+
+def literals(path: Path) -> Iterator[Text]:
+    """String literals of a file, docstrings included; placeholders left out."""
+    for node in ast.walk(parsed(path)):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield Text(f"{relative(path)}:{node.lineno}", "text", node.value)
+
+
+def names(path: Path) -> Iterator[Text]:
+    """Names that a file binds or uses: variables, arguments, attributes, functions and classes."""
+    for node in ast.walk(parsed(path)):
+        match node:
+            case ast.Name(id=name) | ast.Attribute(attr=name) | ast.FunctionDef(name=name) | ast.ClassDef(name=name):
+                yield Text(f"{relative(path)}:{node.lineno}", "name", name)
+            case ast.arg(arg=name) | ast.keyword(arg=str(name)):
+                yield Text(f"{relative(path)}:{node.lineno}", "name", name)
+
+
+def page_lines(path: Path) -> Iterator[Text]:
+    """Lines of a page, code and quotations left out."""
+    text = re.sub(r"```.*?```", lambda block: "\n" * block[0].count("\n"), path.read_text("utf-8"), flags=re.DOTALL)
+    for number, line in enumerate(text.splitlines(), 1):
+        yield Text(f"{relative(path)}:{number}", "page", unquoted(line))
+
+
+def unquoted(text: str) -> str:
+    """Text without code in backticks and without what stands in double quotes."""
+    return re.sub(r"``?[^`]*``?|\"[^\"\n]*\"|“[^”]*”", " ", text)
