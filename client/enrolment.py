@@ -1,58 +1,133 @@
-"""What a client keeps of an invitation that it accepted, so that a run can go on after a restart, and only as that run."""
+"""Enrolment: runs that a client takes part in, stored so that they resume after a restart."""
 
 import hashlib
 import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
 
+from client.policy import Policy
 from client.state import Store
-from common.config.flatten import from_json
+from client.tasks.learner import Learner
+from common.config.flatten import from_json, names_in
 from common.config.run import RunConfig
-from common.errors import RefusedError, WireError
+from common.errors import DataError, RefusedError, WireError
+from common.tasks.registry import read_vocabulary
+from common.tasks.vocabulary import Vocabulary
 from common.wire.messages import EnrolRequest
 
 ENROLMENT = "enrolment.json"
-"""The document's name in a run's state."""
+"""Name of the document in a run's state."""
+
+UNFIT = "this client's data do not match the run's vocabulary or format; see the client's log"
+
+UNFIT_RETRY_SECONDS = 300.0
+"""Time after which data that did not match are read again for the same run: their owner may have corrected them."""
+
+BuildLearner = Callable[[RunConfig, Vocabulary], Learner]
+
+
+@dataclass(frozen=True)
+class EnrolledRun:
+    """Run that this client takes part in, with its data prepared."""
+
+    run: str
+    config: RunConfig
+    vocabulary: Vocabulary
+    learner: Learner
+
+
+class Enrolments:
+    """Enrolled runs of one client; the newest one stays in memory.
+
+    Args:
+        build_learner: Reads the private data under a run's vocabulary.
+        store: Client state.
+        policy: The owner's policy.
+    """
+
+    def __init__(self, build_learner: BuildLearner, store: Store, policy: Policy) -> None:
+        self._build_learner, self._store, self._policy = build_learner, store, policy
+        self._runs: dict[str, EnrolledRun] = {}
+        self._unfit: dict[str, float] = {}
+
+    def open(self, request: EnrolRequest) -> EnrolledRun:
+        """Return the run of a request; prepare the data if the run is not open.
+
+        Raises:
+            RefusedError: The policy forbids the run, or the data did not match its vocabulary a short time ago.
+        """
+        enrolment = fingerprint(request)
+        if enrolment in self._unfit and time.monotonic() < self._unfit[enrolment]:
+            raise RefusedError(UNFIT)
+        return self._runs.get(enrolment) or self._open(enrolment, request)
+
+    def find(self, enrolment: str) -> EnrolledRun:
+        """Return the run of an accepted enrolment; after a restart, prepare its data again.
+
+        Raises:
+            WireError: This enrolment was never accepted, or another one of the run was accepted since.
+            RefusedError: The policy forbids the run, or the data do not match its vocabulary.
+        """
+        return self._runs.get(enrolment) or self._open(enrolment, _load_request(self._store, enrolment))
+
+    def save(self, request: EnrolRequest) -> None:
+        """Store an accepted request."""
+        document = {"config": request.config, "catalogue": request.catalogue, "enrolment": fingerprint(request)}
+        self._store.write(request.run, ENROLMENT, json.dumps(document).encode())
+
+    def _open(self, enrolment: str, request: EnrolRequest) -> EnrolledRun:
+        self._policy.check_names(*names_in(request.config))
+        config = from_json(request.config)
+        self._policy.check(config)
+        _check_same_run(self._store, request.run, config)
+        vocabulary = _read_vocabulary(config.task, request.catalogue)
+        try:
+            learner = self._build_learner(config, vocabulary)
+        except DataError as error:
+            self._unfit = {enrolment: time.monotonic() + UNFIT_RETRY_SECONDS}
+            raise RefusedError(UNFIT) from error
+        self._runs = {enrolment: EnrolledRun(request.run, config, vocabulary, learner)}
+        return self._runs[enrolment]
 
 
 def fingerprint(request: EnrolRequest) -> str:
-    """The name of an enrolment: the run, and a digest of its configuration and vocabulary."""
+    """Return the name of an enrolment: the run, and a digest of its configuration and vocabulary."""
     digest = hashlib.sha256(f"{request.config}\n{request.catalogue}".encode()).hexdigest()
     return f"{request.run}:{digest[:16]}"
 
 
-def remember(store: Store, request: EnrolRequest) -> None:
-    """Keep an invitation that was accepted."""
-    document = {"config": request.config, "catalogue": request.catalogue, "enrolment": fingerprint(request)}
-    store.write(request.run, ENROLMENT, json.dumps(document).encode())
+@lru_cache(maxsize=4)
+def _read_vocabulary(task: str, text: str) -> Vocabulary:
+    """Read a vocabulary once for all clients of a process."""
+    return read_vocabulary(task, text)
 
 
-def accepted(store: Store, enrolment: str) -> EnrolRequest:
-    """The invitation that was accepted under that name.
-
-    Raises:
-        WireError: None was, or another one since.
-    """
+def _load_request(store: Store, enrolment: str) -> EnrolRequest:
+    """Return the accepted request of that fingerprint."""
     run = enrolment.partition(":")[0]
     document = json.loads(store.read(run, ENROLMENT) or b"{}")
     if document.get("enrolment") != enrolment:
-        raise WireError("not enrolled in this run, or under another configuration; invite this client anew")
+        raise WireError("not enrolled in this run, or under another configuration; enrol this client again")
     return EnrolRequest(run, document["config"], document["catalogue"])
 
 
-def check_same_run(store: Store, run: str, config: RunConfig) -> None:
-    """Accept a run whose private memory, if there is any, was made by the same method under the same privacy.
+def _check_same_run(store: Store, run: str, config: RunConfig) -> None:
+    """Accept a run whose client state, if any, has the same method and the same privacy unit.
 
-    What a client remembers of a run without noise, or with noise on what it sends only, is exact. A run of the same name with
-    noise on records would let it out beside that noise.
+    The client state of a run without noise, or with noise on uploads only, is exact. A run of the same name with noise on
+    records would release it without that noise.
 
     Raises:
-        RefusedError: It was not.
+        RefusedError: Method, task, model or privacy unit differ.
     """
-    known = store.read(run, ENROLMENT)
-    if not known:
+    stored = store.read(run, ENROLMENT)
+    if not stored:
         return
-    before = from_json(json.loads(known)["config"])
+    before = from_json(json.loads(stored)["config"])
     for key in ("method", "task", "model"):
         if getattr(before, key) != getattr(config, key):
-            raise RefusedError(f"a run of this name had another {key}; a new run needs a name of its own")
+            raise RefusedError(f"an earlier run '{run}' had another {key}; choose another run-id")
     if before.privacy.unit != config.privacy.unit:
-        raise RefusedError("a run of this name promised another privacy.unit; a new run needs a name of its own")
+        raise RefusedError(f"an earlier run '{run}' had another privacy.unit; choose another run-id")

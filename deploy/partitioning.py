@@ -15,7 +15,7 @@ from typing import cast
 from client.data.dataset import AnyDataset
 from client.data.read import own_tables
 from client.data.sources import fingerprint, is_demo
-from client.privacy.claim import statements
+from client.privacy.claim import read_statements
 from client.privacy.ledger.locate import data_path, find_ledger, ledger_path
 from client.tasks.registry import CLIENT_TASKS
 from common.errors import ConfigError, DataError, LedgerError
@@ -213,4 +213,4 @@ def _mark(data: str) -> str:
 
 
 def _released(ledgers: Sequence[Path]) -> bool:
-    return any(one.runs for path in ledgers for one in statements(path))
+    return any(one.runs for path in ledgers for one in read_statements(path))

@@ -184,7 +184,7 @@ class InProcessGrid(Grid):
         replies = []
         for k, (session, request) in enumerate(zip(sessions, requests, strict=True)):
             try:
-                members[k] = session.member(request)
+                members[k] = session.participant(request)
             except FedloomError as error:
                 replies.append(failure_reply(messages[k], error))
         by_size = sorted(members, key=lambda k: members[k].learner.size)
@@ -193,7 +193,7 @@ class InProcessGrid(Grid):
             algorithm = sessions[cohort[0]].config(requests[cohort[0]].enrolment).method_options
             outcomes = train(algorithm, [members[k] for k in cohort])
             for k, outcome in zip(cohort, outcomes, strict=True):
-                replies.append(_answer(sessions[k], messages[k], requests[k], members[k].steps, outcome))
+                replies.append(_answer(sessions[k], messages[k], members[k], outcome))
         return replies
 
     def _keep(self, replies: Iterable[Message]) -> None:
@@ -201,7 +201,7 @@ class InProcessGrid(Grid):
 
 
 def _answer(
-    session: Session, message: Message, request: TrainRequest, steps: int, outcome: TrainReply | FedloomError
+    session: Session, message: Message, participant: Participant, outcome: TrainReply | FedloomError
 ) -> Message:
     def work() -> TrainReply:
         if isinstance(outcome, FedloomError):
@@ -209,6 +209,6 @@ def _answer(
         return outcome
 
     try:
-        return Message(encode(session.as_sent(request, steps, work)), reply_to=message)
+        return Message(encode(session.release(participant, work)), reply_to=message)
     except FedloomError as error:
         return failure_reply(message, error)

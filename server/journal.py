@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from common.arrays import Arrays, sha256
 from common.config.run import RunConfig
-from common.privacy.accounts import build_account
+from common.privacy.mechanisms.registry import build_account
 from common.wire.messages import EVALUATE, TRAIN
 from server.artifacts import RunDirectory
 from server.checkpoints import Checkpoint

@@ -27,7 +27,7 @@ from client.privacy.ledger.locate import open_ledger
 from client.privacy.ledger.records import Slot
 from common.privacy.accounts import Zcdp, portion
 from common.privacy.clipping import Vector
-from common.privacy.mechanisms.additive import Gaussian
+from common.privacy.mechanisms.gaussian import Gaussian
 from common.privacy.randomness import fresh_generator
 
 LIMIT = 3.0
@@ -73,7 +73,7 @@ def measure(folder: Path, size: int, releases: int, watch: Watch) -> Times:
 
 def _release(ledger: Ledger, mechanism: Gaussian, vector: Vector, slot: Slot, watch: Watch) -> None:
     """Release a vector in the steps of `Ledger.release`."""
-    entry = watch("reserve", lambda: ledger.reserve(slot, ledger.terms(mechanism)))
+    entry = watch("reserve", lambda: ledger.charge(slot, ledger.terms(mechanism)))
     assert isinstance(entry, int)
     released = watch(
         "clip and noise", lambda: mechanism.release(vector, fresh_generator()).astype(np.float32).tobytes()

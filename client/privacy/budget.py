@@ -1,38 +1,39 @@
-"""What a client's answers may cost: the run's promise, the owner's policy and the ledger, asked together."""
+"""Privacy budget of a client: the run's budget, the owner's policy and the ledger, checked together."""
 
 import math
 from collections.abc import Callable
-
-import numpy as np
 
 from client.policy import Policy
 from client.privacy.ledger.ledger import Ledger
 from client.privacy.ledger.limits import Limits
 from client.privacy.ledger.records import Slot
+from client.privacy.payload import with_clip
+from client.privacy.reservation import Reservation
 from common.config.run import RunConfig
 from common.errors import RefusedError
-from common.privacy.accounts import Account, Pure, Rdp, build_account
+from common.privacy.accounts import Account, Rdp
+from common.privacy.mechanisms.registry import VECTOR_MECHANISMS, build_account
 from common.privacy.options import PrivacyOptions, Unit
 from common.wire.messages import AssignRequest, TrainRequest
 
 OpenLedger = Callable[[Unit, Account], Ledger]
-"""Opens a client's ledger: whose data are hidden, and what to count in if that is new to it."""
+"""(unit, account) -> the client's ledger; the account is used if the unit is new to the ledger."""
 
-LEAST = 1e-6
-"""Share of a run's promise that is as good as nothing, left or asked for."""
+MIN_COST_SHARE = 1e-6
+"""Smallest share of a run's budget that counts as more than 0."""
 
 ROUNDING = 1e-9
-"""Relative share of a cost that is not spent, since float rounding makes a hundred times B/100 more than B."""
+"""Relative share of a cost that is not spent: in floating point, 100 · B/100 can exceed B."""
 
 
 class Budget:
-    """One client's.
+    """Privacy budget of one client.
 
     Args:
-        policy: The owner's terms.
-        open_ledger: Finds the ledger of the data.
-        part: Which part of the data the client has, where several clients share a data set and so its ledger; each has
-            answers, and what a run promises, of its own there.
+        policy: The owner's policy.
+        open_ledger: Opens the ledger of the data.
+        part: Name of the client's partition, if several clients share a data set and thus its ledger. Slots and run budgets
+            are separate for each partition.
     """
 
     def __init__(self, policy: Policy, open_ledger: OpenLedger, part: str = "") -> None:
@@ -40,89 +41,125 @@ class Budget:
         self._ledgers: dict[Unit, Ledger] = {}
 
     def ledger(self, options: PrivacyOptions) -> Ledger:
-        """The ledger that a run with these options is booked in: one a unit, which counts as a run does until one released."""
-        account = build_account(options)
-        if options.unit not in self._ledgers:
-            self._ledgers[options.unit] = self._open_ledger(options.unit, account)
-        self._ledgers[options.unit].count_in(account)
-        return self._ledgers[options.unit]
+        """Return the ledger of a run with these options; before the first release it takes the run's account."""
+        return self._ledger(options.unit, build_account(options))
 
-    def run(self, enrolment: str) -> str:
-        """The run that an enrolment is in, as the ledger knows it."""
+    def remaining(self, config: RunConfig, enrolment: str) -> float:
+        """Return the remaining budget of a run that starts or resumes.
+
+        It is 0 if this run itself has spent everything: the client may still evaluate its final model.
+
+        Raises:
+            RefusedError: Nothing remains and this run spent nothing, or the ledger uses another account.
+        """
+        options, run = config.privacy, self._run(enrolment)
+        account = build_account(options)
+        ledger = self._ledger(options.unit, account)
+        budget = self._remaining(options, account, ledger, run)
+        if budget <= _minimum(options, account) and not ledger.spent_in(run):
+            spent = account.claim(ledger.spent(), ledger.delta)
+            raise RefusedError(
+                f"the privacy budget of this client's data is exhausted (ε = {spent:.4g} of {ledger.epsilon:g}); the owner can"
+                " raise it with fedloom budget --raise-to"
+            )
+        return budget
+
+    def reserve(self, config: RunConfig, request: TrainRequest | AssignRequest) -> Reservation | None:
+        """Check a request and reserve its release; None in a run without noise.
+
+        Raises:
+            RefusedError: The cost exceeds the policy, the run's budget or the ledger's; or noise on records does not cover
+                the request.
+        """
+        options = config.privacy
+        if isinstance(request, TrainRequest):
+            options = with_clip(options, request.clip)
+        if options.unit == "none":
+            return None
+        run = self._run(request.enrolment)
+        if isinstance(request, AssignRequest):
+            if options.unit == "record":
+                raise RefusedError(
+                    "noise on records covers neither properties nor losses of clusters; set privacy.unit=client"
+                )
+            return self._reserve(options, Slot(run, request.round, kind="assign"), request.cost)
+        reservation = self._reserve(options, Slot(run, request.round, request.phase), request.cost)
+        if options.unit == "record" and request.statics:
+            raise RefusedError(
+                "untrained inputs of the model reach every record, and noise on records does not cover them; set"
+                " privacy.unit=client"
+            )
+        return reservation
+
+    def reserve_counts(self, config: RunConfig, run: str) -> Reservation:
+        """Reserve the release of counts at the whole budget of `config.task_options.count_privacy`.
+
+        Raises:
+            RefusedError: The cost exceeds the policy or the ledger's budget.
+        """
+        return self._reserve(config.task_options.count_privacy, Slot(self._run(run), 0, kind="counts"))
+
+    def _reserve(self, options: PrivacyOptions, slot: Slot, requested: float | None = None) -> Reservation:
+        """Reserve the requested cost, by default the run's budget, less a margin for rounding."""
+        account = build_account(options)
+        requested = account.total(options.epsilon, options.delta) if requested is None else requested
+        cost, minimum = requested * (1 - ROUNDING), _minimum(options, account)
+        if not minimum < cost < math.inf:
+            bound = "not finite" if cost > minimum else f"below the minimum {minimum:.2g} of a noisy reply"
+            raise RefusedError(f"requested cost {requested} is {bound}")
+        limits = self._limits(options, account)
+        if cost > limits.round:
+            raise RefusedError(
+                f"requested cost {requested:.4g} ({account.name}) exceeds the policy's limit {limits.round:.4g} a round"
+            )
+        ledger = self._ledger(options.unit, account)
+        remaining = self._remaining(options, account, ledger, slot.run)
+        if cost > remaining and not ledger.has_cached(slot):
+            raise RefusedError(
+                f"requested cost {requested:.4g} ({account.name}) exceeds the remaining budget {remaining:.4g}"
+            )
+        return Reservation(slot, options, account, cost, limits, ledger)
+
+    def _ledger(self, unit: Unit, account: Account) -> Ledger:
+        if unit not in self._ledgers:
+            self._ledgers[unit] = self._open_ledger(unit, account)
+        self._ledgers[unit].use_account(account)
+        return self._ledgers[unit]
+
+    def _remaining(self, options: PrivacyOptions, account: Account, ledger: Ledger, run: str) -> float:
+        """Return the remaining budget of a run: the least of its own and the ledger's."""
+        if ledger.account.name != account.name:
+            raise RefusedError(
+                f"the ledger uses the {ledger.account.name} account since its first release, the run needs {account.name};"
+                f" set {settings_for(ledger.account, options.delta)}"
+            )
+        own = account.total(options.epsilon, options.delta) - ledger.spent_in(run)
+        return max(0.0, min(own, ledger.remaining()))
+
+    def _limits(self, options: PrivacyOptions, account: Account) -> Limits:
+        """Return the limits of a run and of one of its rounds; the policy's δ applies if it is smaller."""
+        epsilon = self._policy.max_epsilon_per_round
+        a_round = account.total(epsilon, min(options.delta, self._policy.delta)) if math.isfinite(epsilon) else math.inf
+        return Limits(account.total(options.epsilon, options.delta), a_round)
+
+    def _run(self, enrolment: str) -> str:
+        """Return the ledger's name of the run of an enrolment."""
         name = enrolment.partition(":")[0]
         return f"{name} {self._part}" if self._part else name
 
-    def slot(self, request: TrainRequest | AssignRequest) -> Slot:
-        """Where an answer is booked."""
-        run = self.run(request.enrolment)
-        if isinstance(request, AssignRequest):
-            return Slot(run, request.round, kind="assign")
-        return Slot(run, request.round, request.phase)
 
-    def limits(self, options: PrivacyOptions) -> Limits:
-        """What a run may spend of its own promise, and what the policy lets one round of it cost, at the policy's δ."""
-        account, most = build_account(options), self._policy.max_epsilon_per_round
-        a_round = account.total(most, min(options.delta, self._policy.delta)) if np.isfinite(most) else np.inf
-        return Limits(account.total(options.epsilon, options.delta), a_round)
+def settings_for(account: Account, delta: float) -> str:
+    """Return the settings with which a run uses that account.
 
-    def left(self, options: PrivacyOptions, run: str) -> float:
-        """What this run may still spend: of its own promise, and of the ledger.
-
-        Raises:
-            RefusedError: The ledger counts otherwise.
-        """
-        account, ledger = build_account(options), self.ledger(options)
-        if ledger.account.name != account.name:
-            raise RefusedError(
-                f"this client's ledger counts in {ledger.account.name} since its first release, the run in {account.name},"
-                f" and no ledger counts in both; run with {counting_so(ledger.account, options.delta)}"
-            )
-        promised = account.total(options.epsilon, options.delta) - ledger.spent_in(run)
-        return max(0.0, min(promised, ledger.remaining()))
-
-    def enrolled(self, config: RunConfig, enrolment: str) -> float:
-        """What may be spent in a run that begins or goes on; 0 where that run has spent all, so that the client sees its end.
-
-        Raises:
-            RefusedError: Nothing, and nothing was spent in this run.
-        """
-        options, run = config.privacy, self.run(enrolment)
-        budget = self.left(options, run)
-        spent = budget <= LEAST * build_account(options).total(options.epsilon, options.delta)
-        if spent and not self.ledger(options).spent_in(run):
-            raise RefusedError("its privacy budget is spent")
-        return budget
-
-    def agreed(self, options: PrivacyOptions, slot: Slot, wished: float) -> float:
-        """The cost asked for, a hair less so that rounding never exceeds a total, if it can be paid.
-
-        Raises:
-            RefusedError: It cannot; the ledger looks again, at the same limits, when it is paid.
-        """
-        account, cost = build_account(options), wished * (1 - ROUNDING)
-        least = LEAST * account.total(options.epsilon, options.delta)
-        if not least < cost < np.inf:
-            raise RefusedError(
-                f"the server asks for a reply at cost {wished}; with noise it costs {least:.2g} at least"
-            )
-        if cost > self.limits(options).round:
-            raise RefusedError(f"a round of {wished:.4g} {account.name} is more than this client's policy allows")
-        left = self.left(options, slot.run)
-        if cost > left and not self.ledger(options).keeps(slot):
-            raise RefusedError(f"the server asks for {wished:.4g} {account.name}, of which {left:.4g} are left here")
-        return cost
-
-
-def counting_so(account: Account, delta: float) -> str:
-    """What a run says to count in that account.
-
-    RDP of order α is cheapest where ε = L(2α − 1)/(α − 1)², L = ln 1/δ: there (ε − L/(α − 1))/α is largest (`fixed_order`).
+    RDP of order α is cheapest at ε = L(2α − 1)/(α − 1)² with L = ln 1/δ (see `fixed_order`).
     """
-    match account:
-        case Rdp(order=order):
-            epsilon = math.log(1 / delta) * (2 * order - 1) / (order - 1) ** 2
-            return f"ε = {epsilon:.6g} at δ = {delta:g}"
-        case Pure():
-            return "privacy.mechanism=laplace, or privunit"
-        case _:
-            return "privacy.mechanism=gaussian"
+    if isinstance(account, Rdp):
+        epsilon = math.log(1 / delta) * (2 * account.order - 1) / (account.order - 1) ** 2
+        return f"privacy.epsilon={epsilon:.6g} and privacy.delta={delta:g}"
+    names = [spec.name for spec in VECTOR_MECHANISMS if spec.account(PrivacyOptions()) == account]
+    return " or ".join(f"privacy.mechanism={name}" for name in names)
+
+
+def _minimum(options: PrivacyOptions, account: Account) -> float:
+    """Return the cost at or below which noise would be as good as infinite."""
+    return MIN_COST_SHARE * account.total(options.epsilon, options.delta)

@@ -1,4 +1,4 @@
-"""What a ledger says of itself, for its owner."""
+"""Claims of a ledger, for its owner."""
 
 import math
 from collections import Counter
@@ -7,89 +7,110 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from client.privacy.ledger import queries
+from client.privacy.ledger.accounts import StoredAccount, accounts_in_force, original_accounts
 from client.privacy.ledger.database import LedgerDatabase
-from client.privacy.ledger.queries import Opened
 from client.privacy.ledger.records import BudgetIncrease, LedgerEntry
-from client.privacy.ledger.verify import compare_all
-from common.privacy.accounts import account_named
+from client.privacy.ledger.verify import check_all_heads
+from common.privacy.accounts import parse_account
 from common.privacy.claims import NEIGHBOURS, SAME_ITEMS, UNBOUNDED, Claim
 from common.privacy.options import Unit
 
 
 @dataclass(frozen=True)
 class RunSpent:
-    """What one run spent."""
+    """Amount that one run spent."""
 
     run: str
     releases: int
     wasted: int
-    """Paid, but perhaps never sent: a crash came between."""
+    """Releases that were charged but perhaps never sent, because of a crash."""
     spent: float
 
 
 @dataclass(frozen=True)
 class Statement:
-    """One account of a ledger."""
+    """Privacy statement of one account of a ledger."""
 
     ledger: str
     claim: Claim
     runs: tuple[RunSpent, ...]
-    """In the order of their first release."""
+    """Runs in the order of their first release."""
 
 
-def statements(path: Path, folders: Iterable[Path] = ()) -> list[Statement]:
-    """Every account of a ledger; nothing is changed.
+def read_statements(path: Path, folders: Iterable[Path] = ()) -> list[Statement]:
+    """Return the statements of all accounts of a ledger, without changing it.
 
     Args:
-        path: The ledger.
-        folders: Of witnesses.
+        path: Ledger.
+        folders: Folders of roll-back records.
 
     Raises:
-        LedgerError: The ledger is missing, damaged, or behind a witness.
+        LedgerError: The ledger is missing, damaged, or behind a roll-back record.
     """
-    book = LedgerDatabase(path)
+    database = LedgerDatabase(path)
     try:
-        with book.reading() as db:
-            compare_all(db, book, folders)
-            queries.verify(db, book.lineage)
-            accounts, made = queries.opened(db, book.lineage), queries.recorded(db, book.lineage)
-            rows, raises = list(queries.rows(db)), queries.raises(db)
+        with database.reading() as db:
+            check_all_heads(db, database, folders)
+            queries.verify(db, database.lineage)
+            accounts, originals = accounts_in_force(db, database.lineage), original_accounts(db, database.lineage)
+            entries, increases = list(queries.entries(db)), queries.increases(db)
     finally:
-        book.close()
-    of_unit = {unit: [row for row in rows if row.terms.unit == unit] for unit in accounts}
-    claims = {unit: claim_of(unit, accounts[unit], made[unit], rows, raises) for unit in accounts}
-    return [Statement(str(path), claims[unit], by_run(of_unit[unit])) for unit in sorted(accounts)]
+        database.close()
+    of_unit = {unit: [entry for entry in entries if entry.terms.unit == unit] for unit in accounts}
+    claims = {unit: claim_of(unit, accounts[unit], originals[unit], entries, increases) for unit in accounts}
+    return [Statement(str(path), claims[unit], spent_by_run(of_unit[unit])) for unit in sorted(accounts)]
+
+
+def read_claim(database: LedgerDatabase, unit: Unit, account: StoredAccount) -> Claim:
+    """Return the claim of a unit of an open ledger; `account` is the unit's account in force."""
+    with database.reading() as db:
+        original, increases = original_accounts(db, database.lineage)[unit], queries.increases(db)
+        entries = list(queries.entries(db))
+    return claim_of(unit, account, original, entries, increases)
 
 
 def claim_of(
-    unit: Unit, opened: Opened, made: Opened, every: Sequence[LedgerEntry], raises: Sequence[BudgetIncrease]
+    unit: Unit,
+    in_force: StoredAccount,
+    original: StoredAccount,
+    entries: Sequence[LedgerEntry],
+    increases: Sequence[BudgetIncrease],
 ) -> Claim:
-    """The guarantee of an account, with those releases of a ledger, and those of `raises`, that are its own.
+    """Return the claim of a unit, from all entries and increases of its ledger.
 
-    Where more had left before the owner lowered what is `opened`, the guarantee is still that of the account as it was `made`.
+    If more was spent than the account in force allows, because the owner lowered it, the claim is that of the original
+    account.
     """
-    name, epsilon, delta = opened
-    rows = [row for row in every if row.terms.unit == unit]
-    beside = tuple(sorted({row.terms.unit for row in every} - {unit}))
-    account, spent = account_named(name), math.fsum(row.terms.cost for row in rows)
-    mechanisms = tuple(sorted({row.terms.mechanism for row in rows}))
-    so_far = account.claim(spent, delta) if rows else 0.0
+    name, epsilon, delta = in_force
+    own = [entry for entry in entries if entry.terms.unit == unit]
+    account, spent = parse_account(name), math.fsum(entry.terms.cost for entry in own)
+    so_far = account.claim(spent, delta) if own else 0.0
     total = account.total(epsilon, delta)
     if spent > total:
-        _, epsilon, delta = made
-    shown = any(row.terms.neighbours == SAME_ITEMS for row in rows)
-    neighbours = SAME_ITEMS if shown else NEIGHBOURS[unit]
-    told_delta = 0.0 if name == "pure" else delta
-    raised = tuple(one.raised for one in raises if one.unit == unit)
-    lowered = made[1] if rows and name != "pure" and epsilon < made[1] < UNBOUNDED else 0.0
-    about = (unit, neighbours, mechanisms, name, epsilon, told_delta, total, spent, so_far)
-    return Claim(*about, raised, lowered, beside)
+        _, epsilon, delta = original
+    names_items = any(entry.terms.neighbours == SAME_ITEMS for entry in own)
+    lowered = original[1] if own and account.has_delta and epsilon < original[1] < UNBOUNDED else 0.0
+    return Claim(
+        unit=unit,
+        neighbours=SAME_ITEMS if names_items else NEIGHBOURS[unit],
+        mechanisms=tuple(sorted({entry.terms.mechanism for entry in own})),
+        account=name,
+        epsilon=epsilon,
+        delta=delta if account.has_delta else 0.0,
+        total=total,
+        spent=spent,
+        epsilon_so_far=so_far,
+        raises=tuple(row.raised for row in increases if row.unit == unit),
+        lowered_from=lowered,
+        beside=tuple(sorted({entry.terms.unit for entry in entries} - {unit})),
+    )
 
 
-def by_run(rows: Sequence[LedgerEntry]) -> tuple[RunSpent, ...]:
-    """What each run spent, in the order of their first release."""
-    paid, wasted = Counter(row.slot.run for row in rows), Counter(r.slot.run for r in rows if r.status == "reserved")
-    costs: dict[str, list[float]] = {run: [] for run in paid}
-    for row in rows:
-        costs[row.slot.run].append(row.terms.cost)
-    return tuple(RunSpent(run, paid[run], wasted[run], math.fsum(costs[run])) for run in paid)
+def spent_by_run(entries: Sequence[LedgerEntry]) -> tuple[RunSpent, ...]:
+    """Return the amount that each run spent, in the order of their first release."""
+    releases = Counter(entry.slot.run for entry in entries)
+    wasted = Counter(entry.slot.run for entry in entries if entry.status == "reserved")
+    costs: dict[str, list[float]] = {run: [] for run in releases}
+    for entry in entries:
+        costs[entry.slot.run].append(entry.terms.cost)
+    return tuple(RunSpent(run, releases[run], wasted[run], math.fsum(costs[run])) for run in releases)

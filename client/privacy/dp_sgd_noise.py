@@ -1,4 +1,4 @@
-"""The noise that the local steps of a round carry under DP-SGD."""
+"""Noise of local steps under DP-SGD, unit `record`."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,22 +9,22 @@ import torch
 
 @dataclass(frozen=True)
 class DpSgdNoise:
-    """One client's, as agreed for one round."""
+    """DP-SGD noise of one client in one round."""
 
     clip: float
-    """C, the largest norm of a record's gradient."""
+    """Maximum norm C of a record's gradient."""
     multiplier: float
-    """z: a step's sum of gradients gets noise of standard deviation zC."""
+    """Noise multiplier z: the noise on a step's sum of gradients has the standard deviation zC."""
     sample: float
-    """q, the probability with which a record joins a step."""
+    """Probability q with which a record joins a step."""
     generator: Callable[[], np.random.Generator]
-    """Where the noise comes from."""
+    """Factory of the random generator for DP noise; cryptographically seeded outside simulations."""
 
 
 def secret_generator(noise: DpSgdNoise) -> torch.Generator:
-    """Where dropout masks come from beside that noise.
+    """Return the generator of dropout masks under DP-SGD, secretly seeded.
 
-    Who knew their seed would know every record's mask; and since a mask's place depends on how many records there are, one
-    record less would change the others' gradients too. Drawn in secret they tell nothing of who else is there.
+    A known seed would reveal every record's mask. A mask's place depends on the number of records, so one record less would
+    change the gradients of the remaining records too. Secret masks reveal nothing about the other records.
     """
     return torch.Generator().manual_seed(int(noise.generator().integers(2**63)))

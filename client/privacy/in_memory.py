@@ -1,4 +1,4 @@
-"""A guard for clients that are only simulated: the same checks and noise, a ledger that ends with the process."""
+"""Releaser for simulated clients: the same checks and noise, with a ledger that ends with the process."""
 
 from collections.abc import Callable
 
@@ -15,9 +15,9 @@ from common.privacy.randomness import fresh_generator
 
 
 def in_memory(policy: Policy, generator: Callable[[], np.random.Generator] = fresh_generator) -> Releaser:
-    """A guard whose ledger ends with the process: for simulations."""
+    """Return a releaser whose ledger ends with the process."""
 
-    def ledger(unit: Unit, account: Account) -> Ledger:
+    def open_ledger(unit: Unit, account: Account) -> Ledger:
         return Ledger(MEMORY, unit, account, min(policy.max_epsilon, UNBOUNDED), policy.delta)
 
-    return Releaser(policy, ledger, generator)
+    return Releaser(policy, open_ledger, generator)

@@ -1,41 +1,57 @@
-"""The last stop before the network: what a run's privacy options and the owner's policy let out, clipped, noised, booked."""
+"""Clip, add noise to, and account for every payload before it is sent."""
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
-from safetensors.numpy import load, save
 
 from client.policy import Policy
 from client.privacy.budget import Budget, OpenLedger
-from client.privacy.dp_sgd_noise import DpSgdNoise
 from client.privacy.ledger.ledger import Ledger
-from client.privacy.ledger.records import Slot
-from client.privacy.payload import at_clip, finite_or_zeros, payload_of, sort_bounds, split_row_ids
+from client.privacy.payload import sort_bounds
+from client.privacy.pseudo_items import AddPseudoItems
+from client.privacy.reservation import Reservation
+from client.privacy.transforms import (
+    AdditiveNoise,
+    Encode,
+    InternalNoise,
+    Plaintext,
+    Privatize,
+    Select,
+    Update,
+    UpdateChain,
+    to_sparse_rows,
+)
+from client.tasks.learner import HasItemRows
+from client.trainers.registry import build_trainer
+from client.training.client_state import KeepReleased
+from client.training.cohort import zero_reply
+from client.training.failures import DivergedError, ZerosOnFailure
+from client.training.participant import Participant
 from common.arrays import Arrays, add_prefix, group
 from common.config.run import RunConfig
-from common.errors import RefusedError
-from common.privacy.accounts import build_account
-from common.privacy.claims import SAME_ITEMS
-from common.privacy.mechanisms.additive import Gaussian, build_mechanism
-from common.privacy.mechanisms.dp_sgd import DpSgd, multiplier_for
+from common.privacy.cost import PrivacyCost
+from common.privacy.mechanisms.gaussian import Gaussian
 from common.privacy.options import PrivacyOptions
 from common.privacy.randomness import fresh_generator
-from common.privacy.vectors import from_vector, to_vector
-from common.wire.messages import AssignReply, AssignRequest, EnrolReply, TrainReply, TrainRequest
+from common.wire.messages import LOCAL, AssignReply, AssignRequest, EnrolReply, TrainReply
 
-ONE = 0.5
-"""Clip of noise on counts: it hides any move by 2C = 1, which is what one record adds or takes away."""
+COUNT_CLIP = 0.5
+"""Clip norm C of noisy counts: the sensitivity 2C = 1 is the largest change by one record."""
+
+DrawCounts = Callable[[float, np.random.Generator], Arrays]
+"""(σ, generator) -> counts with N(0, σ²) on each, of which one record changes at most an L2 norm of 1."""
 
 
 class Releaser:
-    """Wraps a client's answers; in runs without noise it lets them pass as they are.
+    """Last step before the network; in runs without noise, values pass unchanged.
 
     Args:
-        policy: The owner's terms.
-        open_ledger: Finds the ledger of the data.
-        generator: Where noise comes from; a seeded one belongs into tests and simulations.
-        part: Which part of the data the client has, where several clients share a data set and so its ledger.
+        policy: The owner's policy.
+        open_ledger: Opens the ledger of the data.
+        generator: Factory of the random generator for DP noise; seeded ones are for tests and simulations.
+        part: Name of the client's partition, if several clients share a data set and thus its ledger.
     """
 
     def __init__(
@@ -46,129 +62,119 @@ class Releaser:
         part: str = "",
     ) -> None:
         self.policy, self.generator = policy, generator
-        self._purse = Budget(policy, open_ledger, part)
+        self.budget = Budget(policy, open_ledger, part)
 
     def ledger(self, options: PrivacyOptions) -> Ledger:
-        """The ledger that a run with these options is booked in."""
-        return self._purse.ledger(options)
+        """Return the ledger of a run with these options."""
+        return self.budget.ledger(options)
 
-    def enrolled(self, config: RunConfig, reply: EnrolReply) -> EnrolReply:
-        """Hide the number of records, and say what may be spent and whether metrics will leave.
+    def release_enrolment(self, config: RunConfig, reply: EnrolReply) -> EnrolReply:
+        """Hide the number of records in runs with noise; add the remaining budget and the policy on metrics.
 
         Raises:
-            RefusedError: Nothing is left.
+            RefusedError: The budget is exhausted.
         """
         reply = replace(reply, shares_metrics=self.policy.shares_metrics(config.privacy))
         if config.privacy.unit == "none":
             return reply
-        return replace(reply, examples=1, budget=self._purse.enrolled(config, reply.enrolment))
+        return replace(reply, examples=1, budget=self.budget.remaining(config, reply.enrolment))
 
-    def release_update(
-        self, config: RunConfig, request: TrainRequest, steps: int, work: Callable[[], TrainReply]
-    ) -> TrainReply:
-        """A round's reply with noise: paid before the noise is drawn, the same bytes whenever it is asked for again.
+    def privatize(self, reservation: Reservation | None, steps: int = 0) -> Privatize:
+        """Return the step from exact to released values: plaintext without a reservation.
 
         Args:
-            config: The run.
-            request: What the server asks.
-            steps: Local steps, τ_k.
-            work: The training; under DP-SGD it draws noise itself.
+            reservation: Permission for the release.
+            steps: Number of local steps, which carry the noise themselves under unit `record`.
+        """
+        if reservation is None:
+            return Plaintext()
+        if reservation.options.unit == "record":
+            return InternalNoise(reservation, reservation.dp_sgd(steps))
+        return AdditiveNoise(reservation, self.generator)
+
+    def release_update(self, config: RunConfig, participant: Participant, work: Callable[[], TrainReply]) -> TrainReply:
+        """Release the reply of a round of local training.
+
+        Failed work becomes zeros, pseudo items are added, then clip and noise are applied. At last the client state takes the
+        released part, and tables are encoded as sparse rows. A repeated request gets identical bytes.
+
+        Args:
+            config: Configuration of the run.
+            participant: The client, with the reservation of the release.
+            work: Local training; under DP-SGD it draws the noise itself.
 
         Raises:
-            RefusedError: It would cost more than the policy, the run's promise or the ledger allows.
+            RefusedError: The cost exceeds a limit by now.
         """
-        options = at_clip(config.privacy, request.clip)
-        if options.unit == "none":
-            return work()
-        slot, ledger = self._purse.slot(request), self.ledger(config.privacy)
-        cost = self._purse.agreed(config.privacy, slot, request.cost)
-        if options.unit == "record":
-            terms = ledger.terms(self._sampled(options, cost, steps))
-            limits = self._purse.limits(config.privacy)
-            content = ledger.release(slot, terms, lambda: save(payload_of(work())), limits)
-        else:
-            outgoing = split_row_ids(payload_of(work()), config.task_options.named_rows is not None)
-            content = self._noised(options, ledger, slot, cost, *outgoing)
-        ledger.acknowledge(slot.run, slot.round)
-        sent = load(content)
-        return TrainReply(request.round, group("update", sent), group("gradient", sent), 0.0, 1, steps)
+        request, reservation = participant.request, participant.reservation
+        privatize = self.privatize(reservation, participant.steps)
+        chain = UpdateChain(self._select(config, participant), privatize, _encode(config, participant))
+        released = chain(lambda: _update_of(work()))
+        if reservation:
+            reservation.acknowledge()
+        update, gradient = group("update", released.arrays), group("gradient", released.arrays)
+        return TrainReply(request.round, update, gradient, released.loss, released.examples, participant.steps)
+
+    def _select(self, config: RunConfig, participant: Participant) -> tuple[Select, ...]:
+        select: list[Select] = []
+        learner, request = participant.learner, participant.request
+        if participant.reservation:
+            zeros = partial(zero_reply, config.method_options, learner, request, participant.steps)
+            failures = DivergedError if config.privacy.unit == "record" else Exception
+            select.append(ZerosOnFailure(lambda: _update_of(zeros()), failures))
+        rows = config.task_options.named_rows
+        if rows and isinstance(learner, HasItemRows):
+            select.append(AddPseudoItems(learner, request.round, rows.pseudo, self.generator))
+        return tuple(select)
 
     def release_assignment(
         self, config: RunConfig, request: AssignRequest, work: Callable[[], AssignReply]
     ) -> AssignReply:
-        """How models suit the client, and its property: one vector, noised and charged apart from the update."""
-        if config.privacy.unit == "none":
-            return work()
-        if config.privacy.unit == "record":
-            raise RefusedError(
-                "noise on records covers no properties and no losses of clusters; use privacy.unit=client"
-            )
-        slot = self._purse.slot(request)
-        cost = self._purse.agreed(config.privacy, slot, request.cost)
-        exact = work()
-        losses = {key: np.array(value, np.float32) for key, value in exact.losses.items()}
-        outgoing = {**add_prefix("loss", losses), **add_prefix("property", exact.property)}
-        sent = load(self._noised(config.privacy, self.ledger(config.privacy), slot, cost, outgoing, {}))
-        told = {key: float(value) for key, value in group("loss", sent).items()}
-        return AssignReply(request.round, told, sort_bounds(group("property", sent)))
+        """Release assignment scores and property parameters as one vector, charged apart from the update.
 
-    def release_counts(
-        self, config: RunConfig, run: str, draw: Callable[[float, np.random.Generator], Arrays]
-    ) -> Arrays:
-        """Counts with Gaussian noise, for all that the run promises for them, paid before the noise is drawn.
+        Raises:
+            RefusedError: The cost exceeds a limit, or the run's noise does not cover assignments.
+        """
+        reservation = self.budget.reserve(config, request)
+        dtype = np.float32 if reservation else np.float64
+
+        def update() -> Update:
+            exact = work()
+            losses = {key: np.array(value, dtype) for key, value in exact.losses.items()}
+            return Update({**add_prefix("loss", losses), **add_prefix("property", exact.property)})
+
+        released = UpdateChain((), self.privatize(reservation))(update).arrays
+        losses = {key: float(value) for key, value in group("loss", released).items()}
+        bounds = group("property", released)
+        return AssignReply(request.round, losses, sort_bounds(bounds) if reservation else bounds)
+
+    def release_counts(self, config: RunConfig, run: str, draw: DrawCounts) -> Arrays:
+        """Release counts with Gaussian noise, at the whole budget of the run's counts.
 
         Args:
-            config: The run.
-            run: Its name.
-            draw: Noise of that standard deviation on counts to which one record adds a vector of L2 norm 1 at most.
+            config: Configuration of the run.
+            run: Name of the run.
+            draw: Computes the counts and adds the noise.
 
         Raises:
-            RefusedError: As `trained`.
+            RefusedError: The cost exceeds a limit.
         """
-        options = config.task_options.count_privacy
-        slot = Slot(self._purse.run(run), 0, kind="counts")
-        ledger, account = self.ledger(options), build_account(options)
-        cost = self._purse.agreed(options, slot, account.total(options.epsilon, options.delta))
-        mechanism = Gaussian(cost / account.charge(Gaussian(1.0, ONE)), ONE)
-        terms, limits = ledger.terms(mechanism), self._purse.limits(options)
-        return load(ledger.release(slot, terms, lambda: save(draw(mechanism.noise, self.generator())), limits))
+        reservation = self.budget.reserve_counts(config, run)
+        unit_cost = reservation.account.charge(PrivacyCost.of_zcdp(1.0))
+        mechanism = Gaussian(reservation.cost / unit_cost, COUNT_CLIP)
+        chain = UpdateChain((), InternalNoise(reservation, mechanism))
+        return chain(lambda: Update(draw(mechanism.noise, self.generator()))).arrays
 
-    def admit(self, config: RunConfig, request: TrainRequest, steps: int) -> DpSgdNoise | None:
-        """Check before any work whether a reply could be paid; the noise of local steps where they carry it.
 
-        Raises:
-            RefusedError: As `trained`.
-        """
-        options = at_clip(config.privacy, request.clip)
-        if options.unit == "none":
-            return None
-        cost = self._purse.agreed(config.privacy, self._purse.slot(request), request.cost)
-        if options.unit == "client":
-            return None
-        if request.statics:
-            raise RefusedError(
-                "what the server adds to the model would reach every record; noise on records covers none of it"
-            )
-        return DpSgdNoise(options.clip, self._sampled(options, cost, steps).multiplier, options.sample, self.generator)
+def _encode(config: RunConfig, participant: Participant) -> tuple[Encode, ...]:
+    if participant.reservation:
+        local = participant.request.phase == LOCAL
+        return (KeepReleased(build_trainer(config.method_options), participant),) if local else ()
+    dense = config.federation.updates != "auto" or config.task_options.named_rows
+    return () if dense else (to_sparse_rows,)
 
-    def _noised(
-        self, options: PrivacyOptions, ledger: Ledger, slot: Slot, cost: float, leaving: Arrays, ids: Arrays
-    ) -> bytes:
-        """One clip and one noise over all that leaves but ids of rows."""
-        vector = finite_or_zeros(to_vector(leaving))
-        if not vector.size:  # as of method local: nothing leaves, and nothing is paid
-            return save(leaving)
-        mechanism = build_mechanism(options, cost, vector.size)
 
-        def draw() -> bytes:
-            released = mechanism.release(vector, self.generator(), options.normalise)
-            return save({**from_vector(released, leaving), **ids})
-
-        terms = ledger.terms(mechanism)
-        return ledger.release(
-            slot, replace(terms, neighbours=SAME_ITEMS) if ids else terms, draw, self._purse.limits(options)
-        )
-
-    def _sampled(self, options: PrivacyOptions, cost: float, steps: int) -> DpSgd:
-        order = build_account(options).name.partition("-")[2]
-        return DpSgd(multiplier_for(cost, options.sample, steps, int(order)), options.sample, steps, options.clip)
+def _update_of(reply: TrainReply) -> Update:
+    """Return all of a reply that depends on data."""
+    arrays = {**add_prefix("update", reply.update), **add_prefix("gradient", reply.gradient)}
+    return Update(arrays, examples=reply.examples, loss=reply.loss)

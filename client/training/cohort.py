@@ -13,7 +13,7 @@ from client.state import ClientMemory
 from client.tasks.learner import Learner
 from client.trainers.registry import build_trainer
 from client.trainers.spec import Cohort, Trainer
-from client.training.client_state import HEAD, OWN, carried_moments, kept_moments, load_group, save_group
+from client.training.client_state import HEAD, OWN, load_group, load_moments, save_group, save_moments
 from client.training.failures import DivergedError
 from client.training.participant import Participant
 from common.arrays import Arrays
@@ -36,7 +36,7 @@ def train(algorithm: MethodOptions, members: Sequence[Participant]) -> list[Trai
     controls = [_settle(trainer, memory, request) for memory, request in zip(memories, requests, strict=True)]
     heads = [load_group(memory, request, HEAD) for memory, request in zip(memories, requests, strict=True)]
     start = stack([tensors(request.model) | head for request, head in zip(requests, heads, strict=True)])
-    control, before = _stack_or_zeros(controls, start), carried_moments(algorithm, memories, requests, start)
+    control, before = _stack_or_zeros(controls, start), load_moments(algorithm, memories, requests, start)
     own_before = [load_group(memory, request, OWN) for memory, request in zip(memories, requests, strict=True)]
     result = trainer.train_cohort(Cohort(members, start, before, control, own_before, heads, private))
     descent, own_after = result.descent, result.own
@@ -53,7 +53,7 @@ def train(algorithm: MethodOptions, members: Sequence[Participant]) -> list[Trai
         gradient, loss = select(local.gradient, names - private), float(descent.loss[k])
         reply = _reply(member.request, shared, gradient, loss, member.learner.examples, steps)
         if usable and phase == LOCAL:
-            groups = {**local.state, **kept_moments(algorithm, k, before, descent.moments)}
+            groups = {**local.state, **save_moments(algorithm, k, before, descent.moments)}
             groups |= save_group(HEAD, heads[k], select(row(descent.params, k), private))
             groups |= save_group(OWN, own_before[k], row(own_after, k) if sound[k] else own_before[k])
             member.store.save(member.run, ClientMemory(member.request.round, {g: t for g, t in groups.items() if t}))

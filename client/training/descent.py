@@ -5,7 +5,7 @@ from functools import partial
 
 from torch.func import grad_and_value
 
-from client.privacy.dp_sgd import draws, private_gradient
+from client.privacy.dp_sgd import private_gradient, sample_private_inputs
 from client.privacy.dp_sgd_noise import secret_generator
 from client.stacked_tensors import Tensors, row, stack
 from client.trainers.gradient_descent import Descent, GradientAndLoss, descend
@@ -55,17 +55,8 @@ def _sample(member: Participant, params: Tensors, batch: Tensors, each: int) -> 
     masks = masks if each == 1 else {n: m.reshape(member.steps, each, *m.shape[1:]) for n, m in masks.items()}
     if noise is None:
         return masks
-    drawn = draws(
-        params,
-        member.learner.rows,
-        member.learner.examples,
-        member.steps,
-        clip=noise.clip,
-        multiplier=noise.multiplier,
-        sample=noise.sample,
-        generator=noise.generator(),
-    )
-    return {**masks, **drawn}
+    learner = member.learner
+    return {**masks, **sample_private_inputs(params, learner.rows, learner.examples, member.steps, noise)}
 
 
 def _own_models(trainer: Trainer, cohort: Cohort, trained: Tensors, descend_from: Callable[..., Descent]) -> Tensors:

@@ -1,40 +1,95 @@
-"""Evaluation of a run's model on a client's held-out data; nothing is sent from here."""
+"""Evaluation of models on a client's data: metrics on held-out data, and assignment scores."""
 
-from client.tasks.learner import HasBaselines, Learner
+from functools import partial
+
+from client.enrolment import EnrolledRun
+from client.state import Store
+from client.tasks.learner import HasBaselines, HasProperty, Learner, SharesWindows, training_loss
 from client.trainers.registry import build_trainer
+from client.training.client_state import HEAD, load_group
 from client.training.cohort import evaluated
+from client.training.failures import run_or_zeros
 from client.training.participant import Participant
+from common.arrays import Arrays, check_like, group
+from common.errors import RefusedError
 from common.methods.spec import MethodOptions
-from common.wire.messages import Metrics
+from common.models import parameters
+from common.wire.messages import AssignReply, AssignRequest, Metrics, TrainRequest
 
 ADAPT = "adapt"
 """Phase of the steps in which a client adapts the shared model; no server requests it."""
 
+TIE_WEIGHT = 1e-6
+"""Weight of the training loss in scores by L_p: it decides between models of equal violation."""
 
-def measured(
-    algorithm: MethodOptions, learner: Learner, member: Participant, split: str, *, final: bool
+
+def evaluate_models(
+    options: MethodOptions, participant: Participant, split: str, *, final: bool
 ) -> tuple[Metrics, Metrics]:
     """Return metrics of the baselines and of every model the client has, with their weights.
 
     Args:
-        algorithm: Options of the method.
-        learner: The client's data.
-        member: The client; its request holds the shared model and the summed statistics, its steps are those of `ADAPT`.
+        options: Options of the method.
+        participant: The client; its request holds the shared model and the summed statistics, its steps are those of `ADAPT`.
         split: `validation` or `test`.
         final: True if this is the finished model; a model adapted from it is then stored for recommendations.
     """
-    request, memory = member.request, member.store.load(member.run)
-    adapted = build_trainer(algorithm).personalize(member) if learner.examples else None
+    learner, request = participant.learner, participant.request
+    memory = participant.store.load(participant.run)
+    adapted = build_trainer(options).personalize(participant) if learner.examples else None
     if adapted is not None:
         memory = adapted
         if final:
-            member.store.save(member.run, memory)
+            participant.store.save(participant.run, memory)
     metrics: Metrics = {}
     weights: Metrics = {}
     if isinstance(learner, HasBaselines):
         metrics, weights = map(dict, learner.baselines(split, request.statics))
-    for prefix, model in evaluated(algorithm, request.model, memory).items():
+    for prefix, model in evaluated(options, request.model, memory).items():
         values, counts = learner.evaluate(model, request.statics, split)
         metrics |= {f"{prefix}{name}": value for name, value in values.items()}
         weights |= {f"{prefix}{name}": count for name, count in counts.items()}
     return metrics, weights
+
+
+def assess_models(run: EnrolledRun, store: Store, request: AssignRequest, statics: Arrays) -> AssignReply:
+    """Return the assignment score of each model, and the client's property if it is requested.
+
+    Args:
+        run: The run and the client's data.
+        store: Client state, for the private head.
+        request: Request with the models.
+        statics: Untrained inputs of the models, without the client's own counts.
+
+    Raises:
+        WireError: A model does not match the run's.
+        RefusedError: Training windows are requested and the run's configuration does not announce that.
+    """
+    learner, template = run.learner, parameters(run.learner.module)
+    by_property = request.criterion == "property"
+    upcoming = TrainRequest(request.round, request.enrolment, {})  # a repeated round starts from the same state
+    head = {n: t.numpy() for n, t in load_group(store.load(run.run), upcoming, HEAD).items()}
+    losses = {}
+    for key in sorted({name.partition("/")[0] for name in request.models}):
+        model = group(key, request.models)
+        check_like(model, template, f"model {key}")
+        score = partial(_assignment_score, learner, {**model, **head}, statics, by_property=by_property)
+        losses[key] = run_or_zeros(score, float) if run.config.privacy.unit != "none" else score()
+    inferred = learner.property() if isinstance(learner, HasProperty) else {}
+    if request.criterion == "sample":
+        return AssignReply(request.round, {}, {**inferred, **_shared_windows(run)})
+    return AssignReply(request.round, losses, inferred if by_property else {})
+
+
+def _assignment_score(learner: Learner, model: Arrays, statics: Arrays, *, by_property: bool) -> float:
+    """Return the assignment score of a model; lower is better."""
+    loss = training_loss(learner, model, statics)
+    return learner.violation(model) + TIE_WEIGHT * loss if by_property and isinstance(learner, HasProperty) else loss
+
+
+def _shared_windows(run: EnrolledRun) -> Arrays:
+    """Return training windows in plaintext, if the run's configuration announces them to the policy."""
+    learner, windows = run.learner, run.config.capabilities.shared_windows
+    if not windows or not isinstance(learner, SharesWindows):
+        raise RefusedError("the run's configuration does not announce that clients send training windows")
+    return learner.windows(windows)

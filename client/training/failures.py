@@ -1,40 +1,63 @@
-"""Work that came to nothing, and what a client answers then in a run with noise.
+"""Replace the result of failed local training by zeros in runs with differential privacy.
 
-Whether work fails may depend on the data, and a server chooses the model, the sums and the options that it is done with. So a
-failure would tell something of the data for free, as often as it asks.
+A failure can depend on the data, and the server chooses the model, the sums and the options of the training.
+A reported failure would therefore reveal something about the data without noise, as often as the server asks.
 
-Under noise on records nothing can stand in: the noise is that of the local steps. There only training that diverged, which
-follows from steps with noise in them, counts as nothing, and other failures are told, as every statement says (`failures`).
+Under noise on records nothing can replace the result: its noise is drawn in the local steps. There, only diverged training
+becomes zeros, since divergence follows from steps that contain noise. Other failures are reported to the server; every
+statement lists that channel (`failures`).
 """
 
 import logging
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 
+from client.privacy.transforms import Work
 from common.errors import FedloomError, StateError
 
 log = logging.getLogger("fedloom.client")
 
-T = TypeVar("T")
+ResultT = TypeVar("ResultT")
 
 
 class DivergedError(FedloomError):
-    """The parameters are no longer finite."""
+    """The parameters are not finite."""
 
     def __init__(self) -> None:
-        super().__init__("training diverged (NaN or infinite parameters); lower lr, or set clip-norm")
+        super().__init__("local training diverged (non-finite parameters); lower lr or set clip-norm")
 
 
-def run_or_zeros(work: Callable[[], T], nothing: Callable[[], T], failures: type[Exception] = Exception) -> T:
-    """What work came to, and `nothing`, of the same shape, if it failed so: for noise to be put on, or to tell nothing.
+@dataclass(frozen=True)
+class ZerosOnFailure:
+    """Select step: return zeros of the same shapes if the work fails.
+
+    Args:
+        zeros: Work whose values are zeros.
+        failures: Type of the failures that it replaces.
+    """
+
+    zeros: Work
+    failures: type[Exception] = Exception
+
+    def __call__(self, work: Work) -> Work:
+        """Return work that cannot fail in that way."""
+        return partial(run_or_zeros, work, self.zeros, self.failures)
+
+
+def run_or_zeros(
+    work: Callable[[], ResultT], zeros: Callable[[], ResultT], failures: type[Exception] = Exception
+) -> ResultT:
+    """Return the result of the work; if it fails with one of `failures`, that of `zeros`.
 
     Raises:
-        StateError, OSError: This machine cannot keep what it must, whatever the data are.
+        StateError, OSError: This machine cannot store client state, whatever the data are.
     """
     try:
         return work()
     except (StateError, OSError):
         raise
     except failures as error:
-        log.warning("%s: %s; it counts as nothing", type(error).__name__, error)
-        return nothing()
+        log.warning("%s: %s; result discarded", type(error).__name__, error)
+        return zeros()

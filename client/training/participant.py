@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import torch
 
 from client.privacy.dp_sgd_noise import DpSgdNoise
+from client.privacy.reservation import Reservation
 from client.state import Store
 from client.tasks.learner import Learner
 from common.wire.messages import LOCAL, TrainRequest
@@ -23,7 +24,9 @@ class Participant:
     request: TrainRequest
     steps: int
     noise: DpSgdNoise | None = None
-    """Of its local steps, under DP-SGD."""
+    """Noise of its local steps, under DP-SGD."""
+    reservation: Reservation | None = None
+    """Permission to release the update; None in runs without noise."""
 
 
 def generator(member: Participant) -> torch.Generator:

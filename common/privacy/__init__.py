@@ -1,1 +1,1 @@
-"""Differential privacy as pure maths: mechanisms, accounts and what they cost; state and policy live in `client.privacy`."""
+"""Differential privacy as pure maths: mechanisms, accounts and costs."""

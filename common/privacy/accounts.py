@@ -1,93 +1,95 @@
-"""What a ledger counts in. Each account is a privacy *filter*: spend what you like, in any order, until the total is reached.
+"""Privacy accounts in which a ledger counts.
 
-The total is fixed before the first release; costs may then depend on everything seen so far. Whatever was spent when it stops,
-the guarantee is that of the whole total, (ε, δ).
-None of them is an odometer: the ε of what has been spent *so far*, `claim`, is a number to plan with, never a guarantee,
-since stopping because of what was seen is only covered by the total (§4.8).
+Each account is a privacy filter: releases are accepted in any order until a fixed total is reached.
+The total is fixed before the first release. Later costs may depend on all earlier outputs.
+The guarantee is (ε, δ) of the whole total, however much of it was spent.
+No account is an odometer: `claim`, the ε of the amount spent until now, is for planning only.
+A stop that depends on released outputs is covered by the total alone (algorithms.md §4.8).
 """
 
+import functools
 import math
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Protocol
 
 from common.errors import ConfigError, RefusedError, StateError
-from common.privacy.mechanisms.additive import Gaussian, Mechanism
-from common.privacy.mechanisms.dp_sgd import DpSgd
-from common.privacy.options import PrivacyOptions
-from common.privacy.zcdp import epsilon_of, rho_of, rho_of_pure
-
-Charged = Mechanism | DpSgd
+from common.privacy.cost import PrivacyCost
+from common.privacy.zcdp import epsilon_of, rho_of
 
 
 class Account(Protocol):
-    """A unit of privacy loss whose costs add up."""
+    """Measure of privacy loss whose costs add up."""
 
     @property
     def name(self) -> str:
-        """As ledgers write it; `account_named` reads it."""
+        """Name in ledgers; `parse_account` reads it."""
+
+    @property
+    def has_delta(self) -> bool:
+        """True if the guarantee has a δ above 0."""
 
     def total(self, epsilon: float, delta: float) -> float:
-        """What may be spent under (ε, δ)."""
+        """Return the largest sum of costs that (ε, δ) allows."""
 
     def claim(self, spent: float, delta: float) -> float:
-        """ε at δ of a total of `spent`, had it been fixed beforehand."""
+        """Return ε at δ of a total of `spent`, had it been fixed beforehand."""
 
-    def charge(self, mechanism: Charged) -> float:
-        """What the mechanism costs here.
+    def charge(self, cost: PrivacyCost) -> float:
+        """Return the cost of a release in this account.
 
         Raises:
-            RefusedError: Its loss has no bound in this account.
+            RefusedError: The cost in this account is not finite, or not stated.
         """
 
 
 @dataclass(frozen=True)
 class Zcdp:
-    """Σρ ≤ ρ(ε, δ); valid at all orders at once (Whitehouse et al. 2023)."""
+    """Account of zCDP: Σρ ≤ ρ(ε, δ), valid at all orders at once (Whitehouse et al. 2023)."""
 
     name: ClassVar[str] = "zcdp"
+    has_delta: ClassVar[bool] = True
 
     def total(self, epsilon: float, delta: float) -> float:
-        """ρ(ε, δ)."""
+        """Return ρ(ε, δ)."""
         return rho_of(epsilon, delta)
 
     def claim(self, spent: float, delta: float) -> float:
-        """ε of Σρ."""
+        """Return ε of Σρ."""
         return epsilon_of(spent, delta)
 
-    def charge(self, mechanism: Charged) -> float:
-        """ρ, or ε²/2 of a pure mechanism."""
-        if isinstance(mechanism, DpSgd):
-            raise RefusedError("privacy: sampled steps have no ρ; this ledger counts in zCDP")
-        return mechanism.cost if isinstance(mechanism, Gaussian) else rho_of_pure(mechanism.cost)
+    def charge(self, cost: PrivacyCost) -> float:
+        """Return ρ."""
+        return _finite(cost.zcdp, self.name)
 
 
 @dataclass(frozen=True)
 class Pure:
-    """Σε ≤ ε, no δ (Rogers et al. 2016)."""
+    """Account of pure differential privacy: Σε ≤ ε, δ = 0 (Rogers et al. 2016)."""
 
     name: ClassVar[str] = "pure"
+    has_delta: ClassVar[bool] = False
 
     def total(self, epsilon: float, delta: float) -> float:
-        """ε."""
+        """Return ε."""
         return epsilon
 
     def claim(self, spent: float, delta: float) -> float:
-        """Σε."""
+        """Return Σε."""
         return spent
 
-    def charge(self, mechanism: Charged) -> float:
-        """ε."""
-        if isinstance(mechanism, Gaussian | DpSgd):
-            raise RefusedError("privacy: Gaussian noise has no pure ε; this ledger counts in pure ε")
-        return mechanism.cost
+    def charge(self, cost: PrivacyCost) -> float:
+        """Return ε."""
+        return _finite(cost.pure, self.name)
 
 
 @dataclass(frozen=True)
 class Rdp:
-    """Σ of Rényi divergences of one order α, fixed beforehand, ≤ ε − L/(α − 1) (Feldman and Zrnic 2021)."""
+    """Account of Rényi DP at one fixed order α: Σ divergences ≤ ε − L/(α − 1) (Feldman and Zrnic 2021)."""
 
     order: int
+
+    has_delta: ClassVar[bool] = True
 
     @property
     def name(self) -> str:
@@ -95,63 +97,60 @@ class Rdp:
         return f"rdp-{self.order}"
 
     def total(self, epsilon: float, delta: float) -> float:
-        """ε − L/(α − 1), at least 0: what is left after the conversion to (ε, δ) (Mironov 2017, Prop 3)."""
+        """Return ε − L/(α − 1), at least 0: the rest after the conversion to (ε, δ) (Mironov 2017, Prop 3)."""
         return max(0.0, epsilon - math.log(1 / delta) / (self.order - 1))
 
     def claim(self, spent: float, delta: float) -> float:
-        """Σ + L/(α − 1)."""
+        """Return Σ + L/(α − 1)."""
         return spent + math.log(1 / delta) / (self.order - 1)
 
-    def charge(self, mechanism: Charged) -> float:
-        """The divergence of order α: αρ of Gaussian noise, at most ε and αε²/2 of a pure mechanism."""
-        match mechanism:
-            case DpSgd():
-                return mechanism.cost(self.order)
-            case Gaussian():
-                return self.order * mechanism.rho
-            case _:
-                return min(mechanism.cost, self.order * rho_of_pure(mechanism.cost))
+    def charge(self, cost: PrivacyCost) -> float:
+        """Return the divergence of order α."""
+        return _finite(cost.rdp(self.order) if cost.rdp else math.inf, self.name)
 
 
-def build_account(options: PrivacyOptions) -> Account:
-    """The account in which a run with these options is cheapest.
-
-    Raises:
-        ConfigError: ε is too small for the account at that δ.
-    """
-    if options.unit == "record":
-        return Rdp(fixed_order(options.epsilon, options.delta))
-    return Zcdp() if options.mechanism == "gaussian" else Pure()
-
-
+@functools.lru_cache(maxsize=64)
 def fixed_order(epsilon: float, delta: float) -> int:
-    """α from (ε, δ) alone: the integer at which Gaussian-like steps, of divergence proportional to α, get furthest.
+    """Return the order α at which Gaussian-like steps, of divergence proportional to α, get furthest.
+
+    The order depends on (ε, δ) alone, so it is fixed before the first release.
 
     Raises:
         ConfigError: No order up to 1,000 leaves anything to spend.
     """
     best = max(range(2, 1001), key=lambda order: Rdp(order).total(epsilon, delta) / order)
     if Rdp(best).total(epsilon, delta) == 0:
-        raise ConfigError(f"privacy: ε={epsilon} at δ={delta} leaves nothing to spend on DP-SGD; take a larger ε or δ")
+        raise ConfigError(
+            f"privacy: ε = {epsilon} at δ = {delta} leaves nothing to spend on noise for records; set a larger ε or δ"
+        )
     return best
 
 
-def account_named(name: str) -> Account:
-    """The account that a ledger wrote down.
+def parse_account(name: str) -> Account:
+    """Return the account of a name in a ledger.
 
     Raises:
-        StateError: It is none of ours.
+        StateError: The name is unknown.
     """
     kind, _, order = name.partition("-")
     if kind == "rdp" and order.isdecimal() and int(order) > 1:
         return Rdp(int(order))
-    known: dict[str, Account] = {"zcdp": Zcdp(), "pure": Pure()}
-    if name not in known:
-        raise StateError(f"'{name}' is no account of this version of fedloom; use the version that wrote it")
-    return known[name]
+    accounts: dict[str, Account] = {"zcdp": Zcdp(), "pure": Pure()}
+    if name not in accounts:
+        raise StateError(f"unknown privacy account '{name}'; use the version of fedloom that wrote the ledger")
+    return accounts[name]
 
 
 def portion(total: float, parts: int) -> float:
-    """The largest cost that can be spent `parts` times: total/parts, rounded so that the sum stays within the total."""
+    """Return the largest cost that can be spent `parts` times: total/parts, rounded down if needed."""
     share = total / parts
     return share if Fraction(share) * parts <= Fraction(total) else math.nextafter(share, 0)
+
+
+def _finite(cost: float, account: str) -> float:
+    """Return the cost, or raise RefusedError if it is not finite."""
+    if not math.isfinite(cost):
+        raise RefusedError(
+            f"this mechanism states no finite cost in the {account} account of the ledger; use a mechanism that does"
+        )
+    return cost

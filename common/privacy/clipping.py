@@ -1,4 +1,4 @@
-"""Bounding a vector's norm, safely for zeros, huge and tiny numbers."""
+"""Clipping of a vector's norm; safe for zeros, huge and tiny numbers."""
 
 from typing import Literal
 
@@ -11,23 +11,25 @@ Vector = NDArray[np.float64]
 Order = Literal[1, 2]
 
 _INSIDE = 1 - 1e-12
-"""Keeps a clipped vector inside the ball whatever the rounding of its norm."""
+"""Factor that keeps a clipped vector inside the ball, whatever the rounding of its norm."""
 
 _SAFE = (1e-140, 1e140)
-"""Lengths whose squares neither vanish nor overflow."""
+"""Range of lengths whose squares neither underflow nor overflow."""
 
 
 def clip(vector: Vector, largest: float, order: Order, normalise: bool) -> Vector:
-    """Scale to an L1 or L2 norm of at most `largest`; with `normalise` shorter vectors are stretched to it too.
+    """Scale a vector to an L1 or L2 norm of at most `largest`.
 
-    A zero vector stays zero either way: it is within the bound, so the sensitivity 2C holds.
+    With `normalise`, shorter vectors are scaled up to that norm.
+
+    A zero vector stays zero in both cases: it is within the bound, so the sensitivity 2C holds.
 
     Raises:
-        RefusedError: The vector holds NaN or infinity, or is not one row of numbers.
+        RefusedError: The vector holds NaN or infinity, or is not one-dimensional.
     """
     vector = np.asarray(vector, np.float64)
     if vector.ndim != 1:
-        raise RefusedError("privacy: what is to be released must be one row of numbers")
+        raise RefusedError(f"privacy: an array of {vector.ndim} dimensions cannot be released; expected a vector")
     scale, length = _length(vector, order)
     if length == 0 or (not normalise and length <= largest * _INSIDE / scale):
         return vector.copy()
@@ -35,10 +37,10 @@ def clip(vector: Vector, largest: float, order: Order, normalise: bool) -> Vecto
 
 
 def _length(vector: Vector, order: Order) -> tuple[float, float]:
-    """A scale s and ‖x/s‖; s = 1 where that can be computed, else the largest |xᵢ|.
+    """Return a scale s and ‖x/s‖; s = 1 where that can be computed, else the largest |xᵢ|.
 
     Raises:
-        RefusedError: NaN or infinity.
+        RefusedError: The vector holds NaN or infinity.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         length = float(np.abs(vector).sum()) if order == 1 else float(np.sqrt(vector @ vector))
@@ -47,6 +49,6 @@ def _length(vector: Vector, order: Order) -> tuple[float, float]:
     biggest = float(np.abs(vector).max(initial=0.0))
     if not np.isfinite(biggest):
         raise RefusedError(
-            "what was to be released holds NaN or infinite numbers; nothing was. Lower lr, or set clip-norm"
+            "release refused: the vector holds NaN or infinite numbers and nothing was sent; lower lr or set clip-norm"
         )
     return (biggest, float(np.linalg.norm(vector / biggest, order))) if biggest else (1.0, 0.0)

@@ -1,8 +1,9 @@
-"""Where noise comes from: a generator whose key nobody can guess.
+"""Cryptographically seeded generators for DP noise.
 
-Caveat, named in every claim: noise is drawn and added in float64, whose numbers are not evenly spaced. Which numbers can come
-out therefore depends a little on what the noise hides (Mironov 2012), and the guarantee is that of real-valued noise.
-Philox passes every public test of randomness but is no certified cipher; each release takes a new key.
+Noise is drawn and added in float64, whose numbers are not evenly spaced.
+The set of possible outputs therefore depends slightly on the private vector (Mironov 2012).
+Every claim names this limit: the guarantee is that of real-valued noise.
+Philox passes public tests of randomness but is not a certified cipher; each release takes a new key.
 """
 
 import secrets
@@ -11,5 +12,5 @@ import numpy as np
 
 
 def fresh_generator() -> np.random.Generator:
-    """A generator keyed with 256 bits of the operating system's entropy; take a new one for each release, keep none."""
+    """Return a new generator for one release, keyed with 256 bits of the operating system's entropy."""
     return np.random.Generator(np.random.Philox(np.random.SeedSequence(secrets.randbits(256))))

@@ -1,15 +1,15 @@
-"""Numbers that must be positive and finite, since a server may ask for any."""
+"""Checks of numbers that a server chose."""
 
 import math
 
 from common.errors import RefusedError
 
 
-def positive(**amounts: float) -> None:
-    """Check amounts by name.
+def check_positive(**amounts: float) -> None:
+    """Accept amounts that are positive and finite.
 
     Raises:
-        RefusedError: Naming the first that is zero, negative, NaN or infinite.
+        RefusedError: An amount is zero, negative, NaN or infinite; the first such amount is named.
     """
     for name, amount in amounts.items():
         if not (math.isfinite(amount) and amount > 0):

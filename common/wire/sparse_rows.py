@@ -46,11 +46,6 @@ def expand(received: Mapping[str, Array], template: Mapping[str, Array], what: s
     return whole | {n: _table(f"{what}: array '{n}'", n, received, template) for n in tables}
 
 
-def compress_reply(reply: TrainReply) -> TrainReply:
-    """Return the reply with row-sparse tables, as it is sent if `federation.updates` is `auto`."""
-    return replace(reply, update=compress(reply.update), gradient=compress(reply.gradient))
-
-
 def expand_reply(reply: TrainReply, model: Mapping[str, Array]) -> TrainReply:
     """Return the reply with full tables, whichever way it was sent.
 

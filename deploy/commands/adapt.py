@@ -1,6 +1,5 @@
 """`join --adapt`: a newcomer to a federation that is over."""
 
-import copy
 from typing import TYPE_CHECKING
 
 from rich.table import Table
@@ -73,13 +72,11 @@ def adapt_to(run: str, settings: ClientSettings, *, json: bool = False) -> None:
 
 
 def _at_home(session: "Session") -> "Session":
-    """The client under the terms of work that nothing leaves of."""
+    """Return the client with a policy for local use: nothing is sent, so no noise is needed."""
     from client.privacy.in_memory import in_memory
+    from client.session import Session
 
-    own = copy.copy(session)
-    own.policy = session.policy.at_home()
-    own.guard = in_memory(own.policy)
-    return own
+    return Session(session.client, session.build_learner, session.store, in_memory(session.policy.at_home()))
 
 
 def _config(folder: RunDirectory) -> RunConfig:

@@ -92,16 +92,16 @@ def as_lines(one: "Statement") -> Iterator[str]:
 
 def _told(data: str, state_dir: Path, ledgers: Path | None) -> tuple[list["Statement"], list[LedgerError]]:
     """Statements, and what is wrong with ledgers that make none."""
-    from client.privacy.claim import statements
-    from client.privacy.ledger.locate import known_ledgers  # torch takes seconds; --help need not wait for it
+    from client.privacy.claim import read_statements
+    from client.privacy.ledger.locate import find_all_ledgers  # torch takes seconds; --help need not wait for it
 
     folders = _folders(state_dir)
-    places = list(_of_data(data, state_dir, ledgers) if data else known_ledgers(folders))
+    places = list(_of_data(data, state_dir, ledgers) if data else find_all_ledgers(folders))
     broken = [error for error in places if isinstance(error, LedgerError)]
     found: list[Statement] = []
     for path in sorted({path for path in places if isinstance(path, Path)}):
         try:
-            found += statements(path, folders)
+            found += read_statements(path, folders)
         except LedgerError as error:
             broken.append(error)
     return found, broken
@@ -114,7 +114,7 @@ def _raise(epsilon: float, data: str, state_dir: Path, ledgers: Path | None) -> 
         ConfigError: It is not said of which data, or nothing would be raised.
         LedgerError: A ledger is gone or behind a witness, or a client at work holds it.
     """
-    from client.privacy.claim import statements
+    from client.privacy.claim import read_statements
     from client.privacy.ledger.raise_limit import increase_budget
 
     if not data:
@@ -125,7 +125,7 @@ def _raise(epsilon: float, data: str, state_dir: Path, ledgers: Path | None) -> 
             "nothing was ever spent of these data, so nothing is fixed; say max-epsilon in the policy file"
         )
     for path in found:
-        statements(path, _folders(state_dir))  # else a raise of an older copy would stop the newest for good
+        read_statements(path, _folders(state_dir))  # else a raise of an older copy would stop the newest for good
     unraised: list[ConfigError] = []
     for path in found:
         try:
@@ -143,11 +143,13 @@ def _raise(epsilon: float, data: str, state_dir: Path, ledgers: Path | None) -> 
 def _rollback_record(ledger: Path, data: str, state_dir: Path) -> "RollbackRecord":
     """One that knows the ledger; of data that no state folder here knows, a new one."""
     from client.data.sources import fingerprint_of_all
-    from client.privacy.ledger.locate import named, witness_path
-    from client.privacy.ledger.rollback import RollbackRecord, sightings
+    from client.privacy.ledger.locate import absolute_source, rollback_path
+    from client.privacy.ledger.rollback import RollbackRecord, read_heads
 
-    known = [witness for witness, seen in sightings(_folders(state_dir)) if seen.ledger == str(ledger)]
-    return known[0] if known else RollbackRecord(witness_path(state_dir, fingerprint_of_all(data)), named(data))
+    known = [witness for witness, seen in read_heads(_folders(state_dir)) if seen.ledger == str(ledger)]
+    return (
+        known[0] if known else RollbackRecord(rollback_path(state_dir, fingerprint_of_all(data)), absolute_source(data))
+    )
 
 
 def _of_data(data: str, state_dir: Path, ledgers: Path | None) -> list[Path]:

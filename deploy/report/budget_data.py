@@ -8,7 +8,7 @@ from common.config.run import RunConfig
 from common.errors import ConfigError
 from common.methods.planners import BGTplanner
 from common.metrics.spec import MetricSpec
-from common.privacy.accounts import build_account
+from common.privacy.mechanisms.registry import build_account
 from common.tasks.registry import TASKS
 from deploy.report.metric_table import measure
 from deploy.report.run import RunRecord

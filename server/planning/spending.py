@@ -7,7 +7,7 @@ import numpy as np
 
 from common.arrays import Arrays
 from common.config.run import RunConfig
-from common.privacy.accounts import build_account
+from common.privacy.mechanisms.registry import build_account, select_spec
 from server.planning.planner import Agreed, Budget, Decision
 from server.roster import EnrolledClient, Roster
 
@@ -39,8 +39,7 @@ def budget_of(config: RunConfig) -> Budget:
     if options.unit == "none":
         return Budget(np.inf, config.rounds, 1)
     total = build_account(options).total(options.epsilon, options.delta)
-    by_square = options.unit == "record" or options.mechanism == "gaussian"
-    return Budget(total, config.rounds, 1, 2 if by_square else 1)
+    return Budget(total, config.rounds, 1, select_spec(options).cost_power)
 
 
 def remaining(roster: Roster, clients: Mapping[str, EnrolledClient], total: float) -> dict[str, float]:

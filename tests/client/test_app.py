@@ -17,7 +17,7 @@ from client.tasks.ratings.data.writer import write_raters
 from common.config.flatten import to_json
 from common.config.parse import parse
 from common.errors import ConfigError, DataError, RefusedError, StateError, VocabularyError, WireError
-from common.privacy.mechanisms.additive import Gaussian
+from common.privacy.mechanisms.gaussian import Gaussian
 from common.privacy.options import PrivacyOptions
 from common.tasks.markets.vocabulary import MarketCatalogue
 from common.tasks.ratings.demo import demo_products
@@ -79,7 +79,7 @@ def test_a_broken_data_file_is_refused_and_its_details_are_logged(
         reply = handle(instruction(77, encode(INVITATION), ENROL), context(tmp_path, data=str(data)))
     assert (reply.error.code, reply.error.reason) == (
         FAILED,
-        "its data cannot be used in this run; the client's own log says why",
+        "this client's data do not match the run's vocabulary or format; see the client's log",
     )
     [message] = [record.getMessage() for record in caplog.records]
     assert message.startswith(f"query.enrol: {reply.error.reason}: {data}, line 1")
@@ -147,7 +147,7 @@ def test_renamed_and_repartitioned_data_have_one_budget(later: dict[str, str], t
         settings = ClientSettings.from_node(
             {"data": str(tmp_path / name), "state-dir": str(tmp_path / "s"), **options}, "ann"
         )
-        return open_session(settings).guard.ledger(PrivacyOptions(unit="client"))
+        return open_session(settings).releaser.ledger(PrivacyOptions(unit="client"))
 
     first = ledger("r.csv", shard="0/2")
     first.release(Slot("run", 1), first.terms(Gaussian(0.1, 1.0)), lambda: b"noise")

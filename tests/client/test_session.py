@@ -77,7 +77,7 @@ def test_a_restart_changes_nothing(tmp_path: Path) -> None:
     )
 
 
-def test_who_is_not_enrolled_is_told_to_be_invited() -> None:
+def test_a_client_that_is_not_enrolled_says_so() -> None:
     client = session()
     for ask in (
         lambda: client.train(TrainRequest(1, "toy:0", WORLD)),
@@ -126,13 +126,13 @@ def test_data_that_do_not_fit_are_a_refusal_without_their_names() -> None:
 
     with pytest.raises(RefusedError) as caught:
         Session("ann", broken, MemoryStore(), in_memory(Policy())).enrol(INVITATION)
-    assert str(caught.value) == "its data cannot be used in this run; the client's own log says why"
+    assert str(caught.value) == "this client's data do not match the run's vocabulary or format; see the client's log"
 
 
 def test_counts_leave_only_where_the_owner_allows() -> None:
     client = session()
     enrolment = client.enrol(INVITATION).enrolment
-    with pytest.raises(RefusedError, match="counts in clear are not allowed"):
+    with pytest.raises(RefusedError, match="does not allow sending counts in plaintext"):
         client.counts(CountsRequest(enrolment))
     announced = parse({"method": "fedrule", "tasks.rules.count-offset": True})
     open_handed = session(policy=Policy(allow_counts=True))
@@ -157,15 +157,15 @@ def test_a_model_that_does_not_fit_is_refused_by_name() -> None:
         client.train(TrainRequest(1, enrolment, bad))
 
 
-def test_divergence_is_told_with_advice() -> None:
+def test_divergence_is_reported_with_advice() -> None:
     client = session()
     invitation = replace(INVITATION, config=to_json(configured("fedavg", lr=1e30)))
     enrolment = client.enrol(invitation).enrolment
-    with pytest.raises(FedloomError, match=r"training diverged .* lower lr, or set clip-norm"):
+    with pytest.raises(FedloomError, match=r"local training diverged .* lower lr or set clip-norm"):
         client.train(TrainRequest(1, enrolment, WORLD))
 
 
-def test_only_the_finished_model_is_kept() -> None:
+def test_only_the_finished_model_is_stored() -> None:
     store = MemoryStore()
     client = session(store)
     request = EvaluateRequest(3, client.enrol(INVITATION).enrolment, WORLD, "test")

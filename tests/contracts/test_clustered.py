@@ -8,11 +8,12 @@ import pytest
 
 from client.policy import Policy
 from client.privacy.in_memory import in_memory
-from client.session import TIE, Session
+from client.session import Session
 from client.state import MemoryStore
 from client.tasks.learner import training_loss
 from client.tasks.rules.data.homes import Homes
 from client.tasks.rules.learner import RulesLearner
+from client.training.evaluation import TIE_WEIGHT
 from common.arrays import Arrays, group, sha256
 from common.config.run import RunConfig
 from common.methods.fedstl import FedSTL
@@ -89,10 +90,10 @@ def test_clients_join_by_what_they_say_of_the_models(method: str, rule: str, tmp
     models = spread_copies(world(config), 3, 0.5, config.seed)
     _, first = heard(grid, AssignRequest)[0]
     assert sha256(first.models) == sha256(models)
-    learner = grid._sessions[2]._find(first.enrolment).learner
+    learner = grid._sessions[2].runs.find(first.enrolment).learner
     if method == "fedstl":
         each = [group(str(j), models) for j in range(3)]
-        assert said["client-1"] == [learner.violation(m) + TIE * training_loss(learner, m, {}) for m in each]
+        assert said["client-1"] == [learner.violation(m) + TIE_WEIGHT * training_loss(learner, m, {}) for m in each]
     local = [asked for asked in heard(grid, TrainRequest) if asked[1].phase != CLUSTER]
     assert all(sha256(asked.model) == sha256(group(str(line.clusters[name]), models)) for name, asked in local)
 

@@ -16,6 +16,7 @@ from client.tasks.learner import Learner
 from client.tasks.ratings.data.generator import demo_raters
 from client.tasks.ratings.data.raters import Rater, Ratings
 from client.tasks.registry import build_learner
+from client.training.participant import Participant
 from common.arrays import Arrays, sha256
 from common.config.parse import parse
 from common.config.run import RunConfig
@@ -23,7 +24,7 @@ from common.models import parameters
 from common.options import Scalar
 from common.tasks.ratings.demo import demo_products
 from common.tasks.vocabulary import Vocabulary
-from common.wire.messages import TrainReply, TrainRequest
+from common.wire.messages import TrainReply
 from common.wire.sparse_rows import ROWS, VALUES, compress, expand_reply
 from deploy.simulation import InProcessGrid, simulate
 from server.artifacts import RunDirectory
@@ -141,8 +142,8 @@ def elsewhere(reply: TrainReply) -> TrainReply:
 )
 def test_rows_of_anything_but_the_items_are_that_client_s_failure(sends: Update, why: str, tmp_path: Path) -> None:
     class Strange(Session):
-        def as_sent(self, request: TrainRequest, steps: int, work: Callable[[], TrainReply]) -> TrainReply:
-            return sends(super().as_sent(request, steps, work))
+        def release(self, participant: Participant, work: Callable[[], TrainReply]) -> TrainReply:
+            return sends(super().release(participant, work))
 
     def learner(config: RunConfig, vocabulary: Vocabulary, k: int) -> Learner:
         return build_learner(config, Ratings((RATERS[k],), PRODUCTS))

@@ -58,10 +58,10 @@ def test_methods_that_ask_more_than_once_a_round_share_its_cost(
     config = road_config(method, **noise, **own)
     sessions = {k + 1: sensor_session(f"client-{k}", (sensor(k),), policy=SHARING) for k in range(3)}
     result = run(InProcessGrid(sessions, 1), config, tmp_path)
-    ledgers = [one.guard.ledger(config.privacy) for one in sessions.values()]
+    ledgers = [one.releaser.ledger(config.privacy) for one in sessions.values()]
     assert result.status == "completed"
     assert [(r.answered, r.refused) for r in rounds_of(tmp_path)] == [(3, {})] * 2
-    assert [len(one.rows()) for one in ledgers] == [2 * releases] * 3
+    assert [len(one.entries()) for one in ledgers] == [2 * releases] * 3
     assert [one.spent() for one in ledgers] == pytest.approx([total_of(config)] * 3, rel=1e-6)
 
 

@@ -206,7 +206,7 @@ def test_a_client_is_measured_with_its_own_head(method: str, tmp_path: Path) -> 
     config, stores = road_config(method, model="paper"), [MemoryStore(), MemoryStore()]
     grid = road_grid(stores, Listening)
     run(grid, config, tmp_path)
-    learner = session("x", (sensor(1),))._build_learner(config, MEASURES)
+    learner = session("x", (sensor(1),)).build_learner(config, MEASURES)
     shared = RunDirectory(tmp_path, "toy").load_model()[0]
     groups = stores[1].load("toy").groups
     if method == "fedstl":

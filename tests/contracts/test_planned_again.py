@@ -8,9 +8,10 @@ import pytest
 from client.policy import Policy
 from client.privacy.ledger.records import Slot
 from client.session import MODEL, Session
+from client.training.participant import Participant
 from common.config.run import RunConfig
 from common.errors import QuorumError, RefusedError
-from common.privacy.mechanisms.additive import Gaussian
+from common.privacy.mechanisms.gaussian import Gaussian
 from server.artifacts import RunDirectory
 from server.evaluation import Evaluation
 from server.journal import Journal
@@ -118,21 +119,23 @@ def test_a_round_that_failed_is_asked_for_again_unless_too_few_can_pay(
 ) -> None:
     """Of three whose answers are needed one refuses: for a while, or because another run spent what it had."""
     config = noisy(tmp_path, "bgtplanner", federation__min_replies=3, **PLANNERS["bgtplanner"])
-    clients, answered = owners(), Session.as_sent
+    clients, answered = owners(), Session.release
     folder, again = RunDirectory(tmp_path, "toy"), config.model_copy(update={"resume": True})
 
-    def refuse(session: Session, request: Any, *about: Any) -> Any:
-        if session.client == "client-1" and request.round == 4:
+    def refuse(session: Session, participant: Participant, work: Any) -> Any:
+        if session.client == "client-1" and participant.request.round == 4:
             raise RefusedError("not now")
-        return answered(session, request, *about)
+        return answered(session, participant, work)
 
     with monkeypatch.context() as during:
-        during.setattr(Session, "as_sent", refuse)
+        during.setattr(Session, "release", refuse)
         with pytest.raises(QuorumError, match="not now"):
             clients.run(config, tmp_path)
     assert agreed_in(folder.decision()).failed
     if drained:
-        ledger = next(one for one in clients.sessions.values() if one.client == "client-1").guard.ledger(config.privacy)
+        ledger = next(one for one in clients.sessions.values() if one.client == "client-1").releaser.ledger(
+            config.privacy
+        )
         ledger.release(Slot("another", 1), ledger.terms(Gaussian(ledger.remaining(), 1.0)), lambda: b"noise")
     resumed = clients.run(again, tmp_path)
     assert resumed.status == "completed"
@@ -173,7 +176,7 @@ def test_whose_metrics_left_before_the_server_went_down_is_told(
     config = noisy(tmp_path)
     torn(owners(), config, tmp_path, ("record_observation", 5), monkeypatch)
     silent = owners(policy=Policy(share_metrics="never")).run(config.model_copy(update={"resume": True}), tmp_path)
-    assert "metrics: 3 clients' owners share theirs in clear" in silent.privacy.uncovered
+    assert "metrics: 3 clients send theirs in plaintext, as their policies allow" in silent.privacy.uncovered
 
 
 def test_test_data_move_no_plan_of_a_run_that_is_given_more_rounds(

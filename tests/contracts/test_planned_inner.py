@@ -73,8 +73,8 @@ def test_every_release_of_the_method_inside_is_paid_and_every_round_judged(inner
     assert result.status == "completed"
     assert all((r.asked, r.answered, r.refused) == (2, 2, {}) for r in rounds)
     for one in sessions.values():
-        ledger = one.guard.ledger(config.privacy)
-        assert len(ledger.rows()) == INNER[inner] * len(rounds)
+        ledger = one.releaser.ledger(config.privacy)
+        assert len(ledger.entries()) == INNER[inner] * len(rounds)
         assert ledger.spent() == pytest.approx(sum(costs), rel=1e-6)
         assert 0.5 * total < ledger.spent() <= total
     assert any(r.server["reward"] for r in rounds[1:])

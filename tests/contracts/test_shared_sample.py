@@ -89,7 +89,7 @@ def test_clients_hand_over_windows_of_their_training_part_and_no_model_goes_down
     assert not any(request.phase == CLUSTER for _, request in heard(grid, TrainRequest))
     for name, (sample, _) in handed(grid, config).items():
         assert (sample.history.shape, sample.target.shape) == ((6, HISTORY, 1), (6, HORIZON, 1))
-        learner = grid._sessions[int(name[-1]) + 1]._find(heard(grid, TrainRequest)[0][1].enrolment).learner
+        learner = grid._sessions[int(name[-1]) + 1].runs.find(heard(grid, TrainRequest)[0][1].enrolment).learner
         assert isinstance(learner, TrafficLearner)
         [one] = learner.sensors
         first = one.train[[0, len(one.train) - 1]]
@@ -142,7 +142,7 @@ def test_a_client_hands_nothing_over_unless_its_owner_allows_it(tmp_path: Path) 
 def test_a_server_cannot_ask_for_windows_in_a_run_that_takes_none(tmp_path: Path) -> None:
     grid = federation(road_config("fedstl", rounds=1, clusters=2), tmp_path, Policy(share_metrics="always"))
     name = heard(grid, TrainRequest)[0][1].enrolment
-    with pytest.raises(RefusedError, match="not announced as one that takes windows"):
+    with pytest.raises(RefusedError, match="does not announce that clients send training windows"):
         grid._sessions[1].assign(AssignRequest(2, name, {}, "sample"))
 
 

@@ -26,7 +26,7 @@ from common.errors import ConfigError, DataError, LedgerError, RefusedError
 from common.models import parameters
 from common.options import Scalar
 from common.privacy.accounts import Zcdp
-from common.privacy.mechanisms.additive import Gaussian
+from common.privacy.mechanisms.gaussian import Gaussian
 from common.tasks.registry import read_vocabulary
 from common.wire.messages import EnrolRequest, TrainRequest
 from deploy.cli import app
@@ -104,7 +104,7 @@ def test_a_second_run_finds_what_the_first_left_also_after_a_row_was_added() -> 
     specs = dealt("one")
     assert [spend(spec, "one") for spec in specs] == pytest.approx([ALL, ALL])
     for spec in dealt("two"):
-        with pytest.raises(RefusedError, match="its privacy budget is spent"):
+        with pytest.raises(RefusedError, match="privacy budget of this client's data is exhausted"):
             spend(spec, "two")
     before = [Path(spec.data).read_bytes() for spec in specs]
     with Path("my.csv").open("a") as file:
@@ -113,7 +113,7 @@ def test_a_second_run_finds_what_the_first_left_also_after_a_row_was_added() -> 
     specs = dealt("three")
     assert before != [Path(spec.data).read_bytes() for spec in specs], "a share has the row"
     for spec in specs:
-        with pytest.raises(RefusedError, match="its privacy budget is spent"):
+        with pytest.raises(RefusedError, match="privacy budget of this client's data is exhausted"):
             spend(spec, "three")
 
 
@@ -212,7 +212,7 @@ def test_a_copy_finds_the_ledgers_and_a_ledger_that_is_gone_stops_all() -> None:
     specs = dealt("one")
     spend(specs[0], "one")
     Path("copy.csv").write_bytes(Path("my.csv").read_bytes())
-    with pytest.raises(RefusedError, match="its privacy budget is spent"):
+    with pytest.raises(RefusedError, match="privacy budget of this client's data is exhausted"):
         spend(dealt("two", "copy.csv")[0], "two")
     [ledger] = dealt_ledgers(DEALT.resolve(), "copy.csv")
     assert ledger == Path(specs[0].data).with_name(".ratings.csv.fedloom-ledger")
@@ -229,7 +229,7 @@ def test_tables_of_clients_stay_where_they_are() -> None:
     specs = dealt("one", "tables")
     assert [Path(spec.data) for spec in specs] == [(folder / name).resolve() for name in ("a.csv", "b.csv")]
     spend(specs[0], "one")
-    with pytest.raises(RefusedError, match="its privacy budget is spent"):
+    with pytest.raises(RefusedError, match="privacy budget of this client's data is exhausted"):
         spend(dealt("two", "tables")[0], "two")
     with pytest.raises(ConfigError, match="was spent as dealt to 2 clients"):
         dealt("three", "tables", clients=4)

@@ -31,15 +31,17 @@ def test_properties_are_named_where_they_leave() -> None:
     assert PROPERTIES not in UNPROTECTED.uncovered
 
 
-def test_the_guarantee_is_the_promise_and_spending_is_told_beside_it() -> None:
+def test_the_guarantee_is_the_budget_and_the_spent_amount_is_listed_too() -> None:
     half = said({"ann": rho_of(4.0, 1e-5), "bob": 0.0}, unit="client", epsilon=8.0)
     assert (half.epsilon, half.delta, half.account, half.neighbours) == (8.0, 1e-5, "zcdp", "replace-one")
     assert half.epsilon_spent_max == pytest.approx(4.0)
-    assert half.mechanism == "Gaussian noise on all that a client sends, as one vector of Euclidean norm at most 1"
+    assert (
+        half.mechanism == "Gaussian noise on all values that a client sends, as one vector of Euclidean norm at most 1"
+    )
     assert said({}, unit="client").epsilon_spent_max == 0.0
 
 
-def test_what_was_asked_for_beyond_the_promise_was_never_spent() -> None:
+def test_requests_beyond_the_budget_were_never_spent() -> None:
     assert said({"ann": 9.0}, unit="client", mechanism="laplace", epsilon=8.0).epsilon_spent_max == 8.0
 
 
@@ -49,7 +51,7 @@ def test_pure_mechanisms_have_no_delta() -> None:
     assert pure.mechanism.endswith("absolute sum at most 0.5")
 
 
-def test_records_are_hidden_in_number_not_and_in_content() -> None:
+def test_records_are_protected_in_content_and_not_in_number() -> None:
     records = said({"ann": 0.5}, unit="record", epsilon=8.0)
     order = int(records.account.removeprefix("rdp-"))
     assert records.epsilon_spent_max == pytest.approx(0.5 + math.log(1e5) / (order - 1))
@@ -59,38 +61,40 @@ def test_records_are_hidden_in_number_not_and_in_content() -> None:
 
 def test_every_open_channel_is_named_and_metrics_only_where_they_left() -> None:
     shared = said({}, sharing=3, unit="client").uncovered
-    assert shared[0] == "metrics: 3 clients' owners share theirs in clear"
+    assert shared[0] == "metrics: 3 clients send theirs in plaintext, as their policies allow"
     assert set(UNCOVERED) < set(shared)
     assert said({}, unit="client").uncovered == shared[1:]
 
 
-def test_item_ids_in_clear_are_said_to_be_and_are_not_covered() -> None:
+def test_item_ids_plaintext_are_said_to_be_and_are_not_covered() -> None:
     paper = {"method": "fedavg", "task": "ratings", "model": "paper", "privacy.unit": "client"}
     shown = statement(parse({**paper, "tasks.ratings.items": "paper"}), {}, 0)
     hidden = statement(parse(paper), {}, 0)
     assert shown.neighbours == "replace-one-same-items"
-    assert shown.mechanism.startswith("Gaussian noise on all numbers that a client sends, beside ids of items in clear")
-    assert shown.uncovered[0].startswith("item ids: which products a client rated is sent in clear")
+    assert shown.mechanism.startswith(
+        "Gaussian noise on all numbers that a client sends, apart from item ids in plaintext"
+    )
+    assert shown.uncovered[0].startswith("item ids: which products a client rated is sent in plaintext")
     assert shown.uncovered[1:] == hidden.uncovered
-    assert hidden.mechanism.startswith("Gaussian noise on all that a client sends, as one vector")
+    assert hidden.mechanism.startswith("Gaussian noise on all values that a client sends, as one vector")
 
 
-def test_counts_with_noise_of_their_own_are_told_apart_from_updates_without() -> None:
-    noised = {
+def test_counts_with_noise_of_their_own_are_stated_apart_from_updates_without() -> None:
+    noisy = {
         "method": "fedavg",
         "task": "markets",
         "tasks.markets.count-offset": True,
         "tasks.markets.count-epsilon": 8.0,
     }
-    found = statement(parse(noised), {}, 0)
+    found = statement(parse(noisy), {}, 0)
     assert "(ε = 8, δ = 1e-05)-private for each of its users" in found.counts
     assert replace(found, counts="") == UNPROTECTED
-    assert statement(parse({**noised, "tasks.markets.count-offset": False}), {}, 0) == UNPROTECTED
-    in_clear = statement(parse({**noised, "tasks.markets.count-epsilon": 0.0}), {}, 0)
-    assert in_clear == replace(UNPROTECTED, uncovered=[SUMMED, *UNPROTECTED.uncovered])
+    assert statement(parse({**noisy, "tasks.markets.count-offset": False}), {}, 0) == UNPROTECTED
+    plaintext = statement(parse({**noisy, "tasks.markets.count-epsilon": 0.0}), {}, 0)
+    assert plaintext == replace(UNPROTECTED, uncovered=[SUMMED, *UNPROTECTED.uncovered])
 
 
-def test_who_is_held_out_is_named_where_counts_hide_users() -> None:
+def test_the_held_out_split_is_named_where_counts_protect_users() -> None:
     markets = {
         "method": "fedavg",
         "task": "markets",

@@ -45,10 +45,10 @@ class Asked:
         def generator() -> np.random.Generator:
             return np.random.default_rng([seed, next(draws)])
 
-        self.guard: Releaser = in_memory(policy or Policy(), generator)
+        self.releaser: Releaser = in_memory(policy or Policy(), generator)
         if ledger is not None:
-            self.guard = Releaser(policy or Policy(), lambda unit, account: ledger, generator, part)
-        self.session = Session("ann", learner, MemoryStore(), self.guard)
+            self.releaser = Releaser(policy or Policy(), lambda unit, account: ledger, generator, part)
+        self.session = Session("ann", learner, MemoryStore(), self.releaser)
         self.model = parameters(task_model(config, CATALOGUE))
         self.config = config
         self.enrolled = self.session.enrol(EnrolRequest("toy", to_json(config), CATALOGUE.to_json()))
@@ -59,4 +59,4 @@ class Asked:
 
     @property
     def spent(self) -> float:
-        return self.guard.ledger(self.config.privacy).spent()
+        return self.releaser.ledger(self.config.privacy).spent()

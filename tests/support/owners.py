@@ -17,7 +17,7 @@ from client.tasks.rules.data.homes import Home, Homes
 from common.arrays import Arrays
 from common.config.run import RunConfig
 from common.options import Scalar
-from common.privacy.accounts import build_account
+from common.privacy.mechanisms.registry import build_account
 from common.tasks.vocabulary import Vocabulary
 from deploy.simulation import InProcessGrid
 from server.artifacts import RunDirectory
@@ -62,7 +62,7 @@ class Owners:
 
     def spent(self, config: RunConfig) -> dict[str, float]:
         """What ledgers hold of the run."""
-        return {one.client: one.guard.ledger(config.privacy).spent_in("toy") for one in self.sessions.values()}
+        return {one.client: one.releaser.ledger(config.privacy).spent_in("toy") for one in self.sessions.values()}
 
     def _session(self, name: str, home: Home, k: int) -> Session:
         def learner(config: RunConfig, vocabulary: Vocabulary) -> Learner:

@@ -1,1 +1,1 @@
-"""Privacy ledger: releases of one data set, stored durably."""
+"""Privacy ledger: durable record of the releases of one data set."""

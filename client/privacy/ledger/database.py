@@ -1,6 +1,6 @@
-"""A ledger as an SQLite file: opening, transactions, and what to say when the file fails us.
+"""SQLite file of a ledger: opening, transactions and error messages.
 
-Write-ahead log with `synchronous=FULL`: when a reservation returns it is on the disk, at the price of one fsync.
+The write-ahead log is used with `synchronous=FULL`: a committed charge is on the disk, at the price of one fsync.
 """
 
 import os
@@ -16,34 +16,34 @@ from common.errors import LedgerError
 from common.files import sync_folder
 
 MEMORY = ":memory:"
-"""A ledger that ends with the process: for simulations."""
+"""Path of a ledger that ends with the process, for simulations."""
 
-PATIENCE = 10.0
-"""Seconds to wait for another process that writes to the same ledger."""
+BUSY_SECONDS = 10.0
+"""Time to wait for another process that writes to the same ledger."""
 
-GLANCE = 0.5
-"""Seconds to wait for others to close it, for who must be alone with it."""
+EXCLUSIVE_SECONDS = 0.5
+"""Time to wait for other processes to close the ledger, if exclusive access is needed."""
 
 
 class LedgerDatabase:
-    """An open ledger file.
+    """Open ledger file.
 
     Args:
-        path: An existing ledger, or `MEMORY` with a lineage for a new one.
-        lineage: Of a new one in memory.
-        alone: Whether nobody else may have it open, now or before it is closed.
+        path: Existing ledger, or `MEMORY` with a lineage for a new one.
+        lineage: Random identifier of a new ledger in memory.
+        alone: True for exclusive access: no other process may have it open, now or before it is closed.
 
     Raises:
-        LedgerError: The file is missing, damaged, no ledger, or held by another where it must not be.
+        LedgerError: The file is missing, damaged, not a ledger, or open in another process despite `alone`.
     """
 
     def __init__(self, path: Path | str, lineage: str = "", *, alone: bool = False) -> None:
         self.path = path
         self._lock = threading.RLock()
-        with self._told():
+        with self._translate_errors():
             self._db = _connect(path, alone=alone)
             try:
-                self.lineage = self._begun(lineage)
+                self.lineage = self._read_lineage(lineage)
             except BaseException:
                 self._db.close()
                 raise
@@ -51,12 +51,12 @@ class LedgerDatabase:
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
-        """One consistent view.
+        """Open one consistent view.
 
         Raises:
             LedgerError: The file cannot be read.
         """
-        with self._lock, self._told():
+        with self._lock, self._translate_errors():
             self._db.execute("BEGIN")
             try:
                 yield self._db
@@ -65,18 +65,18 @@ class LedgerDatabase:
 
     @contextmanager
     def writing(self, durable: bool = True) -> Iterator[sqlite3.Connection]:
-        """A transaction that nobody else writes beside; undone if the block raises, on the disk when it is left.
+        """Open a transaction with no concurrent writer, which is undone if the block raises.
 
         Args:
-            durable: Whether it must outlive a power cut.
+            durable: True if the transaction must survive a power cut.
 
         Raises:
             LedgerError: The file is gone, locked, read-only or has no room; nothing was written.
         """
-        with self._lock, self._told():
+        with self._lock, self._translate_errors():
             if self._file != self._identity():
                 raise LedgerError(
-                    f"the privacy ledger {self.path} was taken away while in use; put it back and start again"
+                    f"privacy ledger {self.path} was removed or replaced while in use; put it back and restart the client"
                 )
             self._db.execute(f"PRAGMA synchronous = {'FULL' if durable or not self._logged else 'NORMAL'}")
             self._db.execute("BEGIN IMMEDIATE")
@@ -89,51 +89,51 @@ class LedgerDatabase:
                 raise
 
     def close(self) -> None:
-        """Fold the log into the file and let go of it."""
+        """Fold the log into the file and close it."""
         with self._lock:
             self._db.close()
 
-    def _begun(self, lineage: str) -> str:
-        """The ledger's lineage."""
+    def _read_lineage(self, lineage: str) -> str:
+        """Return the ledger's lineage; create the tables of a ledger in memory."""
         if self.path == MEMORY:
             self._db.executescript(f"{SCHEMA} INSERT INTO ledger VALUES ('{lineage}'); COMMIT;")
         self._check()
         return str(self._db.execute("SELECT lineage FROM ledger").fetchone()[0])
 
     def _check(self) -> None:
-        """Raises LedgerError, or sqlite3.Error, if the file is damaged or something else."""
+        """Raise LedgerError or sqlite3.Error if the file is damaged or not a ledger."""
         marks = tuple(self._db.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version"))
         if marks not in tuple((MARK, version) for version in VERSIONS):
-            raise LedgerError(f"{self.path} is no privacy ledger of this version of fedloom; {_RESTORE}")
-        found = self._db.execute("PRAGMA quick_check(1)").fetchone()[0]
-        if found != "ok":
-            raise sqlite3.DatabaseError(found)
+            raise LedgerError(f"{self.path} is not a privacy ledger of this version of fedloom; {_RESTORE}")
+        verdict = self._db.execute("PRAGMA quick_check(1)").fetchone()[0]
+        if verdict != "ok":
+            raise sqlite3.DatabaseError(verdict)
         self._logged = self._db.execute("PRAGMA journal_mode").fetchone()[0] == "wal"
 
     def _identity(self) -> tuple[int, int]:
-        """Which file the path names now; a connection would go on writing to one that was deleted."""
+        """Return device and inode of the path: a connection would continue to write to a deleted file."""
         if self.path == MEMORY:
             return 0, 0
         try:
-            found = os.stat(self.path)
+            status = os.stat(self.path)
         except OSError:
             return -1, -1
-        return found.st_dev, found.st_ino
+        return status.st_dev, status.st_ino
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
-        """SQLite's errors in our words."""
+    def _translate_errors(self) -> Iterator[None]:
+        """Raise LedgerError with advice in place of errors of SQLite."""
         try:
             yield
         except sqlite3.Error as error:
-            raise LedgerError(f"privacy ledger {self.path}: {error}; {_advice(error)}. Nothing was released") from None
+            raise LedgerError(f"privacy ledger {self.path}: {error}; nothing was released; {_advice(error)}") from None
 
 
 def create(path: Path, lineage: str) -> None:
-    """Make an empty ledger, whole or not at all; if another process was faster, its ledger stays.
+    """Create an empty ledger atomically; a ledger that another process created first is left as it is.
 
     Raises:
-        LedgerError: It cannot be made there.
+        LedgerError: The file cannot be created.
     """
     draft = path.with_name(f"{path.name}.{os.getpid()}.tmp")
     try:
@@ -149,20 +149,20 @@ def create(path: Path, lineage: str) -> None:
     except (OSError, sqlite3.Error) as error:
         if isinstance(error, FileExistsError) and path.exists():
             return
-        raise LedgerError(f"no privacy ledger can be made at {path}: {error}; {_ELSEWHERE}") from None
+        raise LedgerError(f"cannot create the privacy ledger {path}: {error}; {_ELSEWHERE}") from None
     finally:
         with suppress(OSError):
             draft.unlink()
 
 
 def _connect(path: Path | str, *, alone: bool = False) -> sqlite3.Connection:
-    """The file, which must exist, or memory; transactions are ours to begin."""
+    """Open an existing file, or memory, in autocommit mode: callers begin transactions."""
     name = MEMORY if path == MEMORY else f"file:{quote(str(path))}?mode=rw"
-    db = sqlite3.connect(name, PATIENCE, isolation_level=None, check_same_thread=False, uri=True)
+    db = sqlite3.connect(name, BUSY_SECONDS, isolation_level=None, check_same_thread=False, uri=True)
     try:
-        if alone:  # who has a write-ahead log open shares a lock until it is closed, which this does not bear
+        if alone:  # every process with an open write-ahead log holds a shared lock, which excludes this mode
             db.execute("PRAGMA locking_mode = EXCLUSIVE")
-            db.execute(f"PRAGMA busy_timeout = {round(1000 * GLANCE)}")
+            db.execute(f"PRAGMA busy_timeout = {round(1000 * EXCLUSIVE_SECONDS)}")
         db.execute("PRAGMA synchronous = FULL")
     except BaseException:
         db.close()
@@ -170,14 +170,14 @@ def _connect(path: Path | str, *, alone: bool = False) -> sqlite3.Connection:
     return db
 
 
-_RESTORE = "put the ledger back from a backup made with the data, or move it away and count its budget as spent"
-_ELSEWHERE = "let this user write beside the data, or name another place for ledgers"
+_RESTORE = "restore the ledger from a backup made with the data, or move it away and count its budget as spent"
+_ELSEWHERE = "make the data's folder writable for this user, or set another folder for ledgers"
 
 
 def _advice(error: sqlite3.Error) -> str:
     text = str(error)
     if "locked" in text or "busy" in text:
-        return "another process is using it; stop that, or try again"
+        return "another process is using it: stop that process, or try again"
     if "readonly" in text or "unable to open" in text:
         return _ELSEWHERE
-    return "make room on the disk" if "full" in text or "I/O" in text else _RESTORE
+    return "free disk space" if "full" in text or "I/O" in text else _RESTORE

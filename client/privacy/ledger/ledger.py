@@ -1,7 +1,7 @@
-"""The privacy ledger: what was released from one data set, and a budget that no request can exceed.
+"""Privacy ledger: durable record of the releases of one data set, with a fixed budget.
 
-A release is paid before its noise is drawn, and its bytes are kept until they are known to have arrived; so a retry sends the
-same bytes, and a crash may waste budget but never hide it (architecture.md, choice 8).
+A release is charged before its noise is drawn, and its bytes are cached until they have arrived. A retry therefore sends
+identical bytes. A crash can waste budget but never under-reports it (architecture.md, choice 8).
 """
 
 import secrets
@@ -9,42 +9,40 @@ from collections.abc import Callable
 from pathlib import Path
 from sqlite3 import Connection
 
-from client.privacy.claim import claim_of
+from client.privacy.claim import read_claim
 from client.privacy.ledger import queries
+from client.privacy.ledger.accounts import account_name, open_account
 from client.privacy.ledger.database import MEMORY, LedgerDatabase
 from client.privacy.ledger.limits import UNLIMITED, Limits, check_affordable, check_alone
-from client.privacy.ledger.records import LedgerEntry, reserved
-from client.privacy.ledger.records import Slot as Slot
-from client.privacy.ledger.records import Terms as Terms
-from client.privacy.ledger.replay_cache import DiskReplayCache, KeptInMemory, ReplayCache
+from client.privacy.ledger.records import LedgerEntry, Slot, Terms, new_entry
+from client.privacy.ledger.replay_cache import DiskReplayCache, MemoryReplayCache, ReplayCache
 from client.privacy.ledger.rollback import LedgerHead, RollbackRecord
-from client.privacy.ledger.verify import check, compare, sighting
+from client.privacy.ledger.verify import check_head, check_on_opening, current_head
 from common.errors import RefusedError
-from common.privacy.accounts import Account, Charged, account_named
+from common.privacy.accounts import Account, parse_account
 from common.privacy.claims import Claim
+from common.privacy.mechanisms.spec import AccountedMechanism
 from common.privacy.options import Unit
-from common.privacy.validation import positive
-
-_RELEASED = "UPDATE releases SET status = 'released' WHERE sequence = ? AND status != 'released'"
+from common.privacy.validation import check_positive
 
 
 class Ledger:
-    """One unit's account in the ledger of one data set.
+    """Account of one unit in the ledger of one data set.
 
     Args:
-        path: An existing ledger (see `places.open_ledger`), or `MEMORY`.
-        unit: Whose data are hidden.
-        account: What to count in. It is fixed by the first release under the unit. ε and δ are fixed when the unit is opened
-            for the first time: later a smaller ε or δ tightens, a larger one has no effect, unless the owner raised the ε
-            here too (see `raising`).
-        epsilon: ε of everything ever released from these data under this unit.
-        delta: δ that goes with it.
-        witness: Where the owner remembers this ledger; None in memory.
-        alone: Whether ε is that of everything released from these data, so that no other unit may have been charged.
+        path: Existing ledger (see `locate.open_ledger`), or `MEMORY`.
+        unit: Protected unit.
+        account: Account to use; fixed by the first release under the unit. ε and δ are fixed when the unit is opened for the
+            first time: later a smaller ε or δ tightens, and a larger one has no effect unless the owner raised the ε of the
+            ledger too (see `raise_limit`).
+        epsilon: Limit ε of all releases of these data under this unit.
+        delta: δ of that limit.
+        record: Roll-back record of the ledger; None in memory.
+        alone: True if ε limits all releases of these data, so that no other unit may have been charged.
 
     Raises:
-        LedgerError: The ledger is missing, damaged, or behind its witness.
-        RefusedError: ε or δ is no positive number.
+        LedgerError: The ledger is missing, damaged, or behind its roll-back record.
+        RefusedError: ε or δ is not a positive number.
     """
 
     def __init__(
@@ -54,148 +52,145 @@ class Ledger:
         account: Account,
         epsilon: float,
         delta: float,
-        witness: RollbackRecord | None = None,
+        record: RollbackRecord | None = None,
         *,
         alone: bool = False,
     ) -> None:
-        positive(epsilon=epsilon, delta=delta)
-        self.unit, self._witness, self._alone, self._wished = unit, witness, alone, (epsilon, delta)
-        self._book = LedgerDatabase(path, secrets.token_hex(16))
-        self._kept: ReplayCache = KeptInMemory() if path == MEMORY else DiskReplayCache(Path(f"{path}-kept"))
+        check_positive(epsilon=epsilon, delta=delta)
+        self.unit, self._record, self._alone, self._requested = unit, record, alone, (epsilon, delta)
+        self._database = LedgerDatabase(path, secrets.token_hex(16))
+        self._cache: ReplayCache = MemoryReplayCache() if path == MEMORY else DiskReplayCache(Path(f"{path}-kept"))
         try:
-            with self._book.writing() as db:
-                check(db, self._book, witness)
+            with self._database.writing() as db:
+                check_on_opening(db, self._database, record)
                 self._open(db, account)
-                seen = sighting(db, self._book)
+                head = current_head(db, self._database)
         except BaseException:
-            self._book.close()
+            self._database.close()
             raise
-        self._testify(seen)
+        self._record_head(head)
 
     @property
     def path(self) -> Path:
-        """Where it is."""
-        return Path(self._book.path)
+        """Path of the ledger."""
+        return Path(self._database.path)
 
-    def count_in(self, account: Account) -> None:
-        """Count in that account from now on, unless something was released under this unit: then its own stands."""
+    def use_account(self, account: Account) -> None:
+        """Use that account from now on, unless this unit has releases: then its account stays."""
         if account.name != self.account.name:
-            with self._book.writing() as db:
-                compare(db, self._book, self._witness)
+            with self._database.writing() as db:
+                check_head(db, self._database, self._record)
                 self._open(db, account)
 
-    def terms(self, mechanism: Charged) -> Terms:
-        """What a mechanism would cost here.
+    def terms(self, mechanism: AccountedMechanism) -> Terms:
+        """Return the terms of a release by that mechanism.
 
         Raises:
-            RefusedError: Its loss has no bound in this account.
+            RefusedError: The mechanism's cost in this account is not finite.
         """
         return Terms.of(self.unit, mechanism, self.account)
 
     def spent(self) -> float:
-        """Sum of all costs: paid, and perhaps wasted."""
-        with self._book.reading() as db:
+        """Return the sum of all costs, wasted ones included."""
+        with self._database.reading() as db:
             return queries.spent(db, self.unit)
 
     def spent_in(self, run: str) -> float:
-        """Sum of one run's costs."""
-        with self._book.reading() as db:
+        """Return the sum of a run's costs."""
+        with self._database.reading() as db:
             return queries.spent(db, self.unit, run)
 
     def remaining(self) -> float:
-        """What may still be spent."""
+        """Return the remaining budget of the unit."""
         return max(0.0, self.total - self.spent())
 
-    def keeps(self, slot: Slot) -> bool:
-        """Whether a slot's bytes are kept, so that sending them again costs nothing."""
-        with self._book.reading() as db:
-            return any(self._kept.get(n) is not None for n, _ in queries.paid(db, slot))
+    def has_cached(self, slot: Slot) -> bool:
+        """Return True if the slot's bytes are cached, so that sending them again costs nothing."""
+        with self._database.reading() as db:
+            return any(self._cache.get(n) is not None for n, _ in queries.charged(db, slot))
 
     def release(self, slot: Slot, terms: Terms, make: Callable[[], bytes], limits: Limits = UNLIMITED) -> bytes:
-        """The bytes of that slot: kept ones, or new ones that `make` draws the noise of, after they are paid.
+        """Return the cached bytes of a slot, or charge it and call `make`, which draws the noise.
 
         Raises:
-            RefusedError: The budget does not suffice, or the slot was released on other terms; nothing was spent.
+            RefusedError: The cost exceeds a limit, or the slot was released on other terms; nothing was charged.
             LedgerError: The ledger cannot be trusted or written; nothing was released.
         """
-        paid = self.reserve(slot, terms, limits)
-        return paid if isinstance(paid, bytes) else self.store(paid, make())
+        charged = self.charge(slot, terms, limits)
+        return charged if isinstance(charged, bytes) else self.store(charged, make())
 
-    def reserve(self, slot: Slot, terms: Terms, limits: Limits = UNLIMITED) -> int | bytes:
-        """Pay for a slot: the number of its row, for `store`; or the bytes that are kept of it, which cost nothing.
+    def charge(self, slot: Slot, terms: Terms, limits: Limits = UNLIMITED) -> int | bytes:
+        """Charge a slot and return its entry's sequence number, for `store`; or its cached bytes, for free.
 
-        A slot that was paid without its bytes being kept, or whose bytes were acknowledged, is paid anew.
+        A slot is charged again if its bytes were never cached, or were acknowledged.
 
         Raises:
-            RefusedError, LedgerError: As `release`.
+            RefusedError, LedgerError: See `release`.
         """
         self._check_account(terms)
-        with self._book.writing() as db:
-            compare(db, self._book, self._witness)
-            if (kept := self._bytes(db, slot, terms)) is not None:
-                return kept
+        with self._database.writing() as db:
+            check_head(db, self._database, self._record)
+            if (cached := self._cached_bytes(db, slot, terms)) is not None:
+                return cached
             if self._alone:
                 check_alone(db, self.unit)
-            if queries.counts_in(db, self.unit) != terms.account:  # another client of these data exchanged it
+            if account_name(db, self.unit) != terms.account:  # another client of these data chose another account
                 self._open(db, self.account)
                 self._check_account(terms)
             check_affordable(db, self.unit, slot, terms.cost, self.total, limits)
             sequence, link = queries.newest(db)
-            row = reserved(sequence + 1, link or self._book.lineage, slot, terms)
-            queries.insert(db, row)
-            seen = sighting(db, self._book)
-        self._testify(seen)
-        return row.sequence
+            entry = new_entry(sequence + 1, link or self._database.lineage, slot, terms)
+            queries.insert(db, entry)
+            head = current_head(db, self._database)
+        self._record_head(head)
+        return entry.sequence
 
     def store(self, sequence: int, content: bytes) -> bytes:
-        """Keep the bytes of a row that was paid; only then may they be sent."""
-        self._kept.put(sequence, content)
-        with self._book.writing(durable=False) as db:
-            db.execute(_RELEASED, (sequence,))
+        """Cache the bytes of a charged entry; they may be sent afterwards only."""
+        self._cache.put(sequence, content)
+        with self._database.writing(durable=False) as db:
+            queries.mark_released(db, sequence)
         return content
 
     def acknowledge(self, run: str, before_round: int) -> None:
-        """Forget the bytes of rounds before that one: they have arrived. What they cost stays."""
-        with self._book.reading() as db:
-            old = "SELECT sequence FROM releases WHERE unit = ? AND run = ? AND round < ?"
-            self._kept.drop(n for (n,) in db.execute(old, (self.unit, run, before_round)))
+        """Drop cached bytes of earlier rounds, which have arrived; their costs stay."""
+        with self._database.reading() as db:
+            earlier = "SELECT sequence FROM releases WHERE unit = ? AND run = ? AND round < ?"
+            self._cache.drop(n for (n,) in db.execute(earlier, (self.unit, run, before_round)))
 
-    def rows(self) -> list[LedgerEntry]:
-        """Every release of this unit, oldest first."""
-        with self._book.reading() as db:
-            return [row for row in queries.rows(db) if row.terms.unit == self.unit]
+    def entries(self) -> list[LedgerEntry]:
+        """Return all releases of this unit, oldest first."""
+        with self._database.reading() as db:
+            return [entry for entry in queries.entries(db) if entry.terms.unit == self.unit]
 
     def claim(self) -> Claim:
-        """What may be said of this unit."""
-        with self._book.reading() as db:
-            raises, made = queries.raises(db), queries.recorded(db, self._book.lineage)[self.unit]
-            rows = list(queries.rows(db))
-        return claim_of(self.unit, (self.account.name, self.epsilon, self.delta), made, rows, raises)
+        """Return the claim of this unit."""
+        return read_claim(self._database, self.unit, (self.account.name, self.epsilon, self.delta))
 
     def close(self) -> None:
-        """Let go of the file."""
-        self._book.close()
+        """Close the file."""
+        self._database.close()
 
     def _open(self, db: Connection, account: Account) -> None:
-        wished = (account.name, *self._wished)
-        name, self.epsilon, self.delta = queries.open_account(db, self._book.lineage, self.unit, wished)
-        self.account = account_named(name)
+        requested = (account.name, *self._requested)
+        name, self.epsilon, self.delta = open_account(db, self._database.lineage, self.unit, requested)
+        self.account = parse_account(name)
         self.total = self.account.total(self.epsilon, self.delta)
 
     def _check_account(self, terms: Terms) -> None:
         if (terms.unit, terms.account) != (self.unit, self.account.name):
-            raise RefusedError(f"privacy: this client counts in {self.account.name} for unit {self.unit}")
+            raise RefusedError(f"privacy: this client uses the {self.account.name} account for unit {self.unit}")
 
-    def _bytes(self, db: Connection, slot: Slot, terms: Terms) -> bytes | None:
-        earlier = queries.paid(db, slot)
-        if any(agreed != terms for _, agreed in earlier):
-            raise RefusedError("privacy: this round was already answered on other terms, which stand")
+    def _cached_bytes(self, db: Connection, slot: Slot, terms: Terms) -> bytes | None:
+        earlier = queries.charged(db, slot)
+        if any(charged != terms for _, charged in earlier):
+            raise RefusedError("privacy: this reply was already released on other terms; request it on the same terms")
         for sequence, _ in earlier:
-            if (content := self._kept.get(sequence)) is not None:
-                db.execute(_RELEASED, (sequence,))  # a client that died right after it kept them did not say so
+            if (content := self._cache.get(sequence)) is not None:
+                queries.mark_released(db, sequence)  # a crash right after caching leaves the entry unmarked
                 return content
         return None
 
-    def _testify(self, seen: LedgerHead) -> None:
-        if self._witness is not None:
-            self._witness.write(seen)
+    def _record_head(self, head: LedgerHead) -> None:
+        if self._record is not None:
+            self._record.write(head)

@@ -1,4 +1,4 @@
-"""What a release may cost at most, checked inside the transaction that pays for it."""
+"""Limits of a release, checked inside the transaction that charges it."""
 
 import math
 from dataclasses import dataclass
@@ -12,11 +12,11 @@ from common.privacy.options import Unit
 
 @dataclass(frozen=True)
 class Limits:
-    """What releases may cost together, in the unit of their account.
+    """Largest sums of costs, in the unit of their account.
 
     Args:
-        run: All of a run: what it promises.
-        round: All of one round of it, whatever its phases and however often it is asked.
+        run: Limit of a run.
+        round: Limit of one round of the run, over all its phases and repetitions.
     """
 
     run: float = math.inf
@@ -24,40 +24,41 @@ class Limits:
 
 
 UNLIMITED = Limits()
-"""But for the ledger's own total."""
+"""No limit but the ledger's own total."""
 
 
 def check_affordable(db: Connection, unit: Unit, slot: Slot, cost: float, total: float, limits: Limits) -> None:
-    """Accept a cost.
+    """Accept a cost that stays within all limits.
 
     Args:
-        db: The ledger, nobody else writing.
-        unit: Whose data are hidden.
-        slot: Which answer.
-        cost: Of it.
-        total: What everything under that unit may cost.
-        limits: What the answer's run and round may.
+        db: Ledger in a write transaction.
+        unit: Protected unit.
+        slot: Slot of the release.
+        cost: Cost of the release.
+        total: Limit of all releases under that unit.
+        limits: Limits of the slot's run and round.
 
     Raises:
-        RefusedError: It is more than is left.
+        RefusedError: The cost exceeds a limit.
     """
+    refused = "release refused: cost exceeds {}; nothing was charged"
     if cost > total or queries.spent(db, unit, more=cost) > total:
-        raise RefusedError("this release costs more than is left of this client's privacy budget; nothing was spent")
+        raise RefusedError(refused.format("the remaining privacy budget of this client's data"))
     if queries.spent(db, unit, slot.run, more=cost) > limits.run:
-        raise RefusedError("this release costs more than is left of what its run promises; nothing was spent")
+        raise RefusedError(refused.format("the run's remaining budget"))
     if queries.spent(db, unit, slot.run, slot.round, more=cost) > limits.round:
-        raise RefusedError("this release costs more than this client's policy allows a round; nothing was spent")
+        raise RefusedError(refused.format("the policy's limit for a round (max-epsilon-per-round)"))
 
 
 def check_alone(db: Connection, unit: Unit) -> None:
-    """Accept a unit that is the only one ever charged.
+    """Accept a unit if no other unit was ever charged.
 
     Raises:
-        RefusedError: Another was.
+        RefusedError: Another unit was charged.
     """
     for other, _ in queries.spent_by_unit(db):
         if other != unit:
             raise RefusedError(
-                f"this client's max-epsilon already counts releases of unit {other}, beside which unit {unit} would be a"
-                " second budget; nothing was spent"
+                f"release refused: this client's max-epsilon already covers releases of unit {other}, and unit {unit} would be"
+                f" a second budget; set privacy.unit={other}"
             )

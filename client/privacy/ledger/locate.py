@@ -1,7 +1,7 @@
-"""Where the ledger of a data set lies, and how it is found again after the data were copied, renamed or given to a new client.
+"""Location of a data set's ledger, also after the data were copied, renamed or used by another client.
 
-It lies beside the data, so that another client name, key or state folder finds it; the owner's state folder holds a witness
-under the data's fingerprint, so that a copy of the data elsewhere finds it too, and its loss is noticed.
+The ledger lies beside the data, so that a client with another name, key or state folder finds it. The owner's state folder
+holds a roll-back record under the data's fingerprint. A copy of the data therefore finds the ledger, and its loss is detected.
 """
 
 import hashlib
@@ -14,13 +14,13 @@ from pathlib import Path
 from client.data.sources import and_test, is_demo
 from client.privacy.ledger.database import LedgerDatabase, create
 from client.privacy.ledger.ledger import Ledger
-from client.privacy.ledger.rollback import LedgerHead, RollbackRecord, sightings
+from client.privacy.ledger.rollback import LedgerHead, RollbackRecord, read_heads
 from common.errors import LedgerError
 from common.privacy.accounts import Account
 from common.privacy.options import Unit
 
 LINEAGES = "lineages"
-"""Folder of witnesses, and of the ledgers of made data, in a state folder."""
+"""Folder of roll-back records, and of the ledgers of generated data, in a state folder."""
 
 
 def open_ledger(
@@ -35,67 +35,69 @@ def open_ledger(
     folder: Path | None = None,
     alone: bool = False,
 ) -> Ledger:
-    """The ledger of these data, made if they never had one.
+    """Open the ledger of these data; create it if they never had one.
 
     Args:
-        source: A data file or folder, or embedded data.
+        source: Data file or folder, or generated data.
         state_dir: The owner's state folder.
-        fingerprint: Of the data.
-        unit: Whose data are hidden.
-        account: What to count in, if the unit is new to the ledger.
-        epsilon: ε of everything ever released; the owner's choice, not a server's.
-        delta: δ that goes with it.
-        folder: Where new ledgers go instead of beside the data, as where those lie on a read-only disk.
-        alone: Whether ε is that of everything, whatever the unit.
+        fingerprint: Fingerprint of the data.
+        unit: Protected unit.
+        account: Account to use if the unit is new to the ledger.
+        epsilon: Limit ε of all releases, chosen by the owner.
+        delta: δ of that limit.
+        folder: Folder of new ledgers in place of the data's, as for data on a read-only disk.
+        alone: True if ε limits all releases, whatever the unit.
 
     Raises:
-        LedgerError: The data had a ledger which is gone, damaged or behind; nothing may be released.
+        LedgerError: The data had a ledger which is gone, damaged or behind its record; nothing may be released.
     """
-    witness = RollbackRecord(witness_path(state_dir, fingerprint), named(source))
+    record = RollbackRecord(rollback_path(state_dir, fingerprint), absolute_source(source))
     path = find_ledger(source, state_dir, fingerprint, folder)
     if not path.exists():
         create(path, secrets.token_hex(16))
-    return Ledger(path, unit, account, epsilon, delta, witness, alone=alone)
+    return Ledger(path, unit, account, epsilon, delta, record, alone=alone)
 
 
 def find_ledger(source: str, state_dir: Path, fingerprint: str, folder: Path | None = None) -> Path:
-    """Where the ledger of these data is, or is to be made.
+    """Return the path of the ledger of these data, or the path at which to create it.
 
     Raises:
-        LedgerError: They had one which is gone, or have two.
+        LedgerError: The data had a ledger which is gone, or have two.
     """
     path = ledger_path(source, state_dir, fingerprint, folder)
-    seen = RollbackRecord(witness_path(state_dir, fingerprint)).read()
-    if seen is None:
-        if not path.exists() and (called := _called(source, state_dir)):
-            return called
-        _refuse_if_known(path, state_dir)
+    record = RollbackRecord(rollback_path(state_dir, fingerprint))
+    head = record.read()
+    if head is None:
+        if not path.exists() and (other := _find_by_name(source, state_dir)):
+            return other
+        _refuse_if_replaced(path, state_dir)
         return path
-    for place in (path, Path(seen.ledger)):
-        if _holds(place, seen.lineage):
+    for place in (path, Path(head.ledger)):
+        if _has_lineage(place, head.lineage):
             return place
-    raise _gone(seen, RollbackRecord(witness_path(state_dir, fingerprint)), path)
+    raise _missing_ledger(head, record, path)
 
 
-def known_ledgers(folders: Iterable[Path]) -> Iterator[Path | LedgerError]:
-    """Where every ledger is that witnesses in these folders have seen, or what is wrong with it.
+def find_all_ledgers(folders: Iterable[Path]) -> Iterator[Path | LedgerError]:
+    """Yield every ledger with a roll-back record in these folders, or the reason why it is unusable.
 
     Raises:
-        LedgerError: A witness is damaged.
+        LedgerError: A roll-back record is damaged.
     """
-    seen_at: dict[str, dict[str, tuple[RollbackRecord, LedgerHead]]] = defaultdict(dict)
-    for witness, seen in sightings(folders):
-        seen_at[seen.lineage][seen.ledger] = witness, seen
-    for lineage, places in seen_at.items():
-        found = [here for place in places if (here := _standing(Path(place), lineage))]
-        witness, seen = max(places.values(), key=lambda last: last[1].sequence)
-        yield from found or [_gone(seen, witness, Path(seen.ledger))]
+    by_lineage: dict[str, dict[str, tuple[RollbackRecord, LedgerHead]]] = defaultdict(dict)
+    for record, head in read_heads(folders):
+        by_lineage[head.lineage][head.ledger] = record, head
+    for lineage, places in by_lineage.items():
+        ledgers = [ledger for place in places if (ledger := _ledger_at(Path(place), lineage))]
+        record, head = max(places.values(), key=lambda last: last[1].sequence)
+        yield from ledgers or [_missing_ledger(head, record, Path(head.ledger))]
 
 
 def ledger_path(source: str, state_dir: Path, fingerprint: str, folder: Path | None = None) -> Path:
-    """Beside a file `.NAME.fedloom-ledger`, in a folder `.fedloom/ledger`; of made data by fingerprint.
+    """Return `.NAME.fedloom-ledger` beside a file, or `.fedloom/ledger` in a folder.
 
-    In `folder` by the data's path, so that a row more brings no new ledger.
+    Ledgers of generated data are named by the data's fingerprint.
+    In `folder`, the name depends on the data's path, so that an additional row does not lead to a new ledger.
     """
     if is_demo(source):
         return (folder or state_dir / LINEAGES).resolve() / f"{fingerprint}.fedloom-ledger"
@@ -106,68 +108,73 @@ def ledger_path(source: str, state_dir: Path, fingerprint: str, folder: Path | N
 
 
 def data_path(source: str) -> Path:
-    """The file or folder of a source, without what is held out of it."""
+    """Return the file or folder of a source, without its test file."""
     return and_test(source)[0]
 
 
-def named(source: str) -> str:
-    """What data are called, links as they are, so that what comes behind a link is known by it; nothing if they are made."""
+def absolute_source(source: str) -> str:
+    """Return the absolute path of the data with symbolic links unresolved; empty for generated data.
+
+    Data that are later put behind the same link are recognized by it.
+    """
     return "" if is_demo(source) else os.path.abspath(data_path(source))
 
 
-def witness_path(state_dir: Path, fingerprint: str) -> Path:
-    """Where the owner remembers the ledger of data with that fingerprint."""
+def rollback_path(state_dir: Path, fingerprint: str) -> Path:
+    """Return the path of the roll-back record of data with that fingerprint."""
     return state_dir / LINEAGES / f"{fingerprint}.json"
 
 
-def _called(source: str, state_dir: Path) -> Path | None:
-    """The ledger of data that were called so before they changed, wherever it lies.
+def _find_by_name(source: str, state_dir: Path) -> Path | None:
+    """Return the ledger of data that had this path before they changed.
 
     Raises:
-        LedgerError: It is gone.
+        LedgerError: That ledger is gone.
     """
-    names = {named(source), str(data_path(source).resolve())}
-    known = [(w, seen) for w, seen in sightings([state_dir / LINEAGES]) if not is_demo(source) and seen.data in names]
-    known.sort(key=lambda one: one[1].sequence)
-    standing = [Path(seen.ledger) for _, seen in known if _holds(Path(seen.ledger), seen.lineage)]
-    if known and not standing:
-        witness, seen = known[-1]
-        raise _gone(seen, witness, Path(seen.ledger))
-    return standing[-1] if standing else None
+    names = {absolute_source(source), str(data_path(source).resolve())}
+    heads = [(r, head) for r, head in read_heads([state_dir / LINEAGES]) if not is_demo(source) and head.data in names]
+    heads.sort(key=lambda pair: pair[1].sequence)
+    present = [Path(head.ledger) for _, head in heads if _has_lineage(Path(head.ledger), head.lineage)]
+    if heads and not present:
+        record, head = heads[-1]
+        raise _missing_ledger(head, record, Path(head.ledger))
+    return present[-1] if present else None
 
 
-def _refuse_if_known(path: Path, state_dir: Path) -> None:
-    """Data that changed have a new fingerprint; their ledger may be gone, or another, all the same."""
-    here = _lineage(path) if path.exists() else ""
+def _refuse_if_replaced(path: Path, state_dir: Path) -> None:
+    """Raise LedgerError if changed data, whose fingerprint is new, had another ledger at that path."""
+    lineage = _lineage(path) if path.exists() else ""
     for left in (Path(f"{path}{suffix}") for suffix in ("-wal", "-kept")):
-        if not here and left.exists():
-            raise LedgerError(f"{left} belongs to a privacy ledger that is gone; put {path} back. Nothing is released")
-    for other, seen in sightings([state_dir / LINEAGES]):
-        if seen.ledger == str(path) and seen.lineage != here:
-            raise _gone(seen, other, path)
+        if not lineage and left.exists():
+            raise LedgerError(
+                f"{left} belongs to a privacy ledger that is gone, so nothing is released; put {path} back"
+            )
+    for record, head in read_heads([state_dir / LINEAGES]):
+        if head.ledger == str(path) and head.lineage != lineage:
+            raise _missing_ledger(head, record, path)
 
 
 def _lineage(path: Path) -> str:
-    book = LedgerDatabase(path)
-    book.close()
-    return book.lineage
+    database = LedgerDatabase(path)
+    database.close()
+    return database.lineage
 
 
-def _holds(place: Path, lineage: str) -> bool:
+def _has_lineage(place: Path, lineage: str) -> bool:
     return place.exists() and _lineage(place) == lineage
 
 
-def _standing(path: Path, lineage: str) -> Path | LedgerError | None:
-    """The path, if the ledger is there; after a move it is no longer at every place that it was seen at."""
+def _ledger_at(path: Path, lineage: str) -> Path | LedgerError | None:
+    """Return the path, if the ledger is there; after a move, it is at one of its paths only."""
     try:
-        return path if _holds(path, lineage) else None
+        return path if _has_lineage(path, lineage) else None
     except LedgerError as error:
         return error
 
 
-def _gone(seen: LedgerHead, witness: RollbackRecord, path: Path) -> LedgerError:
-    other = f"; the one at {path} is another" if path.exists() else ""
+def _missing_ledger(head: LedgerHead, record: RollbackRecord, path: Path) -> LedgerError:
+    other = f" and {path} is another ledger" if path.exists() else ""
     return LedgerError(
-        f"the privacy ledger {seen.ledger} of these data is gone{other}. Put it back; nothing is released without it. "
-        f"Whoever owns the data may move {witness.path} away, and what was released before is then no longer counted"
+        f"the privacy ledger {head.ledger} of these data is gone{other}, so nothing is released; put it back. The owner of the"
+        f" data can instead move {record.path} away; earlier releases are then no longer counted"
     )

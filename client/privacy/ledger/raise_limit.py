@@ -1,6 +1,6 @@
-"""Raising what may be spent of a data set's privacy: the owner's word, on the owner's machine; no message asks for it.
+"""Increase of a ledger's budget by the owner, on the owner's machine; no message can request it.
 
-A row in the ledger's chain says when, and from what to what. The client obeys the smaller of the ledger and the policy file.
+A row in the ledger's chain states time, old and new ε. The client obeys the smaller of the ledger's and the policy's limit.
 """
 
 from collections.abc import Iterator
@@ -8,78 +8,78 @@ from pathlib import Path
 from sqlite3 import Connection
 
 from client.privacy.ledger import queries
+from client.privacy.ledger.accounts import StoredAccount, accounts_in_force, original_accounts
 from client.privacy.ledger.database import LedgerDatabase
-from client.privacy.ledger.queries import Opened
 from client.privacy.ledger.records import BudgetIncrease
 from client.privacy.ledger.rollback import RollbackRecord
-from client.privacy.ledger.verify import check, sighting
+from client.privacy.ledger.verify import check_on_opening, current_head
 from common.errors import ConfigError
-from common.privacy.accounts import account_named
+from common.privacy.accounts import parse_account
 from common.privacy.claims import UNBOUNDED
 from common.privacy.options import Unit
 
 
-def increase_budget(path: Path, epsilon: float, witness: RollbackRecord | None = None) -> tuple[BudgetIncrease, ...]:
-    """Let ε of everything ever released from these data be larger, in every account of the ledger where it is smaller.
+def increase_budget(path: Path, epsilon: float, record: RollbackRecord | None = None) -> tuple[BudgetIncrease, ...]:
+    """Raise ε of all releases from these data, in every account of the ledger where it is smaller.
 
     Args:
-        path: The ledger, which nobody else has open.
-        epsilon: The new ε; δ stays.
-        witness: What the owner remembers of the ledger.
+        path: Ledger, which no other process has open.
+        epsilon: New ε; δ is unchanged.
+        record: Roll-back record of the ledger.
 
     Returns:
-        What was written down.
+        The rows that were inserted.
 
     Raises:
-        ConfigError: That would raise nothing; nothing was changed.
-        LedgerError: The ledger is missing, damaged, behind its witness, or held by a client at work; nothing was changed.
+        ConfigError: No account has a smaller ε; nothing was changed.
+        LedgerError: The ledger is missing, damaged, behind its roll-back record, or open in a client; nothing was changed.
     """
-    book = LedgerDatabase(path, alone=True)
+    database = LedgerDatabase(path, alone=True)
     try:
-        with book.writing() as db:
-            check(db, book, witness)
-            written = tuple(_raised(db, book.lineage, epsilon))
-            seen = sighting(db, book)
+        with database.writing() as db:
+            check_on_opening(db, database, record)
+            rows = tuple(_insert_increases(db, database.lineage, epsilon))
+            head = current_head(db, database)
     finally:
-        book.close()
-    if witness:
-        witness.write(seen)
-    return written
+        database.close()
+    if record:
+        record.write(head)
+    return rows
 
 
-def _raised(db: Connection, lineage: str, epsilon: float) -> Iterator[BudgetIncrease]:
-    """Write a row for each account that allows less."""
-    limits = queries.recorded(db, lineage)
-    for unit, (name, _, delta) in queries.opened(db, lineage).items():
+def _insert_increases(db: Connection, lineage: str, epsilon: float) -> Iterator[BudgetIncrease]:
+    """Insert a row for each account with a smaller ε."""
+    limits = original_accounts(db, lineage)
+    for unit, (name, _, delta) in accounts_in_force(db, lineage).items():
         _check(db, unit, (name, epsilon, delta))
     smaller = {unit: limit for unit, (_, limit, _) in sorted(limits.items()) if limit < epsilon}
     if not smaller:
-        raise ConfigError(_unraised(epsilon, [limit for _, limit, _ in limits.values()]))
+        raise ConfigError(_explain_no_increase(epsilon, [limit for _, limit, _ in limits.values()]))
     for unit, limit in smaller.items():
-        row = queries.next_raise(db, lineage, unit, (limit, epsilon))
-        queries.insert_raise(db, row)
+        row = queries.next_increase(db, lineage, unit, (limit, epsilon))
+        queries.insert_increase(db, row)
         yield row
 
 
-def _check(db: Connection, unit: Unit, wished: Opened) -> None:
-    """Raises ConfigError if an account would hold less than was spent, or as good as no limit."""
-    name, epsilon, delta = wished
+def _check(db: Connection, unit: Unit, requested: StoredAccount) -> None:
+    """Raise ConfigError if ε is below the spent ε, or so large that it is no limit."""
+    name, epsilon, delta = requested
     if not 0 < epsilon < UNBOUNDED:
-        raise ConfigError(f"ε = {epsilon:g} is no limit; say a positive number below {UNBOUNDED:g}")
-    account, spent = account_named(name), queries.spent(db, unit)
+        raise ConfigError(f"ε = {epsilon:g} is not a valid limit; choose a positive number below {UNBOUNDED:g}")
+    account, spent = parse_account(name), queries.spent(db, unit)
     if spent > account.total(epsilon, delta):
-        so_far = account.claim(spent, delta)
         raise ConfigError(
-            f"ε = {epsilon:g} is less than what was spent under unit {unit}, which comes to ε = {so_far:.4g}"
+            f"ε = {epsilon:g} is below ε = {account.claim(spent, delta):.4g}, which was spent under unit {unit}; choose a"
+            " larger one"
         )
 
 
-def _unraised(epsilon: float, limits: list[float]) -> str:
+def _explain_no_increase(epsilon: float, limits: list[float]) -> str:
     if not limits:
-        return "nothing was ever spent of these data, so nothing is fixed; say max-epsilon in the policy file"
+        return "these data have no releases, so no limit is stored; set max-epsilon in the policy file"
     least = min(limits)
     allowed = f"ε = {least:g}" if least < UNBOUNDED else "any ε"
     return (
-        f"the ledger already allows {allowed}, and ε = {epsilon:g} would not raise that; "
-        "to lower a limit, say a smaller max-epsilon in the policy file"
+        f"the ledger already allows {allowed}, so ε = {epsilon:g} is no increase; "
+        "to lower a limit, set a smaller max-epsilon in the policy file"
     )

@@ -1,4 +1,4 @@
-"""What a ledger writes down: a row for each release and each raise, chained so that none can change or vanish unnoticed."""
+"""Rows of a ledger: releases and budget increases, chained by hashes to detect changes."""
 
 import hashlib
 from dataclasses import astuple, dataclass
@@ -6,21 +6,22 @@ from datetime import UTC, datetime
 from typing import Literal, Self
 
 from common.errors import RefusedError
-from common.privacy.accounts import Account, Charged
-from common.privacy.claims import NEIGHBOURS, Raised
+from common.privacy.accounts import Account
+from common.privacy.claims import NEIGHBOURS, LimitChange
+from common.privacy.mechanisms.spec import AccountedMechanism
 from common.privacy.options import Unit
-from common.privacy.validation import positive
+from common.privacy.validation import check_positive
 
 Status = Literal["reserved", "released"]
-"""`reserved`: paid, and perhaps never sent, as after a crash; `released`: its bytes exist."""
+"""`reserved`: charged, but perhaps never sent, as after a crash; `released`: the bytes exist."""
 
-_LONGEST = 200
-"""Characters of a name in a slot; they come from the server."""
+MAX_NAME_LENGTH = 200
+"""Maximum number of characters of a name in a slot; names come from the server."""
 
 
 @dataclass(frozen=True)
 class Slot:
-    """Which answer of a run is meant: asked for again, it is the same answer."""
+    """Identity of a reply within a run; the same slot requested again gets the same reply."""
 
     run: str
     round: int
@@ -28,14 +29,16 @@ class Slot:
     kind: str = "update"
 
     def __post_init__(self) -> None:
-        named = self.run and all(len(name) <= _LONGEST for name in (self.run, self.phase, self.kind))
+        named = self.run and all(len(name) <= MAX_NAME_LENGTH for name in (self.run, self.phase, self.kind))
         if not named or type(self.round) is not int or not 0 <= self.round < 2**62:
-            raise RefusedError("privacy: the answer asked for has no proper run, round, phase and kind")
+            raise RefusedError(
+                f"privacy: invalid run, round, phase or kind of a reply; names have 1 to {MAX_NAME_LENGTH} characters"
+            )
 
 
 @dataclass(frozen=True)
 class Terms:
-    """How an answer is made private, and what that costs."""
+    """Mechanism of a release and its cost."""
 
     unit: Unit
     mechanism: str
@@ -43,70 +46,70 @@ class Terms:
     """Neighbouring relation."""
     sensitivity: float
     noise: float
-    """σ, or Laplace's b."""
+    """Noise scale: σ, or Laplace's b."""
     account: str
     cost: float
 
     def __post_init__(self) -> None:
-        positive(sensitivity=self.sensitivity, noise=self.noise, cost=self.cost)
+        check_positive(sensitivity=self.sensitivity, noise=self.noise, cost=self.cost)
 
     @classmethod
-    def of(cls, unit: Unit, mechanism: Charged, account: Account) -> Self:
-        """The terms of a mechanism, charged to an account.
+    def of(cls, unit: Unit, mechanism: AccountedMechanism, account: Account) -> Self:
+        """Return the terms of a mechanism, charged to an account.
 
         Raises:
-            RefusedError: The mechanism's loss has no bound in this account.
+            RefusedError: The mechanism's cost in this account is not finite.
         """
-        cost = account.charge(mechanism)
+        cost = account.charge(mechanism.privacy_cost)
         about = (mechanism.name, NEIGHBOURS[unit], mechanism.sensitivity, mechanism.noise)
         return cls(unit, *about, account.name, cost)
 
 
 @dataclass(frozen=True)
 class LedgerEntry:
-    """One release, or one that was paid for and never made."""
+    """Charged release."""
 
     sequence: int
     time: str
-    """UTC by this machine's clock, for people; nothing depends on it."""
+    """UTC by this machine's clock, for display alone."""
     slot: Slot
     terms: Terms
     status: Status
     link: str
-    """SHA-256 over this row and the link before."""
+    """SHA-256 over this row and the previous link."""
 
     def link_after(self, before: str) -> str:
-        """What `link` must be."""
+        """Return the expected `link`, given the previous link."""
         return link_of(before, self.sequence, self.time, self.slot, self.terms)
 
 
 @dataclass(frozen=True)
 class BudgetIncrease:
-    """The owner's word that more may be spent."""
+    """Increase of a unit's ε by the owner, or its first limit."""
 
     sequence: int
-    """Counted together with releases."""
+    """Number in one sequence with the releases."""
     unit: Unit
-    raised: Raised
+    raised: LimitChange
     link: str
 
     def link_after(self, before: str) -> str:
-        """What `link` must be."""
-        return link_of_raise(before, self.sequence, self.unit, self.raised)
+        """Return the expected `link`, given the previous link."""
+        return link_of_increase(before, self.sequence, self.unit, self.raised)
 
 
-def reserved(sequence: int, before: str, slot: Slot, terms: Terms) -> LedgerEntry:
-    """A row for a release that is paid now; `before` is the link of the row before it."""
+def new_entry(sequence: int, before: str, slot: Slot, terms: Terms) -> LedgerEntry:
+    """Return the entry of a release that is charged now; `before` is the previous link."""
     time = datetime.now(UTC).isoformat(timespec="seconds")
     return LedgerEntry(sequence, time, slot, terms, "reserved", link_of(before, sequence, time, slot, terms))
 
 
 def link_of(before: str, sequence: int, time: str, slot: Slot, terms: Terms) -> str:
-    """The link of a row; `before` is the one of the row before, the lineage at first."""
+    """Return the link of an entry; `before` is the previous link, or the lineage for the first row."""
     fields = (before, sequence, time, *astuple(slot), *astuple(terms))
     return hashlib.sha256(repr(fields).encode()).hexdigest()
 
 
-def link_of_raise(before: str, sequence: int, unit: Unit, raised: Raised) -> str:
-    """The link of a raise, as `link_of` a release; it has fewer fields, so neither can pass for the other."""
+def link_of_increase(before: str, sequence: int, unit: Unit, raised: LimitChange) -> str:
+    """Return the link of an increase; its fields are fewer than an entry's, so neither replaces the other."""
     return hashlib.sha256(repr((before, sequence, "raise", unit, *astuple(raised))).encode()).hexdigest()

@@ -1,7 +1,7 @@
-"""Released bytes, kept until they have arrived, so that a retry sends the same ones.
+"""Replay cache: released bytes, stored until they have arrived, so that a retry sends identical bytes.
 
-A file each, beside the ledger, written without waiting for the disk: a power cut may lose or tear it, its digest tells, and
-the retry is then charged anew.
+Each release is a file beside the ledger, written without fsync. A power cut may lose or tear it; its digest detects that,
+and the retry is then charged anew.
 """
 
 import hashlib
@@ -14,20 +14,20 @@ from common.errors import LedgerError
 
 
 class ReplayCache(Protocol):
-    """Bytes by the number of their row."""
+    """Released bytes by the sequence number of their ledger entry."""
 
     def put(self, sequence: int, content: bytes) -> None:
-        """Keep the bytes of a row."""
+        """Store the bytes of an entry."""
 
     def get(self, sequence: int) -> bytes | None:
-        """The bytes of a row; None if they are not kept, or damaged."""
+        """Return the bytes of an entry; None if they are not stored, or damaged."""
 
     def drop(self, sequences: Iterable[int]) -> None:
-        """Forget the bytes of these rows, if they are kept."""
+        """Delete the bytes of these entries, if they are stored."""
 
 
-class KeptInMemory:
-    """Bytes that end with the process: for simulations."""
+class MemoryReplayCache:
+    """Replay cache that ends with the process, for simulations."""
 
     def __init__(self) -> None:
         self._contents: dict[int, bytes] = {}
@@ -47,7 +47,7 @@ class KeptInMemory:
 
 
 class DiskReplayCache:
-    """Bytes in `<folder>/<sequence>`, after their SHA-256."""
+    """Replay cache in files `<folder>/<sequence>`: SHA-256 of the bytes, then the bytes."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -56,28 +56,28 @@ class DiskReplayCache:
         """See `ReplayCache`.
 
         Raises:
-            LedgerError: They cannot be written.
+            LedgerError: The file cannot be written.
         """
         try:
             self.folder.mkdir(exist_ok=True, mode=0o700)
             self._path(sequence).write_bytes(hashlib.sha256(content).digest() + content)
         except OSError as error:
             raise LedgerError(
-                f"{error.filename or self.folder}: {error.strerror}; make room for what is released"
+                f"cannot write {error.filename or self.folder}: {error.strerror}; free disk space for released bytes"
             ) from None
 
     def get(self, sequence: int) -> bytes | None:
         """See `ReplayCache`."""
         try:
-            found = self._path(sequence).read_bytes()
+            stored = self._path(sequence).read_bytes()
         except OSError:
             return None
-        digest, content = found[:32], found[32:]
+        digest, content = stored[:32], stored[32:]
         return content if hashlib.sha256(content).digest() == digest else None
 
     def drop(self, sequences: Iterable[int]) -> None:
         """See `ReplayCache`."""
-        with suppress(OSError):  # what stays behind does no harm
+        with suppress(OSError):  # a file that stays behind does no harm
             for name in {path.name for path in self.folder.iterdir()} & {str(sequence) for sequence in sequences}:
                 (self.folder / name).unlink()
 

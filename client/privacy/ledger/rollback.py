@@ -1,4 +1,4 @@
-"""What the owner remembers of a ledger elsewhere, to notice one that vanished, went backwards or was exchanged."""
+"""Store the ledger's head outside the ledger, to detect deletion, roll-back or replacement."""
 
 import json
 import os
@@ -10,46 +10,46 @@ from common.errors import LedgerError
 from common.files import write_atomically
 
 SIZE = 2048
-"""Bytes of a witness, always: it is overwritten in place by one write within one page, so none is ever half written."""
+"""Fixed size of a record in bytes: one write within one page overwrites it in place, so it is never torn."""
 
 
 @dataclass(frozen=True)
 class LedgerHead:
-    """A ledger as it was last seen."""
+    """State of a ledger after its newest row."""
 
     lineage: str
     ledger: str
-    """Its path then."""
+    """Path of the ledger at that time."""
     sequence: int = 0
-    """The highest row."""
+    """Sequence number of the newest row."""
     link: str = ""
-    """That row's link."""
+    """Link of the newest row."""
     spent: tuple[tuple[str, float], ...] = ()
-    """What was spent, by unit."""
+    """Sum of costs by unit."""
     data: str = ""
-    """What the data were called then."""
+    """Path of the data at that time."""
 
 
 @dataclass(frozen=True)
 class RollbackRecord:
-    """The file `<state>/lineages/<fingerprint of the data>.json`.
+    """File `<state>/lineages/<fingerprint of the data>.json`.
 
-    It is written after each reservation without waiting for the disk: a witness may fall behind its ledger, which is in order,
-    and never runs ahead of it.
+    It is written after each charge, without fsync. A record may therefore fall behind its ledger, which is harmless. It is
+    never ahead of the ledger.
 
     Args:
-        path: Of the file.
-        data: What the data are called, for those who read the file and write none.
+        path: Path of the file.
+        data: Path of the data; empty for readers, which do not write.
     """
 
     path: Path
     data: str = ""
 
     def read(self) -> LedgerHead | None:
-        """What was last seen; None if these data never had a ledger.
+        """Return the stored head; None if the data never had a ledger.
 
         Raises:
-            LedgerError: The witness is damaged.
+            LedgerError: The record is damaged.
         """
         try:
             fields = json.loads(self.path.read_bytes())
@@ -59,17 +59,17 @@ class RollbackRecord:
             return None
         except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
             raise LedgerError(
-                f"{self.path} cannot be read ({error}); once `fedloom budget --data DATA --state NEW-FOLDER` shows all that "
-                "was spent, move it away"
+                f"cannot read the roll-back record {self.path} ({error}); move it away once `fedloom budget --data DATA "
+                "--state NEW-FOLDER` shows all that was spent"
             ) from None
 
-    def write(self, seen: LedgerHead) -> None:
-        """Replace what was last seen.
+    def write(self, head: LedgerHead) -> None:
+        """Replace the stored head.
 
         Raises:
-            LedgerError: It cannot be written.
+            LedgerError: The file cannot be written.
         """
-        content = json.dumps({**asdict(seen), "data": self.data}).encode().ljust(SIZE)
+        content = json.dumps({**asdict(head), "data": self.data}).encode().ljust(SIZE)
         try:
             if len(content) > SIZE or not self.path.exists():
                 self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -82,15 +82,15 @@ class RollbackRecord:
                 os.close(handle)
         except OSError as error:
             raise LedgerError(
-                f"{self.path}: {error.strerror}; let this user write there. Nothing was released"
+                f"cannot write {self.path}: {error.strerror}; nothing was released; make it writable for this user"
             ) from None
 
 
-def sightings(folders: Iterable[Path]) -> list[tuple[RollbackRecord, LedgerHead]]:
-    """What every witness in these folders last saw, of whatever data.
+def read_heads(folders: Iterable[Path]) -> list[tuple[RollbackRecord, LedgerHead]]:
+    """Return all roll-back records in these folders with their heads.
 
     Raises:
-        LedgerError: A witness is damaged.
+        LedgerError: A record is damaged.
     """
-    found = [RollbackRecord(path) for folder in folders for path in sorted(folder.glob("*.json"))]
-    return [(replace(witness, data=seen.data), seen) for witness in found if (seen := witness.read())]
+    records = [RollbackRecord(path) for folder in folders for path in sorted(folder.glob("*.json"))]
+    return [(replace(record, data=head.data), head) for record in records if (head := record.read())]

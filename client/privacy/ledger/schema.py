@@ -1,11 +1,11 @@
-"""The tables of a ledger."""
+"""SQL tables of a ledger."""
 
 MARK = 0x6C6F6F6D
-"""SQLite's application id of a ledger."""
+"""SQLite application id of a ledger."""
 
 VERSIONS = (1, 2)
-"""As `user_version` says. A ledger becomes of version 2 when its budget is first raised, or limited after releases: who
-cannot read that, refuses it."""
+"""Values of `user_version`. A ledger gets version 2 when its budget is first raised, or first limited after releases. A
+program that cannot read version 2 refuses it."""
 
 SCHEMA = f"""
 BEGIN;
@@ -24,11 +24,11 @@ CREATE TABLE releases (
 ) STRICT;
 CREATE INDEX slots ON releases (run, round, phase, kind);
 """
-"""A new ledger, in a transaction that is not ended yet."""
+"""Statements that create a ledger; the transaction is left open."""
 
-RAISES = (
+INCREASES = (
     "CREATE TABLE IF NOT EXISTS raises (sequence INTEGER PRIMARY KEY, time TEXT NOT NULL, unit TEXT NOT NULL,"
     " epsilon_before REAL NOT NULL, epsilon REAL NOT NULL CHECK (epsilon != epsilon_before), link TEXT NOT NULL) STRICT",
     f"PRAGMA user_version = {VERSIONS[1]}",
 )
-"""What a ledger gets when its ε becomes another for good; rows are numbered and chained together with those of `releases`."""
+"""Statements that add the table of budget increases. Its rows are numbered and chained together with those of `releases`."""

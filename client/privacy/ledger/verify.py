@@ -1,4 +1,4 @@
-"""A ledger beside what witnesses remember of it, inside a transaction of the caller's."""
+"""Comparison of a ledger with its roll-back records, inside a transaction of the caller."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -6,57 +6,57 @@ from sqlite3 import Connection
 
 from client.privacy.ledger import queries
 from client.privacy.ledger.database import LedgerDatabase
-from client.privacy.ledger.rollback import LedgerHead, RollbackRecord, sightings
+from client.privacy.ledger.rollback import LedgerHead, RollbackRecord, read_heads
 from common.errors import LedgerError
 
 
-def compare(db: Connection, book: LedgerDatabase, witness: RollbackRecord | None) -> None:
-    """Accept a file that has all that the witness has seen.
+def check_head(db: Connection, database: LedgerDatabase, record: RollbackRecord | None) -> None:
+    """Accept a ledger that contains the head of its roll-back record.
 
     Raises:
-        LedgerError: It lacks some of it.
+        LedgerError: The ledger lacks the head's row.
     """
-    if witness and (seen := witness.read()):
-        _check(db, book, witness, seen)
+    if record and (head := record.read()):
+        _check_contains(db, database, record, head)
 
 
-def check(db: Connection, book: LedgerDatabase, witness: RollbackRecord | None) -> None:
-    """Accept a file that is opened: its links hold, and it has all that the witness and those beside it have seen.
+def check_on_opening(db: Connection, database: LedgerDatabase, record: RollbackRecord | None) -> None:
+    """Accept a ledger whose links hold and that contains all heads in the record's folder.
 
     Raises:
-        LedgerError: It was altered, or lacks some of it.
+        LedgerError: The ledger was altered, or lacks the row of a head.
     """
-    queries.verify(db, book.lineage)
-    compare(db, book, witness)
-    compare_all(db, book, [witness.path.parent] if witness else [])
+    queries.verify(db, database.lineage)
+    check_head(db, database, record)
+    check_all_heads(db, database, [record.path.parent] if record else [])
 
 
-def compare_all(db: Connection, book: LedgerDatabase, folders: Iterable[Path]) -> None:
-    """Accept a file that has all that was ever seen of it, whatever fingerprint its data had then.
+def check_all_heads(db: Connection, database: LedgerDatabase, folders: Iterable[Path]) -> None:
+    """Accept a ledger that contains all its heads, whatever the fingerprint of its data was at that time.
 
-    Witnesses run behind a ledger at work, so the file is to be looked at after them: not before, in the same transaction.
+    Records fall behind a ledger in use. They are therefore read before the transaction's first query, which fixes its view.
 
     Args:
-        db: The ledger.
-        book: The same.
-        folders: Of witnesses.
+        db: Ledger in a transaction without a query yet, or in a write transaction.
+        database: The same ledger.
+        folders: Folders of roll-back records.
 
     Raises:
-        LedgerError: It lacks some of it, or a witness is damaged.
+        LedgerError: The ledger lacks the row of a head, or a record is damaged.
     """
-    for witness, seen in sightings(folders):
-        if seen.lineage == book.lineage:
-            _check(db, book, witness, seen)
+    for record, head in read_heads(folders):
+        if head.lineage == database.lineage:
+            _check_contains(db, database, record, head)
 
 
-def sighting(db: Connection, book: LedgerDatabase) -> LedgerHead:
-    """What a witness is to remember."""
-    return LedgerHead(book.lineage, str(book.path), *queries.newest(db), queries.spent_by_unit(db))
+def current_head(db: Connection, database: LedgerDatabase) -> LedgerHead:
+    """Return the head to store in the roll-back record."""
+    return LedgerHead(database.lineage, str(database.path), *queries.newest(db), queries.spent_by_unit(db))
 
 
-def _check(db: Connection, book: LedgerDatabase, witness: RollbackRecord, seen: LedgerHead) -> None:
-    if (seen.lineage, seen.link) != (book.lineage, queries.link_at(db, seen.sequence)):
+def _check_contains(db: Connection, database: LedgerDatabase, record: RollbackRecord, head: LedgerHead) -> None:
+    if (head.lineage, head.link) != (database.lineage, queries.link_at(db, head.sequence)):
         raise LedgerError(
-            f"privacy ledger {book.path} lacks releases that {witness.path} has seen: "
-            "it is an older copy, or another ledger. Put the newest back; nothing was released"
+            f"privacy ledger {database.path} lacks releases in the roll-back record {record.path}: it is an older copy, or"
+            " another ledger; nothing was released; restore the newest copy"
         )

@@ -11,8 +11,7 @@ from scipy.special import ndtri
 from scipy.stats import rankdata
 
 from client.tasks.ratings.data.split import Rated
-from common.privacy.accounts import build_account
-from common.privacy.mechanisms.additive import build_mechanism
+from common.privacy.mechanisms.registry import build_account, build_mechanism
 from common.privacy.options import PrivacyOptions
 from common.tasks.ratings.options import RatingsOptions
 
@@ -70,8 +69,7 @@ def _noise(privacy: PrivacyOptions, rounds: int, items: int) -> float:
         return 0.0
     total = build_account(privacy).total(privacy.epsilon, privacy.delta)
     mechanism = build_mechanism(privacy, total / rounds, items)
-    spread = mechanism.noise * math.sqrt(2 * TYPICAL) if mechanism.name == "laplace" else mechanism.noise
-    return spread / (privacy.clip * math.sqrt(rounds))
+    return mechanism.standard_deviation(TYPICAL) / (privacy.clip * math.sqrt(rounds))
 
 
 def predicted(z: Floats, train: Rated, items: NDArray[np.int64], options: RatingsOptions) -> Floats:

@@ -1,81 +1,108 @@
-"""DP-SGD, unit `record`: the Poisson-subsampled Gaussian mechanism (Mironov, Talwar and Zhang 2019), through Opacus.
+"""DP-SGD, unit `record`: the Poisson-subsampled Gaussian mechanism, accounted by Opacus.
 
-Opacus is imported where it is used: it takes seconds, and most of the federation does without.
+See Mironov, Talwar and Zhang (2019).
+Opacus is imported inside the function that needs it: the import takes seconds, and runs without this unit do not need it.
 """
 
+import functools
 from dataclasses import dataclass
 
 from scipy.optimize import brentq
 
 from common.errors import RefusedError
-from common.privacy.validation import positive
+from common.privacy.accounts import Rdp, fixed_order
+from common.privacy.cost import PrivacyCost
+from common.privacy.mechanisms.spec import MechanismSpec
+from common.privacy.options import PrivacyOptions
+from common.privacy.validation import check_positive
 
-_WIDEST = 1e6
-"""Largest noise multiplier that is looked for."""
+MAX_MULTIPLIER = 1e6
+"""Largest noise multiplier of the search."""
+
+MIN_MULTIPLIER = 0.05
+"""Smallest noise multiplier of the search; below it the finite sums overflow and there is no protection."""
 
 
 @dataclass(frozen=True)
 class DpSgd:
-    """`steps` noisy steps: each record joins with probability q, its gradient is clipped to C, the sum gets N(0, (zC)²).
+    """DP-SGD of `steps` steps: Poisson sampling, gradients clipped to C, N(0, (zC)²) on their sum.
 
-    Neighbours differ by one record more or less, so the sum's sensitivity is C.
+    Neighbours add or remove one record, so the sum's sensitivity is C.
     """
 
     multiplier: float
-    """z, the noise's standard deviation over the clip."""
+    """Noise multiplier z: the noise's standard deviation over the clip norm."""
     sample: float
-    """q."""
+    """Sampling probability q."""
     steps: int
     clip: float
 
     def __post_init__(self) -> None:
-        positive(multiplier=self.multiplier, sample=self.sample, steps=self.steps, clip=self.clip)
+        check_positive(multiplier=self.multiplier, sample=self.sample, steps=self.steps, clip=self.clip)
         if self.sample > 1:
             raise RefusedError(f"privacy: sample must be a probability, not {self.sample}")
 
     @property
     def name(self) -> str:
-        """With what decides its cost: q and the number of steps."""
+        """Name in ledgers, with q and the number of steps, on which the cost depends."""
         return f"dp-sgd q={self.sample!r} steps={self.steps}"
 
     @property
     def sensitivity(self) -> float:
-        """C, of one step's sum of gradients."""
+        """L2 sensitivity C of one step's sum of gradients."""
         return self.clip
 
     @property
     def noise(self) -> float:
-        """zC, on one step's sum of gradients."""
+        """Standard deviation zC on one step's sum of gradients."""
         return self.multiplier * self.clip
 
-    def cost(self, order: int) -> float:
-        """Rényi divergence of that order, of all steps together."""
-        return rdp(self.multiplier, self.sample, self.steps, order)
+    @property
+    def privacy_cost(self) -> PrivacyCost:
+        """Rényi divergences of all steps together; sampled steps have no finite ρ and no pure ε."""
+        return PrivacyCost.of_rdp(functools.partial(rdp, self.multiplier, self.sample, self.steps))
 
 
 def rdp(multiplier: float, sample: float, steps: int, order: int) -> float:
-    """Rényi divergence of order α of `steps` steps."""
+    """Return the Rényi divergence of order α of `steps` steps."""
     from opacus.accountants.analysis.rdp import compute_rdp
 
     return float(compute_rdp(q=sample, noise_multiplier=multiplier, steps=steps, orders=float(order)))
 
 
+@functools.lru_cache(maxsize=256)
 def multiplier_for(cost: float, sample: float, steps: int, order: int) -> float:
-    """Least noise multiplier z at which `steps` steps cost at most `cost` at that order.
+    """Return the least noise multiplier z at which `steps` steps cost at most `cost` at that order.
 
     Raises:
-        RefusedError: The cost is no positive number, or too small for any noise.
+        RefusedError: The cost is not a positive number, or too small for any noise.
     """
-    positive(cost=cost)
-    if rdp(_WIDEST, sample, steps, order) > cost:
-        raise RefusedError(f"privacy: no noise makes {steps} steps cost only {cost}")
-    if rdp(_LEAST, sample, steps, order) <= cost:
-        return _LEAST
-    root = float(brentq(lambda z: rdp(z, sample, steps, order) - cost, _LEAST, _WIDEST, xtol=1e-12, rtol=1e-12))
+    check_positive(cost=cost)
+    if rdp(MAX_MULTIPLIER, sample, steps, order) > cost:
+        raise RefusedError(f"privacy: no noise reduces the cost of {steps} steps to {cost}")
+    if rdp(MIN_MULTIPLIER, sample, steps, order) <= cost:
+        return MIN_MULTIPLIER
+    bounds = MIN_MULTIPLIER, MAX_MULTIPLIER
+    root = float(brentq(lambda z: rdp(z, sample, steps, order) - cost, *bounds, xtol=1e-12, rtol=1e-12))
     while rdp(root, sample, steps, order) > cost:
         root *= 1 + 1e-12
     return root
 
 
-_LEAST = 0.05
-"""Smallest noise multiplier that is looked for; below it the finite sums overflow and nothing is hidden."""
+def _account(options: PrivacyOptions) -> Rdp:
+    return Rdp(fixed_order(options.epsilon, options.delta))
+
+
+def _calibrate(options: PrivacyOptions, cost: float, steps: int) -> DpSgd:
+    multiplier = multiplier_for(cost, options.sample, steps, _account(options).order)
+    return DpSgd(multiplier, options.sample, steps, options.clip)
+
+
+DP_SGD = MechanismSpec(
+    name="dp-sgd",
+    summary="Gaussian noise on sums of gradients of norm at most {clip:g}, of records drawn with probability {sample:g}",
+    units=frozenset({"record"}),
+    account=_account,
+    calibrate=_calibrate,
+    cost_power=2,
+)

@@ -2,10 +2,11 @@
 
 import pytest
 
-from client.privacy.budget import counting_so
+from client.privacy.budget import settings_for
 from common.config.flatten import to_json
 from common.errors import RefusedError
-from common.privacy.accounts import Account, Pure, Rdp, Zcdp, build_account, fixed_order
+from common.privacy.accounts import Account, Pure, Rdp, Zcdp, fixed_order
+from common.privacy.mechanisms.registry import build_account
 from common.privacy.options import PrivacyOptions
 from common.privacy.zcdp import rho_of
 from common.wire.messages import EnrolReply, EnrolRequest, TrainRequest
@@ -28,16 +29,16 @@ def enrolled(client: Asked, run: str, **noise: str | float) -> EnrolReply:
 @pytest.mark.parametrize(("first", "then"), [("pure", "zcdp"), ("zcdp", "pure"), ("rdp-2", "rdp-4")])
 def test_a_run_that_released_nothing_locks_no_other_out(first: str, then: str) -> None:
     client = Asked(configured(**NOISE[first]))
-    with pytest.raises(RefusedError, match="of which"):
+    with pytest.raises(RefusedError, match="exceeds the remaining budget"):
         client.train(1, 1e9)
     reply, options = enrolled(client, "other", **NOISE[then]), configured(**NOISE[then]).privacy
     account = build_account(options)
     assert (account.name, reply.budget) == (then, account.total(options.epsilon, options.delta))
     client.session.train(TrainRequest(1, reply.enrolment, client.model, cost=reply.budget))
-    ledger = client.guard.ledger(options)
+    ledger = client.releaser.ledger(options)
     assert (ledger.account, ledger.spent()) == (account, pytest.approx(reply.budget))
     with pytest.raises(
-        RefusedError, match=rf"counts in {then} since its first release, the run in {first}.*; run with"
+        RefusedError, match=rf"uses the {then} account since its first release, the run needs {first}; set privacy"
     ):
         enrolled(client, "third", **NOISE[first])
     assert ledger.account == account
@@ -48,32 +49,32 @@ def test_who_enrolled_first_may_still_be_the_first_to_release() -> None:
     enrolled(client, "other", mechanism="laplace")
     client.train(1, RHO / 2)
     assert client.spent == pytest.approx(RHO / 2)
-    with pytest.raises(RefusedError, match=r"run with privacy\.mechanism=gaussian"):
+    with pytest.raises(RefusedError, match=r"set privacy\.mechanism=gaussian"):
         enrolled(client, "other", mechanism="laplace")
 
 
 @pytest.mark.parametrize(
     ("account", "advice"),
-    [(Pure(), "privacy.mechanism=laplace, or privunit"), (Zcdp(), "privacy.mechanism=gaussian")],
+    [(Pure(), "privacy.mechanism=laplace or privacy.mechanism=privunit"), (Zcdp(), "privacy.mechanism=gaussian")],
 )
 def test_a_refusal_names_mechanisms_that_count_so(account: Account, advice: str) -> None:
-    assert counting_so(account, 1e-5) == advice
-    for mechanism in advice.removeprefix("privacy.mechanism=").split(", or "):
+    assert settings_for(account, 1e-5) == advice
+    for mechanism in advice.replace("privacy.mechanism=", "").split(" or "):
         assert build_account(PrivacyOptions.model_validate({"unit": "client", "mechanism": mechanism})) == account
 
 
 @pytest.mark.parametrize("delta", [1e-2, 1e-5, 1e-9])
 @pytest.mark.parametrize("order", [2, 3, 4, 17, 100, 999])
 def test_a_refusal_names_an_epsilon_that_counts_in_that_order(order: int, delta: float) -> None:
-    advice = counting_so(Rdp(order), delta)
-    assert fixed_order(float(advice.split()[2]), delta) == order
-    assert advice.endswith(f"at δ = {delta:g}")
+    advice = settings_for(Rdp(order), delta)
+    assert fixed_order(float(advice.split()[0].partition("=")[2]), delta) == order
+    assert advice.endswith(f"privacy.delta={delta:g}")
 
 
 def test_a_run_that_does_what_the_refusal_says_is_accepted() -> None:
     client = Asked(configured(unit="record", epsilon=1000.0))
     client.train(1, client.enrolled.budget / 100)
-    with pytest.raises(RefusedError, match="run with ε = ") as refusal:
+    with pytest.raises(RefusedError, match=r"set privacy\.epsilon=") as refusal:
         enrolled(client, "other", unit="record", epsilon=10.0)
-    epsilon = float(str(refusal.value).partition("run with ε = ")[2].split()[0])
+    epsilon = float(str(refusal.value).partition("set privacy.epsilon=")[2].split()[0])
     assert enrolled(client, "other", unit="record", epsilon=epsilon).budget > 0

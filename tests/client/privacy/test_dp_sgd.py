@@ -1,4 +1,4 @@
-"""DP-SGD's gradient: clipped record by record, noised once, the same alone as in a cohort."""
+"""DP-SGD's gradient: clipped record by record, noise added once, the same alone as in a cohort."""
 
 import copy
 import math
@@ -13,7 +13,9 @@ from scipy.stats import beta
 from torch import Tensor, nn
 from torch.func import grad_and_value, vmap
 
-from client.privacy.dp_sgd import JOINS, Tensors, draws, private_gradient
+from client.privacy.dp_sgd import JOINS, private_gradient, sample_private_inputs
+from client.privacy.dp_sgd_noise import DpSgdNoise
+from client.stacked_tensors import Tensors
 from common.models import parameters, tensors
 from common.wire.messages import TrainRequest
 from tests.support.accountants import epsilon_rdp
@@ -30,7 +32,7 @@ def asked(
     x: Tensor, *, clip: float = 1.0, multiplier: float = 1e-9, sample: float = 1.0, seed: int = 0, steps: int = 1
 ) -> tuple[Tensors, Tensors, Tensors]:
     params, rng = {"w": torch.zeros(x.shape[1])}, np.random.default_rng(seed)
-    noise = draws(params, len(x), len(x), steps, clip=clip, multiplier=multiplier, sample=sample, generator=rng)
+    noise = sample_private_inputs(params, len(x), len(x), steps, DpSgdNoise(clip, multiplier, sample, lambda: rng))
     return params, {"x": x, "scale": torch.tensor(1.0)}, noise
 
 
@@ -66,7 +68,7 @@ def test_with_a_large_clip_and_no_noise_it_is_the_plain_gradient_of_the_rules_ta
     params, batch = tensors(parameters(learner.module)), learner.batch(TrainRequest(1, "", {}))
     masks = learner.step_inputs(1, torch.Generator().manual_seed(0))
     rng = np.random.default_rng(0)
-    noise = draws(params, 7, learner.examples, 1, clip=1e6, multiplier=1e-15, sample=1.0, generator=rng)
+    noise = sample_private_inputs(params, 7, learner.examples, 1, DpSgdNoise(1e6, 1e-15, 1.0, lambda: rng))
     plain, loss = grad_and_value(learner.loss)(params, batch, step(masks, 0))
     private, value = private_gradient(learner.loss, {"offset"})(params, batch, step({**masks, **noise}, 0))
     assert float(value) == pytest.approx(float(loss), rel=1e-5)
@@ -91,7 +93,8 @@ def test_clipped_sums_are_those_of_opacus() -> None:
         return (out - batch["y"]).square().sum(-1).mean()
 
     params = {n: p.detach() for n, p in plain.named_parameters()}
-    noise = draws(params, 9, 9, 1, clip=clip, multiplier=1e-12, sample=1.0, generator=np.random.default_rng(0))
+    rng = np.random.default_rng(0)
+    noise = sample_private_inputs(params, 9, 9, 1, DpSgdNoise(clip, 1e-12, 1.0, lambda: rng))
     found, _ = private_gradient(loss)(params, {"x": x.detach(), "y": y}, step(noise, 0))
     for name, gradient in expected.items():
         np.testing.assert_allclose(found[name], gradient.detach(), rtol=1e-3, atol=1e-6)
@@ -150,9 +153,9 @@ def refuted(multiplier: float, claimed: float) -> bool:
     x = torch.cat([torch.zeros(5, 1), torch.tensor([[-9.0]])])
     params, batch, noise = asked(x, multiplier=multiplier, steps=2 * trials)
     noise[JOINS][trials:, 5] = False
-    told = vmap(GRADIENT, in_dims=(None, None, 0))(params, batch, noise)[0]["w"].flatten()
-    present, absent = told[:trials], told[trials:]
-    for cut in torch.quantile(told, torch.linspace(0.05, 0.95, 19)):
+    outcomes = vmap(GRADIENT, in_dims=(None, None, 0))(params, batch, noise)[0]["w"].flatten()
+    present, absent = outcomes[:trials], outcomes[trials:]
+    for cut in torch.quantile(outcomes, torch.linspace(0.05, 0.95, 19)):
         hits, alarms = int((present > cut).sum()), int((absent > cut).sum())
         low = beta.ppf(0.025, hits, trials - hits + 1) if hits else 0.0
         high = beta.ppf(0.975, alarms + 1, trials - alarms) if alarms < trials else 1.0

@@ -1,9 +1,8 @@
-"""Ways round the noise and the budget that a server, or a second process, might try."""
+"""Requests of a hostile server, or of a second process, that try to avoid noise or budget."""
 
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NoReturn
 
 import numpy as np
 import pytest
@@ -16,21 +15,18 @@ from client.privacy.ledger.limits import Limits
 from client.privacy.ledger.locate import open_ledger
 from client.privacy.ledger.records import Slot
 from client.privacy.release import Releaser
-from client.session import MODEL
 from client.state import MemoryStore
-from client.tasks.rules.learner import RulesLearner
-from client.trainers.personalized import DittoTrainer
 from client.training.descent import _sample
 from client.training.participant import Participant
 from common.config.flatten import to_json
 from common.errors import RefusedError, WireError
 from common.models import tensors
 from common.privacy.accounts import Rdp, Zcdp
-from common.privacy.mechanisms.additive import Gaussian
+from common.privacy.mechanisms.gaussian import Gaussian
 from common.privacy.options import Unit
 from common.privacy.zcdp import epsilon_of, rho_of
 from common.tasks.rules.counts import COUNTS
-from common.wire.messages import AssignRequest, EnrolRequest, EvaluateRequest, TrainRequest
+from common.wire.messages import EnrolRequest, EvaluateRequest, TrainRequest
 from tests.support.asked import Asked, configured, learner
 from tests.support.toys import CATALOGUE
 
@@ -45,11 +41,11 @@ def test_what_is_remembered_of_one_run_is_no_use_in_another_of_its_name(changed:
     client = Asked(configured("fedrule"))
     client.train(1, 0.1)
     again = EnrolRequest("toy", to_json(configured("fedrule", **changed)), CATALOGUE.to_json())
-    with pytest.raises(RefusedError, match="of this name promised another privacy"):
+    with pytest.raises(RefusedError, match="had another privacy"):
         client.session.enrol(again)
     with pytest.raises(WireError, match="not enrolled"):
         client.session.train(TrainRequest(2, f"toy:{'0' * 16}", client.model, cost=0.1))
-    with pytest.raises(RefusedError, match="of this name had another method"):
+    with pytest.raises(RefusedError, match="had another method"):
         client.session.enrol(replace(again, config=to_json(configured("fedavg"))))
     client.session.enrol(EnrolRequest("toy", to_json(configured("fedrule", epsilon=9.0)), CATALOGUE.to_json()))
 
@@ -65,30 +61,19 @@ def test_masks_beside_noise_on_records_are_nobody_elses_to_know() -> None:
         return np.asarray(drawn["keep"].numpy())
 
     secret = [DpSgdNoise(1.0, 1.0, 0.5, partial(np.random.default_rng, seed)) for seed in (1, 2)]
-    known = masks(None)
-    assert (masks(None) == known).all()
+    public = masks(None)
+    assert (masks(None) == public).all()
     assert (masks(secret[0]) == masks(secret[0])).all()
-    assert not any((masks(noise) == known).all() for noise in secret)
+    assert not any((masks(noise) == public).all() for noise in secret)
     assert not (masks(secret[0]) == masks(secret[1])).all()
 
 
 def test_nothing_that_reaches_all_records_is_taken_beside_noise_on_records() -> None:
     client = Asked(configured("fedavg", unit="record"))
     sums = {COUNTS: np.zeros((2, 3, 4), np.float32)}
-    with pytest.raises(RefusedError, match="would reach every record"):
+    with pytest.raises(RefusedError, match="reach every record"):
         client.session.train(TrainRequest(1, client.enrolled.enrolment, client.model, cost=0.1, statics=sums))
     assert client.spent == 0
-
-
-def test_training_that_diverges_is_answered_with_noise_and_paid() -> None:
-    """Whether huge weights overflow depends on the devices that a home has."""
-    client = Asked(configured("fedavg", clip=0.01))
-    client.model = {name: np.full_like(a, 3e38) for name, a in client.model.items()}
-    reply = client.train(1, 0.1)
-    assert client.spent == pytest.approx(0.1)
-    sizes = np.concatenate([a.ravel() for a in reply.update.values()])
-    assert sizes.std() == pytest.approx(0.02 / np.sqrt(0.2), rel=0.2), "noise alone"
-    assert client.train(1, 0.1).update.keys() == reply.update.keys()
 
 
 def test_the_owners_limit_is_one_for_all_units(tmp_path: Path) -> None:
@@ -100,7 +85,7 @@ def test_the_owners_limit_is_one_for_all_units(tmp_path: Path) -> None:
 
     whole, each = opened("client", Zcdp()), opened("record", Rdp(8))
     whole.release(Slot("run", 1), whole.terms(Gaussian(0.01, 1.0)), lambda: b"noise")
-    with pytest.raises(RefusedError, match="already counts releases of unit client"):
+    with pytest.raises(RefusedError, match="already covers releases of unit client"):
         each.release(Slot("run", 2), each.terms(Gaussian(0.01, 1.0)), lambda: b"noise")
     assert each.spent() == 0
 
@@ -130,112 +115,32 @@ def test_a_round_is_limited_as_a_whole_and_at_the_owners_delta() -> None:
     a_round = rho_of(1.0, 1e-5)
     client = Asked(configured("fedavg", epsilon=100.0), Policy(max_epsilon_per_round=1.0))
     client.train(1, 0.6 * a_round, phase="local")
-    with pytest.raises(RefusedError, match="more than this client's policy allows a round"):
+    with pytest.raises(RefusedError, match="policy's limit for a round"):
         client.train(1, 0.6 * a_round, phase="cluster")
     client.train(1, 0.3 * a_round, phase="cluster")
     client.train(2, 0.6 * a_round, phase="local")
     generous = Asked(configured("fedavg", epsilon=100.0, delta=0.999), Policy(max_epsilon_per_round=1.0))
     assert epsilon_of(0.9, 0.999) < 1 < epsilon_of(0.9, 1e-5)
-    with pytest.raises(RefusedError, match="more than this client's policy allows"):
+    with pytest.raises(RefusedError, match="exceeds the policy's limit"):
         generous.train(1, 0.9)
 
 
-def test_what_a_run_promises_is_checked_where_it_is_paid() -> None:
+def test_a_run_s_budget_is_checked_where_it_is_charged() -> None:
     """Two processes may both have found it affordable."""
     one = ledger()
     limits = Limits(run=0.15)
     one.release(Slot("run", 1), one.terms(Gaussian(0.1, 1.0)), lambda: b"noise", limits)
-    with pytest.raises(RefusedError, match="what its run promises"):
+    with pytest.raises(RefusedError, match="the run's remaining budget"):
         one.release(Slot("run", 2), one.terms(Gaussian(0.1, 1.0)), lambda: b"noise", limits)
     one.release(Slot("another", 1), one.terms(Gaussian(0.1, 1.0)), lambda: b"noise", limits)
     assert isinstance(Releaser(Policy(), lambda unit, account: one).ledger(configured().privacy), Ledger)
 
 
-def failing(*about: object, **more: object) -> NoReturn:
-    """As where one item of a person lies beyond the end of what the server sent."""
-    raise IndexError("index 7 is out of bounds: Grandma's lamp")
-
-
-@pytest.mark.parametrize(("method", "unit"), [("fedavg", "client"), ("fedrule", "client")])
-def test_work_that_fails_is_answered_and_paid_as_if_it_had_not(
-    method: str, unit: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Else a server that chooses what to fail on asks what it likes, for nothing."""
-    as_ever, client = Asked(configured(method, unit=unit)), Asked(configured(method, unit=unit))
-    monkeypatch.setattr(RulesLearner, "loss", failing)
-    reply = client.train(1, 0.1)
-    monkeypatch.undo()
-    usual = as_ever.train(1, 0.1)
-    assert client.spent == as_ever.spent > 0
-    for mine, theirs in ((reply.update, usual.update), (reply.gradient, usual.gradient)):
-        assert {n: (a.shape, a.dtype) for n, a in mine.items()} == {n: (a.shape, a.dtype) for n, a in theirs.items()}
-    assert (reply.loss, reply.examples, reply.steps) == (usual.loss, usual.examples, usual.steps)
-
-
-def test_work_that_fails_under_noise_on_records_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Zeros without noise would pass for a release."""
-    client = Asked(configured("fedavg", unit="record"))
-    monkeypatch.setattr(RulesLearner, "loss", failing)
-    with pytest.raises(IndexError):
-        client.train(1, 0.1)
-
-
-def test_a_disk_that_keeps_nothing_is_no_reason_to_pay(monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*about: Any) -> NoReturn:
-        raise OSError(28, "No space left on device")
-
-    client = Asked(configured("fedavg"))
-    monkeypatch.setattr(MemoryStore, "save", full)
-    with pytest.raises(OSError, match="No space left"):
-        client.train(1, 0.1)
-    assert client.spent == 0
-
-
-def test_how_models_suit_is_answered_also_where_measuring_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    client = Asked(configured("ifca"))
-    models = {f"{key}/{name}": a for key in "01" for name, a in client.model.items()}
-    monkeypatch.setattr(RulesLearner, "loss", failing)
-    reply = client.session.assign(AssignRequest(1, client.enrolled.enrolment, models, "loss", cost=0.1))
-    assert set(reply.losses) == {"0", "1"}
-    assert client.spent == pytest.approx(0.1)
-
-
-def test_an_evaluation_says_nothing_by_failing(monkeypatch: pytest.MonkeyPatch) -> None:
-    client = Asked(configured("fedavg"))
-    short = {name: a[:1] for name, a in client.model.items()}
-    with pytest.raises(WireError, match="the server's model"):
-        client.session.evaluate(EvaluateRequest(1, client.enrolled.enrolment, short, "test", {}, final=True))
-    monkeypatch.setattr(RulesLearner, "evaluate", failing)
-    for final in (True, False):
-        reply = client.session.evaluate(
-            EvaluateRequest(1, client.enrolled.enrolment, client.model, "test", {}, final=final)
-        )
-        assert (reply.metrics, reply.weights) == ({}, {})
-    assert client.session.store.read("toy", MODEL), "and the finished model is kept"
-    assert client.spent == 0
-
-
 def test_sums_that_nobody_gave_are_not_taken_beside_noise() -> None:
     client = Asked(configured("fedavg"), Policy(share_metrics="always"))
     sums, asked = {COUNTS: np.zeros((2, 3, 4), np.float32)}, client.enrolled.enrolment
-    with pytest.raises(RefusedError, match="which no client of a run with noise gives"):
+    with pytest.raises(RefusedError, match="clients send none in a run with noise"):
         client.session.train(TrainRequest(1, asked, client.model, cost=0.1, statics=sums))
-    with pytest.raises(RefusedError, match="which no client of a run with noise gives"):
+    with pytest.raises(RefusedError, match="clients send none in a run with noise"):
         client.session.evaluate(EvaluateRequest(1, asked, client.model, "test", sums))
     assert client.spent == 0
-
-
-def test_an_own_model_that_diverges_says_nothing_beside_noise_on_records(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is trained on the same records and paid by nobody, so an answer must not depend on it."""
-    config = configured("ditto", unit="record", sample=0.5)
-    usual, client = Asked(config), Asked(config)
-    pull = DittoTrainer.pull
-
-    def overflow(*about: Any) -> Any:
-        return {name: g * float("inf") for name, g in pull(*about).items()}
-
-    expected = usual.train(1, 0.1)
-    monkeypatch.setattr(DittoTrainer, "pull", overflow)
-    reply = client.train(1, 0.1)
-    assert all((reply.update[name] == expected.update[name]).all() for name in expected.update)
-    assert any(a.any() for a in reply.update.values())

@@ -16,7 +16,7 @@ from common.config.run import RunConfig
 from common.errors import RefusedError
 from common.models import parameters
 from common.options import Scalar
-from common.privacy.accounts import build_account
+from common.privacy.mechanisms.registry import build_account
 from common.privacy.zcdp import rho_of, sigma_of
 from common.tasks.markets.counts import KEYS, VALUES, no_counts
 from common.tasks.markets.vocabulary import MarketCatalogue
@@ -40,8 +40,8 @@ class Asked:
     def __init__(self, config: RunConfig, policy: Policy | None = None) -> None:
         draws = iter(range(100))
         self.noises: list[float] = []
-        self.guard = in_memory(policy or Policy(), lambda: np.random.default_rng(next(draws)))
-        self.session = Session("ann", self._learner, MemoryStore(), self.guard)
+        self.releaser = in_memory(policy or Policy(), lambda: np.random.default_rng(next(draws)))
+        self.session = Session("ann", self._learner, MemoryStore(), self.releaser)
         self.config = config
         invitation = EnrolRequest("toy", to_json(config), DEMO.vocabulary.to_json())
         self.request = CountsRequest(self.session.enrol(invitation).enrolment)
@@ -60,10 +60,10 @@ class Asked:
 
     @property
     def spent(self) -> float:
-        return self.guard.ledger(self.config.task_options.count_privacy).spent()
+        return self.releaser.ledger(self.config.task_options.count_privacy).spent()
 
 
-def test_noise_is_what_the_promise_asks_for_and_the_whole_promise_is_booked() -> None:
+def test_noise_is_that_of_the_budget_and_the_whole_budget_is_charged() -> None:
     client = Asked(configured())
     client.session.counts(client.request)
     [noise] = client.noises
@@ -72,10 +72,11 @@ def test_noise_is_what_the_promise_asks_for_and_the_whole_promise_is_booked() ->
     account = build_account(client.config.task_options.count_privacy)
     assert client.spent == pytest.approx(account.total(EPSILON, 1e-5))
     assert client.spent <= account.total(EPSILON, 1e-5)
-    assert [row.slot.kind for row in client.guard.ledger(client.config.task_options.count_privacy).rows()] == ["counts"]
+    ledger = client.releaser.ledger(client.config.task_options.count_privacy)
+    assert [row.slot.kind for row in ledger.entries()] == ["counts"]
 
 
-def test_asked_again_the_same_bytes_leave_and_nothing_is_paid() -> None:
+def test_a_repeated_request_gets_the_same_bytes_and_costs_nothing() -> None:
     client = Asked(configured())
     first, spent = client.session.counts(client.request).counts, client.spent
     again = client.session.counts(client.request).counts
@@ -87,7 +88,7 @@ def test_another_run_finds_the_budget_of_the_data_spent() -> None:
     client = Asked(configured(), Policy(max_epsilon=EPSILON, require_noise=False))
     client.session.counts(client.request)
     other = client.session.enrol(EnrolRequest("other", to_json(configured()), DEMO.vocabulary.to_json()))
-    with pytest.raises(RefusedError, match="are left here"):
+    with pytest.raises(RefusedError, match="exceeds the remaining budget"):
         client.session.counts(CountsRequest(other.enrolment))
 
 
@@ -105,26 +106,26 @@ def test_what_it_sent_is_no_news_to_itself() -> None:
     ]
     assert asked[0].metrics == asked[1].metrics
     doubled = {**counts, VALUES: 2 * counts[VALUES]}
-    told = client.session.evaluate(EvaluateRequest(1, client.request.enrolment, model, "test", doubled))
-    assert told.metrics["shared_mrr20"] != asked[0].metrics["shared_mrr20"]
+    doubled_sums = client.session.evaluate(EvaluateRequest(1, client.request.enrolment, model, "test", doubled))
+    assert doubled_sums.metrics["shared_mrr20"] != asked[0].metrics["shared_mrr20"]
 
 
 def test_a_run_that_was_not_announced_as_one_that_takes_counts_gets_none() -> None:
     """The owner's policy looks at what is announced."""
     client = Asked(configured(count_offset=False))
-    with pytest.raises(RefusedError, match="not announced"):
+    with pytest.raises(RefusedError, match="does not announce such counts"):
         client.session.counts(client.request)
     assert not client.noises
 
 
 @pytest.mark.parametrize("markets", [1, 2])
 def test_a_user_may_be_in_all_of_a_clients_markets(markets: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    told: list[float] = []
+    scales: list[float] = []
 
     def noted(counts: Arrays, items: int, noise: float, rng: np.random.Generator) -> Arrays:
-        told.append(noise)
+        scales.append(noise)
         return counts
 
     monkeypatch.setattr("client.tasks.markets.learner.noised", noted)
     learner_of(configured(), DEMO.vocabulary, DEMO.units[:markets]).private_counts(1.5, np.random.default_rng(0))
-    assert told == [1.5 * markets]
+    assert scales == [1.5 * markets]

@@ -1,4 +1,4 @@
-"""Rows of own items among drawn ones: which are sent, that noise tells none apart, and what is said of it."""
+"""Rows of own items among pseudo items: the sent rows, their equal noise, and the uncovered channel."""
 
 from itertools import count
 
@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from client.policy import Policy
 from client.privacy.in_memory import in_memory
-from client.privacy.payload import split_row_ids
-from client.privacy.pseudo_items import drawn
+from client.privacy.pseudo_items import draw_items
 from client.session import Session
 from client.state import MemoryStore
 from client.tasks.ratings.data.generator import demo_raters
@@ -47,8 +46,8 @@ class Asked:
         }
         self.config = parse({**flat, **{key.replace("__", ".").replace("_", "-"): v for key, v in options.items()}})
         draws = count()
-        self.guard = in_memory(Policy(), lambda: np.random.default_rng([seed, next(draws)]))
-        self.session = Session("ann", self._learner, MemoryStore(), self.guard)
+        self.releaser = in_memory(Policy(), lambda: np.random.default_rng([seed, next(draws)]))
+        self.session = Session("ann", self._learner, MemoryStore(), self.releaser)
         self.model = parameters(task_model(self.config, PRODUCTS))
         self.enrolment = self.session.enrol(EnrolRequest("toy", to_json(self.config), PRODUCTS.to_json())).enrolment
         self.own = self._learner(self.config, PRODUCTS).own_items(1)
@@ -68,7 +67,7 @@ def ids_of(reply: TrainReply) -> np.ndarray:
 @given(st.integers(0, 2**32 - 1), st.sets(st.integers(0, 29)), st.integers(0, 40))
 def test_own_items_and_as_many_others_as_there_are(seed: int, rated: set[int], number: int) -> None:
     own = np.array(sorted(rated), np.int64)
-    ids = drawn(own, 30, number, np.random.default_rng(seed))
+    ids = draw_items(own, 30, number, np.random.default_rng(seed))
     assert len(set(ids.tolist())) == len(ids) == min(30, len(own) + number)
     assert rated <= set(ids.tolist()) <= set(range(30))
     assert ids.tolist() == sorted(ids.tolist())
@@ -77,7 +76,7 @@ def test_own_items_and_as_many_others_as_there_are(seed: int, rated: set[int], n
 def test_others_are_drawn_evenly() -> None:
     """5,000 draws of 3 among 7: each is in about 3/7 of them, standard deviation .007."""
     rng, own = np.random.default_rng(0), np.array([2, 5, 8])
-    seen = np.bincount(np.concatenate([drawn(own, 10, 3, rng) for _ in range(5000)]), minlength=10) / 5000
+    seen = np.bincount(np.concatenate([draw_items(own, 10, 3, rng) for _ in range(5000)]), minlength=10) / 5000
     assert seen[own].tolist() == [1, 1, 1]
     assert np.delete(seen, own) == pytest.approx(np.full(7, 3 / 7), abs=0.03)
 
@@ -103,7 +102,7 @@ def test_every_round_draws_anew_and_a_retry_sends_what_was_sent() -> None:
     first, again, second = client.train(1, cost), client.train(1, cost), client.train(2, cost)
     for name, array in first.update.items():
         np.testing.assert_array_equal(again.update[name], array)
-    assert client.guard.ledger(client.config.privacy).spent() == pytest.approx(2 * cost)
+    assert client.releaser.ledger(client.config.privacy).spent() == pytest.approx(2 * cost)
     both = np.intersect1d(ids_of(first), ids_of(second))
     assert len(ids_of(first)) == len(ids_of(second)) == len(client.own) + 50
     assert set(client.own.tolist()) <= set(both.tolist()) < set(ids_of(first).tolist())
@@ -136,19 +135,11 @@ def test_all_that_is_sent_is_clipped_as_one_vector() -> None:
 def test_the_ledger_says_what_is_not_covered() -> None:
     client = Asked(privacy__unit="client")
     client.train(1, 0.1)
-    claim = client.guard.ledger(client.config.privacy).claim()
+    claim = client.releaser.ledger(client.config.privacy).claim()
     assert (claim.neighbours, claim.uncovered[0]) == (SAME_ITEMS, ITEM_IDS)
     assert claim.covers.endswith("that name the same items")
     dense = Asked(privacy__unit="client", tasks__ratings__items="dense")
     sent = dense.train(1, 0.1)
-    claim = dense.guard.ledger(dense.config.privacy).claim()
+    claim = dense.releaser.ledger(dense.config.privacy).claim()
     assert (claim.neighbours, ITEM_IDS in claim.uncovered) == ("replace-one", False)
     assert sent.update["items"].shape[0] == ITEMS
-
-
-def test_a_parameter_named_like_ids_is_noised_where_the_run_names_no_items() -> None:
-    """Ids leave in clear by what the run agreed on, not by what something in an update is called."""
-    secret = {"w@rows": np.arange(3.0), "v": np.ones(2)}
-    assert split_row_ids(secret, named=False) == (secret, {})
-    noised, ids = split_row_ids(secret, named=True)
-    assert (list(noised), list(ids)) == (["v"], ["w@rows"])

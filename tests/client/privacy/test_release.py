@@ -1,4 +1,4 @@
-"""What leaves a client when noise is promised, whatever a server asks."""
+"""Releases of a client in runs with noise, whatever the server requests."""
 
 import math
 from dataclasses import replace
@@ -12,7 +12,7 @@ from common.arrays import norm, sub
 from common.config.flatten import to_json
 from common.config.parse import parse
 from common.errors import ConfigError, RefusedError
-from common.privacy.accounts import build_account
+from common.privacy.mechanisms.registry import build_account
 from common.privacy.zcdp import rho_of
 from common.wire.messages import CountsRequest, EnrolRequest, EvaluateRequest, TrainRequest
 from tests.support.asked import Asked, configured
@@ -22,7 +22,7 @@ RHO = rho_of(10, 1e-5)
 
 
 @pytest.mark.parametrize(
-    ("share", "unit", "told"),
+    ("share", "unit", "shared"),
     [
         ("without_noise", "none", True),
         ("without_noise", "client", False),
@@ -32,10 +32,10 @@ RHO = rho_of(10, 1e-5)
         ("never", "client", False),
     ],
 )
-def test_who_enrols_says_whether_its_metrics_will_leave_and_they_do(share: str, unit: str, told: bool) -> None:
+def test_an_enrolment_states_whether_metrics_will_be_sent_and_they_are(share: str, unit: str, shared: bool) -> None:
     client = Asked(configured(unit=unit), Policy.model_validate({"share-metrics": share}))
     metrics = client.session.evaluate(EvaluateRequest(1, client.enrolled.enrolment, client.model, "test")).metrics
-    assert client.enrolled.shares_metrics == told == bool(metrics)
+    assert client.enrolled.shares_metrics == shared == bool(metrics)
 
 
 def test_without_noise_everything_passes_as_it_is() -> None:
@@ -47,7 +47,7 @@ def test_without_noise_everything_passes_as_it_is() -> None:
     assert client.session.evaluate(EvaluateRequest(1, client.enrolled.enrolment, client.model, "test")).metrics
 
 
-def test_a_promise_of_noise_hides_numbers_of_records_losses_and_metrics() -> None:
+def test_runs_with_noise_send_no_numbers_of_records_losses_and_metrics() -> None:
     client = Asked(configured())
     reply = client.train(1, 0.1)
     assert (client.enrolled.examples, reply.examples, reply.loss) == (1, 1, 0.0)
@@ -61,7 +61,7 @@ def test_a_promise_of_noise_hides_numbers_of_records_losses_and_metrics() -> Non
 
 def test_counts_do_not_leave_beside_noise() -> None:
     client = Asked(configured(), Policy(allow_counts=True))
-    with pytest.raises(RefusedError, match="noise that this run promises on all that leaves"):
+    with pytest.raises(RefusedError, match="noise on updates does not cover counts"):
         client.session.counts(CountsRequest(client.enrolled.enrolment))
 
 
@@ -97,14 +97,14 @@ def test_a_round_asked_for_again_is_the_same_bytes_and_costs_nothing() -> None:
         client.train(1, RHO / 2, clip=0.5)
 
 
-def test_an_old_round_is_not_answered_beyond_the_promise() -> None:
+def test_an_old_round_is_not_released_beyond_the_budget() -> None:
     """Its bytes are gone once a later round was asked, so it would be paid anew."""
     client = Asked(configured())
     client.train(1, RHO / 2)
     client.train(2, RHO / 2)
-    with pytest.raises(RefusedError, match="are left here"):
+    with pytest.raises(RefusedError, match="exceeds the remaining budget"):
         client.train(1, RHO / 2)
-    assert client.train(2, RHO / 2).round == 2, "the last one is still kept"
+    assert client.train(2, RHO / 2).round == 2, "the last one is still cached"
 
 
 def test_a_hundred_times_a_hundredth_fits() -> None:
@@ -112,28 +112,28 @@ def test_a_hundred_times_a_hundredth_fits() -> None:
     for number in range(1, 101):
         client.train(number, 10 / 100)
     assert client.spent <= 10
-    with pytest.raises(RefusedError, match="are left here"):
+    with pytest.raises(RefusedError, match="exceeds the remaining budget"):
         client.train(101, 1e-3)
 
 
 @pytest.mark.parametrize("cost", [0.0, -1.0, math.nan, math.inf])
 def test_a_cost_that_is_none_is_refused(cost: float) -> None:
     client = Asked(configured())
-    with pytest.raises(RefusedError, match="with noise it costs"):
+    with pytest.raises(RefusedError, match="requested cost"):
         client.train(1, cost)
     assert client.spent == 0
 
 
 @pytest.mark.parametrize("factor", [0.0, -1.0, 1.5, math.inf, math.nan])
 def test_a_clip_may_only_be_lowered(factor: float) -> None:
-    with pytest.raises(RefusedError, match="it may only be lowered"):
+    with pytest.raises(RefusedError, match="can only be lowered"):
         Asked(configured()).train(1, 0.1, clip=factor)
 
 
 @pytest.mark.parametrize("unit", ["client", "record"])
 def test_a_clip_under_which_rounded_gradients_would_pass_is_refused(unit: str) -> None:
     client = Asked(configured(unit=unit))
-    with pytest.raises(RefusedError, match="asks for a clip of 1e-34; 1e-06 is the least"):
+    with pytest.raises(RefusedError, match="requested clip norm 1e-34 is below the minimum 1e-06"):
         client.train(1, 0.1, clip=1e-34)
     assert client.spent == 0
     with pytest.raises(ConfigError, match="clip"):
@@ -149,7 +149,7 @@ ASKED = st.tuples(
 
 @settings(deadline=None, max_examples=25)
 @given(st.lists(ASKED, max_size=14), st.sampled_from(["gaussian", "laplace", "privunit"]))
-def test_nothing_a_server_asks_spends_more_than_was_promised(asked: list[tuple[int, float, float]], name: str) -> None:
+def test_no_requests_of_a_server_spend_more_than_the_budget(asked: list[tuple[int, float, float]], name: str) -> None:
     client = Asked(configured(mechanism=name, epsilon=2.0), Policy(max_epsilon=3.0))
     total = build_account(client.config.privacy).total(2.0, 1e-5)
     answered: dict[tuple[int, float, float], bytes] = {}
@@ -173,7 +173,7 @@ def test_the_owner_has_the_last_word() -> None:
         Asked(configured(delta=1e-3), Policy(max_epsilon=1.0))
     modest = Asked(configured(), Policy(max_epsilon=1.0))
     assert modest.enrolled.budget == pytest.approx(rho_of(1.0, 1e-5)), "less than the run would spend"
-    with pytest.raises(RefusedError, match="more than this client's policy allows"):
+    with pytest.raises(RefusedError, match="exceeds the policy's limit"):
         Asked(configured(), Policy(max_epsilon_per_round=0.5)).train(1, RHO)
 
 
@@ -183,14 +183,14 @@ def test_a_second_run_finds_what_the_first_left() -> None:
     other = replace(EnrolRequest("toy", to_json(client.config), CATALOGUE.to_json()), run="other")
     enrolled = client.session.enrol(other)
     assert enrolled.budget == pytest.approx(RHO / 4)
-    with pytest.raises(RefusedError, match="are left here"):
+    with pytest.raises(RefusedError, match="exceeds the remaining budget"):
         client.session.train(TrainRequest(1, enrolled.enrolment, client.model, cost=RHO / 2))
     client.session.train(TrainRequest(1, enrolled.enrolment, client.model, cost=enrolled.budget))
-    with pytest.raises(RefusedError, match="its privacy budget is spent"):
+    with pytest.raises(RefusedError, match="budget of this client's data is exhausted"):
         client.session.enrol(replace(other, run="third"))
 
 
-def test_noise_on_records_is_paid_by_the_round() -> None:
+def test_noise_on_records_is_charged_by_the_round() -> None:
     config = configured(unit="record", epsilon=4.0, sample=0.5)
     client = Asked(config)
     account = build_account(config.privacy)

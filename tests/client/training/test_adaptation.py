@@ -8,8 +8,9 @@ from safetensors.numpy import load
 
 from client.policy import Policy
 from client.privacy.in_memory import in_memory
-from client.session import COUNTS, MODEL, Session
+from client.session import MODEL, Session
 from client.state import MemoryStore
+from client.tasks.counts import COUNTS
 from client.tasks.learner import training_loss
 from client.tasks.markets.data.reader import read_markets
 from client.tasks.markets.learner import MarketsLearner

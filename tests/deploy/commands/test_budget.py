@@ -12,8 +12,9 @@ from client.privacy.ledger.records import Slot
 from common.errors import ConfigError, DataError, LedgerError
 from common.privacy.accounts import Pure, Rdp, Zcdp
 from common.privacy.claims import BESIDE, UNBOUNDED, UNCOVERED
-from common.privacy.mechanisms.additive import Gaussian, Laplace
 from common.privacy.mechanisms.dp_sgd import DpSgd
+from common.privacy.mechanisms.gaussian import Gaussian
+from common.privacy.mechanisms.laplace import Laplace
 from deploy.cli import app
 from deploy.partitioning import DEALT, Partitioning
 
@@ -27,7 +28,7 @@ def data(tmp_path: Path) -> Path:
     client = open_ledger(*about, "client", Zcdp(), 10.0, 1e-5)
     for run, number in (("one", 1), ("one", 2), ("two", 1)):
         client.release(Slot(run, number), client.terms(Gaussian(0.25, 1.0)), lambda: b"noise")
-    client.reserve(Slot("two", 2), client.terms(Laplace(1.0, 1.0)))
+    client.charge(Slot("two", 2), client.terms(Laplace(1.0, 1.0)))
     record = open_ledger(*about, "record", Rdp(4), 10.0, 1e-5)
     record.release(Slot("three", 1), record.terms(DpSgd(2.0, 0.5, 3, 1.0)), lambda: b"noise")
     client.close()
@@ -54,7 +55,7 @@ def test_people_read_the_claim_what_it_covers_and_what_not(data: Path, tmp_path:
         "guarantee: ε = 10, δ = 1e-05, whatever is still asked",
         "spent 1.25 of 1.55036 (zcdp), left 0\n",
         "nothing more leaves under unit client: a limit over all runs is of one unit, and there are two",
-        "does not cover noised answers under unit record: they have a claim of their own, and the two add up",
+        "does not cover noisy replies under unit record: they have a claim of their own, and the two add up",
         "to lower that, say a smaller max-epsilon in the policy; to raise it, fedloom budget --data DATA --raise-to EPS",
         "to plan with, no guarantee",
         "run one: 0.5 in 2 releases\n",
@@ -117,7 +118,9 @@ def test_an_older_copy_is_told_in_the_clients_words_and_not_raised(data: Path, t
         result = CliRunner().invoke(app, ["budget", *map(str, about)])
         assert (result.exit_code, result.stdout) == (1, "")
         assert isinstance(result.exception, LedgerError)
-        assert "it is an older copy, or another ledger. Put the newest back" in str(result.exception)
+        assert "it is an older copy, or another ledger; nothing was released; restore the newest copy" in str(
+            result.exception
+        )
     with pytest.raises(LedgerError, match="older copy"):
         said("--data", data, "--state", state, "--raise-to", 14)
     ledger.write_bytes(newest)
@@ -144,7 +147,7 @@ def test_an_older_copy_is_told_also_where_only_the_client_of_an_up_knows(
 def test_a_ledger_that_is_gone_is_told_with_and_without_its_data(data: Path, tmp_path: Path) -> None:
     (tmp_path / ".homes.csv.fedloom-ledger").unlink()
     for about in ((), ("--data", data)):
-        with pytest.raises(LedgerError, match=r"of these data is gone\. Put it back; nothing is released without it"):
+        with pytest.raises(LedgerError, match=r"of these data is gone, so nothing is released; put it back"):
             said("--state", tmp_path / "state", *about)
 
 
@@ -152,7 +155,7 @@ def test_an_owner_raises_the_limit_and_the_statement_says_so(data: Path, tmp_pat
     text = said("--data", data, "--state", tmp_path / "state", "--raise-to", 12)
     assert "guarantee: ε = 12, δ = 1e-05, whatever is still asked" in text
     assert "raised by the owner from ε = 10 to ε = 12 at 20" in text
-    assert "does not cover raised budget: ε = 10 was promised until 20" in text
+    assert "does not cover raised budget: the limit was ε = 10 until 20" in text
     client, record = json.loads(said("--data", data, "--state", tmp_path / "state", "--json"))
     assert client["epsilon"] == record["epsilon"] == 12.0
     assert [(one["before"], one["epsilon"]) for one in client["raises"]] == [(10.0, 12.0)]
@@ -186,7 +189,7 @@ def test_a_limit_is_raised_of_named_data_that_have_one(data: Path, tmp_path: Pat
     for about, reason in (
         ((), "say --data"),
         (("--data", tmp_path / "new.csv"), "nothing was ever spent"),
-        (("--data", data), "less than what was spent under unit client"),
+        (("--data", data), "which was spent under unit client"),
     ):
         with pytest.raises(ConfigError, match=reason):
             said(*about, "--state", tmp_path / "state", "--raise-to", 5)
@@ -197,6 +200,6 @@ def test_a_limit_is_raised_of_named_data_that_have_one(data: Path, tmp_path: Pat
 def test_a_limit_is_not_raised_under_a_client_at_work(data: Path, tmp_path: Path) -> None:
     mark = fingerprint(str(data), (0, 1), 0)
     client = open_ledger(str(data), tmp_path / "state", mark, "client", Zcdp(), 10.0, 1e-5)
-    with pytest.raises(LedgerError, match="another process is using it; stop that"):
+    with pytest.raises(LedgerError, match="another process is using it: stop that"):
         said("--data", data, "--state", tmp_path / "state", "--raise-to", 12)
     client.close()

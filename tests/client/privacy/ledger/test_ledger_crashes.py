@@ -24,13 +24,13 @@ from client.privacy.ledger.ledger import Ledger, Slot
 from client.privacy.ledger.rollback import RollbackRecord
 from common.errors import RefusedError
 from common.privacy.accounts import Zcdp, portion
-from common.privacy.mechanisms.additive import Gaussian
+from common.privacy.mechanisms.gaussian import Gaussian
 
 folder, run, first, last = Path(sys.argv[1]), sys.argv[2], 0, int(sys.argv[3])
 sent = os.open(folder / f"sent-{run}", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
 
 def release(first, last):
-    ledger = Ledger(folder / "ledger", "client", Zcdp(), 10.0, 1e-5, RollbackRecord(folder / "witness.json"))
+    ledger = Ledger(folder / "ledger", "client", Zcdp(), 10.0, 1e-5, RollbackRecord(folder / "record.json"))
     terms = ledger.terms(Gaussian(portion(ledger.total, 400), 1.0))
     for number in range(first, last):
         try:
@@ -137,7 +137,7 @@ def started(code: str, *arguments: object) -> subprocess.Popen[bytes]:
 
 
 def opened(folder: Path) -> Ledger:
-    return Ledger(folder / "ledger", "client", Zcdp(), 10.0, 1e-5, RollbackRecord(folder / "witness.json"))
+    return Ledger(folder / "ledger", "client", Zcdp(), 10.0, 1e-5, RollbackRecord(folder / "record.json"))
 
 
 def sent(folder: Path, run: str = "") -> dict[int, list[str]]:
@@ -149,7 +149,7 @@ def sent(folder: Path, run: str = "") -> dict[int, list[str]]:
     return found
 
 
-def test_whenever_a_client_is_killed_all_that_was_sent_is_paid(tmp_path: Path) -> None:
+def test_whenever_a_client_is_killed_all_that_was_sent_is_charged(tmp_path: Path) -> None:
     """30 kills at random moments over 200 rounds; the last process asks for all rounds again."""
     create(tmp_path / "ledger", "lineage")
     assert started(KILLING, tmp_path, "run", 200, 30).wait(120) == 0
@@ -158,20 +158,20 @@ def test_whenever_a_client_is_killed_all_that_was_sent_is_paid(tmp_path: Path) -
     assert sorted(digests) == list(range(200))
     assert all(len(set(all_of)) == 1 for all_of in digests.values()), "a retry sends the same bytes"
     assert sum(map(len, digests.values())) > 200 + 30, "rounds were asked for again"
-    rows = ledger.rows()
+    rows = ledger.entries()
     released = sum(row.status == "released" for row in rows)
     assert 200 <= released <= len(rows) <= 200 + 30
     assert ledger.spent() >= 200 * cost * (1 - 1e-12)
     assert abs(ledger.spent() - len(rows) * cost) < 1e-9
 
 
-def test_whenever_a_whole_client_is_killed_every_reply_that_left_is_paid(tmp_path: Path) -> None:
+def test_whenever_a_whole_client_is_killed_every_reply_that_was_sent_is_charged(tmp_path: Path) -> None:
     """8 kills over 30 rounds of `Session.train`, each round asked twice, and the last one again by who restarts the client."""
     (tmp_path / "homes.csv").write_text("home,rule\n")
     assert started(ANSWERING, tmp_path, 30, 8).wait(120) == 0
     about = (str(tmp_path / "homes.csv"), tmp_path / "state", "0" * 64)
     ledger, digests = open_ledger(*about, "client", Zcdp(), 10.0, 1e-5), sent(tmp_path)
-    rows = ledger.rows()
+    rows = ledger.entries()
     cost = rho_of(10, 1e-5) / 100
     assert sorted(digests) == list(range(1, 31))
     assert all(len(set(all_of)) == 1 for all_of in digests.values()), "asked again, the same bytes"
@@ -189,6 +189,6 @@ def test_two_processes_share_one_budget(tmp_path: Path) -> None:
     assert [process.wait(120) for process in both] == [0, 0]
     ledger = opened(tmp_path)
     counts = [len(sent(tmp_path, run)) for run in ("one", "two")]
-    assert sum(counts) == len(ledger.rows()) == PARTS
+    assert sum(counts) == len(ledger.entries()) == PARTS
     assert min(counts) > 0
     assert ledger.total * (1 - 1e-9) <= ledger.spent() <= ledger.total

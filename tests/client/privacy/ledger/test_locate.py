@@ -1,4 +1,4 @@
-"""A ledger is found again: under another name, key or state folder, beside renamed, copied or changed data."""
+"""A ledger is found again under another client name, key or state folder."""
 
 import shutil
 from pathlib import Path
@@ -6,162 +6,56 @@ from pathlib import Path
 import pytest
 
 from client.data.sources import fingerprint
-from client.privacy.claim import statements
-from client.privacy.ledger.ledger import Ledger
-from client.privacy.ledger.locate import known_ledgers, ledger_path, open_ledger, witness_path
+from client.privacy.claim import read_statements
+from client.privacy.ledger.locate import ledger_path, rollback_path
 from client.privacy.ledger.records import Slot
-from client.privacy.ledger.rollback import sightings
 from common.errors import LedgerError
-from common.privacy.accounts import Zcdp
-from common.privacy.mechanisms.additive import Gaussian
-
-
-def ledger_of(source: Path | str, state: Path, **options: Path) -> Ledger:
-    mark = fingerprint(str(source), (0, 1), 0)
-    return open_ledger(str(source), state, mark, "client", Zcdp(), 10.0, 1e-5, **options)
-
-
-def spend(source: Path | str, state: Path, number: int = 1, **options: Path) -> Path:
-    """Release once and close; where the ledger is."""
-    ledger = ledger_of(source, state, **options)
-    ledger.release(Slot("run", number), ledger.terms(Gaussian(0.1, 1.0)), lambda: b"noise")
-    ledger.close()
-    return ledger.path
-
-
-@pytest.fixture
-def data(tmp_path: Path) -> Path:
-    path = tmp_path / "data" / "homes.csv"
-    path.parent.mkdir()
-    path.write_text("home,rule\na,1\n")
-    return path
+from common.privacy.mechanisms.gaussian import Gaussian
+from tests.support.ledgers import ledger_of, spend_on
 
 
 def test_it_lies_beside_a_file_and_inside_a_folder(data: Path, tmp_path: Path) -> None:
-    assert spend(data, tmp_path / "state") == data.parent / ".homes.csv.fedloom-ledger"
+    assert spend_on(data, tmp_path / "state") == data.parent / ".homes.csv.fedloom-ledger"
     before = fingerprint(str(data.parent), (0, 1), 0)
-    assert spend(data.parent, tmp_path / "state") == data.parent / ".fedloom" / "ledger"
+    assert spend_on(data.parent, tmp_path / "state") == data.parent / ".fedloom" / "ledger"
     shutil.rmtree(data.parent / ".fedloom")
     assert fingerprint(str(data.parent), (0, 1), 0) == before, "a ledger inside a folder does not change its data"
 
 
 def test_that_of_made_data_and_of_read_only_disks_lies_elsewhere(data: Path, tmp_path: Path) -> None:
-    path = spend("demo:0-5", tmp_path / "state")
+    path = spend_on("demo:0-5", tmp_path / "state")
     assert path.parent == tmp_path / "state" / "lineages"
     assert ledger_of("demo:0-5", tmp_path / "state").spent() == pytest.approx(0.1)
     assert ledger_of("demo:5-9", tmp_path / "state").spent() == 0
-    assert spend(data, tmp_path / "state", folder=tmp_path / "ledgers").parent == tmp_path / "ledgers"
-    assert ledger_of(data, tmp_path / "state").spent() == pytest.approx(0.1), "the witness knows where"
+    assert spend_on(data, tmp_path / "state", folder=tmp_path / "ledgers").parent == tmp_path / "ledgers"
+    assert ledger_of(data, tmp_path / "state").spent() == pytest.approx(0.1), "the roll-back record has the path"
 
 
 def test_a_new_state_folder_finds_it(data: Path, tmp_path: Path) -> None:
-    spend(data, tmp_path / "state")
+    spend_on(data, tmp_path / "state")
     assert ledger_of(data, tmp_path / "other").spent() == pytest.approx(0.1)
-
-
-def test_changed_data_keep_their_ledger(data: Path, tmp_path: Path) -> None:
-    spend(data, tmp_path / "state")
-    data.write_text(data.read_text() + "b,2\n")
-    assert ledger_of(data, tmp_path / "state").spent() == pytest.approx(0.1)
-
-
-@pytest.mark.parametrize("restored", [True, False])
-def test_an_older_copy_is_noticed_also_where_the_data_changed(restored: bool, data: Path, tmp_path: Path) -> None:
-    """Restored: data and ledger come from one backup, made before the data changed."""
-    path = spend(data, tmp_path / "state")
-    saved = {file: file.read_bytes() for file in (path, data)}
-    if restored:
-        data.write_text(data.read_text() + "b,2\n")
-    newest = spend(data, tmp_path / "state", 2).read_bytes()
-    path.write_bytes(saved[path])
-    data.write_bytes(saved[data] + (b"" if restored else b"b,2\n"))
-    with pytest.raises(LedgerError, match=r"older copy.*Put the newest back; nothing was released"):
-        ledger_of(data, tmp_path / "state")
-    path.write_bytes(newest)
-    assert ledger_of(data, tmp_path / "state").spent() == pytest.approx(0.2)
-
-
-def test_another_ledger_is_noticed_also_where_the_data_changed(data: Path, tmp_path: Path) -> None:
-    path = spend(data, tmp_path / "state")
-    path.unlink()
-    shutil.rmtree(f"{path}-kept")
-    spend(data, tmp_path / "other")
-    data.write_text(data.read_text() + "b,2\n")
-    with pytest.raises(LedgerError, match="is another"):
-        ledger_of(data, tmp_path / "state")
-
-
-def test_however_often_the_data_change_the_ledger_goes_on(data: Path, tmp_path: Path) -> None:
-    for number in range(1, 6):
-        data.write_text(data.read_text() + f"{number},1\n")
-        spend(data, tmp_path / "state", number)
-    assert len(list((tmp_path / "state" / "lineages").glob("*.json"))) == 5
-    data.write_text("home,rule\na,1\n1,1\n")
-    assert ledger_of(data, tmp_path / "state").spent() == pytest.approx(0.5), "data as they once were"
-
-
-def test_what_state_folders_know_is_where_it_is_now_or_told_to_be_gone(data: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "state" / "lineages"
-    path = spend(data, tmp_path / "state")
-    data.write_text(data.read_text() + "b,2\n")
-    data.parent.rename(tmp_path / "moved")
-    moved = spend(tmp_path / "moved" / "homes.csv", tmp_path / "state", 2)
-    assert {seen.ledger for _, seen in sightings([folder])} == {str(path), str(moved)}
-    assert list(known_ledgers([folder])) == [moved]
-    moved.unlink()
-    [gone] = known_ledgers([folder])
-    assert f"the privacy ledger {moved} of these data is gone. Put it back" in str(gone)
-
-
-@pytest.mark.parametrize("way", [shutil.copy, shutil.move])
-def test_a_copy_or_a_renamed_file_shares_it(way: object, data: Path, tmp_path: Path) -> None:
-    spend(data, tmp_path / "state")
-    other = tmp_path / "elsewhere.csv"
-    way(data, other)  # type: ignore[operator]
-    assert spend(other, tmp_path / "state", 2) == data.parent / ".homes.csv.fedloom-ledger"
-    assert ledger_of(other, tmp_path / "state").spent() == pytest.approx(0.2)
-
-
-def test_data_and_ledger_may_move_together(data: Path, tmp_path: Path) -> None:
-    spend(data, tmp_path / "state")
-    data.parent.rename(tmp_path / "moved")
-    assert spend(tmp_path / "moved" / "homes.csv", tmp_path / "state", 2).parent == tmp_path / "moved"
-    assert ledger_of(tmp_path / "moved" / "homes.csv", tmp_path / "state").spent() == pytest.approx(0.2)
 
 
 def test_a_link_to_the_data_is_the_data(data: Path, tmp_path: Path) -> None:
     (tmp_path / "link.csv").symlink_to(data)
-    assert spend(tmp_path / "link.csv", tmp_path / "state") == data.parent / ".homes.csv.fedloom-ledger"
-
-
-@pytest.mark.parametrize("change", ["", "b,2\n"])
-def test_a_ledger_that_vanished_is_noticed_also_where_the_data_changed(change: str, data: Path, tmp_path: Path) -> None:
-    path = spend(data, tmp_path / "state")
-    path.unlink()
-    data.write_text(data.read_text() + change)
-    with pytest.raises(LedgerError, match=r"is gone\. Put it back"):
-        ledger_of(data, tmp_path / "state")
-    shutil.rmtree(f"{path}-kept")
-    with pytest.raises(LedgerError, match=r"is gone\. Put it back"):
-        ledger_of(data, tmp_path / "state")
-    assert not path.exists(), "no new one is made"
+    assert spend_on(tmp_path / "link.csv", tmp_path / "state") == data.parent / ".homes.csv.fedloom-ledger"
 
 
 def test_another_ledger_in_its_place_is_noticed(data: Path, tmp_path: Path) -> None:
-    path = spend(data, tmp_path / "state")
-    path.rename(tmp_path / "kept")
+    path = spend_on(data, tmp_path / "state")
+    path.rename(tmp_path / "moved")
     shutil.rmtree(f"{path}-kept")
-    spend(data, tmp_path / "other")
-    with pytest.raises(LedgerError, match="is another"):
+    spend_on(data, tmp_path / "other")
+    with pytest.raises(LedgerError, match="is another ledger"):
         ledger_of(data, tmp_path / "state")
-    (tmp_path / "kept").rename(path)
+    (tmp_path / "moved").rename(path)
     assert ledger_of(data, tmp_path / "state").spent() == pytest.approx(0.1)
 
 
 def test_where_no_ledger_can_be_made_nothing_starts(data: Path, tmp_path: Path) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("")
-    with pytest.raises(LedgerError, match="no privacy ledger can be made"):
+    with pytest.raises(LedgerError, match="cannot create the privacy ledger"):
         ledger_of(data, tmp_path / "state", folder=blocked)
 
 
@@ -169,9 +63,9 @@ def test_its_statement_names_runs_and_waste(data: Path, tmp_path: Path) -> None:
     ledger = ledger_of(data, tmp_path / "state")
     terms = ledger.terms(Gaussian(0.1, 1.0))
     ledger.release(Slot("first", 1), terms, lambda: b"noise")
-    ledger.reserve(Slot("second", 1), terms)
+    ledger.charge(Slot("second", 1), terms)
     ledger.release(Slot("second", 1), terms, lambda: b"noise")
-    [statement] = statements(ledger.path)
+    [statement] = read_statements(ledger.path)
     assert statement.claim == ledger.claim()
     assert [(run.run, run.releases, run.wasted, round(run.spent, 9)) for run in statement.runs] == [
         ("first", 1, 0, 0.1),
@@ -180,30 +74,5 @@ def test_its_statement_names_runs_and_waste(data: Path, tmp_path: Path) -> None:
 
 
 def test_paths_are_by_fingerprint_or_name(tmp_path: Path, data: Path) -> None:
-    assert witness_path(tmp_path, "ab").name == "ab.json"
+    assert rollback_path(tmp_path, "ab").name == "ab.json"
     assert ledger_path(f"{data}::test.csv", tmp_path, "ab") == ledger_path(str(data), tmp_path, "ab")
-
-
-def test_what_comes_behind_a_link_stays_known_by_it(data: Path, tmp_path: Path) -> None:
-    link, newer = tmp_path / "current.csv", tmp_path / "newer.csv"
-    link.symlink_to(data)
-    first = spend(link, tmp_path / "state")
-    newer.write_text(data.read_text() + "b,2\n")
-    link.unlink()
-    link.symlink_to(newer)
-    assert ledger_of(link, tmp_path / "state").spent() == pytest.approx(0.1)
-    first.unlink()
-    with pytest.raises(LedgerError, match=r"is gone\. Put it back"):
-        ledger_of(link, tmp_path / "state")
-
-
-@pytest.mark.parametrize("elsewhere", [True, False])
-def test_data_that_were_renamed_or_kept_elsewhere_may_grow(elsewhere: bool, data: Path, tmp_path: Path) -> None:
-    if elsewhere:
-        spend(data, tmp_path / "state", folder=tmp_path / "ledgers")
-    else:
-        spend(data, tmp_path / "state")
-        data = data.rename(tmp_path / "other.csv")
-    spend(data, tmp_path / "state", 2)
-    data.write_text(data.read_text() + "b,2\n")
-    assert ledger_of(data, tmp_path / "state").spent() == pytest.approx(0.2)

@@ -9,7 +9,7 @@ from sklearn.linear_model import Ridge
 
 from client.tasks.ratings.baseline import expecting, own_mean, predicted, report, standing, unit
 from client.tasks.ratings.data.split import Rated
-from common.privacy.options import Mechanism, PrivacyOptions
+from common.privacy.options import MechanismName, PrivacyOptions
 from common.privacy.zcdp import rho_of
 from common.tasks.ratings.options import RatingsOptions
 
@@ -87,7 +87,7 @@ def test_less_is_expected_of_noisier_scores() -> None:
 
 
 @pytest.mark.parametrize("mechanism", ["gaussian", "laplace", "privunit"])
-def test_the_slope_grows_with_epsilon(mechanism: Mechanism) -> None:
+def test_the_slope_grows_with_epsilon(mechanism: MechanismName) -> None:
     budgets = [PrivacyOptions(unit="client", mechanism=mechanism, epsilon=epsilon) for epsilon in (0.1, 1, 10, 100)]
     slopes = [expecting(OPTIONS, privacy, 1, 1000).slope for privacy in budgets]
     assert slopes == sorted(slopes)

@@ -5,7 +5,8 @@ import pytest
 import torch
 from torch.func import grad
 
-from client.privacy.dp_sgd import AT_ONCE, draws, private_gradient
+from client.privacy.dp_sgd import CHUNK, private_gradient, sample_private_inputs
+from client.privacy.dp_sgd_noise import DpSgdNoise
 from client.stacked_tensors import Tensors, row, stack
 from client.tasks.sessions.data.visitors import Case, Visitor, as_clicks
 from client.tasks.sessions.learner import SessionsLearner, _padded, _rows
@@ -138,8 +139,7 @@ def apart(visitors: tuple[Visitor, ...] = VISITORS) -> SessionsLearner:
 def private(of: SessionsLearner, *, clip: float) -> Tensors:
     """One step's gradient with next to no noise, of all records."""
     params, generator = tensors(parameters(of.module)), np.random.default_rng(0)
-    few = {"clip": clip, "multiplier": 1e-12, "sample": 1.0}
-    noise = draws(params, of.rows, of.examples, 1, **few, generator=generator)
+    noise = sample_private_inputs(params, of.rows, of.examples, 1, DpSgdNoise(clip, 1e-12, 1.0, lambda: generator))
     gradient, _ = private_gradient(of.loss, of.shared)(params, of.batch(request(of)), row(noise, 0))
     return gradient
 
@@ -161,7 +161,7 @@ def test_each_session_is_a_record_that_dp_sgd_clips_by_itself() -> None:
 
 
 def test_records_beyond_those_worked_on_at_once_count_as_well() -> None:
-    many = tuple(as_clicks([k % 7, (k + 1 + k // 7) % 7]) for k in range(2 * AT_ONCE + 3))
+    many = tuple(as_clicks([k % 7, (k + 1 + k // 7) % 7]) for k in range(2 * CHUNK + 3))
     of = apart((Visitor("shop", many, ()),))
     for name, gradient in private(of, clip=1e6).items():
         np.testing.assert_allclose(gradient, gradients(of, of.batch(request(of)))[name], rtol=1e-3, atol=1e-6)

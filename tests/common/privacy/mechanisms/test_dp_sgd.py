@@ -35,7 +35,9 @@ EPSILONS = [
 @pytest.mark.parametrize(("multiplier", "sample", "order", "expected"), DIVERGENCES)
 def test_divergences_are_dp_accounting_s(multiplier: float, sample: float, order: int, expected: float) -> None:
     assert rdp(multiplier, sample, 1, order) == pytest.approx(expected, rel=1e-6)
-    assert DpSgd(multiplier, sample, 7, 0.3).cost(order) == pytest.approx(7 * expected, rel=1e-6)
+    divergence = DpSgd(multiplier, sample, 7, 0.3).privacy_cost.rdp
+    assert divergence
+    assert divergence(order) == pytest.approx(7 * expected, rel=1e-6)
 
 
 @pytest.mark.parametrize(("sample", "order"), [(0.5, 2), (0.1, 5), (0.9, 3)])

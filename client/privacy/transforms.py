@@ -1,0 +1,156 @@
+"""Chain of transforms between local training and the network.
+
+Exact values (`Update`) become released values (`Released`) in exactly one step, `Privatize`.
+The types admit `Select` steps before it only, and `Encode` steps after it only.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+from safetensors.numpy import load, save
+
+from client.privacy.payload import finite_or_zeros
+from client.privacy.reservation import Reservation
+from common.arrays import Arrays
+from common.privacy.mechanisms.spec import AccountedMechanism
+from common.privacy.vectors import from_vector, to_vector
+from common.wire.sparse_rows import compress
+
+
+@dataclass(frozen=True)
+class Update:
+    """Exact values of a reply; they stay on this machine."""
+
+    arrays: Arrays
+    ids: frozenset[str] = frozenset()
+    """Names of arrays of row ids, which are sent in plaintext in every run."""
+    examples: int = 1
+    """Number of records."""
+    loss: float = 0.0
+    """Training loss."""
+
+
+@dataclass(frozen=True)
+class Released:
+    """Values that may be sent."""
+
+    arrays: Arrays
+    examples: int = 1
+    """Number of records; 1 with noise."""
+    loss: float = 0.0
+    """Training loss; 0 with noise."""
+
+
+Work = Callable[[], Update]
+"""Deferred computation of an update. A mechanism whose noise is drawn inside it charges the ledger before calling it."""
+
+
+class Select(Protocol):
+    """Step on exact values: zeros for failed work, pseudo items."""
+
+    def __call__(self, work: Work) -> Work:
+        """Return work with other values."""
+
+
+class Privatize(Protocol):
+    """Step from exact to released values: clip and noise of one mechanism, or plaintext."""
+
+    def __call__(self, work: Work) -> Released:
+        """Release the values of the work."""
+
+
+class Encode(Protocol):
+    """Step on released values: client state, sparse rows."""
+
+    def __call__(self, released: Released) -> Released:
+        """Return the released values in another form."""
+
+
+@dataclass(frozen=True)
+class UpdateChain:
+    """Transforms of one reply, in the order of their use."""
+
+    select: tuple[Select, ...]
+    privatize: Privatize
+    encode: tuple[Encode, ...] = ()
+
+    def __call__(self, work: Work) -> Released:
+        """Do the work and release its values."""
+        for select in self.select:
+            work = select(work)
+        released = self.privatize(work)
+        for encode in self.encode:
+            released = encode(released)
+        return released
+
+
+@dataclass(frozen=True)
+class Plaintext:
+    """Release without clip and noise, for runs without differential privacy."""
+
+    def __call__(self, work: Work) -> Released:
+        """Return all values unchanged."""
+        update = work()
+        return Released(update.arrays, update.examples, update.loss)
+
+
+@dataclass(frozen=True)
+class AdditiveNoise:
+    """One clip and one noise over all arrays but row ids, unit `client`.
+
+    Args:
+        reservation: Permission for the release.
+        generator: Factory of the random generator for DP noise.
+    """
+
+    reservation: Reservation
+    generator: Callable[[], np.random.Generator]
+
+    def __call__(self, work: Work) -> Released:
+        """Compute the values, charge the ledger, then draw the noise.
+
+        Without a number to send, nothing is charged (method `local`).
+
+        Raises:
+            RefusedError, LedgerError: See `Reservation.commit`.
+        """
+        update = work()
+        exact = {name: a for name, a in update.arrays.items() if name not in update.ids}
+        vector = finite_or_zeros(to_vector(exact))
+        if not vector.size:
+            return Released(exact)
+        mechanism, normalise = self.reservation.mechanism(vector.size), self.reservation.options.normalise
+
+        def draw() -> bytes:
+            released = mechanism.release(vector, self.generator(), normalise)
+            return save({**from_vector(released, exact), **{name: update.arrays[name] for name in update.ids}})
+
+        return Released(load(self.reservation.commit(mechanism, draw, same_items=bool(update.ids))))
+
+
+@dataclass(frozen=True)
+class InternalNoise:
+    """Release of values whose noise is drawn inside the work: DP-SGD steps, noisy counts.
+
+    Args:
+        reservation: Permission for the release.
+        mechanism: Mechanism that the work implements.
+    """
+
+    reservation: Reservation
+    mechanism: AccountedMechanism
+
+    def __call__(self, work: Work) -> Released:
+        """Charge the ledger, then do the work.
+
+        Raises:
+            RefusedError, LedgerError: See `Reservation.commit`.
+        """
+        return Released(load(self.reservation.commit(self.mechanism, lambda: save(work().arrays))))
+
+
+def to_sparse_rows(released: Released) -> Released:
+    """Encode tables as the rows that are not all zero, where that takes fewer bytes."""
+    return replace(released, arrays=compress(released.arrays))

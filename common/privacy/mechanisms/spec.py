@@ -1,0 +1,75 @@
+"""Types of mechanisms: recorded cost and noise, release of a vector, and the registered spec."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, Literal, Protocol, TypeVar
+
+import numpy as np
+
+from common.privacy.accounts import Account
+from common.privacy.clipping import Vector
+from common.privacy.cost import PrivacyCost
+from common.privacy.options import PrivacyOptions, Unit
+
+
+class AccountedMechanism(Protocol):
+    """Mechanism as a ledger records it."""
+
+    @property
+    def name(self) -> str:
+        """Name in ledgers."""
+
+    @property
+    def sensitivity(self) -> float:
+        """Largest change of the exact value between neighbours, in the norm that is clipped."""
+
+    @property
+    def noise(self) -> float:
+        """Noise scale: σ, or Laplace's b."""
+
+    @property
+    def privacy_cost(self) -> PrivacyCost:
+        """Cost of one release in every account."""
+
+
+class Mechanism(AccountedMechanism, Protocol):
+    """Mechanism that clips one vector and adds noise to it."""
+
+    def standard_deviation(self, entries: int = 1) -> float:
+        """Return the noise standard deviation of a coordinate, relative to vectors of L2 norm C.
+
+        Args:
+            entries: Number of equal non-zero entries of the vectors, where the norm that is clipped is not L2.
+        """
+
+    def release(self, vector: Vector, rng: np.random.Generator, normalise: bool = False) -> Vector:
+        """Return the clipped vector with noise.
+
+        With `normalise`, shorter vectors are scaled up to the clip norm.
+
+        Raises:
+            RefusedError: The vector holds NaN or infinity.
+        """
+
+
+MechanismT = TypeVar("MechanismT", bound=AccountedMechanism, covariant=True)
+
+
+@dataclass(frozen=True)
+class MechanismSpec(Generic[MechanismT]):
+    """Registered mechanism; built in only, since the privacy statement vouches for every mechanism."""
+
+    name: str
+    """Value of `privacy.mechanism`; for unit `record`, a label."""
+    summary: str
+    """Text of the privacy statement; `what` stands for the values that get noise, other fields for options of `[privacy]`."""
+    units: frozenset[Unit]
+    """Units that it protects."""
+    account: Callable[[PrivacyOptions], Account]
+    """Account in which a run with these options is cheapest; raises ConfigError if ε is too small for it."""
+    calibrate: Callable[[PrivacyOptions, float, int], MechanismT]
+    """(options, cost, size) -> mechanism of that cost in that account; raises RefusedError for an impossible cost.
+
+    The size is the length of the vector or, for noise in local steps, their number."""
+    cost_power: Literal[1, 2]
+    """Exponent k of cost ∝ noise^−k."""

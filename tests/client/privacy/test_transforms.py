@@ -1,0 +1,164 @@
+"""Chain of transforms: its order, and the values of each kind of release."""
+
+import numpy as np
+import pytest
+from safetensors.numpy import save
+
+from client.privacy.payload import finite_or_zeros, sort_bounds
+from client.privacy.pseudo_items import AddPseudoItems
+from client.privacy.reservation import Reservation
+from client.privacy.transforms import (
+    AdditiveNoise,
+    InternalNoise,
+    Plaintext,
+    Released,
+    Update,
+    UpdateChain,
+    Work,
+    to_sparse_rows,
+)
+from client.training.failures import DivergedError, ZerosOnFailure
+from common.privacy.mechanisms.gaussian import Gaussian
+from common.wire.messages import TrainRequest
+from tests.support.asked import Asked, configured
+
+ARRAYS = {"update/w": np.arange(6, dtype=np.float32).reshape(3, 2)}
+
+
+def reserved(client: Asked) -> Reservation:
+    reservation = client.releaser.budget.reserve(
+        client.config, TrainRequest(1, client.enrolled.enrolment, client.model, cost=0.1)
+    )
+    assert reservation
+    return reservation
+
+
+def seeded() -> np.random.Generator:
+    return np.random.default_rng(0)
+
+
+def test_steps_run_in_their_order() -> None:
+    steps: list[str] = []
+
+    def select(name: str, work: Work) -> Work:
+        def wrapped() -> Update:
+            update = work()
+            steps.append(name)
+            return update
+
+        return wrapped
+
+    def privatize(work: Work) -> Released:
+        steps.append("reserved")
+        released = Plaintext()(work)
+        steps.append("released")
+        return released
+
+    def encode(name: str, released: Released) -> Released:
+        steps.append(name)
+        return released
+
+    chain = UpdateChain(
+        (lambda work: select("first", work), lambda work: select("second", work)),
+        privatize,
+        (lambda released: encode("third", released), lambda released: encode("fourth", released)),
+    )
+
+    def work() -> Update:
+        steps.append("work")
+        return Update(ARRAYS)
+
+    chain(work)
+    assert steps == ["reserved", "work", "first", "second", "released", "third", "fourth"]
+
+
+def test_plaintext_passes_all_values() -> None:
+    released = Plaintext()(lambda: Update(ARRAYS, examples=7, loss=0.5))
+    assert (released.arrays, released.examples, released.loss) == (ARRAYS, 7, 0.5)
+
+
+def test_noise_hides_examples_and_loss_and_leaves_row_ids() -> None:
+    client = Asked(configured())
+    ids = np.array([2, 5])
+    exact = Update({**ARRAYS, "update/w@rows": ids}, frozenset({"update/w@rows"}), examples=7, loss=0.5)
+    released = AdditiveNoise(reserved(client), seeded)(lambda: exact)
+    assert (released.examples, released.loss) == (1, 0.0)
+    assert released.arrays["update/w@rows"].tolist() == [2, 5]
+    assert not (released.arrays["update/w"] == ARRAYS["update/w"]).any()
+    [entry] = client.releaser.ledger(client.config.privacy).entries()
+    assert entry.terms.neighbours == "replace-one-same-items"
+
+
+def test_without_a_number_to_send_nothing_is_charged() -> None:
+    client = Asked(configured())
+    assert AdditiveNoise(reserved(client), seeded)(lambda: Update({})).arrays == {}
+    assert client.spent == 0
+
+
+def test_noise_inside_the_work_is_charged_before_the_work() -> None:
+    client = Asked(configured())
+    spent: list[float] = []
+
+    def work() -> Update:
+        spent.append(client.spent)
+        return Update(ARRAYS)
+
+    released = InternalNoise(reserved(client), Gaussian(0.05, 1.0))(work)
+    assert spent == [0.05]
+    assert save(released.arrays) == save(ARRAYS)
+
+
+@pytest.mark.parametrize(("failures", "error"), [(Exception, IndexError("7")), (DivergedError, DivergedError())])
+def test_failed_work_becomes_zeros(failures: type[Exception], error: Exception) -> None:
+    def work() -> Update:
+        raise error
+
+    zeros = Update({"update/w": np.zeros(2)})
+    assert ZerosOnFailure(lambda: zeros, failures)(work)() is zeros
+
+
+def test_other_failures_are_reported() -> None:
+    def work() -> Update:
+        raise IndexError
+
+    with pytest.raises(IndexError):
+        ZerosOnFailure(lambda: Update({}), DivergedError)(work)()
+
+
+class Items:
+    """Two of five items."""
+
+    table = "w"
+
+    def own_items(self, round_number: int) -> np.ndarray:
+        return np.array([1, 3])
+
+
+def test_pseudo_items_replace_the_table_by_named_rows() -> None:
+    table = np.arange(10, dtype=np.float32).reshape(5, 2)
+    update = AddPseudoItems(Items(), 1, 2, seeded)(lambda: Update({"update/w": table, "update/b": np.ones(1)}))()
+    ids = update.arrays["update/w@rows"]
+    assert update.ids == {"update/w@rows"}
+    assert len(ids) == 4
+    assert {1, 3} < set(ids.tolist())
+    assert (update.arrays["update/w@values"] == table[ids]).all()
+    assert update.arrays.keys() == {"update/b", "update/w@rows", "update/w@values"}
+
+
+def test_tables_of_few_rows_are_encoded_sparsely() -> None:
+    table = np.zeros((100, 4), np.float32)
+    table[7] = 1
+    released = to_sparse_rows(Released({"update/w": table}, examples=3))
+    assert released.arrays["update/w@rows"].tolist() == [7]
+    assert released.examples == 3
+
+
+def test_values_that_are_not_finite_become_zeros() -> None:
+    assert finite_or_zeros(np.array([1.0, np.nan])).tolist() == [0, 0]
+    assert finite_or_zeros(np.array([1.0, 2.0])).tolist() == [1, 2]
+
+
+def test_bounds_in_the_wrong_order_are_swapped() -> None:
+    bounds = sort_bounds({"low": np.array([2.0, 0.0]), "high": np.array([1.0, 3.0]), "days": np.ones(1)})
+    assert (bounds["low"].tolist(), bounds["high"].tolist()) == ([1, 0], [2, 3])
+    assert sort_bounds({}) == {}

@@ -1,0 +1,59 @@
+"""Uncovered channels of a run, by key: the same set as before their texts were rewritten."""
+
+import pytest
+
+from common.config.parse import parse
+from common.options import Scalar
+from server.privacy_statement import statement
+
+RENAMED = {
+    "which records are held out for testing": "held-out records",
+    "answers without noise": "replies without noise",
+}
+
+PLAIN = ["model updates", "training losses", "metrics", "numbers of records", "who takes part and when"]
+NOISY = [
+    "metrics",
+    "participation",
+    "fit",
+    "failures",
+    "release times",
+    "floating point",
+    "answers without noise",
+    "vocabulary",
+    "tuning",
+]
+HELD_OUT = "which records are held out for testing"
+ITEMS: dict[str, Scalar] = {"task": "ratings", "model": "paper", "tasks.ratings.items": "paper"}
+USERS: dict[str, Scalar] = {
+    "task": "markets",
+    "tasks.markets.count-offset": True,
+    "tasks.markets.count-epsilon": 8.0,
+    "tasks.markets.protocol": "users",
+}
+WINDOWS: dict[str, Scalar] = {
+    "method": "fedstl",
+    "task": "traffic",
+    "algorithm.fedstl.cluster-data": "shared_sample",
+}
+
+# keys of `statement(...).uncovered` at commit 48d3a75
+BEFORE: list[tuple[dict[str, Scalar], list[str]]] = [
+    ({}, PLAIN),
+    ({"tasks.rules.count-offset": True}, ["counts that models start from", *PLAIN]),
+    ({"method": "fedstl", "task": "traffic"}, ["parameters of inferred properties", *PLAIN]),
+    (WINDOWS, ["windows of training data", "parameters of inferred properties", *PLAIN]),
+    (ITEMS, ["item ids", *PLAIN]),
+    (USERS, [HELD_OUT, *PLAIN]),
+    ({"privacy.unit": "client"}, NOISY),
+    ({"privacy.unit": "client", "privacy.mechanism": "privunit"}, NOISY),
+    ({**ITEMS, "privacy.unit": "client"}, ["item ids", *NOISY]),
+    ({"privacy.unit": "record"}, ["metrics", "size", HELD_OUT, *NOISY[1:]]),
+]
+
+
+@pytest.mark.parametrize(("options", "before"), BEFORE)
+def test_the_uncovered_channels_are_those_of_before(options: dict[str, Scalar], before: list[str]) -> None:
+    config = parse({"method": "fedavg", "task": "rules", **options})
+    keys = [channel.partition(":")[0].partition(",")[0] for channel in statement(config, {}, 2).uncovered]
+    assert keys == [RENAMED.get(key, key) for key in before]

@@ -1,0 +1,69 @@
+"""Ledgers on disk for tests, and makers of released bytes."""
+
+from pathlib import Path
+
+from client.data.sources import fingerprint
+from client.privacy.ledger.database import create
+from client.privacy.ledger.ledger import Ledger
+from client.privacy.ledger.locate import open_ledger
+from client.privacy.ledger.records import Slot, Terms
+from client.privacy.ledger.rollback import RollbackRecord
+from common.privacy.accounts import Account, Zcdp
+from common.privacy.mechanisms.gaussian import Gaussian
+from common.privacy.options import Unit
+
+EPSILON, DELTA = 10.0, 1e-5
+
+
+def record_of(folder: Path) -> RollbackRecord:
+    return RollbackRecord(folder / "state" / "record.json")
+
+
+def opened(
+    folder: Path,
+    account: Account | None = None,
+    epsilon: float = EPSILON,
+    delta: float = DELTA,
+    unit: Unit = "client",
+) -> Ledger:
+    """The ledger of a folder, created if there is none."""
+    path = folder / "ledger"
+    if not path.exists():
+        create(path, "lineage")
+    return Ledger(path, unit, account or Zcdp(), epsilon, delta, record_of(folder))
+
+
+def terms_of(ledger: Ledger, share: float = 0.1) -> Terms:
+    """Gaussian noise at a share of the ledger's total."""
+    return ledger.terms(Gaussian(share * ledger.total, 1.0))
+
+
+def spend(ledger: Ledger, start: int, stop: int) -> None:
+    """Release some rounds at ρ = 0.01 each."""
+    for number in range(start, stop):
+        ledger.release(Slot("run", number), ledger.terms(Gaussian(0.01, 1.0)), lambda: b"noise")
+
+
+class Maker:
+    """Makes other bytes at each call."""
+
+    def __init__(self) -> None:
+        self.made = 0
+
+    def __call__(self) -> bytes:
+        self.made += 1
+        return str(self.made).encode()
+
+
+def ledger_of(source: Path | str, state: Path, **options: Path) -> Ledger:
+    """The ledger of a source, found or created."""
+    mark = fingerprint(str(source), (0, 1), 0)
+    return open_ledger(str(source), state, mark, "client", Zcdp(), EPSILON, DELTA, **options)
+
+
+def spend_on(source: Path | str, state: Path, number: int = 1, **options: Path) -> Path:
+    """Release once at ρ = 0.1 and close; return the path of the ledger."""
+    ledger = ledger_of(source, state, **options)
+    ledger.release(Slot("run", number), ledger.terms(Gaussian(0.1, 1.0)), lambda: b"noise")
+    ledger.close()
+    return ledger.path
