@@ -1,6 +1,7 @@
 """Commands of `python -m benchmarks`."""
 
 import importlib
+import logging
 import sys
 from pathlib import Path
 
@@ -10,6 +11,13 @@ from benchmarks.__main__ import main
 from benchmarks.harness.study import ROOT
 
 SPEED = sorted((ROOT / "benchmarks" / "speed").glob("*.py"))
+
+
+@pytest.fixture(autouse=True)
+def loggers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave the levels of loggers as they are."""
+    for name in ("flwr", "fedloom"):
+        monkeypatch.setattr(logging.getLogger(name), "level", logging.getLogger(name).level)
 
 
 def called(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
