@@ -3,6 +3,9 @@
 from client.data.dataset import Dataset, Unit
 from client.data.partition import floor_share, own_rng
 from client.data.sources import Source, demo_range
+from client.data.tables.reader import read_table
+from client.data.tables.schema import Column, Dialect, TableSchema
+from client.data.tables.table import Table
 from client.stacked_tensors import Tensors
 from client.state import ClientMemory
 from client.tasks.learner import (
@@ -29,7 +32,9 @@ __all__ = [
     "ClientTask",
     "Cohort",
     "CohortResult",
+    "Column",
     "Dataset",
+    "Dialect",
     "ExcludesOwnCounts",
     "FedAvgTrainer",
     "HasBaselines",
@@ -42,6 +47,8 @@ __all__ = [
     "PrivatizesCounts",
     "SharesWindows",
     "Source",
+    "Table",
+    "TableSchema",
     "Tensors",
     "Trainer",
     "Unit",
@@ -51,6 +58,7 @@ __all__ = [
     "means",
     "own_rng",
     "parameters",
+    "read_table",
     "shell",
     "tensors",
 ]

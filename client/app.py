@@ -159,7 +159,7 @@ def _build_learner(settings: ClientSettings, config: RunConfig, vocabulary: Voca
     Raises:
         DataError: The data are missing or malformed, or contain names outside the vocabulary.
     """
-    part = read_partition(config.task, settings.data, settings.part, settings.data_seed, vocabulary)
+    part = read_partition(config.task, settings.data, settings.part, settings.data_seed, vocabulary, settings.dialect)
     for note in (*part.notes, *CLIENT_TASKS[config.task].warnings(config.task_options, part)):
         log.warning("%s: %s", settings.data, note)
     return build_learner(config, part)

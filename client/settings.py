@@ -11,6 +11,7 @@ from flwr.app import Context
 from pydantic import AfterValidator, Field, StringConstraints, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from client.data.tables.schema import Dates, Decimal, Dialect
 from common.errors import ConfigError
 from common.options import Scalar, kebab
 
@@ -20,6 +21,11 @@ def _check_shard(shard: str) -> str:
     if shard and not int(k) < int(parts):
         raise ValueError(f"use a shard from 0/{parts} to {int(parts) - 1}/{parts}")
     return shard
+
+
+def _check_columns(lines: str) -> str:
+    Dialect.of(lines.splitlines())
+    return lines
 
 
 class ClientSettings(BaseSettings):
@@ -42,6 +48,15 @@ class ClientSettings(BaseSettings):
 
     shard: Annotated[str, StringConstraints(pattern=r"^(\d+/\d+)?$"), AfterValidator(_check_shard)] = ""
     """Shard `k/K`, the k-th (from 0) of K partitions of the data; empty for all."""
+
+    columns: Annotated[str, AfterValidator(_check_columns)] = ""
+    """Titles of columns in the data's tables, a line `NAME=TITLE` each; default: the usual ones."""
+
+    decimal: Decimal = "auto"
+    """Decimal mark in the data's tables: `auto`, `point` or `comma`."""
+
+    dates: Dates = "auto"
+    """Form of times in the data's tables: `auto`, `iso`, `unix`, `excel`, `dmy` or `mdy`."""
 
     data_seed: int = 0
     """Seed of the demo data."""
@@ -91,6 +106,11 @@ class ClientSettings(BaseSettings):
             options = {"shard": f"{part}/{parts}", "name": f"client-{part}", **options}
         settings = cls.from_options(options)
         return settings if settings.name else settings.model_copy(update={"name": default_name})
+
+    @property
+    def dialect(self) -> Dialect:
+        """Columns and forms of the data's tables."""
+        return Dialect.of(self.columns.splitlines(), self.decimal, self.dates)
 
     @property
     def part(self) -> tuple[int, int]:

@@ -16,6 +16,7 @@ FedloomError
 """
 
 from pathlib import Path
+from typing import Literal
 
 
 class FedloomError(Exception):
@@ -34,12 +35,23 @@ class DataError(FedloomError):
         path: Data file; empty if unknown.
         line: One-based line of the fault in that file; 0 for the whole file.
         column: Name of the column; empty for the whole line.
+        cell: Text of the cell, for the owner alone.
+        unit: Noun of `line`; files of objects have rows.
     """
 
-    def __init__(self, message: str, path: Path | str = "", line: int = 0, column: str = "") -> None:
-        self.path, self.line, self.column = str(path), line, column
+    def __init__(
+        self,
+        message: str,
+        path: Path | str = "",
+        line: int = 0,
+        column: str = "",
+        *,
+        cell: str = "",
+        unit: Literal["line", "row"] = "line",
+    ) -> None:
+        self.path, self.line, self.column, self.cell = str(path), line, column, cell
         place = ", ".join(
-            p for p in (self.path, f"line {line}" if line else "", f"column '{column}'" if column else "") if p
+            p for p in (self.path, f"{unit} {line}" if line else "", f"column '{column}'" if column else "") if p
         )
         super().__init__(f"{place}: {message}" if place else message)
 

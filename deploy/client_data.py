@@ -12,6 +12,7 @@ from typing import Any
 from client.data.dataset import AnyDataset
 from client.data.read import demo_partition, own_tables, partition, read_all
 from client.data.sources import is_demo, located
+from client.data.tables.schema import DEFAULT_DIALECT, Dialect
 from client.policy import Policy
 from client.tasks.registry import CLIENT_TASKS
 from common.config.run import RunConfig
@@ -44,7 +45,13 @@ def read_catalogue(task: str, path: Path | None) -> Vocabulary | None:
         raise DataError(str(error), path) from None
 
 
-def parts_of(task: str, data: str, known: Vocabulary | None, clients: int | None = 0) -> Sequence[AnyDataset]:
+def parts_of(
+    task: str,
+    data: str,
+    known: Vocabulary | None,
+    clients: int | None = 0,
+    dialect: Dialect = DEFAULT_DIALECT,
+) -> Sequence[AnyDataset]:
     """Each client's part of a source, 0 clients meaning one a home or visitor, None a few processes (`_few`).
 
     As many tables in a folder as there are clients: one client a table. Embedded data are cut in order, as clients make their
@@ -53,10 +60,10 @@ def parts_of(task: str, data: str, known: Vocabulary | None, clients: int | None
     Raises:
         DataError: The data cannot be read, or cannot be dealt to so many clients.
     """
-    whole, own = read_all(task, data, vocabulary=known), own_tables(task, data)
+    whole, own = read_all(task, data, vocabulary=known, dialect=dialect), own_tables(task, data)
     clients = _few(task, whole, len(own)) if clients is None else clients
     if len(own) == clients > 0:
-        return [read_all(task, str(table), vocabulary=whole.vocabulary) for table in own]
+        return [read_all(task, str(table), vocabulary=whole.vocabulary, dialect=dialect) for table in own]
     dealt = partition(whole, clients, unit=CLIENT_TASKS[task].unit)  # also refuses more clients than units
     if not is_demo(data):
         return dealt
@@ -90,10 +97,18 @@ def notes(parts: Sequence[AnyDataset]) -> list[str]:
     return list(dict.fromkeys(note for part in parts for note in part.notes))
 
 
-def share_out(task: str, data: str, parts: Sequence[AnyDataset], home: Path, dealt: Path) -> list[ClientSpec]:
+def share_out(
+    task: str,
+    data: str,
+    parts: Sequence[AnyDataset],
+    home: Path,
+    dealt: Path,
+    dialect: Dialect = DEFAULT_DIALECT,
+) -> list[ClientSpec]:
     """Give each client its part and a folder of its own below `home`; a client of the demo makes its data itself.
 
-    Own data, and what must outlive a run beside them, lie below `dealt`.
+    Own data, and what must outlive a run beside them, lie below `dealt`. The dialect is that of the owner's tables; those
+    written here need none.
     """
     homes = [home / f"client-{k}" for k in range(len(parts))]
     if is_demo(data):
@@ -102,8 +117,17 @@ def share_out(task: str, data: str, parts: Sequence[AnyDataset], home: Path, dea
     else:
         dealing = Partitioning(dealt, task, located(data), len(parts))
         shares = [str(share) for share in dealing.deal(parts)]
+        owned = {str(table.resolve()) for table in own_tables(task, data)}
         specs = [
-            ClientSpec(own.name, task, share, own, state=dealing.state, source=dealing.data)
+            ClientSpec(
+                own.name,
+                task,
+                share,
+                own,
+                state=dealing.state,
+                source=dealing.data,
+                dialect=dialect.options if share in owned else (),
+            )
             for own, share in zip(homes, shares, strict=True)
         ]
     remembered = json.dumps([asdict(spec) for spec in specs], default=str)
@@ -140,5 +164,5 @@ def shared_out(home: Path) -> list[ClientSpec]:
     return [_remembered(**spec) for spec in remembered]
 
 
-def _remembered(home: str, state: str | None = None, **rest: Any) -> ClientSpec:
-    return ClientSpec(home=Path(home), state=Path(state) if state else None, **rest)
+def _remembered(home: str, state: str | None = None, dialect: Sequence[str] = (), **rest: Any) -> ClientSpec:
+    return ClientSpec(home=Path(home), state=Path(state) if state else None, dialect=tuple(dialect), **rest)

@@ -41,6 +41,7 @@ class ClientSpec:
         shard: Shard `k/K`, the k-th of K partitions of the data.
         state: Folder of its private state; None for a folder in `home`.
         source: Data set that was partitioned; empty for generated data.
+        dialect: Options of `join` for the owner's own table.
     """
 
     name: str
@@ -50,6 +51,7 @@ class ClientSpec:
     shard: str = ""
     state: Path | None = None
     source: str = ""
+    dialect: Sequence[str] = ()
 
 
 def ensure_certificates(folder: Path, hosts: Sequence[str] = ()) -> Certificates:
@@ -85,6 +87,7 @@ def start_client(
     command += ["--name", client.name, "--task", client.task, "--data", client.data]
     command += ["--state-dir", client.state or client.home / "state"]
     command += ["--shard", client.shard] if client.shard else []
+    command += client.dialect
     command += ["--policy", policy] if policy else []
     command += ["--patience", f"{patience:g}"]
     log = client.home / "client.log"

@@ -1,4 +1,4 @@
-"""Whoever data are about (homes, visitors): dealt to clients, each with randomness of its own."""
+"""Partition of units among clients, and random generators of units."""
 
 import hashlib
 import math
@@ -33,10 +33,10 @@ def partition_units(units: Sequence[UnitT], clients: int, seed: int, noun: str) 
 
 
 def own_rng(seed: int, name: str) -> np.random.Generator:
-    """A generator of somebody's own: the same wherever the data of that name live."""
+    """Return a random generator for a name, the same on every machine."""
     return np.random.default_rng([seed, int.from_bytes(hashlib.sha256(name.encode()).digest()[:8])])
 
 
 def floor_share(share: float, count: int) -> int:
-    """floor(share · count), safe against 0.29 · 100 = 28.999…96."""
+    """Return floor(share · count), safe against 0.29 · 100 = 28.999…96."""
     return math.floor(share * count + 1e-9)

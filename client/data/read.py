@@ -7,7 +7,8 @@ from pathlib import Path
 from client.data.dataset import AnyDataset, Dataset, UnitT
 from client.data.partition import partition_units
 from client.data.sources import HELD_OUT, Source, demo_range, is_demo
-from client.data.tables.reader import tables_in
+from client.data.tables.formats import tables_in
+from client.data.tables.schema import DEFAULT_DIALECT, Dialect
 from client.tasks.registry import CLIENT_TASKS
 from client.tasks.spec import Noun
 from common.errors import ConfigError
@@ -15,19 +16,30 @@ from common.tasks.spec import VocabularyT
 from common.tasks.vocabulary import Vocabulary
 
 
-def read_all(task: str, source: str, seed: int = 0, vocabulary: Vocabulary | None = None) -> AnyDataset:
+def read_all(
+    task: str,
+    source: str,
+    seed: int = 0,
+    vocabulary: Vocabulary | None = None,
+    dialect: Dialect = DEFAULT_DIALECT,
+) -> AnyDataset:
     """Read all of a source, under the vocabulary or, without one, the data's own.
 
     Raises:
         DataError: The source cannot be read.
     """
-    return CLIENT_TASKS[task].read(Source(source), vocabulary, seed)
+    return CLIENT_TASKS[task].read(Source(source, dialect), vocabulary, seed)
 
 
 def read_partition(
-    task: str, source: str, part: tuple[int, int], seed: int = 0, vocabulary: Vocabulary | None = None
+    task: str,
+    source: str,
+    part: tuple[int, int],
+    seed: int = 0,
+    vocabulary: Vocabulary | None = None,
+    dialect: Dialect = DEFAULT_DIALECT,
 ) -> AnyDataset:
-    """Read the k-th of K partitions of a source, part = (k, K); embedded data are generated for this partition only.
+    """Read the k-th of K partitions of a source, part = (k, K); embedded data are generated for it alone.
 
     Raises:
         DataError: The source cannot be read, or has fewer units than partitions.
@@ -35,7 +47,7 @@ def read_partition(
     k, parts = part
     if is_demo(source):
         return read_all(task, demo_partition(task, source, part), seed, vocabulary)
-    whole = read_all(task, source, seed, vocabulary)
+    whole = read_all(task, source, seed, vocabulary, dialect)
     return whole if parts == 1 else partition(whole, parts, seed, CLIENT_TASKS[task].unit)[k]
 
 

@@ -1,14 +1,15 @@
-"""What a person calls data by: a file, a folder, two files, or data made on the spot."""
+"""Sources of data: a file, a folder, two files, or embedded data."""
 
 import hashlib
 import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from client.data.tables.schema import DEFAULT_DIALECT, Dialect
 from common.errors import DataError
 
 HELD_OUT = "::"
-"""Between a source of sessions and the file of those to hold out: `clicks.txt::held-out.txt` is a source too."""
+"""Mark between a source of sessions and the file to hold out, as in `clicks.txt::held-out.txt`."""
 
 
 @dataclass(frozen=True)
@@ -17,9 +18,11 @@ class Source:
 
     Args:
         text: `demo`, `demo:START-STOP` or a path; for sessions also `PATH::TEST`, where TEST is a file to hold out.
+        dialect: Columns and forms of the owner's tables.
     """
 
     text: str
+    dialect: Dialect = DEFAULT_DIALECT
 
     @property
     def path(self) -> Path:
@@ -33,12 +36,12 @@ class Source:
 
 
 def is_demo(source: str) -> bool:
-    """Whether the data are made, not read; a file may well be called demo.csv."""
+    """Return True if the data are embedded; a file may be named demo.csv."""
     return source == "demo" or source.startswith("demo:")
 
 
 def demo_range(source: Path | str, whole: int) -> tuple[int, int] | None:
-    """First, and one past the last, of made data of which there are so many; None of data that are read.
+    """Return the first unit of embedded data and the one past the last; None for data that are read.
 
     Raises:
         DataError: The range is misspelt or empty.
@@ -53,7 +56,7 @@ def demo_range(source: Path | str, whole: int) -> tuple[int, int] | None:
 
 
 def fingerprint(source: str, part: tuple[int, int], seed: int) -> str:
-    """What state is bound to: other data, other fingerprint.
+    """Return the fingerprint that binds client state to its data.
 
     Raises:
         DataError: A file may not be read.
@@ -71,7 +74,7 @@ def fingerprint(source: str, part: tuple[int, int], seed: int) -> str:
 
 
 def fingerprint_of_all(source: str) -> str:
-    """What a ledger is bound to: the data, whichever part of them a client takes and whatever it holds out.
+    """Return the fingerprint that binds a ledger to its data, for every partition and held-out file.
 
     Raises:
         DataError: A file may not be read.
@@ -80,7 +83,7 @@ def fingerprint_of_all(source: str) -> str:
 
 
 def located(source: str) -> str:
-    """The source by its whole path, whichever folder a command was started in; embedded data as they are called."""
+    """Return the source with its absolute path; embedded data keep their name."""
     if is_demo(source):
         return source
     path, test = and_test(source)
@@ -88,6 +91,6 @@ def located(source: str) -> str:
 
 
 def and_test(source: str) -> tuple[Path, Path | None]:
-    """The two files that `with_test` made one source of."""
+    """Return the two files that `with_test` joined in one source."""
     path, mark, test = source.partition(HELD_OUT)
     return (Path(path), Path(test)) if mark and not Path(source).exists() else (Path(source), None)

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, Generic
 
 from client.data.dataset import Dataset, UnitT
 from client.data.sources import Source
+from client.data.tables.formats import TABLES
+from client.data.tables.schema import TableSchema
 from common.tasks.spec import OptionsT, TaskRun, TaskSpec, VocabularyT
 
 if TYPE_CHECKING:
@@ -33,6 +35,7 @@ class ClientTask(Generic[OptionsT, VocabularyT, UnitT]):
     Args:
         spec: What server and clients agree on.
         unit: Noun of the unit of data.
+        schema: Columns of its tables.
         table: File name of one client's own table.
         demo_units: Number of units in the embedded data.
         read: Read a source under a vocabulary, or under the data's own; the last argument seeds embedded data.
@@ -48,6 +51,7 @@ class ClientTask(Generic[OptionsT, VocabularyT, UnitT]):
 
     spec: TaskSpec[OptionsT, VocabularyT]
     unit: Noun
+    schema: TableSchema
     table: str
     demo_units: int
     read: Callable[[Source, VocabularyT | None, int], Dataset[VocabularyT, UnitT]]
@@ -56,7 +60,7 @@ class ClientTask(Generic[OptionsT, VocabularyT, UnitT]):
     published: Callable[[Path], bool] = never
     warnings: Callable[[OptionsT, Dataset[VocabularyT, UnitT]], Iterable[str]] = none
     test_file: bool = False
-    suffixes: tuple[str, ...] = (".csv", ".tsv", ".parquet")
+    suffixes: tuple[str, ...] = TABLES
     client_per_unit: bool = False
     public_units: bool = False
 

@@ -4,7 +4,7 @@ import json
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
@@ -20,6 +20,9 @@ from common.tasks.registry import FIRST_TASK, TASKS
 from deploy.commands.resume import option, resumed
 from server.artifacts import RunDirectory, make_run_id
 from server.settings import ServerSettings
+
+if TYPE_CHECKING:
+    from client.data.tables.schema import Dialect
 
 DEFAULTS = {task: str(TASKS[task].defaults.get("method", "fedavg")) for task in TASKS}
 """Method of a task where nobody names one."""
@@ -38,6 +41,16 @@ Task = Annotated[str, typer.Option(help=f"What is learnt: {', '.join(TASKS)}; de
 Data = Annotated[str, typer.Option(help="A data file, a folder of them, or 'demo' (made on the spot).")]
 Test = Annotated[
     str, typer.Option(metavar="FILE", help="Sessions to hold out (task sessions); default: a share of everybody's own.")
+]
+Columns = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--column", metavar="NAME=TITLE", help='Title of a column in your tables, e.g. user="Customer no."; repeatable.'
+    ),
+]
+Decimal = Annotated[str, typer.Option(metavar="MARK", help="Decimal mark in your tables: auto, point or comma.")]
+Dates = Annotated[
+    str, typer.Option(metavar="FORM", help="Form of times in your tables: auto, iso, unix, excel, dmy or mdy.")
 ]
 Rounds = Annotated[
     int | None,
@@ -79,6 +92,21 @@ console, out = Console(stderr=True), Console()
 def note(line: str) -> None:
     """A line on stderr, as it is."""
     console.print(line, soft_wrap=True, markup=False)
+
+
+def dialect_of(data: str, columns: list[str] | None, decimal: str, dates: str) -> "Dialect":
+    """Return how the owner's tables are written.
+
+    Raises:
+        ConfigError: An option has no such form or value, or the data are embedded.
+    """
+    from client.data.sources import is_demo
+    from client.data.tables.schema import Dialect
+
+    dialect = Dialect.of(columns or (), decimal, dates)
+    if dialect.options and is_demo(data):
+        raise ConfigError(f"{dialect.options[0]} needs your own data; name them with --data")
+    return dialect
 
 
 def runs_folder() -> Path:

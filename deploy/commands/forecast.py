@@ -23,6 +23,9 @@ StateDir = Annotated[Path, typer.Option(help="Where clients keep their private s
 
 def properties(
     data: o.Data = "demo",
+    columns: o.Columns = None,
+    decimal: o.Decimal = "auto",
+    dates: o.Dates = "auto",
     site: Site = "",
     sets: o.Sets = None,
     run: Annotated[str, typer.Option(help="The finished run that a sensor with little past learns from.")] = "",
@@ -40,11 +43,12 @@ def properties(
     from deploy.tasks.traffic.property import as_json, as_lines
 
     config = parse({"method": "fedstl", "task": "traffic", **overrides(sets or [])})
-    dataset, options = read(data, None), config.options_of(TASK)
+    dialect = o.dialect_of(data, columns, decimal, dates)
+    dataset, options = read(data, None, dialect), config.options_of(TASK)
     sensor = prepare(series_of(site, dataset, data), dataset.vocabulary, options, residual=True)
     if is_new(sensor, options):
         name, pooled = pooled_for(
-            ForecastQuery(data, site, run, client, state_dir), dataset.vocabulary, options.property
+            ForecastQuery(data, site, run, client, state_dir, dialect), dataset.vocabulary, options.property
         )
         sensor = adopted(sensor, pooled, options)
         if sensor.pooled:
@@ -58,6 +62,9 @@ def properties(
 
 def forecast(
     data: o.Data = "demo",
+    columns: o.Columns = None,
+    decimal: o.Decimal = "auto",
+    dates: o.Dates = "auto",
     site: Site = "",
     horizon: Annotated[int, typer.Option(min=1, help="Steps after the last reading; up to the model's own.")] = 24,
     run: Annotated[
@@ -81,7 +88,8 @@ def forecast(
 
     if plot and plot.suffix not in (".svg", ".png", ".pdf"):
         raise ConfigError(f"--plot {plot}: end the name in .svg, .png or .pdf")
-    found = ready(ForecastQuery(data, site, run, client, state_dir))
+    dialect = o.dialect_of(data, columns, decimal, dates)
+    found = ready(ForecastQuery(data, site, run, client, state_dir, dialect))
     sensor = next(one for one in found.learner.sensors if not site or one.series.name == site)
     sensor = adopted(sensor, found.pooled, found.learner.options)
     try:

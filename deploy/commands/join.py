@@ -31,6 +31,9 @@ def join(
     key: Annotated[Path | None, typer.Option(help="This node's private key (see `fedloom keys node`).")] = None,
     data: o.Data = "demo",
     test: o.Test = "",
+    columns: o.Columns = None,
+    decimal: o.Decimal = "auto",
+    dates: o.Dates = "auto",
     task: Annotated[str, typer.Option(help="What the data are of; default: rules, or what RUN is of.")] = "",
     shard: Annotated[str, typer.Option(metavar="k/K", help="Use the k-th (from 0) of K parts of the data.")] = "",
     name: Annotated[
@@ -95,6 +98,8 @@ def join(
     name = name or (NEWCOMER if adapt else "")
     kind = task_of(adapt, task) if adapt else parse({"task": task or "rules"}).task
     config = {"data": with_test(kind, data, test), "shard": shard, "name": name, "state-dir": str(state_dir.resolve())}
+    o.dialect_of(data, columns, decimal, dates)  # says at once what is mistyped
+    config |= {"columns": "\n".join(columns or []), "decimal": decimal, "dates": dates}
     config |= {"policy": str(policy.resolve())} if policy else {}
     config |= {"ledgers": str(ledgers.resolve())} if ledgers else {}
     settings = ClientSettings.from_node(config, name)
@@ -105,7 +110,9 @@ def join(
     if server and (session.policy.require_noise or math.isfinite(session.policy.max_epsilon)):
         require_unpartitioned(DEALT, settings.data)
     try:
-        for note in read_partition(kind, settings.data, settings.part, settings.data_seed).notes:
+        for note in read_partition(
+            kind, settings.data, settings.part, settings.data_seed, dialect=settings.dialect
+        ).notes:
             o.note(f"{data}: {note}")
     except NothingYetError as error:  # who has rated nothing yet takes part as everybody does
         o.note(str(error))

@@ -51,6 +51,9 @@ def recommend(
     user: Annotated[str, typer.Option(help="Who it is for, as named in the data; default: the first.")] = "",
     data: o.Data = "demo",
     test: o.Test = "",
+    columns: o.Columns = None,
+    decimal: o.Decimal = "auto",
+    dates: o.Dates = "auto",
     session: Annotated[str, typer.Option(help="Clicks so far, item names separated by commas.")] = "",
     market: Annotated[str, typer.Option(help="Task markets: which one; default: the first in the data.")] = "",
     item: Annotated[str, typer.Option(help="Task markets: what they are to go with, by id or title.")] = "",
@@ -86,7 +89,8 @@ def recommend(
     config, name = config_of(folder), folder.path.name
     names: Any = read_vocabulary(config.task, folder.catalogue())
     model, _ = folder.load_model()
-    dataset = read_all(config.task, with_test(config.task, data, test), vocabulary=names)
+    dialect = o.dialect_of(data, columns, decimal, dates)
+    dataset = read_all(config.task, with_test(config.task, data, test), vocabulary=names, dialect=dialect)
     found: Sequence[Recommendation | NextItem | Suggestion | Companion]
     match config.task:
         case "rules":

@@ -21,6 +21,9 @@ def simulate(
     task: o.Task = "",
     data: o.Data = "demo",
     test: o.Test = "",
+    columns: o.Columns = None,
+    decimal: o.Decimal = "auto",
+    dates: o.Dates = "auto",
     clients: Annotated[
         int | None,
         typer.Option(
@@ -60,12 +63,12 @@ def simulate(
         federation__min_clients=1,
         federation__wait=1,
     )
-    data = with_test(config.task, data, test)
+    data, dialect = with_test(config.task, data, test), o.dialect_of(data, columns, decimal, dates)
     known = read_catalogue(config.task, catalogue)
     if resume:
         known = own_catalogue(RunDirectory(o.runs_folder(), resume), config.task, known)
         data, clients = own_dealing(RunDirectory(o.runs_folder(), resume), data, clients)
-    parts = parts_of(config.task, data, known, clients or 0)
+    parts = parts_of(config.task, data, known, clients or 0, dialect)
     if resume:
         o.console.print(
             "clients' private state ended with the earlier process: control variates and moments start anew"

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from client.data.read import read_all
+from client.data.tables.schema import DEFAULT_DIALECT, Dialect
 from client.tasks.traffic.data.series import Sensors, Series
 from common.arrays import Arrays
 from common.config.run import RunConfig
@@ -35,6 +36,7 @@ class ForecastQuery:
         run: The run, by name or folder; empty for the newest.
         client: Name of the client that took part in it; empty for who trained on these data.
         state_dir: Where clients keep their state.
+        dialect: Columns and forms of the owner's tables.
     """
 
     data: str
@@ -42,6 +44,7 @@ class ForecastQuery:
     run: str
     client: str
     state_dir: Path
+    dialect: Dialect = DEFAULT_DIALECT
 
     def kept(self) -> StoredModel | None:
         """What the client of these data keeps of the run."""
@@ -73,7 +76,7 @@ def ready(wanted: ForecastQuery) -> TrainedForecaster:
     from client.tasks.traffic.learner import TrafficLearner
 
     if kept := wanted.kept():
-        dataset = read(wanted.data, cast(SensorVariables, kept.names))
+        dataset = read(wanted.data, cast(SensorVariables, kept.names), wanted.dialect)
         series_of(wanted.site, dataset, wanted.data)
         learner = TrafficLearner(kept.config.task_run(TASK, dataset.vocabulary), dataset)
         who = f"client {kept.client}{SINCE if kept.grown else ''}" if wanted.client or kept.grown else "their client"
@@ -81,7 +84,7 @@ def ready(wanted: ForecastQuery) -> TrainedForecaster:
         return TrainedForecaster(kept.run, kept.config, dataset.vocabulary, learner, kept.model, kept.pooled)
     folder = run_of(wanted.run) if wanted.run else newest(["traffic"])
     config, trained, pooled = _of_server(folder)
-    dataset = read(wanted.data, cast(SensorVariables, read_vocabulary("traffic", folder.catalogue())))
+    dataset = read(wanted.data, cast(SensorVariables, read_vocabulary("traffic", folder.catalogue())), wanted.dialect)
     sensor = replace(dataset, units=(series_of(wanted.site, dataset, wanted.data),))
     learner = TrafficLearner(config.task_run(TASK, dataset.vocabulary), sensor)
     if personal(config, trained):
@@ -104,9 +107,9 @@ def pooled_for(wanted: ForecastQuery, measures: SensorVariables, kind: str) -> t
     return (run, pooled) if fits else ("", {})
 
 
-def read(data: str, measures: SensorVariables | None) -> Sensors:
+def read(data: str, measures: SensorVariables | None, dialect: Dialect) -> Sensors:
     """The data under a run's vocabulary, what there is to say of them being said."""
-    dataset = cast(Sensors, read_all("traffic", data, vocabulary=measures))
+    dataset = cast(Sensors, read_all("traffic", data, vocabulary=measures, dialect=dialect))
     for note in dataset.notes:
         o.note(f"{data}: {note}")
     return dataset

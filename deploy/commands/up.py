@@ -49,6 +49,9 @@ def up(
     task: o.Task = "",
     data: o.Data = "demo",
     test: o.Test = "",
+    columns: o.Columns = None,
+    decimal: o.Decimal = "auto",
+    dates: o.Dates = "auto",
     clients: Annotated[
         int | None,
         typer.Option(
@@ -86,7 +89,7 @@ def up(
     if resume and policy is None and (home / POLICY).exists():
         policy = home / POLICY  # the owner's terms outlive a pause
     terms = read_policy(policy)  # says at once what is wrong with it
-    data = with_test(config.task, data, test)
+    data, dialect = with_test(config.task, data, test), o.dialect_of(data, columns, decimal, dates)
     if resume:
         specs = shared_out(home)
         other = {"--data": data != "demo", "--test": test, "--clients": clients not in (None, len(specs))}
@@ -95,10 +98,10 @@ def up(
         require_one_budget(config, terms, specs[0].source, len(specs), dealt)
         naming(catalogue, config)
     else:
-        parts = parts_of(config.task, data, read_catalogue(config.task, catalogue), clients)
+        parts = parts_of(config.task, data, read_catalogue(config.task, catalogue), clients, dialect)
         config = resolved(len(parts)).model_copy(update={"run_id": config.run_id})
         require_one_budget(config, terms, data, len(parts), dealt)
-        specs, config = share_out(config.task, data, parts, home, dealt), speaking(config, data, parts, home)
+        specs, config = share_out(config.task, data, parts, home, dealt, dialect), speaking(config, data, parts, home)
         remember(o.runs_folder() / config.run_id, "up", data, len(parts), unit_names(config.task, parts))
     if policy and policy != home / POLICY:
         write_file(home / POLICY, policy.read_bytes(), mode=0o600, overwrite=True)

@@ -45,6 +45,12 @@ CHECKED = (
             "uploads",
         )
     ),
+    "client/data/",
+    *(
+        f"client/tasks/{task}/{part}"
+        for task in ("rules", "sessions", "traffic", "ratings", "markets")
+        for part in ("data/", "schema.py")
+    ),
     "client/node/",
     "client/app.py",
     "client/settings.py",

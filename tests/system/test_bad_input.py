@@ -60,12 +60,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, homes: Path) -> Path
         (2, "up --policy typo.toml", "policy typo.toml: unknown option 'method'; did you mean 'methods'?"),
         (2, "up --policy absent.toml", "policy absent.toml: No such file"),
         (1, "up --data absent.csv", "absent.csv: no such file or folder"),
-        (1, "up --data empty.csv", "empty.csv: the file is empty; it needs a header with the columns user_id"),
+        (1, "up --data empty.csv", "empty.csv: the file is empty"),
         (1, "up --data header.csv", "header.csv: the file has a header but no rows"),
         (
             1,
             "up --data columns.csv",
-            "column 'trigger_device': this column is missing; did you mean it by 'triger_device'?",
+            "no column 'trigger_device'; 'triger_device' is near: rename it, or say --column trigger_device=",
         ),
         (
             1,

@@ -1,196 +1,132 @@
-"""Tables of text: delimited files with or without a header, gzipped or not, and Parquet, as columns of strings."""
+"""Tables as typed columns, whatever the form of their file."""
 
-import csv
-import gzip
-import zlib
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from itertools import islice
+from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 import numpy as np
 import pyarrow
-import pyarrow.compute
-import pyarrow.csv
-import pyarrow.parquet
-from numpy.typing import NDArray
+import pyarrow.compute as pc
+from pyarrow import types
 
+from client.data.tables.cell_errors import LEAVE_EMPTY, LEAVE_OUT, WrongCells
+from client.data.tables.cells import Cells
+from client.data.tables.delimited_text import Delimited
+from client.data.tables.formats import Content, load, suffix_of
+from client.data.tables.json_lines import SUFFIXES, JsonLines, is_object
+from client.data.tables.parquet import Parquet
+from client.data.tables.schema import DEFAULT_DIALECT, Column, Dialect, TableSchema
+from client.data.tables.table import Table, cell_error
+from client.data.tables.times import Clock, to_times
+from client.data.tables.titles import Header, match_titles
+from client.data.tables.values import Flags, to_flags, to_numbers, to_text
 from common.errors import DataError
 
-DELIMITERS = ("\t", ";", ",")
 
-
-@dataclass(frozen=True, eq=False)
-class Table:
-    """R rows of text.
-
-    Args:
-        path: Where it was read.
-        titles: Names of the columns as the file spells them.
-        columns: One Arrow array of R strings per title, blanks around them cut, missing ones empty.
-        headed: Whether the file's first line is its header.
-        rows: R, the rows' places in the file, from 0; without it they are all there.
-    """
-
-    path: Path
-    titles: Sequence[str]
-    columns: Sequence[Any]
-    headed: bool = True
-    rows: NDArray[np.int64] | None = None
-
-    def __len__(self) -> int:
-        return len(self.columns[0])
-
-    def column(self, title: str) -> Any:
-        """The R strings under a title."""
-        return self.columns[self.titles.index(title)]
-
-    def filled(self, title: str) -> NDArray[np.bool_]:
-        """R, whether a cell holds anything."""
-        filled: NDArray[np.bool_] = pyarrow.compute.not_equal(self.column(title), "").to_numpy(zero_copy_only=False)
-        return filled
-
-    def where(self, kept: NDArray[np.bool_]) -> "Table":
-        """The rows for which `kept`, R, is true."""
-        rows = np.flatnonzero(kept)
-        columns = [column.take(pyarrow.array(rows)) for column in self.columns]
-        return replace(self, columns=columns, rows=rows if self.rows is None else self.rows[rows])
-
-    def error(self, row: int, title: str, message: str) -> DataError:
-        """What to raise about one cell, row counted from 0."""
-        place = row if self.rows is None else int(self.rows[row])
-        return DataError(message, self.path, line_of(self.path, place, self.headed), title)
-
-
-def plain_name(path: Path) -> str:
-    """Name in lower case and without `.gz`."""
-    return path.name.lower().removesuffix(".gz")
-
-
-def suffix_of(path: Path) -> str:
-    """The suffix that tells the form, in lower case: `.csv` of both `a.CSV` and `a.csv.gz`."""
-    return (Path(path.stem).suffix if path.suffix == ".gz" else path.suffix).lower()
-
-
-def tables_in(folder: Path, suffixes: Sequence[str]) -> list[Path]:
-    """The files of a folder that are of one of these forms, by name."""
-    return [path for path in sorted(folder.iterdir()) if path.is_file() and suffix_of(path) in suffixes]
-
-
-@contextmanager
-def reading(path: Path) -> Iterator[None]:
-    """Turn what can go wrong with a file into a `DataError` that quotes nothing of it."""
-    try:
-        yield
-    except UnicodeDecodeError:
-        raise DataError("not text in UTF-8; save it as CSV or text in UTF-8", path) from None
-    except OSError as error:
-        raise DataError(error.strerror or "cannot be read; is it complete?", path) from None
-    except (EOFError, zlib.error, csv.Error, pyarrow.ArrowException) as error:
-        raise DataError(f"cannot be read as {suffix_of(path) or 'text'} ({type(error).__name__})", path) from None
-
-
-@contextmanager
-def opened(path: Path, newline: str | None = None) -> Iterator[TextIO]:
-    """A text file, plain or gzipped; `newline` as of `open`."""
-    with (
-        reading(path),
-        gzip.open(path, "rt", encoding="utf-8-sig", newline=newline)
-        if path.suffix == ".gz"
-        else path.open(encoding="utf-8-sig", newline=newline) as file,
-    ):
-        yield file
-
-
-def first_cells(path: Path) -> tuple[list[str], str]:
-    """Cells of the first line that is not blank, and the delimiter between them, empty if there is just one cell.
+def read_table(source: Path | Content, schema: TableSchema, dialect: Dialect = DEFAULT_DIALECT) -> Table:
+    """Read the columns of a schema from a file in any form.
 
     Raises:
-        DataError: The file is empty or cannot be read.
+        DataError: The file is no table, lacks a column, or holds malformed cells; with the place and the cell.
     """
-    if suffix_of(path) == ".parquet":
-        with reading(path):
-            return list(pyarrow.parquet.read_schema(path).names), ","
-    line = first_line(path)
-    delimiter = delimiter_in(line)
-    cells = line.split(delimiter) if delimiter == "\t" else next(csv.reader([line], delimiter=delimiter or ","))
-    return [cell.strip() for cell in cells], delimiter
+    content = source if isinstance(source, Content) else load(source)
+    return to_table(detect_cells(content, schema, dialect), schema, dialect)
 
 
-def first_line(path: Path) -> str:
-    """The first line that is not blank.
+def detect_cells(content: Content, schema: TableSchema, dialect: Dialect = DEFAULT_DIALECT) -> Cells:
+    """Recognise the form of a table, and its titles.
 
     Raises:
-        DataError: The file is empty or cannot be read.
+        DataError: It is no table.
     """
-    with opened(path) as file:
-        line = next((text for text in file if text.strip()), "").strip("\r\n")
-    if not line:
-        raise DataError("the file is empty", path)
-    return line
+    if content.is_parquet:
+        return Parquet.of(content)
+    if suffix_of(content.path) in SUFFIXES or is_object(content.first_line()):
+        return JsonLines.of(content)
+    return Delimited.of(content, schema, dialect)
 
 
-def delimiter_in(line: str) -> str:
-    """What stands between the cells of a line: a tab, a semicolon or a comma; empty if none of them."""
-    return next((mark for mark in DELIMITERS if mark in line), "")
-
-
-def read_columns(path: Path, delimiter: str, titles: Sequence[str] = ()) -> Table:
-    """A whole table; `titles` where the file has no header.
+def to_table(cells: Cells, schema: TableSchema, dialect: Dialect = DEFAULT_DIALECT) -> Table:
+    """Convert cells to the columns of a schema; rows without any text are skipped.
 
     Raises:
-        DataError: A row has more or fewer cells than the header (with its line), no rows, or not a table at all.
+        DataError: A column is missing, or cells are malformed.
     """
-    with reading(path):
-        table = (
-            pyarrow.parquet.read_table(path) if suffix_of(path) == ".parquet" else _delimited(path, delimiter, titles)
-        )
-    if not table.num_rows:
-        raise DataError("the file has a header but no rows", path)
-    texts = [pyarrow.compute.utf8_trim_whitespace(_texts(column)) for column in table.columns]
-    return Table(path, [title.strip() for title in table.column_names], texts, headed=not titles)
+    header = Header(str(cells.content.path), cells.header_line, cells.titles)
+    places = match_titles(header, schema, dialect)
+    if not places:
+        raise header.error(f"none of the columns {', '.join(schema.names)}; name one with --column NAME=TITLE")
+    texts = dict(zip(places, cells.take(list(places.values())), strict=True))
+    filled = _filled_rows(cells, list(texts.values()), places.values())
+    rows = np.flatnonzero(filled)
+    if not len(rows):
+        raise DataError("the file has a header but no rows", header.path)
+    if len(rows) < len(filled):
+        texts = {name: column.filter(pyarrow.array(filled)) for name, column in texts.items()}
+    titles = {name: cells.titles[place] for name, place in places.items()}
+    variables = tuple(name for name in places if name not in schema.names)
+    kinds = {column.name: column for column in schema.columns} | {name: _variable(name) for name in variables}
+    columns = {}
+    for name, text in texts.items():
+        try:
+            columns[name] = _converted(text, kinds[name], dialect, schema.clock, cells.comma_separated)
+        except WrongCells as error:
+            if kinds[name].blank == "missing":
+                error.remedy = error.remedy.replace(LEAVE_OUT, LEAVE_EMPTY)
+            if name in variables and error.wrong.sum() == len(text) > 1:
+                error.remedy = "leave the column out"
+            raise cell_error(cells, titles[name], text, rows, error) from None
+    if schema.rest == "numbers":
+        _check_named(cells, header)
+    return Table(cells, titles, texts, columns, variables, rows)
 
 
-def line_of(path: Path, row: int, headed: bool) -> int:
-    """One-based line of a row counted from 0, blank lines not being rows; of Parquet the row itself, from 1."""
-    if suffix_of(path) == ".parquet":
-        return row + 1
-    with opened(path) as file:
-        filled = (line for line, text in enumerate(file, start=1) if text.strip("\r\n"))
-        return next(islice(filled, row + headed, None))
+def _variable(name: str) -> Column:
+    return Column(name, "number", blank="missing")
 
 
-def _delimited(path: Path, delimiter: str, titles: Sequence[str]) -> Any:
-    ragged: list[Any] = []
+def _converted(text: Any, column: Column, dialect: Dialect, clock: Clock, comma_separated: bool) -> Any:
+    """Return cells in the kind of their column.
 
-    def remember(row: Any) -> str:
-        ragged.append(row)
-        return "error"
-
-    header = list(titles) or first_cells(path)[0]
-    parsing = pyarrow.csv.ParseOptions(
-        delimiter=delimiter or ",", quote_char=False if delimiter == "\t" else '"', invalid_row_handler=remember
-    )
-    options = pyarrow.csv.ConvertOptions(
-        column_types=dict.fromkeys(header, pyarrow.string()), strings_can_be_null=False
-    )
-    plan = pyarrow.csv.ReadOptions(column_names=list(titles) or None, use_threads=False)
-    try:
-        return pyarrow.csv.read_csv(str(path), read_options=plan, parse_options=parsing, convert_options=options)
-    except pyarrow.ArrowInvalid:
-        if not ragged:
-            raise
-        row = ragged[0]
-        message = f"{row.actual_columns} cells, but the first line has {row.expected_columns}"
-        raise DataError(message, path, line_of(path, row.number - 1, headed=False)) from None
+    Raises:
+        WrongCells: Some are of another kind, or blank where that is refused.
+    """
+    of_numbers = dialect.dates in ("unix", "excel") and not types.is_temporal(text.type)
+    if column.kind == "number" or (column.kind == "time" and of_numbers):
+        text = to_numbers(text, dialect.decimal, comma_separated)
+    match column.kind:
+        case "text":
+            values = to_text(text)
+        case "number":
+            values = text
+        case "time":
+            values = to_times(text, dialect.dates, clock)
+    if column.blank == "refuse" and values.null_count:
+        raise WrongCells(~to_flags(values.is_valid()), "", f"fill it, or {LEAVE_OUT}")
+    return values
 
 
-def _texts(column: Any) -> Any:
-    """A column as a CSV would show it; whole numbers that became floats are whole again."""
-    if pyarrow.types.is_floating(column.type):
-        whole = pyarrow.compute.equal(column, pyarrow.compute.floor(column))
-        if pyarrow.compute.all(whole).as_py():
-            column = column.cast(pyarrow.int64())
-    return column.cast(pyarrow.string()).fill_null("").combine_chunks()
+def _filled_rows(cells: Cells, columns: Sequence[Any], places: Collection[int]) -> Flags:
+    """Return the rows that hold any text, in the columns that are read or in others."""
+    blank = np.ones(len(columns[0]), bool)
+    for column in columns:
+        if not blank.any():
+            break
+        blank &= ~_is_filled(column)
+    others = [place for place in range(len(cells.titles)) if place not in places]
+    if blank.any() and others:
+        blank &= ~np.any([_is_filled(column) for column in cells.take(others)], axis=0)
+    return ~blank
+
+
+def _is_filled(column: Any) -> Flags:
+    if types.is_string(column.type):
+        return to_flags(pc.not_equal(pc.utf8_trim_whitespace(column), ""))
+    return to_flags(column.is_valid())
+
+
+def _check_named(cells: Cells, header: Header) -> None:
+    """Accept columns without a title if they are blank."""
+    unnamed = [place for place, title in enumerate(cells.titles) if not title]
+    if unnamed and np.any([_is_filled(column) for column in cells.take(unnamed)]):
+        raise header.error("a column has no title; name it, or leave it out")

@@ -1,129 +1,199 @@
-"""Cells of a table: as codes, numbers and times, or an error that names the first that is none; and written, in private."""
+"""Cells of a column as text, numbers and codes."""
 
-import csv
-import math
-from _csv import Writer  # csv itself names no type of it
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from datetime import UTC, datetime
-from pathlib import Path
-from typing import Any
+import unicodedata
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow
-import pyarrow.compute
+import pyarrow.compute as pc
 from numpy.typing import NDArray
+from pyarrow import types
 
-from client.data.tables.reader import Table
+from client.data.tables.cell_errors import LEAVE_OUT, WrongCells
+from client.data.tables.schema import Decimal
 
+NameT = TypeVar("NameT", bound=Hashable)
 Codes = NDArray[np.int64]
+Flags = NDArray[np.bool_]
 
-EMPTY = ("", "nan", "na", "null", "none")
-"""How tables write that a reading is missing, in lower case."""
+MISSING = ("", "na", "n/a", "nan", "null", "none", "nil", "-", "--", "?", ".", "#n/a", "#value!")
+"""Cells without a value among numbers and times, in lower case."""
 
-NUMBER = r"^-?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
-INFINITE = r"^[+-]?inf(inity)?$"
+LARGEST = 2**62
 
-MILLISECONDS_FROM = 1e11
-"""Numbers beyond this are milliseconds: as seconds they would lie in the year 5138."""
-
-
-def places(titles: Sequence[str], columns: Mapping[str, Sequence[str]]) -> dict[str, str]:
-    """Our name of a column -> the file's, for those it has; of two spellings the first in the file.
-
-    Args:
-        titles: As the file spells them.
-        columns: Our name -> how others spell it, plainly.
-    """
-    plain = {plainly(title): title for title in reversed(titles)}
-    found = {name: next((plain[s] for s in spellings if s in plain), "") for name, spellings in columns.items()}
-    return {name: title for name, title in found.items() if title}
+PLAIN = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
+GROUPED = r"^[+-]?((\d+|\d{1,3}(MARK\d{3})+|\d{1,3}([ \x{a0}\x{202f}']\d{3})+)(POINT\d*)?|POINT\d+)([eE][+-]?\d+)?$"
+"""Numbers with thousands separators: MARK, a blank or an apostrophe."""
+FORMS = {
+    "point": GROUPED.replace("MARK", ",").replace("POINT", r"\."),
+    "comma": GROUPED.replace("MARK", r"\.").replace("POINT", ","),
+}
+INFINITE = r"(?i)^[+-]?inf(inity)?$"
 
 
-def plainly(title: str) -> str:
-    """A column's name without what does not count: capitals, blanks, `_` and `-`."""
-    return title.lower().translate(str.maketrans("", "", " _-"))
+def to_text(column: Any) -> Any:
+    """Return a column as text without blanks around it, null where nothing is left.
 
-
-def codes(column: Any) -> tuple[Codes, list[str]]:
-    """Codes by first appearance, R, and the texts that they stand for; `column` is an Arrow array of R strings."""
-    coded = column.dictionary_encode()
-    return coded.indices.to_numpy(zero_copy_only=False).astype(np.int64), coded.dictionary.to_pylist()
-
-
-def union(lists: Sequence[Sequence[str]]) -> dict[str, int]:
-    """Every name of several lists -> its code, by first appearance."""
-    return {name: k for k, name in enumerate(dict.fromkeys(name for names in lists for name in names))}
-
-
-def recoded(code: Codes, names: Sequence[str], index: Mapping[str, int]) -> Codes:
-    """Codes into `names` as codes by `index`; −1, which is no name's, stays: it picks the last entry."""
-    return np.array([*(index[name] for name in names), -1], np.int64)[code]
-
-
-def numbers(table: Table, title: str) -> NDArray[np.float64]:
-    """A column as numbers, R, not-a-number where the cell is empty.
+    Floats that are all whole become whole numbers, as they were before a missing value made floats of them.
 
     Raises:
-        DataError: A cell is not a finite number (with line and column).
+        WrongCells: The cells are records, lists of such, or bytes.
     """
-    texts = table.column(title)
-    missing = pyarrow.compute.is_in(pyarrow.compute.utf8_lower(texts), value_set=pyarrow.array(EMPTY))
-    number = pyarrow.compute.or_(missing, pyarrow.compute.match_substring_regex(texts, NUMBER))
-    wrong = _first_false(number)
-    if wrong is not None:
-        endless = pyarrow.compute.match_substring_regex(texts, INFINITE, ignore_case=True)[wrong].as_py()
-        raise table.error(
-            wrong, title, f"{'an infinite' if endless else 'not a'} number; leave the cell empty if there is none"
-        )
-    filled = pyarrow.compute.if_else(missing, "nan", texts)
-    values: NDArray[np.float64] = filled.cast(pyarrow.float64()).to_numpy(zero_copy_only=False)
-    if np.isinf(values).any():
-        raise table.error(int(np.isinf(values).argmax()), title, "too large a number")
+    if types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    if types.is_floating(column.type):
+        column = _whole(pc.if_else(pc.is_nan(column), None, column))
+    try:
+        if types.is_list(column.type) or types.is_large_list(column.type):
+            column = _joined(column)
+        text = pc.utf8_trim_whitespace(column.cast(pyarrow.string()))
+    except (pyarrow.ArrowException, TypeError):
+        remedy = "write text, numbers or times, one a cell"
+        raise WrongCells(np.ones(len(column), bool), f"is of type {column.type}", remedy) from None
+    blank = pc.equal(text, "")
+    return pc.if_else(blank, None, text) if pc.any(blank).as_py() else text
+
+
+def to_numbers(column: Any, decimal: Decimal, comma_separated: bool) -> Any:
+    """Return a column as floats, null where a value is missing.
+
+    Args:
+        column: Text or numbers.
+        decimal: Decimal mark; `auto` takes a comma for it where no cell can be read otherwise.
+        comma_separated: True if commas stand between cells.
+
+    Raises:
+        WrongCells: Cells are no finite numbers, or their decimal mark is not settled.
+    """
+    if types.is_integer(column.type) or types.is_float64(column.type):
+        numbers = column.cast(pyarrow.float64(), safe=False)
+        return _finite(pc.if_else(pc.is_nan(numbers), None, numbers), column)
+    plain = try_cast(column, pyarrow.float64()) if decimal != "comma" and types.is_string(column.type) else None
+    if plain is not None and pc.all(pc.is_finite(plain)).as_py() is not False:
+        return plain
+    text = drop_missing(to_text(column))
+    plain = try_cast(text, pyarrow.float64()) if decimal != "comma" else None
+    if plain is None or pc.any(pc.is_nan(plain)).as_py():
+        plain = try_cast(_plain_text(text, decimal, comma_separated), pyarrow.float64())
+    return _finite(plain, text)
+
+
+def drop_missing(text: Any) -> Any:
+    """Return text with null for what stands for a missing value."""
+    missing = pc.is_in(pc.utf8_lower(text), value_set=pyarrow.array(MISSING))
+    return pc.if_else(missing, None, text)
+
+
+def try_cast(text: Any, kind: Any) -> Any:
+    """Return a column in another type; None if a cell does not allow it."""
+    try:
+        return text.cast(kind)
+    except pyarrow.ArrowInvalid:
+        return None
+
+
+def to_flags(condition: Any) -> Flags:
+    """Return an Arrow condition as flags, false where it is null."""
+    values: Flags = condition.fill_null(False).to_numpy(zero_copy_only=False)
     return values
 
 
-def times(table: Table, title: str) -> NDArray[np.float64]:
-    """A column as times, R, in Unix seconds.
+def match_cells(text: Any, pattern: str) -> Any:
+    """Return the cells that match a pattern, null where there is none."""
+    return pc.match_substring_regex(text, pattern)
+
+
+def to_codes(column: Any) -> tuple[Codes, list[str]]:
+    """Return codes by first appearance, −1 for null, and the texts for which they stand."""
+    coded = column.dictionary_encode()
+    return coded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64), coded.dictionary.to_pylist()
+
+
+def index_names(lists: Sequence[Sequence[NameT]]) -> dict[NameT, int]:
+    """Return every name of several lists -> its code, by first appearance."""
+    return {name: k for k, name in enumerate(dict.fromkeys(name for names in lists for name in names))}
+
+
+def recode(code: Codes, names: Sequence[NameT], index: Mapping[NameT, int]) -> Codes:
+    """Return codes into `names` as codes by `index`; −1 stays: it picks the last entry."""
+    return np.array([*(index[name] for name in names), -1], np.int64)[code]
+
+
+def sort_unique(values: Codes) -> Codes:
+    """Return values in order, each once; faster than `numpy.unique` where most are distinct."""
+    ordered = np.sort(values)
+    return ordered[np.flatnonzero(np.diff(ordered, prepend=ordered[:1] - 1))]
+
+
+def combine_codes(*columns: Codes) -> Codes:
+    """Return R numbers for several columns of R codes, ordered as the rows of codes are."""
+    key: Codes = np.zeros(len(columns[0]), np.int64)
+    for column in columns if len(key) else ():
+        if _span(key) * _span(column) >= LARGEST:
+            key, column = (np.unique(codes, return_inverse=True)[1].astype(np.int64) for codes in (key, column))
+        low = column.min()
+        key = (key - key.min()) * (column.max() - low + 1) + (column - low)
+    return key
+
+
+def _span(column: Codes) -> int:
+    return int(column.max()) - int(column.min()) + 1
+
+
+def _plain_text(text: Any, decimal: Decimal, comma_separated: bool) -> Any:
+    """Return numbers with a decimal point and no thousands separators.
 
     Raises:
-        DataError: A cell holds no time, with file, line and column.
+        WrongCells: Cells are no numbers, or the decimal mark is not settled.
     """
-    seconds = np.empty(len(table.column(title)))
-    for row, text in enumerate(table.column(title).to_pylist()):
-        try:
-            seconds[row] = unix_seconds(text)
-        except ValueError:
-            message = "not a time; write Unix seconds, milliseconds, or ISO 8601 such as 2014-04-07T10:51:09Z"
-            raise table.error(row, title, message) from None
-    return seconds
+    fits = {mark: pc.sum(match_cells(text, form)).as_py() or 0 for mark, form in FORMS.items()}
+    commas, filled = to_flags(pc.match_substring(text, ",")), len(text) - text.null_count
+    mark = decimal if decimal != "auto" else max(fits, key=lambda form: fits[form])
+    if decimal == "auto" and commas.any() and min(fits.values()) == filled:
+        problem = "has a decimal comma or a thousands separator"
+        raise WrongCells(commas, problem, "say --decimal comma or --decimal point")
+    if fits[mark] < filled:
+        raise _no_number(text, mark)
+    if decimal == "auto" and mark == "comma" and comma_separated:
+        raise WrongCells(commas, "has a decimal comma", "say --decimal comma")
+    text = pc.replace_substring_regex(text, f"[{'.' if mark == 'comma' else ','} \u00a0\u202f']", "")
+    return pc.replace_substring(text, ",", ".")
 
 
-def unix_seconds(text: str) -> float:
-    """A time written as Unix seconds, Unix milliseconds or ISO 8601, the latter in UTC unless it says otherwise.
+def _no_number(text: Any, mark: str) -> WrongCells:
+    wrong = to_flags(pc.invert(match_cells(text, FORMS[mark])))
+    first = text[int(wrong.argmax())].as_py()
+    sign = next((c for c in first if c == "%" or unicodedata.category(c) == "Sc"), "")
+    if pc.match_substring_regex(first, INFINITE).as_py():
+        return WrongCells(wrong, "is an infinite number", LEAVE_OUT)
+    if sign:
+        return WrongCells(wrong, f"has the sign {sign}", f"write numbers without {sign}")
+    return WrongCells(wrong, "is not a number", f"write digits such as 4.5, or {LEAVE_OUT}")
+
+
+def _finite(numbers: Any, column: Any) -> Any:
+    """Return numbers of which none is infinite."""
+    endless = to_flags(pc.is_inf(numbers))
+    if endless.any():
+        named = match_cells(column.cast(pyarrow.string()), INFINITE)[int(endless.argmax())].as_py()
+        raise WrongCells(endless, "is an infinite number" if named else "is too large a number", LEAVE_OUT)
+    return numbers
+
+
+def _whole(column: Any) -> Any:
+    """Return floats as whole numbers if all of them are."""
+    whole = try_cast(column, pyarrow.int64())
+    return column if whole is None else whole
+
+
+def _joined(column: Any) -> Any:
+    """Return lists as text with commas between their parts.
 
     Raises:
-        ValueError: None of these.
+        TypeError: A part holds a comma itself.
     """
-    try:
-        number = float(text)
-    except ValueError:
-        moment = datetime.fromisoformat(text)
-        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
-    if not math.isfinite(number):
-        raise ValueError("not a finite number")
-    return number / 1000 if abs(number) > MILLISECONDS_FROM else number
-
-
-@contextmanager
-def private_csv(path: Path) -> Iterator[Writer]:
-    """What writes a CSV that only its owner may read, also in place of one that others could."""
-    path.touch(mode=0o600)
-    path.chmod(0o600)
-    with path.open("w", newline="", encoding="utf-8") as file:
-        yield csv.writer(file, lineterminator="\n")
-
-
-def _first_false(flags: Any) -> int | None:
-    wrong = ~flags.to_numpy(zero_copy_only=False)
-    return int(wrong.argmax()) if wrong.any() else None
+    parts = column.flatten().cast(pyarrow.string())
+    if pc.any(pc.match_substring(parts, ",")).as_py():
+        raise TypeError("ambiguous")
+    return pc.binary_join(column.cast(pyarrow.list_(pyarrow.string())), ",")

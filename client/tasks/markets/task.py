@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from client.data.sources import Source
 from client.tasks.markets.data.markets import Markets
 from client.tasks.markets.data.warnings import warn
+from client.tasks.markets.schema import SCHEMA
 from client.tasks.spec import ClientTask
 from common.tasks.markets.options import MarketsOptions
 from common.tasks.markets.task import TASK as SPEC
@@ -20,7 +21,7 @@ def read(source: Source, goods: MarketCatalogue | None, seed: int) -> Markets:
     """Read a source in any of its forms."""
     from client.tasks.markets.data.reader import read_markets
 
-    return read_markets(source.text, goods, seed=seed)
+    return read_markets(source.text, goods, seed=seed, dialect=source.dialect)
 
 
 def write(path: Path, dataset: Markets) -> None:
@@ -47,6 +48,7 @@ def published(folder: Path) -> bool:
 TASK = ClientTask(
     spec=SPEC,
     unit=("market", "markets"),
+    schema=SCHEMA,
     table="market.csv",
     demo_units=6,
     read=read,
@@ -54,7 +56,6 @@ TASK = ClientTask(
     learner=learner,
     published=published,
     warnings=warn,
-    suffixes=(".csv", ".tsv"),
     client_per_unit=True,
     public_units=True,
 )

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from client.data.sources import Source
 from client.tasks.ratings.data.raters import Ratings
+from client.tasks.ratings.schema import SCHEMA
 from client.tasks.spec import ClientTask
 from common.tasks.ratings.options import RatingsOptions
 from common.tasks.ratings.task import TASK as SPEC
@@ -19,7 +20,7 @@ def read(source: Source, products: ProductCatalogue | None, seed: int) -> Rating
     """Read a source in any of its forms."""
     from client.tasks.ratings.data.reader import read_raters
 
-    return read_raters(source.text, products, seed=seed)
+    return read_raters(source.text, products, seed=seed, dialect=source.dialect)
 
 
 def write(path: Path, dataset: Ratings) -> None:
@@ -46,11 +47,11 @@ def published(folder: Path) -> bool:
 TASK = ClientTask(
     spec=SPEC,
     unit=("rater", "raters"),
+    schema=SCHEMA,
     table="ratings.csv",
     demo_units=200,
     read=read,
     write=write,
     learner=learner,
     published=published,
-    suffixes=(".csv", ".tsv", ".parquet", ".jsonl", ".ndjson"),
 )

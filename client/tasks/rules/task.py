@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from client.data.sources import Source
 from client.tasks.rules.data.homes import Homes
+from client.tasks.rules.schema import SCHEMA
 from client.tasks.spec import ClientTask
 from common.tasks.rules.options import RulesOptions
 from common.tasks.rules.task import TASK as SPEC
@@ -19,14 +20,14 @@ def read(source: Source, catalogue: RuleCatalogue | None, seed: int) -> Homes:
     """Read a source in any of its forms."""
     from client.tasks.rules.data.reader import read_homes
 
-    return read_homes(source.text, catalogue, seed=seed)
+    return read_homes(source.text, catalogue, seed=seed, dialect=source.dialect)
 
 
 def write(path: Path, dataset: Homes) -> None:
     """Write a data set as one table."""
-    from client.tasks.rules.data.table import write_table
+    from client.tasks.rules.data.writer import write_homes
 
-    write_table(path, dataset.units, dataset.vocabulary)
+    write_homes(path, dataset.units, dataset.vocabulary)
 
 
 def learner(run: TaskRun[RulesOptions, RuleCatalogue], dataset: Homes) -> "RulesLearner":
@@ -46,6 +47,7 @@ def published(folder: Path) -> bool:
 TASK = ClientTask(
     spec=SPEC,
     unit=("home", "homes"),
+    schema=SCHEMA,
     table="homes.csv",
     demo_units=400,
     read=read,

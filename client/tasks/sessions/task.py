@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from client.data.sources import Source
 from client.tasks.sessions.data.visitors import Visits
+from client.tasks.sessions.schema import SCHEMA
 from client.tasks.spec import ClientTask
 from common.tasks.sessions.options import SessionsOptions
 from common.tasks.sessions.task import TASK as SPEC
@@ -19,7 +20,7 @@ def read(source: Source, items: Items | None, seed: int) -> Visits:
     """Read a source in any of its forms."""
     from client.tasks.sessions.data.reader import read_visitors
 
-    return read_visitors(source.path, items, test=source.test, seed=seed)
+    return read_visitors(source.path, items, test=source.test, seed=seed, dialect=source.dialect)
 
 
 def write(path: Path, dataset: Visits) -> None:
@@ -46,6 +47,7 @@ def published(folder: Path) -> bool:
 TASK = ClientTask(
     spec=SPEC,
     unit=("visitor", "visitors"),
+    schema=SCHEMA,
     table="sessions.csv",
     demo_units=400,
     read=read,

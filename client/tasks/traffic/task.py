@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from client.data.sources import Source
 from client.tasks.spec import ClientTask
 from client.tasks.traffic.data.series import Sensors
+from client.tasks.traffic.schema import SCHEMA, SUFFIXES
 from common.tasks.spec import TaskRun
 from common.tasks.traffic.options import TrafficOptions
 from common.tasks.traffic.task import TASK as SPEC
@@ -19,7 +20,7 @@ def read(source: Source, variables: SensorVariables | None, seed: int) -> Sensor
     """Read a source in any of its forms."""
     from client.tasks.traffic.data.reader import read_series
 
-    return read_series(source.text, variables, seed=seed)
+    return read_series(source.text, variables, seed=seed, dialect=source.dialect)
 
 
 def write(path: Path, dataset: Sensors) -> None:
@@ -46,11 +47,12 @@ def published(folder: Path) -> bool:
 TASK = ClientTask(
     spec=SPEC,
     unit=("sensor", "sensors"),
+    schema=SCHEMA,
     table="sensors.csv",
     demo_units=24,
     read=read,
     write=write,
     learner=learner,
     published=published,
-    suffixes=(".csv", ".tsv", ".parquet", ".vol"),
+    suffixes=SUFFIXES,
 )

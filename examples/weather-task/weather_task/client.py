@@ -98,4 +98,4 @@ def _generated(k: int, seed: int) -> Station:
     return Station(f"station-{k:03}", (day + 0.1 * rng.normal(size=day.shape)).astype(np.float32))
 
 
-TASK = api.ClientTask(SPEC, ("station", "stations"), "stations.csv", DEMO_STATIONS, read, write, WeatherLearner)
+TASK = api.ClientTask(SPEC, ("station", "stations"), SCHEMA, "stations.csv", DEMO_STATIONS, read, write, WeatherLearner)

@@ -3,6 +3,7 @@
 import importlib
 import logging
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,10 +15,12 @@ SPEED = sorted((ROOT / "benchmarks" / "speed").glob("*.py"))
 
 
 @pytest.fixture(autouse=True)
-def loggers(monkeypatch: pytest.MonkeyPatch) -> None:
+def loggers() -> Iterator[None]:
     """Leave the levels of loggers as they are."""
-    for name in ("flwr", "fedloom"):
-        monkeypatch.setattr(logging.getLogger(name), "level", logging.getLogger(name).level)
+    levels = {name: logging.getLogger(name).level for name in ("flwr", "fedloom")}
+    yield
+    for name, level in levels.items():
+        logging.getLogger(name).setLevel(level)
 
 
 def called(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:

@@ -5,19 +5,15 @@ from pathlib import Path
 import pytest
 
 from client.data.read import own_tables, read_all
+from client.data.tables.formats import TABLES
 from client.tasks.registry import CLIENT_TASKS
 from common.tasks.registry import TASKS
 
-FORMS: dict[str, tuple[str, ...]] = {
-    "rules": (".csv", ".csv.gz", ".tsv", ".parquet"),
-    "sessions": (".csv", ".csv.gz", ".tsv", ".parquet"),
-    "traffic": (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet"),
-    "ratings": (".csv", ".csv.gz", ".tsv", ".jsonl", ".jsonl.gz", ".ndjson", ".parquet"),
-    "markets": (".csv", ".csv.gz", ".tsv"),
-}
+FORMS = [form for name in TABLES for form in ((name,) if name == ".parquet" else (name, f"{name}.gz"))]
 
 
-@pytest.mark.parametrize(("task", "suffix"), [(task, suffix) for task in TASKS for suffix in FORMS[task]])
+@pytest.mark.parametrize("suffix", FORMS)
+@pytest.mark.parametrize("task", TASKS)
 def test_every_table_that_can_be_read_is_a_client_s_own(task: str, suffix: str, tmp_path: Path) -> None:
     for name in (f"b{suffix}", f"a{suffix}", "notes.md"):
         (tmp_path / name).touch()

@@ -10,7 +10,7 @@ from client.data.read import demo_partition, read_partition, with_test
 from client.data.sources import fingerprint
 from client.tasks.rules.data.homes import Home
 from client.tasks.rules.data.reader import DEMO_HOMES, read_homes
-from client.tasks.rules.data.table import write_table
+from client.tasks.rules.data.writer import write_homes
 from common.errors import ConfigError, DataError
 from common.tasks.rules.demo import demo_catalogue
 
@@ -21,7 +21,7 @@ def homes(part: AnyDataset) -> tuple[Home, ...]:
 
 def written(folder: Path, name: str, homes: str) -> Path:
     dataset = read_homes(homes)
-    write_table(folder / name, dataset.units, dataset.vocabulary)
+    write_homes(folder / name, dataset.units, dataset.vocabulary)
     return folder / name
 
 

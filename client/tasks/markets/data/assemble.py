@@ -1,4 +1,4 @@
-"""From markets under the names of their source to markets under a catalogue; the half that all forms share."""
+"""Conversion of records by name to markets under a catalogue, for all forms."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from client.tasks.markets.data.markets import Market, Markets, Pairs, as_pairs, as_ratings, no_rows
-from client.tasks.markets.data.plain import Named, Records, goods_of
+from client.tasks.markets.data.markets import Market, Markets, Pairs, as_pairs, as_ratings
 from client.tasks.markets.data.published_folder import Product
+from client.tasks.markets.data.records import Records
 from common.errors import DataError
 from common.tasks.markets.vocabulary import MarketCatalogue
 
@@ -40,34 +40,46 @@ def to_dataset(
 
 
 def _catalogue(markets: Mapping[str, Records], described: Sequence[Product]) -> MarketCatalogue:
-    """Items that metadata describe, or else those that anybody names; by name, with the longest texts there are."""
+    """Return the described items, or else all named items, by name, with their longest texts."""
     titles: dict[str, str] = {}
     descriptions: dict[str, str] = {}
     for product in described:
         for texts, text in ((titles, product.title), (descriptions, product.description)):
             texts[product.item] = max(texts.get(product.item, ""), text, key=len)
-    named = {item for records in markets.values() for _, item in records.ratings}
-    if not described:
-        named |= {item for records in markets.values() for pair in records.pairs for item in pair}
+    named = {
+        records.items[code]
+        for records in markets.values()
+        for rows in ((records.ratings[:, 1],) if described else (records.ratings[:, 1], records.pairs))
+        for code in np.unique(rows).tolist()
+    }
     items = sorted(named | set(titles))
     return goods_of(items, [(titles.get(item, ""), descriptions.get(item, "")) for item in items] or [("", "")])
 
 
+def goods_of(items: Sequence[str], texts: Sequence[tuple[str, str]]) -> MarketCatalogue:
+    """Return a catalogue of items and their (title, description); lists that hold nothing are left out."""
+    titles, descriptions = (tuple(column) if any(column) else () for column in zip(*texts, strict=True))
+    return MarketCatalogue(items=tuple(items), titles=titles, descriptions=descriptions)
+
+
 def _numbered(name: str, records: Records, place: Mapping[str, int], path: Path) -> tuple[Market, list[str]]:
-    users: dict[str, int] = {}
-    ratings = _rows([(users.setdefault(user, len(users)), place.get(item, ABSENT)) for user, item in records.ratings])
-    pairs = _rows([(place.get(a, ABSENT), place.get(b, ABSENT)) for a, b in records.pairs])
-    known, linked = _inside(ratings), _inside(pairs)
-    rows = len(ratings) + len(pairs)
-    strange = rows - len(known) - len(linked)
+    places = np.full(len(records.items), ABSENT)
+    for code in np.unique(np.concatenate([records.ratings[:, 1], records.pairs.ravel()])).tolist():
+        places[code] = place.get(records.items[code], ABSENT)
+    ratings = np.stack([_by_appearance(records.ratings[:, 0]), places[records.ratings[:, 1]]], axis=1)
+    rated, linked = _inside(ratings), _inside(places[records.pairs])
+    rows = len(ratings) + len(records.pairs)
+    strange = rows - len(rated) - len(linked)
     if rows and strange == rows:
         raise DataError(f"none of its {rows} rows is about items of the catalogue; are they of this federation?", path)
-    market = Market(name, as_ratings(known), as_pairs(linked))
-    return market, [f"market {name}: {note}" for note in _notes(market, records.pairs, linked, strange, known)]
+    market = Market(name, as_ratings(rated), as_pairs(linked))
+    return market, [f"market {name}: {note}" for note in _notes(market, linked, strange, rated)]
 
 
-def _rows(rows: Sequence[tuple[int, int]]) -> Pairs:
-    return np.array(rows, np.int64) if rows else no_rows()
+def _by_appearance(code: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return codes numbered in the order of their first appearance."""
+    _, first, place = np.unique(code, return_index=True, return_inverse=True)
+    return np.asarray(np.argsort(np.argsort(first))[place], np.int64)
 
 
 def _inside(rows: Pairs) -> Pairs:
@@ -76,22 +88,22 @@ def _inside(rows: Pairs) -> Pairs:
     return rows[inside]
 
 
-def _notes(market: Market, pairs: Named, linked: Pairs, strange: int, known: Pairs) -> Iterator[str]:
-    """What was left out, in numbers, and what an edge is."""
+def _notes(market: Market, linked: Pairs, strange: int, rated: Pairs) -> Iterator[str]:
+    """Yield notes on what was left out, and on edges."""
     if strange:
         yield f"{strange} rows skipped: items that the catalogue lacks"
     if selves := int((linked[:, 0] == linked[:, 1]).sum()):
         yield f"{selves} pairs of an item with itself skipped"
     if repeated := len(linked) - selves - len(market.pairs):
         yield f"{repeated} pairs named more than once (either way round) count once"
-    if repeated := len(known) - len(market.ratings):
+    if repeated := len(rated) - len(market.ratings):
         yield f"{repeated} ratings of the same item by the same user count once"
     if market.listed and len(market.ratings):
         yield "ratings are not used, since there are lists of items that go together"
 
 
 def _rated(markets: Sequence[Market]) -> Iterator[str]:
-    """What an edge is where nobody lists any."""
+    """Yield a note on the edges of markets without lists."""
     names = [market.name for market in markets if not market.listed]
     if names:
         yield (

@@ -1,4 +1,4 @@
-"""What a market adds to the sums over markets: users of each pair of items and of each item."""
+"""Counts that a market adds to the federated sums: users of each pair of items, and of each item."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,7 @@ MOST = 8
 """Items of one user that count, where that is bounded."""
 
 PASSING = 4.5
-"""Standard deviations of noise that a count must reach to be told: of 30 million pairs that nobody has, about 100 do."""
+"""Threshold of released counts, in standard deviations: of 30 million empty pairs about 100 pass."""
 
 
 def graph_counts(graph: Graph, items: int) -> Arrays:
@@ -27,7 +27,7 @@ def graph_counts(graph: Graph, items: int) -> Arrays:
 
 
 def bounded_counts(ratings: Pairs, items: int, rng: np.random.Generator, exact: type = np.float32) -> Arrays:
-    """Counts to which any one user adds a vector of L2 norm 1 at most, so that noise can hide them.
+    """Return counts to which any one user adds a vector of L2 norm 1 at most.
 
     At most `MOST` of a user's items count, drawn at random. All that they add, to each pair and to each item, is
     1/√(pairs + items). No threshold on co-ratings applies: whether a pair reaches it would depend on other users.
@@ -51,7 +51,7 @@ def bounded_counts(ratings: Pairs, items: int, rng: np.random.Generator, exact: 
 
 
 def noised(counts: Arrays, items: int, noise: float, rng: np.random.Generator) -> Arrays:
-    """Counts with N(0, noise²) on every pair and every item of the catalogue; what is above `PASSING` · noise is kept.
+    """Add N(0, noise²) to every pair and item of the catalogue; keep what exceeds `PASSING` · noise.
 
     All pairs are noised, also those that nobody has, since their absence would tell. Those are too many to draw one by one:
     drawn are how many of them pass, which, and how high, which is the same in distribution.

@@ -1,4 +1,4 @@
-"""What items are to a model, before any graph: their text or their id as a vector (algorithms.md §5.7).
+"""Feature vectors of items, from their text or their id (algorithms.md §5.7).
 
 Hashing needs no vocabulary: every client makes the same vector of the same text, whatever else it sells.
 """
@@ -33,18 +33,18 @@ def item_features(goods: MarketCatalogue, items: NDArray[np.int64], options: Mar
     """Vectors of those items, n × width, each of length 1; an item without text gets one made of its id."""
     texts = [goods.text(item) for item in items.tolist()]
     vectors = hashed_ids([goods.items[item] for item in items.tolist()], options.width)
-    told = np.array([bool(text) for text in texts], bool)
-    if options.features == "ids" or not told.any():
+    described = np.array([bool(text) for text in texts], bool)
+    if options.features == "ids" or not described.any():
         return vectors
     if options.features == "tfidf":
-        vectors[told] = weighted_words(goods, options.width)[items[told]]
+        vectors[described] = weighted_words(goods, options.width)[items[described]]
     else:
-        vectors[told] = hashed_texts([text for text in texts if text], options.width)
+        vectors[described] = hashed_texts([text for text in texts if text], options.width)
     return vectors
 
 
 def hashed_texts(texts: Sequence[str], width: int) -> Vectors:
-    """§5.7 (a): words, pairs of words and runs of 3 to 5 letters, hashed with signs, then projected to `width`."""
+    """Hash words, pairs of words and runs of 3 to 5 letters with signs; project to `width` (§5.7 a)."""
     words = HashingVectorizer(n_features=BUCKETS, ngram_range=(1, 2), dtype=np.float32)
     letters = HashingVectorizer(n_features=BUCKETS, ngram_range=(3, 5), analyzer="char_wb", dtype=np.float32)
     projection = _projection(width)
@@ -65,9 +65,10 @@ def hashed_ids(ids: Sequence[str], width: int) -> Vectors:
 
 @lru_cache(maxsize=2)
 def weighted_words(goods: MarketCatalogue, width: int) -> Vectors:
-    """§5.7 (b): TF-IDF of the whole public catalogue's texts, reduced by SVD; V × width, zeros beyond the catalogue's rank.
+    """Return TF-IDF of the public catalogue's texts, reduced by SVD, V × width (§5.7 b).
 
-    Every direction's sign is fixed: its largest entry is positive. A text without a word of two letters is its item's id.
+    Entries beyond the catalogue's rank are 0. Every direction's sign is fixed: its largest entry is positive. A text
+    without a word of two letters is replaced by its item's id.
     """
     words, texts = (
         TfidfVectorizer(sublinear_tf=True, dtype=np.float32),

@@ -24,12 +24,12 @@ MEAN_EXTRA = 2.0
 ASTRAY = 0.25
 """Chance that a rating is of anything sold, by popularity, and not of a set the buyer is after."""
 TASTE = 0.8
-"""How far markets' popularities differ: deviation of their logarithm."""
+"""Standard deviation of the logarithm of popularity among markets."""
 
 
 @dataclass(frozen=True, eq=False)
 class Stall:
-    """What a market sells.
+    """Assortment of a market.
 
     Args:
         sets: Items of each set that are sold, empty where none is.
@@ -43,7 +43,7 @@ class Stall:
 
 
 def demo_markets(start: int, stop: int, seed: int) -> tuple[Market, ...]:
-    """Markets number start … stop−1; market k depends on (seed, k) only, so every client can make just its own."""
+    """Generate markets number start … stop−1; market k depends on (seed, k) only."""
     return tuple(
         _market(k, name, np.random.default_rng([seed, 6, k])) for k, name in enumerate(SIZES) if start <= k < stop
     )

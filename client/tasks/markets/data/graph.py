@@ -14,7 +14,7 @@ Sparse = csr_array[Any, tuple[int, int]]
 
 @dataclass(frozen=True, eq=False)
 class Graph:
-    """Which items of a market go together.
+    """Graph of the items of a market that go together.
 
     Args:
         items: The n items, ascending numbers of the catalogue.
@@ -32,7 +32,7 @@ class Graph:
         return np.stack([rows[upper], self.weights.indices[upper].astype(np.int64)], axis=1)
 
     def without(self, edges: Pairs) -> "Graph":
-        """The graph with some of its edges gone, all items still there; edges in places in `items`."""
+        """Return the graph without some edges, given as places in `items`; all items stay."""
         gone = symmetric(edges, np.ones(len(edges), np.float32), len(self.items))
         kept = self.weights - self.weights.multiply(gone > 0)
         left = csr_array(kept)
@@ -40,7 +40,7 @@ class Graph:
         return Graph(self.items, left)
 
     def among(self, items: NDArray[np.int64]) -> "Graph":
-        """The same edges among more items, ascending, which include its own; the others have none."""
+        """Return the same edges among more items, ascending, which include its own."""
         places = np.searchsorted(items, self.items)
         edges = self.weights.tocoo()
         ends = places[edges.coords[0]], places[edges.coords[1]]
@@ -48,7 +48,7 @@ class Graph:
 
 
 def graph_of(market: Market, least: int) -> Graph:
-    """The market's lists or, without any, pairs rated by at least `least` of the same users; items without a pair left out."""
+    """Return the market's lists or, without any, pairs rated by at least `least` of the same users."""
     if market.listed:
         edges, counts = market.pairs, np.ones(len(market.pairs), np.float32)
     else:
@@ -58,7 +58,7 @@ def graph_of(market: Market, least: int) -> Graph:
 
 
 def co_rated(ratings: Pairs, least: int) -> tuple[Pairs, NDArray[np.float32]]:
-    """Pairs of items with users in common, P × 2 with a < b in order, and how many users, P; at least `least`."""
+    """Return pairs of items with at least `least` users in common, P × 2 with a < b, and their number, P."""
     if not len(ratings):
         return ratings, np.zeros(0, np.float32)
     items, places = np.unique(ratings[:, 1], return_inverse=True)
@@ -71,7 +71,7 @@ def co_rated(ratings: Pairs, least: int) -> tuple[Pairs, NDArray[np.float32]]:
 
 
 def symmetric(edges: Pairs, weights: NDArray[np.float32], size: int) -> Sparse:
-    """A size × size matrix with weights at (a, b) and (b, a)."""
+    """Return a size × size matrix with weights at (a, b) and (b, a)."""
     ends = np.concatenate([edges, edges[:, ::-1]])
     data: NDArray[np.float32] = np.concatenate([weights, weights])
     matrix: Sparse = csr_array((data, (ends[:, 0], ends[:, 1])), shape=(size, size))

@@ -1,4 +1,4 @@
-"""Markets as the client holds them."""
+"""Markets of a client."""
 
 from dataclasses import dataclass
 
@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from client.data.dataset import Dataset
+from client.data.tables.values import combine_codes
 from common.tasks.markets.vocabulary import MarketCatalogue
 
 Pairs = NDArray[np.int64]
@@ -28,7 +29,7 @@ class Market:
 
     @property
     def listed(self) -> bool:
-        """Whether the market says itself which items go together."""
+        """True if the market lists pairs of items itself."""
         return len(self.pairs) > 0
 
 
@@ -39,18 +40,23 @@ def as_pairs(rows: NDArray[np.int64]) -> Pairs:
     """Undirected pairs in order, each once and none of an item with itself."""
     if not len(rows):
         return no_rows()
-    apart = np.sort(rows[rows[:, 0] != rows[:, 1]], axis=1)
-    return np.unique(apart, axis=0)
+    return _distinct(np.sort(rows[rows[:, 0] != rows[:, 1]], axis=1))
 
 
 def as_ratings(rows: NDArray[np.int64]) -> Pairs:
     """Ratings in order, each once; users renumbered without gaps in the order of their numbers."""
     if not len(rows):
         return no_rows()
-    rows = np.unique(rows, axis=0)
+    rows = _distinct(rows)
     return np.stack([np.unique(rows[:, 0], return_inverse=True)[1], rows[:, 1]], axis=1)
 
 
 def no_rows() -> Pairs:
-    """An empty table."""
+    """Return an empty table."""
     return np.zeros((0, 2), np.int64)
+
+
+def _distinct(rows: Pairs) -> Pairs:
+    """Return rows in order, each once."""
+    _, first = np.unique(combine_codes(*rows.T), return_index=True)
+    return rows[first]

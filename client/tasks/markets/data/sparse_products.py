@@ -1,4 +1,4 @@
-"""Products of sparse matrices that are dense, b × n for a block of b rows: faster than making sparse ones of them."""
+"""Dense products of sparse matrices, b × n for a block of b rows."""
 
 from itertools import pairwise
 
@@ -14,7 +14,7 @@ TERMS = 2**20
 """Terms of a product held at once, 20 bytes each; the last row of them may exceed it."""
 
 TILE = 4096
-"""Columns of a tile: as many rows of a dense block as a processor's smaller cache holds, which halves the time."""
+"""Columns of a tile: as many rows of a dense block as a processor's smaller cache holds."""
 
 
 def product(left: Sparse, right: Sparse) -> Dense:
@@ -27,7 +27,7 @@ def product(left: Sparse, right: Sparse) -> Dense:
 
 
 def tiles(matrix: Sparse) -> tuple[Sparse, ...]:
-    """A matrix cut between columns, m × `TILE` each but the last."""
+    """Split a matrix between columns, m × `TILE` each but the last."""
     return tuple(csr_array(matrix[:, first : first + TILE]) for first in range(0, matrix.shape[1], TILE))
 
 
@@ -42,7 +42,7 @@ def passed(cut: tuple[Sparse, ...], rows: Dense) -> Dense:
 
 
 def _spread(left: Sparse, right: Sparse) -> Dense:
-    """Left @ right by adding rows of `right`, one for each entry of `left`, where they belong in the flat result."""
+    """Compute left @ right by adding the row of `right` for each entry of `left`."""
     rows, size = left.shape[0], right.shape[1]
     picked = right[left.indices]
     numbers = np.arange(rows, dtype=get_index_dtype(maxval=rows * size))

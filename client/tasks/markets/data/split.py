@@ -1,4 +1,4 @@
-"""What a market trains on and what it holds out; decided by (seed, name) alone, so the same wherever the market lives."""
+"""Split of a market into training and held-out data, by (seed, name) alone."""
 
 from dataclasses import dataclass, replace
 
@@ -14,10 +14,10 @@ from common.tasks.markets.options import MarketsOptions
 
 @dataclass(frozen=True, eq=False)
 class Held:
-    """What a part of a market is asked for, beside what it may know.
+    """Held-out part of a market, and the graph without it.
 
     Args:
-        graph: What is left without it.
+        graph: Graph without it.
         right: n × n, row a holding the right answers of query a.
         ratings: Those that `graph` was made of; none where the market brings lists.
     """
@@ -29,7 +29,7 @@ class Held:
 
 @dataclass(frozen=True, eq=False)
 class SplitMarket:
-    """A market in parts, each held out of what is left of the one before: test, validation, and fit, for training.
+    """Market in parts, each held out of the rest of the one before: test, validation, and fit.
 
     Args:
         market: Whole.
@@ -74,7 +74,7 @@ def split_market(market: Market, options: MarketsOptions, seed: int) -> SplitMar
 
 
 def least_users(options: MarketsOptions) -> int:
-    """How many users make an edge where a market has ratings."""
+    """Return the number of common users that makes an edge of a market with ratings."""
     return 1 if options.protocol == "users" else options.co_rating
 
 
@@ -89,14 +89,14 @@ def _held_out(left: Held, protocol: str, share: float, rng: np.random.Generator)
 
 
 def _pairs_out(left: Held, share: float, rng: np.random.Generator) -> Held:
-    """Undirected pairs at random; either end is asked for the other."""
+    """Hold out undirected pairs at random; either end is a query for the other."""
     edges = left.graph.edges
     held = edges[rng.permutation(len(edges))[: floor_share(share, len(edges))]]
     return replace(left, graph=left.graph.without(held), right=_both_ways(held, left))
 
 
 def _items_out(left: Held, share: float, rng: np.random.Generator) -> Held:
-    """Items at random lose all their edges, and they alone are asked; whoever has no edge is not drawn."""
+    """Hold out all edges of some items with edges, which alone are queries."""
     active = np.flatnonzero(np.diff(left.graph.weights.indptr))
     cold = np.zeros(len(left.graph.items), bool)
     cold[rng.permutation(active)[: floor_share(share, len(active))]] = True
@@ -120,7 +120,7 @@ def _users_out(left: Held, share: float, rng: np.random.Generator) -> Held:
 
 
 def _over(graph: Graph, ratings: Pairs) -> Graph:
-    """The co-rating graph of all pairs, over the items of `graph`."""
+    """Return the co-rating graph of all pairs, over the items of `graph`."""
     pairs, counts = co_rated(ratings, 1)
     places = np.searchsorted(graph.items, pairs)
     return Graph(graph.items, symmetric(places, counts, len(graph.items)))

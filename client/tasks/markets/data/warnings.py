@@ -21,24 +21,24 @@ def warn(options: MarketsOptions, dataset: Markets) -> Iterator[str]:
 
 
 def _pairless(markets: Sequence[Market], options: MarketsOptions) -> Iterator[str]:
-    """Markets of ratings most of whose items no two users, or as many as it takes, have in common."""
-    told, least = [], least_users(options)
+    """Yield a warning of markets of ratings most of whose items are in no pair."""
+    pairless, least = [], least_users(options)
     for market in markets:
         sold, paired = len(np.unique(market.ratings[:, 1])), len(graph_of(market, least).items)
         if not market.listed and sold - paired > MOST * sold:
-            told.append(
+            pairless.append(
                 f"{sold - paired:,} of {count(sold, 'item')} in {market.name} ({count(len(market.ratings), 'rating')})"
             )
-    if told:
+    if pairless:
         needed = f"a pair of items needs {count(least, 'user')} of both (tasks.markets.co-rating)"
-        yield f"{needed}: {', '.join(told)} have none, so nothing is trained on or measured of those"
+        yield f"{needed}: {', '.join(pairless)} have none, so nothing is trained on or measured of those"
 
 
 def _unshared(markets: Sequence[Market], options: MarketsOptions) -> Iterator[str]:
-    """Markets whose counts noise keeps at home."""
+    """Yield a warning of markets whose counts are not shared because of noise."""
     names = [market.name for market in markets if market.listed]
     if names and options.count_offset and options.count_epsilon:
         yield (
             f"lists in {', '.join(names)} name no users whom noise could hide, so their counts are not shared: a run with"
-            " --set tasks.markets.count-epsilon=0 shares them in clear, where each client's policy has allow-counts"
+            " --set tasks.markets.count-epsilon=0 shares them in plaintext where each client's policy has allow-counts"
         )

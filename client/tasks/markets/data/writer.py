@@ -3,13 +3,13 @@
 from collections.abc import Iterable
 from pathlib import Path
 
-from client.data.tables.values import private_csv
+from client.data.tables.writer import private_csv
 from client.tasks.markets.data.markets import Market
 from common.tasks.markets.vocabulary import MarketCatalogue
 
 
 def write_markets(path: Path, markets: Iterable[Market], goods: MarketCatalogue) -> None:
-    """Write markets as CSV, readable by the owner only; `read_markets`, given the catalogue, gives the same ones back.
+    """Write markets as CSV, readable by the owner only; `read_markets` with the catalogue inverts it.
 
     A row is a rating or a pair of items; the cells of the other are empty. A market with neither is a row with its name.
     """

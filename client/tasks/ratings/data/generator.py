@@ -1,4 +1,4 @@
-"""Embedded demo raters of an invented cinema: films differ in quality and fame, people in mildness and taste.
+"""Embedded demo raters: films differ in quality and fame, people in mildness and taste.
 
 A rating is a person's own level, the film's quality, the match of both along a few hidden tastes, and a mood, rounded to
 one of five stars. Famous films are seen more often and are somewhat better, as in MovieLens.
@@ -25,7 +25,7 @@ FEWEST, TYPICAL = 8, 32
 
 
 class Cinema(NamedTuple):
-    """What all raters share, whatever the seed.
+    """Films that all raters share, whatever the seed.
 
     Args:
         quality: I, in stars.
@@ -39,13 +39,13 @@ class Cinema(NamedTuple):
 
 
 def demo_raters(start: int, stop: int, seed: int) -> tuple[Rater, ...]:
-    """Raters number start … stop−1; each depends on (seed, name) only, so every client can make just its own."""
+    """Generate raters number start … stop−1; each depends on (seed, name) only."""
     return tuple(_rater(f"rater-{number:05d}", seed) for number in range(start, stop))
 
 
 @cache
 def demo_cinema() -> Cinema:
-    """The films."""
+    """Return the films."""
     rng, size = np.random.default_rng(41), len(demo_products().items)
     quality = rng.normal(0, QUALITY, size)
     traits = rng.normal(0, np.sqrt(TASTE / np.sqrt(TASTES)), (size, TASTES))

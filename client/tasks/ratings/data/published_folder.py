@@ -1,14 +1,11 @@
-"""Which files of a folder are ratings, and which public set they are."""
+"""Files of ratings in a folder, and the public set that they belong to."""
 
 import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from client.data.tables.reader import plain_name, tables_in
-from client.tasks.ratings.data.plain import JSON_LINES
+from client.data.tables.formats import files_in, plain_name, tables_in
 from client.tasks.ratings.data.rows import Scale
-
-TABLES = (".csv", ".tsv", ".parquet", *JSON_LINES)
 
 
 @dataclass(frozen=True)
@@ -32,26 +29,27 @@ FORMS = (
     PublishedRatings(r"u\.data", (0.0, 5.0)),
     PublishedRatings(r"ratings\.dat", (0.0, 5.0)),
 )
-"""FilmTrust as BGTplanner uses it, whole (LibRec), MovieLens 100K and 1M. Who is in FilmTrust's trust network without a
-rating is a client too: 134 of 874."""
+"""FilmTrust as BGTplanner uses it, whole (LibRec), MovieLens 100K and 1M.
+
+People of FilmTrust's trust network without a rating are clients too: 134 of 874."""
 
 
 def form_of(path: Path) -> PublishedRatings | None:
-    """The set that a file, or a folder's files, belong to."""
+    """Return the set that a file, or a folder's files, belong to."""
     files = sorted(path.iterdir()) if path.is_dir() else [path]
     return next((form for form in FORMS for file in files if _is(file, form.ratings)), None)
 
 
 def is_published(folder: Path) -> bool:
-    """Whether a folder's files are parts of one data set, not several clients' tables."""
+    """Return True if a folder's files are parts of one data set, not several clients' tables."""
     return form_of(folder) is not None
 
 
 def files_of(folder: Path, form: PublishedRatings | None) -> tuple[list[Path], list[Path]]:
-    """The folder's files of ratings, and those of people: the set's, or every table."""
+    """Return the folder's files of ratings, and those of people: the set's, or every table."""
     if form is None:
-        return tables_in(folder, TABLES), []
-    files = [file for file in sorted(folder.iterdir()) if file.is_file()]
+        return tables_in(folder), []
+    files = files_in(folder)
     return [file for file in files if _is(file, form.ratings)], [file for file in files if _is(file, form.people)]
 
 

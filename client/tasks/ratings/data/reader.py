@@ -5,12 +5,14 @@ from pathlib import Path
 import numpy as np
 
 from client.data.sources import demo_range
-from client.data.tables.reader import first_cells, read_columns
+from client.data.tables.formats import TABLES
+from client.data.tables.reader import read_table
+from client.data.tables.schema import DEFAULT_DIALECT, Dialect
 from client.tasks.ratings.data.generator import demo_raters
-from client.tasks.ratings.data.plain import read_table
-from client.tasks.ratings.data.published_folder import TABLES, files_of, form_of
+from client.tasks.ratings.data.published_folder import files_of, form_of
 from client.tasks.ratings.data.raters import Rater, Ratings
-from client.tasks.ratings.data.rows import Rows, Scale, joined, latest, people, rows_of, scale_of
+from client.tasks.ratings.data.rows import RatingRows, Scale, find_latest, find_scale, join_rows, to_people, to_rows
+from client.tasks.ratings.schema import PEOPLE, SCHEMA
 from common.errors import DataError, VocabularyError
 from common.tasks.ratings.demo import demo_products
 from common.tasks.ratings.vocabulary import ProductCatalogue
@@ -19,7 +21,13 @@ DEMO_RATERS = 200
 """Raters in `demo` when no range is named."""
 
 
-def read_raters(source: Path | str, products: ProductCatalogue | None = None, *, seed: int = 0) -> Ratings:
+def read_raters(
+    source: Path | str,
+    products: ProductCatalogue | None = None,
+    *,
+    seed: int = 0,
+    dialect: Dialect = DEFAULT_DIALECT,
+) -> Ratings:
     """Read the raters of one source, in the order of their names.
 
     Of several ratings that a person gave a product the latest counts, without times the last in the file.
@@ -31,6 +39,7 @@ def read_raters(source: Path | str, products: ProductCatalogue | None = None, *,
         products: The federation's vocabulary and scale; ratings of other products are skipped and counted in a note.
             Without one it is what is rated, by name, on the published set's scale or else from 0 to the highest rating.
         seed: Of the demo raters.
+        dialect: Columns and forms of the owner's tables.
 
     Raises:
         DataError: The data are missing, empty or malformed, or a rating is off the scale; with file, line and column.
@@ -43,8 +52,9 @@ def read_raters(source: Path | str, products: ProductCatalogue | None = None, *,
         raise DataError("no such file or folder; give a table of ratings, a folder, or 'demo'", path)
     form = form_of(path)
     scale = (products.low, products.high) if products else None
-    rows = joined(_read(path, scale))
-    return _dataset(rows, products or _vocabulary(rows, scale_of(rows, form.scale if form else None, path)), path)
+    dialect.check(SCHEMA)
+    rows = join_rows(_read(path, scale, dialect))
+    return _dataset(rows, products or _vocabulary(rows, find_scale(rows, form.scale if form else None, path)), path)
 
 
 def _demo(start: int, stop: int, seed: int, products: ProductCatalogue | None) -> Ratings:
@@ -53,34 +63,34 @@ def _demo(start: int, stop: int, seed: int, products: ProductCatalogue | None) -
     return Ratings(demo_raters(start, stop, seed), demo_products())
 
 
-def _read(path: Path, scale: Scale | None) -> list[Rows]:
+def _read(path: Path, scale: Scale | None, dialect: Dialect) -> list[RatingRows]:
     ratings, named = files_of(path, form_of(path)) if path.is_dir() else ([path], [])
     if not ratings:
         raise DataError(
             f"the folder holds no table ({', '.join(TABLES)}) and no published set; name a file in it", path
         )
-    tables = [rows_of(*read_table(file), scale) for file in ratings]
-    return tables + [people(read_columns(file, first_cells(file)[1])) for file in named]
+    tables = [to_rows(read_table(file, SCHEMA, dialect), scale) for file in ratings]
+    return tables + [to_people(read_table(file, PEOPLE)) for file in named]
 
 
-def _vocabulary(rows: Rows, scale: Scale) -> ProductCatalogue:
+def _vocabulary(rows: RatingRows, scale: Scale) -> ProductCatalogue:
     low, high = scale
     return ProductCatalogue(items=tuple(sorted(rows.items)), low=low, high=high)
 
 
-def _dataset(rows: Rows, products: ProductCatalogue, path: Path) -> Ratings:
+def _dataset(rows: RatingRows, products: ProductCatalogue, path: Path) -> Ratings:
     if not rows.users:
         raise DataError("nobody; there is nothing to learn from", path)
     index = {name: k for k, name in enumerate(products.items)}
     item = np.array([index.get(name, -1) for name in rows.items], np.int64)[rows.item] if rows.items else rows.item
-    counted = latest(rows)
-    known = counted[item[counted] >= 0]
+    counted = find_latest(rows)
+    listed = counted[item[counted] >= 0]
     notes = []
     if repeated := len(rows.user) - len(counted):
         notes.append(f"{repeated} ratings replaced by a later one of the same person and product")
-    if strange := len(counted) - len(known):
+    if strange := len(counted) - len(listed):
         notes.append(f"{strange} ratings of products outside the vocabulary skipped")
-    order = known[np.argsort(rows.user[known], kind="stable")]
+    order = listed[np.argsort(rows.user[listed], kind="stable")]
     ends = np.cumsum(np.bincount(rows.user[order], minlength=len(rows.users)))[:-1]
     each = zip(rows.users, np.split(item[order], ends), np.split(rows.rating[order], ends), strict=True)
     raters = [Rater(name, items, ratings) for name, items, ratings in each]

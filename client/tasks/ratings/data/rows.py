@@ -1,4 +1,4 @@
-"""Ratings as rows: what every form of them is read into before it has a vocabulary."""
+"""Ratings as rows: the form of every table of ratings before it has a vocabulary."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,18 +7,17 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from client.data.tables.reader import Table
-from client.data.tables.values import Codes, codes, numbers, recoded, times, union
+from client.data.tables.table import Table
+from client.data.tables.values import Codes, combine_codes, index_names, recode
+from client.tasks.ratings.schema import ITEM, RATING, TIME, USER
 from common.errors import DataError, NothingYetError
 
 Scale = tuple[float, float]
 """Ratings that count as 0 and as 1."""
 
-USER, ITEM, RATING, TIME = "user", "item", "rating", "timestamp"
-
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class RatingRows:
     """R ratings in the order of the file.
 
     Args:
@@ -38,45 +37,46 @@ class Rows:
     items: Sequence[str]
 
 
-def rows_of(table: Table, title_of: dict[str, str], scale: Scale | None) -> Rows:
-    """The ratings of a table; a row with a user and nothing else declares a person, who may have none.
+def to_rows(table: Table, scale: Scale | None) -> RatingRows:
+    """Return the ratings of a table; a row with a user alone declares a person without ratings.
 
     Args:
-        table: The rows.
-        title_of: Our name of a column -> the file's, the time's being optional.
-        scale: What ratings must lie on, if it is known.
+        table: RatingRows under the names of `SCHEMA`.
+        scale: Lowest and highest rating of the federation.
 
     Raises:
-        DataError: A cell is empty, no number or off the scale; with file, line and column.
+        DataError: A cell is empty or off the scale; with file, line and column.
     """
-    _, users = codes(table.column(title_of[USER]))
-    others = np.any([table.filled(title) for name, title in title_of.items() if name != USER], axis=0)
-    rated = table.where(others | ~table.filled(title_of[USER]))
-    for title in title_of.values():
-        filled = rated.filled(title)
-        if not filled.all():
-            raise rated.error(int(np.argmin(filled)), title, "empty cell; give every row a user, an item and a rating")
-    ratings = _on_scale(rated, title_of[RATING], scale)
-    place = {name: k for k, name in enumerate(users)}
-    user = np.array([place[name] for name in rated.column(title_of[USER]).to_pylist()], np.int64)
-    item, items = codes(rated.column(title_of[ITEM]))
-    time = times(rated, title_of[TIME]) if TIME in title_of else np.zeros(len(rated))
-    return Rows(user, item, ratings, time, [name for name in users if name], items)
+    others = [name for name in (ITEM, RATING, TIME) if name in table]
+    user, users = table.codes(USER)
+    is_rating = np.any([table.filled(name) for name in others], axis=0)
+    rated = table.where(is_rating)
+    rated.require(*others, remedy="give every row a user, an item and a rating, or leave it out")
+    rating = rated.numbers(RATING)
+    if scale:
+        low, high = scale
+        off = (rating < low) | (rating > high)
+        if off.any():
+            problem = f"is off the federation's scale, which goes from {low:g} to {high:g}"
+            raise rated.error(RATING, off, problem, "correct it, or leave the row out")
+    item, items = rated.codes(ITEM)
+    time = rated.numbers(TIME) if TIME in table else np.zeros(len(rated))
+    return RatingRows(user[is_rating], item, rating, time, users, items)
 
 
-def people(table: Table) -> Rows:
-    """Nothing but people, who stand in every column of the table."""
-    names = dict.fromkeys(name for column in table.columns for name in column.to_pylist() if name)
+def to_people(table: Table) -> RatingRows:
+    """Return nothing but people, who stand in every column of the table."""
+    users = index_names([table.codes(name)[1] for name in table.columns])
     nothing = np.zeros(0, np.int64)
-    return Rows(nothing, nothing, np.zeros(0), np.zeros(0), list(names), [])
+    return RatingRows(nothing, nothing, np.zeros(0), np.zeros(0), list(users), [])
 
 
-def joined(parts: Sequence[Rows]) -> Rows:
-    """Several files' rows as one; equal names are the same user, and the same product."""
-    users, items = union([part.users for part in parts]), union([part.items for part in parts])
-    return Rows(
-        np.concatenate([recoded(part.user, part.users, users) for part in parts]),
-        np.concatenate([recoded(part.item, part.items, items) for part in parts]),
+def join_rows(parts: Sequence[RatingRows]) -> RatingRows:
+    """Return several files' rows as one; equal names are the same user, and the same product."""
+    users, items = index_names([part.users for part in parts]), index_names([part.items for part in parts])
+    return RatingRows(
+        np.concatenate([recode(part.user, part.users, users) for part in parts]),
+        np.concatenate([recode(part.item, part.items, items) for part in parts]),
         np.concatenate([part.rating for part in parts]),
         np.concatenate([part.time for part in parts]),
         list(users),
@@ -84,20 +84,24 @@ def joined(parts: Sequence[Rows]) -> Rows:
     )
 
 
-def latest(rows: Rows) -> Codes:
-    """Which rows count where a person rated a product more than once: the latest, of equal times the last in the file."""
-    order = np.lexsort((np.arange(len(rows.user)), rows.time))
-    backwards = np.stack([rows.user, rows.item], axis=1)[order[::-1]]
-    _, first = np.unique(backwards, axis=0, return_index=True)
-    return np.sort(order[::-1][first])
+def find_latest(rows: RatingRows) -> Codes:
+    """Return the rows that count where a person rated a product more than once.
+
+    The latest counts, of equal times the last in the file.
+    """
+    backwards = np.argsort(rows.time, kind="stable")[::-1]
+    _, first = np.unique(combine_codes(rows.user, rows.item)[backwards], return_index=True)
+    return np.sort(backwards[first])
 
 
-def scale_of(rows: Rows, published: Scale | None, path: Path) -> Scale:
-    """The published set's scale if the ratings lie on it; else from 0, or the lowest below, to the highest rating.
+def find_scale(rows: RatingRows, published: Scale | None, path: Path) -> Scale:
+    """Return the published set's scale if the ratings lie on it.
+
+    Any other scale goes from 0, or from the lowest rating below, to the highest.
 
     Raises:
         NothingYetError: There is no rating.
-        DataError: There is none but zeros.
+        DataError: All ratings are 0.
     """
     if not len(rows.rating):
         raise NothingYetError("no rating; there is nothing to learn from", path)
@@ -105,20 +109,6 @@ def scale_of(rows: Rows, published: Scale | None, path: Path) -> Scale:
     if published and published[0] <= lowest and highest <= published[1]:
         return published
     if highest <= min(0.0, lowest):
-        raise DataError(f"all ratings are {highest:g}; name the scale with --catalogue", path)
+        message = f"all {len(rows.rating):,} ratings are {highest:g}, so the scale is unknown"
+        raise DataError(f"{message}; give low and high in a vocabulary file (--catalogue)", path)
     return min(0.0, lowest), highest
-
-
-def _on_scale(table: Table, title: str, scale: Scale | None) -> NDArray[np.float64]:
-    ratings = numbers(table, title)
-    if np.isnan(ratings).any():
-        raise table.error(
-            int(np.isnan(ratings).argmax()), title, "not a number; a row without a rating has no place here"
-        )
-    if scale:
-        off = (ratings < scale[0]) | (ratings > scale[1])
-        if off.any():
-            row = int(off.argmax())
-            message = f"off the federation's scale, which goes from {scale[0]:g} to {scale[1]:g}"
-            raise table.error(row, title, message)
-    return ratings

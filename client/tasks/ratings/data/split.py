@@ -1,4 +1,4 @@
-"""What a person trains on, when it arrives, and what is held out; decided by (seed, name) alone."""
+"""Split of a rater into training and held-out ratings, and their order, by (seed, name) alone."""
 
 from dataclasses import dataclass
 
@@ -27,7 +27,7 @@ class Rated:
         return len(self.items)
 
     def first(self, count: int) -> "Rated":
-        """The first of them."""
+        """Return the first of them."""
         return Rated(self.items[:count], self.values[:count])
 
 
@@ -41,7 +41,7 @@ class SplitRater:
     test: Rated
 
     def held_out(self, split: str) -> Rated:
-        """The ratings of a split."""
+        """Return the ratings of a split."""
         return self.test if split == "test" else self.validation
 
 
@@ -62,6 +62,6 @@ def split_rater(rater: Rater, products: ProductCatalogue, options: RatingsOption
 
 
 def arrived(count: int, round_number: int, rounds: int) -> int:
-    """How many of `count` training ratings are there in a round: half before the first, rounded up, all in the last."""
+    """Return how many of `count` training ratings have arrived in a round: half at first, all in the last."""
     half = -(-count // 2)
     return half + (count - half) * min(round_number, rounds) // rounds

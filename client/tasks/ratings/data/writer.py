@@ -3,14 +3,14 @@
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from client.data.tables.values import private_csv
+from client.data.tables.writer import private_csv
 from client.tasks.ratings.data.raters import Rater
-from client.tasks.ratings.data.rows import ITEM, RATING, USER
+from client.tasks.ratings.schema import ITEM, RATING, USER
 from common.tasks.ratings.vocabulary import ProductCatalogue
 
 
 def write_raters(path: Path, raters: Iterable[Rater], products: ProductCatalogue) -> None:
-    """Write raters as CSV, readable by the owner only; `read_raters`, given the products, gives the same ones back.
+    """Write raters as CSV, readable by the owner only; `read_raters` with the products inverts it.
 
     A rater without a rating is a row with a user and nothing else.
     """

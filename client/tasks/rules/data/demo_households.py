@@ -1,4 +1,4 @@
-"""Where the embedded demo homes keep their devices, and what their households like; invented."""
+"""Places of devices in the embedded demo homes, and preferences of their households; invented."""
 
 from dataclasses import dataclass
 
@@ -17,7 +17,7 @@ COUNTERPARTS = {
     "set home mode on": "set away mode on",
     "pause": "start cleaning with",
 }
-"""Who writes a rule often writes its opposite too: when it opens, turn on; when it closes, turn off."""
+"""States and actions with their opposites, since rules often come in such pairs."""
 
 PLACES: dict[str, tuple[str, ...]] = {
     "Contact sensor": ("Front door", "Back door", "Garage door", "Bedroom window", "Kitchen window", "Fridge"),
@@ -32,7 +32,7 @@ PLACES: dict[str, tuple[str, ...]] = {
     "Thermostat": ("Living room", "Bedroom", "Upstairs"),
     "Leak sensor": ("Washing machine", "Bathroom", "Cellar", "Dishwasher"),
 }
-"""Where a device of a type stands, likeliest first; a home with more of them numbers the rest."""
+"""Places of a device of each type, likeliest first; further devices are numbered."""
 
 
 @dataclass(frozen=True)

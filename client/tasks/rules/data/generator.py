@@ -1,4 +1,4 @@
-"""Embedded demo homes with the statistics of the paper's smart-home data: 11 device types, 163 trigger-action pairs.
+"""Embedded demo homes like the paper's smart-home data: 11 device types, 163 trigger-action pairs.
 
 Rules per home are heavy-tailed around 2.65. Homes are of different kinds (`demo_words.HOUSEHOLDS`), so clients' tastes
 differ; a home's kind shows in its devices and its other rules, and rules come with their opposites, so that there is
@@ -26,7 +26,7 @@ LARGEST = 40
 
 
 def demo_homes(start: int, stop: int, seed: int) -> tuple[Home, ...]:
-    """Homes number start … stop−1; home k depends on (seed, k) only, so every client can make just its own."""
+    """Generate homes number start … stop−1; home k depends on (seed, k) only."""
     return tuple(_home(k, np.random.default_rng([seed, k])) for k in range(start, stop))
 
 
@@ -76,7 +76,7 @@ def _rules(kind: int, devices: tuple[Device, ...], size: int, rng: np.random.Gen
 
 
 def _nearness(devices: tuple[Device, ...]) -> Weights:
-    """A device mostly triggers those in the same place, never itself."""
+    """Return weights of pairs of devices: those in the same place are likelier, a device and itself never."""
     places = [device.name.split()[0] for device in devices]
     near = np.array([[4.0 if a == b else 1.0 for b in places] for a in places])
     np.fill_diagonal(near, 0.0)
@@ -85,7 +85,7 @@ def _nearness(devices: tuple[Device, ...]) -> Weights:
 
 @cache
 def _taste() -> Weights:
-    """(kinds of household, F, F, R): weight of a relation from trigger type to action type; 0 is senseless."""
+    """Return weights of relations from trigger to action types, (kinds, F, F, R); 0 is senseless."""
     catalogue = demo_catalogue()
     taste = np.zeros((len(demo_households.HOUSEHOLDS), *[len(catalogue.entities)] * 2, len(catalogue.relations)))
     for r, relation in enumerate(catalogue.relations):

@@ -39,12 +39,12 @@ def as_edges(rules: Iterable[tuple[int, int, int]]) -> Edges:
 
 
 def larger_than(homes: Iterable[Home], nodes: int) -> tuple[Home, ...]:
-    """The homes of more than so many devices (the paper drops graphs of 2 nodes or fewer)."""
+    """Return the homes of more than so many devices (the paper drops graphs of 2 nodes or fewer)."""
     return tuple(home for home in homes if len(home.devices) > nodes)
 
 
 def describe(home: Home, rule: tuple[int, int, int], catalogue: RuleCatalogue) -> str:
-    """A rule as a sentence: `when Front door contact sensor opens, turn on Hall light`."""
+    """Return a rule as a sentence: `when Front door contact sensor opens, turn on Hall light`."""
     trigger, action, relation = rule
     state, verb = relation_parts(catalogue.relations[relation])
     sentence = (
@@ -54,6 +54,6 @@ def describe(home: Home, rule: tuple[int, int, int], catalogue: RuleCatalogue) -
 
 
 def _label(device: Device, catalogue: RuleCatalogue) -> str:
-    """A device's own name if that says its type, else type and name."""
+    """Return a device's name if that contains its type, else type and name."""
     kind = catalogue.entities[device.entity]
     return device.name if kind.casefold() in device.name.casefold() else f"{kind} {device.name}"

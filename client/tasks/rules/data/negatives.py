@@ -7,7 +7,7 @@ from common.tasks.rules.vocabulary import Edges
 
 
 def sample_pool(home: Home, relations: int, rng: np.random.Generator) -> Edges:
-    """One pool of candidates, shuffled: distinct triples that are no rules of the home; none if it has no rules.
+    """Sample one pool of negatives: distinct triples that are no rules of the home; none without rules.
 
     (a) Every ordered pair of different nodes without a rule, with a random relation; (b) for every rule, its pair with
     a random relation not on that pair. A pair that holds all relations adds nothing.

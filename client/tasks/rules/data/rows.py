@@ -1,102 +1,138 @@
-"""From rules as text, one a row, to homes; the half that all readers share."""
+"""Rules as rows: the form of every source of rules before it has a vocabulary."""
 
 import difflib
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
-from client.tasks.rules.data.homes import Device, Home, Homes, as_edges
-from common.errors import DataError, VocabularyError
+import numpy as np
+import pyarrow
+import pyarrow.compute as pc
+
+from client.data.tables.table import Table
+from client.data.tables.values import Codes, Flags, index_names, recode, to_codes, to_flags
+from client.tasks.rules.schema import ACTION, ACTION_ID, COLUMNS, STATE, TRIGGER, TRIGGER_ID, USER, VERB
+from common.errors import VocabularyError
 from common.tasks.rules.vocabulary import SEPARATOR, RuleCatalogue, relation_name
 
+NONE = -1
+"""Code of a relation or device that a row does not name."""
 
-class Row(NamedTuple):
-    """One rule of one user; a row without trigger state and action only says that the user owns these devices."""
-
-    user: str
-    trigger_device: str
-    trigger_id: str
-    trigger_state: str
-    action: str
-    action_device: str
-    action_id: str
-    path: str = ""
-    line: int = 0
-
-    @property
-    def relation(self) -> str:
-        """The trigger-action pair's name, empty if the row holds no rule."""
-        try:
-            return relation_name(self.trigger_state, self.action) if self.trigger_state or self.action else ""
-        except ValueError:
-            message = f"trigger state and action must not be empty and must not contain '{SEPARATOR}'"
-            raise DataError(message, self.path, self.line) from None
-
-    @property
-    def devices(self) -> tuple[tuple[str, str], ...]:
-        """(id, type) of the devices named; one or two, trigger first."""
-        named = ((self.trigger_id, self.trigger_device), (self.action_id, self.action_device))
-        return named if self.action_device else named[:1]
+Key = tuple[str, str]
+"""Name and type of a device."""
 
 
-def derive_catalogue(rows: Iterable[Row]) -> RuleCatalogue:
-    """The vocabulary that the rows use, in alphabetical order."""
-    entities: set[str] = set()
-    relations: set[str] = set()
-    for row in rows:
-        entities.update(kind for _, kind in row.devices)
-        relations.add(row.relation)
-    return RuleCatalogue(entities=tuple(sorted(entities)), relations=tuple(sorted(relations - {""})))
+@dataclass(frozen=True, eq=False)
+class RuleRows:
+    """R rules, or devices of a user without one.
+
+    Args:
+        user: R, codes into `users`.
+        trigger: R, codes into `devices`.
+        action: R, codes into `devices` or `NONE`.
+        relation: R, codes into `relations` or `NONE`.
+        users: Names.
+        devices: Names and types.
+        relations: Names of trigger-action pairs.
+    """
+
+    user: Codes
+    trigger: Codes
+    action: Codes
+    relation: Codes
+    users: Sequence[str]
+    devices: Sequence[Key]
+    relations: Sequence[str]
 
 
-def to_dataset(rows: Sequence[Row], catalogue: RuleCatalogue | None = None) -> Homes:
-    """Homes from rows in any order; `catalogue` is derived from them if not given.
+def to_rows(table: Table) -> RuleRows:
+    """Return the rules of a table.
 
     Raises:
-        VocabularyError: Rows use a device type or relation that the catalogue lacks.
+        DataError: A cell that a rule needs is empty, or could not be read back; with file, line and column.
     """
-    catalogue = catalogue or derive_catalogue(rows)
-    entities = {name: k for k, name in enumerate(catalogue.entities)}
-    relations = {name: k for k, name in enumerate(catalogue.relations)}
-    _check_vocabulary(rows, entities, relations)
-
-    by_user: dict[str, list[Row]] = defaultdict(list)
-    for row in rows:
-        by_user[row.user].append(row)
-    homes = tuple(_home(user, by_user[user], entities, relations) for user in sorted(by_user))
-    duplicates = sum(1 for row in rows if row.relation) - sum(len(home.rules) for home in homes)
-    notes = (f"{duplicates} duplicate rule{'s' * (duplicates != 1)} dropped",) if duplicates else ()
-    return Homes(homes, catalogue, notes)
+    is_rule = table.filled(STATE) | table.filled(VERB)
+    remedy = "fill it, or leave the row out"
+    table.where(is_rule).require(*COLUMNS, remedy=remedy)
+    table.where(~is_rule & (table.filled(ACTION) | table.filled(ACTION_ID))).require(ACTION, ACTION_ID, remedy=remedy)
+    for name in (STATE, VERB):
+        separated = to_flags(pc.match_substring(table.columns[name], SEPARATOR))
+        if separated.any():
+            raise table.error(name, separated, f"contains '{SEPARATOR}'", "write it without")
+    return encode_rows(table.columns)
 
 
-def _home(user: str, rows: Sequence[Row], entities: dict[str, int], relations: dict[str, int]) -> Home:
-    keys = sorted({key for row in rows for key in row.devices})
-    node = {key: k for k, key in enumerate(keys)}
-    rules = as_edges(
-        (node[row.devices[0]], node[row.devices[1]], relations[row.relation]) for row in rows if row.relation
+def encode_rows(columns: Mapping[str, Any]) -> RuleRows:
+    """Return the rows of seven columns of text, named as in the schema."""
+    user, users = to_codes(columns[USER])
+    ids, id_names = to_codes(pyarrow.concat_arrays([columns[TRIGGER_ID], columns[ACTION_ID]]))
+    kinds, kind_names = to_codes(pyarrow.concat_arrays([columns[TRIGGER], columns[ACTION]]))
+    device, devices = _pairs(ids, kinds, id_names, kind_names)
+    state, states = to_codes(columns[STATE])
+    verb, verbs = to_codes(columns[VERB])
+    relation, relations = _pairs(state, verb, states, verbs)
+    names = [relation_name(*pair) for pair in relations]
+    return RuleRows(user, device[: len(user)], device[len(user) :], relation, users, devices, names)
+
+
+def join_rows(parts: Sequence[RuleRows]) -> RuleRows:
+    """Return several files' rows as one; equal names are the same."""
+    users, relations = index_names([part.users for part in parts]), index_names([part.relations for part in parts])
+    devices = index_names([part.devices for part in parts])
+    return RuleRows(
+        np.concatenate([recode(part.user, part.users, users) for part in parts]),
+        np.concatenate([recode(part.trigger, part.devices, devices) for part in parts]),
+        np.concatenate([recode(part.action, part.devices, devices) for part in parts]),
+        np.concatenate([recode(part.relation, part.relations, relations) for part in parts]),
+        list(users),
+        list(devices),
+        list(relations),
     )
-    return Home(user, tuple(Device(name, entities[kind]) for name, kind in keys), rules)
 
 
-def _check_vocabulary(rows: Sequence[Row], entities: dict[str, int], relations: dict[str, int]) -> None:
-    """Name the first row that the catalogue cannot express by its place, not by its private content."""
-    strangers = [(row, name) for row in rows for name in (_unknown(row, entities, relations),) if name]
-    if not strangers:
+def derive_catalogue(rows: RuleRows) -> RuleCatalogue:
+    """Return the vocabulary that the rows use, in alphabetical order."""
+    return RuleCatalogue(
+        entities=tuple(sorted({kind for _, kind in rows.devices})), relations=tuple(sorted(rows.relations))
+    )
+
+
+def check_vocabulary(rows: RuleRows, catalogue: RuleCatalogue, table: Table | None = None) -> None:
+    """Accept rows that a catalogue can express; an error names the place of another, not its content.
+
+    Raises:
+        VocabularyError: RuleRows use a device type or relation that the catalogue lacks.
+    """
+    entities, relations = set(catalogue.entities), set(catalogue.relations)
+    kinds = np.array([*(kind not in entities for _, kind in rows.devices), False])
+    pairs = np.array([*(name not in relations for name in rows.relations), False])
+    strange = {TRIGGER: kinds[rows.trigger], ACTION: kinds[rows.action], STATE: pairs[rows.relation]}
+    wrong: Flags = np.any(list(strange.values()), axis=0)
+    if not wrong.any():
         return
-    row, column = strangers[0]
-    is_relation = column == "trigger_state"
-    what, known = ("trigger-action pair", relations) if is_relation else ("device type", entities)
-    closest = difflib.get_close_matches(row.relation if is_relation else getattr(row, column), known, n=1)
+    row = int(wrong.argmax())
+    column = next(name for name, flag in strange.items() if flag[row])
+    if column == STATE:
+        what, text, names = "trigger-action pair", rows.relations[rows.relation[row]], catalogue.relations
+    else:
+        device = (rows.trigger if column == TRIGGER else rows.action)[row]
+        what, text, names = "device type", rows.devices[device][1], catalogue.entities
+    closest = difflib.get_close_matches(text, names, n=1)
     hint = f"; the nearest it has is '{closest[0]}'" if closest else ""
     message = (
-        f"the federation's catalogue lacks this {what}{hint}. It cannot express {len(strangers)} of {len(rows)} rows: "
+        f"the federation's catalogue lacks this {what}{hint}. It cannot express {wrong.sum()} of {len(wrong)} rows: "
         "rename or remove them, or ask the federation to extend its catalogue"
     )
-    raise VocabularyError(message, row.path, row.line, column)
+    if table is None:
+        raise VocabularyError(message)
+    place = table.cells.place_of(int(table.rows[row]))
+    raise VocabularyError(message, table.path, place, column, unit=table.cells.unit)
 
 
-def _unknown(row: Row, entities: dict[str, int], relations: dict[str, int]) -> str:
-    for column, (_, kind) in zip(("trigger_device", "action_device"), row.devices, strict=False):
-        if kind not in entities:
-            return column
-    return "trigger_state" if row.relation and row.relation not in relations else ""
+def _pairs(first: Codes, second: Codes, names: Sequence[str], others: Sequence[str]) -> tuple[Codes, list[Key]]:
+    """Return codes of pairs of names, `NONE` where either is, and the pairs."""
+    pair = np.where((first < 0) | (second < 0), NONE, first * len(others) + second)
+    distinct, place = np.unique(pair, return_inverse=True)
+    absent = int((distinct == NONE).any())
+    found = [divmod(code, len(others)) for code in distinct[absent:].tolist()]
+    return place.astype(np.int64) - absent, [(names[a], others[b]) for a, b in found]

@@ -1,4 +1,4 @@
-"""What a home trains on and what it holds out; decided by (seed, user) alone, so the same wherever the home lives."""
+"""Split of a home into training and held-out rules, by (seed, user) alone."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -49,7 +49,7 @@ class SplitHome:
 
 
 def split_homes(homes: Iterable[Home], relations: int, options: RulesOptions, seed: int) -> tuple[SplitHome, ...]:
-    """Split every home; leave out complete graphs and, if `small_users` says so, homes without a test rule."""
+    """Split every home; omit complete graphs and, depending on `small_users`, homes without a test rule."""
     splits = (split_home(home, relations, options, seed) for home in homes)
     return tuple(
         split
@@ -79,17 +79,17 @@ def split_home(home: Home, relations: int, options: RulesOptions, seed: int) -> 
 
 
 def without_isolated(split: SplitHome) -> SplitHome:
-    """The same home, its held-out examples only among connected nodes."""
+    """Return the same home with held-out examples among connected nodes only."""
     return replace(
         split, validation=_among_connected(split, split.validation), test=_among_connected(split, split.test)
     )
 
 
 def _another_pool(home: Home, relations: int, held_out: Edges, size: int, rng: np.random.Generator) -> Edges:
-    """Up to `size` further training negatives, none of them held out."""
+    """Return up to `size` further training negatives, none of them held out."""
     pool = sample_pool(home, relations, rng)
-    known = set(map(tuple, held_out.tolist()))
-    fresh = np.array([tuple(edge) not in known for edge in pool.tolist()], dtype=bool)
+    reserved = set(map(tuple, held_out.tolist()))
+    fresh = np.array([tuple(edge) not in reserved for edge in pool.tolist()], dtype=bool)
     chosen: Edges = pool[fresh][:size]
     return chosen
 

@@ -1,4 +1,4 @@
-"""From clicks under the names of their source to visitors under a vocabulary; the half that all forms share."""
+"""Conversion of clicks by name to visitors under a vocabulary, for all forms."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -15,14 +15,14 @@ from common.tasks.sessions.vocabulary import Clicks, Items
 
 
 def to_dataset(log: Log, items: Items | None, group: int, path: Path) -> Visits:
-    """Visitors with sessions of two clicks or more; a user left with none of them stays, and takes part with nothing.
+    """Return visitors with sessions of two clicks or more; a user without such sessions has none.
 
-    Test cases of nobody in particular are dealt to the visitors in order, each getting a run of nearly equal length.
+    Test cases without a user are partitioned among the visitors in order, in runs of nearly equal length.
 
     Args:
         log: What was read.
         items: The vocabulary; without one, what the training sessions use, most clicked first, then by name.
-        group: Consecutive sessions of nobody in particular that make a visitor.
+        group: Number of consecutive sessions without a user that make a visitor.
         path: Named in errors.
 
     Raises:
@@ -30,17 +30,19 @@ def to_dataset(log: Log, items: Items | None, group: int, path: Path) -> Visits:
     """
     usable = grouped(log.long_enough(), group)
     items = items or _vocabulary(usable, path)
-    known = _known(usable, items)
-    notes = (*log.notes, *_notes(log, usable, known))
-    visitors = tuple(_visitors(known))
+    listed = _listed(usable, items)
+    notes = (*log.notes, *_notes(log, usable, listed))
+    visitors = tuple(_visitors(listed))
     if not visitors:
         raise DataError("no session of two clicks or more; there is nothing to learn from", path)
     return Visits(visitors, items, notes)
 
 
 def grouped(log: Log, group: int) -> Log:
-    """Give each run of `group` consecutive training sessions without a user one, called `group-00001` and so on."""
+    """Give each run of `group` consecutive training sessions without a user a user `group-00001`, …."""
     stray = (log.user == NOBODY) & (log.part == TRAIN)
+    if not stray.any():
+        return log
     numbers, place = np.unique(log.session[stray], return_inverse=True)
     names = [f"group-{number + 1:05d}" for number in range(-(-len(numbers) // group))]
     user = log.user.copy()
@@ -56,20 +58,20 @@ def _vocabulary(log: Log, path: Path) -> Items:
     return Items(items=tuple(log.names[k] for k in sorted(used, key=lambda k: (-clicks[k], log.names[k]))))
 
 
-def _known(log: Log, items: Items) -> Log:
-    """The clicks on items of the vocabulary, `item` being their indices; a test case needs its target known."""
+def _listed(log: Log, items: Items) -> Log:
+    """Return clicks on items of the vocabulary, as indices; test cases need their target among them."""
     index = {name: k for k, name in enumerate(items.items)}
     item = np.array([index.get(name, -1) for name in log.names], np.int64)[log.item]
     senseless = log.session[log.last & (log.part == CASE) & (item < 0)]
-    known = replace(log, item=item, names=items.items)
-    return known.where((item >= 0) & ~np.isin(log.session, senseless)).long_enough()
+    listed = replace(log, item=item, names=items.items)
+    return listed.where((item >= 0) & ~np.isin(log.session, senseless)).long_enough()
 
 
 def _visitors(log: Log) -> Iterator[Visitor]:
     """In the order of their names."""
     sessions: dict[int, list[Clicks]] = defaultdict(list)
     cases: dict[int, list[Case]] = defaultdict(list)
-    first = np.flatnonzero(np.diff(log.session, prepend=-1))
+    first = log.starts
     owners, parts = log.user[first].tolist(), log.part[first].tolist()
     pieces = np.split(log.item, first[1:])  # one empty piece if there is no session
     for owner, part, clicks in zip(owners, parts, pieces, strict=False):
@@ -77,25 +79,25 @@ def _visitors(log: Log) -> Iterator[Visitor]:
             sessions[owner].append(clicks)
         else:
             cases[owner] += cases_of(clicks) if part == TEST else [Case(clicks[:-1], int(clicks[-1]))]
-    shares = _dealt(cases[NOBODY], len(log.users))
+    shares = _runs(cases[NOBODY], len(log.users))
     for user in sorted(range(len(log.users)), key=lambda k: log.users[k]):
         yield Visitor(log.users[user], tuple(sessions[user]), (*cases[user], *shares[user]))
 
 
-def _dealt(cases: Sequence[Case], parts: int) -> list[Sequence[Case]]:
+def _runs(cases: Sequence[Case], parts: int) -> list[Sequence[Case]]:
     return [cases[k * len(cases) // parts : (k + 1) * len(cases) // parts] for k in range(parts)]
 
 
-def _notes(log: Log, usable: Log, known: Log) -> Iterator[str]:
-    """What was left out, in numbers."""
-    if short := len(np.unique(log.session)) - len(np.unique(usable.session)):
+def _notes(log: Log, usable: Log, listed: Log) -> Iterator[str]:
+    """Yield notes on what was left out."""
+    if short := len(log.starts) - len(usable.starts):
         yield f"{short} sessions of one click dropped"
-    strange = len(usable.item) - len(known.item)
+    strange = len(usable.item) - len(listed.item)
     if strange:
-        lost = len(np.unique(usable.session)) - len(np.unique(known.session))
+        lost = len(usable.starts) - len(listed.starts)
         yield f"{strange} clicks skipped on or beside items outside the vocabulary, {lost} sessions with nothing left"
     cases = _cases(usable)
-    if missed := cases - _cases(known):
+    if missed := cases - _cases(listed):
         yield f"{missed} of {cases} test cases left out: they ask for items outside the vocabulary or follow none within"
 
 

@@ -1,4 +1,4 @@
-"""How little clients' items overlap: the paper's figure of being non-IID, computed where all data are at hand (§2.4)."""
+"""Overlap of clients' items, the paper's measure of non-IID data (§2.4)."""
 
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
@@ -9,7 +9,9 @@ from client.tasks.sessions.data.visitors import Visitor
 
 
 def jaccard_distance(item_sets: Sequence[AbstractSet[int]], pairs: int, rng: np.random.Generator) -> float:
-    """JD = 2/(m(m−1)) Σ_{i<j} (1 − |I_i ∩ I_j| / |I_i ∪ I_j|), from 0 (all alike) to 1 (nothing shared) (§2.4).
+    """Return the mean Jaccard distance of pairs of sets, from 0 (all alike) to 1 (nothing shared) (§2.4).
+
+    JD = 2/(m(m−1)) Σ_{i<j} (1 − |I_i ∩ I_j| / |I_i ∪ I_j|).
 
     Exact if there are at most `pairs` pairs, else the mean of so many drawn with replacement, which is unbiased. Two
     empty sets are alike; fewer than two sets have distance 0.

@@ -27,12 +27,12 @@ MEAN_EXTRA = 2.5
 REPEAT = 0.2
 """Chance that a click goes back to an item of the session."""
 ASTRAY = 0.2
-"""Chance that a new click is anything of the department, by popularity, and not the errand's next stop."""
+"""Probability that a new click is on any item of the department, by popularity."""
 
 
 @dataclass(frozen=True)
 class Shop:
-    """What all visitors share, whatever the seed.
+    """Shop that all visitors share, whatever the seed.
 
     Args:
         fame: Popularity of departments, sums to 1.
@@ -46,13 +46,13 @@ class Shop:
 
 
 def demo_visitors(start: int, stop: int, seed: int) -> tuple[Visitor, ...]:
-    """Visitors number start … stop−1; visitor k depends on (seed, k) only, so every client can make just its own."""
+    """Generate visitors number start … stop−1; visitor k depends on (seed, k) only."""
     return tuple(_visitor(k, np.random.default_rng([seed, k])) for k in range(start, stop))
 
 
 @cache
 def demo_store() -> Shop:
-    """The store's departments and errands."""
+    """Return the store's departments and errands."""
     rng = np.random.default_rng(20)
     departments, size = DEPARTMENTS, department_size()
     wanted = np.array([rng.permutation(_zipf(size, 1.0)) for _ in range(departments)])

@@ -11,17 +11,17 @@ from common.arrays import Array
 from common.tasks.sessions.vocabulary import Clicks
 
 GRAPH = ("nodes", "edges", "w_in", "w_out", "clicks", "owner", "last")
-"""What the networks take, in their order."""
+"""Inputs of the networks, in their order."""
 
 
 @dataclass(frozen=True)
 class ExampleBatch:
-    """E examples with N clicks, K edges and M − 1 distinct items, an item counted in each example that has it."""
+    """Batch of E examples with N clicks, K edges and M − 1 distinct items of examples."""
 
     nodes: Tensor
     """A padding node, then the distinct items of each example as rows of the embedding (item + 1), M."""
     edges: Tensor
-    """From node to node, 2 × K: one edge an example and pair of items, however often one was clicked right after the other."""
+    """From node to node, 2 × K: one edge for an example's pair of items, however often they follow."""
     w_in: Tensor
     """A_in = (M D_col⁻¹)ᵀ at each edge, K."""
     w_out: Tensor
@@ -73,7 +73,7 @@ def _padded(prefixes: Sequence[Clicks]) -> Array:
 
 
 def _distinct(clicks: Array) -> tuple[Array, Array]:
-    """A zero, then each row's distinct items, ascending, and where each click is among them, E × L (padding: node 0)."""
+    """Return 0 and each row's distinct items, ascending, and each click's place among them, E × L."""
     order = np.argsort(clicks, axis=1, kind="stable")
     ascending = np.take_along_axis(clicks, order, axis=1)
     new = (ascending > 0) & (np.diff(ascending, axis=1, prepend=0) > 0)

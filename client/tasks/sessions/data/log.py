@@ -7,13 +7,13 @@ import numpy as np
 import pyarrow
 from numpy.typing import NDArray
 
-from client.data.tables.values import Codes, codes, recoded, union
+from client.data.tables.values import Codes, index_names, recode, to_codes
 
 NOBODY = -1
 """Code of the user where the source knows none."""
 
 TRAIN, TEST, CASE = 0, 1, 2
-"""A session's part: to train on; held out, each click after the first being asked for; held out, only the last being."""
+"""Part of a session: training; held out, with each click after the first or only the last as target."""
 
 SHORTEST = 2
 """Clicks of a session that has something to tell."""
@@ -44,10 +44,15 @@ class Log:
     notes: tuple[str, ...] = ()
 
     @property
+    def starts(self) -> Codes:
+        """Place of the first click of each session."""
+        return np.flatnonzero(np.diff(self.session, prepend=-1))
+
+    @property
     def lengths(self) -> Codes:
         """C, the number of clicks of each click's session."""
-        _, place, counts = np.unique(self.session, return_inverse=True, return_counts=True)
-        return counts[place].astype(np.int64)
+        counts = np.diff(self.starts, append=len(self.session))
+        return np.repeat(counts, counts)
 
     @property
     def last(self) -> NDArray[np.bool_]:
@@ -56,7 +61,7 @@ class Log:
         return last
 
     def where(self, kept: NDArray[np.bool_]) -> "Log":
-        """The clicks for which `kept`, C, is true."""
+        """Return the clicks for which `kept`, C, is true."""
         columns = {name: getattr(self, name)[kept] for name in ("session", "item", "part", "user", "time")}
         return replace(self, **columns)
 
@@ -68,8 +73,8 @@ class Log:
 def log_of_sessions(sessions: Sequence[Sequence[str]], part: int, users: Sequence[str] = ()) -> Log:
     """Sessions that come whole, in the order given; `users`, if any, one per session."""
     lengths = [len(session) for session in sessions]
-    item, names = codes(pyarrow.array([name for session in sessions for name in session], pyarrow.string()))
-    user, owners = codes(pyarrow.array(users, pyarrow.string()))
+    item, names = to_codes(pyarrow.array([name for session in sessions for name in session], pyarrow.string()))
+    user, owners = to_codes(pyarrow.array(users, pyarrow.string()))
     return Log(
         session=np.repeat(np.arange(len(sessions)), lengths),
         item=item,
@@ -81,15 +86,15 @@ def log_of_sessions(sessions: Sequence[Sequence[str]], part: int, users: Sequenc
     )
 
 
-def joined(logs: Sequence[Log]) -> Log:
-    """Several logs as one; the same user's sessions come in the order of the logs, and sessions stay apart."""
-    names, users = union([log.names for log in logs]), union([log.users for log in logs])
+def join_logs(logs: Sequence[Log]) -> Log:
+    """Return several logs as one; a user's sessions come in the order of the logs."""
+    names, users = index_names([log.names for log in logs]), index_names([log.users for log in logs])
     firsts = np.cumsum([0, *(int(log.session.max(initial=-1)) + 1 for log in logs)])
     return Log(
         session=np.concatenate([log.session + first for log, first in zip(logs, firsts, strict=False)]),
-        item=np.concatenate([recoded(log.item, log.names, names) for log in logs]),
+        item=np.concatenate([recode(log.item, log.names, names) for log in logs]),
         part=np.concatenate([log.part for log in logs]),
-        user=np.concatenate([recoded(log.user, log.users, users) for log in logs]),
+        user=np.concatenate([recode(log.user, log.users, users) for log in logs]),
         time=np.concatenate([log.time for log in logs]),
         names=list(names),
         users=list(users),

@@ -1,39 +1,27 @@
 """Plain files: one session a line, or one test example a line."""
 
-from pathlib import Path
-
-from client.data.tables.reader import opened
+from client.data.tables.formats import Content
 from client.tasks.sessions.data.click_log import split_items
 from client.tasks.sessions.data.log import CASE, TRAIN, Log, log_of_sessions
 from common.errors import DataError
 
 
-def read_lines(path: Path) -> Log:
-    """One session a line, item ids separated by commas or blanks, blank lines skipped; nobody's in particular.
+def read_lines(content: Content) -> Log:
+    """Read one session a line, item ids separated by commas or blanks; they belong to no user."""
+    return log_of_sessions([split_items(text) for _, text in content.lines()], TRAIN)
+
+
+def read_pairs(content: Content) -> Log:
+    """Read one test example a line, as SR-GNN writes them: the clicks so far, a tab, the next click.
 
     Raises:
-        DataError: The file cannot be read or holds no session.
-    """
-    with opened(path) as file:
-        sessions = [split_items(line) for line in file if line.strip()]
-    if not sessions:
-        raise DataError("the file is empty; write one session a line, item ids separated by blanks", path)
-    return log_of_sessions(sessions, TRAIN)
-
-
-def read_pairs(path: Path) -> Log:
-    """One test example a line, as SR-GNN's preprocessing leaves them: the clicks so far, a tab, the next click.
-
-    Raises:
-        DataError: The file cannot be read, holds no example, or a line is no example; with the line.
+        DataError: A line is no example; with its number.
     """
     pairs = []
-    with opened(path) as file:
-        for line, text in enumerate(file, start=1):
-            prefix, tab, target = text.rstrip("\r\n").partition("\t")
-            if not (tab and split_items(prefix) and target.strip()):
-                raise DataError("not a test example; write the clicks so far, a tab and the next click", path, line)
-            pairs.append([*split_items(prefix), target.strip()])
-    if not pairs:
-        raise DataError("the file is empty; write one test example a line", path)
+    for line, text in content.lines():
+        prefix, tab, target = text.partition("\t")
+        if not (tab and split_items(prefix) and target.strip()):
+            remedy = "write the clicks so far, a tab and the next click"
+            raise DataError(f"not a test example; {remedy}", content.path, line)
+        pairs.append([*split_items(prefix), target.strip()])
     return log_of_sessions(pairs, CASE)

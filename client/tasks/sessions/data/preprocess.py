@@ -1,4 +1,4 @@
-"""What published sets go through before use (§2.5), as far as it is cheap; plain data go through none of it."""
+"""Preprocessing of published sets (§2.5); plain data are used as they are."""
 
 from dataclasses import dataclass, replace
 

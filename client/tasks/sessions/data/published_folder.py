@@ -1,19 +1,17 @@
-"""Which files of a folder are the training and which the test part."""
+"""Files of a folder with the training part, and those with the test part."""
 
 import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from client.data.tables.reader import plain_name
+from client.data.tables.formats import files_in, plain_name
 from client.tasks.sessions.data.log import CASE, TEST, TRAIN
 from client.tasks.sessions.data.published_formats import FILES
-
-TABLES = (".csv", ".tsv", ".parquet")
 
 
 @dataclass(frozen=True)
 class PublishedSessions:
-    """Names of a form's files, as patterns in lower case and without `.gz`; files come in the order of the patterns.
+    """Names of a form's files, as patterns in lower case and without `.gz`, in the order of reading.
 
     Args:
         train: At least one file must be there.
@@ -30,20 +28,21 @@ FORMS = (
     PublishedSessions((r"users_train\.txt", r"users_valid\.txt", r"users_test\.txt")),
     PublishedSessions((r"train_sessions\.txt",), r"test_pairs\.tsv", CASE),
     PublishedSessions((r".+_train_full\.txt",), r".+_test\.txt"),
-    PublishedSessions((r"train\.(txt|csv|tsv|parquet)",), r"test\.(txt|csv|tsv|parquet)"),
+    PublishedSessions((r"train\.(txt|csv|tsv|jsonl|ndjson|parquet)",), r"test\.(txt|csv|tsv|jsonl|ndjson|parquet)"),
     *(PublishedSessions((name,)) for name in FILES),
 )
-"""Gowalla with users (its own parts are ignored: they are a fraction of the whole); SR-GNN's sets as texts; session-rec's
-sets; plain files; the originals."""
+"""Gowalla with users; SR-GNN's sets as texts; session-rec's sets; plain files; the originals.
+
+Gowalla's own parts are ignored: they are a fraction of the whole."""
 
 
 def is_published(folder: Path) -> bool:
-    """Whether a folder's files are parts of one data set, not several clients' tables."""
+    """Return True if a folder's files are parts of one data set, not several clients' tables."""
     return bool(parts_of(folder))
 
 
 def parts_of(folder: Path) -> list[tuple[Path, int]]:
-    """The files of the first form that fits, each with its part; none if no form does."""
+    """Return the files of the first form that fits, each with its part; none if no form does."""
     for form in FORMS:
         train = [(path, TRAIN) for pattern in form.train for path in _files(folder, pattern)]
         if train:
@@ -52,4 +51,4 @@ def parts_of(folder: Path) -> list[tuple[Path, int]]:
 
 
 def _files(folder: Path, pattern: str) -> list[Path]:
-    return [path for path in sorted(folder.iterdir()) if path.is_file() and re.fullmatch(pattern, plain_name(path))]
+    return [path for path in files_in(folder) if re.fullmatch(pattern, plain_name(path))]

@@ -7,17 +7,20 @@ from typing import Literal
 import numpy as np
 
 from client.data.sources import demo_range
-from client.data.tables.reader import first_cells, read_columns, suffix_of, tables_in
-from client.data.tables.values import places
+from client.data.tables.formats import TABLES, load, suffix_of, tables_in
+from client.data.tables.reader import detect_cells, to_table
+from client.data.tables.schema import DEFAULT_DIALECT, Dialect
+from client.data.tables.titles import find_names
 from client.tasks.sessions.data.assemble import to_dataset
-from client.tasks.sessions.data.click_log import COLUMNS, NEEDED, is_click_log, log_of_clicks, log_of_rows
+from client.tasks.sessions.data.click_log import log_of_clicks, log_of_rows
 from client.tasks.sessions.data.generator import demo_visitors
-from client.tasks.sessions.data.log import CASE, TEST, TRAIN, Log, joined
+from client.tasks.sessions.data.log import CASE, TEST, TRAIN, Log, join_logs
 from client.tasks.sessions.data.plain import read_lines, read_pairs
-from client.tasks.sessions.data.published_folder import TABLES, parts_of
+from client.tasks.sessions.data.published_folder import parts_of
 from client.tasks.sessions.data.published_formats import layout_of, read_original
 from client.tasks.sessions.data.sessionize import DAY, GAP
 from client.tasks.sessions.data.visitors import Visits
+from client.tasks.sessions.schema import ITEM, ITEMS, SCHEMA
 from common.errors import DataError, VocabularyError
 from common.tasks.sessions.demo import demo_items
 from common.tasks.sessions.vocabulary import Items
@@ -36,6 +39,7 @@ def read_visitors(
     seed: int = 0,
     group: int = 20,
     cut: Literal["gap", "day"] = "gap",
+    dialect: Dialect = DEFAULT_DIALECT,
 ) -> Visits:
     """Read the visitors of one source.
 
@@ -50,6 +54,7 @@ def read_visitors(
         seed: Of the demo visitors.
         group: Consecutive sessions that make a visitor where the source knows no users.
         cut: Where a user's session ends if no column says so: after half an hour without clicks, or at midnight UTC.
+        dialect: Columns and forms of the owner's tables.
 
     Raises:
         DataError: The data are missing, empty or malformed, or hold no session of two clicks.
@@ -58,8 +63,9 @@ def read_visitors(
     if demo := demo_range(source, DEMO_VISITORS):
         return _demo(*demo, seed, items)
     path = Path(source)
+    dialect.check(SCHEMA)
     parts = [*_parts(path), *([(test, TEST)] if test else [])]
-    log = joined([_file(file, part, cut) for file, part in parts])
+    log = join_logs([_file(file, part, cut, dialect) for file, part in parts])
     return to_dataset(log, items, group, path)
 
 
@@ -72,12 +78,12 @@ def _demo(start: int, stop: int, seed: int, items: Items | None) -> Visits:
 
 
 def _parts(path: Path) -> list[tuple[Path, int]]:
-    """The files to read, each with its part."""
+    """Return the files to read, each with its part."""
     if not path.exists():
         raise DataError("no such file or folder; give a file of sessions, a click log, a folder, or 'demo'", path)
     if path.is_file():
         return [(path, TRAIN)]
-    parts = parts_of(path) or [(file, TRAIN) for file in tables_in(path, TABLES)]
+    parts = parts_of(path) or [(file, TRAIN) for file in tables_in(path)]
     if not parts:
         message = (
             f"the folder holds no table ({', '.join(TABLES)}), no train.txt and no published set; name a file in it"
@@ -86,24 +92,24 @@ def _parts(path: Path) -> list[tuple[Path, int]]:
     return parts
 
 
-def _file(path: Path, part: int, cut: Literal["gap", "day"]) -> Log:
-    """One file; of a file of test sessions everything is held out, whatever it says itself."""
+def _file(path: Path, part: int, cut: Literal["gap", "day"], dialect: Dialect) -> Log:
+    """Read one file; of a file of test sessions everything is held out, whatever it says itself."""
     if part == CASE:
-        return read_pairs(path)
-    log = _sessions(path, cut)
+        return read_pairs(load(path))
+    log = _sessions(path, cut, dialect)
     return replace(log, part=np.full(len(log.item), TEST)) if part == TEST else log
 
 
-def _sessions(path: Path, cut: Literal["gap", "day"]) -> Log:
-    """The sessions of a file, whose form shows in its first line."""
-    cells, delimiter = first_cells(path)
-    layout = layout_of(cells)
+def _sessions(path: Path, cut: Literal["gap", "day"], dialect: Dialect) -> Log:
+    """Read the sessions of a file, whose form shows in its first line."""
+    content = load(path)
+    cells = detect_cells(content, SCHEMA, dialect)
+    layout = layout_of(cells.titles)
     if layout:
-        return read_original(path, layout, delimiter)
-    if not is_click_log(cells):
-        if suffix_of(path) in TABLES:
-            message = f"columns are missing: {NEEDED}; sessions as lines of item ids belong into a .txt file"
-            raise DataError(message, path, 1)
-        return read_lines(path)
-    table = read_columns(path, delimiter)
-    return log_of_rows(table) if "items" in places(cells, COLUMNS) else log_of_clicks(table, CUTS[cut])
+        return read_original(content, layout)
+    names = find_names(cells.titles, SCHEMA, dialect)
+    is_table = len(names) > 1 and not names.isdisjoint({ITEM, ITEMS})
+    if not is_table and cells.unit == "line" and suffix_of(path) not in TABLES:
+        return read_lines(content)
+    table = to_table(cells, SCHEMA, dialect)
+    return log_of_rows(table) if ITEMS in table else log_of_clicks(table, CUTS[cut])

@@ -6,14 +6,14 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from client.data.tables.values import Codes
+from client.data.tables.values import Codes, combine_codes
 
 Seconds = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Cut:
-    """Where a user's next session begins: after a gap without clicks, or at the next window of the clock (UTC)."""
+    """Begin of a user's next session: after a gap without clicks, or at the next window of UTC."""
 
     by: Literal["gap", "window"]
     seconds: float
@@ -27,13 +27,11 @@ EIGHT_HOURS = Cut("window", 8 * 60 * 60)
 
 
 def sessions_by_name(owner: Codes, name: Codes, part: Codes, time: Seconds) -> tuple[Codes, Codes]:
-    """Rows in order, R, and their sessions' numbers, R: one session per owner, name and part, earliest first.
+    """Return rows in order, R, and their sessions' numbers, R: one per owner, name and part.
 
     Equal times are ordered as in the file.
     """
-    keys = np.stack([owner, name, part], axis=1)
-    _, first, key = np.unique(keys, axis=0, return_index=True, return_inverse=True)
-    key = key.ravel()
+    _, first, key = np.unique(combine_codes(owner, name, part), return_index=True, return_inverse=True)
     start = np.full(len(first), np.inf)
     np.minimum.at(start, key, time)
     order = np.lexsort((time, first[key], start[key]))
@@ -41,8 +39,8 @@ def sessions_by_name(owner: Codes, name: Codes, part: Codes, time: Seconds) -> t
 
 
 def sessions_by_cut(owner: Codes, part: Codes, time: Seconds, cut: Cut) -> tuple[Codes, Codes]:
-    """The same where sessions have no names: a new one after a gap, or in another window."""
-    order = np.lexsort((time, part, owner))
+    """Return the same for sessions without names: a new one after a gap, or in another window."""
+    order = np.lexsort((time, combine_codes(owner, part)))
     window = np.floor(time / cut.seconds)[order] if cut.by == "window" else np.cumsum(_after_gap(time[order], cut))
     return order, _numbered(owner[order], part[order], window)
 
@@ -52,6 +50,6 @@ def _after_gap(time: Seconds, cut: Cut) -> NDArray[np.bool_]:
 
 
 def _numbered(*columns: NDArray[np.generic]) -> Codes:
-    """Runs of rows that are equal in all columns, numbered from 0."""
+    """Return numbers, from 0, of runs of rows that are equal in all columns."""
     changes = [column[1:] != column[:-1] for column in columns]
     return np.concatenate([[0], np.cumsum(np.any(changes, axis=0))])[: len(columns[0])]

@@ -1,4 +1,4 @@
-"""What a visitor trains on and what it holds out; decided by (seed, name) alone, so the same wherever the visitor lives."""
+"""Split of a visitor into training and held-out sessions, by (seed, name) alone."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ class SplitVisitor:
 
 
 def split_visitor(visitor: Visitor, options: SessionsOptions, seed: int) -> SplitVisitor:
-    """Hold out whole sessions, drawn at random: the first share for test, the next, of the rest, for validation.
+    """Hold out whole sessions at random: the first share for test, the next, of the rest, for validation.
 
     A visitor that brings test cases holds out no session for test. Shares are rounded down, so one session is always
     left for training; the test sessions do not depend on the validation share.
@@ -39,7 +39,7 @@ def split_visitor(visitor: Visitor, options: SessionsOptions, seed: int) -> Spli
 
 
 def cases_of(session: Clicks) -> tuple[Case, ...]:
-    """The n − 1 examples (clicks so far, next click) of a session of n clicks (§2.5)."""
+    """Return the n − 1 examples (clicks so far, next click) of a session of n clicks (§2.5)."""
     return tuple(Case(session[:k], int(session[k])) for k in range(1, len(session)))
 
 

@@ -36,6 +36,6 @@ Visits = Dataset[Items, Visitor]
 
 
 def as_clicks(items: list[int]) -> Clicks:
-    """A session from a list of indices."""
+    """Return a session from a list of indices."""
     clicks: NDArray[np.int64] = np.array(items, np.int64)
     return clicks

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from client.data.tables.values import private_csv
+from client.data.tables.writer import private_csv
 from client.tasks.sessions.data.visitors import Visitor
 from common.tasks.sessions.vocabulary import Clicks, Items
 
@@ -14,7 +14,7 @@ HEADER = ("user", "item", "timestamp", "session", "split")
 
 
 def write_visitors(path: Path, visitors: Iterable[Visitor], items: Items) -> None:
-    """Write visitors as CSV, readable by the owner only; `read_visitors`, given the items, gives the same ones back.
+    """Write visitors as CSV, readable by the owner only; `read_visitors` with the items inverts it.
 
     Times are running numbers. The column `split` is `train`, or `case` for a test case, which is a session of its own
     whose last click is asked for. A visitor with neither is a row with a user and nothing else.

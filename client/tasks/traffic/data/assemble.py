@@ -18,7 +18,7 @@ LONGEST = 20_000_000
 
 
 def to_dataset(readings: Readings, measures: SensorVariables | None, path: Path) -> Sensors:
-    """Series on the grid of the federation's step; without `measures`, an hour's or, of coarser data, their own.
+    """Return series on the grid of the federation's step; without one, an hour or the data's own.
 
     Readings of the same time are averaged, finer readings added up or averaged (`aggregating.SUMMED`), gaps filled
     (`filling.fill`); a gap at either end is cut off.
@@ -45,23 +45,29 @@ def to_dataset(readings: Readings, measures: SensorVariables | None, path: Path)
 
 
 def _own_step(usual: int) -> int:
-    """An hour, or the data's own interval if that is longer and divides a day."""
+    """Return an hour, or the data's own interval if that is longer and divides a day."""
     return usual if usual > HOUR and usual % 60 == 0 and DAY % usual == 0 else HOUR
 
 
 def _grids(steps: Tidy, path: Path) -> Iterator[tuple[int, tuple[int, NDArray[np.float64]]]]:
     """Each site that has a reading of every variable: its first step, and its values, T × D."""
-    edges = np.flatnonzero(np.diff(steps.site)) + 1
-    for rows in np.split(np.arange(len(steps.site)), edges):
-        rows = rows[~np.isnan(steps.values[rows]).all(axis=1)]
-        if np.isnan(steps.values[rows]).all(axis=0).any():
-            continue
-        start, length = int(steps.time[rows[0]]), int(steps.time[rows[-1]] - steps.time[rows[0]]) + 1
+    there = ~np.isnan(steps.values)
+    whole = bool(there.all())
+    edges = np.flatnonzero(np.diff(steps.site, prepend=-1, append=-1)).tolist()
+    for span in map(slice, edges, edges[1:]):
+        if not whole:
+            if not there[span].any(axis=0).all():
+                continue
+            filled = np.flatnonzero(there[span].any(axis=1))
+            span = slice(span.start + filled[0], span.start + filled[-1] + 1)
+        time, values = steps.time[span], steps.values[span]
+        start, length = int(time[0]), int(time[-1] - time[0]) + 1
         if length > LONGEST:
             raise DataError(f"a site's readings span {length} steps; is a year mistyped?", path)
-        values = np.full((length, steps.values.shape[1]), np.nan)
-        values[steps.time[rows] - start] = steps.values[rows]
-        yield int(steps.site[rows[0]]), (start, values)
+        if length > len(time):
+            values = np.full((length, values.shape[1]), np.nan)
+            values[time - start] = steps.values[span]
+        yield int(steps.site[span.start]), (start, values)
 
 
 def _time(number: int, step: int) -> np.datetime64:

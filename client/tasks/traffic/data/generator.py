@@ -1,8 +1,8 @@
 """Embedded demo sites: sixteen weeks of hourly volumes of roads of three kinds.
 
 Commuter roads have two peaks on working days, freight roads a broad day and quiet weekends, leisure roads their best hours
-at weekends. All share the holidays and the weather, which drifts from day to day; each has a level, hours and a drift of
-its own, so that yesterday's deviation tells something of today's, and now and then an incident.
+at weekends. All share the holidays and the weather, which drifts from day to day; each has a level, hours, a drift and
+incidents of its own. Because of the drift, yesterday's deviation predicts today's.
 """
 
 from typing import NamedTuple
@@ -21,8 +21,7 @@ START = np.datetime64("2024-01-01T00:00", "m")
 """A Monday."""
 
 HOLIDAYS = 4
-"""Working days on which everybody drives as on a Sunday; all before the last tenths of the series, which are held out and would
-otherwise measure little but a holiday."""
+"""Working days with the traffic of a Sunday, all before the part of the series that is held out."""
 LAST_HOLIDAY = 7 * 12
 INCIDENTS = 4
 """Mean number at a site, each of 2 to 5 hours."""
@@ -59,14 +58,14 @@ KINDS = (COMMUTER, FREIGHT, LEISURE)
 
 
 class World(NamedTuple):
-    """What all sites share: the shape each day has (0 working, 1 Saturday, 2 Sunday), and the weather's log, by day."""
+    """Shape of each day (0 working, 1 Saturday, 2 Sunday) and log of the weather, the same for all sites."""
 
     shape: NDArray[np.int64]
     weather: Curve
 
 
 def demo_series(start: int, stop: int, seed: int) -> tuple[Series, ...]:
-    """Sites number start … stop−1; site k depends on (seed, k) only, so every client can make just its own."""
+    """Generate sites number start … stop−1; site k depends on (seed, k) only."""
     world = _world(np.random.default_rng([seed, 0, 1]))
     return tuple(_site(k, world, np.random.default_rng([seed, k])) for k in range(start, stop))
 
@@ -88,7 +87,7 @@ def _site(number: int, world: World, rng: np.random.Generator) -> Series:
 
 
 def _profile(kind: Kind, rng: np.random.Generator) -> Curve:
-    """Mean heights, 3 shapes × 24 hours; the site's rush hours are a little earlier or later, higher or lower."""
+    """Return mean heights, 3 shapes × 24 hours, with rush hours of the site's own time and height."""
     hour = np.arange(24) + 0.5
     shapes = []
     for bumps in kind.bumps:
@@ -100,7 +99,7 @@ def _profile(kind: Kind, rng: np.random.Generator) -> Curve:
 
 
 def _drift(length: int, keep: float, std: float, rng: np.random.Generator) -> Curve:
-    """A stationary first-order autoregression: every value is `keep` of the last one and something new."""
+    """Return a stationary first-order autoregression with coefficient `keep`."""
     memory = keep ** np.arange(int(np.ceil(-7 / np.log(keep))))
     fresh = rng.normal(0, std * np.sqrt(1 - keep**2), length + len(memory) - 1)
     return np.convolve(fresh, memory, "valid")

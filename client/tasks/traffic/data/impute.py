@@ -57,8 +57,8 @@ def _filled(column: NDArray[np.float64], slot: int, day: int) -> tuple[NDArray[n
     missing = np.isnan(column)
     if not missing.any():
         return column, 0
-    known = np.flatnonzero(~missing)
-    straight = np.interp(np.arange(len(column)), known, column[known])
+    there = np.flatnonzero(~missing)
+    straight = np.interp(np.arange(len(column)), there, column[there])
 
     count, total = (_so_far(each, slot, 7 * day) for each in (~missing, np.where(missing, 0.0, column)))
     by_week = in_runs(missing, day + 1) & (count > 0)
@@ -67,7 +67,7 @@ def _filled(column: NDArray[np.float64], slot: int, day: int) -> tuple[NDArray[n
 
 
 def _so_far(values: NDArray[np.float64] | NDArray[np.bool_], slot: int, week: int) -> NDArray[np.float64]:
-    """T, sums of the values up to each one at the same time of the week, the first being at `slot` of `week` readings."""
+    """Return sums of values up to each one at the same time of the week, T; the first is at `slot`."""
     weeks = np.zeros((-(-(slot + len(values)) // week), week))
     span = slice(slot, slot + len(values))
     weeks.ravel()[span] = values

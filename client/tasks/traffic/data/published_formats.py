@@ -1,17 +1,18 @@
 """Public traffic counts as their owners published them, known by their first line."""
 
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Callable
 
 import numpy as np
 import pyarrow.compute
 from numpy.typing import NDArray
 
-from client.data.tables.reader import Table, read_columns
-from client.data.tables.values import codes, numbers
+from client.data.tables.cells import Cells
+from client.data.tables.reader import detect_cells, to_table
+from client.data.tables.schema import Column, Dialect, TableSchema
+from client.data.tables.table import Table
+from client.data.tables.values import to_codes
 from client.tasks.traffic.data.impute import in_runs
-from client.tasks.traffic.data.local_time import times
-from client.tasks.traffic.data.readings import Readings, last_of
+from client.tasks.traffic.data.readings import Readings, find_last, to_seconds
 
 VOLUME = ("volume",)
 QUARTER = 15 * 60
@@ -23,51 +24,53 @@ OUTAGE = 3
 
 TEN = tuple(f"site-{number:02d}" for number in range(1, 11))
 
+QUARTERS = tuple(f"{hour}:{minute:02}" for hour in range(24) for minute in (0, 15, 30, 45))
+
 Reader = Callable[[Table], Readings]
 
 
-def read_original(path: Path, cells: Sequence[str]) -> Readings | None:
+def read_original(cells: Cells) -> Readings | None:
     """Read the published file that has this first line, if it is one.
 
     Raises:
         DataError: A malformed cell (with line and column).
     """
-    for titles, read in BY_TITLES:
-        if set(titles) <= set(cells):
-            return read(read_columns(path, ","))
-    if len(cells) == len(TEN) and path.name.lower().startswith("volume_data.csv"):
-        return _ten_sites(read_columns(path, ",", TEN))
+    for schema, read in FORMATS:
+        if set(schema.names) <= set(cells.titles):
+            return read(to_table(cells, schema, DAY_FIRST))
+    path = cells.content.path
+    if len(cells.titles) == len(TEN) and path.name.lower().startswith("volume_data.csv"):
+        return _ten_sites(to_table(detect_cells(cells.content, TEN_SITES), TEN_SITES))
     return None
 
 
 def _boroondara(table: Table) -> Readings:
-    """A row an approach and day, 96 quarters of an hour; a client an approach that has every day.
+    """Read a row for each approach and day, of 96 quarters; a client is an approach that has every day.
 
     Under one label there are two approaches, one after the other (4335 HIGH_ST NE of CHARLES_ST): the later counts.
     """
-    labels = pyarrow.compute.binary_join_element_wise(table.column("SCATS Number"), table.column("Location"), " ")
-    site, names = codes(labels)
-    day = times(table, "Start Time", day_first=True)
-    rows, repeated = last_of(site, day)
+    labels = (table.columns["SCATS Number"], table.columns["Location"])
+    site, names = to_codes(pyarrow.compute.binary_join_element_wise(*labels, " "))
+    day = to_seconds(table, "Start Time")
+    rows, repeated = find_last(site, day)
     every = len(np.unique(day))
     whole = np.bincount(site[rows], minlength=len(names)) == every
     rows = rows[whole[site[rows]]]
 
-    quarters = [title for title in table.titles if ":" in title]
-    values = np.stack([numbers(table, title) for title in quarters], axis=1)[rows]
+    values = np.stack([table.numbers(name) for name in QUARTERS], axis=1)[rows]
     kept = [name for name, complete in zip(names, whole, strict=True) if complete]
     notes = (
         f"{len(names) - len(kept)} of {len(names)} approaches without all {every} days left out",
         f"{repeated} rows of an approach and day that came again replaced by the later ones",
     )
     place = (np.cumsum(whole) - 1)[site[rows]]
-    time = day[rows, None] + QUARTER * np.arange(len(quarters))
-    return Readings(np.repeat(place, len(quarters)), time.ravel(), values.reshape(-1, 1), kept, VOLUME, notes)
+    time = day[rows, None] + QUARTER * np.arange(len(QUARTERS))
+    return Readings(np.repeat(place, len(QUARTERS)), time.ravel(), values.reshape(-1, 1), kept, VOLUME, notes)
 
 
 def _ten_sites(table: Table) -> Readings:
-    """Ten columns of quarters of an hour, without times; zeros for hours on end are outages."""
-    values = np.stack([numbers(table, title) for title in TEN], axis=1)
+    """Read ten columns of quarters of an hour, without times; zeros for hours are outages."""
+    values = np.stack([table.numbers(name) for name in TEN], axis=1)
     dead = np.stack([_outage(column) for column in values.T], axis=1)
     time = MONDAY.astype(np.int64) + QUARTER * np.arange(len(values))
     hours = int(dead.sum()) // 4
@@ -81,32 +84,43 @@ def _ten_sites(table: Table) -> Readings:
 
 
 def _outage(quarters: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Which quarters lie in runs of whole hours without a vehicle; a broken last hour is never one."""
+    """Return the quarters in runs of whole hours without a vehicle; a broken last hour is never one."""
     hours = quarters[: len(quarters) // 4 * 4].reshape(-1, 4).sum(axis=1)
     dead = np.repeat(in_runs(hours == 0, OUTAGE), 4)
     return np.pad(dead, (0, len(quarters) - len(dead)))
 
 
 def _interstate(table: Table) -> Readings:
-    """One station; an hour stands once for every kind of weather it had."""
-    time = times(table, "date_time", day_first=True)
+    """Read one station, whose hours have a row for every kind of weather."""
+    time = to_seconds(table, "date_time")
     hours, first = np.unique(time, return_index=True)
-    values = numbers(table, "traffic_volume")[first, None]
+    values = table.numbers("traffic_volume")[first, None]
     notes = (f"{len(time) - len(hours)} further rows of an hour (its other weather) left out",)
     return Readings(np.zeros(len(hours), np.int64), hours, values, ("i-94-station-301",), VOLUME, notes)
 
 
 def _states(table: Table) -> Readings:
-    """A series a state, a reading a day."""
-    site, fips = codes(table.column("FIPS.State.Code"))
+    """Read a series for each state, a reading a day."""
+    site, fips = table.codes("FIPS.State.Code")
     notes = ("volumes are millions of vehicles a day",)
     names = [f"state-{code:>02}" for code in fips]
-    return Readings(site, times(table, "date"), numbers(table, "stateTraffic")[:, None], names, VOLUME, notes)
+    return Readings(site, to_seconds(table, "date"), table.numbers("stateTraffic")[:, None], names, VOLUME, notes)
 
 
-BY_TITLES: tuple[tuple[tuple[str, ...], Reader], ...] = (
-    (("SCATS Number", "Location", "Start Time", "0:00", "23:45"), _boroondara),
-    (("date_time", "traffic_volume", "weather_main"), _interstate),
-    (("date", "FIPS.State.Code", "stateTraffic"), _states),
+def _schema(
+    time: str, texts: tuple[str, ...], numbers: tuple[str, ...], positions: tuple[str, ...] = ()
+) -> TableSchema:
+    named = [Column(time, "time")] if time else []
+    named += [Column(name, "text") for name in texts]
+    figures = (Column(name, "number", blank="missing") for name in numbers)
+    return TableSchema((*named, *figures), positions=positions, clock="wall")
+
+
+DAY_FIRST = Dialect(dates="dmy")
+TEN_SITES = _schema("", (), TEN, positions=TEN)
+FORMATS: tuple[tuple[TableSchema, Reader], ...] = (
+    (_schema("Start Time", ("SCATS Number", "Location"), QUARTERS), _boroondara),
+    (_schema("date_time", ("weather_main",), ("traffic_volume",)), _interstate),
+    (_schema("date", ("FIPS.State.Code",), ("stateTraffic",)), _states),
 )
-"""Columns that tell the set, and how it is read."""
+"""Columns that identify a set, and its reader."""

@@ -3,15 +3,16 @@
 from pathlib import Path
 
 from client.data.sources import demo_range
-from client.data.tables.reader import first_cells, read_columns, reading, suffix_of, tables_in
+from client.data.tables.formats import load, suffix_of, tables_in
+from client.data.tables.reader import detect_cells, to_table
+from client.data.tables.schema import DEFAULT_DIALECT, Dialect
 from client.tasks.traffic.data.assemble import to_dataset
 from client.tasks.traffic.data.generator import demo_series
-from client.tasks.traffic.data.plain import read_plain
-from client.tasks.traffic.data.published_folder import TABLES
 from client.tasks.traffic.data.published_formats import read_original
-from client.tasks.traffic.data.readings import Readings, joined, ordered_as
+from client.tasks.traffic.data.readings import Readings, join_readings, order_variables, to_readings
 from client.tasks.traffic.data.series import Sensors
 from client.tasks.traffic.data.tmas import read_volumes
+from client.tasks.traffic.schema import SCHEMA, SUFFIXES
 from common.errors import DataError, VocabularyError
 from common.tasks.traffic.demo import demo_measures
 from common.tasks.traffic.vocabulary import SensorVariables
@@ -20,7 +21,9 @@ DEMO_SITES = 24
 """Sites in `demo` when no range is named."""
 
 
-def read_series(source: Path | str, measures: SensorVariables | None = None, *, seed: int = 0) -> Sensors:
+def read_series(
+    source: Path | str, measures: SensorVariables | None = None, *, seed: int = 0, dialect: Dialect = DEFAULT_DIALECT
+) -> Sensors:
     """Read the series of one source, in the order of their names.
 
     Args:
@@ -30,6 +33,7 @@ def read_series(source: Path | str, measures: SensorVariables | None = None, *, 
         measures: The federation's variables and step. Without them the variables are the data's own, the step is an hour
             or, of coarser data, theirs.
         seed: Of the demo sites.
+        dialect: Columns and forms of the owner's tables.
 
     Raises:
         DataError: The data are missing, empty or malformed, lack a variable, or are coarser than the step.
@@ -38,9 +42,9 @@ def read_series(source: Path | str, measures: SensorVariables | None = None, *, 
     if demo := demo_range(source, DEMO_SITES):
         return _demo(*demo, seed, measures)
     path = Path(source)
-    parts = [(file, _file(file)) for file in _files(path)]
+    parts = [(file, _file(file, dialect)) for file in _files(path)]
     variables = measures.variables if measures else parts[0][1].variables
-    return to_dataset(joined([ordered_as(part, variables, file) for file, part in parts]), measures, path)
+    return to_dataset(join_readings([order_variables(part, variables, file) for file, part in parts]), measures, path)
 
 
 def _demo(start: int, stop: int, seed: int, measures: SensorVariables | None) -> Sensors:
@@ -54,16 +58,16 @@ def _files(path: Path) -> list[Path]:
         raise DataError("no such file or folder; give a table, a folder of tables, or 'demo'", path)
     if path.is_file():
         return [path]
-    files = tables_in(path, TABLES)
+    files = tables_in(path, SUFFIXES)
     if not files:
-        raise DataError(f"the folder holds no table ({', '.join(TABLES)}); name a file in it", path)
+        raise DataError(f"the folder holds no table ({', '.join(SUFFIXES)}); name a file in it", path)
     return files
 
 
-def _file(path: Path) -> Readings:
-    """One file, whose form shows in its first line."""
+def _file(path: Path, dialect: Dialect) -> Readings:
+    """Read one file, whose form shows in its first line."""
+    content = load(path)
     if suffix_of(path) == ".vol":
-        return read_volumes(path)
-    cells, delimiter = first_cells(path)
-    with reading(path):
-        return read_original(path, cells) or read_plain(read_columns(path, delimiter))
+        return read_volumes(content)
+    cells = detect_cells(content, SCHEMA, dialect)
+    return read_original(cells) or to_readings(to_table(cells, SCHEMA, dialect))

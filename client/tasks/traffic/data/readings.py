@@ -7,7 +7,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from client.data.tables.values import Codes, recoded, union
+from client.data.tables.formats import stem_of
+from client.data.tables.table import Table
+from client.data.tables.values import Codes, combine_codes, index_names, recode
+from client.tasks.traffic.schema import SITE, TIME
 from common.errors import DataError, VocabularyError
 
 
@@ -32,11 +35,30 @@ class Readings:
     notes: tuple[str, ...] = ()
 
 
-def joined(parts: Sequence[Readings]) -> Readings:
-    """Readings of the same variables as one; sites of the same name are the same site."""
-    sites = union([part.sites for part in parts])
+def to_readings(table: Table) -> Readings:
+    """Return the readings of a table in long form; without a site it is one series, named after the file.
+
+    Raises:
+        DataError: It has no variable.
+    """
+    if not table.variables:
+        message = "no variable among the columns; add one for each measurement, such as volume"
+        raise DataError(message, table.path, table.cells.header_line)
+    site, names = table.codes(SITE) if SITE in table else (np.zeros(len(table), np.int64), [stem_of(table.path)])
+    values = np.stack([table.numbers(name) for name in table.variables], axis=1)
+    return Readings(site, to_seconds(table, TIME), values, names, table.variables)
+
+
+def to_seconds(table: Table, name: str) -> NDArray[np.int64]:
+    """Return a column of times as whole seconds from 1970 by the sensor's own clock, R."""
+    return np.floor(table.numbers(name)).astype(np.int64)
+
+
+def join_readings(parts: Sequence[Readings]) -> Readings:
+    """Return readings of the same variables as one; sites of the same name are the same site."""
+    sites = index_names([part.sites for part in parts])
     return Readings(
-        np.concatenate([recoded(part.site, part.sites, sites) for part in parts]),
+        np.concatenate([recode(part.site, part.sites, sites) for part in parts]),
         np.concatenate([part.time for part in parts]),
         np.concatenate([part.values for part in parts]),
         list(sites),
@@ -45,15 +67,15 @@ def joined(parts: Sequence[Readings]) -> Readings:
     )
 
 
-def last_of(*keys: Codes) -> tuple[Codes, int]:
-    """The rows, in order, that are the last with their keys, R each; and how many are not."""
-    backwards = np.stack(keys, axis=1)[::-1]
-    _, place = np.unique(backwards, axis=0, return_index=True)
+def find_last(*keys: Codes) -> tuple[Codes, int]:
+    """Return the rows, in order, that are the last with their keys, R each; and how many are not."""
+    backwards = combine_codes(*keys)[::-1]
+    _, place = np.unique(backwards, return_index=True)
     return np.sort(len(backwards) - 1 - place), len(backwards) - len(place)
 
 
-def ordered_as(readings: Readings, variables: tuple[str, ...], path: Path) -> Readings:
-    """The same readings with their columns in the order of `variables`.
+def order_variables(readings: Readings, variables: tuple[str, ...], path: Path) -> Readings:
+    """Return the same readings with their columns in the order of `variables`.
 
     Raises:
         VocabularyError: They have variables that are not asked for.

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from client.data.tables.values import combine_codes, sort_unique
 from client.tasks.traffic.data.readings import Readings
 from common.tasks.traffic.vocabulary import DAY
 
@@ -12,11 +13,12 @@ SUMMED = {
     *("volume", "volumes", "count", "counts", "flow", "vehicles", "cars", "trucks", "buses", "motorcycles", "bicycles"),
     *("pedestrians", "passengers", "trips", "traffic", "total", "sum", "rain", "snow", "co2", "fuel"),
 }
-"""A variable with one of these words in its name adds up when finer readings become a coarser one. Every other (speed,
-occupancy, temperature, noise, …) is averaged."""
+"""Words in the names of variables that add up when finer readings become a coarser one.
+
+Every other variable (speed, occupancy, temperature, …) is averaged."""
 
 ALIKE, EXACT = 0.1, 0.01
-"""Shares by which spacings may differ to count as the same, and from a divisor of a day to be taken for it."""
+"""Relative differences of equal spacings, and of a spacing from a divisor of a day."""
 DIVISORS = np.flatnonzero(DAY % np.arange(1, DAY + 1) == 0) + 1
 """Seconds."""
 
@@ -44,7 +46,7 @@ class Tidy:
 
 @dataclass(frozen=True, eq=False)
 class Intervals:
-    """How far apart readings are, in seconds: the most frequent spacing (`_spacing`); 0 if unknown.
+    """Seconds between readings: the most frequent spacing (`_spacing`); 0 if unknown.
 
     Args:
         each: S, of every site.
@@ -57,16 +59,18 @@ class Intervals:
 
 def tidy(readings: Readings) -> Tidy:
     """Put readings in order; those of the same site and time become their mean."""
-    order = np.lexsort((readings.time, readings.site))
+    order = np.argsort(combine_codes(readings.site, readings.time), kind="stable")
     site, time, values = readings.site[order], readings.time[order], readings.values[order]
     first = _changes(site, time)
+    if len(first) == len(site):
+        return Tidy(site, time, values, _unordered(readings))
     sums, counts = _totals(values, first)
     means = np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
     return Tidy(site[first], time[first], means, _unordered(readings), len(site) - len(first))
 
 
 def intervals(rows: Tidy, sites: int) -> Intervals:
-    """How far apart the readings of `sites` sites are."""
+    """Return the spacing of the readings of `sites` sites."""
     same = np.diff(rows.site) == 0
     site, apart = rows.site[1:][same], np.diff(rows.time)[same]
     parts = np.split(apart, np.searchsorted(site, np.arange(1, sites)))
@@ -74,7 +78,7 @@ def intervals(rows: Tidy, sites: int) -> Intervals:
 
 
 def coarser(rows: Tidy, each: NDArray[np.int64], step: int, summed: NDArray[np.bool_]) -> Tidy:
-    """Readings of whole steps, whose times are numbers of steps since 1970.
+    """Return readings of whole steps, whose times are numbers of steps since 1970.
 
     A step with less than half of its finer readings is missing; one with more, but not all, counts as if the others were
     like them. Where there are more than twice as many as usual they are finer still, and add up as they are.
@@ -87,9 +91,10 @@ def coarser(rows: Tidy, each: NDArray[np.int64], step: int, summed: NDArray[np.b
     """
     number = rows.time // step
     first = _changes(rows.site, number)
-    sums, counts = _totals(rows.values, first)
-
     spacing = np.where(each > 0, each, step)[rows.site[first], None]
+    if len(first) == len(number) and (spacing == step).all():
+        return replace(rows, time=number)
+    sums, counts = _totals(rows.values, first)
     whole = np.maximum(step / spacing, 1)
     means = np.where(2 * counts >= whole, sums / np.maximum(counts, 1), np.nan)
     added = np.where((counts == whole) | (counts > 2 * whole), sums, means * whole)
@@ -107,7 +112,7 @@ def adds_up(variables: tuple[str, ...]) -> NDArray[np.bool_]:
 
 
 def _spacing(apart: NDArray[np.int64]) -> int:
-    """The most frequent of the seconds between readings, the smallest of several; 0 where there is none.
+    """Return the most frequent seconds between readings, the smallest of several; 0 where there is none.
 
     Where most rows of a regular series are missing, chance may put twice or thrice its interval first. Then the interval
     itself is at least half as frequent, and the sum of both, which a mere change of interval does not leave, a quarter. Clocks
@@ -115,8 +120,8 @@ def _spacing(apart: NDArray[np.int64]) -> int:
     """
     if not len(apart):
         return 0
-    ordered = np.sort(apart)
-    found = np.unique(ordered)
+    ordered = apart if apart.min() == apart.max() else np.sort(apart)
+    found = sort_unique(ordered)
     often = _alike(ordered, found)
     first = int(np.argmax(often))
     part = (2 * found < (1 + ALIKE) * found[first]) & (2 * often >= often[first])
@@ -130,24 +135,26 @@ def _spacing(apart: NDArray[np.int64]) -> int:
 
 
 def _alike(ordered: NDArray[np.int64], seconds: NDArray[np.int64]) -> NDArray[np.int64]:
-    """How many spacings, in ascending order, are like each of `seconds`."""
+    """Return how many spacings, in ascending order, are like each of `seconds`."""
     below = np.searchsorted(ordered, seconds * (1 - ALIKE))
     return np.searchsorted(ordered, seconds * (1 + ALIKE), side="right") - below
 
 
 def _changes(site: NDArray[np.int64], time: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Where site or time differ from the row before, the first row included."""
+    """Return the rows that differ from the row before in site or time, the first included."""
     new = (np.diff(site, prepend=-1) != 0) | (np.diff(time, prepend=time[:1]) != 0)
     return np.flatnonzero(new)
 
 
 def _totals(values: NDArray[np.float64], first: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """Sum and number of what is there in each group of rows, groups × D."""
-    known = ~np.isnan(values)
-    sums = np.add.reduceat(np.where(known, values, 0), first, axis=0)
-    return sums, np.add.reduceat(known, first, axis=0, dtype=np.int64)
+    there = ~np.isnan(values)
+    sums = np.add.reduceat(np.where(there, values, 0), first, axis=0)
+    return sums, np.add.reduceat(there, first, axis=0, dtype=np.int64)
 
 
 def _unordered(readings: Readings) -> int:
+    if (np.diff(readings.time) >= 0).all():
+        return 0
     order = np.argsort(readings.site, kind="stable")
     return int(((np.diff(readings.site[order]) == 0) & (np.diff(readings.time[order]) < 0)).sum())

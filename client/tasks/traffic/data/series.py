@@ -36,5 +36,5 @@ Sensors = Dataset[SensorVariables, Series]
 
 
 def in_units(seconds: int) -> tuple[int, Literal["m", "s"]]:
-    """A time as whole minutes, or as seconds where it is none."""
+    """Return a time as whole minutes, or as seconds where it is none."""
     return (seconds, "s") if seconds % 60 else (seconds // 60, "m")

@@ -1,4 +1,4 @@
-"""What a sensor's series trains on and what it holds out, in order of time, and the windows of each part."""
+"""Split of a sensor's series into training and held-out parts, in order of time, and their windows."""
 
 import math
 from dataclasses import dataclass
@@ -64,7 +64,7 @@ class SplitSeries:
 
 
 def split_series(series: Series, options: TrafficOptions, step: int = HOUR) -> SplitSeries:
-    """Cut a series by the shares: test last, validation before it; nothing is held out of a series too short for it.
+    """Split a series by the shares: test last, validation before it; short series hold nothing out.
 
     Parts begin at the midnight nearest to the exact share (the earlier of two), unless that would leave one of them empty.
 
@@ -82,7 +82,7 @@ def split_series(series: Series, options: TrafficOptions, step: int = HOUR) -> S
 
 
 def _ends(series: Series, options: TrafficOptions, step: int) -> tuple[int, int]:
-    """Where training and validation end: at midnights, or by shares rounded down."""
+    """End of training and of validation: at midnights, or by shares rounded down."""
     length = len(series.values)
     held = (options.validation_share, options.test_share)
     offset = int(series.start.astype("datetime64[s]").astype(np.int64)) % DAY // step
@@ -94,7 +94,7 @@ def _ends(series: Series, options: TrafficOptions, step: int) -> tuple[int, int]
 
 
 def _midnight(exact: float, offset: int, day: int) -> int:
-    """The step nearest to `exact` at which a day begins, `offset` being the first step's place in its day."""
+    """Return the step nearest to `exact` at which a day begins; the first step is at `offset` of its day."""
     return math.ceil((exact + offset) / day - 0.5 - 1e-9) * day - offset
 
 
@@ -109,6 +109,6 @@ def _fitted(series: Series, end: int) -> tuple[Scaler, tuple[str, ...]]:
 
 
 def _starts(begin: int, end: int, options: TrafficOptions, observed: NDArray[np.bool_]) -> Starts:
-    """Windows with targets in [begin, end) whose history ends with a reading: a gap's filling may look at what ends it."""
+    """Return windows with targets in [begin, end) whose history ends with a reading."""
     first = np.arange(max(begin, options.history), end - options.horizon + 1, dtype=np.int64)
     return first[observed[first - 1].all(axis=1)]

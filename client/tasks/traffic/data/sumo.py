@@ -1,4 +1,4 @@
-"""Simulated traffic: SUMO on a generated grid of streets, as a table of six measures of the busiest edges.
+"""Simulated traffic: SUMO on a generated grid of streets, as six measures of the busiest edges.
 
 The paper records these measures (algorithms.md §3.8) on a map of Nashville; the grid needs no map.
 """
@@ -59,7 +59,7 @@ VEHICLES = (
 
 
 def record_sumo(out: Path, *, edges: int = 100, seconds: int = 3600, seed: int = 0) -> None:
-    """Simulate and write `timestamp,site,<six measures>`, a row a second and edge; the same seed gives the same table.
+    """Simulate and write `timestamp,site,<six measures>`, a row for each second and edge.
 
     Args:
         out: CSV to write; `MEASURES` go beside it, as JSON.
@@ -97,7 +97,7 @@ def _sumo() -> tuple[Path, ModuleType]:
 
 
 def _network(folder: Path, home: Path, seed: int) -> Path:
-    """A square grid with two lanes each way and blocks of uneven length."""
+    """Return a square grid with two lanes each way and blocks of uneven length."""
     path = folder / "grid.net.xml"
     size = ("--grid", f"--grid.number={GRID}", f"--grid.length={BLOCK}", "--default.lanenumber=2")
     command = [

@@ -1,26 +1,37 @@
-"""FHWA's hourly station volumes (TMAS, `.VOL`): a row a station, direction, lane and day, with 24 hourly counts.
+"""FHWA's hourly station volumes (TMAS, `.VOL`): a row for each station, direction, lane and day.
 
 Traffic Monitoring Guide, hourly traffic volume record: columns of fixed width (until about 2019, with years of two digits;
 the guide of 2013 has four), or `|` between columns that the first line names.
 """
 
-from pathlib import Path
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import pyarrow
-import pyarrow.compute
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from client.data.tables.reader import Table, opened, read_columns
-from client.data.tables.values import Codes, codes, numbers
-from client.tasks.traffic.data.local_time import times
-from client.tasks.traffic.data.readings import Readings, last_of
-from common.errors import DataError
+from client.data.tables.cells import Cells
+from client.data.tables.formats import Content
+from client.data.tables.reader import detect_cells, to_table
+from client.data.tables.schema import Column, TableSchema
+from client.data.tables.table import Table
+from client.data.tables.values import Codes, to_codes, to_flags
+from client.tasks.traffic.data.readings import Readings, find_last
 
 HOURS = tuple(f"hour_{hour:02d}" for hour in range(24))
 WIDTHS = {"record_type": 1, "state_code": 2, "f_system": 2, "station_id": 6, "travel_dir": 1, "travel_lane": 1}
 DATE = ("year_record", "month_record", "day_record")
-NEEDED = ("record_type", "state_code", "station_id", "travel_dir", "travel_lane", *DATE, *HOURS)
+SCHEMA = TableSchema(
+    (
+        *(Column(name, "text") for name in ("record_type", "state_code", "station_id")),
+        *(Column(name, "text", blank="missing") for name in ("travel_dir", "travel_lane")),
+        *(Column(name, "number") for name in DATE),
+        *(Column(name, "number", blank="missing") for name in HOURS),
+    )
+)
 
 RECORDS = ("3", "v")
 """Record type of a volume: by columns, by name."""
@@ -31,8 +42,44 @@ ALL_LANES = "0"
 """Lane of a row that counts all lanes of its direction together."""
 
 
-def read_volumes(path: Path) -> Readings:
-    """Hourly volumes of stations, all their lanes and directions together.
+@dataclass(frozen=True, eq=False)
+class FixedWidth(Cells):
+    """Columns of fixed width.
+
+    Args:
+        lines: Lines of text.
+        places: One-based place of each line.
+        widths: Characters of each column.
+    """
+
+    lines: Any
+    places: Sequence[int]
+    widths: Sequence[int]
+
+    unit: ClassVar[Literal["line", "row"]] = "line"
+
+    @classmethod
+    def of(cls, content: Content) -> "FixedWidth":
+        """Tell by the length of the lines how many digits a year has."""
+        places, lines = zip(*content.lines(), strict=True)
+        year = 4 if max(map(len, lines)) > SHORT_YEAR else 2
+        widths = {**WIDTHS, "year_record": year, "month_record": 2, "day_record": 2, "day_of_week": 1}
+        widths |= dict.fromkeys(HOURS, 5)
+        return cls(content, list(widths), pyarrow.array(lines), places, list(widths.values()))
+
+    def take(self, places: Sequence[int]) -> list[Any]:
+        """Return the columns at these places as text."""
+        stops = np.cumsum(self.widths).tolist()
+        spans = ((stops[place] - self.widths[place], stops[place]) for place in places)
+        return [pc.utf8_slice_codeunits(self.lines, start, stop) for start, stop in spans]
+
+    def place_of(self, row: int) -> int:
+        """Return the one-based line of a row counted from 0."""
+        return self.places[row]
+
+
+def read_volumes(content: Content) -> Readings:
+    """Read hourly volumes of stations, all their lanes and directions together.
 
     Where a direction has a row for all lanes together, its other rows do not count. An hour is missing if one of the lanes
     that the station has in that month is.
@@ -40,50 +87,24 @@ def read_volumes(path: Path) -> Readings:
     Raises:
         DataError: Not such a file, or a malformed cell (with line and column).
     """
-    with opened(path) as file:
-        lines = [text for text in (line.strip("\r\n") for line in file) if text]
-    if not lines:
-        raise DataError("the file is empty", path)
-    table = _delimited(path, lines[0]) if "|" in lines[0] else _fixed(path, lines)
-    kinds = pyarrow.compute.utf8_lower(table.column("record_type"))
-    volume = pyarrow.compute.is_in(kinds, value_set=pyarrow.array(RECORDS)).to_numpy(zero_copy_only=False)
-    if not volume.all():
-        raise table.error(int((~volume).argmax()), "record_type", "not a traffic volume record (3 or V)")
+    named = "|" in content.first_line()
+    table = to_table(detect_cells(content, SCHEMA) if named else FixedWidth.of(content), SCHEMA)
+    kinds = pc.utf8_lower(table.columns["record_type"])
+    other = ~to_flags(pc.is_in(kinds, value_set=pyarrow.array(RECORDS)))
+    if other.any():
+        raise table.error("record_type", other, "is not a traffic volume record (3 or V)", "leave the row out")
     return _summed(table)
 
 
-def _delimited(path: Path, header: str) -> Table:
-    titles = [title.strip().lower() for title in header.split("|")]
-    missing = [title for title in NEEDED if title not in titles]
-    if missing:
-        raise DataError("this column is not named in the first line of the volumes", path, 1, missing[0])
-    rows = read_columns(path, "|", titles)
-    if len(rows) < 2:
-        raise DataError("the file has a header but no rows", path)
-    return rows.where(np.arange(len(rows)) > 0)
-
-
-def _fixed(path: Path, lines: list[str]) -> Table:
-    year = 4 if max(map(len, lines)) > SHORT_YEAR else 2
-    widths = {**WIDTHS, "year_record": year, "month_record": 2, "day_record": 2, "day_of_week": 1}
-    widths |= dict.fromkeys(HOURS, 5)
-    stops = np.cumsum(list(widths.values())).tolist()
-    text = pyarrow.array(lines)
-    columns = [
-        pyarrow.compute.utf8_trim_whitespace(pyarrow.compute.utf8_slice_codeunits(text, stop - width, stop))
-        for stop, width in zip(stops, widths.values(), strict=True)
-    ]
-    return Table(path, list(widths), columns, headed=False)
-
-
 def _summed(table: Table) -> Readings:
-    stations, names = codes(_joined(table, "-", "state_code", "station_id"))
-    direction, _ = codes(table.column("travel_dir"))
-    lane, lanes = codes(table.column("travel_lane"))
+    labels = (table.columns["state_code"], table.columns["station_id"])
+    stations, names = to_codes(pc.binary_join_element_wise(*labels, "-"))
+    direction, _ = to_codes(pc.fill_null(table.columns["travel_dir"], ""))
+    lane, lanes = to_codes(pc.fill_null(table.columns["travel_lane"], ""))
     day = _days(table)
-    volumes = np.stack([numbers(table, title) for title in HOURS], axis=1)
+    volumes = np.stack([table.numbers(name) for name in HOURS], axis=1)
 
-    kept, repeated = last_of(stations, direction, lane, day)
+    kept, repeated = find_last(stations, direction, lane, day)
     together = np.array([name == ALL_LANES for name in lanes])[lane]
     kept = kept[(together | ~_have((stations, direction, day), together))[kept]]
     site, time, values = _added(stations[kept], direction[kept] * len(lanes) + lane[kept], day[kept], volumes[kept])
@@ -94,15 +115,20 @@ def _summed(table: Table) -> Readings:
 
 
 def _days(table: Table) -> Codes:
-    """R, days since 1970; years of two digits are 1970 to 2069."""
-    year = numbers(table, "year_record")
+    """Return days since 1970, R; years of two digits are 1970 to 2069.
+
+    Raises:
+        DataError: There is no such day.
+    """
+    year, month, day = (table.numbers(name).clip(0, 9999).astype(np.int64) for name in DATE)
     full = np.where(year < 70, year + 2000, np.where(year < 100, year + 1900, year))
-    texts = [f"{value:.0f}" for value in full.tolist()]
-    date = pyarrow.compute.binary_join_element_wise(
-        pyarrow.array(texts), table.column("month_record"), table.column("day_record"), "-"
-    )
-    dated = Table(table.path, [*table.titles, "date"], [*table.columns, date], table.headed, table.rows)
-    return times(dated, "date") // 86_400
+    months = ((full - 1970) * 12 + month - 1).astype("datetime64[M]")
+    days = months.astype("datetime64[D]") + (day - 1)
+    no_month, no_day = (month < 1) | (month > 12), days.astype("datetime64[M]") != months
+    for name, wrong in (("month_record", no_month), ("day_record", no_day)):
+        if wrong.any():
+            raise table.error(name, wrong, "is not in the calendar", "correct it, or leave the row out")
+    return days.astype(np.int64)
 
 
 def _have(keys: tuple[Codes, ...], flags: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -127,7 +153,3 @@ def _added(
     place = {(int(a), int(b)): int(count) for (a, b), count in zip(months, expected, strict=True)}
     needed = np.array([place[int(stations[row]), int(month[row])] for row in first])
     return days[:, 0], days[:, 1], np.where(counts == needed[:, None], sums, np.nan)
-
-
-def _joined(table: Table, mark: str, *titles: str) -> pyarrow.Array:
-    return pyarrow.compute.binary_join_element_wise(*(table.column(title) for title in titles), mark)

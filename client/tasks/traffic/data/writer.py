@@ -3,13 +3,13 @@
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from client.data.tables.values import private_csv
+from client.data.tables.writer import private_csv
 from client.tasks.traffic.data.series import Series
 from common.tasks.traffic.vocabulary import SensorVariables
 
 
 def write_series(path: Path, series: Iterable[Series], measures: SensorVariables) -> None:
-    """Write series as CSV, readable by the owner only; `read_series`, given the measures, gives the same ones back.
+    """Write series as CSV, readable by the owner only; `read_series` with the measures inverts it.
 
     Filled gaps are written as empty cells, which the reader fills again.
     """

@@ -1,4 +1,4 @@
-"""Cells as codes and times, titles as others spell them, and tables for the owner only."""
+"""Cells as text, numbers and codes, and tables for the owner only."""
 
 from pathlib import Path
 
@@ -6,27 +6,116 @@ import numpy as np
 import pyarrow
 import pytest
 
-from client.data.tables.values import codes, places, plainly, private_csv, recoded, union, unix_seconds
+from client.data.tables.cell_errors import WrongCells
+from client.data.tables.schema import Decimal
+from client.data.tables.values import combine_codes, index_names, recode, sort_unique, to_codes, to_numbers, to_text
+from client.data.tables.writer import private_csv
 
 
-def test_titles_are_found_however_they_are_spelt() -> None:
-    columns = {"user": ("user", "userid"), "item": ("item", "itemid"), "time": ("time",)}
-    assert plainly("User-ID") == "userid"
-    assert places(["Item_Id", "USER ID", "userId", "price"], columns) == {"user": "USER ID", "item": "Item_Id"}
+def numbers(*cells: str, decimal: Decimal = "auto", commas: bool = False) -> list[float | None]:
+    found: list[float | None] = to_numbers(pyarrow.array(cells), decimal, commas).to_pylist()
+    return found
+
+
+def refusal(*cells: str, decimal: Decimal = "auto", commas: bool = False) -> tuple[list[bool], str, str]:
+    with pytest.raises(WrongCells) as caught:
+        numbers(*cells, decimal=decimal, commas=commas)
+    return caught.value.wrong.tolist(), caught.value.problem, caught.value.remedy
+
+
+@pytest.mark.parametrize(
+    ("cells", "expected"),
+    [
+        (("1", "-2.5", "+3", " 4 ", ".5", "6.", "1e3", "0012"), [1, -2.5, 3, 4, 0.5, 6, 1000, 12]),
+        (("1", "", "NA", "n/a", "NaN", "null", "NONE", "nil"), [1, *[None] * 7]),
+        (("-", "--", "?", ".", "#N/A", "#VALUE!", "-1"), [*[None] * 6, -1]),
+        (("1,5", "2", "-3,25"), [1.5, 2, -3.25]),
+        (("1.234,5", "7", "1.234.567"), [1234.5, 7, 1234567]),
+        (("1,234.5", "7"), [1234.5, 7]),
+        (("1,234,567", "7"), [1234567, 7]),
+        (("1 234.5", "2\u00a0000", "3'000", "4\u202f000"), [1234.5, 2000, 3000, 4000]),
+        (("1 234,5",), [1234.5]),
+        (("1.234", "5.678"), [1.234, 5.678]),
+        ((), []),
+    ],
+)
+def test_numbers(cells: tuple[str, ...], expected: list[float | None]) -> None:
+    assert numbers(*cells) == expected
+
+
+@pytest.mark.parametrize("commas", [False, True])
+def test_thousands_alone_are_ambiguous_and_the_owner_decides(commas: bool) -> None:
+    question = ([True, False], "has a decimal comma or a thousands separator", "say --decimal comma or --decimal point")
+    assert refusal("1,234", "5", commas=commas) == question
+    assert numbers("1,234", "5", decimal="comma") == [1.234, 5]
+    assert numbers("1,234", "5", decimal="point") == [1234, 5]
+    assert numbers("1.234", decimal="comma") == [1234]
+
+
+def test_between_commas_a_decimal_comma_is_asked_for() -> None:
+    assert refusal("1,5", "2", commas=True) == ([True, False], "has a decimal comma", "say --decimal comma")
+    assert numbers("1,5", decimal="comma", commas=True) == [1.5]
+
+
+@pytest.mark.parametrize(
+    ("cells", "wrong", "problem", "remedy"),
+    [
+        (("1", "four", "5", "six"), [1, 3], "is not a number", "write digits such as 4.5, or leave the row out"),
+        (("1,5", "2,5", "four"), [2], "is not a number", "write digits such as 4.5, or leave the row out"),
+        (("1,5", "2.5", "3.5"), [0], "is not a number", "write digits such as 4.5, or leave the row out"),
+        (("12 %", "5"), [0], "has the sign %", "write numbers without %"),
+        (("5", "€7", "x"), [1, 2], "has the sign €", "write numbers without €"),
+        (("1", "-inf"), [1], "is an infinite number", "leave the row out"),
+        (("Infinity", "x"), [0, 1], "is an infinite number", "leave the row out"),
+        (("1", "1e999"), [1], "is too large a number", "leave the row out"),
+        (("1_000",), [0], "is not a number", "write digits such as 4.5, or leave the row out"),
+        (("12,34,567", "1"), [0], "is not a number", "write digits such as 4.5, or leave the row out"),
+        (("0x10",), [0], "is not a number", "write digits such as 4.5, or leave the row out"),
+        (("٣",), [0], "is not a number", "write digits such as 4.5, or leave the row out"),
+    ],
+)
+def test_what_is_no_number(cells: tuple[str, ...], wrong: list[int], problem: str, remedy: str) -> None:
+    assert refusal(*cells) == ([k in wrong for k in range(len(cells))], problem, remedy)
+
+
+def test_numbers_and_texts_of_other_types() -> None:
+    """As they stand in Parquet; a column of floats that are all whole was one of whole numbers with a gap."""
+    assert to_numbers(pyarrow.array([2**53 + 1, None]), "auto", False).to_pylist() == [2.0**53, None]
+    assert to_numbers(pyarrow.array([0.1, float("nan")], from_pandas=False), "auto", False).to_pylist() == [0.1, None]
+    assert to_numbers(pyarrow.array([0.1], pyarrow.float32()), "auto", False).to_pylist() == [0.1]
+    assert to_text(pyarrow.array([1.0, None, 3.0])).to_pylist() == ["1", None, "3"]
+    assert to_text(pyarrow.array([1.5, 3.0])).to_pylist() == ["1.5", "3"]
+    assert to_text(pyarrow.array([" a ", "", "\t"])).to_pylist() == ["a", None, None]
+    assert to_text(pyarrow.array(["a", "b", "a"]).dictionary_encode()).to_pylist() == ["a", "b", "a"]
+    assert to_text(pyarrow.array([["a", "b"], [1 and "c"], None])).to_pylist() == ["a,b", "c", None]
+    for column in (pyarrow.array([{"a": 1}]), pyarrow.array([["a,b"]]), pyarrow.array([b"\xff"])):
+        with pytest.raises(WrongCells, match="is of type"):
+            to_text(column)
 
 
 def test_codes_of_several_columns_become_codes_of_all_their_names() -> None:
-    columns = [["b", "a", "b"], ["c", "a"], []]
-    parts = [codes(pyarrow.array(column, pyarrow.string())) for column in columns]
+    columns = [["b", "a", None, "b"], ["c", "a"], []]
+    parts = [to_codes(pyarrow.array(column, pyarrow.string())) for column in columns]
     assert [(part.tolist(), names) for part, names in parts] == [
-        ([0, 1, 0], ["b", "a"]),
+        ([0, 1, -1, 0], ["b", "a"]),
         ([0, 1], ["c", "a"]),
         ([], []),
     ]
-    index = union([names for _, names in parts])
+    index = index_names([names for _, names in parts])
     assert index == {"b": 0, "a": 1, "c": 2}
-    assert [recoded(part, names, index).tolist() for part, names in parts] == [[0, 1, 0], [2, 1], []]
-    assert recoded(np.array([1, -1, 0]), ["c", "a"], index).tolist() == [1, -1, 2], "nobody stays nobody"
+    assert [recode(part, names, index).tolist() for part, names in parts] == [[0, 1, -1, 0], [2, 1], []]
+
+
+def test_one_number_a_row_orders_rows_as_their_columns_do() -> None:
+    rng = np.random.default_rng(0)
+    columns = rng.integers(-1, 4, (3, 200)) * np.array([[1], [2**40], [2**60]])
+    keys = combine_codes(*columns)
+    rows = columns.T
+    np.testing.assert_array_equal(
+        np.unique(rows, axis=0), rows[np.unique(keys, return_index=True)[1]], "beyond 64 bits, too"
+    )
+    np.testing.assert_array_equal(sort_unique(keys), np.unique(keys))
+    assert combine_codes(np.zeros(0, np.int64)).tolist() == sort_unique(np.zeros(0, np.int64)).tolist() == []
 
 
 def test_a_table_that_others_could_read_is_the_owner_s_only_and_new(tmp_path: Path) -> None:
@@ -37,26 +126,3 @@ def test_a_table_that_others_could_read_is_the_owner_s_only_and_new(tmp_path: Pa
         assert path.stat().st_mode & 0o777 == 0o600, "before the first row"
         writer.writerow(("a", 1, "x, y"))
     assert path.read_bytes() == b'a,1,"x, y"\n'
-
-
-@pytest.mark.parametrize(
-    ("text", "seconds"),
-    [
-        ("1396437466.94", 1396437466.94),
-        ("1396437466940", 1396437466.94),
-        ("7", 7.0),
-        ("2014-04-02T11:17:46.940Z", 1396437466.94),
-        ("2014-04-02 11:17:46", 1396437466.0),
-        ("2014-04-02T13:17:46+02:00", 1396437466.0),
-        ("2014-04-02", 1396396800.0),
-    ],
-)
-def test_times(text: str, seconds: float) -> None:
-    """Expected by `date -u -d @1396437466`."""
-    assert unix_seconds(text) == pytest.approx(seconds)
-
-
-@pytest.mark.parametrize("text", ["", "noon", "nan", "inf", "2014-13-01"])
-def test_what_is_no_time(text: str) -> None:
-    with pytest.raises(ValueError, match=r".*"):
-        unix_seconds(text)

@@ -7,7 +7,7 @@ import pytest
 
 from client.tasks.rules.data.homes import larger_than
 from client.tasks.rules.data.ifttt import Setup, channels, is_recrules, read_recrules, split_channel
-from client.tasks.rules.data.rows import to_dataset
+from client.tasks.rules.data.reader import read_homes
 from common.errors import DataError
 
 
@@ -54,8 +54,8 @@ def test_an_unknown_channel_is_named() -> None:
 
 def test_rare_pairs_are_left_out(folder: Path) -> None:
     assert is_recrules(folder)
-    assert {row.relation for row in read_recrules(folder)} == {"any → send_me"}
-    assert len(read_recrules(folder)) == 8
+    rows = read_recrules(folder)
+    assert (list(rows.relations), len(rows.relation)) == (["any → send_me"], 8)
 
 
 def test_every_name_of_the_real_set_has_a_channel_and_every_channel_a_name(recrules: Path) -> None:
@@ -74,7 +74,7 @@ def test_every_name_of_the_real_set_has_a_channel_and_every_channel_a_name(recru
 def test_the_real_set_has_the_figures_of_the_exploration(
     recrules: Path, setup: Setup, entities: int, relations: int, users: int, rules: int, larger: int, their_rules: int
 ) -> None:
-    dataset = to_dataset(read_recrules(recrules, setup))
+    dataset = read_homes(recrules, setup=setup)
     assert (len(dataset.vocabulary.entities), len(dataset.vocabulary.relations)) == (entities, relations)
     assert (len(dataset.units), sum(len(home.rules) for home in dataset.units)) == (users, rules)
     kept = larger_than(dataset.units, nodes=2)
@@ -91,7 +91,7 @@ def test_a_missing_set_is_named(folder: Path) -> None:
 
 def test_a_set_that_is_no_text_is_named(folder: Path) -> None:
     (folder / "trainset").write_bytes(b"\xff\xfe\n")
-    with pytest.raises(DataError, match="trainset: not text in UTF-8"):
+    with pytest.raises(DataError, match="trainset, line 1: not text in UTF-8"):
         read_recrules(folder)
 
 

@@ -1,66 +1,117 @@
-"""From rows to homes: order, duplicates, vocabulary."""
+"""From tables to rows and homes: cells, order, duplicates, vocabulary."""
+
+from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from client.tasks.rules.data.rows import Row, derive_catalogue, to_dataset
+from client.data.tables.reader import read_table
+from client.tasks.rules.data.assemble import to_dataset
+from client.tasks.rules.data.homes import Homes
+from client.tasks.rules.data.reader import read_homes
+from client.tasks.rules.data.rows import RuleRows, derive_catalogue, join_rows, to_rows
+from client.tasks.rules.schema import SCHEMA
 from common.errors import DataError, VocabularyError
 from common.tasks.rules.vocabulary import RuleCatalogue
 
-ROWS = [
-    Row("bob", "Light", "b", "turns on", "turn off", "Plug", "p", "homes.csv", 2),
-    Row("ann", "Light", "a", "turns on", "turn off", "Light", "b", "homes.csv", 3),
-    Row("bob", "Plug", "p", "turns off", "turn off", "Light", "b", "homes.csv", 4),
-]
+TableWriter = Callable[..., Path]
+
+RULE = "ann,Light,lamp 1,turns on,turn off,Plug,plug 1"
+LINES = (
+    "bob,Light,b,turns on,turn off,Plug,p",
+    "ann,Light,a,turns on,turn off,Light,b",
+    "bob,Plug,p,turns off,turn off,Light,b",
+)
 
 
-def test_the_catalogue_of_the_data_is_alphabetical() -> None:
-    catalogue = derive_catalogue(ROWS)
+def rows(path: Path) -> RuleRows:
+    return to_rows(read_table(path, SCHEMA))
+
+
+def homes(path: Path) -> Homes:
+    found = rows(path)
+    return to_dataset(found, derive_catalogue(found))
+
+
+def test_the_catalogue_of_the_data_is_alphabetical(table: TableWriter) -> None:
+    catalogue = derive_catalogue(rows(table(*LINES)))
     assert catalogue.entities == ("Light", "Plug")
     assert catalogue.relations == ("turns off → turn off", "turns on → turn off")
 
 
-def test_homes_do_not_depend_on_the_order_of_rows() -> None:
-    ann, bob = to_dataset(ROWS).units
+def test_homes_do_not_depend_on_the_order_of_rows(table: TableWriter) -> None:
+    ann, bob = homes(table(*LINES)).units
     assert [(device.name, device.entity) for device in bob.devices] == [("b", 0), ("p", 1)]
     np.testing.assert_array_equal(bob.rules, [[0, 1, 1], [1, 0, 0]])
     np.testing.assert_array_equal(ann.rules, [[0, 1, 1]])
-    for home, again in zip((ann, bob), to_dataset(ROWS[::-1]).units, strict=True):
+    for home, again in zip((ann, bob), homes(table(*LINES[::-1])).units, strict=True):
         assert (home.name, home.devices) == (again.name, again.devices)
         np.testing.assert_array_equal(home.rules, again.rules)
 
 
-def test_duplicates_are_dropped_and_counted() -> None:
-    dataset = to_dataset([*ROWS, ROWS[0]._replace(line=5), ROWS[1]])
+def test_duplicates_are_dropped_and_counted(table: TableWriter) -> None:
+    dataset = homes(table(*LINES, LINES[0], LINES[1]))
     assert sum(len(home.rules) for home in dataset.units) == 3
     assert dataset.notes == ("2 duplicate rules dropped",)
 
 
-def test_one_id_may_serve_devices_of_two_types() -> None:
-    (home,) = to_dataset([Row("ann", "Light", "1", "turns on", "turn off", "Plug", "1")]).units
+def test_one_id_may_serve_devices_of_two_types(table: TableWriter) -> None:
+    (home,) = homes(table("ann,Light,1,turns on,turn off,Plug,1")).units
     assert len(home.devices) == 2
 
 
-def test_a_home_may_have_one_device_that_triggers_itself() -> None:
-    (home,) = to_dataset([Row("ann", "Light", "1", "turns on", "turn off", "Light", "1")]).units
+def test_a_home_may_have_one_device_that_triggers_itself(table: TableWriter) -> None:
+    (home,) = homes(table("ann,Light,1,turns on,turn off,Light,1")).units
     np.testing.assert_array_equal(home.rules, [[0, 0, 0]])
 
 
-def test_an_unknown_device_type_is_placed_and_counted_but_not_quoted() -> None:
-    catalogue = RuleCatalogue(entities=("Lights",), relations=derive_catalogue(ROWS).relations)
+def test_rows_without_rule_declare_devices(table: TableWriter) -> None:
+    dataset = homes(table("ann,Light,lamp,,,,", "bob,Light,lamp,,,Plug,plug", RULE))
+    assert [(home.name, len(home.devices), len(home.rules)) for home in dataset.units] == [("ann", 3, 1), ("bob", 2, 0)]
+    assert dataset.notes == ()
+
+
+def test_rows_of_several_files_are_joined_by_name(table: TableWriter) -> None:
+    first, second = rows(table(*LINES[:1], name="a.csv")), rows(table(*LINES[1:], name="b.csv"))
+    joined = join_rows([first, second])
+    whole = homes(table(*LINES, name="c.csv"))
+    for ours, theirs in zip(to_dataset(joined, derive_catalogue(joined)).units, whole.units, strict=True):
+        assert (ours.name, ours.devices) == (theirs.name, theirs.devices)
+        np.testing.assert_array_equal(ours.rules, theirs.rules)
+
+
+@pytest.mark.parametrize(
+    ("row", "column"),
+    [
+        (",Light,lamp,turns on,turn off,Plug,plug", "user_id"),
+        ("ann,Light,lamp,,turn off,Plug,plug", "trigger_state"),
+        ("ann,Light,lamp,turns on,turn off,Plug, ", "action_device_id"),
+        ("ann,Light,lamp,,,,plug", "action_device"),
+        ("ann,,lamp,,,,", "trigger_device"),
+    ],
+)
+def test_an_empty_cell_is_named_by_line_and_column(table: TableWriter, row: str, column: str) -> None:
+    with pytest.raises(DataError, match="empty cell") as caught:
+        rows(table(RULE, row))
+    assert (caught.value.line, caught.value.column) == (3, column)
+
+
+def test_a_relation_that_could_not_be_read_back_is_refused(table: TableWriter) -> None:
+    with pytest.raises(DataError, match="line 3, column 'action': 'a → b' contains ' → '"):
+        rows(table(RULE, "ann,Light,a,turns on,a → b,Light,b"))
+
+
+def test_an_unknown_device_type_is_placed_and_counted_but_not_quoted(table: TableWriter) -> None:
+    relations = derive_catalogue(rows(table(*LINES))).relations
     with pytest.raises(VocabularyError, match="lacks this device type; the nearest it has is 'Lights'") as caught:
-        to_dataset(ROWS, catalogue)
+        read_homes(table(*LINES), RuleCatalogue(entities=("Lights",), relations=relations))
     assert "3 of 3 rows" in str(caught.value)
     assert (caught.value.line, caught.value.column) == (2, "trigger_device")
     assert "bob" not in str(caught.value)
 
 
-def test_an_unknown_relation_is_placed_and_counted() -> None:
+def test_an_unknown_relation_is_placed_and_counted(table: TableWriter) -> None:
     catalogue = RuleCatalogue(entities=("Light", "Plug"), relations=("turns on → turn off",))
     with pytest.raises(VocabularyError, match=r"homes.csv, line 4, column 'trigger_state'.*1 of 3 rows"):
-        to_dataset(ROWS, catalogue)
-
-
-def test_a_relation_that_could_not_be_read_back_is_refused() -> None:
-    with pytest.raises(DataError, match="line 2: trigger state and action must not"):
-        to_dataset([ROWS[0]._replace(action="a → b")])
+        read_homes(table(*LINES), catalogue)

@@ -7,8 +7,7 @@ import pytest
 
 from client.tasks.rules.data.generator import demo_homes
 from client.tasks.rules.data.homes import Device, Home, as_edges, larger_than
-from client.tasks.rules.data.ifttt import read_recrules
-from client.tasks.rules.data.rows import to_dataset
+from client.tasks.rules.data.reader import read_homes
 from client.tasks.rules.data.split import Examples, SplitHome, split_home, split_homes, without_isolated
 from common.tasks.rules.demo import demo_catalogue
 from common.tasks.rules.options import RulesOptions
@@ -93,7 +92,7 @@ def test_isolated_test_rules_can_be_left_out() -> None:
 
 def test_of_the_real_test_rules_one_in_six_has_an_isolated_end(recrules: Path) -> None:
     """explore-rules.md §5: 112 of 125 clients have a test rule, 691 in all; 16 % have an end without training rule."""
-    dataset = to_dataset(read_recrules(recrules, "A"))
+    dataset = read_homes(recrules)
     splits = split_homes(larger_than(dataset.units, 2), len(dataset.vocabulary.relations), PAPER, seed=0)
     assert len(splits) == 125
     assert sum(bool(len(split.test.positives)) for split in splits) == 112

@@ -119,11 +119,11 @@ def test_a_published_log_is_known_by_its_first_line(line: str, layout: Layout | 
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
-        (("1,2014-04-07T10:51:09Z,5,0", "1,yesterday,6,0"), "line 2, column 'timestamp': not a time"),
+        (("1,2014-04-07T10:51:09Z,5,0", "1,yesterday,6,0"), "line 2, column 'timestamp': 'yesterday' is not a time"),
         (("1,2014-04-07T10:51:09Z,5,0", "1,2014-04-07T10:51:09Z,6"), "line 2: 3 cells, but the first line has 4"),
         (("1,2014-04-07T10:51:09Z,5,0", ",2014-04-07T10:51:09Z,6,0"), "line 2, column 'session': empty cell"),
-        ((DIGINETICA_HEADER, "1;NA;2;soon;2016-05-09"), "line 2, column 'timeframe': not a time"),
-        ((RETAIL_HEADER, "1,2,addtocart,3,", "noon,2,view,3,"), "line 3, column 'timestamp': not a time"),
+        ((DIGINETICA_HEADER, "1;NA;2;soon;2016-05-09"), "line 2, column 'timeframe': 'soon' is not a number"),
+        ((RETAIL_HEADER, "1,2,addtocart,3,", "noon,2,view,3,"), "line 3, column 'timestamp': 'noon' is not a time"),
     ],
 )
 def test_bad_lines_are_named(text: Writer, lines: tuple[str, ...], message: str) -> None:

@@ -154,43 +154,5 @@ def test_a_parquet_log(tmp_path: Path) -> None:
     dataset = read_visitors(path)
     assert (dataset.units[0].name, names(dataset)) == ("1", [["7", "5"]])
     pyarrow.parquet.write_table(pyarrow.table(columns), path)
-    with pytest.raises(DataError, match=r"clicks\.parquet, line 3, column 'item': empty cell"):
+    with pytest.raises(DataError, match=r"clicks\.parquet, row 3, column 'item': empty cell"):
         read_visitors(path)
-
-
-@pytest.mark.parametrize(
-    ("name", "lines", "message"),
-    [
-        ("a.txt", (), "a.txt: the file is empty"),
-        ("a.csv", (" ",), "a.csv: the file is empty"),
-        ("a.csv", (HEADER,), "has a header but no rows"),
-        ("a.txt", ("a", "b"), "no session of two clicks"),
-        ("a.csv", ("who,what,when", "1,2,3"), "line 1: columns are missing: a click log needs"),
-        ("a.csv", ("user,item", "1,2"), "line 1: columns are missing: a click log needs"),
-        ("a.csv", ("sessionId;items", "1;2,3"), "needs a column userId"),
-        ("a.csv", (HEADER, "ann,a,1", "", "ann,,2"), "a.csv, line 4, column 'item': empty cell"),
-        ("a.csv", (HEADER, "ann,a,1", "", "ann,a"), "a.csv, line 4: 2 cells, but the first line has 3"),
-        ("a.csv.gz", (HEADER, "ann,a,1", "ann,a,noon"), "a.csv.gz, line 3, column 'timestamp': not a time"),
-        ("a.csv", (HEADER + ",split", "ann,a,1,train", "ann,a,2,tset"), "line 3, column 'split': no part of the data"),
-        ("folder/readme.md", ("hello",), "the folder holds no table"),
-    ],
-)
-def test_bad_input_is_named(text: Writer, name: str, lines: tuple[str, ...], message: str) -> None:
-    path = text(*lines, name=name)
-    with pytest.raises(DataError) as caught:
-        read_visitors(path.parent if "/" in name else path)
-    assert message in str(caught.value)
-
-
-def test_a_missing_source_is_named(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="nowhere: no such file or folder"):
-        read_visitors(tmp_path / "nowhere")
-
-
-@pytest.mark.parametrize(
-    ("name", "content"), [("a.txt", b"\xff\xfe a"), ("a.txt.gz", b"no gzip"), ("a.csv", b"\xff,b\n")]
-)
-def test_files_that_are_no_text_are_named(tmp_path: Path, name: str, content: bytes) -> None:
-    (tmp_path / name).write_bytes(content)
-    with pytest.raises(DataError, match=name):
-        read_visitors(tmp_path / name)

@@ -107,16 +107,19 @@ BAD = row([5] * 24)
     ("lines", "message"),
     [
         ((), "a.vol: the file is empty"),
-        ((BAD, "", "S" + BAD[1:]), "line 3, column 'record_type': not a traffic volume record"),
-        ((BAD, BAD[:30] + "x" + BAD[31:]), "line 2, column 'hour_02': not a number"),
-        ((BAD[:15] + "13" + BAD[17:],), "line 1, column 'date': not a time"),
-        ((BAD[:13] + "  " + BAD[15:],), "line 1, column 'date': not a time"),
-        (("record_type|state_code|station_id", "V|1|2"), "line 1, column 'travel_dir': this column is not named"),
+        ((BAD, "", "S" + BAD[1:]), "line 3, column 'record_type': 'S' is not a traffic volume record"),
+        ((BAD, BAD[:30] + "x" + BAD[31:]), "line 2, column 'hour_02': 'x0005' is not a number"),
+        ((BAD[:15] + "13" + BAD[17:],), "line 1, column 'month_record': '13' is not in the calendar"),
+        ((BAD[:13] + "  " + BAD[15:],), "line 1, column 'year_record': empty cell"),
+        (
+            ("record_type|state_code|station_id", "V|1|2"),
+            "line 1, column 'travel_dir': no column 'travel_dir'; the table needs 32 columns",
+        ),
         (("|".join([*TITLES, *HOURS]),), "has a header but no rows"),
         (("|".join([*TITLES, *HOURS]), "", "V|1"), "line 3: 2 cells, but the first line has 34"),
         (
             ("|".join([*TITLES, *HOURS]), "", named(BAD)[:-2], "X" + named(BAD)[1:-2]),
-            "line 4, column 'record_type': not a traffic volume record",
+            "line 4, column 'record_type': 'X' is not a traffic volume record",
         ),
     ],
 )

@@ -1,0 +1,174 @@
+"""Delimited text as columns: the delimiter, the header, and the rows that do not fit it."""
+
+import csv
+import io
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Any, ClassVar, Literal
+
+import pyarrow
+import pyarrow.csv
+
+from client.data.tables.cells import Cells
+from client.data.tables.formats import LINE_LIMIT, Content, suffix_of
+from client.data.tables.schema import Dialect, TableSchema
+from client.data.tables.titles import find_names
+from common.errors import DataError
+from common.text import count
+
+DELIMITERS = ("\t", ";", ",", "|")
+TWO_COLONS, UNIT_SEPARATOR = "::", "\x1f"
+"""MovieLens' delimiter, and the character that stands in for it."""
+
+FIGURE = re.compile(r"[+-]?[.,]?\d\S*")
+"""Begin of a number or a time."""
+
+csv.field_size_limit(LINE_LIMIT)
+
+
+@dataclass(frozen=True, eq=False)
+class Delimited(Cells):
+    """Delimited text.
+
+    Args:
+        delimiter: Character between cells.
+        header: One-based line of the titles, 0 without one.
+        body: Bytes before the first row.
+    """
+
+    delimiter: str
+    header: int = 0
+    body: int = 0
+
+    unit: ClassVar[Literal["line", "row"]] = "line"
+
+    @classmethod
+    def of(cls, content: Content, schema: TableSchema, dialect: Dialect) -> "Delimited":
+        """Find the delimiter that separates the most titles of the schema, and the header."""
+        content, delimiter = _separated(content, schema, dialect)
+        file = io.BytesIO(content.data)
+        try:
+            line, cells = next((record for record in _records(file, delimiter) if any(record[1])), (1, []))
+        except csv.Error:  # an open quote, about which the rows will say more
+            line, text = next(content.lines())
+            file.seek(content.data.index(text.encode()) + len(text.encode()))
+            cells = _split(text, delimiter)
+        titles = [cell.strip() for cell in cells]
+        if _is_headerless(titles, schema, dialect):
+            return cls(content, schema.positions[: len(titles)], delimiter)
+        return cls(content, titles, delimiter, line, file.tell())
+
+    @property
+    def header_line(self) -> int:
+        """One-based line of the titles, 0 without one."""
+        return self.header
+
+    @property
+    def comma_separated(self) -> bool:
+        """True if commas stand between cells."""
+        return self.delimiter == ","
+
+    def take(self, places: Sequence[int]) -> list[Any]:
+        """Return the columns at these places as text.
+
+        Raises:
+            DataError: A row has more or fewer cells than the header.
+        """
+        body = pyarrow.py_buffer(self.content.data)[self.body :]
+        if not len(body):
+            return [pyarrow.array([], pyarrow.string())] * len(places)
+        names, ragged = [str(place) for place in range(len(self.titles))], list[Any]()
+
+        def skip(row: Any) -> str:
+            if row.actual_columns > 1 or row.text.strip():
+                ragged.append(row)
+            return "skip"
+
+        read = pyarrow.csv.ReadOptions(use_threads=False, block_size=min(len(body), 2**30), column_names=names)
+        parse = pyarrow.csv.ParseOptions(
+            delimiter=self.delimiter,
+            quote_char=False if self.delimiter == "\t" else '"',
+            newlines_in_values=b'"' in self.content.data,
+            invalid_row_handler=skip,
+        )
+        convert = pyarrow.csv.ConvertOptions(
+            column_types=dict.fromkeys(names, pyarrow.string()), include_columns=[names[place] for place in places]
+        )
+        try:
+            table = pyarrow.csv.read_csv(pyarrow.BufferReader(body), read, parse, convert)
+        except pyarrow.ArrowException as error:
+            message = f"cannot be read as delimited text ({type(error).__name__}); save it again as CSV"
+            raise DataError(message, self.content.path) from None
+        if ragged:
+            raise self._error(ragged, table.num_rows)
+        return [column.combine_chunks() for column in table.columns]
+
+    def place_of(self, row: int) -> int:
+        """Return the one-based line of a row counted from 0; lines of blanks alone are no rows."""
+        return self._line(row, blanks=len(self.titles) == 1)
+
+    def _line(self, number: int, *, blanks: bool) -> int:
+        file = io.BytesIO(self.content.data)
+        before = self.content.data.count(b"\n", 0, file.seek(self.body))
+        lines = (line for line, cells in _records(file, self.delimiter) if blanks or len(cells) > 1 or cells[0].strip())
+        try:
+            return next(islice(lines, number, None), 0) + before
+        except csv.Error:
+            return 0
+
+    def _error(self, ragged: Sequence[Any], rows: int) -> DataError:
+        first = ragged[0]
+        what = f"{first.actual_columns} cells, but the first line has {first.expected_columns}"
+        if first.text.count('"') % 2 and self.delimiter != "\t":
+            what, remedy = "a quote opens and is not closed", "close it, or double the quotes within cells"
+        else:
+            remedy = "correct the rows, or leave them out"
+        message = f"{what} ({len(ragged):,} of {count(rows + len(ragged), 'row')}); {remedy}"
+        return DataError(message, self.content.path, self._line(first.number - 1, blanks=True))
+
+
+def _records(file: io.BytesIO, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield the cells of each record after the file's position, and the record's first line, from 1."""
+    quote = None if delimiter == "\t" else '"'
+    reader = csv.reader((line.decode() for line in iter(file.readline, b"")), delimiter=delimiter, quotechar=quote)
+    before = 0
+    for cells in reader:
+        if cells:
+            yield before + 1, cells
+        before = reader.line_num
+
+
+def _separated(content: Content, schema: TableSchema, dialect: Dialect) -> tuple[Content, str]:
+    """Return the delimiter, one character, and the text in which it stands between cells.
+
+    Blanks and two colons separate cells in published sets alone, whose names promise neither commas nor tabs.
+    """
+    line = content.first_line()
+    marks = [mark for mark in DELIMITERS if mark in line]
+    if marks:
+        return content, max(marks, key=lambda mark: len(find_names(_split(line, mark), schema, dialect)))
+    if suffix_of(content.path) in (".csv", ".tsv"):
+        return content, ","
+    if TWO_COLONS in line:
+        return replace(content, data=content.data.replace(TWO_COLONS.encode(), UNIT_SEPARATOR.encode())), UNIT_SEPARATOR
+    return replace(content, data=re.sub(rb"(?m)^ +| +$|(?<= ) +", b"", content.data)), " "
+
+
+def _split(line: str, delimiter: str) -> list[str]:
+    return next((cells for _, cells in _records(io.BytesIO(line.encode()), delimiter)), [])
+
+
+def _is_headerless(cells: Sequence[str], schema: TableSchema, dialect: Dialect) -> bool:
+    """Return True if the cells can be a row: by their number, and by those of numbers and times."""
+    kinds = {column.name: column.kind for column in schema.columns}
+    named = list(zip(schema.positions, cells, strict=False))
+    figures = [cell for name, cell in named if kinds.get(name, "text") != "text"]
+    needed = [place for place, name in enumerate(schema.positions, start=1) if _is_required(name, schema)]
+    fits = max(needed, default=1) <= len(cells) <= len(schema.positions) and not find_names(cells, schema, dialect)
+    return fits and bool(figures) and all(FIGURE.match(cell) for cell in figures)
+
+
+def _is_required(name: str, schema: TableSchema) -> bool:
+    return any(column.name == name and column.required for column in schema.columns)

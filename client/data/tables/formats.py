@@ -1,0 +1,151 @@
+"""Files of tables: their names, and their bytes, read once."""
+
+import codecs
+import gzip
+import io
+import stat
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+
+from common.errors import DataError
+
+TABLES = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet")
+"""Suffixes of tables, without `.gz`."""
+LINE_LIMIT = 2**24
+"""Bytes of a line."""
+CHUNK = 2**20
+"""Bytes read at a time."""
+
+PARQUET, GZIP, ZIP = b"PAR1", b"\x1f\x8b", b"PK\x03\x04"
+"""First bytes of files."""
+UTF_16 = {codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
+
+
+@dataclass(frozen=True, eq=False)
+class Content:
+    """Content of a file.
+
+    Args:
+        path: File.
+        data: Its bytes: Parquet, or text in UTF-8 with a line feed at the end of each line.
+    """
+
+    path: Path
+    data: bytes
+
+    @property
+    def is_parquet(self) -> bool:
+        """True if the bytes are Parquet."""
+        return self.data.startswith(PARQUET)
+
+    def lines(self) -> Iterator[tuple[int, str]]:
+        """Yield the lines of text that are not blank, each with its one-based number."""
+        for number, line in enumerate(io.BytesIO(self.data), start=1):
+            if line.strip():
+                yield number, line.decode().rstrip("\n")
+
+    def first_line(self) -> str:
+        """Return the first line that is not blank."""
+        return next(self.lines())[1]
+
+
+def plain_name(path: Path) -> str:
+    """Return a file's name in lower case and without `.gz`."""
+    return path.name.lower().removesuffix(".gz")
+
+
+def suffix_of(path: Path) -> str:
+    """Return the suffix that names the form, in lower case: `.csv` of both `a.CSV` and `a.csv.gz`."""
+    return Path(plain_name(path)).suffix
+
+
+def stem_of(path: Path) -> str:
+    """Return a file's name without its suffixes: `uk` of `uk.csv.gz`."""
+    return Path(path.stem).stem if path.suffix.lower() == ".gz" else path.stem
+
+
+def files_in(folder: Path) -> list[Path]:
+    """Return the files of a folder, by name."""
+    return [path for path in sorted(folder.iterdir()) if path.is_file()]
+
+
+def tables_in(folder: Path, suffixes: Sequence[str] = TABLES) -> list[Path]:
+    """Return the files of a folder that have one of these suffixes, by name."""
+    return [path for path in files_in(folder) if suffix_of(path) in suffixes]
+
+
+def load(path: Path) -> Content:
+    """Read a file of text, compressed or not, or of Parquet; its first bytes say which.
+
+    Raises:
+        DataError: It cannot be read, is empty, is neither, or has too long a line.
+    """
+    with reading(path), _opened(path) as file:
+        first = file.read(CHUNK)
+        if first.startswith(ZIP):
+            raise DataError("a workbook or ZIP archive, not text; save the table as CSV in UTF-8", path)
+        if first.startswith(PARQUET):
+            return Content(path, first + file.read())
+        if suffix_of(path) == ".parquet":
+            raise DataError("not Parquet, as its name says; is the file complete?", path)
+        rest = iter(lambda: file.read(CHUNK), b"")
+        data = _text(path, chain([first], rest), UTF_16.get(first[:2], "utf-8-sig"))
+    if b"\0" in data:
+        line = data.count(b"\n", 0, data.index(b"\0")) + 1
+        raise DataError("NUL bytes are no text; save the file as text in UTF-8", path, line)
+    if not data or data.isspace():
+        raise DataError("the file is empty", path)
+    return Content(path, data)
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """Turn what can fail at a file into a `DataError`."""
+    try:
+        yield
+    except gzip.BadGzipFile:
+        raise DataError("cannot be read as gzip; compress it again, or drop .gz from its name", path) from None
+    except (EOFError, zlib.error):
+        raise DataError("cannot be read as gzip; is it complete?", path) from None
+    except OSError as error:
+        raise DataError(error.strerror or "cannot be read", path) from None
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[io.BufferedReader | gzip.GzipFile]:
+    """Open a regular file, decompressed; nothing else is opened, since a pipe may never end."""
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise DataError("not a file; name a table", path)
+    with path.open("rb") as file:
+        if path.suffix.lower() != ".gz" and not file.peek(2).startswith(GZIP):
+            yield file
+            return
+        with gzip.GzipFile(fileobj=file) as unpacked:
+            yield unpacked
+
+
+def _text(path: Path, chunks: Iterator[bytes], charset: str) -> bytes:
+    """Return text in UTF-8 with a line feed at the end of each line and no byte-order mark.
+
+    Raises:
+        DataError: A line is in another encoding, or too long.
+    """
+    decoder = io.IncrementalNewlineDecoder(codecs.getincrementaldecoder(charset)(), translate=True)
+    texts, length = list[bytes](), 0
+    for chunk in chain(chunks, [b""]):
+        try:
+            text = decoder.decode(chunk, final=not chunk).encode()
+        except UnicodeDecodeError as error:
+            line = 1 + sum(text.count(b"\n") for text in texts) + error.object.count(b"\n", 0, error.start)
+            raise DataError("not text in UTF-8; save the file as UTF-8", path, line) from None
+        end = text.find(b"\n")
+        if length + (len(text) if end < 0 else end) > LINE_LIMIT:
+            line = 1 + sum(text.count(b"\n") for text in texts)
+            raise DataError(f"longer than {LINE_LIMIT:,} bytes; is this a table of text?", path, line)
+        length = length + len(text) if end < 0 else len(text) - text.rindex(b"\n") - 1
+        texts.append(text)
+    return b"".join(texts)

@@ -1,0 +1,122 @@
+"""Titles, decimal marks and forms of times that an owner names reach every reader, and no table written here."""
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from client.data.read import read_all, read_partition
+from client.data.tables.schema import Dialect
+from client.settings import ClientSettings
+from common.errors import ConfigError
+from deploy import federation
+from deploy.cli import app
+from deploy.client_data import parts_of, share_out, shared_out
+from tests.support.digests import digest
+
+ROWS = ("ann;tee;4,5;31/05/2024", "bob;tee;2;01/06/2024", "ann;gin;1,250;01/06/2024", "cyd;rum;3;05/06/2024")
+WORDS = [
+    "--column",
+    "user=Kunde",
+    "--column",
+    "item=Artikel",
+    "--column",
+    "rating=Sterne",
+    "--column",
+    "timestamp=Wann",
+]
+WORDS += ["--decimal", "comma", "--dates", "dmy"]
+DIALECT = Dialect({"user": "Kunde", "item": "Artikel", "rating": "Sterne", "timestamp": "Wann"}, "comma", "dmy")
+
+
+@pytest.fixture
+def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Ratings as a German spreadsheet writes them, in a folder to work in."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("FEDLOOM_RUNS", str(tmp_path / "runs"))
+    path = tmp_path / "tables" / "a.csv"
+    path.parent.mkdir()
+    path.write_text("\n".join(("Kunde;Artikel;Sterne;Wann", *ROWS)) + "\n")
+    return path
+
+
+def invoke(*words: str | Path) -> str:
+    done = CliRunner().invoke(app, list(map(str, words)))
+    assert done.exit_code == 0, done.exception
+    return done.output
+
+
+def test_options_and_dialects_say_the_same() -> None:
+    assert list(DIALECT.options) == WORDS
+    assert Dialect.of(WORDS[1:8:2], "comma", "dmy") == DIALECT
+    assert Dialect().options == ()
+
+
+def test_a_run_and_a_question_about_it_read_the_owner_s_table(table: Path) -> None:
+    invoke("simulate", "--task", "ratings", "--data", table, *WORDS, "--rounds", "1", "--run-id", "one")
+    assert "gin" in invoke("recommend", "--run", "one", "--data", table, *WORDS, "--user", "bob")
+    part = read_all("ratings", str(table), dialect=DIALECT)
+    assert {rater.name: rater.ratings.tolist() for rater in part.units} == {"ann": [4.5, 1.25], "bob": [2], "cyd": [3]}
+
+
+def test_sensors_are_asked_about_in_the_owner_s_words(tmp_path: Path) -> None:
+    path = tmp_path / "road.csv"
+    times = (np.datetime64("2024-01-01T00", "h") + np.arange(28 * 24)).astype(str)
+    lines = (f"{t[8:10]}.{t[5:7]}.{t[:4]} {t[11:]}:00;{k % 24},5" for k, t in enumerate(times))
+    path.write_text("\n".join(("Zeit;Verkehr", *lines)) + "\n")
+    words = ("--column", "timestamp=Zeit", "--column", "volume=Verkehr", "--decimal", "comma")
+    assert "volume" in invoke("properties", "--data", path, *words)
+
+
+def test_a_client_process_is_told_of_its_owner_s_own_table_alone(table: Path, tmp_path: Path) -> None:
+    table.with_name("b.csv").write_text(table.read_text().replace("cyd", "dan"))
+    parts = parts_of("ratings", str(table.parent), None, 2, DIALECT)
+    specs = share_out("ratings", str(table.parent), parts, tmp_path / "home", tmp_path / "dealt", DIALECT)
+    assert [spec.dialect for spec in specs] == [DIALECT.options] * 2
+    assert shared_out(tmp_path / "home") == specs, "a run that goes on reads them so, too"
+
+    started: list[list[str]] = []
+    processes = SimpleNamespace(start=lambda name, command, **rest: started.append(list(map(str, command))))
+    for spec in specs:
+        spec.home.mkdir(parents=True, exist_ok=True)
+        federation.start_client(cast(Any, processes), spec, "localhost:1", tmp_path / "ca.pem", None, 1.0)
+    assert all(" ".join(WORDS) in " ".join(command) for command in started)
+
+    parts = parts_of("ratings", str(table), None, 3, DIALECT)
+    dealt = share_out("ratings", str(table), parts, tmp_path / "other", tmp_path / "dealt", DIALECT)
+    assert [spec.dialect for spec in dealt] == [()] * 3
+    assert {unit.name for spec in dealt for unit in read_all("ratings", spec.data).units} == {"ann", "bob", "cyd"}
+
+
+def test_a_node_s_configuration_says_it_too(table: Path) -> None:
+    lines = "\n".join(WORDS[1:8:2])
+    settings = ClientSettings.from_node({"data": str(table), "columns": lines, "decimal": "comma", "dates": "dmy"}, "x")
+    assert settings.dialect == DIALECT
+    whole = read_partition("ratings", settings.data, settings.part, dialect=settings.dialect)
+    assert digest(whole) == digest(read_all("ratings", str(table), dialect=DIALECT))
+    assert ClientSettings.from_node({}, "x").dialect == Dialect()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--column", "user"), "--column user: write NAME=TITLE, such as user=Customer"),
+        (("--column", "usr=Kunde"), "--column usr=…: no such column; the task reads user, item, rating, timestamp"),
+        (("--decimal", "dot"), "--decimal 'dot': write one of auto, point, comma"),
+        (("--dates", "ymd"), "--dates 'ymd': write one of auto, iso, unix, excel, dmy, mdy"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(table: Path, words: tuple[str, ...], message: str) -> None:
+    done = CliRunner().invoke(app, ["simulate", "--task", "ratings", "--data", str(table), *words])
+    assert isinstance(done.exception, ConfigError)
+    assert str(done.exception) == message
+
+
+def test_embedded_data_are_as_they_are(table: Path) -> None:
+    done = CliRunner().invoke(app, ["simulate", "--task", "ratings", "--dates", "dmy"])
+    assert str(done.exception) == "--dates needs your own data; name them with --data"
+    with pytest.raises(ConfigError, match="--column user: write NAME=TITLE"):
+        ClientSettings.from_node({"columns": "user"}, "x")
