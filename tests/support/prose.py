@@ -93,7 +93,9 @@ CHECKED = (
         )
     ),
     "deploy/report/",
-    "docs/temporal-logic.md",
+    "docs/",
+    "examples/",
+    "README.md",
 )
 """Prefixes of the paths that the contract tests of language read."""
 
