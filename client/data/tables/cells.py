@@ -2,10 +2,11 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 from client.data.tables.formats import Content
+from common.errors import DataError
 
 
 @dataclass(frozen=True, eq=False)
@@ -15,23 +16,17 @@ class Cells(ABC):
     Args:
         content: File.
         titles: Titles of the columns.
+        header_line: One-based line of the titles, 0 without one.
+        delimiter: Character between cells, empty without one.
     """
 
     content: Content
     titles: Sequence[str]
+    header_line: int = field(default=0, kw_only=True)
+    delimiter: str = field(default="", kw_only=True)
 
     unit: ClassVar[Literal["line", "row"]] = "row"
     """Noun of a row's place."""
-
-    @property
-    def header_line(self) -> int:
-        """One-based line of the titles, 0 without one."""
-        return 0
-
-    @property
-    def comma_separated(self) -> bool:
-        """True if commas stand between cells."""
-        return False
 
     @abstractmethod
     def take(self, places: Sequence[int]) -> list[Any]:
@@ -44,3 +39,7 @@ class Cells(ABC):
     def place_of(self, row: int) -> int:
         """Return the one-based place of a row counted from 0."""
         return row + 1
+
+    def header_error(self, message: str, column: str = "") -> DataError:
+        """Return the error about the titles."""
+        return DataError(message, self.content.path, self.header_line, column)

@@ -33,13 +33,9 @@ class Delimited(Cells):
     """Delimited text.
 
     Args:
-        delimiter: Character between cells.
-        header: One-based line of the titles, 0 without one.
         body: Bytes before the first row.
     """
 
-    delimiter: str
-    header: int = 0
     body: int = 0
 
     unit: ClassVar[Literal["line", "row"]] = "line"
@@ -57,18 +53,8 @@ class Delimited(Cells):
             cells = _split(text, delimiter)
         titles = [cell.strip() for cell in cells]
         if _is_headerless(titles, schema, dialect):
-            return cls(content, schema.positions[: len(titles)], delimiter)
-        return cls(content, titles, delimiter, line, file.tell())
-
-    @property
-    def header_line(self) -> int:
-        """One-based line of the titles, 0 without one."""
-        return self.header
-
-    @property
-    def comma_separated(self) -> bool:
-        """True if commas stand between cells."""
-        return self.delimiter == ","
+            return cls(content, schema.positions[: len(titles)], delimiter=delimiter)
+        return cls(content, titles, file.tell(), header_line=line, delimiter=delimiter)
 
     def take(self, places: Sequence[int]) -> list[Any]:
         """Return the columns at these places as text.
@@ -162,13 +148,9 @@ def _split(line: str, delimiter: str) -> list[str]:
 
 def _is_headerless(cells: Sequence[str], schema: TableSchema, dialect: Dialect) -> bool:
     """Return True if the cells can be a row: by their number, and by those of numbers and times."""
-    kinds = {column.name: column.kind for column in schema.columns}
-    named = list(zip(schema.positions, cells, strict=False))
-    figures = [cell for name, cell in named if kinds.get(name, "text") != "text"]
-    needed = [place for place, name in enumerate(schema.positions, start=1) if _is_required(name, schema)]
+    columns = {column.name: column for column in schema.columns}
+    named = [(columns[name], cell) for name, cell in zip(schema.positions, cells, strict=False) if name in columns]
+    figures = [cell for column, cell in named if column.kind != "text"]
+    needed = [k for k, name in enumerate(schema.positions, start=1) if name in columns and columns[name].required]
     fits = max(needed, default=1) <= len(cells) <= len(schema.positions) and not find_names(cells, schema, dialect)
-    return fits and bool(figures) and all(FIGURE.match(cell) for cell in figures)
-
-
-def _is_required(name: str, schema: TableSchema) -> bool:
-    return any(column.name == name and column.required for column in schema.columns)
+    return fits and bool(figures) and all(map(FIGURE.match, figures))

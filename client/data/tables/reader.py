@@ -18,7 +18,7 @@ from client.data.tables.parquet import Parquet
 from client.data.tables.schema import DEFAULT_DIALECT, Column, Dialect, TableSchema
 from client.data.tables.table import Table, cell_error
 from client.data.tables.times import Clock, to_times
-from client.data.tables.titles import Header, match_titles
+from client.data.tables.titles import match_titles
 from client.data.tables.values import Flags, to_flags, to_numbers, to_text
 from common.errors import DataError
 
@@ -52,24 +52,23 @@ def to_table(cells: Cells, schema: TableSchema, dialect: Dialect = DEFAULT_DIALE
     Raises:
         DataError: A column is missing, or cells are malformed.
     """
-    header = Header(str(cells.content.path), cells.header_line, cells.titles)
-    places = match_titles(header, schema, dialect)
+    places = match_titles(cells, schema, dialect)
     if not places:
-        raise header.error(f"none of the columns {', '.join(schema.names)}; name one with --column NAME=TITLE")
+        raise cells.header_error(f"none of the columns {', '.join(schema.names)}; name one with --column NAME=TITLE")
     texts = dict(zip(places, cells.take(list(places.values())), strict=True))
     filled = _filled_rows(cells, list(texts.values()), places.values())
     rows = np.flatnonzero(filled)
     if not len(rows):
-        raise DataError("the file has a header but no rows", header.path)
+        raise DataError("the file has a header but no rows", cells.content.path)
     if len(rows) < len(filled):
         texts = {name: column.filter(pyarrow.array(filled)) for name, column in texts.items()}
     titles = {name: cells.titles[place] for name, place in places.items()}
     variables = tuple(name for name in places if name not in schema.names)
     kinds = {column.name: column for column in schema.columns} | {name: _variable(name) for name in variables}
-    columns = {}
+    columns, comma_separated = {}, cells.delimiter == ","
     for name, text in texts.items():
         try:
-            columns[name] = _converted(text, kinds[name], dialect, schema.clock, cells.comma_separated)
+            columns[name] = _converted(text, kinds[name], dialect, schema.clock, comma_separated)
         except WrongCells as error:
             if kinds[name].blank == "missing":
                 error.remedy = error.remedy.replace(LEAVE_OUT, LEAVE_EMPTY)
@@ -77,7 +76,7 @@ def to_table(cells: Cells, schema: TableSchema, dialect: Dialect = DEFAULT_DIALE
                 error.remedy = "leave the column out"
             raise cell_error(cells, titles[name], text, rows, error) from None
     if schema.rest == "numbers":
-        _check_named(cells, header)
+        _check_named(cells)
     return Table(cells, titles, texts, columns, variables, rows)
 
 
@@ -125,8 +124,8 @@ def _is_filled(column: Any) -> Flags:
     return to_flags(column.is_valid())
 
 
-def _check_named(cells: Cells, header: Header) -> None:
+def _check_named(cells: Cells) -> None:
     """Accept columns without a title if they are blank."""
     unnamed = [place for place, title in enumerate(cells.titles) if not title]
     if unnamed and np.any([_is_filled(column) for column in cells.take(unnamed)]):
-        raise header.error("a column has no title; name it, or leave it out")
+        raise cells.header_error("a column has no title; name it, or leave it out")

@@ -1,9 +1,14 @@
 """Titles however they are spelt, and which are said to be near."""
 
+from collections.abc import Sequence
+from pathlib import Path
+
 import pytest
 
+from client.data.tables.delimited_text import Delimited
+from client.data.tables.formats import Content
 from client.data.tables.schema import Column, Dialect, TableSchema
-from client.data.tables.titles import Header, find_names, match_titles, normalize_title
+from client.data.tables.titles import find_names, match_titles, normalize_title
 from client.tasks.registry import CLIENT_TASKS
 from common.errors import ConfigError, DataError
 
@@ -17,8 +22,12 @@ SCHEMA = TableSchema(
 NUMBERS = TableSchema((Column("timestamp", "time", ("time",)),), rest="numbers")
 
 
+def headed(titles: Sequence[str]) -> Delimited:
+    return Delimited(Content(Path("a.csv"), b""), titles, header_line=1)
+
+
 def places(*titles: str, schema: TableSchema = SCHEMA, **columns: str) -> dict[str, int]:
-    return match_titles(Header("a.csv", 1, titles), schema, Dialect(columns))
+    return match_titles(headed(titles), schema, Dialect(columns))
 
 
 @pytest.mark.parametrize(
@@ -116,4 +125,4 @@ def test_a_name_that_no_schema_has_is_refused(task: str) -> None:
 def test_aliases_of_the_tasks(task: str, titles: str, names: int) -> None:
     schema = CLIENT_TASKS[task].schema
     assert len(find_names(titles.split(","), schema, Dialect())) == names
-    match_titles(Header("a.csv", 1, titles.split(",")), schema, Dialect())
+    match_titles(headed(titles.split(",")), schema, Dialect())
