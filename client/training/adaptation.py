@@ -14,7 +14,7 @@ from common.wire.messages import AssignRequest, EnrolRequest, EvaluateRequest, M
 
 
 def adapt(session: Session, config: RunConfig, vocabulary: Vocabulary, trained: Arrays) -> Metrics:
-    """Train the parameters that stay with a client of the run, with the shared ones fixed, and store the model.
+    """Train the private parameters of a run's model, with the shared ones fixed, and store the model.
 
     Under methods without such parameters, as FedAvg, the finished model is stored as it is. Under Per-FedAvg it takes the steps
     of that method. A client without training data stores the first model.
@@ -49,5 +49,5 @@ def _closest(session: Session, enrolment: str, models: Sequence[Arrays], statics
 
 
 def _trains_own(config: RunConfig, model: Arrays) -> bool:
-    """Return True if clients train parameters, or a model, of their own; one adapted at each evaluation is none."""
+    """Return True if clients train a private part or model; one adapted at each evaluation is none."""
     return config.capabilities.own_model != "adapted" and has_own_parameters(config, model)

@@ -36,7 +36,7 @@ class OptionReference:
 
 
 def option_references() -> Iterator[OptionReference]:
-    """Iterate over the options of every run, then those of all methods, planners and tasks that can be imported."""
+    """Iterate over the options of runs, then of all methods, planners and tasks that can be imported."""
     yield from _options(RunConfig, "")
     for name in METHODS:
         yield from _of_entry(METHODS, name, "algorithm")

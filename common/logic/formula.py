@@ -7,7 +7,7 @@ are steps of a trace; windows are closed.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, cast
+from typing import ClassVar, Literal, TypeAlias, cast
 
 from common.errors import ConfigError
 from common.logic.expression import Expression, number_text
@@ -142,23 +142,24 @@ class _Windowed(_Connectives):
 
 
 @dataclass(frozen=True)
-class Always(_Windowed):
+class _OfOne(_Windowed):
+    phi: Formula
+    letter: ClassVar[str]
+
+    def __str__(self) -> str:
+        return f"{self.letter}[{self.a},{self.b}] ({self.phi})"
+
+
+class Always(_OfOne):
     """□_[a,b] φ: φ at every step of the window."""
 
-    phi: Formula
-
-    def __str__(self) -> str:
-        return f"G[{self.a},{self.b}] ({self.phi})"
+    letter = "G"
 
 
-@dataclass(frozen=True)
-class Eventually(_Windowed):
+class Eventually(_OfOne):
     """◇_[a,b] φ: φ at some step of the window."""
 
-    phi: Formula
-
-    def __str__(self) -> str:
-        return f"F[{self.a},{self.b}] ({self.phi})"
+    letter = "F"
 
 
 @dataclass(frozen=True)

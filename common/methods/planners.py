@@ -26,14 +26,13 @@ class PlannerOptions(Options):
     """True if a round without rewards ends the run."""
 
     fixed_rounds: ClassVar[bool] = False
-    """True if its state depends on the number of rounds and on its options, so that a resumed run keeps both."""
+    """True if its state depends on its options and the number of rounds; a resumed run keeps both."""
 
     inner: str = "fedavg"
     """Name of the method that trains and aggregates; its options are in the section `algorithm.<name>`."""
 
     stop: Literal["never", "plateau"] = "never"
-    """Early stopping: `plateau` ends the run if `patience` rounds bring no gain; the rest of the budget
-    stays unspent. It costs nothing: rewards are already noisy, or metrics sent in plaintext, which no claim covers."""
+    """`plateau` ends the run after `patience` rounds without gain; it spends no budget, the rest stays unspent."""
 
     patience: int = Field(10, ge=1)
     """Number of rounds without a gain after which `plateau` stops."""
@@ -88,8 +87,7 @@ class BGTplanner(PlannerOptions):
     """Number d of singular values that describe a round."""
 
     reward: Literal["metrics", "norm"] = "metrics"
-    """Reward of a round. `metrics`: a metric of clients whose owners share it, as the privacy statement
-    lists. `norm`: the decrease of the noisy update's norm, which costs nothing but is a weak signal."""
+    """Reward of a round: a metric that owners share (in the privacy statement), or the fall of the noisy update's norm."""
 
     t0: int = Field(5, ge=1)
     """Rounds T₀ of each arm in stage 1a and of stage 1b; lowered if (K+1)T₀ exceeds half of the run."""
@@ -112,8 +110,7 @@ class BGTplanner(PlannerOptions):
     """Standard deviation σ of the observation error of a reward, Eq 5."""
 
     gamma: Literal["derived", "code"] = "derived"
-    """Exploitation rate γ = 2√(KT/(m ln T)) of Eq 12. `derived`: m = d + 1, the predictor's inputs.
-    `code`: m = N + 2, as in the authors' code, which samples all arms about equally."""
+    """γ of Eq 12 is 2√(KT/(m ln T)) with m = d + 1, the predictor's inputs, or m = N + 2 as in the authors' code."""
 
     z_mode: Literal["paper", "cap"] = "paper"
     """Bound Z. `paper`: Eq 10, whose M(T₀) is mostly its union bound for any data. `cap`: T·max|r|/B."""

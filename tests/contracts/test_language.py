@@ -9,7 +9,6 @@ from rich.text import Text
 
 from tests.support.prose import (
     BLOCKED,
-    CHECKED,
     LAYERS,
     ROOT,
     comments,
@@ -74,32 +73,25 @@ def _long_first_lines() -> list[str]:
 def _long_sentences() -> list[str]:
     """Sentences of README and of first docstring lines; a first line may go on to the end of its paragraph."""
     texts = [(t.place, t.text.strip().partition("\n\n")[0]) for p in paths(".py") for t in docstrings(p)]
-    if "README.md" in CHECKED:
-        texts += [(t.place, t.text) for t in page_lines(ROOT / "README.md")]
+    texts += [(t.place, t.text) for t in page_lines(ROOT / "README.md")]
     sentences = [(place, s) for place, text in texts for s in re.split(r"(?<=[.!?;:])\s+|\|", text)]
     return [f"{place}: {s[:60]}" for place, s in sentences if len(s.split()) > LONGEST_SENTENCE]
 
 
 def _readme_length() -> list[str]:
-    text = (ROOT / "README.md").read_text("utf-8") if "README.md" in CHECKED else ""
+    text = (ROOT / "README.md").read_text("utf-8")
     words = len(re.sub(r"```.*?```", "", text, flags=re.DOTALL).split())
     return [f"README.md:1: {words} words"] if words > LONGEST_README else []
 
 
 def _classes_that_occur_twice() -> list[str]:
     places = defaultdict(list)
-    for path in paths(".py", checked=False):
+    for path in paths(".py"):
         if relative(path).startswith(tuple(f"{layer}/" for layer in LAYERS)):
             for node in ast.walk(parsed(path)):
                 if isinstance(node, ast.ClassDef) and node.name not in TWICE:
                     places[node.name].append(f"{relative(path)}:{node.lineno}")
-    return [
-        f"{place}: {name}"
-        for name, found in places.items()
-        if len(found) > 1
-        for place in found
-        if place.startswith(CHECKED)
-    ]
+    return [f"{place}: {name}" for name, found in places.items() if len(found) > 1 for place in found]
 
 
 def _verbal_modules() -> list[str]:
@@ -124,8 +116,3 @@ RULES = {
 def test_there_are_no(kind: str) -> None:
     findings = _findings(kind)
     assert not findings, f"{len(findings)} {kind}:\n" + "\n".join(findings)
-
-
-@pytest.mark.parametrize("prefix", CHECKED)
-def test_every_checked_path_exists(prefix: str) -> None:
-    assert (ROOT / prefix).exists()

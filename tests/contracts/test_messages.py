@@ -20,7 +20,7 @@ def _subclasses(root: type) -> set[str]:
 def _error_names() -> set[str]:
     """Names of our errors: those of `common.errors`, and classes of the tree that derive from them."""
     names, before = _subclasses(FedloomError), set[str]()
-    classes = [n for p in paths(".py", checked=False) for n in ast.walk(parsed(p)) if isinstance(n, ast.ClassDef)]
+    classes = [n for p in paths(".py") for n in ast.walk(parsed(p)) if isinstance(n, ast.ClassDef)]
     while names != before:
         before = set(names)
         names |= {c.name for c in classes if names & {ast.unparse(base) for base in c.bases}}

@@ -24,7 +24,8 @@ def surface(layer: str) -> dict[str, str]:
 def signature(promised: Any) -> str:
     """Return the parameters of a function or class; the kind of anything else."""
     if inspect.isclass(promised) or inspect.isfunction(promised):
-        parameters = inspect.signature(promised).parameters.values() if not is_protocol(promised) else ()
+        has_none = is_protocol(promised) or issubclass(promised, Exception) if inspect.isclass(promised) else False
+        parameters = () if has_none else inspect.signature(promised).parameters.values()
         members = [name for name in vars(promised) if not name.startswith("_")] if is_protocol(promised) else []
         named = [f"{p.name}{'' if p.default is p.empty else '='}" for p in parameters]
         return f"{'class' if inspect.isclass(promised) else 'def'} ({', '.join([*named, *members])})"

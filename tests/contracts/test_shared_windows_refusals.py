@@ -55,10 +55,10 @@ def test_windows_are_an_uncovered_channel_and_refused_with_noise() -> None:
     ("changed", "reason"),
     [
         ({"clock": None}, "no sample"),
-        ({"clock": np.full((2, HORIZON), 168)}, "no time of the week"),
+        ({"clock": np.full((2, HORIZON), 168)}, "times outside the week"),
         ({"clock": np.zeros((2, HORIZON + 1), int)}, "does not fit"),
         ({"clock": np.zeros(3, int)}, "does not fit"),
-        ({"target": np.full((2, HORIZON, 1), np.nan)}, "not finite"),
+        ({"target": np.full((2, HORIZON, 1), np.nan)}, "non-finite"),
         ({"history": np.zeros((2, 4, 1))}, "does not fit"),
         ({"clock": np.zeros((2, HORIZON))}, "does not fit"),
         ({"clock": np.zeros((2, HORIZON), bool)}, "does not fit"),

@@ -12,7 +12,7 @@ import typer
 
 from common.config.parse import option_keys
 from common.options import kebab
-from deploy.cli import app
+from deploy.cli.app import app
 from tests.docs.pages import README, ROOT, anchors, blocks, headings, links, pages, prose, sentences, spans
 
 MOST_WORDS, LONGEST = 900, 25

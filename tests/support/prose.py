@@ -12,93 +12,6 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 LAYERS = ("common", "server", "client", "deploy")
 
-CHECKED = (
-    "common/api.py",
-    "common/arrays.py",
-    "common/errors.py",
-    "common/files.py",
-    "common/text.py",
-    "common/options.py",
-    *(f"common/tasks/{task}/" for task in ("rules", "sessions", "traffic", "ratings", "markets")),
-    *(f"common/tasks/{name}.py" for name in ("__init__", "demo_store", "registry", "sparse_counts", "vocabulary")),
-    "common/wire/",
-    "common/config/",
-    "common/logic/",
-    "common/methods/",
-    "common/metrics/",
-    "common/models.py",
-    "common/registry.py",
-    "server/aggregation/",
-    "server/api.py",
-    "server/planning/",
-    "server/strategies/",
-    *(
-        f"server/{name}.py"
-        for name in (
-            "app",
-            "artifacts",
-            "checkpoints",
-            "enrolment",
-            "evaluation",
-            "events",
-            "federated_counts",
-            "grid",
-            "journal",
-            "roster",
-            "round_limits",
-            "run",
-            "sampling",
-            "settings",
-            "state",
-            "tensor_file",
-            "uploads",
-        )
-    ),
-    "client/data/",
-    *(
-        f"client/tasks/{task}/{part}"
-        for task in ("rules", "sessions", "traffic", "ratings", "markets")
-        for part in ("__init__.py", "data/", "learner.py", "schema.py", "task.py")
-    ),
-    *(f"client/tasks/markets/{name}.py" for name in ("baseline", "networks", "prepare", "shrinkage", "triples")),
-    "client/tasks/ratings/baseline.py",
-    "client/tasks/sessions/baseline.py",
-    *(
-        f"client/tasks/traffic/{name}.py"
-        for name in ("cold_start", "federated_ridge", "prepare", "profile", "ridge", "tensors")
-    ),
-    *(f"client/tasks/{name}.py" for name in ("__init__", "counts", "learner", "registry", "spec")),
-    "client/node/",
-    "client/policy.py",
-    "client/trainers/",
-    "client/training/",
-    "client/app.py",
-    "client/settings.py",
-    "client/state.py",
-    "client/stacked_tensors.py",
-    *(
-        f"deploy/{name}.py"
-        for name in (
-            "bundle",
-            "certificates",
-            "control",
-            "federation",
-            "files",
-            "keys",
-            "processes",
-            "progress",
-            "superlink",
-            "summary",
-            "watch",
-        )
-    ),
-    "deploy/report/",
-    "docs/",
-    "examples/",
-    "README.md",
-)
-"""Prefixes of the paths that the contract tests of language read."""
-
 BLOCKED = re.compile(
     r"\b(in clear|came to nothing|counts as nothing|everybody's|whoever|dealt|dealing|purse|witness|told|tells)\b"
     r"|\b(local|weekly|everybody's|gRPC|open|unencrypted|unprotected) line\b|\bline to (the|a) (server|beat)\b",
@@ -116,17 +29,17 @@ class Text:
     text: str
 
 
-def paths(*suffixes: str, checked: bool = True) -> list[Path]:
+def paths(*suffixes: str) -> list[Path]:
     """Files with those suffixes in the layers, benchmarks, docs and examples, and README.md; sorted."""
     folders = (*LAYERS, "benchmarks", "docs", "examples")
     found = {path for folder in folders for suffix in suffixes for path in (ROOT / folder).rglob(f"*{suffix}")}
     if ".md" in suffixes:
         found.add(ROOT / "README.md")
-    return sorted(p for p in found if not checked or relative(p).startswith(CHECKED))
+    return sorted(found)
 
 
 def relative(path: Path) -> str:
-    """A path as CHECKED writes it."""
+    """Return a path from the root of the repository."""
     return path.relative_to(ROOT).as_posix()
 
 

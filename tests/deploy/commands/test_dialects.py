@@ -13,8 +13,8 @@ from client.data.tables.schema import Dialect
 from client.settings import ClientSettings
 from common.errors import ConfigError
 from deploy import federation
-from deploy.cli import app
-from deploy.client_data import parts_of, share_out, shared_out
+from deploy.cli.app import app
+from deploy.client_data import partition_source, stored_clients, write_clients
 from tests.support.digests import digest
 
 ROWS = ("ann;tee;4,5;31/05/2024", "bob;tee;2;01/06/2024", "ann;gin;1,250;01/06/2024", "cyd;rum;3;05/06/2024")
@@ -73,10 +73,10 @@ def test_sensors_are_asked_about_in_the_owner_s_words(tmp_path: Path) -> None:
 
 def test_a_client_process_is_told_of_its_owner_s_own_table_alone(table: Path, tmp_path: Path) -> None:
     table.with_name("b.csv").write_text(table.read_text().replace("cyd", "dan"))
-    parts = parts_of("ratings", str(table.parent), None, 2, DIALECT)
-    specs = share_out("ratings", str(table.parent), parts, tmp_path / "home", tmp_path / "dealt", DIALECT)
+    parts = partition_source("ratings", str(table.parent), None, 2, DIALECT)
+    specs = write_clients("ratings", str(table.parent), parts, tmp_path / "home", tmp_path / "dealt", DIALECT)
     assert [spec.dialect for spec in specs] == [DIALECT.options] * 2
-    assert shared_out(tmp_path / "home") == specs, "a run that goes on reads them so, too"
+    assert stored_clients(tmp_path / "home") == specs, "a run that goes on reads them so, too"
 
     started: list[list[str]] = []
     processes = SimpleNamespace(start=lambda name, command, **rest: started.append(list(map(str, command))))
@@ -85,8 +85,8 @@ def test_a_client_process_is_told_of_its_owner_s_own_table_alone(table: Path, tm
         federation.start_client(cast(Any, processes), spec, "localhost:1", tmp_path / "ca.pem", None, 1.0)
     assert all(" ".join(WORDS) in " ".join(command) for command in started)
 
-    parts = parts_of("ratings", str(table), None, 3, DIALECT)
-    dealt = share_out("ratings", str(table), parts, tmp_path / "other", tmp_path / "dealt", DIALECT)
+    parts = partition_source("ratings", str(table), None, 3, DIALECT)
+    dealt = write_clients("ratings", str(table), parts, tmp_path / "other", tmp_path / "dealt", DIALECT)
     assert [spec.dialect for spec in dealt] == [()] * 3
     assert {unit.name for spec in dealt for unit in read_all("ratings", spec.data).units} == {"ann", "bob", "cyd"}
 

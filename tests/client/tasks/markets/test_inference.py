@@ -48,7 +48,7 @@ def test_best_first_without_the_item_and_its_neighbors() -> None:
     kappa = 1 / (1 + 4 * 4)  # none of three pairs has a common neighbor; smoothing gives 1/5
     assert ranked[0].score == pytest.approx(kappa * np.log1p(100 * walk), rel=1e-5)
     assert ranked[1].score == 0
-    assert (ranked[0].label, ranked[0].title) == ("tea Tea", "Tea")
+    assert (ranked[0].item, ranked[0].title) == ("tea", "Tea")
     assert len(companions(build_config(), CATALOGUE, weights(walk=1.0), SHOP, 0, top=1)) == 1
 
 
@@ -127,7 +127,7 @@ def test_items_are_named_by_id_or_title() -> None:
     assert (labelled(CATALOGUE, 2), labelled(CATALOGUE, 5)) == ("tea Tea", "pan")
     with pytest.raises(DataError, match="did you mean 'jam'"):
         item_named("jams", CATALOGUE)
-    with pytest.raises(DataError, match="2 items are called 'POT'"):
+    with pytest.raises(DataError, match="2 items have the title 'POT'"):
         item_named("POT", CATALOGUE)
     with pytest.raises(DataError, match=r"has no item 'xyzzy'$"):
         item_named("xyzzy", CATALOGUE)
