@@ -14,13 +14,7 @@ UNPROTECTED = Privacy(
     " is not bounded",
     epsilon_spent_max=None,
     delta=None,
-    uncovered=[
-        "model updates",
-        "training losses",
-        "metrics",
-        "numbers of records",
-        "who takes part and when",
-    ],
+    uncovered=["model updates", "training losses", "metrics", "numbers of records", "who takes part and when"],
 )
 """Statement of a run without differential privacy: no guarantee."""
 

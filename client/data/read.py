@@ -17,11 +17,7 @@ from common.tasks.vocabulary import Vocabulary
 
 
 def read_all(
-    task: str,
-    source: str,
-    seed: int = 0,
-    vocabulary: Vocabulary | None = None,
-    dialect: Dialect = DEFAULT_DIALECT,
+    task: str, source: str, seed: int = 0, vocabulary: Vocabulary | None = None, dialect: Dialect = DEFAULT_DIALECT
 ) -> AnyDataset:
     """Read all of a source, under the vocabulary or, without one, the data's own.
 

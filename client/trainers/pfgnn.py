@@ -129,13 +129,7 @@ class PFGNNTrainer(FedAvgTrainer):
         return {**params, "kappa": kappa.unsqueeze(0)}
 
     def _make_step(
-        self,
-        objective: MarketObjective,
-        params: Tensors,
-        start: Tensors,
-        moments: Moments,
-        draw: StepDraw,
-        fits: bool,
+        self, objective: MarketObjective, params: Tensors, start: Tensors, moments: Moments, draw: StepDraw, fits: bool
     ) -> tuple[Tensors, Moments, Tensor]:
         """Make steps (a) and (b) of Algorithm 2; return the loss Eq 15 before them.
 

@@ -30,9 +30,7 @@ def descend_stacked(trainer: Trainer, cohort: Cohort) -> CohortResult:
         frozen=lambda t: trainer.frozen_parameters(t, phase, cohort.private, names),
     )
     descent = descend_from(
-        start,
-        moments=cohort.moments,
-        correct=lambda g, params: trainer.correct(g, params, start, cohort.control),
+        start, moments=cohort.moments, correct=lambda g, params: trainer.correct(g, params, start, cohort.control)
     )
     return CohortResult(descent, _train_personalized(trainer, cohort, descent.params, descend_from))
 

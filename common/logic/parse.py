@@ -15,19 +15,7 @@ from typing import NamedTuple, NoReturn, cast
 
 from common.errors import ConfigError
 from common.logic.expression import PLAIN_NAME
-from common.logic.formula import (
-    Always,
-    And,
-    Atom,
-    Eventually,
-    Formula,
-    Implies,
-    Linear,
-    Not,
-    Or,
-    Relation,
-    Until,
-)
+from common.logic.formula import Always, And, Atom, Eventually, Formula, Implies, Linear, Not, Or, Relation, Until
 
 TOKENS = re.compile(
     r"\s*(?:(?P<window>[GFU]\s*\[\s*(?P<a>\d+)\s*,\s*(?P<b>\d+)\s*\])"

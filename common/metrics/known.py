@@ -10,12 +10,7 @@ HIT_RATE = MetricSpec(
 )
 MRR = MetricSpec("mrr*", "mrr@*", "MRR @*", "higher", 3, "Mean of 1/position of the first right answer; 0 beyond *.")
 NDCG = MetricSpec(
-    "ndcg*",
-    "ndcg@*",
-    "NDCG @*",
-    "higher",
-    3,
-    "Right answers among the first *, discounted by position; 1 is perfect.",
+    "ndcg*", "ndcg@*", "NDCG @*", "higher", 3, "Right answers among the first *, discounted by position; 1 is perfect."
 )
 
 EXAMPLES = MetricSpec("examples", "examples", "Examples", "", 0, "Number of training records of each client.")

@@ -32,12 +32,7 @@ TASK = TaskSpec(
     metrics=(
         LOSS,
         MetricSpec(
-            "auc",
-            "auc",
-            "AUC",
-            "higher",
-            3,
-            "Probability that a true rule scores above a false one; 0.5 is random.",
+            "auc", "auc", "AUC", "higher", 3, "Probability that a true rule scores above a false one; 0.5 is random."
         ),
         MetricSpec(
             "mr0",

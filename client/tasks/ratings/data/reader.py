@@ -22,11 +22,7 @@ DEMO_RATERS = 200
 
 
 def read_raters(
-    source: Path | str,
-    products: ProductCatalogue | None = None,
-    *,
-    seed: int = 0,
-    dialect: Dialect = DEFAULT_DIALECT,
+    source: Path | str, products: ProductCatalogue | None = None, *, seed: int = 0, dialect: Dialect = DEFAULT_DIALECT
 ) -> Ratings:
     """Read the raters of one source, in the order of their names.
 

@@ -58,9 +58,7 @@ SESSION_ID, USER_ID = Column(SESSION, "text", ("sessionid",)), Column(USER, "tex
 WHEN = Column(TIME, "time")
 YOOCHOOSE_TITLES = (SESSION, TIME, ITEM, "category")
 YOOCHOOSE = Layout(
-    YOOCHOOSE_TITLES,
-    Recipe(least=5, test_days=1, fraction=64),
-    _schema(SESSION_ID, WHEN, positions=YOOCHOOSE_TITLES),
+    YOOCHOOSE_TITLES, Recipe(least=5, test_days=1, fraction=64), _schema(SESSION_ID, WHEN, positions=YOOCHOOSE_TITLES)
 )
 """1/64."""
 GOWALLA_TITLES = (USER, TIME, "latitude", "longitude", ITEM)
