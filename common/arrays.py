@@ -15,6 +15,10 @@ from common.errors import WireError
 
 Array = NDArray[Any]
 Arrays = dict[str, Array]
+Floats = NDArray[np.float64]
+Floats32 = NDArray[np.float32]
+Ints = NDArray[np.int64]
+Flags = NDArray[np.bool_]
 T = TypeVar("T")
 
 

@@ -25,8 +25,8 @@ from benchmarks.speed import timing
 from client.privacy.ledger.ledger import Ledger
 from client.privacy.ledger.locate import open_ledger
 from client.privacy.ledger.records import Slot
+from common.arrays import Floats
 from common.privacy.accounts import Zcdp, portion
-from common.privacy.clipping import Vector
 from common.privacy.mechanisms.gaussian import Gaussian
 from common.privacy.randomness import fresh_generator
 
@@ -71,7 +71,7 @@ def measure(folder: Path, size: int, releases: int, watch: Watch) -> Times:
     return watch.times
 
 
-def _release(ledger: Ledger, mechanism: Gaussian, vector: Vector, slot: Slot, watch: Watch) -> None:
+def _release(ledger: Ledger, mechanism: Gaussian, vector: Floats, slot: Slot, watch: Watch) -> None:
     """Release a vector in the steps of `Ledger.release`."""
     entry = watch("reserve", lambda: ledger.charge(slot, ledger.terms(mechanism)))
     assert isinstance(entry, int)

@@ -15,7 +15,8 @@ from benchmarks.harness.bench import Bench, Finished
 from benchmarks.harness.row import Metrics, Trial
 from benchmarks.traffic.experiments import FAULTS
 from benchmarks.traffic.sets import Setting
-from client.tasks.traffic.prepare import Floats, Sensor, prepare
+from client.tasks.traffic.prepare import Sensor, prepare
+from common.arrays import Floats
 from common.models import build_model, tensors
 from common.tasks.traffic.options import TrafficOptions
 from common.tasks.traffic.task import TASK

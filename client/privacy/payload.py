@@ -2,9 +2,8 @@
 
 import numpy as np
 
-from common.arrays import Arrays
+from common.arrays import Arrays, Floats
 from common.errors import RefusedError
-from common.privacy.clipping import Vector
 from common.privacy.options import MIN_CLIP, PrivacyOptions
 
 
@@ -21,7 +20,7 @@ def with_clip(options: PrivacyOptions, factor: float) -> PrivacyOptions:
     return options.model_copy(update={"clip": options.clip * factor})
 
 
-def finite_or_zeros(vector: Vector) -> Vector:
+def finite_or_zeros(vector: Floats) -> Floats:
     """Return the vector, or zeros if it is not finite: a refusal would reveal that without noise."""
     return vector if np.isfinite(vector).all() else np.zeros_like(vector)
 

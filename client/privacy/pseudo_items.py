@@ -8,13 +8,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from client.privacy.transforms import Update, Work
 from client.tasks.learner import HasItemRows
+from common.arrays import Ints
 from common.wire.sparse_rows import ROWS, VALUES
-
-Ids = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -48,7 +46,7 @@ class AddPseudoItems:
         return rows
 
 
-def draw_items(own: Ids, items: int, count: int, rng: np.random.Generator) -> Ids:
+def draw_items(own: Ints, items: int, count: int, rng: np.random.Generator) -> Ints:
     """Return the own items and `count` pseudo items, or as many as exist; ascending, to reveal nothing."""
     unrated = np.setdiff1d(np.arange(items), own)
     pseudo = rng.choice(unrated, min(count, len(unrated)), replace=False)

@@ -6,11 +6,10 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from client.stacked_tensors import Tensors
-from common.arrays import Arrays
+from common.arrays import Arrays, Ints
 from common.models import build_model, tensors
 from common.tasks.spec import OptionsT, TaskRun, TaskSpec, VocabularyT
 from common.wire.messages import Metrics, TrainRequest
@@ -114,7 +113,7 @@ class HasItemRows(Protocol):
     table: str
     """Name of the table."""
 
-    def own_items(self, round_number: int) -> NDArray[np.int64]:
+    def own_items(self, round_number: int) -> Ints:
         """Return the rows of the items in this client's data by that round, ascending."""
 
 

@@ -6,8 +6,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from common.arrays import Flags
+
 Scores = NDArray[np.floating[Any]]
-Mask = NDArray[np.bool_]
+Mask = Flags
 
 
 def auc(scores: Scores, labels: NDArray[Any]) -> float | None:

@@ -3,11 +3,10 @@
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from common.arrays import Floats
 from common.errors import RefusedError
 
-Vector = NDArray[np.float64]
 Order = Literal[1, 2]
 
 _INSIDE = 1 - 1e-12
@@ -17,7 +16,7 @@ _SAFE = (1e-140, 1e140)
 """Range of lengths whose squares neither underflow nor overflow."""
 
 
-def clip(vector: Vector, largest: float, order: Order, normalise: bool) -> Vector:
+def clip(vector: Floats, largest: float, order: Order, normalise: bool) -> Floats:
     """Scale a vector to an L1 or L2 norm of at most `largest`.
 
     With `normalise`, shorter vectors are scaled up to that norm.
@@ -36,7 +35,7 @@ def clip(vector: Vector, largest: float, order: Order, normalise: bool) -> Vecto
     return (vector / scale if scale != 1 else vector) * (largest * _INSIDE / length)
 
 
-def _length(vector: Vector, order: Order) -> tuple[float, float]:
+def _length(vector: Floats, order: Order) -> tuple[float, float]:
     """Return a scale s and ‖x/s‖; s = 1 where that can be computed, else the largest |xᵢ|.
 
     Raises:

@@ -4,9 +4,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
-from common.arrays import Array, Arrays
+from common.arrays import Array, Arrays, Floats
 from common.tasks.traffic.ranges import POOLED, middle
 from server.aggregation.clusters import pool_ranges
 
@@ -38,7 +37,7 @@ def pool_neighbors(low: Mapping[str, Array], high: Mapping[str, Array]) -> Array
     return {name: np.stack([phi[bound] for phi in pooled]) for name, bound in zip(POOLED, ("low", "high"), strict=True)}
 
 
-def group_nearest(points: NDArray[np.float64]) -> list[list[int]]:
+def group_nearest(points: Floats) -> list[list[int]]:
     """Return disjoint groups of `MIN_GROUP_SIZE` close points.
 
     The last group may have up to twice as many less one. The point farthest from the mean of the remaining ones takes its

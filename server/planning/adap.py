@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from common.arrays import Floats
 from common.methods.planners import ADAP
-from server.planning.arms import FloatArray
 from server.planning.planner import Decision, RunBudget, Stop, open_round, record_round
 from server.planning.state import PlannerState, PlayedRounds, empty_state
 
@@ -28,7 +28,7 @@ class AdaptiveNoise:
     budget: RunBudget
 
     @property
-    def costs(self) -> FloatArray:
+    def costs(self) -> Floats:
         """Costs of the arms, (J,), ascending: B/T·β^{−pj} up to B; B/T alone if β = 1."""
         step = self.budget.power * -math.log(self.options.beta)
         count = 1 + int(math.log(self.budget.rounds) / step) if step else 1
@@ -39,7 +39,7 @@ class AdaptiveNoise:
         return empty_state()
 
     def decide(
-        self, state: PlannerState, context: FloatArray, remaining: Mapping[str, float], rng: np.random.Generator
+        self, state: PlannerState, context: Floats, remaining: Mapping[str, float], rng: np.random.Generator
     ) -> Decision | Stop:
         """Return the arm of the number of decays so far, or the most expensive affordable arm."""
         offer = open_round(state, self.options, self.budget, self.costs, remaining)
@@ -68,7 +68,7 @@ class AdaptiveNoise:
         return float(np.clip(self.options.clip_factor * history.norms[-1], self.options.clip_floor, 1.0))
 
 
-def count_decays(rewards: FloatArray, falls: int) -> int:
+def count_decays(rewards: Floats, falls: int) -> int:
     """Return the number of disjoint runs of `falls` consecutive positive rewards (falling losses).
 
     Args:

@@ -4,13 +4,13 @@ import math
 
 import numpy as np
 
-from server.planning.arms import FloatArray
+from common.arrays import Floats
 
 MAX_GAP = 2.0
 """Maximum gap, the width of standardized rewards; every arm has a probability of at least 1/(K + 2γ)."""
 
 
-def probabilities(values: FloatArray, gamma: float) -> FloatArray:
+def probabilities(values: Floats, gamma: float) -> Floats:
     """Return p(a) = 1/(K + γ(L(a*) − L(a))) for a ≠ a*, and the rest for a*; (K,), positive, of sum 1.
 
     Args:
@@ -19,7 +19,7 @@ def probabilities(values: FloatArray, gamma: float) -> FloatArray:
     """
     best = int(np.argmax(values))
     gaps = np.clip(values[best] - values, 0.0, MAX_GAP)
-    p: FloatArray = 1 / (len(values) + gamma * gaps)
+    p: Floats = 1 / (len(values) + gamma * gaps)
     p[best] = 0.0
     p[best] = 1 - p.sum()
     return p

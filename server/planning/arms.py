@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
+from common.arrays import Floats
 
 SLACK = 1e-9
 """Relative shortfall that counts as rounding: 100·(B/100) ≠ B in floats. The cost is then the
@@ -29,11 +29,11 @@ class Offer:
     active: tuple[str, ...]
     retired: tuple[str, ...]
     arms: NDArray[np.intp]
-    costs: FloatArray
+    costs: Floats
     remaining: Mapping[str, float]
 
 
-def cost_levels(total: float, rounds: int, t_min: float, k: int, spacing: Literal["linspace", "code"]) -> FloatArray:
+def cost_levels(total: float, rounds: int, t_min: float, k: int, spacing: Literal["linspace", "code"]) -> Floats:
     """Return K costs between B/T_max and B/T_min, ascending, (K,).
 
     Args:
@@ -47,7 +47,7 @@ def cost_levels(total: float, rounds: int, t_min: float, k: int, spacing: Litera
     return np.linspace(low, low / t_min, k, endpoint=spacing == "linspace")
 
 
-def build_offer(costs: FloatArray, remaining: Mapping[str, float]) -> Offer:
+def build_offer(costs: Floats, remaining: Mapping[str, float]) -> Offer:
     """Return the arms A_t that all active clients can pay; clients that cannot pay any arm retire.
 
     Args:

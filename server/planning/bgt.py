@@ -6,10 +6,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from common.arrays import Floats
 from common.methods.planners import BGTplanner
 from server.planning import constrainer, exploration, scales
 from server.planning.allocator import exploitation, probabilities
-from server.planning.arms import FloatArray, Offer, cost_levels
+from server.planning.arms import Offer, cost_levels
 from server.planning.constrainer import Dual
 from server.planning.planner import Decision, RunBudget, Stop, open_round, record_round
 from server.planning.predictor import Kernel, Observations, posterior
@@ -30,7 +31,7 @@ class BanditPlanner:
     budget: RunBudget
 
     @property
-    def costs(self) -> FloatArray:
+    def costs(self) -> Floats:
         """Costs of the arms, (K,), ascending."""
         o = self.options
         return cost_levels(self.budget.total, self.budget.rounds, o.t_min, o.arms, o.spacing)
@@ -51,7 +52,7 @@ class BanditPlanner:
         return empty_state(self.options.context)
 
     def decide(
-        self, state: PlannerState, context: FloatArray, remaining: Mapping[str, float], rng: np.random.Generator
+        self, state: PlannerState, context: Floats, remaining: Mapping[str, float], rng: np.random.Generator
     ) -> Decision | Stop:
         """Return an affordable arm: by schedule in stage 1, sampled by Eq 11-13 in stage 2."""
         offer = open_round(state, self.options, self.budget, self.costs, remaining)
@@ -105,7 +106,7 @@ class BanditPlanner:
         dual = constrainer.dismiss(dual, offer.retired)
         return constrainer.admit(dual, self._shares(offer.remaining), rounds_left)
 
-    def _predict(self, history: PlayedRounds, context: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def _predict(self, history: PlayedRounds, context: Floats) -> tuple[Floats, Floats]:
         """Return means and standard deviations of Eq 5 at every arm under this round's context, (K,) each."""
         count, scale = len(history), self._scales(history)
         arms = np.arange(self.options.arms)
@@ -150,7 +151,7 @@ def _observe_rounds(history: PlayedRounds, scale: Scales, rounds: int) -> Observ
     return Observations(inputs, scale.rewards(history.rewards[:rounds]), np.arange(1.0, rounds + 1))
 
 
-def _expand(p: FloatArray, arms: NDArray[np.intp], k: int) -> FloatArray:
+def _expand(p: Floats, arms: NDArray[np.intp], k: int) -> Floats:
     """Return an array (K,) with p at the arms and 0 elsewhere."""
     whole = np.zeros(k)
     whole[arms] = p

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from server.planning.arms import FloatArray
+from common.arrays import Floats
 
 MAX_GRADIENT = 2.0
 """Maximum |g|: a late-joining client has many shares per round, and its λ must not vanish permanently."""
@@ -32,9 +32,9 @@ class Dual:
 
     bound: float
     names: tuple[str, ...]
-    weights: FloatArray
+    weights: Floats
     slack: float
-    rates: FloatArray
+    rates: Floats
 
     @property
     def is_open(self) -> bool:
@@ -46,7 +46,7 @@ class Dual:
         """‖λ‖₁, at most Z."""
         return self.bound * float(self.weights.sum())
 
-    def value(self, costs: FloatArray, active: Collection[str]) -> FloatArray:
+    def value(self, costs: Floats, active: Collection[str]) -> Floats:
         """Return ⟨λ, B/T·1 − c(a)⟩ over active clients, (K,).
 
         Args:
@@ -55,7 +55,7 @@ class Dual:
         """
         mask = np.fromiter((name in active for name in self.names), bool, len(self.names))
         lam = self.bound * self.weights[mask]
-        v: FloatArray = float(lam @ self.rates[mask]) - float(lam.sum()) * costs
+        v: Floats = float(lam @ self.rates[mask]) - float(lam.sum()) * costs
         return v
 
 

@@ -6,9 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse.linalg import svds
 
-from common.arrays import Array, Arrays
+from common.arrays import Array, Arrays, Floats
 from common.errors import RunError
-from server.planning.arms import FloatArray
 
 MAX_DENSE_SIDE = 64
 """Maximum side of a matrix that is decomposed by a dense solver."""
@@ -24,7 +23,7 @@ def largest_table(update: Arrays) -> Array:
     return largest.reshape(len(largest), -1) if largest.ndim else largest.reshape(1, 1)
 
 
-def item_matrix(ids: Sequence[NDArray[np.integer]], items: int) -> FloatArray:
+def item_matrix(ids: Sequence[NDArray[np.integer]], items: int) -> Floats:
     """Return M_t, N × I: 1 if client k sent the id of item i this round, pseudo-items included.
 
     Args:
@@ -37,7 +36,7 @@ def item_matrix(ids: Sequence[NDArray[np.integer]], items: int) -> FloatArray:
     return matrix
 
 
-def singular_values(matrix: NDArray[np.floating], d: int) -> FloatArray:
+def singular_values(matrix: NDArray[np.floating], d: int) -> Floats:
     """Return x_t, the largest d singular values, descending, (d,); missing ones are 0.
 
     They do not depend on the order of rows, that is of clients. Iterative solvers return no order, so the values are sorted.
@@ -55,7 +54,7 @@ def singular_values(matrix: NDArray[np.floating], d: int) -> FloatArray:
     return np.concatenate([values, np.zeros(d - len(values))])
 
 
-def _top_singular_values(matrix: FloatArray, d: int) -> FloatArray:
+def _top_singular_values(matrix: Floats, d: int) -> Floats:
     side = min(matrix.shape)
     if side == 0 or d == 0 or not matrix.any():
         return np.zeros(0)

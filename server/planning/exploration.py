@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linprog
 
-from server.planning.arms import FloatArray
+from common.arrays import Floats
 
 Stage = Literal["1a", "1b", "2"]
 
@@ -43,13 +43,13 @@ def select_due(played: Sequence[int], arms: int, t0: int, order: Literal["blocks
     return set(range(arms)) - set(played[len(played) - len(played) % arms :])
 
 
-def confidence(residuals: FloatArray, arms: int, rounds: int, clients: int) -> float:
+def confidence(residuals: Floats, arms: int, rounds: int, clients: int) -> float:
     """Return (9d): M(T₀) = [(K/T₀)Σ(r − f̂₀)² + 4 ln(TN)/T₀]^{1/2}, from the residuals of stage 1b, (T₀,)."""
     t0 = len(residuals)
     return math.sqrt(arms * float(residuals @ residuals) / t0 + 4 * math.log(rounds * clients) / t0)
 
 
-def best_mix(predicted: FloatArray, costs: FloatArray, allowance: float) -> float:
+def best_mix(predicted: Floats, costs: Floats, allowance: float) -> float:
     """Return (9): ÔPT = max (1/T₀)Σ_tΣ_a p_{t,a} f̂₀(x_t,a), each p_t on the simplex.
 
     The constraint is (1/T₀)Σ_tΣ_a p_{t,a} c(a) ≤ allowance. The authors' code has integer p and omits (9e) and 1/T₀.

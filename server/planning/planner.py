@@ -8,9 +8,10 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 
+from common.arrays import Floats
 from common.errors import RunError
 from common.methods.planners import PlannerOptions
-from server.planning.arms import FloatArray, Offer, build_offer
+from server.planning.arms import Offer, build_offer
 from server.planning.constrainer import NO_DUAL, Dual
 from server.planning.reward import has_plateaued
 from server.planning.state import PlannerState
@@ -61,10 +62,10 @@ class Decision:
     active: tuple[str, ...]
     retired: tuple[str, ...]
     stage: Literal["1a", "1b", "2", "fixed"] = "fixed"
-    probabilities: FloatArray = field(default_factory=lambda: np.ones(1))
-    mean: FloatArray = field(default_factory=lambda: np.zeros(0))
-    sd: FloatArray = field(default_factory=lambda: np.zeros(0))
-    context: FloatArray = field(default_factory=lambda: np.zeros(0))
+    probabilities: Floats = field(default_factory=lambda: np.ones(1))
+    mean: Floats = field(default_factory=lambda: np.zeros(0))
+    sd: Floats = field(default_factory=lambda: np.zeros(0))
+    context: Floats = field(default_factory=lambda: np.zeros(0))
     clip: float = 1.0
     dual: Dual = NO_DUAL
 
@@ -125,7 +126,7 @@ class Planner(Protocol):
         """Return the state before the first round."""
 
     def decide(
-        self, state: PlannerState, context: FloatArray, remaining: Mapping[str, float], rng: np.random.Generator
+        self, state: PlannerState, context: Floats, remaining: Mapping[str, float], rng: np.random.Generator
     ) -> Decision | Stop:
         """Return the decision on the next round.
 
@@ -159,7 +160,7 @@ class Planner(Protocol):
 
 
 def open_round(
-    state: PlannerState, options: PlannerOptions, budget: RunBudget, costs: FloatArray, remaining: Mapping[str, float]
+    state: PlannerState, options: PlannerOptions, budget: RunBudget, costs: Floats, remaining: Mapping[str, float]
 ) -> Offer | Stop:
     """Return the affordable arms of the next round, or the end of the run; common to all planners."""
     if len(state.history) >= budget.rounds:

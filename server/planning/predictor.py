@@ -6,7 +6,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 from scipy.spatial.distance import cdist
 
-from server.planning.arms import FloatArray
+from common.arrays import Floats
 
 JITTER = 1e-8
 """Minimum added to the diagonal; Cholesky needs it for a smaller σ² and repeated inputs."""
@@ -26,10 +26,10 @@ class Kernel:
     omega: float
     sigma: float
 
-    def __call__(self, left: FloatArray, right: FloatArray, lags: FloatArray) -> FloatArray:
+    def __call__(self, left: Floats, right: Floats, lags: Floats) -> Floats:
         """Return the covariances, (n, m), of inputs (n, p) and (m, p) that are `lags`, (n, m), rounds apart."""
         squared = cdist(left, right, "sqeuclidean")
-        k: FloatArray = np.exp(-squared / (2 * self.length_scale**2)) * (1 - self.omega) ** (np.abs(lags) / 2)
+        k: Floats = np.exp(-squared / (2 * self.length_scale**2)) * (1 - self.omega) ** (np.abs(lags) / 2)
         return k
 
 
@@ -43,14 +43,12 @@ class Observations:
         rounds: Round of each observation, (n,).
     """
 
-    inputs: FloatArray
-    rewards: FloatArray
-    rounds: FloatArray
+    inputs: Floats
+    rewards: Floats
+    rounds: Floats
 
 
-def posterior(
-    kernel: Kernel, observations: Observations, queries: FloatArray, rounds: FloatArray
-) -> tuple[FloatArray, FloatArray]:
+def posterior(kernel: Kernel, observations: Observations, queries: Floats, rounds: Floats) -> tuple[Floats, Floats]:
     """Return Eq 5: means k_*ᵀ(K+σ²I)⁻¹r and variances 1 − k_*ᵀ(K+σ²I)⁻¹k_*, (m,) each.
 
     The prior mean is 0.
@@ -66,6 +64,6 @@ def posterior(
     gram[np.diag_indices_from(gram)] += max(kernel.sigma**2, JITTER)
     factor = cho_factor(gram, lower=True)
     cross = kernel(observations.inputs, queries, np.subtract.outer(observations.rounds, rounds))
-    mean: FloatArray = cross.T @ cho_solve(factor, observations.rewards)
+    mean: Floats = cross.T @ cho_solve(factor, observations.rewards)
     explained = np.einsum("nm,nm->m", cross, cho_solve(factor, cross))
     return mean, np.maximum(1 - explained, 0.0)

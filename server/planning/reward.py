@@ -4,8 +4,8 @@ import math
 
 import numpy as np
 
+from common.arrays import Floats
 from common.errors import RunError
-from server.planning.arms import FloatArray
 
 
 def improvement(before: float, after: float, higher_is_better: bool = False) -> float:
@@ -30,7 +30,7 @@ def improvement(before: float, after: float, higher_is_better: bool = False) -> 
     return after - before if higher_is_better else before - after
 
 
-def has_plateaued(rewards: FloatArray, patience: int, min_gain: float) -> bool:
+def has_plateaued(rewards: Floats, patience: int, min_gain: float) -> bool:
     """Return True if the best of the last `patience` rounds gains at most `min_gain` over earlier ones.
 
     Args:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from server.planning.arms import FloatArray
+from common.arrays import Floats
 
 MIN_REWARD_SCALE = 1e-6
 """Minimum divisor of rewards."""
@@ -22,21 +22,21 @@ class Scales:
         limit: Maximum absolute scaled reward.
     """
 
-    arms: FloatArray
-    contexts: FloatArray
+    arms: Floats
+    contexts: Floats
     reward: float
     limit: float
 
-    def inputs(self, arms: NDArray[np.integer], contexts: FloatArray) -> FloatArray:
+    def inputs(self, arms: NDArray[np.integer], contexts: Floats) -> Floats:
         """Return the predictor's inputs, (n, 1 + d), from arms (n,) and contexts (n, d)."""
         return np.column_stack([self.arms[arms], contexts / self.contexts])
 
-    def rewards(self, rewards: FloatArray) -> FloatArray:
+    def rewards(self, rewards: Floats) -> Floats:
         """Return scaled and clipped rewards, (n,)."""
         return np.clip(rewards / self.reward, -self.limit, self.limit)
 
 
-def standardize(costs: FloatArray, contexts: FloatArray, rewards: FloatArray) -> Scales:
+def standardize(costs: Floats, contexts: Floats, rewards: Floats) -> Scales:
     """Return scales to costs in [0, 1], contexts of mean 1 and rewards in [−1, 1].
 
     Args:

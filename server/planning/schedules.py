@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from common.arrays import Floats
 from common.methods.planners import PlannerOptions
-from server.planning.arms import FloatArray
 from server.planning.planner import Decision, RunBudget, Stop, open_round, record_round
 from server.planning.state import PlannerState, empty_state
 
@@ -23,14 +23,14 @@ class Schedule:
 
     options: PlannerOptions
     budget: RunBudget
-    costs: FloatArray
+    costs: Floats
 
     def start(self) -> PlannerState:
         """Return the state before the first round."""
         return empty_state()
 
     def decide(
-        self, state: PlannerState, context: FloatArray, remaining: Mapping[str, float], rng: np.random.Generator
+        self, state: PlannerState, context: Floats, remaining: Mapping[str, float], rng: np.random.Generator
     ) -> Decision | Stop:
         """Return the cost of the round, for all clients that can pay it."""
         t = len(state.history)
@@ -51,17 +51,17 @@ class Schedule:
         return record_round(state, decision, reward, update_norm)
 
 
-def level_costs(budget: RunBudget) -> FloatArray:
+def level_costs(budget: RunBudget) -> Floats:
     """Return B/T for each round, (T,)."""
     return np.full(budget.rounds, budget.share)
 
 
-def growing_costs(budget: RunBudget, growth: float) -> FloatArray:
+def growing_costs(budget: RunBudget, growth: float) -> Floats:
     """Return ε_t = ε_1 q^{t−1} with ε_T/ε_1 = growth and Σ ε_t = B, (T,)."""
     shape = np.geomspace(1.0, growth, budget.rounds)
     return np.asarray(budget.total * shape / shape.sum(), np.float64)
 
 
-def zero_costs(budget: RunBudget) -> FloatArray:
+def zero_costs(budget: RunBudget) -> Floats:
     """Return 0 for each round, (T,): no noise."""
     return np.zeros(budget.rounds)

@@ -5,10 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from common.arrays import Arrays
-from server.planning.arms import FloatArray
+from common.arrays import Arrays, Floats, Ints
 from server.planning.constrainer import NO_DUAL, Dual
 
 HISTORY, DUAL = "planner_history", "planner_dual"
@@ -26,15 +24,15 @@ class PlayedRounds:
         norms: Norms of the noisy mean updates, divided by the clip norm C, (t,).
     """
 
-    arms: NDArray[np.int64]
-    contexts: FloatArray
-    rewards: FloatArray
-    norms: FloatArray
+    arms: Ints
+    contexts: Floats
+    rewards: Floats
+    norms: Floats
 
     def __len__(self) -> int:
         return len(self.arms)
 
-    def append(self, arm: int, context: FloatArray, reward: float, norm: float) -> "PlayedRounds":
+    def append(self, arm: int, context: Floats, reward: float, norm: float) -> "PlayedRounds":
         """Return the history with one more round."""
         return PlayedRounds(
             np.append(self.arms, arm),

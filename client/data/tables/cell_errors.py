@@ -1,8 +1,6 @@
 """Errors about cells: their text made printable, how many are wrong, and what to do."""
 
-import numpy as np
-from numpy.typing import NDArray
-
+from common.arrays import Flags
 from common.text import count
 
 CELL_LENGTH, TITLE_LENGTH = 40, 80
@@ -20,7 +18,7 @@ class WrongCells(Exception):
         remedy: What the owner can do.
     """
 
-    def __init__(self, wrong: NDArray[np.bool_], problem: str, remedy: str) -> None:
+    def __init__(self, wrong: Flags, problem: str, remedy: str) -> None:
         super().__init__(problem)
         self.wrong, self.problem, self.remedy = wrong, problem, remedy
 

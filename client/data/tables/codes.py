@@ -4,10 +4,11 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
+
+from common.arrays import Ints
 
 NameT = TypeVar("NameT", bound=Hashable)
-Codes = NDArray[np.int64]
+Codes = Ints
 
 LARGEST = 2**62
 """Bound of combined codes; larger ones are ranked first."""

@@ -19,7 +19,8 @@ from client.data.tables.schema import DEFAULT_DIALECT, Column, Dialect, TableSch
 from client.data.tables.table import Table, cell_error
 from client.data.tables.times import Clock, to_times
 from client.data.tables.titles import match_titles
-from client.data.tables.values import Flags, to_flags, to_numbers, to_text
+from client.data.tables.values import to_flags, to_numbers, to_text
+from common.arrays import Flags
 from common.errors import DataError
 
 

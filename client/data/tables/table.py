@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 import pyarrow
-from numpy.typing import NDArray
 
 from client.data.tables.cell_errors import CELL_LENGTH, WrongCells, escape
 from client.data.tables.cells import Cells
 from client.data.tables.codes import Codes
-from client.data.tables.values import Flags, to_codes
+from client.data.tables.values import to_codes
+from common.arrays import Flags, Floats, Ints
 from common.errors import DataError
 
 
@@ -34,7 +34,7 @@ class Table:
     texts: Mapping[str, Any]
     columns: Mapping[str, Any]
     variables: tuple[str, ...]
-    rows: NDArray[np.int64]
+    rows: Ints
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -51,7 +51,7 @@ class Table:
         """Return R flags: the cells of a column that hold a value."""
         return np.asarray(self.columns[name].is_valid().to_numpy(zero_copy_only=False))
 
-    def numbers(self, name: str) -> NDArray[np.float64]:
+    def numbers(self, name: str) -> Floats:
         """Return R numbers or times, not-a-number where missing."""
         return np.asarray(self.columns[name].to_numpy(zero_copy_only=False), np.float64)
 
@@ -87,7 +87,7 @@ class Table:
         )
 
 
-def cell_error(cells: Cells, title: str, texts: Any, rows: NDArray[np.int64], error: WrongCells) -> DataError:
+def cell_error(cells: Cells, title: str, texts: Any, rows: Ints, error: WrongCells) -> DataError:
     """Return the error of an owner's file: its place, the cell, how many are wrong, and the remedy."""
     try:
         text = texts.slice(error.row, 1).cast(pyarrow.string())[0].as_py() or ""

@@ -6,12 +6,12 @@ from typing import Any, Literal
 import numpy as np
 import pyarrow
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 from pyarrow import types
 
 from client.data.tables.cell_errors import LEAVE_OUT, WrongCells
 from client.data.tables.schema import Dates
 from client.data.tables.values import PLAIN, drop_missing, match_cells, to_flags, to_text, try_cast
+from common.arrays import Flags, Floats
 
 Clock = Literal["utc", "wall"]
 
@@ -114,7 +114,7 @@ def _respelt(text: Any, dates: Dates) -> Any:
     return pc.replace_substring_regex(text, *SINGLE_DIGIT)
 
 
-def _order(text: Any, slashed: NDArray[np.bool_]) -> str:
+def _order(text: Any, slashed: Flags) -> str:
     """Return the order of day and month that the whole column allows."""
     parts = pc.extract_regex(text, SLASHED)
     large = {
@@ -170,7 +170,7 @@ def _numbered(numbers: Any, dates: Dates, clock: Clock) -> Any:
     return _checked(seconds, (seconds < FIRST) & ((size > FIRST) | (clock == "wall")))
 
 
-def _checked(seconds: NDArray[np.float64], early: NDArray[np.bool_]) -> Any:
+def _checked(seconds: Floats, early: Flags) -> Any:
     wrong = early | (seconds >= LAST)
     if wrong.any():
         raise WrongCells(wrong, "lies outside the years 1990 to 2100", f"correct it, or {LEAVE_OUT}")

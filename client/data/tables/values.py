@@ -6,14 +6,12 @@ from typing import Any
 import numpy as np
 import pyarrow
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 from pyarrow import types
 
 from client.data.tables.cell_errors import LEAVE_OUT, WrongCells
 from client.data.tables.codes import Codes
 from client.data.tables.schema import Decimal
-
-Flags = NDArray[np.bool_]
+from common.arrays import Flags
 
 MISSING = ("", "na", "n/a", "nan", "null", "none", "nil", "-", "--", "?", ".", "#n/a", "#value!")
 """Cells without a value among numbers and times, in lower case."""

@@ -15,12 +15,10 @@ from scipy.sparse import csr_array, diags_array
 from client.tasks.markets.data.graph import Graph, Sparse
 from client.tasks.markets.data.sparse_products import passed, product, tiles
 from client.tasks.markets.shrinkage import FULL_WEIGHT, reach, shrinkage_weight
+from common.arrays import Floats32, Ints
 from common.tasks.markets.counts import OtherMarketCounts
 from common.tasks.markets.models.pair_scorer import FEATURES, GRAPH_FEATURES
 from common.tasks.sparse_counts import MIN_COUNT
-
-Vectors = NDArray[np.float32]
-Places = NDArray[np.int64]
 
 LOG_SCALE = 100.0
 """Scale of walk probabilities s in the feature log(1 + 100 s)."""
@@ -51,14 +49,14 @@ class MarketBaseline:
     back: tuple[Sparse, ...]
     links: Sparse
     rare: Sparse
-    degree: Vectors
-    strength: Vectors
-    texts: Vectors
+    degree: Floats32
+    strength: Floats32
+    texts: Floats32
     other_counts: OtherMarketCounts
     reach: float
 
     @classmethod
-    def of(cls, graph: Graph, texts: Vectors, other_counts: OtherMarketCounts) -> "MarketBaseline":
+    def of(cls, graph: Graph, texts: Floats32, other_counts: OtherMarketCounts) -> "MarketBaseline":
         """Compute the statistics of a graph."""
         W = graph.weights
         links = csr_array((np.ones_like(W.data), W.indices, W.indptr), shape=W.shape)
@@ -69,23 +67,23 @@ class MarketBaseline:
         back, r = tiles(csr_array(step.T)), reach(links, graph.edges)
         return cls(W, step, back, links, rare, degree, strength, texts, other_counts, r)
 
-    def scores(self, queries: Places) -> Vectors:
+    def scores(self, queries: Ints) -> Floats32:
         """Compute the walk's scores of all items, b × n."""
         return product(self.weights[queries], self.step)
 
-    def popularity(self, queries: Places) -> Vectors:
+    def popularity(self, queries: Ints) -> Floats32:
         """Return degrees, independent of the query, b × n: the baseline for queries without edges."""
         return np.tile(self.degree, (len(queries), 1))
 
-    def common_neighbors(self, queries: Places) -> Vectors:
+    def common_neighbors(self, queries: Ints) -> Floats32:
         """Count common neighbors, b × n."""
         return product(self.links[queries], self.links)
 
-    def adamic_adar(self, queries: Places) -> Vectors:
+    def adamic_adar(self, queries: Ints) -> Floats32:
         """Compute Σ 1/log degree over common neighbors, b × n (Adamic & Adar 2003)."""
         return product(self.links[queries], self.rare)
 
-    def shared(self, queries: Places) -> Vectors:
+    def shared(self, queries: Ints) -> Floats32:
         """Return degrees here plus users of the pair in other markets, each over its maximum, b × n.
 
         This is the baseline for items that are new in the market.
@@ -93,16 +91,16 @@ class MarketBaseline:
         pairs = _dense(self.other_counts.pairs[queries])
         largest = pairs.max(axis=1, keepdims=True, initial=0)
         popular = self.popularity(queries) / max(float(self.degree.max(initial=0)), 1.0)
-        score: Vectors = popular + pairs / np.maximum(largest, np.float32(MIN_COUNT))
+        score: Floats32 = popular + pairs / np.maximum(largest, np.float32(MIN_COUNT))
         return score
 
-    def features(self, queries: Places) -> Iterator[Vectors]:
+    def features(self, queries: Ints) -> Iterator[Floats32]:
         """Yield each of `FEATURES` in turn, b × n; logarithms of values with heavy tails."""
         has_neighbors = (self.degree[queries] > 0).astype(np.float32)[:, None]
         yield from (has_neighbors * x for x in self._graph_features(queries))
         yield from ((1 - has_neighbors) * x for x in self.cold_features(queries))
 
-    def cold_features(self, queries: Places) -> Iterator[Vectors]:
+    def cold_features(self, queries: Ints) -> Iterator[Floats32]:
         """Yield each of `COLD_FEATURES` in turn, b × n, as if the queries had no edges.
 
         Degrees of candidates do not count edges to the query.
@@ -114,7 +112,7 @@ class MarketBaseline:
         yield np.broadcast_to(np.log1p(self.other_counts.degrees), pairs.shape)
         yield np.log1p(LOG_SCALE * product(_normalize_rows(pairs), self.step)) if pairs.nnz else _dense(pairs)
 
-    def _graph_features(self, queries: Places) -> Iterator[Vectors]:
+    def _graph_features(self, queries: Ints) -> Iterator[Floats32]:
         walk = self.scores(queries)
         yield np.log1p(LOG_SCALE * walk)
         yield np.log1p(LOG_SCALE * passed(self.back, walk))
@@ -128,7 +126,7 @@ class MarketBaseline:
         yield self.texts[queries] @ self.texts.T
         yield np.log1p(_dense(self.other_counts.pairs[queries]))
 
-    def weighted_scores(self, queries: Places, weight: Vectors) -> Vectors:
+    def weighted_scores(self, queries: Ints, weight: Floats32) -> Floats32:
         """Compute κ Σ_f w_f x_f over graph features plus (1 − κ) Σ_f w_f x_f over cold features, b × n.
 
         κ is the shrinkage weight of a query. One feature is in memory at a time.
@@ -145,7 +143,7 @@ class MarketBaseline:
         return total
 
 
-def scorer_features(baseline: MarketBaseline, queries: Places, candidates: Places, *, is_cold: bool = False) -> Vectors:
+def scorer_features(baseline: MarketBaseline, queries: Ints, candidates: Ints, *, is_cold: bool = False) -> Floats32:
     """x(a, b) of E queries and C candidates each, E × C × F; `new`: as if the queries had no edge."""
     features = np.zeros((*candidates.shape, len(FEATURES)), np.float32)
     block_size = max(1, BLOCK_NUMBERS // max(1, len(baseline.degree)))
@@ -157,7 +155,7 @@ def scorer_features(baseline: MarketBaseline, queries: Places, candidates: Place
     return features
 
 
-def _add(total: Vectors, weight: Vectors, features: Iterator[Vectors]) -> Vectors:
+def _add(total: Floats32, weight: Floats32, features: Iterator[Floats32]) -> Floats32:
     """Add Σ_f w_f x_f, b × n, to the total in place."""
     for w, x in zip(weight.tolist(), features, strict=True):
         if w:
@@ -169,7 +167,7 @@ def _scale_rows(rows: NDArray[Any], matrix: Sparse) -> Sparse:
     return csr_array(diags_array(rows.astype(np.float32)) @ matrix)
 
 
-def _inverse(values: Vectors) -> Vectors:
+def _inverse(values: Floats32) -> Floats32:
     """Compute 1/x, with 1/0 = 0."""
     return np.where(values > 0, 1 / np.where(values > 0, values, 1), 0).astype(np.float32)
 
@@ -179,6 +177,6 @@ def _normalize_rows(matrix: Sparse) -> Sparse:
     return _scale_rows(_inverse(np.asarray(matrix.sum(axis=1), np.float32).ravel()), csr_array(matrix))
 
 
-def _dense(matrix: Any) -> Vectors:
-    dense: Vectors = matrix.toarray()
+def _dense(matrix: Any) -> Floats32:
+    dense: Floats32 = matrix.toarray()
     return dense

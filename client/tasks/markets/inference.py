@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from client.tasks.markets.baseline import MarketBaseline
 from client.tasks.markets.data.counts import graph_counts
@@ -12,7 +11,7 @@ from client.tasks.markets.data.features import item_features
 from client.tasks.markets.data.graph import Graph, graph_of, propagated
 from client.tasks.markets.data.markets import Market
 from client.tasks.markets.networks import embed, network_inputs, similarity
-from common.arrays import Arrays
+from common.arrays import Arrays, Floats32
 from common.config.run import RunConfig
 from common.errors import DataError
 from common.models import build_model, tensors
@@ -20,8 +19,6 @@ from common.options import hint
 from common.tasks.markets.counts import DEGREES, KEYS, VALUES, OtherMarketCounts, add_pairs, includes
 from common.tasks.markets.task import TASK
 from common.tasks.markets.vocabulary import MarketCatalogue
-
-Vectors = NDArray[np.float32]
 
 SUMS = (KEYS, VALUES, DEGREES)
 
@@ -90,7 +87,7 @@ def _places(text: str, names: tuple[str, ...]) -> list[int]:
     return [k for k, name in enumerate(names) if name == text]
 
 
-def _scores(config: RunConfig, goods: MarketCatalogue, trained: Arrays, graph: Graph, place: int) -> Vectors:
+def _scores(config: RunConfig, goods: MarketCatalogue, trained: Arrays, graph: Graph, place: int) -> Floats32:
     """Return the model's scores of the graph's n items with the one at `place`."""
     options = config.options_of(TASK)
     vectors = item_features(goods, graph.items, options)
@@ -100,13 +97,13 @@ def _scores(config: RunConfig, goods: MarketCatalogue, trained: Arrays, graph: G
         shown, every = network_inputs(x, [graph], options), torch.arange(len(x))
         with torch.no_grad():
             z = embed(build_model(TASK, config.task_run(TASK, goods)), tensors(trained), shown, every).numpy()
-        alike: Vectors = similarity(z, np.array([place]), trained)[0]
+        alike: Floats32 = similarity(z, np.array([place]), trained)[0]
         return alike
     has_text = options.features != "ids" and any(goods.text(k) for k in graph.items.tolist())
     baseline = MarketBaseline.of(
         graph, vectors if has_text else vectors[:, :0], _elsewhere(trained, graph, len(goods.items))
     )
-    weighed: Vectors = baseline.weighted_scores(np.array([place]), trained["scorer.weight"][0])[0]
+    weighed: Floats32 = baseline.weighted_scores(np.array([place]), trained["scorer.weight"][0])[0]
     return weighed
 
 

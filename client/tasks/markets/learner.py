@@ -5,7 +5,6 @@ from functools import partial
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from torch import Tensor
 from torch.func import functional_call
@@ -18,7 +17,7 @@ from client.tasks.markets.data.markets import Markets
 from client.tasks.markets.networks import embed, network_inputs, similarity, triple_loss
 from client.tasks.markets.prepare import ReadyMarket, prepare
 from client.tasks.markets.triples import TripleSource
-from common.arrays import Arrays
+from common.arrays import Arrays, Floats32, Ints
 from common.models import tensors
 from common.tasks.markets.counts import KEYS, add_pairs, includes, no_counts
 from common.tasks.markets.metrics import ScoreBlock, ranking_metrics
@@ -37,9 +36,6 @@ SEEN_PREFIX = "seen_"
 
 QueryMetrics = tuple[Metrics, int]
 """Means of metrics over queries, and the number of queries."""
-
-Places = NDArray[np.int64]
-Vectors = NDArray[np.float32]
 
 
 class MarketsLearner:
@@ -158,7 +154,7 @@ class MarketsLearner:
 
 
 def _evaluate(
-    scores: Callable[[Places], Vectors], market: ReadyMarket, split: str, statics: Arrays
+    scores: Callable[[Ints], Floats32], market: ReadyMarket, split: str, statics: Arrays
 ) -> list[QueryMetrics]:
     """Return metrics over all queries; for cold items with shared counts, also over items sold elsewhere."""
     right, masked = market.split.right(split), market.masked(split)

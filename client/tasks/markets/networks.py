@@ -5,18 +5,14 @@ from typing import assert_never
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.func import functional_call
 
 from client.stacked_tensors import Tensors
 from client.tasks.markets.data.graph import Graph
-from common.arrays import Arrays
+from common.arrays import Arrays, Floats32, Ints
 from common.tasks.markets.models.losses import bpr, contrastive, logits
 from common.tasks.markets.options import MarketsOptions
-
-Vectors = NDArray[np.float32]
-Places = NDArray[np.int64]
 
 ITEMS, DEGREES = "items", "degrees"
 INPUTS = ("propagated", ITEMS, DEGREES)
@@ -54,7 +50,7 @@ def embed(module: nn.Module, params: Tensors, inputs: Tensors, places: Tensor) -
     return z
 
 
-def similarity(z: Vectors, queries: Places, model: Arrays) -> Vectors:
+def similarity(z: Floats32, queries: Ints, model: Arrays) -> Floats32:
     """Compute scores of all items, b × n: inner products, negated if θ₁ < 0 (Eq 1 permits both signs).
 
     Args:
@@ -63,7 +59,7 @@ def similarity(z: Vectors, queries: Places, model: Arrays) -> Vectors:
         model: Parameters, with θ or without.
     """
     sign = -1.0 if "theta" in model and model["theta"][0] < 0 else 1.0
-    scores: Vectors = sign * (z[queries] @ z.T)
+    scores: Floats32 = sign * (z[queries] @ z.T)
     return scores
 
 

@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from client.data.partition import own_rng
@@ -13,13 +12,10 @@ from client.tasks.markets.data.features import item_features
 from client.tasks.markets.data.graph import Graph, Sparse
 from client.tasks.markets.data.markets import Market
 from client.tasks.markets.data.split import SplitMarket, split_market
-from common.arrays import Arrays
+from common.arrays import Arrays, Flags, Floats32, Ints
 from common.tasks.markets.counts import KEYS, OtherMarketCounts, no_counts
 from common.tasks.markets.options import MarketsOptions
 from common.tasks.markets.vocabulary import MarketCatalogue
-
-Places = NDArray[np.int64]
-Vectors = NDArray[np.float32]
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +32,7 @@ class ReadyMarket:
     """
 
     split: SplitMarket
-    vectors: Vectors
+    vectors: Floats32
     has_texts: bool
     counts: Arrays
     seed: int
@@ -61,7 +57,7 @@ class ReadyMarket:
         """Return pairs that cannot be answers in `split`: neighbors in the graph from which it is predicted."""
         return (self.split.test if split == "test" else self.split.validation).graph.weights
 
-    def training_features(self, statics: Arrays) -> Vectors:
+    def training_features(self, statics: Arrays) -> Floats32:
         """Return the scorer's training data, E × (1 + R) × F.
 
         Each of E queries has its right candidate first, then R negatives. One half predicts pairs of `split.fit` on the graph
@@ -77,8 +73,8 @@ class ReadyMarket:
         return np.concatenate([scorer_features(fitted, *warm), scorer_features(full, *cold, is_cold=True)])
 
     def _draw_queries(
-        self, right: Sparse, is_query: NDArray[np.bool_], graph: Sparse | None, rng: np.random.Generator
-    ) -> tuple[Places, Places]:
+        self, right: Sparse, is_query: Flags, graph: Sparse | None, rng: np.random.Generator
+    ) -> tuple[Ints, Ints]:
         """Draw at most `fit_most` queries, E, and their candidates, E × (1 + R).
 
         Items are drawn uniformly, independent of their number of right answers, since metrics are means over queries.
@@ -104,8 +100,8 @@ class ReadyMarket:
 
 
 def _draw_negatives(
-    excluded: Places, reachable: Places, count: int, size: int, query: int, rng: np.random.Generator
-) -> Places:
+    excluded: Ints, reachable: Ints, count: int, size: int, query: int, rng: np.random.Generator
+) -> Ints:
     """Draw items that are not right answers, half of them reachable; the query itself if none is left."""
     is_allowed = np.ones(size, bool)
     is_allowed[np.append(excluded, query)] = False
@@ -115,9 +111,9 @@ def _draw_negatives(
     return np.append(rng.choice(near if len(near) else pool, half), rng.choice(pool, count - half))
 
 
-def _row(matrix: Sparse, k: int) -> Places:
+def _row(matrix: Sparse, k: int) -> Ints:
     """Return the columns of row k with stored entries."""
-    columns: Places = matrix.indices[matrix.indptr[k] : matrix.indptr[k + 1]].astype(np.int64)
+    columns: Ints = matrix.indices[matrix.indptr[k] : matrix.indptr[k + 1]].astype(np.int64)
     return columns
 
 

@@ -7,8 +7,9 @@ markets; in a large market it relies on the walk. One model serves both.
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
+
+from common.arrays import Floats32, Ints
 
 SHRINKAGE_STRENGTH = 4.0
 """Constant c of the shrinkage weight.
@@ -24,7 +25,7 @@ MAX_REACH_PAIRS = 20_000
 """Maximum number of pairs on which `reach` is estimated, evenly spaced."""
 
 
-def reach(links: csr_array[Any, tuple[int, int]], pairs: NDArray[np.int64]) -> float:
+def reach(links: csr_array[Any, tuple[int, int]], pairs: Ints) -> float:
     """Estimate r, the share of pairs whose ends have a common neighbor, with Laplace smoothing.
 
     A walk of two hops finds such a pair without its own edge. Smoothing adds one pair of each kind.
@@ -38,9 +39,9 @@ def reach(links: csr_array[Any, tuple[int, int]], pairs: NDArray[np.int64]) -> f
     return float((np.count_nonzero(common) + 1) / (len(some) + 2))
 
 
-def shrinkage_weight(degree: NDArray[np.float32], r: float) -> NDArray[np.float32]:
+def shrinkage_weight(degree: Floats32, r: float) -> Floats32:
     """Compute κ = d/(d + c(1 − r)/r) of queries with d neighbors, b; 0 without neighbors."""
     shrunk = degree * np.float32(r)
     whole = shrunk + np.float32(SHRINKAGE_STRENGTH * (1 - r))
-    weight: NDArray[np.float32] = np.divide(shrunk, whole, out=np.zeros_like(shrunk), where=whole > 0)
+    weight: Floats32 = np.divide(shrunk, whole, out=np.zeros_like(shrunk), where=whole > 0)
     return weight

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from scipy.sparse import block_diag, csr_array
 from torch import Tensor
 
 from client.tasks.markets.data.graph import Graph, propagated
+from common.arrays import Floats32
 from common.tasks.markets.options import MarketsOptions
 
 MAX_DRAWS = 64
@@ -39,9 +39,7 @@ class TripleSource:
     batch: int
 
     @classmethod
-    def of(
-        cls, graphs: Sequence[Graph], features: Sequence[NDArray[np.float32]], options: MarketsOptions
-    ) -> "TripleSource":
+    def of(cls, graphs: Sequence[Graph], features: Sequence[Floats32], options: MarketsOptions) -> "TripleSource":
         """Join graphs; no edge connects two markets."""
         weights = [graph.weights if options.adjacency == "counts" else graph.weights.sign() for graph in graphs]
         smooth = [propagated(w, x, options.smoothing) for w, x in zip(weights, features, strict=True)]

@@ -10,11 +10,10 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from client.tasks.ratings.data.split import Rated
+from common.arrays import Floats, Ints
 from common.privacy.mechanisms.registry import build_account, build_mechanism
 from common.privacy.options import PrivacyOptions
 from common.tasks.ratings.options import RatingsOptions
-
-Floats = NDArray[np.float64]
 
 TYPICAL = 40
 """Typical number of ratings of a report; its L1 norm is √40 times its L2 norm, for Laplace noise."""
@@ -79,7 +78,7 @@ def _noise_std(privacy: PrivacyOptions, rounds: int, items: int) -> float:
     return mechanism.standard_deviation(TYPICAL) / (privacy.clip * math.sqrt(rounds))
 
 
-def predict(z: Floats, train: Rated, items: NDArray[np.int64], options: RatingsOptions) -> Floats:
+def predict(z: Floats, train: Rated, items: Ints, options: RatingsOptions) -> Floats:
     """Predict a rater's ratings m + s·(z_i − z̄) of the items, clipped to [0, 1].
 
     m is the own mean. z̄ is the mean of z over the rated products, with `prior_weight` further products of z = 0. The slope s

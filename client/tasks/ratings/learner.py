@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.func import functional_call
 
@@ -13,7 +12,7 @@ from client.tasks.learner import shell
 from client.tasks.ratings.baseline import adjust_to_noise, normal_scores, normalize, own_mean, predict, report
 from client.tasks.ratings.data.raters import Ratings
 from client.tasks.ratings.data.split import Rated, SplitRater, arrived, split_rater
-from common.arrays import Arrays
+from common.arrays import Arrays, Floats, Ints
 from common.models import tensors
 from common.tasks.ratings.metrics import LIKED, f1, rating_metrics
 from common.tasks.ratings.options import RatingsOptions
@@ -25,8 +24,7 @@ from common.wire.messages import Metrics, TrainRequest
 ROOT_EPSILON = 1e-12
 """Constant under the root of the paper's loss; keeps the gradient finite at zero error."""
 
-Floats = NDArray[np.float64]
-Codes = NDArray[np.int64]
+Codes = Ints
 
 
 class RatingsLearner:

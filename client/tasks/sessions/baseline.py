@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
+from common.arrays import Floats, Floats32, Ints
 from common.tasks.sessions.counts import FADING, SharedRules
 from common.tasks.sessions.history_blend import FEATURES
 from common.tasks.sessions.vocabulary import Clicks
@@ -19,8 +19,8 @@ _NO_ITEMS, _NO_SCORES = np.zeros(0, np.int64), np.zeros(0)
 class ItemFeatures:
     """Features of M items in ascending order, M × F; all other items have none."""
 
-    items: NDArray[np.int64]
-    values: NDArray[np.float32]
+    items: Ints
+    values: Floats32
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class VisitHistory:
         removed = VisitHistory.of([session])
         return VisitHistory(self.visits - removed.visits, self.pairs - removed.pairs)
 
-    def after(self, item: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    def after(self, item: int) -> tuple[Ints, Floats]:
         """Return items visited right after an item, and the number of such visits."""
         return _to_arrays({later: count for (earlier, later), count in self.pairs.items() if earlier == item})
 
@@ -80,7 +80,7 @@ def history_features(prefix: Clicks, history: VisitHistory, rules: SharedRules |
     return ItemFeatures(items, values)
 
 
-def pad(rows: Sequence[ItemFeatures]) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+def pad(rows: Sequence[ItemFeatures]) -> tuple[Ints, Floats32]:
     """Return items E × M and their features E × M × F, zero-padded to the longest row."""
     width = max((len(row.items) for row in rows), default=1)
     index = np.zeros((len(rows), width), np.int64)
@@ -90,5 +90,5 @@ def pad(rows: Sequence[ItemFeatures]) -> tuple[NDArray[np.int64], NDArray[np.flo
     return index, value
 
 
-def _to_arrays(counts: Mapping[int, int]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+def _to_arrays(counts: Mapping[int, int]) -> tuple[Ints, Floats]:
     return np.fromiter(counts, np.int64, len(counts)), np.fromiter(counts.values(), np.float64, len(counts))

@@ -8,9 +8,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from client.tasks.traffic.prepare import Floats, Sensor
+from client.tasks.traffic.prepare import Sensor
 from client.tasks.traffic.ridge import Windows
-from common.arrays import Arrays
+from common.arrays import Arrays, Floats
 from common.tasks.traffic.counts import LAGS, PAIRS, SUMS, check_lags, lag_sums, linear_forecast
 from common.tasks.traffic.options import TrafficOptions
 

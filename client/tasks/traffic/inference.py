@@ -11,7 +11,7 @@ from client.tasks.traffic.federated_ridge import average_forecasts, with_federat
 from client.tasks.traffic.learner import TrafficLearner
 from client.tasks.traffic.prepare import Sensor, fit_ridge, prepare
 from client.tasks.traffic.profile import profile
-from common.arrays import Arrays
+from common.arrays import Arrays, Flags, Floats
 from common.errors import ConfigError, DataError
 from common.tasks.traffic.options import TrafficOptions
 from common.tasks.traffic.ranges import rows_per_week
@@ -25,9 +25,6 @@ OUTSIDE_SECONDS = 6 * HOUR
 
 MIN_FAULT = 3
 """Smallest number of readings in a fault."""
-
-Floats = NDArray[np.float64]
-Flags = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)

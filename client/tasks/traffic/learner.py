@@ -4,7 +4,6 @@ from functools import reduce
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 from torch.func import functional_call
 
@@ -15,7 +14,7 @@ from client.tasks.traffic.data.series import Sensors
 from client.tasks.traffic.federated_ridge import compute_sums, includes, with_federated_ridge
 from client.tasks.traffic.prepare import Sensor, prepare, warn_too_short
 from client.tasks.traffic.tensors import bounds_by_time, join_ridges, join_sensors, select_windows
-from common.arrays import Arrays, add, scale, sub
+from common.arrays import Arrays, Floats, Ints, add, scale, sub
 from common.models import tensors
 from common.tasks.spec import TaskRun
 from common.tasks.traffic.counts import SUMS
@@ -31,8 +30,6 @@ BLOCK_WINDOWS = 1024
 
 PROPERTY_WINDOWS = 256
 """Approximate number of training windows, evenly spaced, for the property violation of a model."""
-
-Floats = NDArray[np.float64]
 
 
 class TrafficLearner:
@@ -136,7 +133,7 @@ class TrafficLearner:
                 rows.append({**row, "windows": float(len(first))})
         return means_over_windows(rows)
 
-    def forecasts(self, model: Arrays, sensor: Sensor, first: NDArray[np.int64]) -> Floats:
+    def forecasts(self, model: Arrays, sensor: Sensor, first: Ints) -> Floats:
         """Return forecasts in standard deviations, N × P × D, of windows whose first targets are at `first`."""
         whole, params = join_sensors([sensor]), tensors(model)
         if not len(first):
@@ -178,7 +175,7 @@ class TrafficLearner:
             ]
         return [with_pooled_property(sensor, statics, self.options) for sensor in sensors]
 
-    def _evaluate(self, model: Arrays, sensor: Sensor, first: NDArray[np.int64]) -> Metrics:
+    def _evaluate(self, model: Arrays, sensor: Sensor, first: Ints) -> Metrics:
         if not len(first):
             return {}
         _, places = sensor.targets(first, self.options.horizon)

@@ -4,19 +4,17 @@ import logging
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from client.tasks.traffic.data.series import Series
 from client.tasks.traffic.data.split import Scaler, split_series
 from client.tasks.traffic.profile import profile
 from client.tasks.traffic.ridge import PENALTIES, Windows, ridge_forecasts
+from common.arrays import Flags, Floats, Ints
 from common.tasks.traffic.differences import to_differences
 from common.tasks.traffic.options import TrafficOptions, compared_variables
 from common.tasks.traffic.ranges import Calibrated, Ranges, calibrate, groups_of, infer, rows_per_week
 from common.tasks.traffic.vocabulary import DAY, SensorVariables
 
-Floats = NDArray[np.float64]
-Places = NDArray[np.int64]
 log = logging.getLogger("fedloom.client")
 
 MONDAY = np.datetime64("1970-01-05T00:00:00", "s")
@@ -59,41 +57,41 @@ class Sensor:
     profile: Floats
     base: Floats
     ridge: Floats
-    slots: Places
-    clock: Places
+    slots: Ints
+    clock: Ints
     ranges: Ranges
     held: float
     seen: float
     past: int
-    usable: NDArray[np.bool_]
+    usable: Flags
     days: int
-    train: Places
-    validation: Places
-    test: Places
+    train: Ints
+    validation: Ints
+    test: Ints
     pooled: bool = False
     shared: Floats = field(default_factory=lambda: np.zeros((0, 0)))
 
-    def starts(self, split: str) -> Places:
+    def starts(self, split: str) -> Ints:
         """Return first targets of the windows of a split."""
         return self.test if split == "test" else self.validation
 
-    def targets(self, first: Places, horizon: int) -> tuple[Floats, Places]:
+    def targets(self, first: Ints, horizon: int) -> tuple[Floats, Ints]:
         """Return true readings of windows, N × P × D, and their places in the series, N × P."""
         places = first[:, None] + np.arange(horizon)
         return self.values[places], places
 
-    def error(self, forecast: Floats, places: Places) -> float:
+    def error(self, forecast: Floats, places: Ints) -> float:
         """Compute the MSE of forecasts, N × P × D, over observed readings at `places`; NaN without any."""
         seen = self.observed[places]
         return float(np.mean((forecast - self.values[places])[seen] ** 2)) if seen.any() else float("nan")
 
-    def last_week_error(self, places: Places) -> float:
+    def last_week_error(self, places: Ints) -> float:
         """Compute the MSE of repeating the week before; NaN if a window has no such week."""
         before = places - self.week
         return self.error(self.values[before], places) if before.min(initial=0) >= 0 else float("nan")
 
     @property
-    def observed(self) -> NDArray[np.bool_]:
+    def observed(self) -> Flags:
         """True for observed readings, False for filled gaps, T × D."""
         return self.series.observed
 
@@ -152,7 +150,7 @@ def prepare(
     )
 
 
-def fit_ridge(departures: Floats, usable: NDArray[np.bool_], options: TrafficOptions) -> Floats:
+def fit_ridge(departures: Floats, usable: Flags, options: TrafficOptions) -> Floats:
     """Fit the ridge baseline to windows with usable targets and a usable last reading; return T × P × D.
 
     The result is empty with `ridge=none`.
@@ -166,7 +164,7 @@ def fit_ridge(departures: Floats, usable: NDArray[np.bool_], options: TrafficOpt
 
 
 def _property(
-    values: Floats, clock: Places, days: Places, variables: SensorVariables, options: TrafficOptions
+    values: Floats, clock: Ints, days: Ints, variables: SensorVariables, options: TrafficOptions
 ) -> Calibrated:
     """Infer the property of readings, T × D, and the share of days that satisfy it."""
     if options.property != "difference":
@@ -176,7 +174,7 @@ def _property(
     return calibrated._replace(ranges=to_differences(calibrated.ranges, (first, second)))
 
 
-def _ranges(values: Floats, clock: Places, days: Places, step: int, options: TrafficOptions) -> Calibrated:
+def _ranges(values: Floats, clock: Ints, days: Ints, step: int, options: TrafficOptions) -> Calibrated:
     week, nan = rows_per_week(step), float("nan")
     if not len(values):
         zeros = np.zeros((week, values.shape[1]))

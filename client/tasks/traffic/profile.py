@@ -1,14 +1,12 @@
 """Weekly-profile baseline of the traffic task: mean reading per time of the week."""
 
 import numpy as np
-from numpy.typing import NDArray
 
+from common.arrays import Flags, Floats, Ints
 from common.tasks.traffic.ranges import groups_of
 
-Floats = NDArray[np.float64]
 
-
-def profile(values: Floats, slots: NDArray[np.int64], usable: NDArray[np.bool_], week: int) -> Floats:
+def profile(values: Floats, slots: Ints, usable: Flags, week: int) -> Floats:
     """Compute the profile at every reading, T × D: the mean of its slot over the other usable readings.
 
     The reading itself is left out, and errors on the past are comparable with errors on the future. A slot without other
@@ -26,9 +24,7 @@ def profile(values: Floats, slots: NDArray[np.int64], usable: NDArray[np.bool_],
     return _leave_one_out_mean(values, slots, usable, hourly)
 
 
-def _leave_one_out_mean(
-    values: Floats, groups: NDArray[np.int64], usable: NDArray[np.bool_], fallback: Floats
-) -> Floats:
+def _leave_one_out_mean(values: Floats, groups: Ints, usable: Flags, fallback: Floats) -> Floats:
     """Return the mean over the other usable readings of each reading's group, else the fallback."""
     size = int(groups.max()) + 1 if len(groups) else 0
     sums, counts = np.zeros((size, values.shape[1])), np.zeros(size)

@@ -9,10 +9,8 @@ from functools import cached_property
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Places = NDArray[np.int64]
+from common.arrays import Floats, Ints
 
 PENALTIES = (30.0, 100.0, 300.0, 1e3, 3e3, 1e4, 3e4, 1e5, np.inf)
 """Penalties λ to choose from; ∞ is the profile alone."""
@@ -35,11 +33,11 @@ class Windows:
     history: int
     horizon: int
 
-    def past(self, first: Places) -> Floats:
+    def past(self, first: Ints) -> Floats:
         """Return histories of windows whose first targets are at `first`, N × H·D."""
         return self._spans(self.history)[first - self.history].reshape(len(first), -1)
 
-    def targets(self, first: Places) -> Floats:
+    def targets(self, first: Ints) -> Floats:
         """Return targets of windows whose first targets are at `first`, N × P·D."""
         return self._spans(self.horizon)[first].reshape(len(first), -1)
 
@@ -47,7 +45,7 @@ class Windows:
         return sliding_window_view(self.departures, length, axis=0)
 
 
-def ridge_forecasts(windows: Windows, train: Places, penalties: Sequence[float]) -> Floats:
+def ridge_forecasts(windows: Windows, train: Ints, penalties: Sequence[float]) -> Floats:
     """Forecast the residuals of every window, T × P × D; 0 for a window without enough history.
 
     A training window is forecast by weights of windows that share no target with its fold. All other windows are forecast by
@@ -81,10 +79,10 @@ class _Past:
 
     x: Floats
     y: Floats
-    folds: Sequence[tuple[Places, slice]]
+    folds: Sequence[tuple[Ints, slice]]
 
     @classmethod
-    def of(cls, windows: Windows, train: Places) -> "_Past":
+    def of(cls, windows: Windows, train: Ints) -> "_Past":
         folds = []
         for inside in np.array_split(np.arange(len(train)), min(FOLDS, len(train))):
             reach = np.array([train[inside[0]] - windows.horizon + 1, train[inside[-1]] + windows.horizon])

@@ -8,7 +8,8 @@ import torch
 from numpy.typing import NDArray
 
 from client.stacked_tensors import Tensors
-from client.tasks.traffic.prepare import Floats, Sensor
+from client.tasks.traffic.prepare import Sensor
+from common.arrays import Floats
 from common.tasks.traffic.options import TrafficOptions
 from common.tasks.traffic.shared_windows import Sample
 

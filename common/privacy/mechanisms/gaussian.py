@@ -5,8 +5,9 @@ from typing import ClassVar
 
 import numpy as np
 
+from common.arrays import Floats
 from common.privacy.accounts import Zcdp
-from common.privacy.clipping import Vector, clip
+from common.privacy.clipping import clip
 from common.privacy.cost import PrivacyCost
 from common.privacy.mechanisms.spec import MechanismSpec
 from common.privacy.validation import check_positive
@@ -48,7 +49,7 @@ class Gaussian:
         """Return σ."""
         return self.noise
 
-    def release(self, vector: Vector, rng: np.random.Generator, normalise: bool = False) -> Vector:
+    def release(self, vector: Floats, rng: np.random.Generator, normalise: bool = False) -> Floats:
         """Return the clipped vector with noise.
 
         Raises:

@@ -6,8 +6,9 @@ from typing import ClassVar
 
 import numpy as np
 
+from common.arrays import Floats
 from common.privacy.accounts import Pure
-from common.privacy.clipping import Vector, clip
+from common.privacy.clipping import clip
 from common.privacy.cost import PrivacyCost
 from common.privacy.mechanisms.spec import MechanismSpec
 from common.privacy.validation import check_positive
@@ -48,7 +49,7 @@ class Laplace:
         """Return √2·b·√entries: a vector of that many equal entries and L1 norm C has the L2 norm C/√entries."""
         return self.noise * math.sqrt(2 * entries)
 
-    def release(self, vector: Vector, rng: np.random.Generator, normalise: bool = False) -> Vector:
+    def release(self, vector: Floats, rng: np.random.Generator, normalise: bool = False) -> Floats:
         """Return the clipped vector with noise.
 
         Raises:

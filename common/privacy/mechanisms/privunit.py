@@ -7,8 +7,9 @@ from typing import ClassVar
 
 import numpy as np
 
+from common.arrays import Floats
 from common.privacy.accounts import Pure
-from common.privacy.clipping import Vector, clip
+from common.privacy.clipping import clip
 from common.privacy.cost import PrivacyCost
 from common.privacy.mechanisms.spec import MechanismSpec
 from common.privacy.validation import check_positive
@@ -67,7 +68,7 @@ class PrivUnit:
         """Return C/m."""
         return self.noise
 
-    def release(self, vector: Vector, rng: np.random.Generator, normalise: bool = True) -> Vector:
+    def release(self, vector: Floats, rng: np.random.Generator, normalise: bool = True) -> Floats:
         """Return an estimate of C times the vector's direction; `normalise` has no effect.
 
         A zero vector has no direction: a uniformly random one is taken. Its estimate has mean zero and the guarantee
@@ -83,7 +84,7 @@ class PrivUnit:
         along = self._along(1 - rng.random(2))
         return (around + (along - around @ v) * v) * self.noise
 
-    def _along(self, u: Vector) -> float:
+    def _along(self, u: Floats) -> float:
         """Return ⟨V, v⟩ from two uniform numbers on (0, 1]: one for the side of t, one for the quantile."""
         from scipy.special import ndtri_exp
 

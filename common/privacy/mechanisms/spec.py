@@ -6,8 +6,8 @@ from typing import Generic, Literal, Protocol, TypeVar
 
 import numpy as np
 
+from common.arrays import Floats
 from common.privacy.accounts import Account
-from common.privacy.clipping import Vector
 from common.privacy.cost import PrivacyCost
 from common.privacy.options import PrivacyOptions, Unit
 
@@ -42,7 +42,7 @@ class Mechanism(AccountedMechanism, Protocol):
             entries: Number of equal non-zero entries of the vectors, where the norm that is clipped is not L2.
         """
 
-    def release(self, vector: Vector, rng: np.random.Generator, normalise: bool = False) -> Vector:
+    def release(self, vector: Floats, rng: np.random.Generator, normalise: bool = False) -> Floats:
         """Return the clipped vector with noise.
 
         With `normalise`, shorter vectors are scaled up to the clip norm.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from common.arrays import Array, Arrays
+from common.arrays import Array, Arrays, Floats32, Ints
 from common.errors import WireError
 from common.tasks.sparse_counts import MIN_COUNT, check_sparse, sum_by_key
 
@@ -21,9 +21,7 @@ if TYPE_CHECKING:
 KEYS, VALUES, DEGREES = "pairs.keys", "pairs.values", "pairs.degrees"
 
 
-def counts_of(
-    pairs: NDArray[np.int64], values: NDArray[Any], degrees: NDArray[Any], items: int, dtype: type = np.float32
-) -> Arrays:
+def counts_of(pairs: Ints, values: NDArray[Any], degrees: NDArray[Any], items: int, dtype: type = np.float32) -> Arrays:
     """Return the counts of one client.
 
     Args:
@@ -85,7 +83,7 @@ class OtherMarketCounts:
     """
 
     pairs: "csr_array[Any, tuple[int, int]]"
-    degrees: NDArray[np.float32]
+    degrees: Floats32
 
     @classmethod
     def zeros(cls, size: int) -> "OtherMarketCounts":
@@ -108,5 +106,5 @@ class OtherMarketCounts:
         a, b = place[counts[KEYS] // catalogue], place[counts[KEYS] % catalogue]
         is_sold = (a >= 0) & (b >= 0)
         ends = np.concatenate([a[is_sold], b[is_sold]]), np.concatenate([b[is_sold], a[is_sold]])
-        values: NDArray[np.float32] = np.tile(counts[VALUES][is_sold], 2)
+        values: Floats32 = np.tile(counts[VALUES][is_sold], 2)
         return cls(csr_array((values, ends), shape=(size, size)), counts[DEGREES][items])

@@ -11,11 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from common.arrays import Ints
+
 Floats = NDArray[np.floating[Any]]
-Places = NDArray[np.int64]
 Sparse = csr_array[Any, tuple[int, int]]
 
-ScoreBlock = Callable[[Places], Floats]
+ScoreBlock = Callable[[Ints], Floats]
 """Function of b queries that returns scores of all items, b × n; the metrics overwrite the scores."""
 
 TOPS = (10, 20)
@@ -39,9 +40,9 @@ class Hits:
         level: Number of items with an equal score, including the answer, A.
     """
 
-    row: Places
-    above: Places
-    level: Places
+    row: Ints
+    above: Ints
+    level: Ints
 
     def within(self, top: int, cumulative_gains: Floats) -> Floats:
         """Return the mean gain of each answer over its possible ranks up to `top`, A.
@@ -76,7 +77,7 @@ def ranking_metrics(scores: ScoreBlock, right: Sparse, masked: Sparse) -> tuple[
     return {key: float(np.concatenate([row[key] for row in rows]).mean()) for key in rows[0]}, len(queries)
 
 
-def _of_block(scores: Floats, queries: Places, right: Sparse, masked: Sparse) -> dict[str, Floats]:
+def _of_block(scores: Floats, queries: Ints, right: Sparse, masked: Sparse) -> dict[str, Floats]:
     """Compute the metrics of each query, b each."""
     is_nan = np.isnan(scores.max(axis=1))
     scores[np.arange(len(queries)), queries] = -np.inf
@@ -145,6 +146,6 @@ def _first(hits: Hits, queries: int, top: int) -> Floats:
     return mean
 
 
-def _rows(matrix: Sparse) -> Places:
+def _rows(matrix: Sparse) -> Ints:
     """Return the row of every stored entry."""
     return np.repeat(np.arange(len(matrix.indptr) - 1), np.diff(matrix.indptr))

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from common.arrays import Ints
 from common.metrics.ranking import Mask, Scores, auc, hit_rates, mean_rank
 from common.tasks.rules.vocabulary import Edges
 
@@ -53,7 +54,7 @@ def _bce(positive: Scores, negative: Scores) -> float:
     return float(np.logaddexp(0, np.concatenate([-positive, negative])).mean())
 
 
-def _with_labels(positive: Scores, negative: Scores) -> tuple[Scores, NDArray[np.int64]]:
+def _with_labels(positive: Scores, negative: Scores) -> tuple[Scores, Ints]:
     return np.concatenate([positive, negative]), np.repeat([1, 0], [len(positive), len(negative)])
 
 

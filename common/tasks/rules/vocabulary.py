@@ -4,12 +4,12 @@ from collections.abc import Mapping, Sequence
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
+from common.arrays import Flags, Ints
 from common.tasks.vocabulary import Vocabulary, check_names
 
-Edges = NDArray[np.int64]
+Edges = Ints
 """Rules of one home, shape (E, 3): trigger node, action node, relation."""
 
 
@@ -69,7 +69,7 @@ class RuleCatalogue(Vocabulary):
             raise ValueError(f"notices or does names '{unknown[0]}', which is not in entities")
         return self
 
-    def possible(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    def possible(self) -> tuple[Flags, Flags]:
         """Return two F × R masks: device types that can trigger a relation, and that can execute it."""
         parts = list(zip(*map(relation_parts, self.relations), strict=True)) or [(), ()]
         return _ability_mask(self.entities, self.notices, parts[0]), _ability_mask(self.entities, self.does, parts[1])
@@ -80,9 +80,7 @@ class RuleCatalogue(Vocabulary):
         return "device types and relations"
 
 
-def _ability_mask(
-    types: Sequence[str], abilities: Mapping[str, Sequence[str]], parts: Sequence[str]
-) -> NDArray[np.bool_]:
+def _ability_mask(types: Sequence[str], abilities: Mapping[str, Sequence[str]], parts: Sequence[str]) -> Flags:
     if not abilities:
         return np.ones((len(types), len(parts)), bool)
     return np.array([[part in abilities.get(name, ()) for part in parts] for name in types], bool)

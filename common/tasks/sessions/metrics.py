@@ -5,12 +5,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from common.arrays import Ints
+
 Floats = NDArray[np.floating[Any]]
 
 TOPS = (10, 20)
 
 
-def ranks(logits: Floats, targets: NDArray[np.int64]) -> Floats:
+def ranks(logits: Floats, targets: Ints) -> Floats:
     """Return the 1-based rank of each case's target among all items, E from E × V.
 
     Ties get the mean of their ranks. The rank is NaN if a logit of the case is NaN (diverged model).

@@ -2,13 +2,12 @@
 
 from typing import Self
 
-import numpy as np
-from numpy.typing import NDArray
 from pydantic import model_validator
 
+from common.arrays import Ints
 from common.tasks.vocabulary import Vocabulary, check_names
 
-Clicks = NDArray[np.int64]
+Clicks = Ints
 """Items of one session in order, as indices into `Items.items`, shape (L,)."""
 
 

@@ -9,9 +9,8 @@ from collections.abc import Sequence
 from functools import reduce
 
 import numpy as np
-from numpy.typing import NDArray
 
-from common.arrays import Arrays, add, check_like
+from common.arrays import Arrays, Flags, Floats, Ints, add, check_like
 from common.errors import WireError
 from common.tasks.traffic.ranges import POOLED
 
@@ -24,10 +23,8 @@ STATICS = (*POOLED, *SUMS)
 DIAGONAL_SHARE = 0.01
 """Ridge term on the diagonal of the covariances, as a share of their mean variance."""
 
-Floats = NDArray[np.float64]
 
-
-def lag_sums(departures: Floats, usable: NDArray[np.bool_], lags: int) -> Arrays:
+def lag_sums(departures: Floats, usable: Flags, lags: int) -> Arrays:
     """Compute one sensor's sums; zeros if it has fewer than 2·`lags` usable readings.
 
     Few readings could be reconstructed from their sums.
@@ -97,7 +94,7 @@ def linear_forecast(sums: Arrays, history: int, horizon: int) -> Floats:
     return np.asarray(weights, np.float64)
 
 
-def _blocks(covariance: Floats, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> Floats:
+def _blocks(covariance: Floats, rows: Ints, columns: Ints) -> Floats:
     """Return Cov(d_i, d_j) for times i of `rows` and j of `columns`, variable by variable."""
     lag = columns[None, :] - rows[:, None]
     table = np.where((lag < 0)[..., None, None], covariance[abs(lag)].swapaxes(-1, -2), covariance[abs(lag)])

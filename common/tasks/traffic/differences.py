@@ -3,11 +3,10 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from common.arrays import Arrays
+from common.arrays import Arrays, Floats, Ints
 from common.logic.margin import STRICT
-from common.tasks.traffic.ranges import Floats, Ranges
+from common.tasks.traffic.ranges import Ranges
 
 
 @dataclass(frozen=True)
@@ -32,21 +31,21 @@ class Differences(Ranges):
         first, second = self.pair
         return traces[..., first, None] - traces[..., second, None]
 
-    def excess(self, traces: Floats, rows: NDArray[np.int64]) -> Floats:
+    def excess(self, traces: Floats, rows: Ints) -> Floats:
         """Return the distances to the closest satisfying trace, … × D.
 
         Each of the two variables has half of the missing difference. The total does not depend on this split.
         """
         return np.abs(self._moves(traces, rows))
 
-    def project(self, traces: Floats, rows: NDArray[np.int64]) -> Floats:
+    def project(self, traces: Floats, rows: Ints) -> Floats:
         """Return the closest satisfying traces in L1 and L2.
 
         Each of the two variables moves by half of the missing difference.
         """
         return traces + self._moves(traces, rows)
 
-    def limits(self, traces: Floats, rows: NDArray[np.int64]) -> tuple[Floats, Floats]:
+    def limits(self, traces: Floats, rows: Ints) -> tuple[Floats, Floats]:
         """Return NaN bounds, since single variables have none."""
         nan = np.full_like(traces, np.nan)
         return nan, nan
@@ -56,7 +55,7 @@ class Differences(Ranges):
         low = self.low.astype(np.float32)
         return {"low": low, "high": low}
 
-    def _moves(self, traces: Floats, rows: NDArray[np.int64]) -> Floats:
+    def _moves(self, traces: Floats, rows: Ints) -> Floats:
         gap, moves = self.bounded_values(traces), np.zeros_like(traces)
         missing = np.where(gap > self.low[rows], 0.0, self.low[rows] + STRICT - gap)[..., 0] / 2
         moves[..., self.pair[0]], moves[..., self.pair[1]] = missing, -missing

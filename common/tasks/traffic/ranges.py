@@ -8,12 +8,9 @@ from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from common.arrays import Arrays
+from common.arrays import Arrays, Floats, Ints
 from common.tasks.traffic.vocabulary import DAY, HOUR
-
-Floats = NDArray[np.float64]
 
 TWO_HOURS, WORKING_DAYS, TWO_WEEKS = 2 * HOUR, 5, 14
 PAIR = 2
@@ -49,7 +46,7 @@ class Ranges:
         """Return the values that the bounds restrict: the readings, … × D."""
         return traces
 
-    def excess(self, traces: Floats, rows: NDArray[np.int64]) -> Floats:
+    def excess(self, traces: Floats, rows: Ints) -> Floats:
         """Return the distance of each reading to the closest satisfying trace, … × D; 0 if it is satisfied.
 
         Args:
@@ -58,11 +55,11 @@ class Ranges:
         """
         return np.maximum(np.maximum(self.low[rows] - traces, traces - self.high[rows]), 0)
 
-    def project(self, traces: Floats, rows: NDArray[np.int64]) -> Floats:
+    def project(self, traces: Floats, rows: Ints) -> Floats:
         """Return the closest satisfying traces in L1 and L2, the teacher's forecasts (§3.4)."""
         return np.clip(traces, self.low[rows], self.high[rows])
 
-    def limits(self, traces: Floats, rows: NDArray[np.int64]) -> tuple[Floats, Floats]:
+    def limits(self, traces: Floats, rows: Ints) -> tuple[Floats, Floats]:
         """Return lower and upper bounds of each single reading, … × D; NaN without bounds."""
         return self.low[rows], self.high[rows]
 
@@ -90,7 +87,7 @@ def rows_per_week(step: int) -> int:
     return 7 * DAY // max(step, HOUR)
 
 
-def groups_of(kind: Literal["hourly", "paper"], week: int) -> NDArray[np.int64]:
+def groups_of(kind: Literal["hourly", "paper"], week: int) -> Ints:
     """Return the range's index of each of `week` rows or readings of a week.
 
     `hourly`: one range per hour of working days and of weekends; `paper`: one range per two hours of any day.
@@ -101,7 +98,7 @@ def groups_of(kind: Literal["hourly", "paper"], week: int) -> NDArray[np.int64]:
     return np.asarray((seconds // DAY >= WORKING_DAYS) * (DAY // HOUR) + (seconds % DAY) // HOUR)
 
 
-def infer(values: Floats, rows: NDArray[np.int64], groups: NDArray[np.int64]) -> Ranges:
+def infer(values: Floats, rows: Ints, groups: Ints) -> Ranges:
     """Infer the tightest ranges that all values satisfy; a group without values gets the range of all.
 
     Args:
@@ -125,9 +122,9 @@ def infer(values: Floats, rows: NDArray[np.int64], groups: NDArray[np.int64]) ->
 
 def calibrate(
     values: Floats,
-    rows: NDArray[np.int64],
-    days: NDArray[np.int64],
-    groups: NDArray[np.int64],
+    rows: Ints,
+    days: Ints,
+    groups: Ints,
     coverage: float,
     day_readings: int,
 ) -> Calibrated:

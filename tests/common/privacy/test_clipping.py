@@ -6,20 +6,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from common.arrays import Floats
 from common.errors import RefusedError
-from common.privacy.clipping import Order, Vector, clip
+from common.privacy.clipping import Order, clip
 
 NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
 VECTORS = arrays(np.float64, st.integers(1, 20), elements=NUMBERS)
 
 
-def exact_norm(vector: Vector, order: Order) -> np.longdouble:
+def exact_norm(vector: Floats, order: Order) -> np.longdouble:
     wide = vector.astype(np.longdouble)
     return np.longdouble(np.abs(wide).sum() if order == 1 else np.sqrt((wide * wide).sum()))
 
 
 @given(VECTORS, st.floats(1e-3, 1e3), st.sampled_from([1, 2]), st.booleans())
-def test_the_norm_is_within_the_bound(vector: Vector, largest: float, order: Order, normalise: bool) -> None:
+def test_the_norm_is_within_the_bound(vector: Floats, largest: float, order: Order, normalise: bool) -> None:
     before = vector.copy()
     clipped = clip(vector, largest, order, normalise)
     assert exact_norm(clipped, order) <= largest
@@ -29,7 +30,7 @@ def test_the_norm_is_within_the_bound(vector: Vector, largest: float, order: Ord
 
 
 @given(VECTORS, st.sampled_from([1, 2]))
-def test_what_is_short_stays_as_it_is(vector: Vector, order: Order) -> None:
+def test_what_is_short_stays_as_it_is(vector: Floats, order: Order) -> None:
     short = vector / len(vector) / (1 + np.abs(vector).max())
     np.testing.assert_array_equal(clip(short, 1.1, order, normalise=False), short)
 

@@ -5,7 +5,7 @@ import pytest
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF
 
-from server.planning.arms import FloatArray
+from common.arrays import Floats
 from server.planning.predictor import Kernel, Observations, posterior
 
 RNG = np.random.default_rng(3)
@@ -14,10 +14,10 @@ QUERIES = RNG.uniform(0, 1, (7, 3))
 NEXT = np.full(7, 31.0)
 
 
-def by_hand(kernel: Kernel, rounds: FloatArray) -> tuple[FloatArray, FloatArray]:
+def by_hand(kernel: Kernel, rounds: Floats) -> tuple[Floats, Floats]:
     """Return Eq 4 and 5 entry by entry, with an explicit inverse."""
 
-    def k(x: FloatArray, i: float, y: FloatArray, j: float) -> float:
+    def k(x: Floats, i: float, y: Floats, j: float) -> float:
         gap = float(np.sum((x - y) ** 2))
         return float(np.exp(-gap / (2 * kernel.length_scale**2)) * (1 - kernel.omega) ** (abs(i - j) / 2))
 

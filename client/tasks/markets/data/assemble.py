@@ -4,11 +4,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from client.tasks.markets.data.markets import Market, Markets, Pairs, as_pairs, as_ratings
 from client.tasks.markets.data.published_folder import Product
 from client.tasks.markets.data.records import Records
+from common.arrays import Flags, Ints
 from common.errors import DataError
 from common.tasks.markets.vocabulary import MarketCatalogue
 
@@ -76,7 +76,7 @@ def _numbered(name: str, records: Records, place: Mapping[str, int], path: Path)
     return market, [f"market {name}: {note}" for note in _notes(market, linked, strange, rated)]
 
 
-def _by_appearance(code: NDArray[np.int64]) -> NDArray[np.int64]:
+def _by_appearance(code: Ints) -> Ints:
     """Return codes numbered in the order of their first appearance."""
     _, first, place = np.unique(code, return_index=True, return_inverse=True)
     return np.asarray(np.argsort(np.argsort(first))[place], np.int64)
@@ -84,7 +84,7 @@ def _by_appearance(code: NDArray[np.int64]) -> NDArray[np.int64]:
 
 def _inside(rows: Pairs) -> Pairs:
     """Rows of the catalogue's items; user numbers are never absent."""
-    inside: NDArray[np.bool_] = (rows != ABSENT).all(axis=1)
+    inside: Flags = (rows != ABSENT).all(axis=1)
     return rows[inside]
 
 

@@ -1,13 +1,12 @@
 """Counts that a market adds to the federated sums: users of each pair of items, and of each item."""
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array, triu
 from scipy.stats import norm
 
 from client.tasks.markets.data.graph import Graph
 from client.tasks.markets.data.markets import Pairs
-from common.arrays import Arrays
+from common.arrays import Arrays, Floats, Ints
 from common.errors import DataError
 from common.tasks.markets.counts import DEGREES, KEYS, VALUES, counts_of
 
@@ -75,10 +74,10 @@ def noised(counts: Arrays, items: int, noise: float, rng: np.random.Generator) -
     )
 
 
-def _strangers(keys: NDArray[np.int64], items: int, rng: np.random.Generator) -> NDArray[np.int64]:
+def _strangers(keys: Ints, items: int, rng: np.random.Generator) -> Ints:
     """Keys of pairs that nobody has and that pass by noise alone."""
     wanted = rng.binomial(items * (items - 1) // 2 - len(keys), norm.sf(PASSING))
-    found: NDArray[np.int64] = np.zeros(0, np.int64)
+    found: Ints = np.zeros(0, np.int64)
     while len(found) < wanted:
         a, b = np.sort(rng.integers(items, size=(2, wanted)), axis=0)
         found = np.setdiff1d(np.union1d(found, (a * items + b)[a < b]), keys)
@@ -94,7 +93,7 @@ def _drawn(ratings: Pairs, rng: np.random.Generator) -> Pairs:
     return kept[np.lexsort((kept[:, 1], kept[:, 0]))]
 
 
-def _pairs(kept: Pairs, shares: NDArray[np.float64], items: int) -> tuple[Pairs, NDArray[np.float64]]:
+def _pairs(kept: Pairs, shares: Floats, items: int) -> tuple[Pairs, Floats]:
     """Pairs of rows of the same user, summed over users: P × 2 and P."""
     keys, values = [], []
     for apart in range(1, MOST):
@@ -102,5 +101,5 @@ def _pairs(kept: Pairs, shares: NDArray[np.float64], items: int) -> tuple[Pairs,
         keys.append(kept[same, 1] * items + kept[same + apart, 1])
         values.append(shares[same])
     distinct, place = np.unique(np.concatenate(keys), return_inverse=True)
-    sums: NDArray[np.float64] = np.bincount(place, np.concatenate(values), len(distinct)).astype(np.float64)
+    sums: Floats = np.bincount(place, np.concatenate(values), len(distinct)).astype(np.float64)
     return np.stack([distinct // items, distinct % items], axis=1).astype(np.int64), sums

@@ -16,10 +16,9 @@ from sklearn.preprocessing import normalize
 from sklearn.random_projection import SparseRandomProjection
 
 from client.data.partition import own_rng
+from common.arrays import Floats32, Ints
 from common.tasks.markets.options import MarketsOptions
 from common.tasks.markets.vocabulary import MarketCatalogue
-
-Vectors = NDArray[np.float32]
 
 BUCKETS = 2**18
 """Of each of the two kinds of word parts."""
@@ -29,7 +28,7 @@ SEED = 0
 """Of the projection and of hashed ids; the same on every client, whatever the run's seed."""
 
 
-def item_features(goods: MarketCatalogue, items: NDArray[np.int64], options: MarketsOptions) -> Vectors:
+def item_features(goods: MarketCatalogue, items: Ints, options: MarketsOptions) -> Floats32:
     """Vectors of those items, n × width, each of length 1; an item without text gets one made of its id."""
     texts = [goods.text(item) for item in items.tolist()]
     vectors = hashed_ids([goods.items[item] for item in items.tolist()], options.width)
@@ -43,7 +42,7 @@ def item_features(goods: MarketCatalogue, items: NDArray[np.int64], options: Mar
     return vectors
 
 
-def hashed_texts(texts: Sequence[str], width: int) -> Vectors:
+def hashed_texts(texts: Sequence[str], width: int) -> Floats32:
     """Hash words, pairs of words and runs of 3 to 5 letters with signs; project to `width` (§5.7 a)."""
     words = HashingVectorizer(n_features=BUCKETS, ngram_range=(1, 2), dtype=np.float32)
     letters = HashingVectorizer(n_features=BUCKETS, ngram_range=(3, 5), analyzer="char_wb", dtype=np.float32)
@@ -55,7 +54,7 @@ def hashed_texts(texts: Sequence[str], width: int) -> Vectors:
     return _unit(np.concatenate([block.toarray() for block in blocks]))
 
 
-def hashed_ids(ids: Sequence[str], width: int) -> Vectors:
+def hashed_ids(ids: Sequence[str], width: int) -> Floats32:
     """Random directions, each drawn by an id alone."""
     drawn = np.zeros((len(ids), width), np.float32)
     for place, name in enumerate(ids):
@@ -64,7 +63,7 @@ def hashed_ids(ids: Sequence[str], width: int) -> Vectors:
 
 
 @lru_cache(maxsize=2)
-def weighted_words(goods: MarketCatalogue, width: int) -> Vectors:
+def weighted_words(goods: MarketCatalogue, width: int) -> Floats32:
     """Return TF-IDF of the public catalogue's texts, reduced by SVD, V × width (§5.7 b).
 
     Entries beyond the catalogue's rank are 0. Every direction's sign is fixed: its largest entry is positive. A text
@@ -99,6 +98,6 @@ def _runs(texts: Sequence[str]) -> Iterator[Sequence[str]]:
         yield texts[first : first + AT_ONCE]
 
 
-def _unit(rows: NDArray[Any]) -> Vectors:
-    unit: Vectors = (normalize(rows) if len(rows) else rows).astype(np.float32)
+def _unit(rows: NDArray[Any]) -> Floats32:
+    unit: Floats32 = (normalize(rows) if len(rows) else rows).astype(np.float32)
     return unit

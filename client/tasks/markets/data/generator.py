@@ -8,9 +8,9 @@ evidence that the large ones have.
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from client.tasks.markets.data.markets import Market, as_ratings, no_rows
+from common.arrays import Floats, Ints
 from common.tasks.markets.demo import demo_market_catalogue, set_size
 
 SIZES = {"north": 1500, "coast": 700, "hills": 320, "lakes": 150, "isles": 80, "cape": 45}
@@ -37,9 +37,9 @@ class Stall:
         liked: Popularity of the sets; sums to 1.
     """
 
-    sets: list[NDArray[np.int64]]
-    wanted: NDArray[np.float64]
-    liked: NDArray[np.float64]
+    sets: list[Ints]
+    wanted: Floats
+    liked: Floats
 
 
 def demo_markets(start: int, stop: int, seed: int) -> tuple[Market, ...]:

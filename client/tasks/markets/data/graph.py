@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array, diags_array, eye_array
 
 from client.tasks.markets.data.markets import Market, Pairs
+from common.arrays import Floats32, Ints
 
 Sparse = csr_array[Any, tuple[int, int]]
 
@@ -21,7 +21,7 @@ class Graph:
         weights: n × n, symmetric, zero diagonal; how many users an edge stands for, 1 where that is unknown.
     """
 
-    items: NDArray[np.int64]
+    items: Ints
     weights: Sparse
 
     @property
@@ -39,7 +39,7 @@ class Graph:
         left.eliminate_zeros()
         return Graph(self.items, left)
 
-    def among(self, items: NDArray[np.int64]) -> "Graph":
+    def among(self, items: Ints) -> "Graph":
         """Return the same edges among more items, ascending, which include its own."""
         places = np.searchsorted(items, self.items)
         edges = self.weights.tocoo()
@@ -57,7 +57,7 @@ def graph_of(market: Market, least: int) -> Graph:
     return Graph(items, symmetric(places.reshape(-1, 2), counts, len(items)))
 
 
-def co_rated(ratings: Pairs, least: int) -> tuple[Pairs, NDArray[np.float32]]:
+def co_rated(ratings: Pairs, least: int) -> tuple[Pairs, Floats32]:
     """Return pairs of items with at least `least` users in common, P × 2 with a < b, and their number, P."""
     if not len(ratings):
         return ratings, np.zeros(0, np.float32)
@@ -70,10 +70,10 @@ def co_rated(ratings: Pairs, least: int) -> tuple[Pairs, NDArray[np.float32]]:
     return np.stack([items[rows[kept]], items[counts.indices[kept]]], axis=1), counts.data[kept]
 
 
-def symmetric(edges: Pairs, weights: NDArray[np.float32], size: int) -> Sparse:
+def symmetric(edges: Pairs, weights: Floats32, size: int) -> Sparse:
     """Return a size × size matrix with weights at (a, b) and (b, a)."""
     ends = np.concatenate([edges, edges[:, ::-1]])
-    data: NDArray[np.float32] = np.concatenate([weights, weights])
+    data: Floats32 = np.concatenate([weights, weights])
     matrix: Sparse = csr_array((data, (ends[:, 0], ends[:, 1])), shape=(size, size))
     matrix.sort_indices()
     return matrix
@@ -86,7 +86,7 @@ def normalised(weights: Sparse) -> Sparse:
     return csr_array(scale @ with_self @ scale)
 
 
-def propagated(weights: Sparse, features: NDArray[np.float32], hops: int) -> NDArray[np.float32]:
+def propagated(weights: Sparse, features: Floats32, hops: int) -> Floats32:
     """S^m X, n × width: what SGC multiplies by W; worth computing once a market."""
     S, X = normalised(weights).astype(np.float32), features
     for _ in range(hops):

@@ -3,13 +3,13 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from client.data.dataset import Dataset
 from client.data.tables.codes import combine_codes
+from common.arrays import Ints
 from common.tasks.markets.vocabulary import MarketCatalogue
 
-Pairs = NDArray[np.int64]
+Pairs = Ints
 """Rows of two numbers, P × 2."""
 
 
@@ -36,14 +36,14 @@ class Market:
 Markets = Dataset[MarketCatalogue, Market]
 
 
-def as_pairs(rows: NDArray[np.int64]) -> Pairs:
+def as_pairs(rows: Ints) -> Pairs:
     """Undirected pairs in order, each once and none of an item with itself."""
     if not len(rows):
         return no_rows()
     return _distinct(np.sort(rows[rows[:, 0] != rows[:, 1]], axis=1))
 
 
-def as_ratings(rows: NDArray[np.int64]) -> Pairs:
+def as_ratings(rows: Ints) -> Pairs:
     """Ratings in order, each once; users renumbered without gaps in the order of their numbers."""
     if not len(rows):
         return no_rows()

@@ -8,9 +8,10 @@ import pyarrow
 
 from client.data.tables.codes import index_names, recode
 from client.data.tables.table import Table
-from client.data.tables.values import Flags, to_codes
+from client.data.tables.values import to_codes
 from client.tasks.markets.data.markets import Pairs, no_rows
 from client.tasks.markets.schema import FIRST, ITEM, MARKET, SECOND, USER
+from common.arrays import Flags
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,12 +3,10 @@
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csc_array, csr_array, get_index_dtype
 
 from client.tasks.markets.data.graph import Sparse
-
-Dense = NDArray[np.float32]
+from common.arrays import Floats32
 
 TERMS = 2**20
 """Terms of a product held at once, 20 bytes each; the last row of them may exceed it."""
@@ -17,7 +15,7 @@ TILE = 4096
 """Columns of a tile: as many rows of a dense block as a processor's smaller cache holds."""
 
 
-def product(left: Sparse, right: Sparse) -> Dense:
+def product(left: Sparse, right: Sparse) -> Floats32:
     """Left @ right as a dense array, b × n, for rows of `left` that hold few entries each."""
     terms = np.diff(right.indptr)[left.indices]
     before = np.append(0, np.cumsum(terms))[left.indptr[:-1]]
@@ -31,7 +29,7 @@ def tiles(matrix: Sparse) -> tuple[Sparse, ...]:
     return tuple(csr_array(matrix[:, first : first + TILE]) for first in range(0, matrix.shape[1], TILE))
 
 
-def passed(cut: tuple[Sparse, ...], rows: Dense) -> Dense:
+def passed(cut: tuple[Sparse, ...], rows: Floats32) -> Floats32:
     """Rows, b × n, times the transpose of a matrix in tiles, n × n: rows @ matrixᵀ, b × n."""
     start = np.ascontiguousarray(rows.T)
     end, first = np.zeros_like(start), 0
@@ -41,7 +39,7 @@ def passed(cut: tuple[Sparse, ...], rows: Dense) -> Dense:
     return np.ascontiguousarray(end.T)
 
 
-def _spread(left: Sparse, right: Sparse) -> Dense:
+def _spread(left: Sparse, right: Sparse) -> Floats32:
     """Compute left @ right by adding the row of `right` for each entry of `left`."""
     rows, size = left.shape[0], right.shape[1]
     picked = right[left.indices]
@@ -49,5 +47,5 @@ def _spread(left: Sparse, right: Sparse) -> Dense:
     start = np.repeat(numbers * size, np.diff(left.indptr))
     places = picked.indices + np.repeat(start, np.diff(picked.indptr))
     added = csc_array((picked.data, places, picked.indptr), shape=(rows * size, len(start)))
-    flat: Dense = added @ left.data
+    flat: Floats32 = added @ left.data
     return flat.reshape(rows, size)

@@ -8,10 +8,10 @@ from functools import cache
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from client.data.partition import own_rng
 from client.tasks.ratings.data.raters import Rater
+from common.arrays import Floats
 from common.tasks.ratings.demo import demo_products
 
 TASTES = 3
@@ -33,9 +33,9 @@ class Cinema(NamedTuple):
         fame: I, chances of being seen next; sums to 1.
     """
 
-    quality: NDArray[np.float64]
-    traits: NDArray[np.float64]
-    fame: NDArray[np.float64]
+    quality: Floats
+    traits: Floats
+    fame: Floats
 
 
 def demo_raters(start: int, stop: int, seed: int) -> tuple[Rater, ...]:

@@ -2,10 +2,8 @@
 
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
 from client.data.dataset import Dataset
+from common.arrays import Floats, Ints
 from common.tasks.ratings.vocabulary import ProductCatalogue
 
 
@@ -20,8 +18,8 @@ class Rater:
     """
 
     name: str
-    items: NDArray[np.int64]
-    ratings: NDArray[np.float64]
+    items: Ints
+    ratings: Floats
 
 
 Ratings = Dataset[ProductCatalogue, Rater]

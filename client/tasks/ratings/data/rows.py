@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from client.data.tables.codes import Codes, combine_codes, index_names, recode
 from client.data.tables.table import Table
 from client.tasks.ratings.schema import ITEM, RATING, TIME, USER
+from common.arrays import Floats
 from common.errors import DataError, NothingYetError
 
 Scale = tuple[float, float]
@@ -31,8 +31,8 @@ class RatingRows:
 
     user: Codes
     item: Codes
-    rating: NDArray[np.float64]
-    time: NDArray[np.float64]
+    rating: Floats
+    time: Floats
     users: Sequence[str]
     items: Sequence[str]
 

@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from client.data.partition import floor_share, own_rng
 from client.tasks.ratings.data.raters import Rater
+from common.arrays import Floats, Ints
 from common.tasks.ratings.options import RatingsOptions
 from common.tasks.ratings.vocabulary import ProductCatalogue
 
@@ -20,8 +20,8 @@ class Rated:
         values: n shares of the scale, in [0, 1].
     """
 
-    items: NDArray[np.int64]
-    values: NDArray[np.float64]
+    items: Ints
+    values: Floats
 
     def __len__(self) -> int:
         return len(self.items)

@@ -10,15 +10,14 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from client.tasks.rules.data import demo_households
 from client.tasks.rules.data.homes import Device, Home, as_edges
+from common.arrays import Floats
 from common.tasks.rules.demo import ACTIONS, PAIRS, STATES, demo_catalogue
 from common.tasks.rules.vocabulary import relation_parts
 
 Rule = tuple[int, int, int]
-Weights = NDArray[np.float64]
 
 OPPOSITE_CHANCE = 0.5
 LARGEST = 40
@@ -75,7 +74,7 @@ def _rules(kind: int, devices: tuple[Device, ...], size: int, rng: np.random.Gen
     return rules
 
 
-def _nearness(devices: tuple[Device, ...]) -> Weights:
+def _nearness(devices: tuple[Device, ...]) -> Floats:
     """Return weights of pairs of devices: those in the same place are likelier, a device and itself never."""
     places = [device.name.split()[0] for device in devices]
     near = np.array([[4.0 if a == b else 1.0 for b in places] for a in places])
@@ -84,7 +83,7 @@ def _nearness(devices: tuple[Device, ...]) -> Weights:
 
 
 @cache
-def _taste() -> Weights:
+def _taste() -> Floats:
     """Return weights of relations from trigger to action types, (kinds, F, F, R); 0 is senseless."""
     catalogue = demo_catalogue()
     taste = np.zeros((len(demo_households.HOUSEHOLDS), *[len(catalogue.entities)] * 2, len(catalogue.relations)))

@@ -11,8 +11,9 @@ import pyarrow.compute as pc
 
 from client.data.tables.codes import Codes, index_names, recode
 from client.data.tables.table import Table
-from client.data.tables.values import Flags, to_codes, to_flags
+from client.data.tables.values import to_codes, to_flags
 from client.tasks.rules.schema import ACTION, ACTION_ID, COLUMNS, STATE, TRIGGER, TRIGGER_ID, USER, VERB
+from common.arrays import Flags
 from common.errors import VocabularyError
 from common.tasks.rules.vocabulary import SEPARATOR, RuleCatalogue, relation_name
 

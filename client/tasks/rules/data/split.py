@@ -4,11 +4,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from client.data.partition import floor_share, own_rng
 from client.tasks.rules.data.homes import Home
 from client.tasks.rules.data.negatives import sample_pool
+from common.arrays import Flags
 from common.tasks.rules.options import RulesOptions
 from common.tasks.rules.vocabulary import Edges
 
@@ -32,13 +32,13 @@ class SplitHome:
     test: Examples
 
     @property
-    def connected(self) -> NDArray[np.bool_]:
+    def connected(self) -> Flags:
         """(N,) nodes with a training rule."""
         connected = np.zeros(len(self.home.devices), dtype=bool)
         connected[self.train.positives[:, :2].ravel()] = True
         return connected
 
-    def isolated(self, edges: Edges) -> NDArray[np.bool_]:
+    def isolated(self, edges: Edges) -> Flags:
         """(E,) edges with an end that no training rule touches.
 
         In data that list devices only through their rules, such a held-out rule leaks: an isolated node says that there

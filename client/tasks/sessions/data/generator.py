@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from client.tasks.sessions.data.visitors import Visitor, as_clicks
+from common.arrays import Floats, Ints
 from common.tasks.sessions.demo import DEPARTMENTS, department_size
 from common.tasks.sessions.vocabulary import Clicks
 
@@ -40,9 +40,9 @@ class Shop:
         rounds: Items of an errand in order, departments × errands × stops; indices into the vocabulary.
     """
 
-    fame: NDArray[np.float64]
-    wanted: NDArray[np.float64]
-    rounds: NDArray[np.int64]
+    fame: Floats
+    wanted: Floats
+    rounds: Ints
 
 
 def demo_visitors(start: int, stop: int, seed: int) -> tuple[Visitor, ...]:
@@ -92,6 +92,6 @@ def _session(department: int, errand: int, rng: np.random.Generator) -> Clicks:
     return as_clicks(clicks)
 
 
-def _zipf(size: int, exponent: float) -> NDArray[np.float64]:
+def _zipf(size: int, exponent: float) -> Floats:
     weights = 1 / np.arange(1, size + 1) ** exponent
     return np.asarray(weights / weights.sum())

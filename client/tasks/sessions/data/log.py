@@ -5,10 +5,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow
-from numpy.typing import NDArray
 
 from client.data.tables.codes import Codes, index_names, recode
 from client.data.tables.values import to_codes
+from common.arrays import Flags, Floats
 
 NOBODY = -1
 """Code of the user where the source knows none."""
@@ -39,7 +39,7 @@ class Log:
     item: Codes
     part: Codes
     user: Codes
-    time: NDArray[np.float64]
+    time: Floats
     names: Sequence[str]
     users: Sequence[str] = ()
     notes: tuple[str, ...] = ()
@@ -56,12 +56,12 @@ class Log:
         return np.repeat(counts, counts)
 
     @property
-    def last(self) -> NDArray[np.bool_]:
+    def last(self) -> Flags:
         """C, whether a click is the last of its session."""
-        last: NDArray[np.bool_] = np.diff(self.session, append=-1) != 0
+        last: Flags = np.diff(self.session, append=-1) != 0
         return last
 
-    def where(self, kept: NDArray[np.bool_]) -> "Log":
+    def where(self, kept: Flags) -> "Log":
         """Return the clicks for which `kept`, C, is true."""
         columns = {name: getattr(self, name)[kept] for name in ("session", "item", "part", "user", "time")}
         return replace(self, **columns)

@@ -14,12 +14,13 @@ from client.data.tables.reader import read_table
 from client.data.tables.schema import Column, TableSchema
 from client.data.tables.table import Table
 from client.data.tables.titles import normalize_title
-from client.data.tables.values import Flags, to_flags
+from client.data.tables.values import to_flags
 from client.tasks.sessions.data.click_log import log_of_clicks
 from client.tasks.sessions.data.log import Log
 from client.tasks.sessions.data.preprocess import Recipe, active_users, prepare
 from client.tasks.sessions.data.sessionize import DAY, EIGHT_HOURS, GAP, Cut, Seconds
 from client.tasks.sessions.schema import ITEM, SESSION, TIME, USER
+from common.arrays import Flags
 
 FILES = (
     r"yoochoose-clicks\.dat",

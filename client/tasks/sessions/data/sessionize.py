@@ -7,8 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from client.data.tables.codes import Codes, combine_codes
+from common.arrays import Flags, Floats
 
-Seconds = NDArray[np.float64]
+Seconds = Floats
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,7 @@ def sessions_by_cut(owner: Codes, part: Codes, time: Seconds, cut: Cut) -> tuple
     return order, _numbered(owner[order], part[order], window)
 
 
-def _after_gap(time: Seconds, cut: Cut) -> NDArray[np.bool_]:
+def _after_gap(time: Seconds, cut: Cut) -> Flags:
     return np.diff(time, prepend=time[:1]) > cut.seconds
 
 

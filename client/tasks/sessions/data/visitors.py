@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from client.data.dataset import Dataset
+from common.arrays import Ints
 from common.tasks.sessions.vocabulary import Clicks, Items
 
 
@@ -37,5 +37,5 @@ Visits = Dataset[Items, Visitor]
 
 def as_clicks(items: list[int]) -> Clicks:
     """Return a session from a list of indices."""
-    clicks: NDArray[np.int64] = np.array(items, np.int64)
+    clicks: Ints = np.array(items, np.int64)
     return clicks

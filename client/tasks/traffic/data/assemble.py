@@ -4,12 +4,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from client.tasks.traffic.data.impute import Filled, fill
 from client.tasks.traffic.data.readings import Readings
 from client.tasks.traffic.data.resample import Intervals, Tidy, adds_up, coarser, intervals, tidy
 from client.tasks.traffic.data.series import Sensors, Series, in_units
+from common.arrays import Floats
 from common.errors import DataError
 from common.tasks.traffic.vocabulary import DAY, HOUR, SensorVariables, duration
 
@@ -49,7 +49,7 @@ def _own_step(usual: int) -> int:
     return usual if usual > HOUR and usual % 60 == 0 and DAY % usual == 0 else HOUR
 
 
-def _grids(steps: Tidy, path: Path) -> Iterator[tuple[int, tuple[int, NDArray[np.float64]]]]:
+def _grids(steps: Tidy, path: Path) -> Iterator[tuple[int, tuple[int, Floats]]]:
     """Each site that has a reading of every variable: its first step, and its values, T × D."""
     there = ~np.isnan(steps.values)
     whole = bool(there.all())

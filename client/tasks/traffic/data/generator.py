@@ -8,11 +8,9 @@ incidents of its own. Because of the drift, yesterday's deviation predicts today
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from client.tasks.traffic.data.series import Series
-
-Curve = NDArray[np.float64]
+from common.arrays import Floats, Ints
 
 WEEKS = 16
 DAYS = 7 * WEEKS
@@ -60,8 +58,8 @@ KINDS = (COMMUTER, FREIGHT, LEISURE)
 class World(NamedTuple):
     """Shape of each day (0 working, 1 Saturday, 2 Sunday) and log of the weather, the same for all sites."""
 
-    shape: NDArray[np.int64]
-    weather: Curve
+    shape: Ints
+    weather: Floats
 
 
 def demo_series(start: int, stop: int, seed: int) -> tuple[Series, ...]:
@@ -86,7 +84,7 @@ def _site(number: int, world: World, rng: np.random.Generator) -> Series:
     return Series(f"site-{number:05d}", START, volume[:, None], np.ones((HOURS, 1), bool))
 
 
-def _profile(kind: Kind, rng: np.random.Generator) -> Curve:
+def _profile(kind: Kind, rng: np.random.Generator) -> Floats:
     """Return mean heights, 3 shapes × 24 hours, with rush hours of the site's own time and height."""
     hour = np.arange(24) + 0.5
     shapes = []
@@ -98,19 +96,19 @@ def _profile(kind: Kind, rng: np.random.Generator) -> Curve:
     return np.array(shapes)
 
 
-def _drift(length: int, keep: float, std: float, rng: np.random.Generator) -> Curve:
+def _drift(length: int, keep: float, std: float, rng: np.random.Generator) -> Floats:
     """Return a stationary first-order autoregression with coefficient `keep`."""
     memory = keep ** np.arange(int(np.ceil(-7 / np.log(keep))))
     fresh = rng.normal(0, std * np.sqrt(1 - keep**2), length + len(memory) - 1)
     return np.convolve(fresh, memory, "valid")
 
 
-def _hourly(daily: Curve) -> Curve:
+def _hourly(daily: Floats) -> Floats:
     """Values of days as values of hours, linear between noons."""
     return np.interp(np.arange(HOURS), 24 * np.arange(DAYS) + 12, daily)
 
 
-def _incidents(rng: np.random.Generator) -> Curve:
+def _incidents(rng: np.random.Generator) -> Floats:
     """Share of the usual traffic that comes through, by hour."""
     share = np.ones(HOURS)
     for begin in rng.integers(HOURS, size=rng.poisson(INCIDENTS)).tolist():

@@ -3,8 +3,8 @@
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from common.arrays import Flags, Floats
 from common.tasks.traffic.vocabulary import DAY
 
 WEEK = 7 * DAY
@@ -20,12 +20,12 @@ class Filled(NamedTuple):
         by_week: Readings that were filled with the mean of their time of the week.
     """
 
-    values: NDArray[np.float64]
-    observed: NDArray[np.bool_]
+    values: Floats
+    observed: Flags
     by_week: int
 
 
-def fill(values: NDArray[np.float64], second: int, step: int) -> Filled:
+def fill(values: Floats, second: int, step: int) -> Filled:
     """Fill the gaps of each variable by itself.
 
     They are filled linearly, at the ends with the nearest reading; a gap of more than a day with the mean of the earlier
@@ -42,7 +42,7 @@ def fill(values: NDArray[np.float64], second: int, step: int) -> Filled:
     return Filled(np.stack(columns, axis=1), observed, sum(weekly))
 
 
-def in_runs(flags: NDArray[np.bool_], least: int) -> NDArray[np.bool_]:
+def in_runs(flags: Flags, least: int) -> Flags:
     """T, which of the flags, T, stand in a run of at least `least` of them."""
     edges = np.flatnonzero(np.diff(np.concatenate(([False], flags, [False])).astype(np.int8)))
     starts, stops = edges[::2], edges[1::2]
@@ -53,7 +53,7 @@ def in_runs(flags: NDArray[np.bool_], least: int) -> NDArray[np.bool_]:
     return np.asarray(np.cumsum(change[:-1]) > 0)
 
 
-def _filled(column: NDArray[np.float64], slot: int, day: int) -> tuple[NDArray[np.float64], int]:
+def _filled(column: Floats, slot: int, day: int) -> tuple[Floats, int]:
     missing = np.isnan(column)
     if not missing.any():
         return column, 0
@@ -66,7 +66,7 @@ def _filled(column: NDArray[np.float64], slot: int, day: int) -> tuple[NDArray[n
     return np.where(missing, usual, column), int(by_week.sum())
 
 
-def _so_far(values: NDArray[np.float64] | NDArray[np.bool_], slot: int, week: int) -> NDArray[np.float64]:
+def _so_far(values: Floats | Flags, slot: int, week: int) -> Floats:
     """Return sums of values up to each one at the same time of the week, T; the first is at `slot`."""
     weeks = np.zeros((-(-(slot + len(values)) // week), week))
     span = slice(slot, slot + len(values))

@@ -4,7 +4,6 @@ from collections.abc import Callable
 
 import numpy as np
 import pyarrow.compute
-from numpy.typing import NDArray
 
 from client.data.tables.cells import Cells
 from client.data.tables.reader import detect_cells, to_table
@@ -13,6 +12,7 @@ from client.data.tables.table import Table
 from client.data.tables.values import to_codes
 from client.tasks.traffic.data.impute import in_runs
 from client.tasks.traffic.data.readings import Readings, find_last, to_seconds
+from common.arrays import Flags, Floats
 
 VOLUME = ("volume",)
 QUARTER = 15 * 60
@@ -83,7 +83,7 @@ def _ten_sites(table: Table) -> Readings:
     return Readings(site, np.tile(time, len(TEN)), alive, TEN, VOLUME, notes)
 
 
-def _outage(quarters: NDArray[np.float64]) -> NDArray[np.bool_]:
+def _outage(quarters: Floats) -> Flags:
     """Return the quarters in runs of whole hours without a vehicle; a broken last hour is never one."""
     hours = quarters[: len(quarters) // 4 * 4].reshape(-1, 4).sum(axis=1)
     dead = np.repeat(in_runs(hours == 0, OUTAGE), 4)

@@ -5,12 +5,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from client.data.tables.codes import Codes, combine_codes, index_names, recode
 from client.data.tables.formats import stem_of
 from client.data.tables.table import Table
 from client.tasks.traffic.schema import SITE, TIME
+from common.arrays import Floats, Ints
 from common.errors import DataError, VocabularyError
 
 
@@ -28,8 +28,8 @@ class Readings:
     """
 
     site: Codes
-    time: NDArray[np.int64]
-    values: NDArray[np.float64]
+    time: Ints
+    values: Floats
     sites: Sequence[str]
     variables: tuple[str, ...]
     notes: tuple[str, ...] = ()
@@ -49,7 +49,7 @@ def to_readings(table: Table) -> Readings:
     return Readings(site, to_seconds(table, TIME), values, names, table.variables)
 
 
-def to_seconds(table: Table, name: str) -> NDArray[np.int64]:
+def to_seconds(table: Table, name: str) -> Ints:
     """Return a column of times as whole seconds from 1970 by the sensor's own clock, R."""
     return np.floor(table.numbers(name)).astype(np.int64)
 

@@ -3,10 +3,10 @@
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from client.data.tables.codes import combine_codes, sort_unique
 from client.tasks.traffic.data.readings import Readings
+from common.arrays import Flags, Floats, Ints
 from common.tasks.traffic.vocabulary import DAY
 
 SUMMED = {
@@ -36,9 +36,9 @@ class Tidy:
         rescaled: Steps that lacked some of their finer readings.
     """
 
-    site: NDArray[np.int64]
-    time: NDArray[np.int64]
-    values: NDArray[np.float64]
+    site: Ints
+    time: Ints
+    values: Floats
     unordered: int = 0
     repeated: int = 0
     rescaled: int = 0
@@ -53,7 +53,7 @@ class Intervals:
         usual: Over all sites.
     """
 
-    each: NDArray[np.int64]
+    each: Ints
     usual: int
 
 
@@ -77,7 +77,7 @@ def intervals(rows: Tidy, sites: int) -> Intervals:
     return Intervals(np.array([_spacing(part) for part in parts], np.int64), _spacing(apart))
 
 
-def coarser(rows: Tidy, each: NDArray[np.int64], step: int, summed: NDArray[np.bool_]) -> Tidy:
+def coarser(rows: Tidy, each: Ints, step: int, summed: Flags) -> Tidy:
     """Return readings of whole steps, whose times are numbers of steps since 1970.
 
     A step with less than half of its finer readings is missing; one with more, but not all, counts as if the others were
@@ -105,13 +105,13 @@ def coarser(rows: Tidy, each: NDArray[np.int64], step: int, summed: NDArray[np.b
     return replace(kept, rescaled=int(part.any(axis=1).sum()))
 
 
-def adds_up(variables: tuple[str, ...]) -> NDArray[np.bool_]:
+def adds_up(variables: tuple[str, ...]) -> Flags:
     """D, which variables `SUMMED` names."""
     words = [name.lower().replace("-", "_").replace(" ", "_").split("_") for name in variables]
     return np.array([not SUMMED.isdisjoint(parts) for parts in words])
 
 
-def _spacing(apart: NDArray[np.int64]) -> int:
+def _spacing(apart: Ints) -> int:
     """Return the most frequent seconds between readings, the smallest of several; 0 where there is none.
 
     Where most rows of a regular series are missing, chance may put twice or thrice its interval first. Then the interval
@@ -134,19 +134,19 @@ def _spacing(apart: NDArray[np.int64]) -> int:
     return meant if abs(meant - middle) <= EXACT * middle else middle
 
 
-def _alike(ordered: NDArray[np.int64], seconds: NDArray[np.int64]) -> NDArray[np.int64]:
+def _alike(ordered: Ints, seconds: Ints) -> Ints:
     """Return how many spacings, in ascending order, are like each of `seconds`."""
     below = np.searchsorted(ordered, seconds * (1 - ALIKE))
     return np.searchsorted(ordered, seconds * (1 + ALIKE), side="right") - below
 
 
-def _changes(site: NDArray[np.int64], time: NDArray[np.int64]) -> NDArray[np.int64]:
+def _changes(site: Ints, time: Ints) -> Ints:
     """Return the rows that differ from the row before in site or time, the first included."""
     new = (np.diff(site, prepend=-1) != 0) | (np.diff(time, prepend=time[:1]) != 0)
     return np.flatnonzero(new)
 
 
-def _totals(values: NDArray[np.float64], first: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+def _totals(values: Floats, first: Ints) -> tuple[Floats, Ints]:
     """Sum and number of what is there in each group of rows, groups × D."""
     there = ~np.isnan(values)
     sums = np.add.reduceat(np.where(there, values, 0), first, axis=0)

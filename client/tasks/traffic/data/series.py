@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from client.data.dataset import Dataset
+from common.arrays import Flags, Floats
 from common.tasks.traffic.vocabulary import SensorVariables
 
 
@@ -23,8 +24,8 @@ class Series:
 
     name: str
     start: np.datetime64
-    values: NDArray[np.float64]
-    observed: NDArray[np.bool_]
+    values: Floats
+    observed: Flags
 
     def times(self, step: int) -> NDArray[np.datetime64]:
         """Time of every reading, T; `step` in seconds."""

@@ -4,16 +4,12 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from client.data.partition import floor_share
 from client.tasks.traffic.data.series import Series
+from common.arrays import Flags, Floats, Ints
 from common.tasks.traffic.options import TrafficOptions
 from common.tasks.traffic.vocabulary import DAY, HOUR
-
-Values = NDArray[np.float64]
-Starts = NDArray[np.int64]
-"""Index of the first target of each window, N."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,14 +21,14 @@ class Scaler:
         std: D, positive.
     """
 
-    mean: Values
-    std: Values
+    mean: Floats
+    std: Floats
 
-    def scale(self, values: Values) -> Values:
+    def scale(self, values: Floats) -> Floats:
         """From the data's units to standard deviations from the mean, … × D."""
         return (values - self.mean) / self.std
 
-    def unscale(self, values: Values) -> Values:
+    def unscale(self, values: Floats) -> Floats:
         """Inverse of `scale`, … × D."""
         return values * self.std + self.mean
 
@@ -55,9 +51,9 @@ class SplitSeries:
 
     series: Series
     scaler: Scaler
-    train: Starts
-    validation: Starts
-    test: Starts
+    train: Ints
+    validation: Ints
+    test: Ints
     train_end: int
     validation_end: int
     notes: tuple[str, ...] = ()
@@ -108,7 +104,7 @@ def _fitted(series: Series, end: int) -> tuple[Scaler, tuple[str, ...]]:
     return Scaler(mean, np.where(constant, 1.0, std)), notes
 
 
-def _starts(begin: int, end: int, options: TrafficOptions, observed: NDArray[np.bool_]) -> Starts:
+def _starts(begin: int, end: int, options: TrafficOptions, observed: Flags) -> Ints:
     """Return windows with targets in [begin, end) whose history ends with a reading."""
     first = np.arange(max(begin, options.history), end - options.horizon + 1, dtype=np.int64)
     return first[observed[first - 1].all(axis=1)]

@@ -12,8 +12,8 @@ from types import ModuleType
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from common.arrays import Floats
 from common.errors import ConfigError, DataError, RunError
 from common.tasks.traffic.vocabulary import SensorVariables
 
@@ -136,9 +136,7 @@ def _trips(folder: Path, names: list[str], seconds: int, rng: np.random.Generato
     return path
 
 
-def _recorded(
-    libsumo: ModuleType, network: Path, trips: Path, names: list[str], seconds: int, seed: int
-) -> NDArray[np.float64]:
+def _recorded(libsumo: ModuleType, network: Path, trips: Path, names: list[str], seconds: int, seed: int) -> Floats:
     """Seconds × edges × measures."""
     codes = [getattr(libsumo.constants, name) for name in VARIABLES.values()]
     quiet = ("--no-step-log", "--no-warnings", "--duration-log.disable", "--time-to-teleport=120")
@@ -159,7 +157,7 @@ def _recorded(
     return values
 
 
-def _write(out: Path, names: list[str], values: NDArray[np.float64]) -> None:
+def _write(out: Path, names: list[str], values: Floats) -> None:
     times = (START + np.arange(len(values))).astype(str).tolist()
     with out.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")

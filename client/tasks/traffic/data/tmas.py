@@ -11,7 +11,6 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import pyarrow
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from client.data.tables.cells import Cells
 from client.data.tables.codes import Codes
@@ -21,6 +20,7 @@ from client.data.tables.schema import Column, TableSchema
 from client.data.tables.table import Table
 from client.data.tables.values import to_codes, to_flags
 from client.tasks.traffic.data.readings import Readings, find_last
+from common.arrays import Flags, Floats
 
 HOURS = tuple(f"hour_{hour:02d}" for hour in range(24))
 WIDTHS = {"record_type": 1, "state_code": 2, "f_system": 2, "station_id": 6, "travel_dir": 1, "travel_lane": 1}
@@ -132,15 +132,13 @@ def _days(table: Table) -> Codes:
     return days.astype(np.int64)
 
 
-def _have(keys: tuple[Codes, ...], flags: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def _have(keys: tuple[Codes, ...], flags: Flags) -> Flags:
     """R, whether any row with the same keys is flagged."""
     _, group = np.unique(np.stack(keys, axis=1), axis=0, return_inverse=True)
     return np.asarray(np.bincount(group, flags, minlength=group.max() + 1)[group] > 0)
 
 
-def _added(
-    stations: Codes, lane: Codes, day: Codes, volumes: NDArray[np.float64]
-) -> tuple[Codes, Codes, NDArray[np.float64]]:
+def _added(stations: Codes, lane: Codes, day: Codes, volumes: Floats) -> tuple[Codes, Codes, Floats]:
     """Station, day and 24 sums over lanes of each station's day."""
     month = day.astype("datetime64[D]").astype("datetime64[M]").astype(np.int64)
     lanes = np.unique(np.stack([stations, month, lane], axis=1), axis=0)

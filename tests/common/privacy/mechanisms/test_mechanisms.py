@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
+from common.arrays import Floats
 from common.errors import RefusedError
-from common.privacy.clipping import Vector
 from common.privacy.mechanisms.gaussian import Gaussian
 from common.privacy.mechanisms.laplace import Laplace
 from common.privacy.mechanisms.privunit import PrivUnit
@@ -19,7 +19,7 @@ MECHANISMS: list[Mechanism] = [Gaussian(2.0, 1.5), Laplace(4.0, 1.5), PrivUnit(4
 WITHIN = np.array([0.3, -0.2, 0.0, 0.1, 0.4])
 
 
-def released(mechanism: Mechanism, vector: Vector, count: int, normalise: bool = False, seed: int = 0) -> Vector:
+def released(mechanism: Mechanism, vector: Floats, count: int, normalise: bool = False, seed: int = 0) -> Floats:
     rng = np.random.default_rng(seed)
     return np.stack([mechanism.release(vector, rng, normalise) for _ in range(count)])
 

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from scipy.stats import kstest, norm
 
-from common.privacy.clipping import Vector
+from common.arrays import Floats
 from common.privacy.mechanisms.privunit import PrivUnit, log_bias
 
 
-def released(mechanism: PrivUnit, vector: Vector, count: int) -> Vector:
+def released(mechanism: PrivUnit, vector: Floats, count: int) -> Floats:
     rng = np.random.default_rng(0)
     return np.stack([mechanism.release(vector, rng) for _ in range(count)])
 
