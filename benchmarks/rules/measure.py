@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from client.tasks.rules.data.split import SplitHome, without_isolated
+from benchmarks.rules.isolated import isolated, without_isolated
+from client.tasks.rules.data.split import SplitHome
 from common.metrics.ranking import Mask
 from common.tasks.rules.metrics import home_metrics
 
@@ -55,8 +56,7 @@ def types_of(split: SplitHome) -> NDArray[np.int64]:
 
 def leaking_share(splits: Sequence[SplitHome]) -> float:
     """Return the share of all test rules with an end that no training rule touches."""
-    isolated = np.concatenate([split.isolated(split.test.positives) for split in splits])
-    return float(isolated.mean())
+    return float(np.concatenate([isolated(split, split.test.positives) for split in splits]).mean())
 
 
 def mean_over_homes(rows: Sequence[Mapping[str, float]]) -> Metrics:

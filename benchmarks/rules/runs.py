@@ -26,7 +26,6 @@ from benchmarks.rules.experiments import (
 )
 from benchmarks.rules.measure import Metrics, Score, allowed_triples, leaking_share, measure, validation_loss
 from client.data.dataset import AnyDataset
-from client.tasks.rules.data.homes import larger_than
 from client.tasks.rules.data.reader import read_homes
 from client.tasks.rules.data.split import SplitHome, split_homes
 from client.tasks.rules.learner import RulesLearner
@@ -66,7 +65,7 @@ def compute(selection: Selection, store: Store) -> None:
 def _read(data: Path, setup: Setup) -> AnyDataset:
     """Read the homes with more than two devices."""
     whole = read_homes(data / "ifttt-recrules", setup=setup)
-    return replace(whole, units=larger_than(whole.units, 2))
+    return replace(whole, units=tuple(home for home in whole.units if len(home.devices) > 2))
 
 
 def _measured(run: Finished) -> Trial:

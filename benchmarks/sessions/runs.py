@@ -14,11 +14,11 @@ from benchmarks.harness.tuning import Tuning
 from benchmarks.sessions.baselines import Baseline, baselines_of
 from benchmarks.sessions.central import Central
 from benchmarks.sessions.data import READERS
+from benchmarks.sessions.diversity import jaccard_distance, visited
 from benchmarks.sessions.experiments import BASELINES, CENTRAL, CENTRAL_EPOCHS, TITLES, VALIDATION_SHARE
 from benchmarks.sessions.published import EPOCHS, PUBLISHED, WHOLE
 from benchmarks.sessions.sets import SETTINGS, Setting
 from client.data.dataset import AnyDataset
-from client.tasks.sessions.data.diversity import jaccard_distance, visited
 from client.tasks.sessions.data.reader import read_visitors
 from client.tasks.sessions.data.split import SplitVisitor, split_visitor
 from common.tasks.sessions.metrics import ranks, session_metrics

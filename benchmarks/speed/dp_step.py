@@ -26,7 +26,7 @@ from client.privacy.ledger.ledger import Ledger
 from client.privacy.ledger.locate import open_ledger
 from client.privacy.ledger.records import Slot
 from common.arrays import Floats
-from common.privacy.accounts import Zcdp, portion
+from common.privacy.accounts import Zcdp
 from common.privacy.mechanisms.gaussian import Gaussian
 from common.privacy.randomness import fresh_generator
 
@@ -59,7 +59,7 @@ def measure(folder: Path, size: int, releases: int, watch: Watch) -> Times:
     data = folder / "homes.csv"
     data.write_text("home,rule\n")
     ledger = open_ledger(str(data), folder / "state", "0" * 64, "client", Zcdp(), 10.0, 1e-5)
-    mechanism = Gaussian(portion(ledger.total, releases), 1.0)
+    mechanism = Gaussian(ledger.total / (releases + 1), 1.0)
     vector = np.random.default_rng(0).standard_normal(size)
     with (folder / "other").open("ab", buffering=0) as other:
         for number in range(releases):

@@ -42,7 +42,11 @@ class Budget:
 
     def ledger(self, options: PrivacyOptions) -> Ledger:
         """Return the ledger of a run with these options; before the first release it takes the run's account."""
-        return self._ledger(options.unit, build_account(options))
+        if options.unit not in self._ledgers:
+            self._ledgers[options.unit] = self._open_ledger(options.unit, build_account(options))
+        ledger = self._ledgers[options.unit]
+        ledger.use_account(build_account(options))
+        return ledger
 
     def remaining(self, config: RunConfig, enrolment: str) -> float:
         """Return the remaining budget of a run that starts or resumes.
@@ -54,7 +58,7 @@ class Budget:
         """
         options, run = config.privacy, self._run(enrolment)
         account = build_account(options)
-        ledger = self._ledger(options.unit, account)
+        ledger = self.ledger(options)
         budget = self._remaining(options, account, ledger, run)
         if budget <= _minimum(options, account) and not ledger.spent_in(run):
             spent = account.claim(ledger.spent(), ledger.delta)
@@ -112,19 +116,13 @@ class Budget:
             raise RefusedError(
                 f"requested cost {requested:.4g} ({account.name}) exceeds the policy's limit {limits.round:.4g} a round"
             )
-        ledger = self._ledger(options.unit, account)
+        ledger = self.ledger(options)
         remaining = self._remaining(options, account, ledger, slot.run)
         if cost > remaining and not ledger.has_cached(slot):
             raise RefusedError(
                 f"requested cost {requested:.4g} ({account.name}) exceeds the remaining budget {remaining:.4g}"
             )
         return Reservation(slot, options, account, cost, limits, ledger)
-
-    def _ledger(self, unit: Unit, account: Account) -> Ledger:
-        if unit not in self._ledgers:
-            self._ledgers[unit] = self._open_ledger(unit, account)
-        self._ledgers[unit].use_account(account)
-        return self._ledgers[unit]
 
     def _remaining(self, options: PrivacyOptions, account: Account, ledger: Ledger, run: str) -> float:
         """Return the remaining budget of a run: the least of its own and the ledger's."""

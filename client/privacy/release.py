@@ -8,7 +8,6 @@ import numpy as np
 
 from client.policy import Policy
 from client.privacy.budget import Budget, OpenLedger
-from client.privacy.ledger.ledger import Ledger
 from client.privacy.payload import sort_bounds
 from client.privacy.pseudo_items import AddPseudoItems
 from client.privacy.reservation import Reservation
@@ -33,7 +32,6 @@ from common.arrays import Arrays, add_prefix, group
 from common.config.run import RunConfig
 from common.privacy.cost import PrivacyCost
 from common.privacy.mechanisms.gaussian import Gaussian
-from common.privacy.options import PrivacyOptions
 from common.privacy.randomness import fresh_generator
 from common.wire.messages import LOCAL, AssignReply, AssignRequest, EnrolReply, TrainReply
 
@@ -63,10 +61,6 @@ class Releaser:
     ) -> None:
         self.policy, self.generator = policy, generator
         self.budget = Budget(policy, open_ledger, part)
-
-    def ledger(self, options: PrivacyOptions) -> Ledger:
-        """Return the ledger of a run with these options."""
-        return self.budget.ledger(options)
 
     def release_enrolment(self, config: RunConfig, reply: EnrolReply) -> EnrolReply:
         """Hide the number of records in runs with noise; add the remaining budget and the policy on metrics.

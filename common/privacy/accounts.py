@@ -10,7 +10,6 @@ A stop that depends on released outputs is covered by the total alone (algorithm
 import functools
 import math
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import ClassVar, Protocol
 
 from common.errors import ConfigError, RefusedError, StateError
@@ -139,12 +138,6 @@ def parse_account(name: str) -> Account:
     if name not in accounts:
         raise StateError(f"unknown privacy account '{name}'; use the version of fedloom that wrote the ledger")
     return accounts[name]
-
-
-def portion(total: float, parts: int) -> float:
-    """Return the largest cost that can be spent `parts` times: total/parts, rounded down if needed."""
-    share = total / parts
-    return share if Fraction(share) * parts <= Fraction(total) else math.nextafter(share, 0)
 
 
 def _finite(cost: float, account: str) -> float:

@@ -11,12 +11,12 @@ import numpy as np
 
 from common.arrays import Floats
 from common.methods.planners import ADAP
-from server.planning.planner import Decision, RunBudget, Stop, open_round, record_round
-from server.planning.state import PlannerState, PlayedRounds, empty_state
+from server.planning.planner import Decision, Planner, RunBudget, Stop, open_round
+from server.planning.state import PlannerState, PlayedRounds
 
 
 @dataclass(frozen=True)
-class AdaptiveNoise:
+class AdaptiveNoise(Planner):
     """ADAP planner: arm j is cost B/T with the noise multiplier times β^j, up to cost B.
 
     Args:
@@ -34,10 +34,6 @@ class AdaptiveNoise:
         count = 1 + int(math.log(self.budget.rounds) / step) if step else 1
         return np.asarray(self.budget.share * np.exp(step * np.arange(count)), np.float64)
 
-    def start(self) -> PlannerState:
-        """Return the state before the first round."""
-        return empty_state()
-
     def decide(
         self, state: PlannerState, context: Floats, remaining: Mapping[str, float], rng: np.random.Generator
     ) -> Decision | Stop:
@@ -49,17 +45,6 @@ class AdaptiveNoise:
         p = np.eye(len(offer.costs))[arm]
         clip = self._clip(state.history)
         return Decision(arm, float(offer.costs[arm]), offer.active, offer.retired, probabilities=p, clip=clip)
-
-    def observe(
-        self,
-        state: PlannerState,
-        decision: Decision,
-        reward: float,
-        spent: Mapping[str, float] | None = None,
-        update_norm: float = 1.0,
-    ) -> PlannerState:
-        """Return the state after the round."""
-        return record_round(state, decision, reward, update_norm)
 
     def _clip(self, history: PlayedRounds) -> float:
         """Return a multiple of the last noisy norm, at most 1, or noise alone would increase it forever."""

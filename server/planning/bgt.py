@@ -12,14 +12,14 @@ from server.planning import constrainer, exploration, scales
 from server.planning.allocator import exploitation, probabilities
 from server.planning.arms import Offer, cost_levels
 from server.planning.constrainer import Dual
-from server.planning.planner import Decision, RunBudget, Stop, open_round, record_round
+from server.planning.planner import Decision, Planner, RunBudget, Stop, open_round, record_round
 from server.planning.predictor import Kernel, Observations, posterior
 from server.planning.scales import Scales
 from server.planning.state import PlannerState, PlayedRounds, empty_state
 
 
 @dataclass(frozen=True)
-class BanditPlanner:
+class BanditPlanner(Planner):
     """BGTplanner, Eq 4-13.
 
     Args:

@@ -2,9 +2,10 @@
 
 import json
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from common.methods.planners import PlannerOptions
 from server.planning.arms import Offer, build_offer
 from server.planning.constrainer import NO_DUAL, Dual
 from server.planning.reward import has_plateaued
-from server.planning.state import PlannerState
+from server.planning.state import PlannerState, empty_state
 
 
 @dataclass(frozen=True)
@@ -119,12 +120,14 @@ class Stop:
     retired: tuple[str, ...] = ()
 
 
-class Planner(Protocol):
+class Planner(ABC):
     """Planner as pure functions of its state."""
 
     def start(self) -> PlannerState:
         """Return the state before the first round."""
+        return empty_state()
 
+    @abstractmethod
     def decide(
         self, state: PlannerState, context: Floats, remaining: Mapping[str, float], rng: np.random.Generator
     ) -> Decision | Stop:
@@ -157,6 +160,7 @@ class Planner(Protocol):
         Raises:
             RunError: The reward or the norm is non-finite.
         """
+        return record_round(state, decision, reward, update_norm)
 
 
 def open_round(

@@ -7,12 +7,12 @@ import numpy as np
 
 from common.arrays import Floats
 from common.methods.planners import PlannerOptions
-from server.planning.planner import Decision, RunBudget, Stop, open_round, record_round
-from server.planning.state import PlannerState, empty_state
+from server.planning.planner import Decision, Planner, RunBudget, Stop, open_round
+from server.planning.state import PlannerState
 
 
 @dataclass(frozen=True)
-class Schedule:
+class Schedule(Planner):
     """Planner with a fixed cost for each round.
 
     Args:
@@ -25,10 +25,6 @@ class Schedule:
     budget: RunBudget
     costs: Floats
 
-    def start(self) -> PlannerState:
-        """Return the state before the first round."""
-        return empty_state()
-
     def decide(
         self, state: PlannerState, context: Floats, remaining: Mapping[str, float], rng: np.random.Generator
     ) -> Decision | Stop:
@@ -38,17 +34,6 @@ class Schedule:
         if isinstance(offer, Stop):
             return offer
         return Decision(0, float(offer.costs[0]), offer.active, offer.retired)
-
-    def observe(
-        self,
-        state: PlannerState,
-        decision: Decision,
-        reward: float,
-        spent: Mapping[str, float] | None = None,
-        update_norm: float = 1.0,
-    ) -> PlannerState:
-        """Return the state after the round."""
-        return record_round(state, decision, reward, update_norm)
 
 
 def level_costs(budget: RunBudget) -> Floats:

@@ -3,7 +3,7 @@
 from common.arrays import Arrays, scale, sub
 from common.methods import fedavg, fedprox
 from common.methods.fedavg import FedAvg
-from common.methods.fedprox import FedProx
+from common.methods.spec import MethodOptions
 from server.aggregation.optimizers import OptimizerState, momentum
 from server.strategies.replies import Reply, mean_update
 from server.strategies.round import RoundStrategy
@@ -23,16 +23,20 @@ class FedAvgStrategy(RoundStrategy):
         return sub(model, scale(m, self.eta(*self.next_round))), state
 
 
-class FedProxStrategy(RoundStrategy):
-    """FedProx: θ ← θ − Δ̄; the proximal term is in the local objective."""
+class MeanStrategy(RoundStrategy):
+    """Mean of shared layers: θ ← θ − Δ̄; private layers keep their initial values, for new clients.
 
-    def __init__(self, options: FedProx, parts: RoundParts) -> None:
+    FedProx and Per-FedAvg use it too; their proximal term and meta-gradient are in the clients' steps.
+    """
+
+    def __init__(self, options: MethodOptions, parts: RoundParts) -> None:
         super().__init__(parts)
 
     def update(self, state: OptimizerState, model: Arrays, replies: list[Reply]) -> tuple[Arrays, OptimizerState]:
-        """Return θ − Δ̄."""
-        return sub(model, mean_update(replies)), state
+        """Return θ − Δ̄ over the shared layers."""
+        step = mean_update(replies)
+        return {**model, **sub({name: model[name] for name in step}, step)}, state
 
 
 METHOD = ServerMethod(fedavg.METHOD, FedAvgStrategy)
-FEDPROX = ServerMethod(fedprox.METHOD, FedProxStrategy)
+FEDPROX = ServerMethod(fedprox.METHOD, MeanStrategy)

@@ -22,7 +22,7 @@ SERVER_METHODS: Registry[AnyServerMethod] = Registry(
         "ifca": "server.strategies.clustered:METHOD",
         "fedstl": "server.strategies.fedstl:METHOD",
         "pfedme": "server.strategies.pfedme:METHOD",
-        "perfedavg": "server.strategies.perfedavg:METHOD",
+        "perfedavg": "server.strategies.personalized:PERFEDAVG",
         "pfgnn": "server.strategies.pfgnn:METHOD",
     },
 )

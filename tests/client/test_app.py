@@ -13,6 +13,7 @@ from client.privacy.ledger.records import Slot
 from client.settings import ClientSettings
 from client.state import DiskStore
 from client.tasks.ratings.data.generator import demo_raters
+from client.tasks.ratings.data.raters import Ratings
 from client.tasks.ratings.data.writer import write_raters
 from common.config.flatten import to_json
 from common.config.parse import parse
@@ -140,14 +141,14 @@ def test_the_origin_of_the_data_is_stored_with_the_state(tmp_path: Path, monkeyp
 @pytest.mark.parametrize("later", [{}, {"shard": "1/2"}])
 def test_renamed_and_repartitioned_data_have_one_budget(later: dict[str, str], tmp_path: Path) -> None:
     """A ledger is of the data; what part of them a client takes, and which state it keeps, is another matter."""
-    write_raters(tmp_path / "r.csv", demo_raters(0, 8, 0), demo_products())
+    write_raters(tmp_path / "r.csv", Ratings(demo_raters(0, 8, 0), demo_products()))
 
     def ledger(name: str, **options: str) -> Ledger:
         open_session.cache_clear()
         settings = ClientSettings.from_node(
             {"data": str(tmp_path / name), "state-dir": str(tmp_path / "s"), **options}, "ann"
         )
-        return open_session(settings).releaser.ledger(PrivacyOptions(unit="client"))
+        return open_session(settings).releaser.budget.ledger(PrivacyOptions(unit="client"))
 
     first = ledger("r.csv", shard="0/2")
     first.release(Slot("run", 1), first.terms(Gaussian(0.1, 1.0)), lambda: b"noise")

@@ -56,7 +56,7 @@ def test_several_releases_of_a_round_share_its_cost(method: str, releases: int, 
     config = road_config(method, **noise, **own)
     sessions = {k + 1: sensor_session(f"client-{k}", (sensor(k),), policy=SHARING) for k in range(3)}
     result = run(InProcessGrid(sessions, 1), config, tmp_path)
-    ledgers = [one.releaser.ledger(config.privacy) for one in sessions.values()]
+    ledgers = [one.releaser.budget.ledger(config.privacy) for one in sessions.values()]
     assert result.status == "completed"
     assert [(r.answered, r.refused) for r in rounds_of(tmp_path)] == [(3, {})] * 2
     assert [len(one.entries()) for one in ledgers] == [2 * releases] * 3

@@ -152,7 +152,7 @@ def test_a_client_that_can_pay_only_part_of_a_round_is_left_out(tmp_path: Path) 
     sessions = {k + 1: sensor_session(f"client-{k}", (sensor(k),), policy=(SHARING, poor)[k]) for k in range(2)}
     run(InProcessGrid(sessions, 1), config, tmp_path)
     assert [(r.asked, r.answered, r.refused) for r in rounds_of(tmp_path)] == [(2, 2, {}), (2, 2, {}), (1, 1, {})]
-    assert sessions[2].releaser.ledger(config.privacy).spent() == pytest.approx(6.0)
+    assert sessions[2].releaser.budget.ledger(config.privacy).spent() == pytest.approx(6.0)
 
 
 @pytest.mark.parametrize(("method", "stop"), [("adap", "never"), ("uniform", "plateau")])

@@ -73,7 +73,7 @@ def test_every_release_is_charged_and_every_round_has_a_reward(inner: str, tmp_p
     assert result.status == "completed"
     assert all((r.asked, r.answered, r.refused) == (2, 2, {}) for r in rounds)
     for one in sessions.values():
-        ledger = one.releaser.ledger(config.privacy)
+        ledger = one.releaser.budget.ledger(config.privacy)
         assert len(ledger.entries()) == INNER[inner] * len(rounds)
         assert ledger.spent() == pytest.approx(sum(costs), rel=1e-6)
         assert 0.5 * total < ledger.spent() <= total

@@ -135,7 +135,7 @@ def test_a_failed_round_is_requested_again_unless_too_few_clients_can_pay(
             clients.run(config, tmp_path)
     assert read_round_decision(folder.decision()).failed
     if drained:
-        ledger = next(one for one in clients.sessions.values() if one.client == "client-1").releaser.ledger(
+        ledger = next(one for one in clients.sessions.values() if one.client == "client-1").releaser.budget.ledger(
             config.privacy
         )
         ledger.release(Slot("another", 1), ledger.terms(Gaussian(ledger.remaining(), 1.0)), lambda: b"noise")

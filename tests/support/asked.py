@@ -59,4 +59,4 @@ class Asked:
 
     @property
     def spent(self) -> float:
-        return self.releaser.ledger(self.config.privacy).spent()
+        return self.releaser.budget.ledger(self.config.privacy).spent()

@@ -62,7 +62,9 @@ class Owners:
 
     def spent(self, config: RunConfig) -> dict[str, float]:
         """What ledgers hold of the run."""
-        return {one.client: one.releaser.ledger(config.privacy).spent_in("toy") for one in self.sessions.values()}
+        return {
+            one.client: one.releaser.budget.ledger(config.privacy).spent_in("toy") for one in self.sessions.values()
+        }
 
     def _session(self, name: str, home: Home, k: int) -> Session:
         def learner(config: RunConfig, vocabulary: Vocabulary) -> Learner:

@@ -8,6 +8,7 @@ import psutil
 import pytest
 
 from client.tasks.rules.data.generator import demo_homes
+from client.tasks.rules.data.homes import Homes
 from client.tasks.rules.data.writer import write_homes
 from common.tasks.rules.demo import demo_catalogue
 from tests.system.desk import Desk
@@ -41,5 +42,5 @@ def desk(tmp_path: Path) -> Iterator[Desk]:
 def homes(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Forty homes as a person's own table."""
     path = tmp_path_factory.mktemp("data") / "homes.csv"
-    write_homes(path, demo_homes(0, 40, seed=1), demo_catalogue())
+    write_homes(path, Homes(demo_homes(0, 40, seed=1), demo_catalogue()))
     return path

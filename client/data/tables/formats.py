@@ -78,6 +78,20 @@ def tables_in(folder: Path, suffixes: Sequence[str] = TABLES) -> list[Path]:
     return [path for path in files_in(folder) if suffix_of(path) in suffixes]
 
 
+def find_tables(path: Path, suffixes: Sequence[str] = TABLES) -> list[Path]:
+    """Return the file itself, or the tables of a folder by name.
+
+    Raises:
+        DataError: Nothing has this path, or the folder holds no table.
+    """
+    if not path.exists():
+        raise DataError("no such file or folder; give a table, a folder of tables, or 'demo'", path)
+    tables = [path] if path.is_file() else tables_in(path, suffixes)
+    if not tables:
+        raise DataError(f"the folder holds no table ({', '.join(suffixes)}); name a file in it", path)
+    return tables
+
+
 def load(path: Path) -> Content:
     """Read a file of text, compressed or not, or of Parquet; its first bytes say which.
 

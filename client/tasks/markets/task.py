@@ -1,11 +1,12 @@
 """Client task of the markets task."""
 
 from collections.abc import Iterable
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from client.data.sources import Source
 from client.tasks.markets.data.markets import Markets
+from client.tasks.markets.data.published_folder import is_published
+from client.tasks.markets.data.writer import write_markets
 from client.tasks.markets.schema import SCHEMA
 from client.tasks.spec import ClientTask
 from common.tasks.markets.options import MarketsOptions
@@ -24,25 +25,11 @@ def read(source: Source, catalogue: MarketCatalogue | None, seed: int) -> Market
     return read_markets(source.text, catalogue, seed=seed, dialect=source.dialect)
 
 
-def write(path: Path, dataset: Markets) -> None:
-    """Write a data set as one table."""
-    from client.tasks.markets.data.writer import write_markets
-
-    write_markets(path, dataset.units, dataset.vocabulary)
-
-
 def learner(run: TaskRun[MarketsOptions, MarketCatalogue], dataset: Markets) -> "MarketsLearner":
     """Build the learner of a run from a client's data."""
     from client.tasks.markets.learner import MarketsLearner
 
     return MarketsLearner(run, dataset)
-
-
-def published(folder: Path) -> bool:
-    """Return True if the folder is a public set in its published form."""
-    from client.tasks.markets.data.published_folder import is_published
-
-    return is_published(folder)
 
 
 def warnings(options: MarketsOptions, dataset: Markets) -> Iterable[str]:
@@ -59,9 +46,9 @@ TASK = ClientTask(
     table="market.csv",
     demo_units=6,
     read=read,
-    write=write,
+    write=write_markets,
     learner=learner,
-    published=published,
+    published=is_published,
     warnings=warnings,
     client_per_unit=True,
     public_units=True,

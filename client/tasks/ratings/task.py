@@ -1,10 +1,11 @@
 """Client task of the ratings task."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from client.data.sources import Source
+from client.tasks.ratings.data.published_folder import is_published
 from client.tasks.ratings.data.raters import Ratings
+from client.tasks.ratings.data.writer import write_raters
 from client.tasks.ratings.schema import SCHEMA
 from client.tasks.spec import ClientTask
 from common.tasks.ratings.options import RatingsOptions
@@ -23,25 +24,11 @@ def read(source: Source, products: ProductCatalogue | None, seed: int) -> Rating
     return read_raters(source.text, products, seed=seed, dialect=source.dialect)
 
 
-def write(path: Path, dataset: Ratings) -> None:
-    """Write a data set as one table."""
-    from client.tasks.ratings.data.writer import write_raters
-
-    write_raters(path, dataset.units, dataset.vocabulary)
-
-
 def learner(run: TaskRun[RatingsOptions, ProductCatalogue], dataset: Ratings) -> "RatingsLearner":
     """Build the learner of a run from a client's data."""
     from client.tasks.ratings.learner import RatingsLearner
 
     return RatingsLearner(run, dataset)
-
-
-def published(folder: Path) -> bool:
-    """Return True if the folder is a public set in its published form."""
-    from client.tasks.ratings.data.published_folder import is_published
-
-    return is_published(folder)
 
 
 TASK = ClientTask(
@@ -51,7 +38,7 @@ TASK = ClientTask(
     table="ratings.csv",
     demo_units=200,
     read=read,
-    write=write,
+    write=write_raters,
     learner=learner,
-    published=published,
+    published=is_published,
 )

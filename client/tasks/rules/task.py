@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from client.data.sources import Source
 from client.tasks.rules.data.homes import Homes
+from client.tasks.rules.data.writer import write_homes
 from client.tasks.rules.schema import SCHEMA
 from client.tasks.spec import ClientTask
 from common.tasks.rules.options import RulesOptions
@@ -21,13 +22,6 @@ def read(source: Source, catalogue: RuleCatalogue | None, seed: int) -> Homes:
     from client.tasks.rules.data.reader import read_homes
 
     return read_homes(source.text, catalogue, seed=seed, dialect=source.dialect)
-
-
-def write(path: Path, dataset: Homes) -> None:
-    """Write a data set as one table."""
-    from client.tasks.rules.data.writer import write_homes
-
-    write_homes(path, dataset.units, dataset.vocabulary)
 
 
 def learner(run: TaskRun[RulesOptions, RuleCatalogue], dataset: Homes) -> "RulesLearner":
@@ -51,7 +45,7 @@ TASK = ClientTask(
     table="homes.csv",
     demo_units=400,
     read=read,
-    write=write,
+    write=write_homes,
     learner=learner,
     published=published,
 )

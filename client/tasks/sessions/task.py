@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from client.data.sources import Source
 from client.tasks.sessions.data.visitors import Visits
+from client.tasks.sessions.data.writer import write_visitors
 from client.tasks.sessions.schema import SCHEMA
 from client.tasks.spec import ClientTask
 from common.tasks.sessions.options import SessionsOptions
@@ -21,13 +22,6 @@ def read(source: Source, items: Items | None, seed: int) -> Visits:
     from client.tasks.sessions.data.reader import read_visitors
 
     return read_visitors(source.path, items, test=source.test, seed=seed, dialect=source.dialect)
-
-
-def write(path: Path, dataset: Visits) -> None:
-    """Write a data set as one table."""
-    from client.tasks.sessions.data.writer import write_visitors
-
-    write_visitors(path, dataset.units, dataset.vocabulary)
 
 
 def learner(run: TaskRun[SessionsOptions, Items], dataset: Visits) -> "SessionsLearner":
@@ -51,7 +45,7 @@ TASK = ClientTask(
     table="sessions.csv",
     demo_units=400,
     read=read,
-    write=write,
+    write=write_visitors,
     learner=learner,
     published=published,
     test_file=True,

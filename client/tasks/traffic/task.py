@@ -1,11 +1,12 @@
 """Client task of the traffic task."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from client.data.sources import Source
 from client.tasks.spec import ClientTask
+from client.tasks.traffic.data.published_folder import is_published
 from client.tasks.traffic.data.series import Sensors
+from client.tasks.traffic.data.writer import write_series
 from client.tasks.traffic.schema import SCHEMA, SUFFIXES
 from common.tasks.spec import TaskRun
 from common.tasks.traffic.options import TrafficOptions
@@ -23,25 +24,11 @@ def read(source: Source, variables: SensorVariables | None, seed: int) -> Sensor
     return read_series(source.text, variables, seed=seed, dialect=source.dialect)
 
 
-def write(path: Path, dataset: Sensors) -> None:
-    """Write a data set as one table."""
-    from client.tasks.traffic.data.writer import write_series
-
-    write_series(path, dataset.units, dataset.vocabulary)
-
-
 def learner(run: TaskRun[TrafficOptions, SensorVariables], dataset: Sensors) -> "TrafficLearner":
     """Build the learner of a run from a client's data."""
     from client.tasks.traffic.learner import TrafficLearner
 
     return TrafficLearner(run, dataset)
-
-
-def published(folder: Path) -> bool:
-    """Return True if the folder is a public set in its published form."""
-    from client.tasks.traffic.data.published_folder import is_published
-
-    return is_published(folder)
 
 
 TASK = ClientTask(
@@ -51,8 +38,8 @@ TASK = ClientTask(
     table="sensors.csv",
     demo_units=24,
     read=read,
-    write=write,
+    write=write_series,
     learner=learner,
-    published=published,
+    published=is_published,
     suffixes=SUFFIXES,
 )

@@ -81,7 +81,7 @@ def test_the_demo_is_written_and_read_the_same(task: str, tmp_path: Path) -> Non
     """The bytes of a client's own table bind its ledger and its state."""
     read, write = READERS[task]
     demo, path = read("demo:0-6"), tmp_path / "own.csv"
-    write(path, demo.units, demo.vocabulary)
+    write(path, demo)
     check(f"{task} written", hashlib.sha256(path.read_bytes()).hexdigest()[:16])
     check(f"{task} read back", digest(read(path, demo.vocabulary)))
     check(f"{task} read back without a vocabulary", digest(read(path)))

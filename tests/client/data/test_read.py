@@ -21,7 +21,7 @@ def homes(part: AnyDataset) -> tuple[Home, ...]:
 
 def written(folder: Path, name: str, homes: str) -> Path:
     dataset = read_homes(homes)
-    write_homes(folder / name, dataset.units, dataset.vocabulary)
+    write_homes(folder / name, dataset)
     return folder / name
 
 

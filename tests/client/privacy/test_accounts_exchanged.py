@@ -35,7 +35,7 @@ def test_a_run_that_released_nothing_locks_no_other_out(first: str, then: str) -
     account = build_account(options)
     assert (account.name, reply.budget) == (then, account.total(options.epsilon, options.delta))
     client.session.train(TrainRequest(1, reply.enrolment, client.model, cost=reply.budget))
-    ledger = client.releaser.ledger(options)
+    ledger = client.releaser.budget.ledger(options)
     assert (ledger.account, ledger.spent()) == (account, pytest.approx(reply.budget))
     with pytest.raises(
         RefusedError, match=rf"uses the {then} account since its first release, the run needs {first}; set privacy"

@@ -133,7 +133,7 @@ def test_a_run_s_budget_is_checked_where_it_is_charged() -> None:
     with pytest.raises(RefusedError, match="the run's remaining budget"):
         one.release(Slot("run", 2), one.terms(Gaussian(0.1, 1.0)), lambda: b"noise", limits)
     one.release(Slot("another", 1), one.terms(Gaussian(0.1, 1.0)), lambda: b"noise", limits)
-    assert isinstance(Releaser(Policy(), lambda unit, account: one).ledger(configured().privacy), Ledger)
+    assert isinstance(Releaser(Policy(), lambda unit, account: one).budget.ledger(configured().privacy), Ledger)
 
 
 def test_sums_that_nobody_gave_are_not_taken_beside_noise() -> None:

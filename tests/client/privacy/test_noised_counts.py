@@ -60,7 +60,7 @@ class Asked:
 
     @property
     def spent(self) -> float:
-        return self.releaser.ledger(self.config.task_options.count_privacy).spent()
+        return self.releaser.budget.ledger(self.config.task_options.count_privacy).spent()
 
 
 def test_noise_is_that_of_the_budget_and_the_whole_budget_is_charged() -> None:
@@ -72,7 +72,7 @@ def test_noise_is_that_of_the_budget_and_the_whole_budget_is_charged() -> None:
     account = build_account(client.config.task_options.count_privacy)
     assert client.spent == pytest.approx(account.total(EPSILON, 1e-5))
     assert client.spent <= account.total(EPSILON, 1e-5)
-    ledger = client.releaser.ledger(client.config.task_options.count_privacy)
+    ledger = client.releaser.budget.ledger(client.config.task_options.count_privacy)
     assert [row.slot.kind for row in ledger.entries()] == ["counts"]
 
 

@@ -102,7 +102,7 @@ def test_every_round_draws_anew_and_a_retry_sends_what_was_sent() -> None:
     first, again, second = client.train(1, cost), client.train(1, cost), client.train(2, cost)
     for name, array in first.update.items():
         np.testing.assert_array_equal(again.update[name], array)
-    assert client.releaser.ledger(client.config.privacy).spent() == pytest.approx(2 * cost)
+    assert client.releaser.budget.ledger(client.config.privacy).spent() == pytest.approx(2 * cost)
     both = np.intersect1d(ids_of(first), ids_of(second))
     assert len(ids_of(first)) == len(ids_of(second)) == len(client.own) + 50
     assert set(client.own.tolist()) <= set(both.tolist()) < set(ids_of(first).tolist())
@@ -135,11 +135,11 @@ def test_all_that_is_sent_is_clipped_as_one_vector() -> None:
 def test_the_ledger_says_what_is_not_covered() -> None:
     client = Asked(privacy__unit="client")
     client.train(1, 0.1)
-    claim = client.releaser.ledger(client.config.privacy).claim()
+    claim = client.releaser.budget.ledger(client.config.privacy).claim()
     assert (claim.neighbours, claim.uncovered[0]) == (SAME_ITEMS, ITEM_IDS)
     assert claim.covers.endswith("that name the same items")
     dense = Asked(privacy__unit="client", tasks__ratings__items="dense")
     sent = dense.train(1, 0.1)
-    claim = dense.releaser.ledger(dense.config.privacy).claim()
+    claim = dense.releaser.budget.ledger(dense.config.privacy).claim()
     assert (claim.neighbours, ITEM_IDS in claim.uncovered) == ("replace-one", False)
     assert sent.update["items"].shape[0] == ITEMS

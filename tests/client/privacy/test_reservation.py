@@ -82,7 +82,7 @@ def test_a_reservation_costs_nothing_and_is_not_written() -> None:
     client = Asked(configured())
     for _ in range(3):
         reserved(client)
-    ledger = client.releaser.ledger(client.config.privacy)
+    ledger = client.releaser.budget.ledger(client.config.privacy)
     assert (client.spent, ledger.entries()) == (0, [])
 
 

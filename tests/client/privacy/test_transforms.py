@@ -85,7 +85,7 @@ def test_noise_hides_examples_and_loss_and_leaves_row_ids() -> None:
     assert (released.examples, released.loss) == (1, 0.0)
     assert released.arrays["update/w@rows"].tolist() == [2, 5]
     assert not (released.arrays["update/w"] == ARRAYS["update/w"]).any()
-    [entry] = client.releaser.ledger(client.config.privacy).entries()
+    [entry] = client.releaser.budget.ledger(client.config.privacy).entries()
     assert entry.terms.neighbours == "replace-one-same-items"
 
 

@@ -3,11 +3,9 @@
 import math
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from common.errors import ConfigError, StateError
-from common.privacy.accounts import Account, Pure, Rdp, Zcdp, fixed_order, parse_account, portion
+from common.privacy.accounts import Account, Pure, Rdp, Zcdp, fixed_order, parse_account
 from common.privacy.mechanisms.laplace import Laplace
 from common.privacy.mechanisms.registry import build_account
 from common.privacy.options import PrivacyOptions
@@ -61,8 +59,3 @@ def test_an_epsilon_beyond_any_order_is_a_mistake_in_the_configuration() -> None
 def test_an_unknown_account_is_an_error(name: str) -> None:
     with pytest.raises(StateError, match="unknown privacy account"):
         parse_account(name)
-
-
-@given(st.floats(1e-6, 1e6), st.integers(1, 500))
-def test_portions_add_up_to_the_total_and_not_more(total: float, parts: int) -> None:
-    assert total * (1 - 1e-12) <= math.fsum([portion(total, parts)] * parts) <= total

@@ -44,7 +44,7 @@ def shops() -> None:
     small = {"tasks.markets.width": 16, "tasks.markets.embedding": 8, "tasks.markets.batch": 64}
     flat = {"method": "pfgnn", "task": "markets", "model": "paper", "rounds": 1, "run-id": "shops", **small}
     simulate(parse({**flat, "federation.min-clients": 1}), read_all("markets", "demo:3-5"), Path("runs").resolve())
-    write_markets(Path("late.csv"), LATE.units, LATE.vocabulary)
+    write_markets(Path("late.csv"), LATE)
 
 
 def command(*words: str) -> Result:

@@ -11,6 +11,7 @@ import numpy as np
 
 from client.tasks.markets.data.markets import Market, as_ratings, no_rows
 from common.arrays import Floats, Ints
+from common.errors import DataError
 from common.tasks.markets.demo import demo_market_catalogue, set_size
 
 SIZES = {"north": 1500, "coast": 700, "hills": 320, "lakes": 150, "isles": 80, "cape": 45}
@@ -43,13 +44,19 @@ class Stall:
 
 
 def demo_markets(start: int, stop: int, seed: int) -> tuple[Market, ...]:
-    """Generate markets number start … stop−1; market k depends on (seed, k) only."""
+    """Generate markets number start … stop−1; market k depends on (seed, k) only.
+
+    Raises:
+        DataError: There are fewer markets.
+    """
+    if stop > len(SIZES):
+        raise DataError(f"demo:{start}-{stop} exceeds the {len(SIZES)} demo markets; choose fewer")
     return tuple(
-        _market(k, name, np.random.default_rng([seed, 6, k])) for k, name in enumerate(SIZES) if start <= k < stop
+        _market(name, np.random.default_rng([seed, 6, k])) for k, name in enumerate(SIZES) if start <= k < stop
     )
 
 
-def _market(number: int, name: str, rng: np.random.Generator) -> Market:
+def _market(name: str, rng: np.random.Generator) -> Market:
     stall = _stall(SOLD[name], rng)
     rows = [(user, item) for user in range(SIZES[name]) for item in _bought(stall, rng)]
     return Market(name, as_ratings(np.array(rows, np.int64)), no_rows())

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from client.data.sources import demo_range
+from client.data.dataset import demo_dataset
 from client.data.tables.formats import TABLES, load, plain_name, stem_of, suffix_of, tables_in
 from client.data.tables.reader import detect_cells, read_table, to_table
 from client.data.tables.schema import DEFAULT_DIALECT, Dialect
@@ -24,7 +24,7 @@ from client.tasks.markets.data.published_folder import (
 )
 from client.tasks.markets.data.records import Records, to_records
 from client.tasks.markets.schema import CATALOGUE, ITEM, SCHEMA, USER
-from common.errors import DataError, VocabularyError
+from common.errors import DataError
 from common.tasks.markets.demo import demo_market_catalogue
 from common.tasks.markets.vocabulary import MarketCatalogue
 
@@ -53,8 +53,8 @@ def read_markets(
         DataError: The data are missing, empty or malformed, or a market has nothing in common with the catalogue.
         VocabularyError: The demo, under another catalogue than its own.
     """
-    if demo := demo_range(source, DEMO_MARKETS):
-        return _demo(*demo, seed, goods)
+    if demo := demo_dataset(source, DEMO_MARKETS, demo_markets, seed, demo_market_catalogue(), goods):
+        return demo
     path = Path(source)
     if not path.exists():
         raise DataError("no such file or folder; give a table, a folder of tables, or 'demo'", path)
@@ -84,14 +84,6 @@ def read_catalogue(path: Path, dialect: Dialect = DEFAULT_DIALECT) -> MarketCata
 def tables_of(folder: Path) -> list[Path]:
     """Return the tables of a folder that are markets, by name."""
     return [file for file in tables_in(folder) if not is_catalogue(file)]
-
-
-def _demo(start: int, stop: int, seed: int, goods: MarketCatalogue | None) -> Markets:
-    if goods is not None and goods != demo_market_catalogue():
-        raise VocabularyError("the demo markets sell the demo's items, the federation others; give your own data")
-    if stop > DEMO_MARKETS:
-        raise DataError(f"demo:{start}-{stop}: there are {DEMO_MARKETS} made markets; name fewer")
-    return Markets(demo_markets(start, stop, seed), demo_market_catalogue())
 
 
 def _file(path: Path, name: str, dialect: Dialect) -> tuple[dict[str, Records], list[Product]]:

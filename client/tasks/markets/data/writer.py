@@ -1,23 +1,24 @@
 """Markets as a table."""
 
-from collections.abc import Iterable
+from collections.abc import Iterator
 from pathlib import Path
 
-from client.data.tables.writer import private_csv
-from client.tasks.markets.data.markets import Market
-from common.tasks.markets.vocabulary import MarketCatalogue
+from client.data.tables.writer import write_private_csv
+from client.tasks.markets.data.markets import Market, Markets
+from client.tasks.markets.schema import FIRST, ITEM, MARKET, SECOND, USER
 
 
-def write_markets(path: Path, markets: Iterable[Market], goods: MarketCatalogue) -> None:
-    """Write markets as CSV, readable by the owner only; `read_markets` with the catalogue inverts it.
+def write_markets(path: Path, dataset: Markets) -> None:
+    """Write markets as CSV, readable by the owner only; `read_markets` with the vocabulary inverts it.
 
     A row is a rating or a pair of items; the cells of the other are empty. A market with neither is a row with its name.
     """
-    with private_csv(path) as writer:
-        writer.writerow(("market", "user", "item", "item_a", "item_b"))
-        for market in markets:
-            if not len(market.ratings) and not len(market.pairs):
-                writer.writerow((market.name, "", "", "", ""))
-            ids = goods.items
-            writer.writerows((market.name, f"{user:09d}", ids[item], "", "") for user, item in market.ratings.tolist())
-            writer.writerows((market.name, "", "", ids[a], ids[b]) for a, b in market.pairs.tolist())
+    rows = (row for market in dataset.units for row in _rows(market, dataset.vocabulary.items))
+    write_private_csv(path, (MARKET, USER, ITEM, FIRST, SECOND), rows)
+
+
+def _rows(market: Market, ids: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    if not len(market.ratings) and not len(market.pairs):
+        yield market.name, "", "", "", ""
+    yield from ((market.name, f"{user:09d}", ids[item], "", "") for user, item in market.ratings.tolist())
+    yield from ((market.name, "", "", ids[a], ids[b]) for a, b in market.pairs.tolist())

@@ -4,8 +4,10 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from client.data.tables.formats import files_in, plain_name, tables_in
-from client.tasks.ratings.data.rows import Scale
+from client.data.tables.formats import files_in, find_tables, plain_name
+
+Scale = tuple[float, float]
+"""Ratings that count as 0 and as 1."""
 
 
 @dataclass(frozen=True)
@@ -45,11 +47,15 @@ def is_published(folder: Path) -> bool:
     return form_of(folder) is not None
 
 
-def files_of(folder: Path, form: PublishedRatings | None) -> tuple[list[Path], list[Path]]:
-    """Return the folder's files of ratings, and those of people: the set's, or every table."""
-    if form is None:
-        return tables_in(folder), []
-    files = files_in(folder)
+def files_of(path: Path, form: PublishedRatings | None) -> tuple[list[Path], list[Path]]:
+    """Return the files of ratings, and those of people: the set's, or every table.
+
+    Raises:
+        DataError: Nothing has this path, or the folder holds no table.
+    """
+    if form is None or path.is_file():
+        return find_tables(path), []
+    files = files_in(path)
     return [file for file in files if _is(file, form.ratings)], [file for file in files if _is(file, form.people)]
 
 

@@ -4,16 +4,15 @@ from pathlib import Path
 
 import numpy as np
 
-from client.data.sources import demo_range
-from client.data.tables.formats import TABLES
+from client.data.dataset import demo_dataset
 from client.data.tables.reader import read_table
 from client.data.tables.schema import DEFAULT_DIALECT, Dialect
 from client.tasks.ratings.data.generator import demo_raters
-from client.tasks.ratings.data.published_folder import files_of, form_of
+from client.tasks.ratings.data.published_folder import PublishedRatings, Scale, files_of, form_of
 from client.tasks.ratings.data.raters import Rater, Ratings
-from client.tasks.ratings.data.rows import RatingRows, Scale, find_latest, find_scale, join_rows, to_people, to_rows
+from client.tasks.ratings.data.rows import RatingRows, find_latest, find_scale, join_rows, to_people, to_rows
 from client.tasks.ratings.schema import PEOPLE, SCHEMA
-from common.errors import DataError, VocabularyError
+from common.errors import DataError
 from common.tasks.ratings.demo import demo_products
 from common.tasks.ratings.vocabulary import ProductCatalogue
 
@@ -41,30 +40,18 @@ def read_raters(
         DataError: The data are missing, empty or malformed, or a rating is off the scale; with file, line and column.
         VocabularyError: The demo, under another vocabulary than its own.
     """
-    if demo := demo_range(source, DEMO_RATERS):
-        return _demo(*demo, seed, products)
+    if demo := demo_dataset(source, DEMO_RATERS, demo_raters, seed, demo_products(), products):
+        return demo
     path = Path(source)
-    if not path.exists():
-        raise DataError("no such file or folder; give a table of ratings, a folder, or 'demo'", path)
     form = form_of(path)
     scale = (products.low, products.high) if products else None
     dialect.check(SCHEMA)
-    rows = join_rows(_read(path, scale, dialect))
+    rows = join_rows(_read(path, form, scale, dialect))
     return _dataset(rows, products or _vocabulary(rows, find_scale(rows, form.scale if form else None, path)), path)
 
 
-def _demo(start: int, stop: int, seed: int, products: ProductCatalogue | None) -> Ratings:
-    if products is not None and products != demo_products():
-        raise VocabularyError("the demo raters rate the demo films, the federation other things; give your own data")
-    return Ratings(demo_raters(start, stop, seed), demo_products())
-
-
-def _read(path: Path, scale: Scale | None, dialect: Dialect) -> list[RatingRows]:
-    ratings, named = files_of(path, form_of(path)) if path.is_dir() else ([path], [])
-    if not ratings:
-        raise DataError(
-            f"the folder holds no table ({', '.join(TABLES)}) and no published set; name a file in it", path
-        )
+def _read(path: Path, form: PublishedRatings | None, scale: Scale | None, dialect: Dialect) -> list[RatingRows]:
+    ratings, named = files_of(path, form)
     tables = [to_rows(read_table(file, SCHEMA, dialect), scale) for file in ratings]
     return tables + [to_people(read_table(file, PEOPLE)) for file in named]
 

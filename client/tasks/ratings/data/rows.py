@@ -8,12 +8,10 @@ import numpy as np
 
 from client.data.tables.codes import Codes, combine_codes, index_names, recode
 from client.data.tables.table import Table
+from client.tasks.ratings.data.published_folder import Scale
 from client.tasks.ratings.schema import ITEM, RATING, TIME, USER
 from common.arrays import Floats
 from common.errors import DataError, NothingYetError
-
-Scale = tuple[float, float]
-"""Ratings that count as 0 and as 1."""
 
 
 @dataclass(frozen=True, eq=False)

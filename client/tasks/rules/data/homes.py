@@ -38,11 +38,6 @@ def as_edges(rules: Iterable[tuple[int, int, int]]) -> Edges:
     return np.array(sorted(set(rules)), dtype=np.int64).reshape(-1, 3)
 
 
-def larger_than(homes: Iterable[Home], nodes: int) -> tuple[Home, ...]:
-    """Return the homes of more than so many devices (the paper drops graphs of 2 nodes or fewer)."""
-    return tuple(home for home in homes if len(home.devices) > nodes)
-
-
 def describe(home: Home, rule: tuple[int, int, int], catalogue: RuleCatalogue) -> str:
     """Return a rule as a sentence: `when Front door contact sensor opens, turn on Hall light`."""
     trigger, action, relation = rule

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from client.data.sources import demo_range
-from client.data.tables.formats import TABLES, suffix_of, tables_in
+from client.data.dataset import demo_dataset
+from client.data.tables.formats import TABLES, find_tables, suffix_of
 from client.data.tables.reader import read_table
 from client.data.tables.schema import DEFAULT_DIALECT, Dialect
 from client.tasks.rules.data.assemble import to_dataset
@@ -13,7 +13,7 @@ from client.tasks.rules.data.homes import Homes
 from client.tasks.rules.data.ifttt import Setup, is_recrules, read_recrules
 from client.tasks.rules.data.rows import RuleRows, check_vocabulary, derive_catalogue, join_rows, to_rows
 from client.tasks.rules.schema import SCHEMA
-from common.errors import DataError, VocabularyError
+from common.errors import DataError
 from common.tasks.rules.demo import demo_catalogue
 from common.tasks.rules.vocabulary import RuleCatalogue
 
@@ -43,17 +43,11 @@ def read_homes(
         DataError: The data are missing, empty or malformed.
         VocabularyError: The data use names that the catalogue lacks.
     """
-    if demo := demo_range(source, DEMO_HOMES):
-        return _demo(*demo, seed, catalogue)
+    if demo := demo_dataset(source, DEMO_HOMES, demo_homes, seed, demo_catalogue(), catalogue):
+        return demo
     dialect.check(SCHEMA)
     rows = join_rows(list(_rows(Path(source), setup, dialect, catalogue)))
     return to_dataset(rows, catalogue or derive_catalogue(rows))
-
-
-def _demo(start: int, stop: int, seed: int, catalogue: RuleCatalogue | None) -> Homes:
-    if catalogue is not None and catalogue != demo_catalogue():
-        raise VocabularyError("the demo homes speak the demo catalogue, the federation another; give your own data")
-    return Homes(demo_homes(start, stop, seed), demo_catalogue())
 
 
 def _rows(path: Path, setup: Setup, dialect: Dialect, catalogue: RuleCatalogue | None) -> Iterator[RuleRows]:
@@ -63,22 +57,11 @@ def _rows(path: Path, setup: Setup, dialect: Dialect, catalogue: RuleCatalogue |
         check_vocabulary(rows, catalogue or derive_catalogue(rows))
         yield rows
         return
-    for file in _files(path):
+    if path.is_file() and suffix_of(path) not in TABLES:
+        form = suffix_of(path) or path.suffix
+        raise DataError(f"'{form}' is no known form of table; give one of {', '.join(TABLES)}", path)
+    for file in find_tables(path):
         table = read_table(file, SCHEMA, dialect)
         rows = to_rows(table)
         check_vocabulary(rows, catalogue or derive_catalogue(rows), table)
         yield rows
-
-
-def _files(path: Path) -> list[Path]:
-    if not path.exists():
-        raise DataError("no such file or folder; give a table, a folder of them, or 'demo'", path)
-    if path.is_dir():
-        tables = tables_in(path)
-        if not tables:
-            raise DataError(f"the folder holds no table ({', '.join(TABLES)}) and is not in the RecRules form", path)
-        return tables
-    if suffix_of(path) not in TABLES:
-        form = suffix_of(path) or path.suffix
-        raise DataError(f"'{form}' is no known form of table; give one of {', '.join(TABLES)}", path)
-    return [path]

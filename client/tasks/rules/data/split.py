@@ -1,14 +1,13 @@
 """Split of a home into training and held-out rules, by (seed, user) alone."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from client.data.partition import floor_share, own_rng
 from client.tasks.rules.data.homes import Home
 from client.tasks.rules.data.negatives import sample_pool
-from common.arrays import Flags
 from common.tasks.rules.options import RulesOptions
 from common.tasks.rules.vocabulary import Edges
 
@@ -30,22 +29,6 @@ class SplitHome:
     """Its negatives are those of all pools."""
     validation: Examples
     test: Examples
-
-    @property
-    def connected(self) -> Flags:
-        """(N,) nodes with a training rule."""
-        connected = np.zeros(len(self.home.devices), dtype=bool)
-        connected[self.train.positives[:, :2].ravel()] = True
-        return connected
-
-    def isolated(self, edges: Edges) -> Flags:
-        """(E,) edges with an end that no training rule touches.
-
-        In data that list devices only through their rules, such a held-out rule leaks: an isolated node says that there
-        is one. 16 % of the IFTTT set's test rules are of this kind.
-        """
-        connected = self.connected
-        return ~(connected[edges[:, 0]] & connected[edges[:, 1]])
 
 
 def split_homes(homes: Iterable[Home], relations: int, options: RulesOptions, seed: int) -> tuple[SplitHome, ...]:
@@ -78,13 +61,6 @@ def split_home(home: Home, relations: int, options: RulesOptions, seed: int) -> 
     )
 
 
-def without_isolated(split: SplitHome) -> SplitHome:
-    """Return the same home with held-out examples among connected nodes only."""
-    return replace(
-        split, validation=_among_connected(split, split.validation), test=_among_connected(split, split.test)
-    )
-
-
 def _another_pool(home: Home, relations: int, held_out: Edges, size: int, rng: np.random.Generator) -> Edges:
     """Return up to `size` further training negatives, none of them held out."""
     pool = sample_pool(home, relations, rng)
@@ -92,11 +68,6 @@ def _another_pool(home: Home, relations: int, held_out: Edges, size: int, rng: n
     fresh = np.array([tuple(edge) not in reserved for edge in pool.tolist()], dtype=bool)
     chosen: Edges = pool[fresh][:size]
     return chosen
-
-
-def _among_connected(split: SplitHome, examples: Examples) -> Examples:
-    positives, negatives = (edges[~split.isolated(edges)] for edges in (examples.positives, examples.negatives))
-    return Examples(positives, negatives)
 
 
 def _is_complete(split: SplitHome) -> bool:

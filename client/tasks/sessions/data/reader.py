@@ -6,8 +6,8 @@ from typing import Literal
 
 import numpy as np
 
-from client.data.sources import demo_range
-from client.data.tables.formats import TABLES, load, suffix_of, tables_in
+from client.data.dataset import demo_dataset
+from client.data.tables.formats import TABLES, find_tables, load, suffix_of
 from client.data.tables.reader import detect_cells, to_table
 from client.data.tables.schema import DEFAULT_DIALECT, Dialect
 from client.data.tables.titles import find_names
@@ -21,7 +21,6 @@ from client.tasks.sessions.data.published_formats import layout_of, read_origina
 from client.tasks.sessions.data.sessionize import DAY, GAP
 from client.tasks.sessions.data.visitors import Visits
 from client.tasks.sessions.schema import ITEM, ITEMS, SCHEMA
-from common.errors import DataError, VocabularyError
 from common.tasks.sessions.demo import demo_items
 from common.tasks.sessions.vocabulary import Items
 
@@ -60,36 +59,15 @@ def read_visitors(
         DataError: The data are missing, empty or malformed, or hold no session of two clicks.
         VocabularyError: The demo, under another vocabulary than its own.
     """
-    if demo := demo_range(source, DEMO_VISITORS):
-        return _demo(*demo, seed, items)
+    if demo := demo_dataset(source, DEMO_VISITORS, demo_visitors, seed, demo_items(), items):
+        return demo
     path = Path(source)
     dialect.check(SCHEMA)
-    parts = [*_parts(path), *([(test, TEST)] if test else [])]
+    published = parts_of(path) if path.is_dir() else []
+    parts = published or [(file, TRAIN) for file in find_tables(path)]
+    parts += [(test, TEST)] if test else []
     log = join_logs([_file(file, part, cut, dialect) for file, part in parts])
     return to_dataset(log, items, group, path)
-
-
-def _demo(start: int, stop: int, seed: int, items: Items | None) -> Visits:
-    if items is not None and items != demo_items():
-        raise VocabularyError(
-            "the demo visitors click on the demo items, the federation has others; give your own data"
-        )
-    return Visits(demo_visitors(start, stop, seed), demo_items())
-
-
-def _parts(path: Path) -> list[tuple[Path, int]]:
-    """Return the files to read, each with its part."""
-    if not path.exists():
-        raise DataError("no such file or folder; give a file of sessions, a click log, a folder, or 'demo'", path)
-    if path.is_file():
-        return [(path, TRAIN)]
-    parts = parts_of(path) or [(file, TRAIN) for file in tables_in(path)]
-    if not parts:
-        message = (
-            f"the folder holds no table ({', '.join(TABLES)}), no train.txt and no published set; name a file in it"
-        )
-        raise DataError(message, path)
-    return parts
 
 
 def _file(path: Path, part: int, cut: Literal["gap", "day"], dialect: Dialect) -> Log:

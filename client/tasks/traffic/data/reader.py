@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from client.data.sources import demo_range
-from client.data.tables.formats import load, suffix_of, tables_in
+from client.data.dataset import demo_dataset
+from client.data.tables.formats import find_tables, load, suffix_of
 from client.data.tables.reader import detect_cells, to_table
 from client.data.tables.schema import DEFAULT_DIALECT, Dialect
 from client.tasks.traffic.data.assemble import to_dataset
@@ -13,7 +13,6 @@ from client.tasks.traffic.data.readings import Readings, join_readings, order_va
 from client.tasks.traffic.data.series import Sensors
 from client.tasks.traffic.data.tmas import read_volumes
 from client.tasks.traffic.schema import SCHEMA, SUFFIXES
-from common.errors import DataError, VocabularyError
 from common.tasks.traffic.demo import demo_variables
 from common.tasks.traffic.vocabulary import SensorVariables
 
@@ -39,29 +38,12 @@ def read_series(
         DataError: The data are missing, empty or malformed, lack a variable, or are coarser than the step.
         VocabularyError: They have variables that the federation lacks; or the demo, under other measures than its own.
     """
-    if demo := demo_range(source, DEMO_SITES):
-        return _demo(*demo, seed, measures)
+    if demo := demo_dataset(source, DEMO_SITES, demo_series, seed, demo_variables(), measures):
+        return demo
     path = Path(source)
-    parts = [(file, _file(file, dialect)) for file in _files(path)]
+    parts = [(file, _file(file, dialect)) for file in find_tables(path, SUFFIXES)]
     variables = measures.variables if measures else parts[0][1].variables
     return to_dataset(join_readings([order_variables(part, variables, file) for file, part in parts]), measures, path)
-
-
-def _demo(start: int, stop: int, seed: int, measures: SensorVariables | None) -> Sensors:
-    if measures is not None and measures != demo_variables():
-        raise VocabularyError("the demo sites measure hourly volumes, the federation does not; give your own data")
-    return Sensors(demo_series(start, stop, seed), demo_variables())
-
-
-def _files(path: Path) -> list[Path]:
-    if not path.exists():
-        raise DataError("no such file or folder; give a table, a folder of tables, or 'demo'", path)
-    if path.is_file():
-        return [path]
-    files = tables_in(path, SUFFIXES)
-    if not files:
-        raise DataError(f"the folder holds no table ({', '.join(SUFFIXES)}); name a file in it", path)
-    return files
 
 
 def _file(path: Path, dialect: Dialect) -> Readings:

@@ -1,5 +1,6 @@
 """Cells as text, numbers and codes, and tables for the owner only."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ from client.data.tables.cell_errors import WrongCells
 from client.data.tables.codes import combine_codes, index_names, recode, sort_unique
 from client.data.tables.schema import Decimal
 from client.data.tables.values import to_codes, to_numbers, to_text
-from client.data.tables.writer import private_csv
+from client.data.tables.writer import write_private_csv
 
 
 def numbers(*cells: str, decimal: Decimal = "auto", commas: bool = False) -> list[float | None]:
@@ -123,7 +124,10 @@ def test_a_table_that_others_could_read_is_the_owner_s_only_and_new(tmp_path: Pa
     path = tmp_path / "a.csv"
     path.write_text("something, and longer than what follows")
     path.chmod(0o644)
-    with private_csv(path) as writer:
+
+    def rows() -> Iterator[tuple[str | int, ...]]:
         assert path.stat().st_mode & 0o777 == 0o600, "before the first row"
-        writer.writerow(("a", 1, "x, y"))
-    assert path.read_bytes() == b'a,1,"x, y"\n'
+        yield "a", 1, "x, y"
+
+    write_private_csv(path, ("name", "number", "text"), rows())
+    assert path.read_bytes() == b'name,number,text\na,1,"x, y"\n'

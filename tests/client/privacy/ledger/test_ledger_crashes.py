@@ -12,7 +12,7 @@ from client.privacy.ledger.database import create
 from client.privacy.ledger.ledger import Ledger
 from client.privacy.ledger.locate import open_ledger
 from client.privacy.ledger.rollback import RollbackRecord
-from common.privacy.accounts import Zcdp, portion
+from common.privacy.accounts import Zcdp
 from common.privacy.zcdp import rho_of
 
 PARTS = 400
@@ -23,7 +23,7 @@ from pathlib import Path
 from client.privacy.ledger.ledger import Ledger, Slot
 from client.privacy.ledger.rollback import RollbackRecord
 from common.errors import RefusedError
-from common.privacy.accounts import Zcdp, portion
+from common.privacy.accounts import Zcdp
 from common.privacy.mechanisms.gaussian import Gaussian
 
 folder, run, first, last = Path(sys.argv[1]), sys.argv[2], 0, int(sys.argv[3])
@@ -31,7 +31,7 @@ sent = os.open(folder / f"sent-{run}", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
 
 def release(first, last):
     ledger = Ledger(folder / "ledger", "client", Zcdp(), 10.0, 1e-5, RollbackRecord(folder / "record.json"))
-    terms = ledger.terms(Gaussian(portion(ledger.total, 400), 1.0))
+    terms = ledger.terms(Gaussian(ledger.total / 400 * (1 - 1e-12), 1.0))
     for number in range(first, last):
         try:
             content = ledger.release(Slot(run, number), terms, lambda: secrets.token_bytes(3000))
@@ -154,7 +154,7 @@ def test_whenever_a_client_is_killed_all_that_was_sent_is_charged(tmp_path: Path
     create(tmp_path / "ledger", "lineage")
     assert started(KILLING, tmp_path, "run", 200, 30).wait(120) == 0
     ledger, digests = opened(tmp_path), sent(tmp_path, "run")
-    cost = portion(ledger.total, PARTS)
+    cost = ledger.total / PARTS * (1 - 1e-12)
     assert sorted(digests) == list(range(200))
     assert all(len(set(all_of)) == 1 for all_of in digests.values()), "a retry sends the same bytes"
     assert sum(map(len, digests.values())) > 200 + 30, "rounds were asked for again"

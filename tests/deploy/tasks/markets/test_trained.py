@@ -35,7 +35,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("FEDLOOM_RUNS", str(tmp_path / "runs"))
     late = read_markets("demo:5-6")
-    write_markets(tmp_path / "late.csv", late.units, late.vocabulary)
+    write_markets(tmp_path / "late.csv", late)
     return tmp_path
 
 

@@ -17,7 +17,7 @@ def test_markets_survive_the_file(source: str, tmp_path: Path) -> None:
     given = read_markets(listed if source == "pairs" else source)
     path = tmp_path / "own" / "market.csv"
     path.parent.mkdir()
-    write_markets(path, given.units, given.vocabulary)
+    write_markets(path, given)
     same(read_markets(path, given.vocabulary), given)
 
 

@@ -31,7 +31,7 @@ def test_ratings_and_people_without_one_survive(tmp_path: Path) -> None:
         Rater("cyd", np.array([1]), np.array([1.0])),
     )
     whole = Ratings(raters, PRODUCTS)
-    write_raters(tmp_path / "client.csv", raters, PRODUCTS)
+    write_raters(tmp_path / "client.csv", Ratings(raters, PRODUCTS))
     again = read_raters(tmp_path / "client.csv", PRODUCTS)
     assert (plain(again), again.notes) == (plain(whole), ())
 
@@ -45,7 +45,7 @@ def test_somebody_without_a_rating_alone_takes_part(tmp_path: Path) -> None:
 def test_a_folder_of_written_parts_is_the_whole(tmp_path: Path) -> None:
     raters = demo_raters(0, 30, seed=1)
     for number in range(3):
-        write_raters(tmp_path / f"client-{number}.csv", raters[number::3], demo_products())
+        write_raters(tmp_path / f"client-{number}.csv", Ratings(raters[number::3], demo_products()))
     assert plain(read_raters(tmp_path, demo_products())) == plain(Ratings(raters, demo_products()))
 
 
@@ -59,6 +59,6 @@ def test_the_parts_of_the_demo_are_the_demo(parts: int) -> None:
 
 def test_the_parts_of_a_file_are_its_raters(tmp_path: Path) -> None:
     path = tmp_path / "ratings.csv"
-    write_raters(path, demo_raters(0, 9, 0), demo_products())
+    write_raters(path, Ratings(demo_raters(0, 9, 0), demo_products()))
     shares = [plain(read_partition("ratings", str(path), (k, 2), 0, demo_products())) for k in range(2)]
     assert sorted(rater for share in shares for rater in share) == plain(Ratings(demo_raters(0, 9, 0), demo_products()))

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from client.tasks.rules.data.homes import Device, Home, as_edges, describe, larger_than
+from client.tasks.rules.data.homes import Device, Home, as_edges, describe
 from common.tasks.rules.vocabulary import RuleCatalogue
 
 CATALOGUE = RuleCatalogue(
@@ -32,8 +32,3 @@ def test_ids_that_do_not_say_the_type_get_it_in_front() -> None:
 def test_services_read_without_underscores() -> None:
     services = home(Device("ios_photos", 2), Device("Light", 1))
     assert describe(services, (0, 1, 1), CATALOGUE) == "when ios photos any new photo, dim Light"
-
-
-def test_small_graphs_can_be_dropped() -> None:
-    sizes = [home(*(Device(str(k), 0) for k in range(size))) for size in (1, 2, 3)]
-    assert [len(h.devices) for h in larger_than(sizes, nodes=2)] == [3]

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from client.tasks.rules.data.homes import larger_than
 from client.tasks.rules.data.ifttt import Setup, channels, is_recrules, read_recrules, split_channel
 from client.tasks.rules.data.reader import read_homes
 from common.errors import DataError
@@ -77,7 +76,7 @@ def test_the_real_set_has_the_figures_of_the_exploration(
     dataset = read_homes(recrules, setup=setup)
     assert (len(dataset.vocabulary.entities), len(dataset.vocabulary.relations)) == (entities, relations)
     assert (len(dataset.units), sum(len(home.rules) for home in dataset.units)) == (users, rules)
-    kept = larger_than(dataset.units, nodes=2)
+    kept = [home for home in dataset.units if len(home.devices) > 2]
     assert (len(kept), sum(len(home.rules) for home in kept)) == (larger, their_rules)
     assert dataset.notes == ()
 

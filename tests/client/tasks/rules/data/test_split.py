@@ -5,10 +5,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from benchmarks.rules.isolated import isolated
 from client.tasks.rules.data.generator import demo_homes
-from client.tasks.rules.data.homes import Device, Home, as_edges, larger_than
+from client.tasks.rules.data.homes import Device, Home, as_edges
 from client.tasks.rules.data.reader import read_homes
-from client.tasks.rules.data.split import Examples, SplitHome, split_home, split_homes, without_isolated
+from client.tasks.rules.data.split import split_home, split_homes
 from common.tasks.rules.demo import demo_catalogue
 from common.tasks.rules.options import RulesOptions
 from common.tasks.rules.vocabulary import Edges
@@ -77,25 +78,14 @@ def test_complete_graphs_are_skipped_and_homes_without_rules_are_not() -> None:
     assert [split.home for split in split_homes([complete, empty], 3, PAPER, seed=0)] == [empty]
 
 
-def test_isolated_test_rules_can_be_left_out() -> None:
-    home = Home("ann", tuple(Device(str(k), 0) for k in range(4)), as_edges([(0, 1, 0), (1, 0, 1), (1, 2, 0)]))
-    train = Examples(as_edges([(0, 1, 0)]), as_edges([]))
-    test = Examples(as_edges([(1, 0, 1), (1, 2, 0)]), as_edges([(0, 1, 2), (3, 1, 0)]))
-    split = SplitHome(home, train, Examples(as_edges([]), as_edges([])), test)
-    assert split.connected.tolist() == [True, True, False, False]
-    assert split.isolated(test.positives).tolist() == [False, True]
-    kept = without_isolated(split)
-    assert kept.test.positives.tolist() == [[1, 0, 1]]
-    assert kept.test.negatives.tolist() == [[0, 1, 2]]
-    assert len(split.test.positives) == 2
-
-
 def test_of_the_real_test_rules_one_in_six_has_an_isolated_end(recrules: Path) -> None:
     """explore-rules.md §5: 112 of 125 clients have a test rule, 691 in all; 16 % have an end without training rule."""
     dataset = read_homes(recrules)
-    splits = split_homes(larger_than(dataset.units, 2), len(dataset.vocabulary.relations), PAPER, seed=0)
+    splits = split_homes(
+        [home for home in dataset.units if len(home.devices) > 2], len(dataset.vocabulary.relations), PAPER, seed=0
+    )
     assert len(splits) == 125
     assert sum(bool(len(split.test.positives)) for split in splits) == 112
-    isolated = np.concatenate([split.isolated(split.test.positives) for split in splits])
-    assert len(isolated) == 691
-    assert isolated.mean() == pytest.approx(0.16, abs=0.03)
+    leaking = np.concatenate([isolated(split, split.test.positives) for split in splits])
+    assert len(leaking) == 691
+    assert leaking.mean() == pytest.approx(0.16, abs=0.03)

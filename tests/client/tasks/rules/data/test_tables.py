@@ -8,7 +8,7 @@ import pyarrow.parquet
 import pytest
 
 from client.tasks.rules.data.generator import demo_homes
-from client.tasks.rules.data.homes import Home, describe
+from client.tasks.rules.data.homes import Home, Homes, describe
 from client.tasks.rules.data.reader import read_homes
 from client.tasks.rules.data.writer import write_homes
 from client.tasks.rules.schema import COLUMNS
@@ -86,7 +86,7 @@ def test_parquet_holds_the_same_rows_numbers_or_texts(tmp_path: Path) -> None:
 def test_homes_written_and_read_are_the_same_homes(tmp_path: Path) -> None:
     homes = demo_homes(0, 60, seed=3)
     assert any(not len(home.rules) for home in homes)
-    write_homes(tmp_path / "homes.csv", homes, demo_catalogue())
+    write_homes(tmp_path / "homes.csv", Homes(homes, demo_catalogue()))
     again = read_homes(tmp_path / "homes.csv", demo_catalogue())
     assert [as_names(home) for home in again.units] == [as_names(home) for home in homes]
 

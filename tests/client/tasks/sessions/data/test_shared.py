@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from client.tasks.sessions.data.diversity import jaccard_distance, visited
+from benchmarks.sessions.diversity import jaccard_distance, visited
 from client.tasks.sessions.data.split import split_visitor
 from client.tasks.sessions.data.visitors import Visits
 from common.tasks.sessions.options import SessionsOptions

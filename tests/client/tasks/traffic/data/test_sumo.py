@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from client.tasks.traffic.data.reader import read_series
+from client.tasks.traffic.data.series import Sensors
 from client.tasks.traffic.data.sumo import MEASURES, VARIABLES, record_sumo
 from client.tasks.traffic.data.writer import write_series
 from common.errors import ConfigError, DataError
@@ -54,7 +55,7 @@ def test_a_recording_is_read_second_by_second(tmp_path: Path) -> None:
     np.testing.assert_array_equal(one.values, np.arange(5)[:, None] + np.arange(6))
     assert one.observed.all(axis=1).tolist() == [True, True, False, True, True]
     np.testing.assert_array_equal(two.values, one.values)
-    write_series(tmp_path / "again.csv", (one,), MEASURES)
+    write_series(tmp_path / "again.csv", Sensors((one,), MEASURES))
     again = read_series(tmp_path / "again.csv", MEASURES).units[0]
     assert again.start == one.start
     np.testing.assert_array_equal(again.values, one.values)

@@ -8,7 +8,7 @@ import pytest
 
 from client.tasks.traffic.data.generator import demo_series
 from client.tasks.traffic.data.reader import read_series
-from client.tasks.traffic.data.series import Series
+from client.tasks.traffic.data.series import Sensors, Series
 from client.tasks.traffic.data.writer import write_series
 from common.tasks.traffic.demo import demo_variables
 from common.tasks.traffic.vocabulary import SensorVariables
@@ -26,7 +26,7 @@ def same(first: Series, second: Series) -> bool:
 
 def test_demo_sites_survive(tmp_path: Path) -> None:
     sites = demo_series(2, 5, seed=1)
-    write_series(tmp_path / "a.csv", sites, demo_variables())
+    write_series(tmp_path / "a.csv", Sensors(sites, demo_variables()))
     again = read_series(tmp_path / "a.csv", demo_variables())
     assert all(map(same, sites, again.units))
     assert again.notes == ()
@@ -46,7 +46,7 @@ def test_filled_gaps_are_filled_again(text: Writer, tmp_path: Path, step: int) -
     first = read_series(text("timestamp,site,volume,speed", *kept), measures)
     assert not first.units[0].observed.all(axis=0).any()
 
-    write_series(tmp_path / "b.csv", first.units, measures)
+    write_series(tmp_path / "b.csv", Sensors(first.units, measures))
     again = read_series(tmp_path / "b.csv", measures)
     assert all(map(same, first.units, again.units))
     assert len(again.units) == 1
@@ -54,5 +54,5 @@ def test_filled_gaps_are_filled_again(text: Writer, tmp_path: Path, step: int) -
 
 def test_one_reading_and_no_series(tmp_path: Path) -> None:
     one = Series("a", np.datetime64("2024-03-01T05:00", "m"), np.array([[0.1]]), np.array([[True]]))
-    write_series(tmp_path / "a.csv", (one,), demo_variables())
+    write_series(tmp_path / "a.csv", Sensors((one,), demo_variables()))
     assert same(read_series(tmp_path / "a.csv", demo_variables()).units[0], one)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from client.tasks.sessions.data.diversity import jaccard_distance, visited
+from benchmarks.sessions.diversity import jaccard_distance, visited
 from client.tasks.sessions.data.visitors import Visitor, as_clicks
 
 SETS = [frozenset({1, 2, 3}), frozenset({2, 3, 4}), frozenset({9})]
