@@ -63,19 +63,20 @@ class LocalResult:
 
 
 class Trainer(Protocol):
-    """Client side of a method."""
+    """Client side of a method; the default of each step is that of FedAvg."""
 
     options: MethodOptions
 
-    shared_as: str
+    shared_as: str = "global_"
     """Prefix of the shared model's metrics if the client also has a personalized model."""
 
-    samples_per_step: int
+    samples_per_step: int = 1
     """Number of samples of the step inputs per step; above 1, tensors of a step have a leading dimension
     of samples."""
 
     def objective(self, plain: GradientAndLoss) -> GradientAndLoss:
         """Return the gradient of the method's objective, computed from ∇L_k."""
+        return plain
 
     def frozen_parameters(
         self, step: int, phase: str, private: Collection[str], names: Collection[str]
@@ -88,15 +89,19 @@ class Trainer(Protocol):
             private: Names of the parameters that stay with the clients.
             names: Names of all parameters.
         """
+        return ()
 
     def pull(self, gradient: Tensors, params: Tensors, start: Tensors) -> Tensors:
         """Return the step direction of the personalized model, towards the global model `start`."""
+        return gradient
 
     def upload(self, displacement: Tensors) -> Tensors:
         """Return the update to send, computed from Δ_k = θ^c − θ_k."""
+        return displacement
 
     def released_state(self, update: Arrays, gradient: Arrays, steps: int) -> dict[str, Tensors]:
         """Return the client state, by group, that must hold the released (clipped and noisy) values."""
+        return {}
 
     def settle(self, state: dict[str, Tensors], is_counted: bool, shared: Tensors) -> Tensors:
         """Return the control variate of this round.
@@ -106,18 +111,22 @@ class Trainer(Protocol):
             is_counted: True if the server aggregated that round's reply.
             shared: Broadcast of the server about that round.
         """
+        return {}
 
     def correct(self, gradient: Tensors, params: Tensors, start: Tensors, control: Tensors) -> Tensors:
         """Return the step direction g̃ of the shared model; all tensors are K × …."""
+        return gradient
 
     def conclude(self, control: Tensors, displacement: Tensors, gradient: Tensors, steps: int) -> LocalResult:
         """Return the result of a client's round; `displacement` is Δ_k = θ^c − θ_k, `gradient` is s_k."""
+        return LocalResult({}, {})
 
     def train_cohort(self, cohort: Cohort) -> CohortResult:
         """Train all participants for the same number of steps."""
 
     def personalize(self, participant: Participant) -> ClientMemory | None:
         """Return the client state with a model adapted from the shared one; None if the method has none."""
+        return None
 
 
 @dataclass(frozen=True)

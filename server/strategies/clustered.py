@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Literal
 
 import numpy as np
+from flwr.app import Message
 
 from common.arrays import Arrays, add_prefix, group, sub
 from common.errors import WireError
@@ -75,21 +76,31 @@ class ClusteredStrategy(RoundStrategy):
 
     def _request_scores(self, clients: list[EnrolledClient], send: SendAndReceive) -> dict[str, AssignReply]:
         """Return the assignment scores of the K models, of every client with a valid reply."""
+        messages, replies = self._score_requests(clients), dict[str, AssignReply]()
+        for message in send(messages) if messages else []:
+            name = self.enrolment.roster.name(message.metadata.src_node_id)
+            try:
+                replies[name] = self._accept_scores(name, decode(AssignReply, content_of(message)))
+            except WireError as error:
+                log.warning("%s: cluster not updated: %s", name, error)
+        return dict(sorted(replies.items()))
+
+    def _score_requests(self, clients: list[EnrolledClient]) -> list[Message]:
         number, encoded = self.state.round + 1, {}
         statics = self.state.statics if self.criterion == "loss" else {}
         for client in clients:
             if client.enrolment not in encoded:
                 request = AssignRequest(number, client.enrolment, self.state.model, self.criterion, self.cost, statics)
                 encoded[client.enrolment] = encode(request)
-        replies: dict[str, AssignReply] = {}
-        for message in send([self._message(c, ASSIGN, encoded[c.enrolment]) for c in clients]) if clients else []:
-            name = self.enrolment.roster.name(message.metadata.src_node_id)
-            try:
-                reply = decode(AssignReply, content_of(message))
-                replies[name] = check_assignment(reply, number, self.options.clusters)
-            except WireError as error:
-                log.warning("%s: cluster not updated: %s", name, error)
-        return dict(sorted(replies.items()))
+        return [self._message(c, ASSIGN, encoded[c.enrolment]) for c in clients]
+
+    def _accept_scores(self, client: str, reply: AssignReply) -> AssignReply:
+        """Return a client's reply with the scores of the K models.
+
+        Raises:
+            WireError: The reply is not valid.
+        """
+        return check_assignment(reply, self.state.round + 1, self.options.clusters)
 
     def _cluster_means(self, model: Arrays, replies: list[Reply]) -> Arrays:
         """Return the updated layers of every cluster with a reply."""

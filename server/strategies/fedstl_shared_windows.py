@@ -4,7 +4,6 @@ It reproduces the authors' code (algorithms.md §3.6); by default no reading is 
 cluster's model has a separate head on the server, which the pooled windows train.
 """
 
-import logging
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
@@ -12,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from flwr.app import Message
 from torch import Tensor, nn
 from torch.func import functional_call
 
@@ -23,16 +23,13 @@ from common.tasks.traffic.model import build_forecaster
 from common.tasks.traffic.property_loss import violation
 from common.tasks.traffic.shared_windows import PREFIX, Sample
 from common.tasks.traffic.task import TASK
-from common.wire.codec import decode, encode
+from common.wire.codec import encode
 from common.wire.messages import ASSIGN, AssignReply, AssignRequest
 from server.aggregation.clusters import pool_ranges
 from server.roster import EnrolledClient
-from server.strategies.base import SendAndReceive
 from server.strategies.fedstl import FedSTLStrategy
-from server.strategies.replies import Reply, check_assignment, content_of
+from server.strategies.replies import Reply
 from server.strategies.spec import RoundParts
-
-log = logging.getLogger("fedloom.server")
 
 Bounded = tuple[Sample, Arrays]
 """Windows of a client, and its property."""
@@ -61,24 +58,12 @@ class SharedWindowsStrategy(FedSTLStrategy):
         """Return True for all training clients, because windows are not stored between rounds."""
         return training or super()._is_due(client, training)
 
-    def _request_scores(self, clients: list[EnrolledClient], send: SendAndReceive) -> dict[str, AssignReply]:
-        """Request windows, and return the assignment scores of the K models on them."""
-        number, replies = self.state.round + 1, dict[str, AssignReply]()
-        messages = [
-            self._message(c, ASSIGN, encode(AssignRequest(number, c.enrolment, {}, "sample", self.cost)))
-            for c in clients
-        ]
+    def _score_requests(self, clients: list[EnrolledClient]) -> list[Message]:
         self._windows = {}
-        for message in send(messages) if messages else []:
-            name = self.enrolment.roster.name(message.metadata.src_node_id)
-            try:
-                reply = decode(AssignReply, content_of(message))
-                replies[name] = self._score(name, reply, number)
-            except WireError as error:
-                log.warning("%s: cluster not updated: %s", name, error)
-        return dict(sorted(replies.items()))
+        requests = ((c, AssignRequest(self.state.round + 1, c.enrolment, {}, "sample", self.cost)) for c in clients)
+        return [self._message(client, ASSIGN, encode(request)) for client, request in requests]
 
-    def _score(self, name: str, reply: AssignReply, number: int) -> AssignReply:
+    def _accept_scores(self, client: str, reply: AssignReply) -> AssignReply:
         """Store a client's windows, and return its reply with L_p(φ_i, S_j(D_i^s)) for every j.
 
         Raises:
@@ -88,12 +73,12 @@ class SharedWindowsStrategy(FedSTLStrategy):
         parameters = {key: a for key, a in reply.property.items() if not key.startswith(PREFIX)}
         keys = [str(j) for j in range(self.options.clusters)]
         unscored = replace(reply, losses=dict.fromkeys(keys, 0.0), property=parameters)
-        bounded = sample, check_assignment(unscored, number, self.options.clusters).property
+        bounded = sample, super()._accept_scores(client, unscored).property
         self._check_variables(sample, parameters["low"])
         with torch.no_grad():
             losses = {key: float(self._parts(tensors(group(key, self.state.model)), [bounded])[1]) for key in keys}
-        scored = check_assignment(replace(unscored, losses=losses), number, self.options.clusters)
-        self._windows[name] = bounded
+        scored = super()._accept_scores(client, replace(unscored, losses=losses))
+        self._windows[client] = bounded
         return scored
 
     def _check_variables(self, sample: Sample, low: Array) -> None:

@@ -25,9 +25,6 @@ class MarketsOptions(TaskOptions):
     test_share: float = Field(0.1, gt=0, lt=1)
     """Share of pairs, users or items in the test split."""
 
-    validation_share: float = Field(0.0, ge=0, lt=1)
-    """Share of the remaining pairs, users or items in the validation split, for tuning and planners."""
-
     fit_share: float = Field(0.1, gt=0, lt=1)
     """Share of the remaining pairs that are training targets of the default model.
 

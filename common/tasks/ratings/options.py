@@ -14,9 +14,6 @@ class RatingsOptions(TaskOptions):
     test_share: float = Field(0.2, gt=0, lt=1)
     """Share of a rater's ratings in the test split, drawn at random (the paper: 4 : 1)."""
 
-    validation_share: float = Field(0.0, ge=0, lt=1)
-    """Share of the remaining ratings in the validation split, for tuning and planners."""
-
     arrival: Literal["all", "online"] = "all"
     """Arrival of the training ratings.
 

@@ -19,9 +19,6 @@ class RulesOptions(TaskOptions):
     test_share: float = Field(0.2, gt=0, lt=1)
     """Share of a home's rules in the test split: the first floor(share · rules) after shuffling."""
 
-    validation_share: float = Field(0.0, ge=0, lt=1)
-    """Share of the remaining rules in the validation split, for tuning and planners."""
-
     small_users: Literal["train_only", "drop"] = "train_only"
     """Treatment of homes with too few rules for a test rule.
 

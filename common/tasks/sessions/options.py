@@ -28,9 +28,6 @@ class SessionsOptions(TaskOptions):
     test_share: float = Field(0.2, gt=0, lt=1)
     """Share of a client's sessions in the test split, unless the data name the test sessions."""
 
-    validation_share: float = Field(0.0, ge=0, lt=1)
-    """Share of the training sessions in the validation split, for tuning and planners."""
-
     blend_share: float = Field(0.1, gt=0, lt=1)
     """Share of the training sessions on which the default model's blend weights are trained."""
 

@@ -38,7 +38,6 @@ class SplitSeries:
     """A series in three parts, [0, `train_end`), [`train_end`, `validation_end`) and the rest.
 
     Args:
-        series: Whole.
         scaler: Fitted on the readings of the training part.
         train: Windows whose targets all lie in the training part; their history may not reach before the series, nor end
             in a gap.
@@ -46,17 +45,14 @@ class SplitSeries:
         test: The same of the last part.
         train_end: Step at which training ends.
         validation_end: Step at which testing begins.
-        notes: What a person should know, such as that the series is constant.
     """
 
-    series: Series
     scaler: Scaler
     train: Ints
     validation: Ints
     test: Ints
     train_end: int
     validation_end: int
-    notes: tuple[str, ...] = ()
 
 
 def split_series(series: Series, options: TrafficOptions, step: int = HOUR) -> SplitSeries:
@@ -71,10 +67,10 @@ def split_series(series: Series, options: TrafficOptions, step: int = HOUR) -> S
     """
     train_end, validation_end = _ends(series, options, step)
     length = len(series.values)
-    scaler, notes = _fitted(series, train_end)
+    scaler = _fitted(series, train_end)
     bounds = ((0, train_end), (train_end, validation_end), (validation_end, length))
     train, validation, test = (_starts(*part, options, series.observed) for part in bounds)
-    return SplitSeries(series, scaler, train, validation, test, train_end, validation_end, notes)
+    return SplitSeries(scaler, train, validation, test, train_end, validation_end)
 
 
 def _ends(series: Series, options: TrafficOptions, step: int) -> tuple[int, int]:
@@ -94,14 +90,13 @@ def _midnight(exact: float, offset: int, day: int) -> int:
     return math.ceil((exact + offset) / day - 0.5 - 1e-9) * day - offset
 
 
-def _fitted(series: Series, end: int) -> tuple[Scaler, tuple[str, ...]]:
+def _fitted(series: Series, end: int) -> Scaler:
     """Mean and deviation of the training readings that were observed; of all of them where none was."""
     values, observed = series.values[:end], series.observed[:end]
     used = np.where(observed | ~observed.any(axis=0), values, np.nan)
     mean, std = np.nanmean(used, axis=0), np.nanstd(used, axis=0)
     constant = std <= 1e-9 * np.abs(mean)
-    notes = ("a variable is constant in training: it is not rescaled",) if constant.any() else ()
-    return Scaler(mean, np.where(constant, 1.0, std)), notes
+    return Scaler(mean, np.where(constant, 1.0, std))
 
 
 def _starts(begin: int, end: int, options: TrafficOptions, observed: Flags) -> Ints:

@@ -99,15 +99,8 @@ def _sumo() -> tuple[Path, ModuleType]:
 def _network(folder: Path, home: Path, seed: int) -> Path:
     """Return a square grid with two lanes each way and blocks of uneven length."""
     path = folder / "grid.net.xml"
-    size = ("--grid", f"--grid.number={GRID}", f"--grid.length={BLOCK}", "--default.lanenumber=2")
-    command = [
-        str(home / "bin" / "netgenerate"),
-        *size,
-        "--perturb-x=20",
-        "--perturb-y=20",
-        f"--seed={seed}",
-        f"-o={path}",
-    ]
+    command = [str(home / "bin" / "netgenerate"), "--grid", f"--grid.number={GRID}", f"--grid.length={BLOCK}"]
+    command += ["--default.lanenumber=2", "--perturb-x=20", "--perturb-y=20", f"--seed={seed}", f"-o={path}"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise RunError(f"netgenerate failed: {done.stderr.strip()}")

@@ -46,7 +46,6 @@ def test_a_short_series_is_cut_anywhere_and_has_no_windows() -> None:
     assert [len(part) for part in (split.train, split.validation, split.test)] == [0, 0, 0]
     one = split_series(series(1), options())
     assert (one.train_end, one.validation_end, one.scaler.std.tolist()) == (1, 1, [1])
-    assert one.notes == ("a variable is constant in training: it is not rescaled",)
 
 
 def test_no_window_begins_while_a_variable_is_silent() -> None:
