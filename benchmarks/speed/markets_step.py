@@ -12,7 +12,6 @@ import math
 import os
 import resource
 import time
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,6 @@ import torch
 from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
-from torch import Tensor
 
 from benchmarks.speed import timing
 from client.stacked_tensors import Tensors
@@ -37,33 +35,7 @@ from common.tasks.markets.options import MarketsOptions
 SECONDS, GIGABYTES = 60.0, 4.0
 
 
-@dataclass(frozen=True)
-class Synthetic:
-    """Market without a federation."""
-
-    source: TripleSource
-
-    @property
-    def features(self) -> Tensor:
-        """Features X, n × d."""
-        return self.source.features
-
-    @property
-    def propagated(self) -> Tensor:
-        """Propagated features S^m X, n × d."""
-        return self.source.propagated
-
-    @property
-    def pairs(self) -> Tensor:
-        """Pairs, each once, E × 2."""
-        return self.source.pairs
-
-    def triples(self, generator: torch.Generator) -> Tensor:
-        """Draw triples, as `TripleSource.draw` does."""
-        return self.source.draw(generator)
-
-
-def generate(items: int, pairs: int, options: MarketsOptions, rng: np.random.Generator) -> Synthetic:
+def generate(items: int, pairs: int, options: MarketsOptions, rng: np.random.Generator) -> TripleSource:
     """Return a market with pairs by the product of two popularities, rank^−½ each, and random features of length 1."""
     popularity = 1 / np.sqrt(np.arange(1, items + 1))
     keys: NDArray[np.int64] = np.zeros(0, np.int64)
@@ -74,7 +46,7 @@ def generate(items: int, pairs: int, options: MarketsOptions, rng: np.random.Gen
     features = rng.standard_normal((items, options.width), np.float32)
     features /= np.linalg.norm(features, axis=1, keepdims=True)
     graph = Graph(np.arange(items), symmetric(edges, np.ones(pairs, np.float32), items))
-    return Synthetic(TripleSource.of([graph], [features], options))
+    return TripleSource.of([graph], [features], options)
 
 
 def begin(algorithm: PFGNN, options: MarketsOptions) -> Tensors:
@@ -86,7 +58,7 @@ def begin(algorithm: PFGNN, options: MarketsOptions) -> Tensors:
     return {**start, "xi": torch.randn(start["xi"].shape)}
 
 
-def epoch(market: Synthetic, algorithm: PFGNN, options: MarketsOptions, steps: int) -> dict[str, Any]:
+def epoch(market: TripleSource, algorithm: PFGNN, options: MarketsOptions, steps: int) -> dict[str, Any]:
     """Return seconds of an epoch, its loss before and after, and the condition number of the clusters at the end."""
     trainer, start = PFGNNTrainer(algorithm), begin(algorithm, options)
     before, busy = time.perf_counter(), time.process_time()

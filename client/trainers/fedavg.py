@@ -9,6 +9,9 @@ from common.methods.spec import MethodOptions
 class FedAvgTrainer(Trainer):
     """Trainer with plain local descent: θ_k ← θ_k − η ∇L_k."""
 
+    shared_as = "global_"
+    samples_per_step = 1
+
     def __init__(self, options: MethodOptions) -> None:
         self.options = options
 

@@ -16,7 +16,7 @@ from client.trainers.fedavg import FedAvgTrainer
 from client.trainers.gradient_descent import Descent
 from client.trainers.optimizers import Moments, build_step, clip
 from client.trainers.pfgnn_centroids import initialize_centroids
-from client.trainers.pfgnn_objective import ENCODER, MarketObjective, MarketTensors, StepDraw
+from client.trainers.pfgnn_objective import ENCODER, HasTriples, MarketObjective, MarketTensors, StepDraw
 from client.trainers.proximal import add_pull, apply_proximal
 from client.trainers.spec import ClientMethod, Cohort, CohortResult
 from client.training.participant import build_generator
@@ -52,7 +52,9 @@ class PFGNNTrainer(FedAvgTrainer):
         """Train markets one after the other by Algorithm 2; a model without encoder by plain local descent."""
         if ENCODER not in cohort.start:
             return super().train_cohort(cohort)
-        markets = [cast(MarketTensors, p.learner) for p in cohort.participants]  # the method trains markets only
+        markets = [
+            cast(HasTriples, p.learner).triple_source for p in cohort.participants
+        ]  # the method trains markets only
         sources, fresh = [build_generator(p) for p in cohort.participants], [not head for head in cohort.heads]
         descent = self.train(markets, cohort.start, cohort.moments, sources, fresh, cohort.participants[0].steps)
         return CohortResult(descent, descent.params)

@@ -43,6 +43,14 @@ class MarketTensors(Protocol):
         """Sample BPR triples (item, neighbor, negative sample), B × 3; pairs uniformly with replacement."""
 
 
+class HasTriples(Protocol):
+    """Learner of markets under the paper's network."""
+
+    @property
+    def triple_source(self) -> MarketTensors:
+        """Tensors of all markets of the client."""
+
+
 @dataclass(frozen=True)
 class StepDraw:
     """Random inputs of one step."""

@@ -67,10 +67,10 @@ class Trainer(Protocol):
 
     options: MethodOptions
 
-    shared_as: str = "global_"
+    shared_as: str
     """Prefix of the shared model's metrics if the client also has a personalized model."""
 
-    samples_per_step: int = 1
+    samples_per_step: int
     """Number of samples of the step inputs per step; above 1, tensors of a step have a leading dimension
     of samples."""
 

@@ -57,9 +57,9 @@ class MarketsLearner:
         self._paper = run.model == "paper"
         graphs = [market.graph for market in self.markets]
         self._source = TripleSource.of(graphs, [m.vectors for m in self.markets], self.options) if self._paper else None
-        self._inputs = network_inputs(self.propagated, graphs, self.options) if self._paper else {}
+        self._inputs = network_inputs(self.triple_source.propagated, graphs, self.options) if self._paper else {}
         self.examples = sum(len(graph.edges) for graph in graphs)
-        self.size = len(self.propagated) if self._paper else min(self.examples, self.options.fit_most)
+        self.size = len(self.triple_source.features) if self._paper else min(self.examples, self.options.fit_most)
         self._queries: Tensors = {}
 
     def batch(self, request: TrainRequest) -> Tensors:
@@ -75,7 +75,9 @@ class MarketsLearner:
 
     def step_inputs(self, steps: int, generator: torch.Generator) -> Tensors:
         """Sample the BPR triples of each step, steps × B × 3; the scorer uses all its queries in every step."""
-        return {"triples": torch.stack([self.triples(generator) for _ in range(steps)])} if self._paper else {}
+        if not self._paper:
+            return {}
+        return {"triples": torch.stack([self.triple_source.triples(generator) for _ in range(steps)])}
 
     def loss(self, params: Tensors, batch: Tensors, inputs: Tensors) -> Tensor:
         """Compute a network's loss of its triples, or the mean cross-entropy of the right candidate."""
@@ -129,26 +131,8 @@ class MarketsLearner:
         return add_pairs([statics, sent], [1.0, -1.0])
 
     @property
-    def features(self) -> Tensor:
-        """Features X of all items, n × width."""
-        return self._triple_source.features
-
-    @property
-    def propagated(self) -> Tensor:
-        """Propagated features S^m X of all items, n × width."""
-        return self._triple_source.propagated
-
-    @property
-    def pairs(self) -> Tensor:
-        """Training pairs, E × 2, each once."""
-        return self._triple_source.pairs
-
-    def triples(self, generator: torch.Generator) -> Tensor:
-        """Draw triples (anchor, neighbor, negative), B × 3."""
-        return self._triple_source.draw(generator)
-
-    @property
-    def _triple_source(self) -> TripleSource:
+    def triple_source(self) -> TripleSource:
+        """Tensors of all markets of the client, from which triples are drawn."""
         assert self._source is not None, "only the paper's networks train on triples"
         return self._source
 

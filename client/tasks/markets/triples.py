@@ -59,7 +59,7 @@ class TripleSource:
             options.batch,
         )
 
-    def draw(self, generator: torch.Generator) -> Tensor:
+    def triples(self, generator: torch.Generator) -> Tensor:
         """Draw triples (anchor, neighbor, negative), B × 3.
 
         Pairs are uniform with replacement, in either direction. The negative is uniform among the items of the anchor's market

@@ -104,8 +104,8 @@ def test_cold_items_of_other_markets_have_metrics_of_their_own() -> None:
 
 def test_triples_have_a_neighbor_and_a_negative_of_the_same_market() -> None:
     of = learner("paper")
-    triples = of.triples(torch.Generator().manual_seed(0))
-    pairs = {frozenset(pair) for pair in of.pairs.tolist()}
+    triples = of.triple_source.triples(torch.Generator().manual_seed(0))
+    pairs = {frozenset(pair) for pair in of.triple_source.pairs.tolist()}
     sizes = [len(market.vectors) for market in of.markets]
     home = np.repeat(np.arange(len(sizes)), sizes)
     assert triples.shape == (64, 3)
@@ -114,13 +114,13 @@ def test_triples_have_a_neighbor_and_a_negative_of_the_same_market() -> None:
         assert frozenset((anchor, negative)) not in pairs
         assert anchor != negative
         assert home[anchor] == home[neighbor] == home[negative]
-    assert of.examples == len(of.pairs) == len(pairs)
+    assert of.examples == len(of.triple_source.pairs) == len(pairs)
 
 
 def test_neighbors_and_negatives_are_uniform() -> None:
     path = Markets((Market("uk", no_rows(), np.array([[0, 1], [0, 2]])),), DEMO.vocabulary)
     of = learner("paper", path, batch=4000, test_share=0.01, fit_share=0.01)
-    triples = of.triples(torch.Generator().manual_seed(1))
+    triples = of.triple_source.triples(torch.Generator().manual_seed(1))
     rows, counts = np.unique(triples.numpy(), axis=0, return_counts=True)
     shares = dict(zip(map(tuple, rows.tolist()), (counts / 4000).tolist(), strict=True))
     hub = {(0, 1, 1): 0.25, (0, 2, 2): 0.25}  # the hub has all items as neighbors

@@ -83,7 +83,7 @@ def test_spe_reads_items_and_degrees_and_learns_by_bpr() -> None:
     items = np.concatenate([market.graph.items for market in of.markets])
     degrees = np.concatenate([np.count_nonzero(market.graph.weights.toarray(), axis=1) for market in of.markets])
     delta = 1 / (1 + np.exp(-(model["gamma"][0] * np.log1p(degrees) + model["gamma"][1])))[:, None]
-    z = (1 - delta) * (of.features.numpy() @ model["phi"]) + delta * model["ids"][items]
+    z = (1 - delta) * (of.triple_source.features.numpy() @ model["phi"]) + delta * model["ids"][items]
     inputs = step_inputs(of)
     a, b, c = (z[places] for places in inputs["triples"].numpy().T)
     by_hand = np.log1p(np.exp(model["theta"][0] * ((a * c).sum(1) - (a * b).sum(1)))).mean()
@@ -96,7 +96,7 @@ def test_spe_reads_items_and_degrees_and_learns_by_bpr() -> None:
 @every_network
 def test_the_networks_use_no_graph_and_learn_from_triples(network: str) -> None:
     of = learner(network)
-    torch.testing.assert_close(of.propagated, of.features)
+    torch.testing.assert_close(of.triple_source.propagated, of.triple_source.features)
     config = build_config(network, **{"algorithm.fedavg.optimizer": "adam", "algorithm.fedavg.lr": 0.02})
     model = parameters(of.module)
     member = Participant("ann", "toy", 0, of, MemoryStore(), TrainRequest(1, "toy:0", model), 60)
