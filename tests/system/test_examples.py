@@ -83,7 +83,7 @@ def test_recommend_says_that_the_task_answers_no_queries(packaged: Desk) -> None
     assert trained.end() == 0, trained.error()
     asked = packaged.start("recommend", "--run", trained.result()["run"])
     assert asked.end() == 2
-    assert "task 'weather' answers no queries" in asked.error()
+    assert "is of task weather, which answers no queries" in asked.error()
 
 
 def test_uninstalled_they_are_unknown_and_other_runs_are_as_they_were(desk: Desk, installed: Path) -> None:
