@@ -44,7 +44,7 @@ class Finished:
         return self.config.task_options.validation_share > 0
 
     def curve(self) -> dict[int, Metrics]:
-        """Return round -> metrics, of rounds measured on the same part of the data; with a validation split, on that."""
+        """Return round -> metrics, all measured on the same split: validation if there is one."""
         rounds = [e for e in self.folder.events() if isinstance(e, Round) and e.metrics and e.split != "test"]
         return {event.round: dict(event.metrics) for event in rounds}
 
@@ -91,7 +91,10 @@ class Bench:
         return path
 
     def run(self, experiments: Sequence[Experiment], most: int) -> None:
-        """Tune and train all experiments on at most so many seeds, seed by seed: an interrupted study lacks seeds, not rows."""
+        """Tune and train all experiments on at most so many seeds.
+
+        Seeds are the outer loop: an interrupted study lacks seeds, not rows.
+        """
         chosen = [(experiment, self.choose(experiment)) for experiment in experiments]
         for seed in range(most):
             for experiment, point in chosen:
@@ -106,7 +109,7 @@ class Bench:
         return self.store.get_or_compute(key, seed, train, experiment.title)
 
     def choose(self, experiment: Experiment) -> Settings | None:
-        """Return the experiment's point, tuned if its grid has several; None if training fails at each of them."""
+        """Return the experiment's point, tuned if its grid has several; None if training fails at all."""
         if self.tuning is None or len(experiment.grid) == 1:
             return experiment.grid[0]
         key = RowKey(self.set, experiment.protocol, experiment.key)

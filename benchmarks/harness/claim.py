@@ -1,4 +1,4 @@
-"""Claims of a results page: comparisons paired by seed, and verdicts that follow from the stored numbers."""
+"""Claims of a results page: comparisons paired by seed, and verdicts from the stored numbers."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -59,7 +59,10 @@ class Comparison:
         return sum(sign * difference > 0 for difference in self.differences)
 
     def text(self, digits: int = 3) -> str:
-        """Return `−0.364 ± 0.041, 5/5`: mean difference, its standard deviation, and seeds in which the first row is better."""
+        """Return mean difference, its standard deviation and share of seeds: `−0.364 ± 0.041, 5/5`.
+
+        The share counts seeds in which the first row is better.
+        """
         deviation = f" ± {self.deviation:.{digits}f}" if self.seeds > 1 else ""
         return f"{self.mean:+.{digits}f}{deviation}, {self.won}/{self.seeds}".replace("-", "−")
 

@@ -105,7 +105,7 @@ class Row:
         return trial.metrics
 
     def values(self, metric: str, client: str = "") -> dict[int, float]:
-        """Return seed -> metric, of the seeds that have it; of one client, or by default the mean over clients."""
+        """Return seed -> metric where present: of one client, or by default the mean over clients."""
         metrics = {s: t.clients.get(client, {}) if client else t.metrics for s, t in sorted(self.trials.items())}
         return {seed: found[metric] for seed, found in metrics.items() if metric in found}
 

@@ -1,4 +1,7 @@
-"""Market that joins a finished federation: no model was fitted on it, and its items are sold in other markets."""
+"""Market that joins a finished federation.
+
+No model was fitted on it, and its items are sold in other markets.
+"""
 
 from dataclasses import replace
 
@@ -37,7 +40,10 @@ KINDS = {"clear": SCORER, "noised": SCORER_NOISED}
 
 
 def cold(bench: Bench, kind: str, seed: int, name: str) -> Metrics:
-    """Return means over draws of cold items of a new market, all sold elsewhere: baselines, and the scorer."""
+    """Return metrics of baselines and scorer on cold items of a new market, mean over draws.
+
+    The cold items are all sold in other markets.
+    """
     model, statics = _finished(bench, name, KINDS[kind], seed)
     graph = graph_of(_market(bench.dataset, name), 2)
     sold = np.flatnonzero(_degrees_elsewhere(bench.dataset, name)[graph.items] > 0)
@@ -49,7 +55,10 @@ def cold(bench: Bench, kind: str, seed: int, name: str) -> Metrics:
 
 
 def late(bench: Bench, seed: int, name: str) -> dict[float, Metrics]:
-    """Return share of its training pairs -> metrics of a late-joining market on random pairs: baselines, and the scorer."""
+    """Return share of its training pairs -> metrics of a late-joining market on random pairs.
+
+    The metrics are of baselines and of the scorer.
+    """
     model, statics = _finished(bench, name, SCORER, seed)
     options = MarketsOptions.model_validate({"protocol": "pairs", "features": "ids", "width": 2, "count-offset": True})
     whole = prepare(_market(bench.dataset, name), bench.dataset.vocabulary, options, seed)
@@ -134,7 +143,10 @@ def _scores(counts: MarketBaseline, model: Arrays) -> dict[str, ScoreBlock]:
 
 
 def _thinned(ready: ReadyMarket, share: float, rng: np.random.Generator) -> ReadyMarket:
-    """Return the market with that share of its training pairs; the removed pairs are neither right nor wrong answers."""
+    """Return the market with that share of its training pairs.
+
+    The removed pairs are neither right nor wrong answers.
+    """
     edges = ready.graph.edges
     removed = edges[rng.permutation(len(edges))[int(share * len(edges)) :]]
     held = Held(ready.graph.without(removed), ready.split.validation.right, ready.split.validation.ratings)

@@ -1,4 +1,4 @@
-"""Runs of the markets study on seven XMarket markets: federated methods, baselines, and markets that join later."""
+"""Runs of the markets study on seven XMarket markets: methods, baselines, late-joining markets."""
 
 from collections.abc import Callable
 from functools import lru_cache, partial

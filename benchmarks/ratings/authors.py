@@ -1,4 +1,4 @@
-"""Authors' own scheme of Table II: every item row and every tensor clipped and noised apart, ids in plaintext.
+"""Authors' scheme of Table II: each item row and tensor clipped and noised apart, ids in plaintext.
 
 The product's clients refuse this scheme, since its true cost is `published.true_epsilon`. It follows algorithms.md §4.7–4.8:
 RDP of order 2 or a sum of ε, B over the rounds as if a client sent one row, a new Adam every round (each step is a sign),
@@ -116,7 +116,10 @@ class Authors:
         return clipped(rows, clip, 2 if self._mechanism == "gaussian" else 1)
 
     def _gradients(self, model: dict[str, Tensor], mask: Tensor) -> dict[str, Tensor]:
-        """Return the gradient of every client's own RMSE by its own copy of the model: U × …; of the items U × M × d."""
+        """Return the gradient of every client's own RMSE by its own copy of the model.
+
+        A gradient is U × …; that of the items is U × M × d.
+        """
         count = len(mask)
         copies = {name: model[name].expand(count, *model[name].shape).clone() for name in SHARED}
         copies |= {"user": model["user"].clone(), "items": model["items"][self._index]}
@@ -152,7 +155,7 @@ class Authors:
 
 
 def predictions(copies: dict[str, Tensor], mask: Tensor, queries: Tensor) -> Tensor:
-    """Return ratings U × Q of query embeddings U × Q × d, by `StarAttention` with parameters of each client."""
+    """Return ratings U × Q of queries U × Q × d, by `StarAttention` with each client's parameters."""
     leaves = copies["items"] @ copies["weight"].mT
     user = (copies["weight"] @ copies["user"].unsqueeze(2)).squeeze(2)
     nodes = torch.cat([user.unsqueeze(1), leaves], dim=1)
@@ -165,7 +168,10 @@ def predictions(copies: dict[str, Tensor], mask: Tensor, queries: Tensor) -> Ten
 
 
 def noise_of(epsilon: float, clip: float = CLIP, mechanism: Mechanism = "gaussian") -> float:
-    """Return σ of a row clipped to C and released at RDP(2) of ε, σ² = (2C)²α/(2ε); Laplace's scale at ε is b = 2C/ε."""
+    """Return the noise scale of a row that is clipped to C and released at ε.
+
+    Gaussian: ε is RDP of order α = 2, and σ² = (2C)²α/(2ε). Laplace: b = 2C/ε.
+    """
     return 2 * clip * (math.sqrt(ORDER / (2 * epsilon)) if mechanism == "gaussian" else 1 / epsilon)
 
 
@@ -190,7 +196,7 @@ def stepped(parameter: Tensor, gradient: Tensor) -> Tensor:
 
 
 def padded(people: Sequence[Rated]) -> tuple[Tensor, Tensor, Tensor]:
-    """Return items, ratings and places in the order of arrival, U × M each; places of padding are infinite."""
+    """Return items, ratings and ranks of arrival, U × M each; ranks of padding are infinite."""
     shape = len(people), max(1, *(len(rated) for rated in people))
     index, ratings, order = torch.zeros(shape, dtype=torch.int64), torch.zeros(shape), torch.full(shape, torch.inf)
     for u, rated in enumerate(people):

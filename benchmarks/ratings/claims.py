@@ -49,7 +49,7 @@ def span(row: Row) -> str:
 
 
 def default_verdict(target: float, row: Row, own: Row) -> list[Claim]:
-    """Check that the default model reaches its target, and is better than the users' own means on enough splits."""
+    """Check that the default model reaches its target and beats the users' own means on enough splits."""
     found = compare(row, own, "rmse")
     if found is None:
         return []
@@ -134,7 +134,10 @@ def _errors(row: Row, seed: int) -> list[float]:
 
 
 def gain_of(found: Comparison) -> str:
-    """State a gain: a mean difference below 0 by two standard errors, that shows in four digits, on at least three splits."""
+    """State a gain: on three splits or more, a mean difference below 0 by two standard errors.
+
+    The difference has to show in four digits.
+    """
     if found.seeds < 3:
         return f"{signed(found.mean)} on average; too few splits to claim a gain."
     error = found.deviation / found.seeds**0.5

@@ -20,7 +20,10 @@ AUTHORS_ROUNDS, AUTHORS_SPLITS = 100, 3
 """T of the authors' own scheme, at ε = 10/T a round, and its number of splits."""
 
 REWARD_SHARE = 0.1
-"""Share of the training ratings held out so that planners are not rewarded for test ratings (algorithms.md §4.8)."""
+"""Share of the training ratings held out for the rewards of planners (algorithms.md §4.8).
+
+Planners are thus not rewarded for test ratings.
+"""
 
 EPSILONS = (1.0, 5.0, 10.0, 20.0)
 MECHANISMS = {"privunit": "PrivUnitG", "gaussian": "Gaussian", "laplace": "Laplace"}

@@ -44,7 +44,7 @@ class Measured:
         return {key: found[key] for key in BASELINES if key in found}
 
     def own_mean(self, share: float) -> Row:
-        """Return the baseline that rows with that share held out are compared with; empty if it was not measured."""
+        """Return the baseline of rows with that share held out; empty if it was not measured."""
         return self.baselines(share).get(OWN) or Row(RowKey(self.setting.key, baseline_protocol(share), OWN))
 
     def uniform(self, one: Experiment) -> Row | None:

@@ -1,4 +1,4 @@
-"""Runs of the ratings study: default and paper model under planners and noise, baselines, and the authors' own scheme."""
+"""Runs of the ratings study: default and paper model, planners, noise, baselines, authors' scheme."""
 
 from functools import partial
 
@@ -67,7 +67,10 @@ def _compute_set(setting: Setting, selection: Selection, store: Store) -> None:
 
 
 def measured(run: Finished) -> Trial:
-    """Return test errors, rounds done and ε spent; the curve of RMSE on held-out ratings where planners are rewarded there."""
+    """Return test errors, completed rounds and spent ε.
+
+    If planners are rewarded on held-out ratings, the curve is RMSE on these.
+    """
     metrics: Metrics = {name: run.result.metrics[name] for name in ERRORS}
     metrics["rounds"] = run.result.rounds_done
     if (spent := run.result.privacy.epsilon_spent_max) is not None:
@@ -77,7 +80,7 @@ def measured(run: Finished) -> Trial:
 
 
 def splits_of(bench: Bench, seed: int, share: float = 0.0) -> tuple[list[SplitRater], RatingsOptions]:
-    """Return the ratings of all users as that seed splits them; a share of the training ratings is held out."""
+    """Return the ratings of all users, split by the seed; a share of the training ratings is held out."""
     options = RatingsOptions(validation_share=share)
     return [split_rater(r, bench.dataset.vocabulary, options, seed) for r in bench.dataset.units], options
 

@@ -78,7 +78,7 @@ def comparisons(rows: Mapping[str, Row], pairs: Sequence[tuple[str, str]]) -> Ta
 
 
 def findings(rows: Mapping[str, Row]) -> list[str]:
-    """Return one sentence for each pair that matters: which row is better in which metric, in how many seeds."""
+    """Return one sentence a compared pair: the better row, the metric, and the number of seeds."""
     return [
         f"{rows[a].title} against {rows[b].title}: "
         + "; ".join(paired(rows[a], rows[b], metric).sentence(name) for metric, name in NAMES.items())

@@ -33,7 +33,10 @@ RESET: Settings = {"optimizer": "adam", "moments": "reset"}
 EQ3: Settings = {"optimizer": "sgd", "control": "eq3"}
 GRAD_MEAN: Settings = {**PERSIST, "control": "grad_mean"}
 BEHIND_SERVER: Settings = {"optimizer": "sgd", "lr": 0.1, "tau": 1e-6}
-"""τ is well below the mean update's size; at 1e-3 it dominates the denominator, and server Adam hardly moves."""
+"""Client options under a server optimizer; τ is well below the mean update's size.
+
+At τ = 1e-3 it dominates the denominator, and server Adam hardly moves.
+"""
 RULE_BEHIND_SERVER: Settings = {**BEHIND_SERVER, "control": "eq3", "server-optimizer": "adam"}
 
 
@@ -48,7 +51,7 @@ def _row(
     central: bool = False,
     counts: bool = False,
 ) -> Experiment:
-    """Return a row; `central` means that one client holds all homes (GraphRule), else each client is a home."""
+    """Return a row; if `central`, one client holds all homes (GraphRule), else each client is a home."""
     task: dict[str, Scalar] = {"negatives": 1} if model == "paper" else {}
     task |= {"count-offset": True} if counts else {}
     settings = {

@@ -98,7 +98,10 @@ def _by_first(pairs: Counter[tuple[int, int]]) -> dict[int, dict[int, int]]:
 
 
 class _Neighbours:
-    """Session-kNN (Ludewig & Jannach 2018): items of the most similar training sessions, weighted by cosine similarity."""
+    """Session-kNN (Ludewig & Jannach 2018).
+
+    It scores items of the most similar training sessions, weighted by cosine similarity.
+    """
 
     def __init__(self, sessions: Sequence[Clicks], items: int) -> None:
         self._sets = [np.unique(session) for session in sessions]

@@ -30,7 +30,10 @@ def diginetica(folder: Path) -> Visits:
 
 
 def yoochoose(folder: Path) -> Visits:
-    """Read the slice of 100,000 clicks: groups of 20 sessions are clients, sessions of the next day are test cases."""
+    """Read the slice of 100,000 clicks.
+
+    Groups of 20 sessions are clients; sessions of the next day are test cases.
+    """
     return read_visitors(folder / "yoochoose-clicks-100k")
 
 

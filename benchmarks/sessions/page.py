@@ -57,7 +57,10 @@ def _measured(row: Row, setting: Setting) -> list[str]:
 
 
 def rounds_to(row: Row, share: float) -> float:
-    """Return the mean over seeds of the first evaluated round with that share of the final HR@20; 0 without curves."""
+    """Return the first evaluated round with that share of the final HR@20, mean over seeds.
+
+    It is 0 without curves.
+    """
     firsts = [
         min(number for number, metrics in trial.curve.items() if metrics["hr20"] >= share * trial.metrics["hr20"])
         for trial in row.trials.values()

@@ -1,4 +1,4 @@
-"""Time to infer tight parameters of templates 1-7 for 500 clients, next to FedSTL's figures (Tables 3 and 4).
+"""Time to infer tight parameters of templates 1-7 for 500 clients, and FedSTL's (Tables 3 and 4).
 
 `python -m benchmarks speed stl_inference` gives every client a series of 180 readings, cut into 14 traces of 24 steps
 overlapping by 12. One formula is one window [i, i+1] (one span, for implications), as the paper's index runs; 5, 10 and 15

@@ -31,7 +31,10 @@ TOLERANCE = 1e-9
 
 
 def rtamt_text(phi: Formula) -> str:
-    """Return φ in rtamt's language; its until leaves out t', and φ is added to ψ for the closed window of §3.1."""
+    """Return φ in rtamt's language.
+
+    Its until leaves out t', so φ is added to ψ for the closed window of §3.1.
+    """
     match phi:
         case Atom():
             return f"({phi})"

@@ -20,7 +20,9 @@ Times = dict[str, list[float]]
 
 
 def interleaved(ways: Mapping[str, Callable[[], object]], turns: int, *, warm_up: bool = True) -> Times:
-    """Return the seconds of each way in each turn; all ways take one turn after the other, so load affects them alike.
+    """Return the seconds of each way in each turn.
+
+    All ways take one turn after the other, so load affects them alike.
 
     Args:
         ways: Name -> work.

@@ -1,4 +1,4 @@
-"""Baselines without a network: the last reading, and a ridge regression on statistics summed over clients."""
+"""Baselines without a network: the last reading, and ridge regression on federated statistics."""
 
 from collections.abc import Sequence
 
@@ -22,7 +22,10 @@ def last_reading(sensors: Sequence[Sensor], options: TrafficOptions) -> float:
 
 
 def ridge_row(sensors: Sequence[Sensor], options: TrafficOptions) -> dict[str, float]:
-    """Return metrics, mean over sensors, of profile + ridge fitted on Gram matrices summed over all clients (one upload)."""
+    """Return metrics of profile + federated ridge, mean over sensors.
+
+    The ridge is fitted on Gram matrices summed over all clients (one upload).
+    """
     rows = [_rows(sensor, sensor.train, options) for sensor in sensors]
     gram, moment = np.sum([x.T @ x for x, _ in rows], axis=0), np.sum([x.T @ y for x, y in rows], axis=0)
     weights = np.linalg.solve(gram + RIDGE * np.eye(len(gram)), moment)

@@ -93,7 +93,7 @@ def _teacher_is_harmless(rows: Rows) -> Iterator[str]:
 
 
 def _shared_models(rows: Rows) -> Iterator[str]:
-    """State the MSE of shared models before any step of a client's own; FedAvg's students are shared models."""
+    """State the MSE of shared models before local steps; FedAvg's students are shared models."""
     errors = [f"{rows['fedavg'].title} {rows['fedavg'].mean('mse'):.4f}"] if "fedavg" in rows else []
     errors += [f"{rows[key].title} {rows[key].mean('cluster_mse'):.4f}" for key in ("ifca", "fedstl") if key in rows]
     if len(errors) > 1:

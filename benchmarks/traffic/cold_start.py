@@ -1,4 +1,4 @@
-"""Properties of cold-start sensors: inferred from their own few days, and pooled from the other sensors.
+"""Properties of cold-start sensors, inferred from their few days or pooled from other sensors.
 
 Cold-start sensors have only the last days before the test. All others have all of theirs, and their properties are pooled
 in groups as by FedSTL's server. Cold-start sensors never train: only properties are compared, no forecasts.
@@ -71,7 +71,7 @@ def _until(series: Series, days: int) -> Series:
 
 
 def _satisfied(full: Sensor, late: Sensor, ranges: Ranges) -> Mapping[str, float]:
-    """Return shares of fully observed test windows that satisfy ranges in the cold-start sensor's own units."""
+    """Return shares of fully observed test windows that satisfy ranges in the sensor's own units."""
     places = full.test[:, None] + np.arange(24)
     places = places[full.observed[places].all(axis=(1, 2))]
     truth = late.scaler.scale(full.series.values)[places]

@@ -72,7 +72,7 @@ def _streets(setting: Setting, rows: Mapping[str, Row]) -> Iterator[str]:
 
 
 def _baselines(rows: Mapping[str, Row], kind: str) -> Row:
-    """Return what holds without a trained model under a kind of property; an empty row if it was not measured."""
+    """Return the baselines under a kind of property; an empty row if they were not measured."""
     return rows.get(f"baselines-{kind}") or Row(RowKey("", "", kind))
 
 
@@ -113,7 +113,10 @@ def _cell(row: Row, metric: str, digits: int = 4) -> str:
 
 
 def _origins(setting: Setting, results: Results) -> Iterator[str]:
-    """Return the MSE of the student at each origin, on the first seed: the same methods and rates, data ending earlier."""
+    """Return the student's MSE at each origin on the first seed.
+
+    Methods and rates are the same; the data end earlier.
+    """
     found = [results.measured(setting.key, f"origin-{origin}") for origin in range(setting.origins)]
     if not any(found[1:]):
         return

@@ -22,7 +22,10 @@ from common.tasks.traffic.options import TrafficOptions
 from common.tasks.traffic.task import TASK
 
 STACKED = 20
-"""Clients that train stacked; transformers train one by one, since a stack of them does not fit the processor's cache."""
+"""Number of clients that train stacked.
+
+Transformers train one by one, since a stack of them does not fit the processor's cache.
+"""
 
 
 def compute(selection: Selection, store: Store) -> None:
