@@ -53,7 +53,7 @@ class Results:
         """Return the row of that key; a new one if there is none."""
         return self.rows.setdefault(key, Row(key))
 
-    def measured(self, set_: str, protocol: str = "default") -> dict[str, Row]:
+    def rows_of(self, set_: str, protocol: str = "default") -> dict[str, Row]:
         """Return short name -> row, of the rows of a protocol that have a trial."""
         return {
             key.row: row for key, row in self.rows.items() if (key.set, key.protocol) == (set_, protocol) and row.trials

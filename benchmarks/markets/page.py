@@ -31,8 +31,8 @@ MAIN = ("mrr20", "ndcg20")
 
 def page(results: Results, made_by: str) -> str:
     """Return the page; `made_by` states its provenance."""
-    rows = {protocol: _in_order(results.measured(XMARKET, protocol)) for protocol in PROTOCOLS}
-    joined, late = results.measured(XMARKET, NEW_MARKET), results.measured(XMARKET, LATE)
+    rows = {protocol: _in_order(results.rows_of(XMARKET, protocol)) for protocol in PROTOCOLS}
+    joined, late = results.rows_of(XMARKET, NEW_MARKET), results.rows_of(XMARKET, LATE)
     parts = [_introduction(made_by, rows["pairs"]), *_new_market(joined), *_late(late)]
     for protocol, measured in rows.items():
         if measured:

@@ -10,7 +10,7 @@ from benchmarks.harness.row import Metrics, RowKey, Trial
 from benchmarks.harness.store import Store
 from benchmarks.harness.study import Selection
 from benchmarks.harness.tuning import Tuning
-from benchmarks.markets import joining
+from benchmarks.markets import late_market
 from benchmarks.markets.baselines import measure
 from benchmarks.markets.experiments import (
     BASELINES,
@@ -62,10 +62,10 @@ def compute(selection: Selection, store: Store) -> None:
 def _compute_joining(bench: Bench, selection: Selection, store: Store, seed: int) -> None:
     if selection.has_set(NEW_MARKET):
         for kind in (kind for kind in KINDS if selection.has(kind, NEW_MARKET)):
-            cold = partial(_each_small_market, partial(joining.cold, bench, kind, seed))
+            cold = partial(_each_small_market, partial(late_market.cold, bench, kind, seed))
             store.get_or_compute(RowKey(XMARKET, NEW_MARKET, kind), seed, cold, KINDS[kind])
     if selection.has_set(LATE):
-        late = lru_cache(partial(joining.late, bench, seed))
+        late = lru_cache(partial(late_market.late, bench, seed))
         for share in (share for share in SHARES if selection.has(f"share-{share:g}", LATE)):
             metrics = partial(_each_small_market, partial(_at_share, late, share))
             row = RowKey(XMARKET, LATE, f"share-{share:g}")

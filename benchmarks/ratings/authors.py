@@ -1,6 +1,6 @@
 """Authors' scheme of Table II: each item row and tensor clipped and noised apart, ids in plaintext.
 
-The product's clients refuse this scheme, since its true cost is `published.true_epsilon`. It follows algorithms.md §4.7–4.8:
+The product's clients refuse this scheme: its true cost is `paper_figures.true_epsilon`. It follows algorithms.md §4.7–4.8:
 RDP of order 2 or a sum of ε, B over the rounds as if a client sent one row, a new Adam every round (each step is a sign),
 arriving ratings, updates weighted by their number of rows, planners rewarded by test ratings, pseudo items of noise alone.
 """
@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.nn.functional import leaky_relu
 
 from benchmarks.harness.row import Metrics
-from benchmarks.ratings.published import BUDGET, ORDER
+from benchmarks.ratings.paper_figures import BUDGET, ORDER
 from client.tasks.ratings.data.split import Rated, SplitRater, arrived
 from common.methods.planners import BGTplanner, PlannerOptions, Uniform
 from common.tasks.ratings.metrics import rating_metrics

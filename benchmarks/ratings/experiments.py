@@ -4,7 +4,7 @@ A protocol is a table of the page: `once`, `planned`, `paper`, `honest`, `long` 
 """
 
 from benchmarks.harness.experiment import Experiment, Settings, method_options
-from benchmarks.ratings.published import DELTA
+from benchmarks.ratings.paper_figures import DELTA
 from common.privacy.zcdp import rho_of
 
 TUNING_SEEDS = "100 to 109"

@@ -1,7 +1,7 @@
 """Text of the ratings page; its numbers are filled in."""
 
 from benchmarks.ratings.experiments import AUTHORS_ROUNDS, LONG, REWARD_SHARE, ROUNDS, TUNING_SEEDS
-from benchmarks.ratings.published import BUDGET, DELTA, arriving, claimed_epsilon
+from benchmarks.ratings.paper_figures import BUDGET, DELTA, arriving, claimed_epsilon
 
 INTRODUCTION = f"""# Ratings under local privacy: results on real films
 

@@ -18,7 +18,7 @@ from benchmarks.ratings.experiments import (
     baseline_protocol,
     held_out,
 )
-from benchmarks.ratings.published import rows_of, true_epsilon
+from benchmarks.ratings.paper_figures import rows_of, true_epsilon
 from benchmarks.ratings.sets import SETTINGS, Setting
 from client.tasks.ratings.data.reader import read_raters
 from client.tasks.ratings.data.split import SplitRater, split_rater
@@ -46,7 +46,7 @@ def compute(selection: Selection, store: Store) -> None:
 
 
 def _compute_set(setting: Setting, selection: Selection, store: Store) -> None:
-    bench = Bench(setting.key, partial(read_raters, selection.data / setting.folder), store, measured)
+    bench = Bench(setting.key, partial(read_raters, selection.data / setting.folder), store, trial_of)
     experiments = setting.experiments(lambda: float(round(true_epsilon(_item_rows(bench)[0]))))
     bench.run([one for one in experiments if selection.has(one.key, one.protocol)], selection.most)
     for share in (0.0, REWARD_SHARE):
@@ -66,7 +66,7 @@ def _compute_set(setting: Setting, selection: Selection, store: Store) -> None:
                 store.get_or_compute(RowKey(setting.key, "authors", key), seed, scheme, one.title)
 
 
-def measured(run: Finished) -> Trial:
+def trial_of(run: Finished) -> Trial:
     """Return test errors, completed rounds and spent ε.
 
     If planners are rewarded on held-out ratings, the curve is RMSE on these.

@@ -83,9 +83,7 @@ def factorize(
 ) -> Iterator[tuple[int, Score]]:
     """Train logits p_u·q + b_u + b_q + μ of user u and rule q by Adam; yield (steps made, score).
 
-    A step is on all examples.
-
-    A rule that no training example names has q = 0 and b_q = 0.
+    A step is on all examples. A rule that no training example names has q = 0 and b_q = 0.
     """
     data = examples_of(splits)
     rules, rule = np.unique(data.triples, axis=0, return_inverse=True)

@@ -32,7 +32,7 @@ CONNECTED = {title: tuple(f"connected_{metric}" for metric in metrics) for title
 
 def page(results: Results, made_by: str) -> str:
     """Return the page; `made_by` states its provenance."""
-    sets = {name: _in_order(results.measured(name)) for name in SETS}
+    sets = {name: _in_order(results.rows_of(name)) for name in SETS}
     seconds = sum(sum(row.about.seconds.values()) for rows in sets.values() for row in rows.values())
     parts = [
         prose.INTRODUCTION.format(
@@ -45,8 +45,8 @@ def page(results: Results, made_by: str) -> str:
         )
     ]
     for name, rows in sets.items():
-        if rows and "data" in results.measured(name):
-            parts += _set(name, rows, results.measured(name)["data"].only)
+        if rows and "data" in results.rows_of(name):
+            parts += _set(name, rows, results.rows_of(name)["data"].only)
     return "\n\n".join(parts) + "\n"
 
 

@@ -8,7 +8,7 @@ from benchmarks.harness.row import Metrics, Row, mean, mean_sd
 from benchmarks.harness.table import Table
 from benchmarks.sessions import prose
 from benchmarks.sessions.experiments import CENTRAL, TITLES
-from benchmarks.sessions.published import EPOCHS, PUBLISHED, WHOLE
+from benchmarks.sessions.paper_figures import EPOCHS, PUBLISHED, WHOLE
 from benchmarks.sessions.sets import SETTINGS, Setting
 
 METRICS = {"hr10": "HR@10", "hr20": "HR@20", "mrr10": "MRR@10", "mrr20": "MRR@20", "ndcg20": "NDCG@20"}
@@ -23,7 +23,7 @@ def page(results: Results, made_by: str) -> str:
     """Return the page; `made_by` states its provenance."""
     parts = [prose.INTRODUCTION.format(made_by=made_by)]
     for setting in SETTINGS:
-        measured = results.measured(setting.key)
+        measured = results.rows_of(setting.key)
         rows = {key: measured[key] for key in TITLES if key in measured}
         if rows and "data" in measured:
             parts += _set(setting, rows, measured["data"].only)
@@ -99,7 +99,7 @@ def _check(results: Results) -> Iterator[str]:
     """Compare our SR-GNN, trained centrally on whole sets, with its authors' figures."""
     table = Table(["set", "test cases", "epochs", "HR@20", "published", "MRR@20", "published"])
     for name, (hr, mrr, cases) in PUBLISHED.items():
-        if row := results.measured(name, WHOLE).get(CENTRAL.key):
+        if row := results.rows_of(name, WHOLE).get(CENTRAL.key):
             found = row.only
             ranked = f"{found['cases']:,.0f} ({found['cases'] / cases:.1%} of theirs)"
             ours = f"{100 * found['hr20']:.2f}", f"{100 * hr:.2f}", f"{100 * found['mrr20']:.2f}", f"{100 * mrr:.2f}"

@@ -15,7 +15,7 @@ from benchmarks.sessions.baselines import Baseline, baselines_of
 from benchmarks.sessions.central import Central
 from benchmarks.sessions.data import READERS
 from benchmarks.sessions.experiments import BASELINES, CENTRAL, CENTRAL_EPOCHS, TITLES, VALIDATION_SHARE
-from benchmarks.sessions.published import EPOCHS, PUBLISHED, WHOLE
+from benchmarks.sessions.paper_figures import EPOCHS, PUBLISHED, WHOLE
 from benchmarks.sessions.sets import SETTINGS, Setting
 from client.data.dataset import AnyDataset
 from client.tasks.sessions.data.diversity import jaccard_distance, visited

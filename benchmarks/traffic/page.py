@@ -10,7 +10,7 @@ from benchmarks.harness.table import Table
 from benchmarks.traffic import prose
 from benchmarks.traffic.claims import correction, verdicts
 from benchmarks.traffic.experiments import COLD_START_DAYS, DEFAULT, FAULTS, KINDS, NETWORKS, PAPER, ROLLING
-from benchmarks.traffic.published import published
+from benchmarks.traffic.paper_figures import figures_of
 from benchmarks.traffic.sets import SETTINGS, SUMO, Setting
 
 RIDGE = "*baseline:* profile + federated ridge"
@@ -33,7 +33,7 @@ def page(results: Results, made_by: str) -> str:
     """Return the page; `made_by` states its provenance."""
     parts = [prose.INTRODUCTION.format(made_by=made_by)]
     for setting in SETTINGS:
-        rows = results.measured(setting.key, "origin-0")
+        rows = results.rows_of(setting.key, "origin-0")
         if rows:
             parts += _streets(setting, rows) if setting is SUMO else _set(setting, rows, results)
     return "\n\n".join(parts) + "\n"
@@ -54,7 +54,7 @@ def _set(setting: Setting, rows: Mapping[str, Row], results: Results) -> Iterato
         yield "### The paper's model on other networks"
         yield "\n\n".join(f"**{name}**\n\n{_table(two_hourly, chosen)}" for name, chosen in networks.items())
     yield from _origins(setting, results)
-    cold, faults = results.measured(setting.key, "cold-start"), results.measured(setting.key, "faults")
+    cold, faults = results.rows_of(setting.key, "cold-start"), results.rows_of(setting.key, "faults")
     yield from _cold_start(cold)
     yield from _faults(faults)
     yield f"### Targets\n\n{bulleted(list(verdicts(setting.key, rows, faults, cold)))}"
@@ -100,7 +100,7 @@ def _ridge(local: Row) -> list[str]:
 def _method(row: Row) -> list[str]:
     errors = [_cell(row, metric) for metric in ("mse", "cluster_mse", "teacher_mse")]
     run = [mean_sd(values.values(), 0, shows_zero=False) for values in (row.about.megabytes, row.about.seconds)]
-    end = [_cell(row, "cluster_rho_point", 3), *run, published(row.key.row)]
+    end = [_cell(row, "cluster_rho_point", 3), *run, figures_of(row.key.row)]
     return [row.title, str(len(row.trials)), *errors, *_satisfied(row), *end]
 
 
@@ -117,7 +117,7 @@ def _origins(setting: Setting, results: Results) -> Iterator[str]:
 
     Methods and rates are the same; the data end earlier.
     """
-    found = [results.measured(setting.key, f"origin-{origin}") for origin in range(setting.origins)]
+    found = [results.rows_of(setting.key, f"origin-{origin}") for origin in range(setting.origins)]
     if not any(found[1:]):
         return
     local = [_baselines(rows, "calibrated").values for rows in found]

@@ -61,7 +61,7 @@ def _compute_set(setting: Setting, selection: Selection, store: Store) -> None:
                 pooled = partial(cold_start, benches[0], kind, days)
                 store.get_or_compute(key, NO_SEED, pooled, f"{title}, {days} days")
     if selection.has("faults"):
-        stored = store.results.measured(setting.key, "faults")
+        stored = store.results.rows_of(setting.key, "faults")
         found = {} if stored.keys() >= FAULTS.keys() else faults(benches[0], setting)
         for key_, metrics in found.items():
             store.get_or_compute(RowKey(setting.key, "faults", key_), NO_SEED, partial(Trial, metrics), FAULTS[key_])

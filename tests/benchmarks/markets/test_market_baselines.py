@@ -6,7 +6,7 @@ from scipy.sparse import csr_array
 
 from benchmarks.markets.baselines import RIDGE, SCORES, counts_of, measure, slim
 from benchmarks.markets.experiments import BASELINES
-from benchmarks.markets.joining import _thinned, _without_items
+from benchmarks.markets.late_market import _thinned, _without_items
 from client.tasks.markets.data.graph import Graph, symmetric
 from client.tasks.markets.data.reader import read_markets
 from client.tasks.markets.prepare import ReadyMarket, prepare

@@ -18,7 +18,7 @@ from benchmarks.ratings.authors import (
     sample_noise,
     stepped,
 )
-from benchmarks.ratings.published import BUDGET
+from benchmarks.ratings.paper_figures import BUDGET
 from client.tasks.ratings.data.raters import Rater
 from client.tasks.ratings.data.split import Rated, SplitRater
 from common.methods.planners import ADAP, ADPML, BGTplanner

@@ -22,7 +22,7 @@ from benchmarks.traffic.experiments import (
     STREETS,
 )
 from benchmarks.traffic.faults import BREAKS
-from benchmarks.traffic.published import published
+from benchmarks.traffic.paper_figures import figures_of
 from benchmarks.traffic.sets import SETTINGS, SUMO, Setting
 from client.tasks.traffic.data.series import Sensors
 from client.tasks.traffic.prepare import prepare
@@ -94,6 +94,6 @@ def test_cold_start_sensors_gain_from_similar_members(kind: str, days: int, tmp_
 
 
 def test_the_papers_figures_of_a_row() -> None:
-    assert published("fedavg") == ".154 / 80.5"
-    assert published("lstm-fedstl") == ".119 / 83.3, cluster .111 / 83.4, teacher .099"
-    assert published("transformer-local") == published("default-fedavg") == published("fedstl-one") == ""
+    assert figures_of("fedavg") == ".154 / 80.5"
+    assert figures_of("lstm-fedstl") == ".119 / 83.3, cluster .111 / 83.4, teacher .099"
+    assert figures_of("transformer-local") == figures_of("default-fedavg") == figures_of("fedstl-one") == ""

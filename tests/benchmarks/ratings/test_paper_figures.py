@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from benchmarks.ratings.published import TABLE_II, arriving, claimed_epsilon, rows_of, true_epsilon
+from benchmarks.ratings.paper_figures import TABLE_II, arriving, claimed_epsilon, rows_of, true_epsilon
 from client.tasks.ratings.data.split import arrived
 
 

@@ -25,7 +25,7 @@ TEACHER = (".076", ".118", ".099", ".287")
 """MSE of FedSTL's teacher; its ρ is 100."""
 
 
-def published(key: str) -> str:
+def figures_of(key: str) -> str:
     """Return the paper's figures of a row, `MSE / ρ` of students and clusters and the teacher's MSE.
 
     The text is empty without any.

@@ -52,9 +52,8 @@ TABLE_II: dict[str, tuple[Entry, ...]] = {
 def true_rho(rows: float) -> float:
     """Return ρ of a client of so many item rows.
 
-    Every row and every tensor spends the whole B, ρ = B/α each.
-
-    The number is that of all ratings if they are present from the first round, else that of `arriving`.
+    Every row and every tensor spends the whole B, ρ = B/α each. The number of rows is that of all
+    ratings if they are present from the first round, else that of `arriving`.
     """
     return BUDGET / ORDER * (rows + TENSORS)
 

@@ -19,7 +19,7 @@ from benchmarks.ratings.sets import Setting
 
 
 @dataclass(frozen=True)
-class Measured:
+class StoredRows:
     """Stored rows of one data set."""
 
     setting: Setting
@@ -27,7 +27,7 @@ class Measured:
 
     def protocol(self, name: str) -> dict[str, Row]:
         """Return short name -> row of a protocol."""
-        return self.results.measured(self.setting.key, name)
+        return self.results.rows_of(self.setting.key, name)
 
     def rows(self, protocol: str) -> list[tuple[Experiment, Row]]:
         """Return experiments of a table with their rows, those without noise last; then by mechanism and ε."""
