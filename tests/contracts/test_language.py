@@ -53,7 +53,7 @@ def _blocked_names() -> list[str]:
 
 
 def _lines_that_are_no_text() -> list[str]:
-    """Uses of `line` that a text cannot answer: a channel, a baseline, an event."""
+    """Return uses of `line` that are not of texts: a channel, a baseline, an event."""
     return [
         f"{relative(p)}:{node.lineno}: {ast.unparse(node)}"
         for p in paths(".py")
