@@ -116,10 +116,7 @@ class Authors:
         return clipped(rows, clip, 2 if self._mechanism == "gaussian" else 1)
 
     def _gradients(self, model: dict[str, Tensor], mask: Tensor) -> dict[str, Tensor]:
-        """Return the gradient of every client's own RMSE by its own copy of the model.
-
-        A gradient is U × …; that of the items is U × M × d.
-        """
+        """Return gradients of each client's RMSE by its copy of the model, U × …; of items U × M × d."""
         count = len(mask)
         copies = {name: model[name].expand(count, *model[name].shape).clone() for name in SHARED}
         copies |= {"user": model["user"].clone(), "items": model["items"][self._index]}
@@ -168,10 +165,7 @@ def predictions(copies: dict[str, Tensor], mask: Tensor, queries: Tensor) -> Ten
 
 
 def noise_of(epsilon: float, clip: float = CLIP, mechanism: Mechanism = "gaussian") -> float:
-    """Return the noise scale of a row that is clipped to C and released at ε.
-
-    Gaussian: ε is RDP of order α = 2, and σ² = (2C)²α/(2ε). Laplace: b = 2C/ε.
-    """
+    """Return a row's noise scale at ε: σ with σ² = (2C)²α/(2ε), RDP of order α = 2; Laplace b = 2C/ε."""
     return 2 * clip * (math.sqrt(ORDER / (2 * epsilon)) if mechanism == "gaussian" else 1 / epsilon)
 
 

@@ -87,10 +87,7 @@ class BGTplanner(PlannerOptions):
     """Number d of singular values that describe a round."""
 
     reward: Literal["metrics", "norm"] = "metrics"
-    """Reward of a round.
-
-    `metrics`: a metric that owners share (in the privacy statement). `norm`: the fall of the noisy update's norm.
-    """
+    """Reward of a round. `metrics`: one that owners share. `norm`: the fall of the noisy update's norm."""
 
     t0: int = Field(5, ge=1)
     """Rounds T₀ of each arm in stage 1a and of stage 1b; lowered if (K+1)T₀ exceeds half of the run."""
@@ -113,10 +110,7 @@ class BGTplanner(PlannerOptions):
     """Standard deviation σ of the observation error of a reward, Eq 5."""
 
     gamma: Literal["derived", "code"] = "derived"
-    """Factor γ of Eq 12, 2√(KT/(m ln T)).
-
-    `derived`: m = d + 1, the predictor's inputs. `code`: m = N + 2, as in the authors' code.
-    """
+    """Number m in γ of Eq 12. `derived`: d + 1, the predictor's inputs. `code`: N + 2, the authors'."""
 
     z_mode: Literal["paper", "cap"] = "paper"
     """Bound Z. `paper`: Eq 10, whose M(T₀) is mostly its union bound for any data. `cap`: T·max|r|/B."""
