@@ -3,15 +3,16 @@
 import re
 import shutil
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
 
 from benchmarks.harness.experiment import Experiment, Settings, label
-from benchmarks.harness.row import Metrics, RowKey, Trial
+from benchmarks.harness.row import NO_SEED, Metrics, RowKey, Trial
 from benchmarks.harness.store import Store
+from benchmarks.harness.study import Selection
 from benchmarks.harness.tuning import Tuning
 from client.data.dataset import AnyDataset
 from common.config.parse import parse
@@ -69,6 +70,7 @@ class Bench:
         measure: Reads a trial off a finished run.
         tuning: How points are chosen; None if no grid has two.
         stacked: Number of clients that train stacked under a configuration; 0 lets the simulation choose.
+        selection: Rows and seeds to compute.
     """
 
     set: str
@@ -77,6 +79,7 @@ class Bench:
     measure: Measure = final_metrics
     tuning: Tuning | None = None
     stacked: Callable[[RunConfig], int] = lambda _: 0
+    selection: Selection = field(default_factory=Selection)
 
     @cached_property
     def dataset(self) -> AnyDataset:
@@ -90,16 +93,29 @@ class Bench:
         path.write_text(self.dataset.vocabulary.to_json(), "utf-8")
         return path
 
-    def run(self, experiments: Sequence[Experiment], most: int) -> None:
-        """Tune and train all experiments on at most so many seeds.
+    def run(self, experiments: Iterable[Experiment]) -> None:
+        """Tune and train the selected experiments.
 
         Seeds are the outer loop: an interrupted study lacks seeds, not rows.
         """
-        chosen = [(experiment, self.choose(experiment)) for experiment in experiments]
-        for seed in range(most):
+        chosen = [(one, self.choose(one)) for one in experiments if self.selection.has(one.key, one.protocol)]
+        for seed in range(self.selection.most):
             for experiment, point in chosen:
                 if point is not None and seed < experiment.seeds:
                     self.trial(experiment, point, seed)
+
+    def run_baselines(
+        self, titles: Mapping[str, str], seeds: int, compute: Callable[[str, int], Trial], protocol: str = "default"
+    ) -> None:
+        """Compute the selected ones of rows that are no runs: key -> title; `compute` takes key and seed."""
+        for seed in range(min(seeds, self.selection.most)):
+            for key in (key for key in titles if self.selection.has(key, protocol)):
+                row = RowKey(self.set, protocol, key)
+                self.store.get_or_compute(row, seed, partial(compute, key, seed), titles[key])
+
+    def describe(self, compute: Callable[[], Trial], protocol: str = "default") -> None:
+        """Compute the sizes of the data set."""
+        self.store.get_or_compute(RowKey(self.set, protocol, "data"), NO_SEED, compute, "data set")
 
     def trial(self, experiment: Experiment, point: Settings, seed: int) -> Trial:
         """Return one training at a point."""

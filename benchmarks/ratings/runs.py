@@ -5,7 +5,7 @@ from functools import partial
 import numpy as np
 
 from benchmarks.harness.bench import Bench, Finished
-from benchmarks.harness.row import NO_SEED, Metrics, RowKey, Trial
+from benchmarks.harness.row import Metrics, Trial
 from benchmarks.harness.store import Store
 from benchmarks.harness.study import Selection
 from benchmarks.ratings.authors import DPSGD, Authors, Mechanism
@@ -46,24 +46,17 @@ def compute(selection: Selection, store: Store) -> None:
 
 
 def _compute_set(setting: Setting, selection: Selection, store: Store) -> None:
-    bench = Bench(setting.key, partial(read_raters, selection.data / setting.folder), store, trial_of)
+    source = partial(read_raters, selection.data / setting.folder)
+    bench = Bench(setting.key, source, store, trial_of, selection=selection)
     experiments = setting.experiments(lambda: float(round(true_epsilon(_item_rows(bench)[0]))))
-    bench.run([one for one in experiments if selection.has(one.key, one.protocol)], selection.most)
+    bench.run(experiments)
+    titles = {key: f"*baseline:* {title}" for key, title in BASELINES.items()}
     for share in (0.0, REWARD_SHARE):
-        protocol = baseline_protocol(share)
         most = max(one.seeds for one in experiments if held_out(one) == share)
-        for key in (key for key in BASELINES if selection.has(key, protocol)):
-            for seed in range(min(most, selection.most)):
-                score = partial(_baseline, bench, key, seed, share)
-                row = RowKey(setting.key, protocol, key)
-                store.get_or_compute(row, seed, score, f"*baseline:* {BASELINES[key]}")
-    store.get_or_compute(RowKey(setting.key, "all", "data"), NO_SEED, partial(_sizes, bench), "data set")
+        bench.run_baselines(titles, most, partial(_baseline, bench, share), baseline_protocol(share))
+    bench.describe(partial(_sizes, bench), "all")
     for key, one in AUTHORS.items():
-        if selection.has(key, "authors"):
-            planner, mechanism = key.partition("-")[0], MECHANISMS[key.partition("-")[2]]
-            for seed in range(min(one.seeds, selection.most)):
-                scheme = partial(_authors, bench, PLANNERS[planner], mechanism, seed)
-                store.get_or_compute(RowKey(setting.key, "authors", key), seed, scheme, one.title)
+        bench.run_baselines({key: one.title}, one.seeds, partial(_authors, bench), "authors")
 
 
 def trial_of(run: Finished) -> Trial:
@@ -90,7 +83,7 @@ def _item_rows(bench: Bench) -> tuple[float, float]:
     return rows_of(np.array([len(split.train) for split in splits_of(bench, 0)[0]]))
 
 
-def _baseline(bench: Bench, key: str, seed: int, share: float) -> Trial:
+def _baseline(bench: Bench, share: float, key: str, seed: int) -> Trial:
     splits, options = splits_of(bench, seed, share)
     return Trial(baselines_of(splits, len(bench.dataset.vocabulary.items), options)[key])
 
@@ -109,10 +102,12 @@ def _sizes(bench: Bench) -> Trial:
     return Trial(sizes)
 
 
-def _authors(bench: Bench, planner: PlannerOptions, mechanism: Mechanism, seed: int) -> Trial:
+def _authors(bench: Bench, key: str, seed: int) -> Trial:
     """Run the authors' own scheme; its curve is on test ratings."""
+    planner, _, mechanism = key.partition("-")
     splits, _ = splits_of(bench, seed)
-    curve = Authors(splits, len(bench.dataset.vocabulary.items), AUTHORS_ROUNDS, planner, mechanism).run(seed)
+    items = len(bench.dataset.vocabulary.items)
+    curve = Authors(splits, items, AUTHORS_ROUNDS, PLANNERS[planner], MECHANISMS[mechanism]).run(seed)
     last = max(curve)
     rmse = {number: {"rmse": metrics["rmse"]} for number, metrics in curve.items()}
     return Trial({**curve[last], "rounds": last}, rmse)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from benchmarks.harness.bench import Bench, Finished
 from benchmarks.harness.experiment import Settings
-from benchmarks.harness.row import NO_SEED, RowKey, Trial
+from benchmarks.harness.row import Trial
 from benchmarks.harness.store import Store
 from benchmarks.harness.study import Selection
 from benchmarks.harness.tuning import Tuning
@@ -51,16 +51,11 @@ def compute(selection: Selection, store: Store) -> None:
     """Compute the selected rows."""
     for name in (name for name in SETS if selection.has_set(name)):
         read = partial(_read, selection.data, name)
-        bench = Bench(name, read, store, _measured, TUNING, lambda _: STACKED)
-        bench.run([one for one in EXPERIMENTS if selection.has(one.key)], selection.most)
-        if selection.has(FACTORS.key):
-            factors = Factorization(name, read, store, tuning=TUNING)
-            factors.run([FACTORS], selection.most)
-        for key in filter(selection.has, COUNTS):
-            for seed in range(min(FACTORS.seeds, selection.most)):
-                row = RowKey(name, "default", key)
-                store.get_or_compute(row, seed, partial(_counts, bench, key, seed), COUNTS[key])
-        store.get_or_compute(RowKey(name, "default", "data"), NO_SEED, partial(_sizes, bench.dataset), "data set")
+        bench = Bench(name, read, store, _measured, TUNING, lambda _: STACKED, selection)
+        bench.run(EXPERIMENTS)
+        Factorization(name, read, store, tuning=TUNING, selection=selection).run([FACTORS])
+        bench.run_baselines(COUNTS, FACTORS.seeds, partial(_counts, bench))
+        bench.describe(partial(_sizes, bench))
 
 
 def _read(data: Path, setup: Setup) -> AnyDataset:
@@ -118,8 +113,9 @@ def _counts(bench: Bench, key: str, seed: int) -> Trial:
     return Trial(_all_metrics(bench.dataset, splits, score))
 
 
-def _sizes(dataset: AnyDataset) -> Trial:
+def _sizes(bench: Bench) -> Trial:
     """Count homes and rules; those with test rules on seed 0."""
+    dataset = bench.dataset
     tested = [split for split in _splits(dataset, 0) if len(split.test.positives)]
     sizes = {
         "homes": len(dataset.units),

@@ -1,13 +1,12 @@
 """Runs of the sessions study: federated methods, central training and baselines on four sets."""
 
-from collections.abc import Sequence
 from functools import lru_cache, partial
 
 import numpy as np
 
 from benchmarks.harness.bench import Bench, Finished
 from benchmarks.harness.experiment import TUNING_SEED, label, task_options
-from benchmarks.harness.row import NO_SEED, Metrics, RowKey, Trial
+from benchmarks.harness.row import Metrics, RowKey, Trial
 from benchmarks.harness.store import Store
 from benchmarks.harness.study import Selection
 from benchmarks.harness.tuning import Tuning
@@ -49,16 +48,12 @@ def compute(selection: Selection, store: Store) -> None:
 
 def _compute_set(setting: Setting, selection: Selection, store: Store) -> None:
     read = partial(READERS[setting.key], selection.data)
-    bench = Bench(setting.key, read, store, _measured, TUNING, lambda _: STACKED)
-    seeds = range(min(CENTRAL.seeds, selection.most))
-    for seed in seeds:
-        for key in filter(selection.has, BASELINES):
-            score = partial(_baseline, bench, key, seed)
-            store.get_or_compute(RowKey(setting.key, "default", key), seed, score, TITLES[key])
+    bench = Bench(setting.key, read, store, _measured, TUNING, lambda _: STACKED, selection)
+    bench.run_baselines({key: TITLES[key] for key in BASELINES}, CENTRAL.seeds, partial(_baseline, bench))
     if selection.has(CENTRAL.key):
-        _compute_central(bench, seeds)
-    bench.run([one for one in setting.experiments() if selection.has(one.key)], selection.most)
-    store.get_or_compute(RowKey(setting.key, "default", "data"), NO_SEED, partial(_sizes, bench), "data set")
+        _compute_central(bench)
+    bench.run(setting.experiments())
+    bench.describe(partial(_sizes, bench))
 
 
 def _measured(run: Finished) -> Trial:
@@ -67,23 +62,22 @@ def _measured(run: Finished) -> Trial:
     return Trial({} if run.tunes else curve[max(curve)], curve)
 
 
-def _compute_central(bench: Bench, seeds: Sequence[int]) -> None:
+def _compute_central(bench: Bench) -> None:
     """Train centrally: rate and epoch by HR@20 on the tuning seed's validation cases."""
     key = RowKey(bench.set, "default", CENTRAL.key)
     about = bench.store.results.row(key).about
     if not about.chosen:
         for point in CENTRAL.grid:
-            train = partial(_central, bench, float(point["lr"]), TUNING_SEED, CENTRAL_EPOCHS, VALIDATION_SHARE)
+            train = partial(_central, bench, float(point["lr"]), CENTRAL_EPOCHS, TUNING_SEED, VALIDATION_SHARE)
             for epoch, metrics in bench.store.tuning_trial(key, label(point), train).curve.items():
                 about.grid[f"{label(point)}, {epoch} epochs"] = {"hr20": metrics["hr20"]}
         about.chosen = {"point": max(about.grid, key=lambda name: about.grid[name]["hr20"])}
     rate, epochs = (part.strip(" lrepochs") for part in str(about.chosen["point"]).split(","))
-    for seed in seeds:
-        train = partial(_central, bench, float(rate), seed, int(epochs))
-        bench.store.get_or_compute(key, seed, train, CENTRAL.title)
+    train = partial(_central, bench, float(rate), int(epochs))
+    bench.run_baselines({CENTRAL.key: CENTRAL.title}, CENTRAL.seeds, lambda _, seed: train(seed))
 
 
-def _central(bench: Bench, rate: float, seed: int, epochs: int, validation_share: float = 0.0) -> Trial:
+def _central(bench: Bench, rate: float, epochs: int, seed: int, validation_share: float = 0.0) -> Trial:
     splits = _splits(bench.dataset, seed, validation_share)
     central = Central(splits, len(bench.dataset.vocabulary.items), SessionsOptions(), rate, epochs, seed)
     curve = central.run(validation=validation_share > 0)
@@ -125,7 +119,6 @@ def _published(selection: Selection, name: str) -> Trial:
     """Train SR-GNN as its authors did on a whole set.
 
     Width is 100, L2 is 1e-5, and Adam's rate is 1e-3, a tenth of it after three epochs.
-
     Test cases whose target is in no training session cannot be ranked; `cases` counts the others.
     """
     options = SessionsOptions(hidden=100, test_share=NO_TEST_SPLIT)

@@ -40,12 +40,17 @@ def compute(selection: Selection, store: Store) -> None:
 
 def _compute_set(setting: Setting, selection: Selection, store: Store) -> None:
     benches = [
-        Bench(setting.key, partial(read, setting, selection.data, store.folder, origin), store, stacked=_stacked)
+        Bench(
+            setting.key,
+            partial(read, setting, selection.data, store.folder, origin),
+            store,
+            stacked=_stacked,
+            selection=selection,
+        )
         for origin in range(setting.origins)
     ]
     for origin, bench in enumerate(benches):
-        experiments = [one for one in setting.experiments(origin) if selection.has(one.key)]
-        bench.run(experiments, selection.most)
+        bench.run(setting.experiments(origin))
         kinds = ["difference"] if setting is SUMO else [*KINDS] if origin == 0 else ["calibrated"]
         for kind in kinds:
             key = RowKey(setting.key, f"origin-{origin}", f"baselines-{kind}")

@@ -35,7 +35,7 @@ def test_a_point_as_text() -> None:
 @pytest.mark.parametrize("chooses_round", [False, True])
 def test_the_point_with_the_least_validation_loss_is_trained(chooses_round: bool, tmp_path: Path) -> None:
     made = bench(tmp_path, tuning(chooses_round=chooses_round))
-    made.run([FEDAVG], 2)
+    made.run([FEDAVG])
     row = made.store.results.rows[KEY]
     assert row.about.chosen["point"] == "lr 0.3"
     assert row.about.grid.keys() == {"lr 1e-06", "lr 0.3"}
