@@ -1,6 +1,6 @@
 """Claims of a results page: comparisons paired by seed, and verdicts from the stored numbers."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from statistics import fmean, stdev
 
@@ -94,11 +94,6 @@ def of_seeds(count: int) -> str:
     return f"{count} seed{'' if count == 1 else 's'}"
 
 
-def bulleted(sentences: list[str]) -> str:
+def bulleted(sentences: Iterable[str]) -> str:
     """Return sentences as a Markdown list."""
     return "\n".join(f"- {sentence}" for sentence in sentences)
-
-
-def by_key(rows: Mapping[str, Row], *keys: str) -> list[Row]:
-    """Return the rows of those keys that exist, in this order."""
-    return [rows[key] for key in keys if key in rows]

@@ -1,6 +1,6 @@
 """Row of a study's tables: the trials of one experiment or baseline, seed by seed."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from statistics import fmean, stdev
 from typing import Any, NamedTuple, Self
@@ -112,6 +112,11 @@ class Row:
     def mean(self, metric: str, client: str = "") -> float:
         """Return the mean over seeds; NaN without any."""
         return mean(self.values(metric, client).values())
+
+
+def in_order(rows: Mapping[str, Row], keys: Iterable[str]) -> dict[str, Row]:
+    """Return the rows of those keys that exist, in this order."""
+    return {key: rows[key] for key in keys if key in rows}
 
 
 def mean(values: Iterable[float]) -> float:

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping
 from statistics import fmean
 
-from benchmarks.harness.claim import by_key, of_seeds, verdict
-from benchmarks.harness.row import Row, mean
+from benchmarks.harness.claim import of_seeds, verdict
+from benchmarks.harness.row import Row, in_order, mean
 from benchmarks.markets.experiments import KINDS, SHARES, SMALL
 
 NETWORKS = ("local", "fedavg", "perfedavg", "pfedme", "pfgnn", "pfgnn-plus", "pfgnn-centroid")
@@ -47,7 +47,7 @@ def gain(row: Row, market: str, metric: str) -> float:
 
 def of_pairs(rows: Rows) -> Iterator[str]:
     """Check the networks on random pairs."""
-    measured = by_key(rows, *NETWORKS)
+    measured = in_order(rows, NETWORKS).values()
     if "local" in rows and "walk" in rows:
         yield from (_against_local(row, rows) for row in measured if row is not rows["local"])
     for key, below in STEPS:

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from benchmarks.harness.claim import bulleted, by_key
+from benchmarks.harness.claim import bulleted
 from benchmarks.harness.results import Results
-from benchmarks.harness.row import Row, mean, mean_sd
+from benchmarks.harness.row import Row, in_order, mean, mean_sd
 from benchmarks.harness.table import Table
 from benchmarks.markets import claims, prose
 from benchmarks.markets.experiments import (
@@ -29,32 +29,31 @@ ORDER = (*SMALL, "mean", *(name for name in MARKETS if name not in SMALL))
 MAIN = ("mrr20", "ndcg20")
 
 
-def page(results: Results, made_by: str) -> str:
-    """Return the page; `made_by` states its provenance."""
-    rows = {protocol: _in_order(results.rows_of(XMARKET, protocol)) for protocol in PROTOCOLS}
+def page(results: Results, made_by: str) -> Iterator[str]:
+    """Yield the sections of the page; `made_by` states its provenance."""
+    rows = {protocol: in_order(results.rows_of(XMARKET, protocol), TITLES) for protocol in PROTOCOLS}
     joined, late = results.rows_of(XMARKET, NEW_MARKET), results.rows_of(XMARKET, LATE)
-    parts = [_introduction(made_by, rows["pairs"]), *_new_market(joined), *_late(late)]
+    yield _introduction(made_by, rows["pairs"])
+    yield from _new_market(joined)
+    yield from _late(late)
     for protocol, measured in rows.items():
         if measured:
-            parts += _protocol(protocol, measured)
+            yield from _protocol(protocol, measured)
     sentences = [
         *claims.of_new_market(joined),
         *claims.of_late(late),
         *(one for protocol, measured in rows.items() for one in claims.of_default(PROTOCOLS[protocol], measured)),
         *claims.of_pairs(rows["pairs"]),
     ]
-    parts += [f"## Targets\n\n{bulleted(sentences)}", *_unfinished(rows), prose.NOT_RUN]
-    return "\n\n".join(parts) + "\n"
-
-
-def _in_order(rows: Mapping[str, Row]) -> dict[str, Row]:
-    return {key: rows[key] for key in TITLES if key in rows}
+    yield f"## Targets\n\n{bulleted(sentences)}"
+    yield from _unfinished(rows)
+    yield prose.NOT_RUN
 
 
 def _introduction(made_by: str, rows: Mapping[str, Row]) -> str:
     """State which rate of the grid each network has."""
     titles: dict[str, list[str]] = {f"{rate:g}": [] for rate in RATES}
-    for row in by_key(rows, *(one.key for one in EXPERIMENTS if len(one.grid) > 1)):
+    for row in in_order(rows, (one.key for one in EXPERIMENTS if len(one.grid) > 1)).values():
         titles.setdefault(str(row.about.chosen.get("point", "lr ")).removeprefix("lr "), []).append(
             row.title.replace("*", "")
         )

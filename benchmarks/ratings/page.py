@@ -39,13 +39,12 @@ COLUMNS = ("RMSE", "MAE", "F1", "best RMSE", "against own mean")
 HEADER = ("method", "noise", "splits", "rounds", *COLUMNS, "against uniform")
 
 
-def page(results: Results, made_by: str) -> str:
-    """Return the page; `made_by` states its provenance."""
-    parts = [prose.INTRODUCTION.format(made_by=made_by)]
+def page(results: Results, made_by: str) -> Iterator[str]:
+    """Yield the sections of the page; `made_by` states its provenance."""
+    yield prose.INTRODUCTION.format(made_by=made_by)
     for setting in SETTINGS:
         if data := results.rows_of(setting.key, "all").get("data"):
-            parts += _set(StoredRows(setting, results), data.only)
-    return "\n\n".join(parts) + "\n"
+            yield from _set(StoredRows(setting, results), data.only)
 
 
 def _set(stored: StoredRows, sizes: Metrics) -> Iterator[str]:
@@ -110,10 +109,8 @@ def _unfinished(stored: StoredRows) -> Iterator[str]:
     """State which rows are absent, lack splits or failed."""
     absent, lacking, failed = [], [], []
     for one in (*EXPERIMENTS, *AUTHORS.values()):
-        name, row = (
-            f"{one.protocol}/{one.key}",
-            stored.results.row(RowKey(stored.setting.key, one.protocol, one.key)),
-        )
+        name = f"{one.protocol}/{one.key}"
+        row = stored.results.row(RowKey(stored.setting.key, one.protocol, one.key))
         failed += [f"{name}, split {seed}: {reason}" for seed, reason in row.about.failures.items()]
         if not row.trials and not row.about.failures:
             absent.append(name)

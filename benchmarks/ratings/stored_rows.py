@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from benchmarks.harness.experiment import Experiment
 from benchmarks.harness.results import Results
-from benchmarks.harness.row import Row, RowKey
+from benchmarks.harness.row import Row, RowKey, in_order
 from benchmarks.ratings.experiments import (
     BASELINES,
     EXPERIMENTS,
@@ -40,8 +40,7 @@ class StoredRows:
 
     def baselines(self, share: float) -> dict[str, Row]:
         """Return the baselines that see the same training ratings as rows with that share held out."""
-        found = self.protocol(baseline_protocol(share))
-        return {key: found[key] for key in BASELINES if key in found}
+        return in_order(self.protocol(baseline_protocol(share)), BASELINES)
 
     def own_mean(self, share: float) -> Row:
         """Return the baseline of rows with that share held out; empty if it was not measured."""

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from benchmarks.harness.claim import Claim, Comparison, compare, verdict
-from benchmarks.harness.row import Row
+from benchmarks.harness.row import Row, in_order
 from benchmarks.harness.table import Table
 
 NAMES = {
@@ -90,11 +90,10 @@ def findings(rows: Mapping[str, Row]) -> list[str]:
 
 def against_counts(rows: Mapping[str, Row]) -> list[str]:
     """Return, for each contender, whether its mean is better than that of the best count baseline."""
-    counted = [rows[key] for key in COUNTED if key in rows]
+    counted = list(in_order(rows, COUNTED).values())
     return [
-        f"{rows[key].title}: {'; '.join(f'{name} {_best(rows[key], counted, metric)}' for metric, name in NAMES.items())}."
-        for key in CONTENDERS
-        if key in rows and counted
+        f"{row.title}: {'; '.join(f'{name} {_best(row, counted, metric)}' for metric, name in NAMES.items())}."
+        for row in in_order(rows, CONTENDERS if counted else ()).values()
     ]
 
 

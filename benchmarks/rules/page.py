@@ -6,7 +6,7 @@ from statistics import fmean
 from benchmarks.harness.claim import bulleted
 from benchmarks.harness.experiment import TUNING_SEED
 from benchmarks.harness.results import Results
-from benchmarks.harness.row import Metrics, Row, mean_sd
+from benchmarks.harness.row import Metrics, Row, in_order, mean_sd
 from benchmarks.harness.table import Table
 from benchmarks.rules import claims, prose
 from benchmarks.rules.experiments import EVALUATE_EVERY, ROUNDS, SETS, TITLES, VALIDATION_SHARE, Setup
@@ -30,28 +30,21 @@ FILTERED = {"with rule filter: HR@10/20": ("filtered_hr10", "filtered_hr20")}
 CONNECTED = {title: tuple(f"connected_{metric}" for metric in metrics) for title, metrics in COLUMNS.items()}
 
 
-def page(results: Results, made_by: str) -> str:
-    """Return the page; `made_by` states its provenance."""
-    sets = {name: _in_order(results.rows_of(name)) for name in SETS}
+def page(results: Results, made_by: str) -> Iterator[str]:
+    """Yield the sections of the page; `made_by` states its provenance."""
+    sets = {name: in_order(results.rows_of(name), TITLES) for name in SETS}
     seconds = sum(sum(row.about.seconds.values()) for rows in sets.values() for row in rows.values())
-    parts = [
-        prose.INTRODUCTION.format(
-            made_by=made_by,
-            seconds=seconds,
-            rounds=ROUNDS,
-            tuning_seed=TUNING_SEED,
-            share=f"{VALIDATION_SHARE:.0%}",
-            every=EVALUATE_EVERY,
-        )
-    ]
+    yield prose.INTRODUCTION.format(
+        made_by=made_by,
+        seconds=seconds,
+        rounds=ROUNDS,
+        tuning_seed=TUNING_SEED,
+        share=f"{VALIDATION_SHARE:.0%}",
+        every=EVALUATE_EVERY,
+    )
     for name, rows in sets.items():
         if rows and "data" in results.rows_of(name):
-            parts += _set(name, rows, results.rows_of(name)["data"].only)
-    return "\n\n".join(parts) + "\n"
-
-
-def _in_order(rows: Mapping[str, Row]) -> dict[str, Row]:
-    return {key: rows[key] for key in TITLES if key in rows}
+            yield from _set(name, rows, results.rows_of(name)["data"].only)
 
 
 def _set(name: Setup, rows: Mapping[str, Row], sizes: Metrics) -> Iterator[str]:

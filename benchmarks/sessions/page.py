@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator, Mapping
 
-from benchmarks.harness.claim import by_key, compare
+from benchmarks.harness.claim import compare
 from benchmarks.harness.results import Results
-from benchmarks.harness.row import Metrics, Row, mean, mean_sd
+from benchmarks.harness.row import Metrics, Row, in_order, mean, mean_sd
 from benchmarks.harness.table import Table
 from benchmarks.sessions import prose
 from benchmarks.sessions.experiments import CENTRAL, TITLES
@@ -19,15 +19,15 @@ OPTIMIZERS = ("fedavg", "fedavgm", "fedprox", "fedadam", "fedyogi", "csme")
 """Rows that FedGA is compared with."""
 
 
-def page(results: Results, made_by: str) -> str:
-    """Return the page; `made_by` states its provenance."""
-    parts = [prose.INTRODUCTION.format(made_by=made_by)]
+def page(results: Results, made_by: str) -> Iterator[str]:
+    """Yield the sections of the page; `made_by` states its provenance."""
+    yield prose.INTRODUCTION.format(made_by=made_by)
     for setting in SETTINGS:
         measured = results.rows_of(setting.key)
-        rows = {key: measured[key] for key in TITLES if key in measured}
+        rows = in_order(measured, TITLES)
         if rows and "data" in measured:
-            parts += _set(setting, rows, measured["data"].only)
-    return "\n\n".join([*parts, *_check(results)]) + "\n"
+            yield from _set(setting, rows, measured["data"].only)
+    yield from _check(results)
 
 
 def _set(setting: Setting, rows: Mapping[str, Row], sizes: Metrics) -> Iterator[str]:
@@ -73,7 +73,8 @@ def _shares(rows: Mapping[str, Row]) -> Iterator[str]:
     """State the share of the central network's HR@20 that the adaptive methods reach."""
     if {CENTRAL.key, "fedga"} <= rows.keys():
         best = rows[CENTRAL.key].mean("hr20")
-        shares = [f"{row.title} {row.mean('hr20') / best:.1%}" for row in by_key(rows, "fedga", "fedyogi", "fedadam")]
+        adaptive = in_order(rows, ("fedga", "fedyogi", "fedadam")).values()
+        shares = [f"{row.title} {row.mean('hr20') / best:.1%}" for row in adaptive]
         yield f"Share of the central network's HR@20 ({100 * best:.1f}): {', '.join(shares)}."
 
 
@@ -81,7 +82,7 @@ def _comparisons(rows: Mapping[str, Row]) -> Iterator[str]:
     """Compare FedGA with every other server optimizer, paired by seed."""
     if "fedga" in rows:
         table = Table(["against", "HR@20, points", "seeds better", "rounds to 95 %"])
-        for row in by_key(rows, *OPTIMIZERS):
+        for row in in_order(rows, OPTIMIZERS).values():
             if found := compare(rows["fedga"], row, "hr20", higher_is_better=True):
                 rounds = f"{rounds_to(rows['fedga'], NEAR):.0f} against {rounds_to(row, NEAR):.0f}"
                 table.rows.append([row.title, f"{100 * found.mean:+.1f}", f"{found.won} of {found.seeds}", rounds])

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from statistics import fmean
 
 from benchmarks.harness.claim import Claim, compare, of_seeds, verdict
-from benchmarks.harness.row import Row
+from benchmarks.harness.row import Row, in_order
 from benchmarks.traffic.experiments import DEFAULT, FAULTS, PAPER
 
 TARGETS = {"boroondara": 0.0215, "ten": 0.175}
@@ -84,8 +84,8 @@ def _property_holds(rows: Rows) -> str:
 
 
 def _teacher_is_harmless(rows: Rows) -> Iterator[str]:
-    measured = [rows[one.key] for one in (*PAPER, *DEFAULT) if one.key in rows]
-    changes = {row.title: row.mean("teacher_mse") / row.mean("mse") - 1 for row in measured}
+    trained = in_order(rows, (one.key for one in (*PAPER, *DEFAULT))).values()
+    changes = {row.title: row.mean("teacher_mse") / row.mean("mse") - 1 for row in trained}
     if changes:
         worst = max(changes, key=lambda title: changes[title])
         text = f"Teacher at most {HARM:+.0%} MSE over all rows: at worst {changes[worst]:+.2%} ({worst})"

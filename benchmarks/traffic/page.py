@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from benchmarks.harness.claim import bulleted
 from benchmarks.harness.experiment import Experiment
 from benchmarks.harness.results import Results
-from benchmarks.harness.row import NO_SEED, Row, RowKey, mean, mean_sd
+from benchmarks.harness.row import NO_SEED, Row, RowKey, in_order, mean, mean_sd
 from benchmarks.harness.table import Table
 from benchmarks.traffic import prose
 from benchmarks.traffic.claims import correction, verdicts
@@ -29,14 +29,12 @@ HEADER = (
 )
 
 
-def page(results: Results, made_by: str) -> str:
-    """Return the page; `made_by` states its provenance."""
-    parts = [prose.INTRODUCTION.format(made_by=made_by)]
+def page(results: Results, made_by: str) -> Iterator[str]:
+    """Yield the sections of the page; `made_by` states its provenance."""
+    yield prose.INTRODUCTION.format(made_by=made_by)
     for setting in SETTINGS:
-        rows = results.rows_of(setting.key, "origin-0")
-        if rows:
-            parts += _streets(setting, rows) if setting is SUMO else _set(setting, rows, results)
-    return "\n\n".join(parts) + "\n"
+        if rows := results.rows_of(setting.key, "origin-0"):
+            yield from _streets(setting, rows) if setting is SUMO else _set(setting, rows, results)
 
 
 def _set(setting: Setting, rows: Mapping[str, Row], results: Results) -> Iterator[str]:
@@ -57,7 +55,7 @@ def _set(setting: Setting, rows: Mapping[str, Row], results: Results) -> Iterato
     cold, faults = results.rows_of(setting.key, "cold-start"), results.rows_of(setting.key, "faults")
     yield from _cold_start(cold)
     yield from _faults(faults)
-    yield f"### Targets\n\n{bulleted(list(verdicts(setting.key, rows, faults, cold)))}"
+    yield f"### Targets\n\n{bulleted(verdicts(setting.key, rows, faults, cold))}"
 
 
 def _streets(setting: Setting, rows: Mapping[str, Row]) -> Iterator[str]:
@@ -77,7 +75,7 @@ def _baselines(rows: Mapping[str, Row], kind: str) -> Row:
 
 
 def _of(rows: Mapping[str, Row], experiments: Iterable[Experiment]) -> list[Row]:
-    return [rows[one.key] for one in experiments if one.key in rows]
+    return list(in_order(rows, (one.key for one in experiments)).values())
 
 
 def _table(local: Row, rows: Iterable[Row]) -> str:
@@ -121,7 +119,7 @@ def _origins(setting: Setting, results: Results) -> Iterator[str]:
     if not any(found[1:]):
         return
     local = [_baselines(rows, "calibrated").values for rows in found]
-    titles = {key: found[0][key].title for key in ROLLING if key in found[0]}
+    titles = {key: row.title for key, row in in_order(found[0], ROLLING).items()}
     errors = {title: [values(metric).get(NO_SEED) for values in local] for metric, title in BASELINES.items()}
     errors[RIDGE] = [values("mse").get(NO_SEED) for values in local]
     errors |= {title: [_first(rows, key) for rows in found] for key, title in titles.items()}
@@ -144,7 +142,7 @@ def _cold_start(rows: Mapping[str, Row]) -> Iterator[str]:
     header = ["property", "days", "sensors", "own", "pooled", "width, own", "width, pooled"]
     table = Table(header)
     for kind, title in KINDS.items():
-        for row in (rows[key] for days in COLD_START_DAYS if (key := f"{kind}-{days}") in rows):
+        for row in in_order(rows, (f"{kind}-{days}" for days in COLD_START_DAYS)).values():
             found = row.only
             shares = [f"{100 * found[name]:.0f} %" for name in ("own", "pooled")]
             widths = [f"{found[name]:.2f}" for name in ("own_width", "pooled_width")]
@@ -160,7 +158,7 @@ def _faults(rows: Mapping[str, Row]) -> Iterator[str]:
         "calibrated": "the same, calibrated at 90 %",
     }
     table = Table(["fault", "student", *kinds.values()])
-    for row in (rows[key] for key in FAULTS if key in rows):
+    for row in in_order(rows, FAULTS).values():
         corrected = [f"{row.only[kind]:.4f} ({-100 * correction(row, kind):+.0f} %)" for kind in kinds]
         table.rows.append([row.title, f"{row.only['student']:.4f}", *corrected])
     if table.rows:
