@@ -138,10 +138,7 @@ TITLES = {**BASELINES, **{one.key: one.title for one in EXPERIMENTS}}
 NEW_MARKET, LATE = "new-market", "late"
 """Protocols of a market that joins a finished federation."""
 
-KINDS = {
-    "clear": "Counts in plaintext",
-    "noised": "Counts noised by every market itself, ε = 8 per user, δ = 1e-5",
-}
+KINDS = {"clear": "Counts in plaintext", "noised": "Counts noised by every market itself, ε = 8 per user, δ = 1e-5"}
 """Counts of the other markets that a new market receives: key -> title."""
 
 SHARES = (0.1, 0.3, 1.0)

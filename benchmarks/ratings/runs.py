@@ -10,14 +10,7 @@ from benchmarks.harness.store import Store
 from benchmarks.harness.study import Selection
 from benchmarks.ratings.authors import DPSGD, Authors, Mechanism
 from benchmarks.ratings.baselines import baselines_of
-from benchmarks.ratings.experiments import (
-    AUTHORS,
-    AUTHORS_ROUNDS,
-    BASELINES,
-    REWARD_SHARE,
-    baseline_protocol,
-    held_out,
-)
+from benchmarks.ratings.experiments import AUTHORS, AUTHORS_ROUNDS, BASELINES, REWARD_SHARE, baseline_protocol, held_out
 from benchmarks.ratings.paper_figures import rows_of, true_epsilon
 from benchmarks.ratings.sets import SETTINGS, Setting
 from client.tasks.ratings.data.reader import read_raters
@@ -27,12 +20,7 @@ from common.tasks.ratings.options import RatingsOptions
 
 ERRORS = ("rmse", "mae", "f1")
 
-PLANNERS: dict[str, PlannerOptions] = {
-    "uniform": DPSGD,
-    "adpml": ADPML(),
-    "adap": ADAP(),
-    "bgtplanner": BGTplanner(),
-}
+PLANNERS: dict[str, PlannerOptions] = {"uniform": DPSGD, "adpml": ADPML(), "adap": ADAP(), "bgtplanner": BGTplanner()}
 
 
 MECHANISMS: dict[str, Mechanism] = {"gaussian": "gaussian", "laplace": "laplace"}

@@ -138,12 +138,7 @@ class _Factors(nn.Module):
 
 def _tables(triple: NDArray[np.floating]) -> list[NDArray[np.floating]]:
     """Return C, C₁, C₂, C₃, each F × F × R with length 1 where it is summed over."""
-    return [
-        triple.sum((0, 1), keepdims=True),
-        triple.sum(1, keepdims=True),
-        triple.sum(0, keepdims=True),
-        triple,
-    ]
+    return [triple.sum((0, 1), keepdims=True), triple.sum(1, keepdims=True), triple.sum(0, keepdims=True), triple]
 
 
 def _features(logs: Sequence[NDArray[np.floating]], key: str) -> list[NDArray[np.floating]]:

@@ -6,13 +6,7 @@ from benchmarks.harness.claim import Claim, Comparison, compare, verdict
 from benchmarks.harness.row import Row, in_order
 from benchmarks.harness.table import Table
 
-NAMES = {
-    "loss": "loss",
-    "auc": "AUC",
-    "mr0": "MR",
-    "hr20": "HR@20",
-    "filtered_hr20": "HR@20 with rule filter",
-}
+NAMES = {"loss": "loss", "auc": "AUC", "mr0": "MR", "hr20": "HR@20", "filtered_hr20": "HR@20 with rule filter"}
 HIGHER_IS_BETTER = {"auc", "hr20", "filtered_hr20"}
 
 TARGETS = {

@@ -78,36 +78,16 @@ EXPERIMENTS = (
     _row("fedrule-adam", "FedRule, local Adam, `grad_mean`", "fedrule", ADAM, GRAD_MEAN),
     _row("fedrule-server", "FedRule, Eq 3, server Adam", "fedrule", SERVER_ADAM, RULE_BEHIND_SERVER),
     _row(
-        "default-fedrule",
-        "**default**: FedRule, local Adam, `grad_mean`",
-        "fedrule",
-        ADAM,
-        GRAD_MEAN,
-        model="default",
+        "default-fedrule", "**default**: FedRule, local Adam, `grad_mean`", "fedrule", ADAM, GRAD_MEAN, model="default"
     ),
     _row(
-        "default-fedgnn",
-        "default model, FedGNN, server Adam",
-        "fedadam",
-        SERVER_ADAM,
-        BEHIND_SERVER,
-        model="default",
+        "default-fedgnn", "default model, FedGNN, server Adam", "fedadam", SERVER_ADAM, BEHIND_SERVER, model="default"
     ),
-    _row(
-        "default-counts",
-        "default + count offset, FedRule",
-        "fedrule",
-        ADAM,
-        GRAD_MEAN,
-        model="default",
-        counts=True,
-    ),
+    _row("default-counts", "default + count offset, FedRule", "fedrule", ADAM, GRAD_MEAN, model="default", counts=True),
 )
 
 FACTORS = Experiment(
-    "mf",
-    "matrix factorization (central), Adam",
-    grid=tuple({"lr": rate} for rate in (0.003, 0.01, 0.03)),
+    "mf", "matrix factorization (central), Adam", grid=tuple({"lr": rate} for rate in (0.003, 0.01, 0.03))
 )
 """Baseline without a network that is tuned as the methods are."""
 

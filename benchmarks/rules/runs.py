@@ -41,9 +41,7 @@ STACKED = 32
 VALIDATION = "tasks.rules.validation-share"
 
 TUNING = Tuning(
-    "loss",
-    {VALIDATION: VALIDATION_SHARE, "rounds": ROUNDS, "evaluate-every": EVALUATE_EVERY},
-    chooses_round=True,
+    "loss", {VALIDATION: VALIDATION_SHARE, "rounds": ROUNDS, "evaluate-every": EVALUATE_EVERY}, chooses_round=True
 )
 
 

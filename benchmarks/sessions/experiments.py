@@ -84,12 +84,7 @@ EXPERIMENTS = (
     _row("fedga-tagnn", "FedGA, `saturated`, TAGNN", "fedga", network="tagnn", tuned_as="fedga"),
 )
 
-CENTRAL = Experiment(
-    "central",
-    "SR-GNN, central, Adam",
-    grid=tuple({"lr": rate} for rate in CENTRAL_RATES),
-    seeds=3,
-)
+CENTRAL = Experiment("central", "SR-GNN, central, Adam", grid=tuple({"lr": rate} for rate in CENTRAL_RATES), seeds=3)
 
 BASELINES = {
     "popularity": "popularity",

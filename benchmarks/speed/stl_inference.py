@@ -107,11 +107,5 @@ def main() -> None:
             runs.append(run)
     sentence = about(runs, options.clients)
     Console().print(table, sentence)
-    result = {
-        "clients": options.clients,
-        "length": LENGTH,
-        "threads": threads,
-        "about": sentence,
-        "runs": runs,
-    }
+    result = {"clients": options.clients, "length": LENGTH, "threads": threads, "about": sentence, "runs": runs}
     timing.write(options.out, result, "torch")

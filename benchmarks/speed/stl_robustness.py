@@ -137,10 +137,5 @@ def main() -> None:
         )
         runs.append({"formula": name, "text": str(phi)} | run)
     Console().print(table)
-    result = {
-        "batch": options.batch,
-        "steps": STEPS,
-        "threads": threads,
-        "runs": runs,
-    }
+    result = {"batch": options.batch, "steps": STEPS, "threads": threads, "runs": runs}
     timing.write(options.out, result, "torch", "rtamt")
