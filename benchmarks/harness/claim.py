@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from statistics import fmean, stdev
 
 from benchmarks.harness.row import Row, mean_sd
+from common.text import count
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,7 @@ class Comparison:
         """Return `lower loss in 5 of 5 seeds (0.159 ± 0.039 against 0.490 ± 0.019)`."""
         word = "higher" if self.higher_is_better else "lower"
         means = " against ".join(mean_sd(values, digits) for values in (self.first, self.second))
-        return f"{word} {metric} in {self.won} of {of_seeds(self.seeds)} ({means})"
+        return f"{word} {metric} in {self.won} of {count(self.seeds, 'seed')} ({means})"
 
 
 def compare(
@@ -87,11 +88,6 @@ def compare(
 def verdict(holds: bool) -> str:
     """Return the verdict on a claim, as pages print it."""
     return "holds" if holds else "**does not hold**"
-
-
-def of_seeds(count: int) -> str:
-    """Return `1 seed` or `3 seeds`."""
-    return f"{count} seed{'' if count == 1 else 's'}"
 
 
 def bulleted(sentences: Iterable[str]) -> str:

@@ -7,6 +7,7 @@ from benchmarks.harness.claim import Claim, Comparison, compare
 from benchmarks.harness.experiment import Experiment
 from benchmarks.harness.row import Row, mean
 from benchmarks.ratings.experiments import budget_share
+from common.text import count
 
 ERRORS = ("rmse", "mae", "f1")
 
@@ -82,8 +83,7 @@ def planner_verdict(one: Experiment, planner: Row, uniform: Row) -> str:
     found = compare(planner, uniform, "rmse")
     if found is None:
         return "not compared with uniform yet."
-    worst = max(found.differences)
-    splits = f"{found.seeds} split{'s' if found.seeds > 1 else ''}"
+    worst, splits = max(found.differences), count(found.seeds, "split")
     bound = Claim(
         f"RMSE never above uniform's by more than {number(TOLERANCE)}: at worst {signed(worst)} on {splits}",
         worst <= TOLERANCE,

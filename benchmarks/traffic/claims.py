@@ -3,9 +3,10 @@
 from collections.abc import Iterator, Mapping
 from statistics import fmean
 
-from benchmarks.harness.claim import Claim, compare, of_seeds, verdict
+from benchmarks.harness.claim import Claim, compare, verdict
 from benchmarks.harness.row import Row, in_order
 from benchmarks.traffic.experiments import DEFAULT, FAULTS, PAPER
+from common.text import count
 
 TARGETS = {"boroondara": 0.0215, "ten": 0.175}
 """MSE that the default model has to reach."""
@@ -105,7 +106,7 @@ def _default(setting: str, rows: Rows) -> Iterator[str]:
     seeds, bound = len(rows["default"].trials), TARGETS[setting]
     profile, explored = local["profile_mse"], PROFILE[setting]
     easier = f" The data are easier than in the exploration: the profile's MSE is {profile:.4f}, there {explored:g}."
-    text = f"MSE of the default at most {bound:g}: {reached:.4f}, {of_seeds(seeds)}"
+    text = f"MSE of the default at most {bound:g}: {reached:.4f}, {count(seeds, 'seed')}"
     yield str(Claim(text, reached <= bound)) + (easier if profile < EASIER * explored else "")
     baselines = {
         "weekly profile": "profile_mse",
@@ -122,8 +123,8 @@ def _compared(rows: Rows, pairs: tuple[tuple[str, str, str], ...], *, rho: bool 
         if first in rows and second in rows and (found := compare(rows[first], rows[second], "mse")):
             mse, reference = fmean(found.first), fmean(found.second)
             points = 100 * (rows[first].mean("rho_point") - rows[second].mean("rho_point"))
-            more = f"ρ point {points:+.1f} points, " if rho else ""
-            yield f"{text}: {more}MSE {mse:.4f} against {reference:.4f} ({mse / reference - 1:+.1%}), {of_seeds(found.seeds)}."
+            more, seeds = f"ρ point {points:+.1f} points, " if rho else "", count(found.seeds, "seed")
+            yield f"{text}: {more}MSE {mse:.4f} against {reference:.4f} ({mse / reference - 1:+.1%}), {seeds}."
 
 
 def _faults_are_corrected(faults: Rows) -> Iterator[str]:
