@@ -24,7 +24,7 @@ from server.events import Result, Round
 
 
 @dataclass(frozen=True)
-class Finished:
+class FinishedRun:
     """A run that reached its end.
 
     Args:
@@ -50,11 +50,11 @@ class Finished:
         return {event.round: dict(event.metrics) for event in rounds}
 
 
-Measure = Callable[[Finished], Trial]
+Measure = Callable[[FinishedRun], Trial]
 """Metrics, curve and clients of a finished run; the bench adds time, traffic and configuration."""
 
 
-def final_metrics(run: Finished) -> Trial:
+def final_metrics(run: FinishedRun) -> Trial:
     """Return metrics after the last round; the curve while tuning."""
     return Trial(dict(run.result.metrics), run.curve() if run.tunes else {})
 
@@ -170,7 +170,7 @@ class Bench:
                 reason = str(error).partition(";")[0]
                 return Trial(seconds=time.perf_counter() - started, failure=reason, config=flat)
             seconds = time.perf_counter() - started
-            trial = self.measure(Finished(config, folder, result, self.dataset))
+            trial = self.measure(FinishedRun(config, folder, result, self.dataset))
         traffic = (result.bytes_down + result.bytes_up) / 1e6
         return replace(trial, seconds=seconds, megabytes=traffic, config=flat)
 

@@ -90,6 +90,6 @@ def verdict(holds: bool) -> str:
     return "holds" if holds else "**does not hold**"
 
 
-def bulleted(sentences: Iterable[str]) -> str:
+def bullet_list(sentences: Iterable[str]) -> str:
     """Return sentences as a Markdown list."""
     return "\n".join(f"- {sentence}" for sentence in sentences)

@@ -44,7 +44,7 @@ def cold(bench: Bench, kind: str, seed: int, name: str) -> Metrics:
 
     The cold items are all sold in other markets.
     """
-    model, statics = _finished(bench, name, KINDS[kind], seed)
+    model, statics = _train(bench, name, KINDS[kind], seed)
     graph = graph_of(_market(bench.dataset, name), 2)
     sold = np.flatnonzero(_degrees_elsewhere(bench.dataset, name)[graph.items] > 0)
     rows = []
@@ -59,21 +59,21 @@ def late(bench: Bench, seed: int, name: str) -> dict[float, Metrics]:
 
     The metrics are of baselines and of the scorer.
     """
-    model, statics = _finished(bench, name, SCORER, seed)
+    model, statics = _train(bench, name, SCORER, seed)
     options = MarketsOptions.model_validate({"protocol": "pairs", "features": "ids", "width": 2, "count-offset": True})
     whole = prepare(_market(bench.dataset, name), bench.dataset.vocabulary, options, seed)
     found = {}
     for share in SHARES:
-        ready = _thinned(whole, share, np.random.default_rng([seed, 7]))
+        ready = _drop_pairs(whole, share, np.random.default_rng([seed, 7]))
         metrics = {"pairs": float(len(ready.graph.edges))}
-        metrics |= _measured(whole, ready.baseline(ready.graph, statics), model)
-        alone = _measured(whole, ready.baseline(ready.graph, {}), model)
+        metrics |= _metrics_of(whole, ready.baseline(ready.graph, statics), model)
+        alone = _metrics_of(whole, ready.baseline(ready.graph, {}), model)
         metrics |= {f"alone_{key}": value for key, value in alone.items() if key.startswith("scorer")}
         found[share] = metrics
     return found
 
 
-def _finished(bench: Bench, name: str, experiment: Experiment, seed: int) -> tuple[Arrays, Arrays]:
+def _train(bench: Bench, name: str, experiment: Experiment, seed: int) -> tuple[Arrays, Arrays]:
     """Return model and summed counts of a federation of all other markets."""
     flat = {
         **under("pairs", experiment).settings,
@@ -123,7 +123,7 @@ def _without_items(graph: Graph, removed: NDArray[np.int64], model: Arrays, stat
     return metrics
 
 
-def _measured(whole: ReadyMarket, counts: MarketBaseline, model: Arrays) -> Metrics:
+def _metrics_of(whole: ReadyMarket, counts: MarketBaseline, model: Arrays) -> Metrics:
     """Return metrics of all scores on the test pairs of the whole market."""
     metrics: Metrics = {}
     for key, scores in _scores(counts, model).items():
@@ -142,7 +142,7 @@ def _scores(counts: MarketBaseline, model: Arrays) -> dict[str, ScoreBlock]:
     }
 
 
-def _thinned(ready: ReadyMarket, share: float, rng: np.random.Generator) -> ReadyMarket:
+def _drop_pairs(ready: ReadyMarket, share: float, rng: np.random.Generator) -> ReadyMarket:
     """Return the market with that share of its training pairs.
 
     The removed pairs are neither right nor wrong answers.

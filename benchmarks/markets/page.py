@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from benchmarks.harness.claim import bulleted
+from benchmarks.harness.claim import bullet_list
 from benchmarks.harness.results import Results
 from benchmarks.harness.row import Row, in_order, mean, mean_sd
 from benchmarks.harness.table import Table
@@ -45,8 +45,8 @@ def page(results: Results, made_by: str) -> Iterator[str]:
         *(one for protocol, measured in rows.items() for one in claims.of_default(PROTOCOLS[protocol], measured)),
         *claims.of_pairs(rows["pairs"]),
     ]
-    yield f"## Targets\n\n{bulleted(sentences)}"
-    yield from _unfinished(rows)
+    yield f"## Targets\n\n{bullet_list(sentences)}"
+    yield from _missing_runs(rows)
     yield prose.NOT_RUN
 
 
@@ -94,7 +94,7 @@ def _new_market(rows: Mapping[str, Row]) -> Iterator[str]:
         table = Table(header)
         for name in (name for name in SMALL if rows[kind].values("queries", name)):
             queries = next(iter(rows[kind].values("queries", name).values()))
-            cells = [_joined(rows[kind], name, key) for key in ("degree", "walk", "shared", "scorer")]
+            cells = [_scores(rows[kind], name, key) for key in ("degree", "walk", "shared", "scorer")]
             gains = " / ".join(f"{claims.gain(rows[kind], name, metric):+.1f}" for metric in MAIN)
             table.rows.append([name, f"{queries:.0f}", *cells, gains])
         yield f"### {title}\n\n{table}"
@@ -106,18 +106,18 @@ def _late(rows: Mapping[str, Row]) -> Iterator[str]:
     for name in SMALL:
         for share in (share for share in SHARES if f"share-{share:g}" in rows):
             row = rows[f"share-{share:g}"]
-            cells = [_joined(row, name, key) for key in ("degree", "walk", "alone_scorer", "scorer")]
+            cells = [_scores(row, name, key) for key in ("degree", "walk", "alone_scorer", "scorer")]
             pairs = mean(row.values("pairs", name).values())
             table.rows.append([name, f"{100 * share:.0f} %", f"{pairs:.0f}", *cells])
     if table.rows:
         yield f"{prose.LATE}\n\n{table}"
 
 
-def _joined(row: Row, name: str, key: str) -> str:
+def _scores(row: Row, name: str, key: str) -> str:
     return _pair(row.values(f"{key}_{metric}", name).values() for metric in MAIN)
 
 
-def _unfinished(rows: Mapping[str, Mapping[str, Row]]) -> Iterator[str]:
+def _missing_runs(rows: Mapping[str, Mapping[str, Row]]) -> Iterator[str]:
     """State which rows have fewer seeds than planned."""
     wanted = [*BASELINES, *(one.key for one in EXPERIMENTS)]
     counts = {

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import lru_cache, partial
 from pathlib import Path
 
-from benchmarks.harness.bench import Bench, Finished
+from benchmarks.harness.bench import Bench, FinishedRun
 from benchmarks.harness.experiment import task_options
 from benchmarks.harness.row import Metrics, Trial
 from benchmarks.harness.store import Store
@@ -46,7 +46,7 @@ TUNING = Tuning(
 
 def compute(selection: Selection, store: Store) -> None:
     """Compute the selected rows under all protocols; a data set's name is that of a protocol here."""
-    bench = Bench(XMARKET, partial(_read, selection.data), store, _measured, TUNING, selection=selection)
+    bench = Bench(XMARKET, partial(_read, selection.data), store, _trial_of, TUNING, selection=selection)
     protocols = [protocol for protocol in PROTOCOLS if selection.has_set(protocol)]
     for protocol in protocols:
         bench.run_baselines(BASELINES, SEEDS, partial(_baseline, bench, protocol), protocol)
@@ -67,7 +67,7 @@ def _read(data: Path) -> AnyDataset:
     return read_markets(source)
 
 
-def _measured(run: Finished) -> Trial:
+def _trial_of(run: FinishedRun) -> Trial:
     """Return every market's metrics after the last round; the curve while tuning."""
     names = {f"client-{k}": market.name for k, market in enumerate(run.dataset.units)}
     clients = {

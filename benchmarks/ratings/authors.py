@@ -61,8 +61,8 @@ class Authors:
         )
         self._context = planner.context if isinstance(planner, BGTplanner) else 0
         self._lengths = [len(split.train) for split in splits]
-        self._index, self._ratings, self._order = padded([split.train for split in splits])
-        self._queries, truth, place = padded([split.test for split in splits])
+        self._index, self._ratings, self._order = pad_ratings([split.train for split in splits])
+        self._queries, truth, place = pad_ratings([split.test for split in splits])
         self._tested = place < torch.inf
         self._truth = truth[self._tested].double().numpy()
         self._named: list[NDArray[np.int64]] = []
@@ -79,14 +79,14 @@ class Authors:
         model = {name: value.detach().clone() for name, value in shell.named_parameters()}
         model["user"] = torch.randn(len(self._lengths), len(model["user"]))
         curve, state, context, left = {}, self._planner.start(), np.zeros(self._context), BUDGET
-        now = self._measured(model)
+        now = self._metrics_of(model)
         for number in range(1, self._rounds + 1):
             remaining = {str(k): left for k in range(len(self._lengths))}  # clients without ratings spend too
             decision = self._planner.decide(state, context, remaining, np.random.default_rng([seed, number]))
             if isinstance(decision, Stop):
                 break
             model, norm = self._round(model, number, decision, rng)
-            before, now, left = now, self._measured(model), left - decision.cost
+            before, now, left = now, self._metrics_of(model), left - decision.cost
             state = self._planner.observe(state, decision, before["rmse"] - now["rmse"], None, norm)
             context = singular_values(item_matrix(self._named, self._items), self._context)
             if number % EVERY == 0:
@@ -105,15 +105,15 @@ class Authors:
         weight = (present + PSEUDO) / (present + PSEUDO).sum()
         moves = {"user": gradients["user"]}
         for name in SHARED:
-            rows = self._clipped(gradients[name].flatten(1), clip)
+            rows = self._clip_rows(gradients[name].flatten(1), clip)
             sent = rows + noise * sample_noise(rows.shape, self._mechanism)
             moves[name] = (weight @ sent).view_as(model[name])
-        moves["items"] = self._rows(self._clipped(gradients["items"].flatten(0, 1), clip), mask, weight, noise, rng)
+        moves["items"] = self._rows(self._clip_rows(gradients["items"].flatten(0, 1), clip), mask, weight, noise, rng)
         shared = torch.cat([moves[name].flatten() for name in (*SHARED, "items")])
-        return {name: stepped(model[name], moves[name]) for name in model}, float(shared.norm()) / CLIP
+        return {name: step_adam(model[name], moves[name]) for name in model}, float(shared.norm()) / CLIP
 
-    def _clipped(self, rows: Tensor, clip: float) -> Tensor:
-        return clipped(rows, clip, 2 if self._mechanism == "gaussian" else 1)
+    def _clip_rows(self, rows: Tensor, clip: float) -> Tensor:
+        return clip_rows(rows, clip, 2 if self._mechanism == "gaussian" else 1)
 
     def _gradients(self, model: dict[str, Tensor], mask: Tensor) -> dict[str, Tensor]:
         """Return gradients of each client's RMSE by its copy of the model, U × …; of items U × M × d."""
@@ -143,7 +143,7 @@ class Authors:
         deviation = noise * (1 if self._mechanism == "gaussian" else math.sqrt(2))
         return total + deviation * variance.sqrt()[:, None] * torch.randn(self._items, d)
 
-    def _measured(self, model: dict[str, Tensor]) -> dict[str, float]:
+    def _metrics_of(self, model: dict[str, Tensor]) -> dict[str, float]:
         count = len(self._lengths)
         copies = {name: model[name].expand(count, *model[name].shape) for name in SHARED}
         copies |= {"user": model["user"], "items": model["items"][self._index]}
@@ -176,20 +176,20 @@ def sample_noise(shape: Sequence[int], mechanism: Mechanism) -> Tensor:
     return torch.distributions.Laplace(0.0, 1.0).sample(torch.Size(shape))
 
 
-def clipped(rows: Tensor, clip: float = CLIP, order: int = 2) -> Tensor:
+def clip_rows(rows: Tensor, clip: float = CLIP, order: int = 2) -> Tensor:
     """Return rows clipped to a norm of that order, at most `clip`."""
     lengths = torch.linalg.vector_norm(rows, ord=order, dim=1, keepdim=True)
     factor: Tensor = clip / lengths.clamp(min=clip)
     return rows * factor
 
 
-def stepped(parameter: Tensor, gradient: Tensor) -> Tensor:
+def step_adam(parameter: Tensor, gradient: Tensor) -> Tensor:
     """Return the parameter after Adam's first step with weight decay, which is the sign of its gradient."""
     whole = gradient + DECAY * parameter
     return parameter - RATE * whole / (whole.abs() + 1e-8)
 
 
-def padded(people: Sequence[Rated]) -> tuple[Tensor, Tensor, Tensor]:
+def pad_ratings(people: Sequence[Rated]) -> tuple[Tensor, Tensor, Tensor]:
     """Return items, ratings and ranks of arrival, U × M each; ranks of padding are infinite."""
     shape = len(people), max(1, *(len(rated) for rated in people))
     index, ratings, order = torch.zeros(shape, dtype=torch.int64), torch.zeros(shape), torch.full(shape, torch.inf)

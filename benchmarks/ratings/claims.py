@@ -28,7 +28,7 @@ def number(value: float) -> str:
     return short(f"{value:.4f}")
 
 
-def signed(value: float) -> str:
+def signed_number(value: float) -> str:
     """Return `−.0041`."""
     return short(f"{value:+.4f}").replace("-", "−")
 
@@ -68,7 +68,7 @@ def default_verdict(target: float, row: Row, own: Row) -> list[Claim]:
 def below_own_mean(rows: Mapping[str, Row], own: Row) -> str:
     """Name the rows that are not better than the users' own means on average."""
     found = {title: compare(row, own, "rmse") for title, row in rows.items()}
-    worse = [f"{title} ({signed(one.mean)})" for title, one in found.items() if one and one.mean >= 0]
+    worse = [f"{title} ({signed_number(one.mean)})" for title, one in found.items() if one and one.mean >= 0]
     return f"Not better than the users' own means: {'; '.join(worse) if worse else 'none'}."
 
 
@@ -85,7 +85,7 @@ def planner_verdict(one: Experiment, planner: Row, uniform: Row) -> str:
         return "not compared with uniform yet."
     worst, splits = max(found.differences), count(found.seeds, "split")
     bound = Claim(
-        f"RMSE never above uniform's by more than {number(TOLERANCE)}: at worst {signed(worst)} on {splits}",
+        f"RMSE never above uniform's by more than {number(TOLERANCE)}: at worst {signed_number(worst)} on {splits}",
         worst <= TOLERANCE,
     )
     return " ".join([str(bound), gain_of(found), *_after_equal_rounds(one, planner, uniform)])
@@ -113,7 +113,7 @@ def _after_equal_rounds(one: Experiment, planner: Row, uniform: Row) -> list[str
     return sentences
 
 
-def unmoved(rows: Mapping[str, tuple[Row, Row]]) -> str:
+def equal_to_uniform(rows: Mapping[str, tuple[Row, Row]]) -> str:
     """State under which noise ADAP equals uniform, from pairs of the two; nothing where it never does."""
     equal = []
     for noise, (adap, uniform) in rows.items():
@@ -139,7 +139,7 @@ def gain_of(found: Comparison) -> str:
     The difference has to show in four digits.
     """
     if found.seeds < 3:
-        return f"{signed(found.mean)} on average; too few splits to claim a gain."
+        return f"{signed_number(found.mean)} on average; too few splits to claim a gain."
     error = found.deviation / found.seeds**0.5
     shows = number(abs(found.mean)) != number(0.0)
     if shows and found.mean < -2 * error and found.won == found.seeds:

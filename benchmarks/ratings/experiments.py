@@ -108,7 +108,7 @@ def once(mechanism: str, epsilon: float, seeds: int, *, tuned: bool = False) -> 
     return _row("once", key, title, seeds, settings, mechanism, epsilon)
 
 
-def planned(planner: str, mechanism: str, seeds: int) -> Experiment:
+def planner_row(planner: str, mechanism: str, seeds: int) -> Experiment:
     """Return the default model over T rounds at ε = 10."""
     settings: Settings = {
         "method": planner,
@@ -163,7 +163,7 @@ EXPERIMENTS: tuple[Experiment, ...] = (
     once("", 0.0, 5),
     *(once(mechanism, epsilon, 5) for mechanism in MECHANISMS for epsilon in EPSILONS if epsilon != 10),
     *(paper(planner, mechanism, 5) for mechanism in AUTHORS_MECHANISMS for planner in PLANNERS),
-    *(planned(planner, mechanism, 5) for mechanism in AUTHORS_MECHANISMS for planner in PLANNERS),
+    *(planner_row(planner, mechanism, 5) for mechanism in AUTHORS_MECHANISMS for planner in PLANNERS),
     paper("fedsgd", "", 5),
     *(
         paper(planner, mechanism, 5, epsilon=epsilon)

@@ -12,12 +12,12 @@ from benchmarks.ratings.claims import (
     ERRORS,
     below_own_mean,
     default_verdict,
+    equal_to_uniform,
     number,
     planner_verdict,
     short,
     span,
     text_of,
-    unmoved,
 )
 from benchmarks.ratings.experiments import (
     AUTHORS,
@@ -31,7 +31,7 @@ from benchmarks.ratings.experiments import (
     held_out,
     mechanism_of,
 )
-from benchmarks.ratings.paper_figures import TABLE_II, arriving, pure_epsilon, true_epsilon
+from benchmarks.ratings.paper_figures import TABLE_II, mean_rows, pure_epsilon, true_epsilon
 from benchmarks.ratings.sets import SETTINGS
 from benchmarks.ratings.stored_rows import StoredRows, noise_of
 
@@ -50,10 +50,10 @@ def page(results: Results, made_by: str) -> Iterator[str]:
 def _set(stored: StoredRows, sizes: Metrics) -> Iterator[str]:
     yield f"## {stored.setting.title}\n\n{prose.SIZES.format(scale=stored.setting.scale, **sizes)}"
     yield from _once(stored)
-    yield from _planned(stored, "planned", prose.PLANNED.format(own=BASELINES[OWN]))
-    yield from _planned(stored, "paper", prose.PAPER)
+    yield from _planner_section(stored, "planned", prose.PLANNED.format(own=BASELINES[OWN]))
+    yield from _planner_section(stored, "paper", prose.PAPER)
     yield from _accounting(stored, sizes)
-    yield from _unfinished(stored)
+    yield from _missing_runs(stored)
 
 
 def _once(stored: StoredRows) -> Iterator[str]:
@@ -68,7 +68,7 @@ def _once(stored: StoredRows) -> Iterator[str]:
     yield below_own_mean({f"{row.title}, {noise_of(one)}": row for one, row in rows}, own)
 
 
-def _planned(stored: StoredRows, protocol: str, about: str) -> Iterator[str]:
+def _planner_section(stored: StoredRows, protocol: str, about: str) -> Iterator[str]:
     """Return planners, each against uniform under the same noise on the same splits."""
     own, rows = stored.own_mean(REWARD_SHARE), stored.rows(protocol)
     table = Table(HEADER, [[*cells, ""] for cells in _baseline_cells(stored, REWARD_SHARE, 3)])
@@ -81,20 +81,20 @@ def _planned(stored: StoredRows, protocol: str, about: str) -> Iterator[str]:
         if one.settings["method"] == "bgtplanner":
             yield f"**BGTplanner, {noise_of(one)}:** {planner_verdict(one, row, uniform)}"
     adap = {noise_of(one): (row, uniform) for one, row, uniform in pairs if one.settings["method"] == "adap"}
-    if sentence := unmoved(adap):
+    if sentence := equal_to_uniform(adap):
         yield sentence
 
 
 def _accounting(stored: StoredRows, sizes: Metrics) -> Iterator[str]:
     """Return Table II, runs under its accounting, and an honest run at its true cost."""
     most, average = sizes["max_rows"], sizes["mean_rows"]
-    present, late = (_epsilons(*rows) for rows in ((average, most), (_arriving(average), _arriving(most))))
+    present, late = (_epsilons(*rows) for rows in ((average, most), (_mean_rows(average), _mean_rows(most))))
     table = Table(
         HEADER, [[*cells, ""] for cells in [*_baseline_cells(stored, 0.0, 3), *_table_ii(stored.setting.key)]]
     )
     for key, row in ((key, row) for key in AUTHORS if (row := stored.protocol("authors").get(key))):
         cost = pure_epsilon if key.endswith("laplace") else true_epsilon
-        true, late_cost = cost(average), cost(_arriving(average))
+        true, late_cost = cost(average), cost(_mean_rows(average))
         noise = f"{MECHANISMS[mechanism_of(AUTHORS[key])]}, true ε = {true:,.0f}, arriving {late_cost:,.0f}"
         cells = _cells(row, stored.own_mean(0.0), noise, str(len(row.trials)), span(row))
         table.rows.append([*cells, _against(row, stored.uniform(AUTHORS[key]))])
@@ -105,7 +105,7 @@ def _accounting(stored: StoredRows, sizes: Metrics) -> Iterator[str]:
     yield prose.ACCOUNTING.format(mean=average, most=most, present=present, late=late) + f"\n\n{table}"
 
 
-def _unfinished(stored: StoredRows) -> Iterator[str]:
+def _missing_runs(stored: StoredRows) -> Iterator[str]:
     """State which rows are absent, lack splits or failed."""
     absent, lacking, failed = [], [], []
     for one in (*EXPERIMENTS, *AUTHORS.values()):
@@ -129,9 +129,9 @@ def _epsilons(*rows: float) -> str:
     return " and ".join(f"{true_epsilon(one):,.0f}" for one in rows)
 
 
-def _arriving(rows: float) -> float:
+def _mean_rows(rows: float) -> float:
     """Return the item rows of a client of the authors' scheme, mean over its rounds."""
-    return arriving(rows, AUTHORS_ROUNDS)
+    return mean_rows(rows, AUTHORS_ROUNDS)
 
 
 def _against(row: Row, uniform: Row | None) -> str:

@@ -71,7 +71,7 @@ def pure_epsilon(rows: float) -> float:
     return BUDGET * (rows + TENSORS)
 
 
-def arriving(rows: float, rounds: int) -> float:
+def mean_rows(rows: float, rounds: int) -> float:
     """Return the mean number of present rows over the rounds if ratings arrive one by one.
 
     `client.tasks.ratings.data.split.arrived` describes the arrival.

@@ -4,7 +4,7 @@ from functools import partial
 
 import numpy as np
 
-from benchmarks.harness.bench import Bench, Finished
+from benchmarks.harness.bench import Bench, FinishedRun
 from benchmarks.harness.row import Metrics, Trial
 from benchmarks.harness.store import Store
 from benchmarks.harness.study import Selection
@@ -47,7 +47,7 @@ def _compute_set(setting: Setting, selection: Selection, store: Store) -> None:
         bench.run_baselines({key: one.title}, one.seeds, partial(_authors, bench), "authors")
 
 
-def trial_of(run: Finished) -> Trial:
+def trial_of(run: FinishedRun) -> Trial:
     """Return test errors, completed rounds and spent ε.
 
     If planners are rewarded on held-out ratings, the curve is RMSE on these.

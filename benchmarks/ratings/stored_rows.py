@@ -32,9 +32,9 @@ class StoredRows:
     def rows(self, protocol: str) -> list[tuple[Experiment, Row]]:
         """Return experiments of a table with their rows, those without noise last; then by mechanism and ε."""
         found = self.protocol(protocol)
-        return sorted(((one, found[one.key]) for one in self.wanted(protocol) if one.key in found), key=_order)
+        return sorted(((one, found[one.key]) for one in self.experiments(protocol) if one.key in found), key=_order)
 
-    def wanted(self, protocol: str) -> list[Experiment]:
+    def experiments(self, protocol: str) -> list[Experiment]:
         """Return the experiments of a table."""
         return [one for one in EXPERIMENTS if one.protocol == protocol]
 

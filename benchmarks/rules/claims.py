@@ -64,7 +64,7 @@ def targets(rows: Mapping[str, Row]) -> Table:
 def comparisons(rows: Mapping[str, Row], pairs: Sequence[tuple[str, str]]) -> Table:
     """Return the table of pairs that were measured, with one column a metric."""
     cells = [
-        (rows[a].title, rows[b].title, *(paired(rows[a], rows[b], metric).text() for metric in NAMES))
+        (rows[a].title, rows[b].title, *(compare_rows(rows[a], rows[b], metric).text() for metric in NAMES))
         for a, b in pairs
         if a in rows and b in rows
     ]
@@ -75,7 +75,7 @@ def findings(rows: Mapping[str, Row]) -> list[str]:
     """Return one sentence a compared pair: the better row, the metric, and the number of seeds."""
     return [
         f"{rows[a].title} against {rows[b].title}: "
-        + "; ".join(paired(rows[a], rows[b], metric).sentence(name) for metric, name in NAMES.items())
+        + "; ".join(compare_rows(rows[a], rows[b], metric).sentence(name) for metric, name in NAMES.items())
         + "."
         for a, b in FINDINGS
         if a in rows and b in rows
@@ -91,7 +91,7 @@ def against_counts(rows: Mapping[str, Row]) -> list[str]:
     ]
 
 
-def paired(first: Row, second: Row, metric: str) -> Comparison:
+def compare_rows(first: Row, second: Row, metric: str) -> Comparison:
     """Compare two rows on the seeds that both have."""
     found = compare(first, second, metric, higher_is_better=metric in HIGHER_IS_BETTER)
     return found or Comparison((), ())

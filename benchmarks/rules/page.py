@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean
 
-from benchmarks.harness.claim import bulleted
+from benchmarks.harness.claim import bullet_list
 from benchmarks.harness.experiment import TUNING_SEED
 from benchmarks.harness.results import Results
 from benchmarks.harness.row import Metrics, Row, in_order, mean_sd
@@ -52,14 +52,16 @@ def _set(name: Setup, rows: Mapping[str, Row], sizes: Metrics) -> Iterator[str]:
     yield prose.SETUP.format(setup=name, about=SETS[name], seeds=seeds, **sizes)
     columns = {**COLUMNS, **FILTERED}
     header = ["method", "chosen", "rounds", "seeds", *columns, "s a run"]
-    yield str(Table(header, [*(_measured(row, columns) for row in rows.values()), *(_paper(*row) for row in PAPER)]))
-    yield from _unfinished(rows)
+    yield str(
+        Table(header, [*(_method_cells(row, columns) for row in rows.values()), *(_paper(*row) for row in PAPER)])
+    )
+    yield from _missing_runs(rows)
     if name == "A":
-        yield f"### Findings\n\n{bulleted(claims.findings(rows))}"
+        yield f"### Findings\n\n{bullet_list(claims.findings(rows))}"
         yield f"### Targets\n\n{claims.targets(rows)}"
     yield f"### Comparison of methods, paired by seed\n\n{prose.PAIRED}\n\n{claims.comparisons(rows, claims.METHODS)}"
     yield "### Comparison with the count baselines"
-    yield bulleted(claims.against_counts(rows))
+    yield bullet_list(claims.against_counts(rows))
     yield str(claims.comparisons(rows, claims.BASELINES))
     yield f"### Results without isolated devices\n\n{prose.LEAK.format(leak=sizes['leaking_share'])}"
     yield str(Table(["method", *CONNECTED], [[row.title, *_cells(row, CONNECTED)] for row in rows.values()]))
@@ -69,7 +71,7 @@ def _set(name: Setup, rows: Mapping[str, Row], sizes: Metrics) -> Iterator[str]:
     )
 
 
-def _measured(row: Row, columns: Mapping[str, Sequence[str]]) -> list[str]:
+def _method_cells(row: Row, columns: Mapping[str, Sequence[str]]) -> list[str]:
     failures = f" ({len(row.about.failures)} more diverged)" if row.about.failures else ""
     chosen, stop = (str(row.about.chosen.get(name, "–")) for name in ("point", "round"))
     seconds = f"{fmean(row.about.seconds.values()):.0f}" if row.about.seconds else ""
@@ -99,7 +101,7 @@ def _grid(row: Row) -> str:
     )
 
 
-def _unfinished(rows: Mapping[str, Row]) -> Iterator[str]:
+def _missing_runs(rows: Mapping[str, Row]) -> Iterator[str]:
     """State which rows are absent or lack seeds."""
     absent = [title for key, title in TITLES.items() if key not in rows]
     short = [row.title for row in rows.values() if len(row.trials) + len(row.about.failures) < SEEDS]

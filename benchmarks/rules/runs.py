@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from benchmarks.harness.bench import Bench, Finished
+from benchmarks.harness.bench import Bench, FinishedRun
 from benchmarks.harness.experiment import Settings
 from benchmarks.harness.row import Trial
 from benchmarks.harness.store import Store
@@ -49,7 +49,7 @@ def compute(selection: Selection, store: Store) -> None:
     """Compute the selected rows."""
     for name in (name for name in SETS if selection.has_set(name)):
         read = partial(_read, selection.data, name)
-        bench = Bench(name, read, store, _measured, TUNING, lambda _: STACKED, selection)
+        bench = Bench(name, read, store, _trial_of, TUNING, lambda _: STACKED, selection)
         bench.run(EXPERIMENTS)
         Factorization(name, read, store, tuning=TUNING, selection=selection).run([FACTORS])
         bench.run_baselines(COUNTS, FACTORS.seeds, partial(_counts, bench))
@@ -62,7 +62,7 @@ def _read(data: Path, setup: Setup) -> AnyDataset:
     return replace(whole, units=larger_than(whole.units, 2))
 
 
-def _measured(run: Finished) -> Trial:
+def _trial_of(run: FinishedRun) -> Trial:
     """Measure the saved model: validation loss by round while tuning, else all metrics on the test rules."""
     learner = RulesLearner(run.config.task_run(TASK, run.dataset.vocabulary), run.dataset)
     saved, _ = run.folder.load_model()

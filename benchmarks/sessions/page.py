@@ -35,7 +35,7 @@ def _set(setting: Setting, rows: Mapping[str, Row], sizes: Metrics) -> Iterator[
     yield f"## {setting.title}"
     yield prose.SETUP.format(setting=setting, cooldown=cooldown, **sizes)
     header = ["method", "chosen", "seeds", *METRICS.values(), "rounds to 95 %", "MB to 95 %", "s a run"]
-    yield str(Table(header, [_measured(row, setting) for row in rows.values()]))
+    yield str(Table(header, [_method_cells(row, setting) for row in rows.values()]))
     wanted = [one.key for one in setting.experiments()]
     if absent := [TITLES[key] for key in wanted if key not in rows]:
         yield f"Not run yet: {', '.join(absent)}."
@@ -46,7 +46,7 @@ def _set(setting: Setting, rows: Mapping[str, Row], sizes: Metrics) -> Iterator[
     yield "Methods without a row here take FedGA's point."
 
 
-def _measured(row: Row, setting: Setting) -> list[str]:
+def _method_cells(row: Row, setting: Setting) -> list[str]:
     chosen = str(row.about.chosen.get("point", "not tuned" if row.about.megabytes else ""))
     rounds = rounds_to(row, NEAR)
     traffic = rounds * mean(row.about.megabytes.values()) / setting.rounds if rounds else 0.0

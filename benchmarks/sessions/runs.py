@@ -4,7 +4,7 @@ from functools import lru_cache, partial
 
 import numpy as np
 
-from benchmarks.harness.bench import Bench, Finished
+from benchmarks.harness.bench import Bench, FinishedRun
 from benchmarks.harness.experiment import TUNING_SEED, label, task_options
 from benchmarks.harness.row import Metrics, RowKey, Trial
 from benchmarks.harness.store import Store
@@ -42,13 +42,13 @@ def compute(selection: Selection, store: Store) -> None:
             _compute_set(setting, selection, store)
     if selection.has(WHOLE):
         for name in filter(selection.has_set, PUBLISHED):
-            check = partial(_published, selection, name)
+            check = partial(_check_model, selection, name)
             store.get_or_compute(RowKey(name, WHOLE, CENTRAL.key), 0, check, CENTRAL.title)
 
 
 def _compute_set(setting: Setting, selection: Selection, store: Store) -> None:
     read = partial(READERS[setting.key], selection.data)
-    bench = Bench(setting.key, read, store, _measured, TUNING, lambda _: STACKED, selection)
+    bench = Bench(setting.key, read, store, _trial_of, TUNING, lambda _: STACKED, selection)
     bench.run_baselines({key: TITLES[key] for key in BASELINES}, CENTRAL.seeds, partial(_baseline, bench))
     if selection.has(CENTRAL.key):
         _compute_central(bench)
@@ -56,7 +56,7 @@ def _compute_set(setting: Setting, selection: Selection, store: Store) -> None:
     bench.describe(partial(_sizes, bench))
 
 
-def _measured(run: Finished) -> Trial:
+def _trial_of(run: FinishedRun) -> Trial:
     """Return the curve, and its last metrics unless a point is tuned."""
     curve = run.curve()
     return Trial({} if run.tunes else curve[max(curve)], curve)
@@ -86,7 +86,7 @@ def _central(bench: Bench, rate: float, epochs: int, seed: int, validation_share
 
 def _baseline(bench: Bench, key: str, seed: int) -> Trial:
     """Measure a baseline on all test cases."""
-    score = _fitted(bench.dataset, seed)[key]
+    score = _fit_baselines(bench.dataset, seed)[key]
     splits = _splits(bench.dataset, seed)
     cases = [(visitor, case) for visitor, split in enumerate(splits) for case in split.test]
     places = [ranks(score(case.prefix, visitor)[None], np.array([case.target])) for visitor, case in cases]
@@ -95,7 +95,7 @@ def _baseline(bench: Bench, key: str, seed: int) -> Trial:
 
 
 @lru_cache(maxsize=1)
-def _fitted(dataset: AnyDataset, seed: int) -> dict[str, Baseline]:
+def _fit_baselines(dataset: AnyDataset, seed: int) -> dict[str, Baseline]:
     return baselines_of(_splits(dataset, seed), len(dataset.vocabulary.items))
 
 
@@ -115,7 +115,7 @@ def _splits(dataset: AnyDataset, seed: int, validation_share: float = 0.0) -> li
     return [split_visitor(visitor, options, seed) for visitor in dataset.units]
 
 
-def _published(selection: Selection, name: str) -> Trial:
+def _check_model(selection: Selection, name: str) -> Trial:
     """Train SR-GNN as its authors did on a whole set.
 
     Width is 100, L2 is 1e-5, and Adam's rate is 1e-3, a tenth of it after three epochs.

@@ -57,7 +57,7 @@ def measure(kind: str, items: int, pairs: int) -> dict[str, Any]:
     graph, right = generate(items, pairs)
     scores = scores_of(kind, graph)
     before = _gigabytes()
-    (metrics, queries), seconds = timing.timed(lambda: ranking_metrics(scores, right, graph.weights))
+    (metrics, queries), seconds = timing.time_work(lambda: ranking_metrics(scores, right, graph.weights))
     return {
         "kind": kind,
         "queries": queries,

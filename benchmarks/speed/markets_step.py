@@ -120,7 +120,7 @@ def main() -> None:
     algorithm, task = PFGNN(), MarketsOptions(batch=options.batch)
     steps = math.ceil(options.pairs / options.batch)
     rng = np.random.default_rng(0)
-    market, made = timing.timed(lambda: generate(options.items, options.pairs, task, rng))
+    market, made = timing.time_work(lambda: generate(options.items, options.pairs, task, rng))
     run = {"prepare_seconds": made, "steps": steps} | epoch(market, algorithm, task, steps)
     run["gigabytes"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
 

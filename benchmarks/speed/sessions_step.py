@@ -125,7 +125,7 @@ def measure(items: int, steps: int, turns: int) -> tuple[timing.Times, float]:
     ways = {"reference": reference(baseline, examples), "fedloom": fedloom(model, examples)}
     chosen = [rng.permutation(len(examples.prefixes))[: steps * BATCH] for _ in range(turns + 1)]
     work = {name: partial(_next_turn, way, iter(chosen)) for name, way in ways.items()}
-    seconds = timing.interleaved(work, turns)
+    seconds = timing.time_in_turns(work, turns)
     rates = {name: [steps * BATCH / taken for taken in times] for name, times in seconds.items()}
     return rates, timing.median_ratio(rates["fedloom"], rates["reference"])
 

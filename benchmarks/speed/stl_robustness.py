@@ -112,7 +112,7 @@ def measure(phi: Formula, traces: Tensor, repetitions: int) -> dict[str, Any]:
         "rtamt": lambda: [oracle.signal(trace)[0] for trace in lists],
         "fedloom": lambda: robustness(phi, traces, NAMES),
     }
-    times = timing.interleaved(ways, repetitions, warm_up=False)
+    times = timing.time_in_turns(ways, repetitions, warm_up=False)
     ratio = timing.median_ratio(times["rtamt"], times["fedloom"])
     return {**{name: statistics.median(each) for name, each in times.items()}, "times": ratio, "difference": difference}
 

@@ -39,7 +39,7 @@ def cases() -> dict[str, tuple[Formula, tuple[str, ...], float | None]]:
 
 def measure(phi: Formula, names: tuple[str, ...], traces: Tensor, repetitions: int) -> dict[str, Any]:
     """Return seconds to plan and to correct, and the shares of traces that satisfy φ before and after."""
-    teacher, planned = timing.timed(lambda: Teacher.of(phi, names, STEPS))
+    teacher, planned = timing.time_work(lambda: Teacher.of(phi, names, STEPS))
     corrected = teacher(traces)
     seconds = timing.median_seconds(lambda: teacher(traces), repetitions)
     before, after = (float(satisfied(phi, each, names).double().mean()) for each in (traces, corrected))

@@ -56,14 +56,14 @@ def verdicts(setting: str, rows: Rows, faults: Rows, cold: Rows) -> Iterator[str
     if {"baselines-calibrated", "baselines-paper"} <= rows.keys():
         yield _property_holds(rows)
     yield from _teacher_is_harmless(rows)
-    yield from _compared(rows, PAIRS[:1], rho=True)
-    yield from _compared(rows, PAIRS[1:])
+    yield from _changes(rows, PAIRS[:1], rho=True)
+    yield from _changes(rows, PAIRS[1:])
     yield from _shared_models(rows)
     if {"default", "baselines-calibrated"} <= rows.keys():
         yield from _default(setting, rows)
-        yield from _compared(rows, ABLATIONS)
+        yield from _changes(rows, ABLATIONS)
     if faults:
-        yield from _faults_are_corrected(faults)
+        yield from _corrections(faults)
     if cold:
         yield _pooled_properties_hold(cold)
 
@@ -117,7 +117,7 @@ def _default(setting: str, rows: Rows) -> Iterator[str]:
     yield f"MSE of the default: {', '.join(changes)}."
 
 
-def _compared(rows: Rows, pairs: tuple[tuple[str, str, str], ...], *, rho: bool = False) -> Iterator[str]:
+def _changes(rows: Rows, pairs: tuple[tuple[str, str, str], ...], *, rho: bool = False) -> Iterator[str]:
     """State the change of MSE, and with `rho` the change of ρ point, on the seeds that both rows have."""
     for first, second, text in pairs:
         if first in rows and second in rows and (found := compare(rows[first], rows[second], "mse")):
@@ -127,7 +127,7 @@ def _compared(rows: Rows, pairs: tuple[tuple[str, str, str], ...], *, rho: bool 
             yield f"{text}: {more}MSE {mse:.4f} against {reference:.4f} ({mse / reference - 1:+.1%}), {seeds}."
 
 
-def _faults_are_corrected(faults: Rows) -> Iterator[str]:
+def _corrections(faults: Rows) -> Iterator[str]:
     broken = [faults[key] for key in FAULTS if key in faults and key != "sound"]
     for kind, cut in CUTS.items():
         short = [f"{row.title} {correction(row, kind):.0%}" for row in broken if correction(row, kind) < cut]

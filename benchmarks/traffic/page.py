@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from benchmarks.harness.claim import bulleted
+from benchmarks.harness.claim import bullet_list
 from benchmarks.harness.experiment import Experiment
 from benchmarks.harness.results import Results
 from benchmarks.harness.row import NO_SEED, Row, RowKey, in_order, mean, mean_sd
@@ -55,7 +55,7 @@ def _set(setting: Setting, rows: Mapping[str, Row], results: Results) -> Iterato
     cold, faults = results.rows_of(setting.key, "cold-start"), results.rows_of(setting.key, "faults")
     yield from _cold_start(cold)
     yield from _faults(faults)
-    yield f"### Targets\n\n{bulleted(verdicts(setting.key, rows, faults, cold))}"
+    yield f"### Targets\n\n{bullet_list(verdicts(setting.key, rows, faults, cold))}"
 
 
 def _streets(setting: Setting, rows: Mapping[str, Row]) -> Iterator[str]:
@@ -92,17 +92,17 @@ def _truth(local: Row) -> list[str]:
 
 
 def _ridge(local: Row) -> list[str]:
-    return [RIDGE, "", _cell(local, "mse"), "", _cell(local, "teacher_mse"), *_satisfied(local), *[""] * 4]
+    return [RIDGE, "", _cell(local, "mse"), "", _cell(local, "teacher_mse"), *_property_cells(local), *[""] * 4]
 
 
 def _method(row: Row) -> list[str]:
     errors = [_cell(row, metric) for metric in ("mse", "cluster_mse", "teacher_mse")]
     run = [mean_sd(values.values(), 0, shows_zero=False) for values in (row.about.megabytes, row.about.seconds)]
     end = [_cell(row, "cluster_rho_point", 3), *run, figures_of(row.key.row)]
-    return [row.title, str(len(row.trials)), *errors, *_satisfied(row), *end]
+    return [row.title, str(len(row.trials)), *errors, *_property_cells(row), *end]
 
 
-def _satisfied(row: Row) -> list[str]:
+def _property_cells(row: Row) -> list[str]:
     return [_cell(row, f"rho_{part}", 3) for part in PARTS]
 
 

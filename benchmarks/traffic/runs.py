@@ -44,7 +44,7 @@ def _compute_set(setting: Setting, selection: Selection, store: Store) -> None:
             setting.key,
             partial(read, setting, selection.data, store.folder, origin),
             store,
-            stacked=_stacked,
+            stacked=_stack_size,
             selection=selection,
         )
         for origin in range(setting.origins)
@@ -72,7 +72,7 @@ def _compute_set(setting: Setting, selection: Selection, store: Store) -> None:
             store.get_or_compute(RowKey(setting.key, "faults", key_), NO_SEED, partial(Trial, metrics), FAULTS[key_])
 
 
-def _stacked(config: RunConfig) -> int:
+def _stack_size(config: RunConfig) -> int:
     return 1 if config.options_of(TASK).network == "transformer" else STACKED
 
 

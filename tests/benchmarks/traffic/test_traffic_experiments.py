@@ -10,7 +10,7 @@ from benchmarks.harness.results import Results
 from benchmarks.harness.store import Store
 from benchmarks.traffic.baselines import last_reading
 from benchmarks.traffic.cold_start import cold_start
-from benchmarks.traffic.data import READERS, ending
+from benchmarks.traffic.data import READERS, cut_end
 from benchmarks.traffic.experiments import (
     COLD_START_DAYS,
     EXPERIMENTS,
@@ -65,12 +65,12 @@ def test_every_set_has_a_reader_and_every_fault_a_break() -> None:
 
 def test_an_origin_is_an_earlier_end_and_the_days_before_it() -> None:
     whole = Sensors((sensor(0, 30), sensor(1, 28)), MEASURES)
-    now, before = ending(whole, 0, 20), ending(whole, 5, 20)
+    now, before = cut_end(whole, 0, 20), cut_end(whole, 5, 20)
     assert [len(series.values) for series in now.units] == [20 * 24, 18 * 24]
     assert [str(series.start) for series in now.units] == ["2024-01-11T00:00"] * 2
     assert [str(series.start) for series in before.units] == ["2024-01-06T00:00"] * 2
     np.testing.assert_array_equal(before.units[0].values, whole.units[0].values[5 * 24 : 25 * 24])
-    untouched = ending(whole, 0, 0)
+    untouched = cut_end(whole, 0, 0)
     assert all(np.array_equal(a.values, b.values) for a, b in zip(untouched.units, whole.units, strict=True))
 
 
