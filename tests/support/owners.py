@@ -61,7 +61,7 @@ class Owners:
         return run(InProcessGrid(self.sessions, 1), config, folder)
 
     def spent(self, config: RunConfig) -> dict[str, float]:
-        """What ledgers hold of the run."""
+        """Return the cost of the run in each client's ledger."""
         return {one.client: one.releaser.ledger(config.privacy).spent_in("toy") for one in self.sessions.values()}
 
     def _session(self, name: str, home: Home, k: int) -> Session:
@@ -79,7 +79,7 @@ def owners(number: int = 3, policy: Policy = SHARING) -> Owners:
 
 
 def noisy(folder: Path, method: str = "uniform", **options: Scalar) -> RunConfig:
-    """The configuration of a run with noise; `folder` keeps its vocabulary."""
+    """Return the configuration of a run with noise; `folder` keeps its vocabulary."""
     path = folder / "catalogue.json"
     path.write_text(CATALOGUE.to_json(), "utf-8")
     quick: dict[str, Scalar] = {"rounds": 8, "federation__wait": 0.1, "federation__min_clients": 1}
