@@ -28,7 +28,7 @@ def make_run(
     limit: float = 0.985,
     status: str = "completed",
 ) -> Path:
-    """A rules run whose AUC saturates at `limit`; `status` may also be `failed` or `running`."""
+    """Write a rules run whose AUC saturates at `limit`; `status` may also be `failed` or `running`."""
     rng = np.random.default_rng(seed)
     run = RunDirectory(root, run_id)
     run.create(
@@ -124,7 +124,10 @@ def _client(finals: dict[str, float], rng: np.random.Generator) -> ClientResult:
 
 
 def make_forecasts(root: Path, run_id: str, method: str = "fedstl", rounds: int = 8, clients: int = 6) -> Path:
-    """A traffic run: client k begins in cluster k mod 3, the odd ones move to cluster 1 in round 4; the last round is test."""
+    """Write a traffic run.
+
+    Client k begins in cluster k mod 3; odd ones move to cluster 1 in round 4. The last round is test.
+    """
     run, names = RunDirectory(root, run_id), [f"client-{k}" for k in range(clients)]
     options = {"method": method, "task": "traffic", "rounds": rounds, "tasks.traffic.validation-share": 0.1}
     run.create(options, {"variables": ["volume"]})

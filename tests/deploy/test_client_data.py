@@ -32,7 +32,7 @@ def test_each_client_gets_its_share_of_the_sessions_held_out(tmp_path: Path) -> 
 
 
 def shops(folder: Path, count: int) -> str:
-    """A folder of markets with their catalogue; in the k-th people buy one item more than in the one before."""
+    """Return a folder of markets with their catalogue; each market has one purchase more a person."""
     folder.mkdir()
     (folder / "catalogue.csv").write_text("item,title,description\n" + "".join(f"i{k},Item {k},\n" for k in range(9)))
     for k in range(count):

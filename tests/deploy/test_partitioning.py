@@ -46,7 +46,7 @@ def rows(people: Sequence[str]) -> list[str]:
 
 @pytest.fixture(autouse=True)
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with eight people's ratings, a policy that limits ε, and the vocabulary."""
+    """Return a folder with eight people's ratings, a policy that limits ε, and the vocabulary."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("FEDLOOM_RUNS", str(tmp_path / "runs"))
     Path("my.csv").write_text("\n".join([*HEADER, *rows([f"u{k}" for k in range(8)])]) + "\n")
@@ -56,7 +56,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def dealt(run: str, data: str = "my.csv", clients: int = 2) -> list[ClientSpec]:
-    """What `up` does before it starts anything."""
+    """Partition data as `up` does before it starts processes."""
     names = read_catalogue("ratings", Path("items.json"))
     parts = partition_source("ratings", data, names, clients)
     require_one_budget(configured(run), Policy(), data, clients, PARTITIONS.resolve())
@@ -74,7 +74,7 @@ def configured(run: str, **options: Scalar) -> RunConfig:
 
 
 def opened(spec: ClientSpec) -> Session:
-    """The client as a process of its own opens it."""
+    """Open the client as its own process does."""
     open_session.cache_clear()
     return open_session(
         ClientSettings(data=spec.data, name=spec.name, state_dir=spec.state or spec.home, policy=Path("policy.toml"))
@@ -91,7 +91,7 @@ def spend(spec: ClientSpec, run: str) -> float:
 
 
 def typed(command: str) -> Result:
-    """A command that ends before any process is started."""
+    """Return a command that ends before any process is started."""
     open_session.cache_clear()
     return CliRunner().invoke(app, command.split())
 

@@ -31,7 +31,7 @@ from tests.support.toys import CATALOGUE, METHODS, configured, toy_dataset, toy_
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Callable[..., RunConfig]:
-    """Configurations of runs that speak the toy vocabulary."""
+    """Return configurations of runs with the toy vocabulary."""
     path = tmp_path / "catalogue.json"
     path.write_text(CATALOGUE.to_json(), "utf-8")
 

@@ -26,7 +26,7 @@ def opened(
     delta: float = DELTA,
     unit: Unit = "client",
 ) -> Ledger:
-    """The ledger of a folder, created if there is none."""
+    """Return the ledger of a folder; create it if there is none."""
     path = folder / "ledger"
     if not path.exists():
         create(path, "lineage")
@@ -56,7 +56,7 @@ class Maker:
 
 
 def ledger_of(source: Path | str, state: Path, **options: Path) -> Ledger:
-    """The ledger of a source, found or created."""
+    """Return the ledger of a source; create it if there is none."""
     mark = fingerprint(str(source), (0, 1), 0)
     return open_ledger(str(source), state, mark, "client", Zcdp(), EPSILON, DELTA, **options)
 

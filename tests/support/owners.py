@@ -61,10 +61,9 @@ class Owners:
         return run(InProcessGrid(self.sessions, 1), config, folder)
 
     def spent(self, config: RunConfig) -> dict[str, float]:
-        """What ledgers hold of the run."""
-        return {
-            one.client: one.releaser.budget.ledger(config.privacy).spent_in("toy") for one in self.sessions.values()
-        }
+        """Return the cost of the run in each client's ledger."""
+        ledgers = {one.client: one.releaser.budget.ledger(config.privacy) for one in self.sessions.values()}
+        return {client: ledger.spent_in("toy") for client, ledger in ledgers.items()}
 
     def _session(self, name: str, home: Home, k: int) -> Session:
         def learner(config: RunConfig, vocabulary: Vocabulary) -> Learner:
@@ -81,7 +80,7 @@ def owners(number: int = 3, policy: Policy = SHARING) -> Owners:
 
 
 def noisy(folder: Path, method: str = "uniform", **options: Scalar) -> RunConfig:
-    """The configuration of a run with noise; `folder` keeps its vocabulary."""
+    """Return the configuration of a run with noise; `folder` keeps its vocabulary."""
     path = folder / "catalogue.json"
     path.write_text(CATALOGUE.to_json(), "utf-8")
     quick: dict[str, Scalar] = {"rounds": 8, "federation__wait": 0.1, "federation__min_clients": 1}

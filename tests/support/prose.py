@@ -45,7 +45,7 @@ def relative(path: Path) -> str:
 
 @cache
 def parsed(path: Path) -> ast.Module:
-    """The syntax tree of a source file."""
+    """Return the syntax tree of a source file."""
     return ast.parse(path.read_text("utf-8"))
 
 
@@ -67,7 +67,7 @@ def comments(path: Path) -> Iterator[Text]:
 
 
 def literals(path: Path) -> Iterator[Text]:
-    """String literals of a file, docstrings included; placeholders left out."""
+    """Return string literals of a file with docstrings, without placeholders."""
     for node in ast.walk(parsed(path)):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             yield Text(f"{relative(path)}:{node.lineno}", "text", node.value)

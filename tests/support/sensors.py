@@ -50,7 +50,7 @@ APART: Mapping[str, Scalar] = {"model": "paper", "tasks__traffic__property": "pa
 
 
 def sensor(number: int, days: int = 22, start: str = MONDAY, variables: int = 1) -> Series:
-    """Readings with the shape of a day, a level and noise of the sensor's own; no two readings are equal."""
+    """Generate readings with the shape of a day and the sensor's level and noise; no two are equal."""
     rng = np.random.default_rng([7, number])
     hours = np.arange(24 * days)[:, None]
     values = rng.uniform(200, 900) * (1.5 + np.sin(2 * np.pi * (hours + 3 * number) / 24))
@@ -59,7 +59,7 @@ def sensor(number: int, days: int = 22, start: str = MONDAY, variables: int = 1)
 
 
 def road_config(method: str = "fedavg", **options: Scalar) -> RunConfig:
-    """A configuration; `lr=0.1` is an option of the method, `tasks__traffic__hidden=4` a dotted key."""
+    """Return a configuration; `lr=0.1` is a method's option, `tasks__traffic__hidden=4` a dotted key."""
     flat: dict[str, Scalar] = {**QUICK, "method": method, f"algorithm.{method}.local-steps": 2}
     for name, value in options.items():
         key = name.replace("__", ".").replace("_", "-")
@@ -69,7 +69,7 @@ def road_config(method: str = "fedavg", **options: Scalar) -> RunConfig:
 
 
 def world(config: RunConfig) -> dict[str, np.ndarray]:
-    """The model a run starts from."""
+    """Return the model a run starts from."""
     return parameters(task_model(config, MEASURES))
 
 
@@ -100,7 +100,7 @@ class Listening(InProcessGrid):
 
 
 def road_grid(stores: Sequence[Store], kind: type[G], policy: Policy | None = None) -> G:
-    """A federation with one client a store, client k having sensor k."""
+    """Return a federation with one client a store, client k having sensor k."""
     return kind({k + 1: session(f"client-{k}", (sensor(k),), store, policy) for k, store in enumerate(stores)}, 1)
 
 
@@ -120,5 +120,5 @@ def stores(count: int) -> list[Store]:
 
 
 def rounds_of(folder: Path) -> list[Round]:
-    """The round events of a run called toy."""
+    """Return the round events of a run called toy."""
     return [event for event in RunDirectory(folder, "toy").events() if isinstance(event, Round)]

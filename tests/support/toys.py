@@ -54,7 +54,7 @@ def toy_dataset(count: int, seed: int = 0) -> Homes:
 
 
 def configured(method: str = "fedrule", **options: Scalar) -> RunConfig:
-    """A configuration; `lr=0.1` is an option of the method, `tasks__rules__hidden=4` a dotted key."""
+    """Return a configuration; `lr=0.1` is a method's option, `tasks__rules__hidden=4` a dotted key."""
     flat: dict[str, Scalar] = {"method": method, "run-id": "toy", "tasks.rules.hidden": 4}
     for name, value in options.items():
         key = name.replace("__", ".").replace("_", "-")
@@ -100,7 +100,7 @@ def quadratics(count: int, seed: int = 0, examples: Collection[int] = ()) -> dic
 
 
 def optimum(clients: Mapping[str, Quadratic]) -> np.ndarray:
-    """The minimiser of Σ p_k L_k: argmin Σ p_k L_k = (Σ p_k A_k)⁻¹ Σ p_k A_k c_k."""
+    """Return argmin Σ p_k L_k = (Σ p_k A_k)⁻¹ Σ p_k A_k c_k."""
     curvature = sum(c.examples * c.curvature for c in clients.values())
     return np.linalg.solve(curvature, sum(c.examples * c.curvature @ c.centre for c in clients.values()))
 
@@ -137,7 +137,7 @@ class Toy:
         return TrainRequest(state.round + 1, "toy:0", state.model, self.strategy.broadcast(state.memory, last), last)
 
     def ask(self, client: str) -> TrainReply:
-        """The client trains; its reply."""
+        """Train the client and return its reply."""
         steps = self.steps.get(client, self.config.method_options.local_steps)
         member = Participant(client, "toy", 0, self.clients[client], self.stores[client], self.request(client), steps)
         [reply] = train(self.config.method_options, [member])
@@ -146,7 +146,7 @@ class Toy:
         return reply
 
     def round(self, asked: Collection[str] = (), lost: Collection[str] = ()) -> None:
-        """A round with these clients (all by default); those `lost` train, but their replies do not arrive."""
+        """Run a round with these clients (by default all); replies of `lost` ones do not arrive."""
         replies = {name: self.ask(name) for name in sorted(asked or self.clients)}
         examples = self.config.method_options.weighting == "examples"
         usable = [
@@ -167,7 +167,7 @@ class Toy:
 
 
 def instruction(node: int, content: RecordDict | None = None, kind: str = "train") -> Message:
-    """A message as the server sends it."""
+    """Return a message as the server sends it."""
     metadata = Metadata(1, f"m{node}", 1, node, "", "1", 0.0, 1e9, kind)
     return Message(metadata=metadata, content=content or RecordDict())  # type: ignore[call-overload,no-any-return]
 

@@ -23,7 +23,7 @@ def interruptible() -> None:
 
 @pytest.fixture
 def desk(tmp_path: Path) -> Iterator[Desk]:
-    """A desk that is cleared afterwards, whatever happened."""
+    """Yield a desk; it is cleared afterwards, also after a failure."""
     desk = Desk(tmp_path)
     yield desk
     for command in desk.commands:

@@ -44,7 +44,7 @@ class Command:
         self.family()
 
     def family(self) -> set[psutil.Process]:
-        """It and all that it has started, also what has detached since it was last asked."""
+        """Return the process and all that it started, also those that detached since the last call."""
         with suppress(psutil.NoSuchProcess):
             me = psutil.Process(self.process.pid)
             self.seen |= {me, *me.children(recursive=True)}
@@ -61,11 +61,11 @@ class Command:
         return self.err.read_text()
 
     def left_behind(self) -> list[psutil.Process]:
-        """Processes that outlived it."""
+        """Return processes that outlived this one."""
         return [p for p in self.seen if p.is_running() and p.status() != psutil.STATUS_ZOMBIE]
 
     def result(self) -> dict[str, Any]:
-        """The last line of stdout."""
+        """Return the last line of stdout."""
         found: dict[str, Any] = json.loads(self.out.read_text().splitlines()[-1])
         return found
 
@@ -108,7 +108,7 @@ class Desk:
         require_free_port("127.0.0.1", self.control_port, "--control-port")
 
     def rounds(self, run: str, folder: Path | None = None) -> list[dict[str, Any]]:
-        """The round events of a run."""
+        """Return the round events of a run."""
         path = (folder or self.folder) / "runs" / run / "metrics.jsonl"
         lines = path.read_text().splitlines(keepends=True) if path.exists() else []
         events = [json.loads(line) for line in lines if line.endswith("\n")]

@@ -23,7 +23,7 @@ def answer(
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, homes: Path) -> Path:
-    """A folder with good and bad files, to work in."""
+    """Return a folder with good and bad files, to work in."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("FEDLOOM_RUNS", raising=False)
     table = homes.read_text()

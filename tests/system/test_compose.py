@@ -52,7 +52,7 @@ class Project:
         return self("run", "--rm", "--no-deps", "-T", service, *command)
 
     def results(self) -> dict[str, dict[str, Any]]:
-        """What each run wrote, by its folder."""
+        """Return the result of each run by its folder."""
         return {path.parent.name: json.loads(path.read_text()) for path in self.runs.glob("*/result.json")}
 
     def down(self) -> None:
@@ -62,7 +62,7 @@ class Project:
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
-    """The image, built from this tree."""
+    """Yield a project with the image of this tree."""
     require_engine()
     project = Project(tmp_path_factory.mktemp("runs"))
     project.down()
@@ -77,13 +77,13 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
 
 @pytest.fixture(scope="module")
 def finished(project: Project) -> subprocess.CompletedProcess[str]:
-    """A whole federation brought up, and brought down by the end of its run."""
+    """Start a whole federation; it ends with its run."""
     return project("up", "--abort-on-container-exit", "--exit-code-from", "run")
 
 
 @pytest.fixture(scope="module")
 def serving(project: Project, finished: subprocess.CompletedProcess[str]) -> Project:
-    """The SuperLink alone, up a second time on the volumes of the first."""
+    """Start the SuperLink alone a second time on the volumes of the first."""
     up = project("up", "--detach", "superlink")
     assert up.returncode == 0, up.stderr
     return project
@@ -168,7 +168,7 @@ def require_complete(result: dict[str, Any]) -> None:
 
 
 def docker(*arguments: str) -> str:
-    """What a docker command prints."""
+    """Return the output of a docker command."""
     done = subprocess.run(["docker", *arguments], timeout=120, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.system
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder of packages, so that the environment of the tests stays as it is."""
+    """Return a folder of packages, so that the environment of the tests stays as it is."""
     target = tmp_path_factory.mktemp("packages")
     command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", target]
     subprocess.run([*command, *(ROOT / "examples" / name for name in EXAMPLES)], check=True)
@@ -24,7 +24,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def packaged(desk: Desk, installed: Path) -> Desk:
-    """A desk on which the packages are installed."""
+    """Return a desk on which the packages are installed."""
     desk.packages.append(installed)
     return desk
 
@@ -83,7 +83,7 @@ def test_recommend_says_that_the_task_answers_no_queries(packaged: Desk) -> None
     assert trained.end() == 0, trained.error()
     asked = packaged.start("recommend", "--run", trained.result()["run"])
     assert asked.end() == 2
-    assert "task 'weather' answers no queries" in asked.error()
+    assert "is of task weather, which answers no queries" in asked.error()
 
 
 def test_uninstalled_they_are_unknown_and_other_runs_are_as_they_were(desk: Desk, installed: Path) -> None:

@@ -17,7 +17,7 @@ SHARED = ("pyproject.toml", "README.md", "LICENSE", "common", "server", "client"
 
 
 def checkout(folder: Path) -> Path:
-    """What git holds of the app, as a person who cloned it has it."""
+    """Return a copy of the app's tracked files, as in a clone."""
     listed = subprocess.run(["git", "ls-files", "-z", *SHARED], cwd=ROOT, capture_output=True, check=True, text=True)
     for name in filter(None, listed.stdout.split("\0")):
         target = folder / name

@@ -32,7 +32,7 @@ ITEM = LATE.vocabulary.items[int(LATE.units[0].ratings[0, 1])]
 
 @pytest.fixture(autouse=True)
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty folder to work in."""
+    """Return an empty folder to work in."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("FEDLOOM_RUNS", str(tmp_path / "runs"))
     return tmp_path
@@ -40,7 +40,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def shops() -> None:
-    """A finished run of two markets whose clients keep a part of the model, and a third market's table."""
+    """Store a finished run of two markets with private layers, and a third market's table."""
     small = {"tasks.markets.width": 16, "tasks.markets.embedding": 8, "tasks.markets.batch": 64}
     flat = {"method": "pfgnn", "task": "markets", "model": "paper", "rounds": 1, "run-id": "shops", **small}
     simulate(parse({**flat, "federation.min-clients": 1}), read_all("markets", "demo:3-5"), Path("runs").resolve())
@@ -92,7 +92,7 @@ def test_what_does_not_leave_needs_no_noise(here: Path) -> None:
 
 
 def joined(monkeypatch: pytest.MonkeyPatch, *words: str, said: str = "") -> Session:
-    """The client that takes part, without a server to serve, having said that on stderr."""
+    """Return the client that takes part, without a server, after its message on stderr."""
     configs: list[dict[str, Scalar]] = []
 
     def resident(app: object, server: object, *, node_config: dict[str, Scalar], **rest: object) -> None:

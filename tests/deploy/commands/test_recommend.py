@@ -25,7 +25,7 @@ from tests.deploy.test_summary import RESULT
 
 @pytest.fixture(scope="module", params=["default", "paper"])
 def runs(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A finished run of six raters."""
+    """Return a finished run of six raters."""
     folder = tmp_path_factory.mktemp("runs")
     flat = {"method": "fedavg", "task": "ratings", "model": request.param, "rounds": 1, "run-id": "films"}
     simulate(parse({**flat, "federation.min-clients": 1}), read_all("ratings", "demo:0-6"), folder)

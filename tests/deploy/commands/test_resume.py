@@ -24,7 +24,7 @@ from tests.deploy.test_summary import RESULT
 
 @pytest.fixture(autouse=True)
 def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A run under noise, one without, and one whose noise is planned, all begun."""
+    """Return a run with noise, one without, and one with planned noise, all begun."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("FEDLOOM_RUNS", str(tmp_path / "runs"))
     begin("exact", {"method": "fedrule", "rounds": 3, "seed": 1})

@@ -20,7 +20,7 @@ from server.events import Round
 
 @pytest.fixture(autouse=True)
 def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A run that has begun."""
+    """Return a run that has begun."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("FEDLOOM_RUNS", str(tmp_path / "runs"))
     config = flatten(parse({"method": "fedrule", "rounds": 3, "seed": 1, "run-id": "exact"}))

@@ -23,7 +23,7 @@ def of(fake_run: MakeRun) -> RunRecord:
 
 
 def measured(history: RunRecord, method: str = "fedavg", **prefixes: float) -> RunRecord:
-    """A markets run whose clients measured .6 and .3, and lines that share of it."""
+    """Return a markets run whose clients measured .6 and .3, a prefix that share of it."""
     assert history.result is not None
     clients = {
         name: ClientResult(

@@ -40,7 +40,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def finished(method: str, model: str, **options: Scalar) -> None:
-    """A run of two markets, adapted to a third."""
+    """Return a run of two markets, adapted to a third."""
     small = {"tasks.markets.width": 16, "tasks.markets.embedding": 8, "tasks.markets.batch": 64}
     flat = {"method": method, "task": "markets", "model": model, "rounds": 2, "run-id": "shops", **small, **options}
     simulate(parse({**flat, "federation.min-clients": 1}), read_all("markets", "demo:3-5"), Path("runs").resolve())
@@ -65,7 +65,7 @@ def of_run() -> tuple[RunDirectory, Arrays]:
 
 
 def expected(model: Arrays) -> list[tuple[str, float]]:
-    """What the newcomer's market gets of a model, without the command."""
+    """Return the answers of a model to the late-joining market, without the command."""
     folder, _ = of_run()
     found = companions(parse(stored_options(folder)), GOODS, model, LATE.units[0], item_named(ITEM, GOODS), 10)
     return [(one.item, pytest.approx(one.score, rel=1e-5)) for one in found]

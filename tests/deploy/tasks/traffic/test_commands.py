@@ -99,7 +99,7 @@ def test_a_client_is_found_by_its_name(table: Path) -> None:
 
 
 def short(table: Path) -> Path:
-    """The table's last nine days at one site."""
+    """Return the table's last nine days at one site."""
     lines = table.read_text().splitlines()
     new = table.with_name("new.csv")
     new.write_text("\n".join([lines[0], *lines[-9 * 24 :]]) + "\n")

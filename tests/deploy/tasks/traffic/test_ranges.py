@@ -105,7 +105,7 @@ def test_the_lines_say_on_how_many_days_it_holds() -> None:
 
 
 def unseen(one: Sensor, missing: np.ndarray) -> Sensor:
-    """The same series, made ready without those of its readings, T × D."""
+    """Return the same series with those readings missing, T × D."""
     measures = SensorVariables(variables=tuple(f"x{d}" for d in range(missing.shape[1])), step_seconds=one.step)
     return prepare(replace(one.series, observed=~missing), measures, TrafficOptions(), residual=True)
 
