@@ -44,13 +44,8 @@ TASK = TaskSpec(
         MetricFamily("seen_", "items of other markets"),
     ),
     objective=Objective("ndcg20", higher_is_better=True),
-    head=(
-        "theta",
-        "alpha",
-        "kappa",
-        "tower.output",
-        "ids",
-    ),  # link function, prior, clusters (§5.3); last layer; item vectors
+    # Link function, prior and clusters (§5.3); last layer; item vectors.
+    head=("theta", "alpha", "kappa", "tower.output", "ids"),
     client_only=("ids",),  # vectors of the market's items
     counts=CountStatistics(lambda counts, catalogue: check_pairs(counts, len(catalogue.items)), add_pairs),
     # Noisy counts improve the ranking for items that are new in a market (docs/results/markets.md).

@@ -51,15 +51,8 @@ HOUSEHOLDS = (
     Household(
         0.3,
         {"Contact sensor": 5, "Camera": 6, "Door lock": 4, "Motion sensor": 3},
-        {
-            "start recording on": 9,
-            "take a snapshot with": 6,
-            "sound the siren of": 6,
-            "lock": 6,
-            "flash": 3,
-            "stays open": 4,
-        }
-        | {"detects a person": 5, "stays unlocked": 5, "detects a sound": 3, "turn off": 0.3},
+        {"start recording on": 9, "take a snapshot with": 6, "sound the siren of": 6, "lock": 6, "flash": 3}
+        | {"stays open": 4, "detects a person": 5, "stays unlocked": 5, "detects a sound": 3, "turn off": 0.3},
     ),
     Household(
         0.3,
@@ -70,15 +63,8 @@ HOUSEHOLDS = (
     Household(
         0.2,
         {"Thermostat": 6, "Smart plug": 6, "Contact sensor": 3, "Door lock": 2},
-        {
-            "turn up": 8,
-            "turn down": 8,
-            "set away mode on": 8,
-            "set home mode on": 8,
-            "gets too warm": 6,
-            "gets too cold": 6,
-        }
-        | {"switches to away": 5, "switches to home": 5, "flash": 0.2, "start recording on": 0.2},
+        {"turn up": 8, "turn down": 8, "set away mode on": 8, "set home mode on": 8, "gets too warm": 6}
+        | {"gets too cold": 6, "switches to away": 5, "switches to home": 5, "flash": 0.2, "start recording on": 0.2},
     ),
     Household(
         0.1,
@@ -88,14 +74,8 @@ HOUSEHOLDS = (
     Household(
         0.1,
         {"Leak sensor": 8, "Camera": 3, "Smart plug": 4, "Light strip": 2, "Light": 3},
-        {
-            "detects a leak": 9,
-            "hears a smoke alarm": 6,
-            "gets stuck": 3,
-            "flash": 6,
-            "unlock": 4,
-            "sound the siren of": 4,
-        },
+        {"detects a leak": 9, "hears a smoke alarm": 6, "gets stuck": 3, "sound the siren of": 4}
+        | {"flash": 6, "unlock": 4},
     ),
 )
 """Guards, lighters, savers, tidiers and carers."""
