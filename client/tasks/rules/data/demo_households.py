@@ -1,5 +1,6 @@
 """Places of devices in the embedded demo homes, and preferences of their households; invented."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 COUNTERPARTS = {
@@ -41,9 +42,9 @@ class Household:
 
     share: float
     """Of all homes."""
-    owns: dict[str, float]
+    owns: Mapping[str, float]
     """Weight of a device type when buying."""
-    likes: dict[str, float]
+    likes: Mapping[str, float]
     """Weight of a state or action when writing a rule."""
 
 
