@@ -44,7 +44,6 @@ REAL: list[tuple[str, str, dict[str, Any]]] = [
     ("sessions", "gowalla", {}),
     ("sessions", "gowalla/test.txt.gz", {}),
     ("sessions", "yoochoose-clicks-100k", {}),
-    ("sessions", "yoochoose-clicks-100k/yoochoose-clicks-100k_test.txt.gz", {"cut": "day"}),
     ("traffic", "vicroads-scats-boroondara-2006", {}),
     ("traffic", "vicroads-scats-boroondara-2006", {"measures": QUARTERS}),
     ("traffic", "vicroads-scats-10sites", {}),

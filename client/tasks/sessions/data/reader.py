@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 
@@ -18,7 +17,7 @@ from client.tasks.sessions.data.log import CASE, TEST, TRAIN, Log, join_logs
 from client.tasks.sessions.data.plain import read_lines, read_pairs
 from client.tasks.sessions.data.published_folder import parts_of
 from client.tasks.sessions.data.published_formats import layout_of, read_original
-from client.tasks.sessions.data.sessionize import DAY, GAP
+from client.tasks.sessions.data.sessionize import GAP
 from client.tasks.sessions.data.visitors import Visits
 from client.tasks.sessions.schema import ITEM, ITEMS, SCHEMA
 from common.tasks.sessions.demo import demo_items
@@ -26,8 +25,6 @@ from common.tasks.sessions.vocabulary import Items
 
 DEMO_VISITORS = 400
 """Visitors in `demo` when no range is named."""
-
-CUTS = {"gap": GAP, "day": DAY}
 
 
 def read_visitors(
@@ -37,7 +34,6 @@ def read_visitors(
     test: Path | None = None,
     seed: int = 0,
     group: int = 20,
-    cut: Literal["gap", "day"] = "gap",
     dialect: Dialect = DEFAULT_DIALECT,
 ) -> Visits:
     """Read the visitors of one source.
@@ -52,7 +48,6 @@ def read_visitors(
         test: A file of sessions to hold out, in any of the forms, besides what the source itself holds out.
         seed: Of the demo visitors.
         group: Consecutive sessions that make a visitor where the source knows no users.
-        cut: Where a user's session ends if no column says so: after half an hour without clicks, or at midnight UTC.
         dialect: Columns and forms of the owner's tables.
 
     Raises:
@@ -66,19 +61,19 @@ def read_visitors(
     published = parts_of(path) if path.is_dir() else []
     parts = published or [(file, TRAIN) for file in find_tables(path)]
     parts += [(test, TEST)] if test else []
-    log = join_logs([_file(file, part, cut, dialect) for file, part in parts])
+    log = join_logs([_file(file, part, dialect) for file, part in parts])
     return to_dataset(log, items, group, path)
 
 
-def _file(path: Path, part: int, cut: Literal["gap", "day"], dialect: Dialect) -> Log:
+def _file(path: Path, part: int, dialect: Dialect) -> Log:
     """Read one file; of a file of test sessions everything is held out, whatever it says itself."""
     if part == CASE:
         return read_pairs(load(path))
-    log = _sessions(path, cut, dialect)
+    log = _sessions(path, dialect)
     return replace(log, part=np.full(len(log.item), TEST)) if part == TEST else log
 
 
-def _sessions(path: Path, cut: Literal["gap", "day"], dialect: Dialect) -> Log:
+def _sessions(path: Path, dialect: Dialect) -> Log:
     """Read the sessions of a file, whose form shows in its first line."""
     content = load(path)
     cells = detect_cells(content, SCHEMA, dialect)
@@ -90,4 +85,4 @@ def _sessions(path: Path, cut: Literal["gap", "day"], dialect: Dialect) -> Log:
     if not is_table and cells.unit == "line" and suffix_of(path) not in TABLES:
         return read_lines(content)
     table = to_table(cells, SCHEMA, dialect)
-    return log_of_rows(table) if ITEMS in table else log_of_clicks(table, CUTS[cut])
+    return log_of_rows(table) if ITEMS in table else log_of_clicks(table, GAP)

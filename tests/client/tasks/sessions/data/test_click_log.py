@@ -2,17 +2,20 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Literal
 
 import pytest
 
+from client.data.tables.reader import read_table
+from client.tasks.sessions.data.click_log import log_of_clicks
 from client.tasks.sessions.data.reader import read_visitors
+from client.tasks.sessions.data.sessionize import DAY
+from client.tasks.sessions.schema import SCHEMA
 
 Writer = Callable[..., Path]
 
 
-def sessions(path: Path, cut: Literal["gap", "day"] = "gap") -> dict[str, list[str]]:
-    dataset = read_visitors(path, cut=cut)
+def sessions(path: Path) -> dict[str, list[str]]:
+    dataset = read_visitors(path)
     return {
         v.name: ["".join(dataset.vocabulary.items[k] for k in session.tolist()) for session in v.sessions]
         for v in dataset.units
@@ -38,7 +41,8 @@ def test_a_day_ends_at_midnight_utc(text: Writer) -> None:
         "ann,c,2020-01-02 00:00:00",
         "ann,d,1577923201",
     )
-    assert sessions(text("user,item,time", *rows, name="a.csv"), "day") == {"ann": ["ab", "cd"]}
+    table = read_table(text("user,item,time", *rows, name="a.csv"), SCHEMA)
+    assert log_of_clicks(table, DAY).session.tolist() == [0, 0, 1, 1]
 
 
 def test_users_share_names_of_sessions(text: Writer) -> None:
