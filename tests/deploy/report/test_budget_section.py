@@ -3,7 +3,6 @@
 import math
 import re
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -18,8 +17,7 @@ from deploy.report.render import render
 from deploy.report.run import RunRecord, read
 from server.artifacts import RunDirectory
 from server.events import Round
-
-MakeRun = Callable[..., Path]
+from tests.support.run_folders import MakeRun
 
 
 def planned(root: Path, run_id: str, method: str = "bgtplanner", rounds: int = 12, **options: Scalar) -> Path:

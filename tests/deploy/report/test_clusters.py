@@ -1,16 +1,13 @@
 """The section about clusters, from runs that never happened."""
 
 import re
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from markupsafe import Markup
 
 from deploy.report.clusters import MOST_ROWS, assignments, clusters
 from deploy.report.run import RunRecord, read
-
-MakeRun = Callable[..., Path]
+from tests.support.run_folders import MakeRun
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """Report page: content for one run and several, without external resources."""
 
 import re
-from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -9,8 +8,7 @@ import pytest
 
 from deploy.report.render import render
 from server.artifacts import RunDirectory
-
-MakeRun = Callable[..., Path]
+from tests.support.run_folders import MakeRun
 
 
 class Outline(HTMLParser):

@@ -1,9 +1,7 @@
 """Bars market by market: of every run and of the lines, drawn from what clients measured."""
 
 import re
-from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -11,8 +9,7 @@ from deploy.report.launch_record import Origin
 from deploy.report.run import RunRecord, read
 from deploy.tasks.markets.figures import bars
 from server.events import ClientResult
-
-MakeRun = Callable[..., Path]
+from tests.support.run_folders import MakeRun
 
 MARKETS = {"uk": 0.6, "jp": 0.3}
 

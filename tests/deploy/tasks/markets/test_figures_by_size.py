@@ -1,9 +1,7 @@
 """What small markets and large ones gain: dots by training pairs, strokes to the walk, and when there is no such figure."""
 
 import re
-from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,8 +10,7 @@ from deploy.report.run import RunRecord, read
 from deploy.tasks.markets.figures import bars
 from deploy.tasks.markets.figures_by_size import MOST_NAMED, sizes
 from server.events import ClientResult
-
-MakeRun = Callable[..., Path]
+from tests.support.run_folders import MakeRun
 
 FOUR = {"in": (10, 0.8, 0.2), "jp": (100, 0.6, 0.4), "uk": (1000, 0.4, 0.4), "us": (10000, 0.5, 0.6)}
 """Market -> pairs, MRR of the model and of the walk."""

@@ -2,16 +2,13 @@
 
 import re
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
 from deploy.report.run import RunRecord, read
 from deploy.tasks.traffic.figures import before_and_after, by_round
 from deploy.tasks.traffic.sections import is_forecaster, learning, teaching
-
-MakeRun = Callable[..., Path]
+from tests.support.run_folders import MakeRun
 
 
 @pytest.fixture
