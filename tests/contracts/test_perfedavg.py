@@ -38,8 +38,8 @@ ALPHA, BETA = 0.3, 0.2
 DEMO = read_markets("demo:4-5")
 
 
-def personalized(algorithm: PerFedAvg, member: Participant) -> ClientMemory:
-    return PerFedAvgTrainer(algorithm).personalize(member)
+def personalized(algorithm: PerFedAvg, participant: Participant) -> ClientMemory:
+    return PerFedAvgTrainer(algorithm).personalize(participant)
 
 
 def toy(count: int = 3, lr: float = BETA, **options: Scalar) -> Toy:
@@ -87,23 +87,25 @@ def test_with_one_step_it_converges_to_a_zero_mean_meta_gradient(variant: str) -
 def test_the_adapted_model_is_a_few_plain_steps_from_the_shared_one(steps: int) -> None:
     algorithm, client = PerFedAvg(alpha=ALPHA, optimizer="adam"), quadratics(1)["client-0"]
     model: Arrays = {"encoder.w": np.array([1.0, 2.0]), "predictor.w": np.array([-1.0, 0.5])}
-    member = Participant("ann", "toy", 0, client, MemoryStore(), TrainRequest(1, "toy:0", model, phase=ADAPT), steps)
+    participant = Participant(
+        "ann", "toy", 0, client, MemoryStore(), TrainRequest(1, "toy:0", model, phase=ADAPT), steps
+    )
     w = flat(model)
     for _ in range(steps):
         w = w - ALPHA * client.curvature @ (w - client.centre)
-    memory = personalized(algorithm, member)
-    found = models_of_client(algorithm, model, memory)
+    state = personalized(algorithm, participant)
+    found = models_of_client(algorithm, model, state)
     np.testing.assert_allclose(flat(found[""]), w)
     assert sha256(found["global_"]) == sha256(model)
-    assert member.store.load("toy").groups == {}, "nothing is saved"
+    assert participant.store.load("toy").groups == {}, "nothing is saved"
 
 
 def test_a_diverged_adapted_model_is_replaced_by_the_shared_one() -> None:
     client, model = quadratics(1)["client-0"], {"encoder.w": np.ones(2), "predictor.w": np.ones(2)}
     request = TrainRequest(1, "toy:0", model, phase=ADAPT)
     algorithm = PerFedAvg(alpha=1e200)
-    memory = personalized(algorithm, Participant("ann", "toy", 0, client, MemoryStore(), request, 3))
-    assert sha256(models_of_client(algorithm, model, memory)[""]) == sha256(model)
+    state = personalized(algorithm, Participant("ann", "toy", 0, client, MemoryStore(), request, 3))
+    assert sha256(models_of_client(algorithm, model, state)[""]) == sha256(model)
 
 
 def market_config(**options: Scalar) -> RunConfig:
@@ -124,16 +126,16 @@ def test_each_gradient_of_a_step_has_separate_triples() -> None:
     config = market_config()
     learner = learner_of(config, DEMO.vocabulary, DEMO.units[:1])
     model = parameters(task_model(config, DEMO.vocabulary))
-    member = Participant("ann", "toy", 0, learner, MemoryStore(), TrainRequest(1, "toy:0", model), 2)
-    [reply] = train(PerFedAvg(alpha=0.5, lr=0.3), [member])
+    participant = Participant("ann", "toy", 0, learner, MemoryStore(), TrainRequest(1, "toy:0", model), 2)
+    [reply] = train(PerFedAvg(alpha=0.5, lr=0.3), [participant])
     assert isinstance(reply, TrainReply)
 
-    triples = learner.step_inputs(4, build_generator(member))["triples"]
+    triples = learner.step_inputs(4, build_generator(participant))["triples"]
     assert not torch.equal(triples[0], triples[1])
 
     def gradient(params: dict[str, torch.Tensor], step: int) -> dict[str, torch.Tensor]:
         leaves = {n: p.clone().requires_grad_() for n, p in params.items()}
-        torch.autograd.backward(learner.loss(leaves, learner.batch(member.request), {"triples": triples[step]}))
+        torch.autograd.backward(learner.loss(leaves, learner.batch(participant.request), {"triples": triples[step]}))
         return {n: p.grad if p.grad is not None else torch.zeros_like(p) for n, p in leaves.items()}
 
     params = tensors(model)

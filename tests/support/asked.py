@@ -1,4 +1,4 @@
-"""A client with homes under a server that asks what it likes."""
+"""Client with homes under a server that sends arbitrary requests."""
 
 import numpy as np
 
@@ -21,8 +21,8 @@ from tests.support.toys import CATALOGUE, toy_homes
 
 
 def configured(method: str = "fedavg", **privacy: Scalar) -> RunConfig:
-    wished = {f"privacy.{key.replace('_', '-')}": value for key, value in {"unit": "client", **privacy}.items()}
-    return parse({"method": method, "task": "rules", "run-id": "toy", **wished})
+    options = {f"privacy.{key.replace('_', '-')}": value for key, value in {"unit": "client", **privacy}.items()}
+    return parse({"method": method, "task": "rules", "run-id": "toy", **options})
 
 
 def learner(config: RunConfig, catalogue: RuleCatalogue) -> RulesLearner:
@@ -30,7 +30,7 @@ def learner(config: RunConfig, catalogue: RuleCatalogue) -> RulesLearner:
 
 
 class Asked:
-    """A client under a server that asks what it likes."""
+    """Client under a server that sends arbitrary requests."""
 
     def __init__(
         self,
@@ -54,8 +54,8 @@ class Asked:
         self.enrolled = self.session.enrol(EnrolRequest("toy", to_json(config), CATALOGUE.to_json()))
 
     def train(self, number: int, cost: float, clip: float = 1.0, phase: str = LOCAL) -> TrainReply:
-        asked = TrainRequest(number, self.enrolled.enrolment, self.model, phase=phase, cost=cost, clip=clip)
-        return self.session.train(asked)
+        request = TrainRequest(number, self.enrolled.enrolment, self.model, phase=phase, cost=cost, clip=clip)
+        return self.session.train(request)
 
     @property
     def spent(self) -> float:

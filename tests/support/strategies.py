@@ -1,4 +1,4 @@
-"""Every strategy with four enrolled clients, and their replies."""
+"""Strategies with four enrolled clients, and their replies."""
 
 from dataclasses import replace
 from typing import Any
@@ -50,12 +50,7 @@ class Server:
         self.strategy = self.at(RunState(0, MODEL))
 
     def at(self, state: RunState) -> RoundStrategy:
-        return strategy_of(
-            self.config,
-            state,
-            enrolment=self.enrolment,
-            on_trained=self.trained.append,
-        )
+        return strategy_of(self.config, state, enrolment=self.enrolment, on_trained=self.trained.append)
 
     def round(self, *messages: Message) -> RunState:
         self.strategy.aggregate_train(1, list(messages))
