@@ -14,13 +14,13 @@ from tests.support.toys import CATALOGUE, configured
 
 @pytest.fixture(scope="session")
 def fake_forecasts(tmp_path_factory: pytest.TempPathFactory) -> MakeRun:
-    """`make_forecasts`, each in a folder of its own."""
+    """`make_forecasts`, each in a new folder."""
     return lambda run_id="r1", **options: make_forecasts(tmp_path_factory.mktemp("runs"), run_id, **options)
 
 
 @pytest.fixture(scope="session")
 def fake_run(tmp_path_factory: pytest.TempPathFactory) -> MakeRun:
-    """`make_run`, each in a folder of its own."""
+    """`make_run`, each in a new folder."""
     return lambda run_id="r1", **options: make_run(tmp_path_factory.mktemp("runs"), run_id, **options)
 
 

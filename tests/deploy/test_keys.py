@@ -1,3 +1,5 @@
+"""Keys of nodes: files, forms and fingerprints."""
+
 import base64
 import hashlib
 import stat

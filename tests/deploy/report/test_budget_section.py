@@ -30,18 +30,20 @@ def planned(root: Path, run_id: str, method: str = "bgtplanner", rounds: int = 1
     run = RunDirectory(root, run_id)
     run.create(flatten(parse({**flat, **own, **options})), {})
     for r in range(1, rounds):
-        seen = {"cost": 0.03, "left": 1 - r / rounds, "active": 2.0, "retired": 0.0, "reward": 1e-3 * (-1) ** r}
-        seen |= {"arm": 1.0, "p_arm": 0.5} if method == "bgtplanner" else {}
+        values = {"cost": 0.03, "left": 1 - r / rounds, "active": 2.0, "retired": 0.0, "reward": 1e-3 * (-1) ** r}
+        values |= {"arm": 1.0, "p_arm": 0.5} if method == "bgtplanner" else {}
         if method == "bgtplanner" and r > 6:  # K·T₀ rounds of stage 1a and T₀ of 1b
-            seen |= {"predicted": 0.5, "predicted_sd": 0.25, "lambda": 1.5, "lambda_max": 2.0}
+            values |= {"predicted": 0.5, "predicted_sd": 0.25, "lambda": 1.5, "lambda_max": 2.0}
         rest = {"seconds": 1.0, "answered": 2, "asked": 2, "bytes_down": 1, "bytes_up": 1}
-        run.append(Round(round=r, rounds=rounds, loss=math.nan, metrics={"rmse": 0.2 - 1e-3 * r}, server=seen, **rest))
+        run.append(
+            Round(round=r, rounds=rounds, loss=math.nan, metrics={"rmse": 0.2 - 1e-3 * r}, server=values, **rest)
+        )
     return run.path
 
 
 @pytest.fixture
 def fake_planned(tmp_path_factory: pytest.TempPathFactory) -> MakeRun:
-    """`planned`, each in a folder of its own."""
+    """`planned`, each in a new folder."""
     return lambda run_id="r1", **options: planned(tmp_path_factory.mktemp("runs"), run_id, **options)
 
 

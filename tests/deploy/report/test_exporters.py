@@ -56,9 +56,9 @@ def scalars(folder: Path) -> dict[tuple[str, int], float]:
 def gauges(path: Path) -> dict[tuple[str, str, str], float]:
     families = text_string_to_metric_families(path.read_text())
     return {
-        (one.name, one.labels["run"], one.labels.get("name", "")): one.value
-        for each in families
-        for one in each.samples
+        (sample.name, sample.labels["run"], sample.labels.get("name", "")): sample.value
+        for family in families
+        for sample in family.samples
     }
 
 
@@ -94,7 +94,7 @@ def test_a_running_run_is_followed_to_its_end(fake_run: MakeRun, tmp_path: Path)
     folder, seen = RunDirectory(path.parent, "r1"), []
 
     def watch() -> None:
-        seen.extend(line.round for line in exporters.rounds(folder, follow=True))
+        seen.extend(event.round for event in exporters.rounds(folder, follow=True))
 
     watcher = threading.Thread(target=watch)
     watcher.start()
@@ -132,7 +132,7 @@ def test_an_interrupted_run_is_no_longer_followed(
     path = fake_run("r1", rounds=2, status="running")
     monkeypatch.setattr(exporters, "SILENCE_SECONDS", 0.0)
     monkeypatch.setattr(exporters, "POLL_SECONDS", 0.01)
-    assert [line.round for line in exporters.rounds(RunDirectory(path.parent, "r1"), follow=True)] == [1, 2]
+    assert [event.round for event in exporters.rounds(RunDirectory(path.parent, "r1"), follow=True)] == [1, 2]
 
 
 def test_numbers_missing_in_the_newest_round_are_removed(tmp_path: Path) -> None:

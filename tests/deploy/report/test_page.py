@@ -12,7 +12,7 @@ from tests.support.run_folders import MakeRun
 
 
 class Outline(HTMLParser):
-    """Headings and figures, and whether every tag is closed."""
+    """Headings and figures of a page, and its unclosed tags."""
 
     VOID = frozenset({"meta", "link", "br", "img", "path", "use", "rect"})
 
@@ -43,7 +43,7 @@ def html(paths: list[Path], tmp_path: Path) -> str:
 
 @pytest.fixture(scope="module")
 def page(fake_run: MakeRun, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Of one completed run."""
+    """Page of one completed run."""
     return html([fake_run(rounds=24)], tmp_path_factory.mktemp("report"))
 
 
@@ -117,12 +117,10 @@ def test_a_forecaster_s_page(fake_forecasts: MakeRun, tmp_path: Path) -> None:
     ]
     assert outline.headings[1:8] == ["Result", *sections]
     assert outline.figures == 1 + 2 + 2 + 1 + 1 + 4
-    assert page.count('class="card') == 1 + 9, "the cards, and what holds them"
+    assert page.count('class="card') == 1 + 9, "the cards and their container"
     assert "in round 7, the best on validation data" in page
     assert "On validation data; the last round" in page
-    assert "Rule satisfaction, windows, cluster model" in page, (
-        "what the cards leave out is in the table of all metrics"
-    )
+    assert "Rule satisfaction, windows, cluster model" in page, "in the table of all metrics"
 
 
 @pytest.mark.parametrize("status", ["running", "failed"])
