@@ -1,4 +1,4 @@
-"""What the page says of forecasts, from runs that never happened."""
+"""Forecast sections of the report page, from simulated run folders."""
 
 import re
 import xml.etree.ElementTree as ElementTree
@@ -16,7 +16,7 @@ def history(fake_forecasts: MakeRun) -> RunRecord:
     return read(fake_forecasts())
 
 
-def test_error_and_obedience_by_round_with_everything_beside_it(history: RunRecord) -> None:
+def test_error_and_satisfaction_by_round_beside_all_metrics(history: RunRecord) -> None:
     found = learning([history])
     assert [(f["title"], f["arrow"]) for f in found["figures"]] == [
         ("Mean squared error", "↓"),
@@ -31,12 +31,11 @@ def test_error_and_obedience_by_round_with_everything_beside_it(history: RunReco
 def test_the_test_round_is_no_point_of_the_curves(history: RunRecord) -> None:
     assert history.tested
     assert history.series("mse") == (list(range(1, 8)), [1 / r for r in range(1, 8)])
-    assert not re.search(r">[1-9]0<", by_round([history], "mse", "profile_mse", "profile")), (
-        "50 is that of the last round"
-    )
+    svg = by_round([history], "mse", "profile_mse", "profile")
+    assert not re.search(r">[1-9]0<", svg), "the last round has an error of 50"
 
 
-def test_of_several_runs_students_and_teachers_are_drawn_in_the_run_s_colour(fake_forecasts: MakeRun) -> None:
+def test_students_and_teachers_have_the_color_of_their_run(fake_forecasts: MakeRun) -> None:
     histories = [read(fake_forecasts("a")), read(fake_forecasts("b", method="fedavg", rounds=5))]
     assert "Dotted: their teachers" in learning(histories)["note"]
     assert learning(histories)["table"] is None
@@ -53,7 +52,7 @@ def test_each_client_is_a_ring_a_dot_and_a_dash(history: RunRecord) -> None:
     assert ElementTree.fromstring(svg).attrib["aria-label"] == "mse per client before and after the teacher"
 
 
-def test_nothing_is_said_of_other_tasks(fake_run: MakeRun, fake_forecasts: MakeRun) -> None:
+def test_other_tasks_have_no_sections(fake_run: MakeRun, fake_forecasts: MakeRun) -> None:
     rules = [read(fake_run(rounds=3))]
     assert not is_forecaster(rules)
     assert learning(rules) == teaching(rules) == {}
