@@ -1,4 +1,4 @@
-"""Per-FedAvg on quadratic clients against closed forms, and on markets: evaluated models and step inputs."""
+"""Per-FedAvg on quadratic clients against closed forms; evaluated models and step inputs on markets."""
 
 from pathlib import Path
 

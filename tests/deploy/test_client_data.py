@@ -41,7 +41,7 @@ def test_each_client_has_its_share_of_the_test_sessions(tmp_path: Path) -> None:
     training = write_clients(
         "sessions", str(tmp_path / "clicks.txt"), parts, tmp_path / "home", tmp_path / "partitions"
     )
-    assert training[0].data == specs[0].data, "the same source, whatever is held out of it"
+    assert training[0].data == specs[0].data, "the same source with and without test sessions"
 
 
 @pytest.mark.usefixtures("workplace")

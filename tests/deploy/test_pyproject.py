@@ -13,7 +13,7 @@ DELIBERATELY_ABSENT = {"run-id", "resume"}  # belong to one run: `flwr run` make
 
 
 def test_pyproject_declares_every_option_of_flwr_run_with_its_default() -> None:
-    """A default lives in the pydantic model; Flower accepts only keys that pyproject.toml declares, with a value."""
+    """Defaults belong to the pydantic model; Flower accepts only keys that pyproject.toml declares."""
     pyproject: dict[str, Any] = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())
     declared = flatten_dict(pyproject["tool"]["flwr"]["app"]["config"])
     defaults = flatten(RunConfig())

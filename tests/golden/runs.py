@@ -1,4 +1,4 @@
-"""Train every valid combination of task, method, model and noise in one process; print the outcomes as JSON.
+"""Train every valid combination of task, method, model and noise; print the outcomes as JSON.
 
 Called by compare.py for both trees, so it uses only what both have: the command line and `deploy.simulation`.
 """

@@ -1,4 +1,4 @@
-"""Clients with one home and a privacy ledger each, which persist between runs, and their runs with noise."""
+"""Clients with one home and a persistent privacy ledger each, and their runs with noise."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Ratings of eight people, partitioned among clients as `fedloom up` does, and runs with noise that spend their budget."""
+"""Ratings of eight people, partitioned as `fedloom up` does, and runs that spend their privacy budget."""
 
 import csv
 from collections.abc import Sequence
@@ -41,7 +41,7 @@ def write_ratings(path: Path, people: Sequence[str]) -> None:
 
 
 def write_workplace() -> None:
-    """Write `my.csv`, its vocabulary `items.json` and a `policy.toml` that limits ε into the working directory."""
+    """Write `my.csv`, its vocabulary `items.json` and a `policy.toml` that limits ε."""
     write_ratings(Path("my.csv"), [f"u{k}" for k in range(8)])
     Path("policy.toml").write_text(f"max-epsilon = {EPSILON}\n")
     Path("items.json").write_text(read_raters(Path("my.csv")).vocabulary.to_json())

@@ -1,4 +1,4 @@
-"""Text of the repository for the contract tests of language: docstrings, comments, literals, names, pages."""
+"""Text of the repository for contract tests: docstrings, comments, literals, names, pages."""
 
 import ast
 import io
@@ -30,7 +30,7 @@ class Text:
 
 
 def paths(*suffixes: str) -> list[Path]:
-    """Return files with those suffixes in the layers, benchmarks, docs and examples, and README.md; sorted."""
+    """Return sorted files with those suffixes in layers, benchmarks, docs and examples, and README.md."""
     folders = (*LAYERS, "benchmarks", "docs", "examples")
     found = {path for folder in folders for suffix in suffixes for path in (ROOT / folder).rglob(f"*{suffix}")}
     if ".md" in suffixes:

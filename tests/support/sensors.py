@@ -45,11 +45,11 @@ QUICK: Mapping[str, Scalar] = {
 }
 
 APART: Mapping[str, Scalar] = {"model": "paper", "tasks__traffic__property": "paper", "spread": 0.5}
-"""Options of clusters whose models forecast differently from the start, under a property that they violate."""
+"""Options of clusters whose first models forecast differently and violate their property."""
 
 
 def sensor(number: int, days: int = 22, start: str = MONDAY, variables: int = 1) -> Series:
-    """Return readings with a daily shape, and the sensor's own level and jitter; no two readings are equal."""
+    """Return readings with a daily shape, the sensor's own level and jitter; all readings differ."""
     rng = np.random.default_rng([7, number])
     hours = np.arange(24 * days)[:, None]
     values = rng.uniform(200, 900) * (1.5 + np.sin(2 * np.pi * (hours + 3 * number) / 24))
@@ -58,7 +58,7 @@ def sensor(number: int, days: int = 22, start: str = MONDAY, variables: int = 1)
 
 
 def road_config(method: str = "fedavg", **options: Scalar) -> RunConfig:
-    """Return a configuration; `lr=0.1` is an option of the method, `tasks__traffic__hidden=4` a dotted key."""
+    """Return a configuration; `lr=0.1` is an option of the method, `tasks__traffic__hidden=4` has dots."""
     flat: dict[str, Scalar] = {**QUICK, "method": method, f"algorithm.{method}.local-steps": 2}
     for name, value in options.items():
         key = name.replace("__", ".").replace("_", "-")

@@ -1,4 +1,4 @@
-"""Small federations with closed-form results: homes with three device types and a few rules, and quadratic clients."""
+"""Small federations: homes with three device types and a few rules, and quadratic clients."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
@@ -64,7 +64,7 @@ def configured(method: str = "fedrule", **options: Scalar) -> RunConfig:
 
 
 class Quadratic:
-    """L_k(θ) = ½(θ − c)ᵀA(θ − c) with θ = [encoder.w ‖ predictor.w] ∈ ℝ⁴, in float64; optimum of Σ L_k in closed form."""
+    """Client with L_k(θ) = ½(θ − c)ᵀA(θ − c), θ = [encoder.w ‖ predictor.w] ∈ ℝ⁴, in float64."""
 
     task = "rules"
     rows = 0

@@ -21,7 +21,7 @@ START = np.datetime64("2024-01-01T00:00", "m")
 
 
 def week() -> Floats:
-    """Return a week of hourly volumes: 0 before 05:00, then a hump, lower at weekends, no two hours of a day alike."""
+    """Return a week of hourly volumes: 0 before 05:00, then a hump of unequal hours, lower at weekends."""
     hour, day = np.arange(168) % 24, np.arange(168) // 24
     return np.where(hour < 5, 0.0, (100 + 30 * hour - hour**2) * np.where(day < 5, 1.0, 0.5))
 

@@ -38,7 +38,7 @@ class Command:
     err: Path
     seen: set[psutil.Process] = field(default_factory=set)
 
-    def says(self, text: str) -> None:
+    def wait_for(self, text: str) -> None:
         """Wait until stderr contains the text."""
         until(lambda: text in self.error() or self.process.poll() is not None, self.error)
         assert text in self.error(), self.error()

@@ -179,4 +179,4 @@ def require_engine() -> None:
     for command in (["docker", "info"], ["docker", "compose", "version"]):
         done = subprocess.run(command, timeout=60, capture_output=True, text=True, check=False)
         if done.returncode != 0:
-            pytest.skip(f"needs Docker; `{' '.join(command)}` says: {done.stderr.strip()}")
+            pytest.skip(f"needs Docker; `{' '.join(command)}` fails: {done.stderr.strip()}")

@@ -64,15 +64,15 @@ def test_a_stock_supernode_trains_beside_a_client_whose_key_is_registered_later(
     address = f"{machines.address}:{desk.port}"
     _create_keys(desk, machines, at_server, (at_client, at_stock))
     served = _serve(desk, machines, at_server)
-    served.says("0 registered keys")
+    served.wait_for("0 registered keys")
     joined = _join(desk, machines, at_client, address)
-    joined.says("does not admit this node's key")
+    joined.wait_for("does not admit this node's key")
 
     for folder in (at_client, at_stock):  # only public halves are sent
         _fedloom(desk, at_server, "keys", "register", str(folder / "node.key.pub"), "--home", "home")
     until(lambda: served.error().count("admitted ") == 2, served.error)  # the stock client does not wait for it
     supernode = _supernode(desk, machines, at_stock, address)
-    joined.says("connected to")
+    joined.wait_for("connected to")
     assert served.end() == 0, served.error() + supernode.error()
     result = served.result()
     assert sorted(result["clients"]) == ["client-0", "client-1"]

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.system
 def test_an_interrupted_and_resumed_run_trains_the_model_of_a_simulation(desk: Desk, homes: Path) -> None:
     options = ("--data", homes, "--clients", "2", "--rounds", "6", "--seed", "3")
     first = desk.up(*options, "--run-id", "whole")
-    first.says("round 2/6")
+    first.wait_for("round 2/6")
     assert first.end(signal.SIGINT) == 130
     assert "--resume whole" in first.error()
     desk.require_clean(first)
@@ -42,14 +42,14 @@ def test_an_interrupted_and_resumed_run_trains_the_model_of_a_simulation(desk: D
 def test_lost_clients_are_named_and_may_rejoin_and_the_run_fails_without_any(desk: Desk, homes: Path) -> None:
     sets = [word for option in SHORT_LIMITS for word in ("--set", option)]
     up = desk.up("--data", homes, "--clients", "3", "--rounds", "500", "--run-id", "lost", *sets)
-    up.says("round   1/500")
+    up.wait_for("round   1/500")
     home = desk.folder / ".fedloom" / "up" / "lost"
     clients = {name: _client(up.family(), name) for name in ("client-0", "client-1", "client-2")}
     assert {name for name, p in clients.items() if p.memory_info().rss > MAX_MEMORY} == set()
 
     clients["client-2"].kill()
-    up.says("client-2: no answer")
-    up.says("client-2 ended with exit code -9; the run continues without it")
+    up.wait_for("client-2: no answer")
+    up.wait_for("client-2 ended with exit code -9; the run continues without it")
     until(lambda: desk.rounds("lost")[-1]["answered"] == desk.rounds("lost")[-1]["asked"] == 2, up.error)
 
     partitions = desk.folder / ".fedloom" / "dealt"

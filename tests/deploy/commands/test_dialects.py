@@ -1,4 +1,4 @@
-"""Dialects: every reader of the owner's table uses the named titles, decimal mark and dates; partitions have none."""
+"""Dialects: titles, decimal mark and dates of an own table reach every reader; partitions have none."""
 
 from pathlib import Path
 from types import SimpleNamespace

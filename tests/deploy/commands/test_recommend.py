@@ -61,7 +61,7 @@ def test_an_unknown_user_is_answered_with_close_names(runs: Path, monkeypatch: p
 
 @pytest.fixture
 def several(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Finished runs from old to new: two of sessions, one of ratings, one of rules; then a failed one of sessions."""
+    """Finished runs from old to new: two of sessions, one of ratings and rules; then a failed one."""
     monkeypatch.setenv("FEDLOOM_RUNS", str(tmp_path / "runs"))
     tasks: dict[str, str] = {"clicks": "sessions", "shop": "sessions", "films": "ratings", "homes": "rules"}
     for age, (run, task) in enumerate((*tasks.items(), ("torn", tasks["shop"]))):

@@ -21,9 +21,9 @@ from tests.support.run_folders import MakeRun
 
 
 def planned(root: Path, run_id: str, method: str = "bgtplanner", rounds: int = 12, **options: Scalar) -> Path:
-    """Write a ratings run with noise: even costs, rewards of ±0.001, and predictions of half as much after stage 1.
+    """Write a ratings run with noise: even costs, rewards of ±0.001, and predictions after stage 1.
 
-    Its RMSE is 0.2 − 0.001·round, and it ends a round early.
+    Predictions are half of the rewards. Its RMSE is 0.2 − 0.001·round, and it ends a round early.
     """
     own = {"algorithm.bgtplanner.arms": 2, "algorithm.bgtplanner.t0": 2} if method == "bgtplanner" else {}
     flat = {"method": method, "task": "ratings", "rounds": rounds, "privacy.unit": "client", "privacy.epsilon": 5.0}

@@ -94,7 +94,7 @@ def test_several_runs_are_compared(fake_run: MakeRun, tmp_path: Path) -> None:
     assert row
     assert row[1].count("<b>") == 1
     assert 'class="differs"' in page
-    assert "fedrule, seed 0" not in page, "same method and seed twice: only the run ids tell them apart"
+    assert "fedrule, seed 0" not in page, "method and seed are equal, so run ids are shown"
     assert all(f"<b>{run}</b>" in page for run in "abc")
 
 

@@ -32,7 +32,7 @@ def measured(history: RunRecord, markets: dict[str, tuple[int, float, float]] = 
 
 
 def dots(svg: str) -> list[tuple[float, float]]:
-    """Return positions of the markers in points from the upper left, in drawing order after those of the legend."""
+    """Return positions of the markers in points from the upper left; those of the legend come first."""
     marker = r'<use xlink:href="#m\w+" x="([\d.]+)" y="([\d.]+)" style="fill: var'
     return [(float(x), float(y)) for x, y in re.findall(marker, svg)]
 

@@ -27,7 +27,7 @@ def sensor(values: np.ndarray, options: TrafficOptions, step: int = 60) -> Senso
 
 
 def two_levels(step: int = 60) -> np.ndarray:
-    """Return five weeks: 1,000 or 1,010 on working days from 08:00 to 10:00, otherwise 200; 50 at weekends."""
+    """Return five weeks: 1,000 or 1,010 on working days from 08:00 to 10:00, else 200; 50 at weekends."""
     day = 24 * 60 // step
     slot = np.arange(35 * day) % (7 * day)
     busy = (slot % day * step // 60 >= 8) & (slot % day * step // 60 < 10)
