@@ -38,8 +38,14 @@ def settings(tmp_path: Path) -> Callable[..., RunConfig]:
 
 
 @pytest.fixture
-def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Working directory with eight people's ratings, a policy that limits ε, and the vocabulary."""
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Empty working directory; runs are stored below it."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("FEDLOOM_RUNS", str(tmp_path / "runs"))
+    return tmp_path
+
+
+@pytest.fixture
+def workplace(here: Path) -> None:
+    """Working directory with eight people's ratings, a policy that limits ε, and the vocabulary."""
     write_workplace()

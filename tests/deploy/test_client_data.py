@@ -89,7 +89,9 @@ def test_by_default_each_table_of_a_folder_is_a_client(tmp_path: Path, tables: i
     for k in range(tables):
         header = "user_id,trigger_device,trigger_device_id,trigger_state,action,action_device,action_device_id\n"
         (tmp_path / f"{k}.csv").write_text(header + homes.replace(",B", f",{k}B").replace("\n", f"{k}\n"))
-    assert len(partition_source("rules", str(tmp_path), None, None)) == clients
+    parts = partition_source("rules", str(tmp_path), None, None)
+    assert len(parts) == clients
+    assert all(part.vocabulary == parts[0].vocabulary for part in parts)
 
 
 @pytest.mark.parametrize("task", ["rules", "sessions", "traffic", "ratings"])

@@ -90,16 +90,14 @@ def test_the_result_of_a_run_that_cannot_resume_is_kept(order: Order) -> None:
     assert (order.runs / "r1" / "result.json").read_text() == "old"
 
 
-def test_the_owner_s_policy_is_kept_over_a_pause(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("FEDLOOM_RUNS", str(tmp_path / "runs"))
+def test_the_owner_s_policy_is_kept_over_a_pause(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("strict.toml").write_text('share-metrics = "never"\n')
     calls: list[tuple[str, float]] = []
 
     def start(*arguments: Any) -> Path:
         *_, policy, patience = arguments
         calls.append((policy.read_text() if policy else "", patience))
-        return tmp_path / "key.pub"
+        return here / "key.pub"
 
     def train(processes: Any, superlink: Any, order: Order, console: Any) -> Result:
         if not order.config.resume:

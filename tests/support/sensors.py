@@ -26,6 +26,7 @@ from deploy.simulation import InProcessGrid
 from server.artifacts import RunDirectory
 from server.events import Round
 from tests.support.build import task_model
+from tests.support.configurations import method_options
 
 G = TypeVar("G", bound=InProcessGrid)
 P = TypeVar("P", bound=Payload)
@@ -60,11 +61,7 @@ def sensor(number: int, days: int = 22, start: str = MONDAY, variables: int = 1)
 def road_config(method: str = "fedavg", **options: Scalar) -> RunConfig:
     """Return a configuration; `lr=0.1` is an option of the method, `tasks__traffic__hidden=4` has dots."""
     flat: dict[str, Scalar] = {**QUICK, "method": method, f"algorithm.{method}.local-steps": 2}
-    for name, value in options.items():
-        key = name.replace("__", ".").replace("_", "-")
-        top = "." in key or key in ("rounds", "seed", "model", "evaluate-every", "resume", "run-id")
-        flat[key if top else f"algorithm.{method}.{key}"] = value
-    return parse(flat)
+    return parse(flat | method_options(method, options))
 
 
 def world(config: RunConfig) -> dict[str, np.ndarray]:

@@ -26,6 +26,7 @@ from server.enrolment import Enrolment
 from server.state import RunState
 from server.strategies.replies import Reply
 from tests.support.build import strategy_of
+from tests.support.configurations import method_options
 
 METHODS = ("fedavg", "fedprox", "fedadam", "fedyogi", "fedadagrad", "fedrule", "fedga", "ditto", "perfedavg")
 """Methods that share one whole model."""
@@ -56,11 +57,7 @@ def toy_dataset(count: int, seed: int = 0) -> Homes:
 def configured(method: str = "fedrule", **options: Scalar) -> RunConfig:
     """Return a configuration; `lr=0.1` is an option of the method, `tasks__rules__hidden=4` a dotted key."""
     flat: dict[str, Scalar] = {"method": method, "run-id": "toy", "tasks.rules.hidden": 4}
-    for name, value in options.items():
-        key = name.replace("__", ".").replace("_", "-")
-        top = "." in key or key in ("rounds", "seed", "model", "evaluate-every", "catalogue", "resume", "run-id")
-        flat[key if top else f"algorithm.{method}.{key}"] = value
-    return parse(flat)
+    return parse(flat | method_options(method, options))
 
 
 class Quadratic:

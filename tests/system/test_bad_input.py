@@ -9,7 +9,6 @@ import pytest
 
 from common.tasks.rules.demo import demo_catalogue
 from deploy.cli import main
-from deploy.client_data import partition_source, write_clients
 
 
 def answer(
@@ -154,21 +153,6 @@ def test_a_finished_run_is_not_overwritten_and_names_close_users(
     status, error = answer(monkeypatch, capsys, "recommend", "--data", "odd.csv", "--user", "home-0000")
     assert status == 1
     assert "no user 'home-0000' among its 41 users; did you mean 'home-000" in error
-
-
-def test_equal_numbers_of_tables_and_clients_give_each_client_a_table(folder: Path, homes: Path) -> None:
-    tables = folder / "tables"
-    tables.mkdir()
-    header, *rows = homes.read_text().splitlines()
-    users = sorted({row.split(",")[0] for row in rows})
-    for name, chosen in {"a.csv": users[:5], "b.csv": users[5:]}.items():
-        (tables / name).write_text("\n".join([header, *(r for r in rows if r.split(",")[0] in chosen)]) + "\n")
-    parts = partition_source("rules", str(tables), None, 2)
-    assert [len(part.units) for part in parts] == [5, 35]
-    assert parts[0].vocabulary == parts[1].vocabulary
-    specs = write_clients("rules", str(tables), parts, folder / "home", folder / "partitions")
-    assert [Path(spec.data).name for spec in specs] == ["a.csv", "b.csv"]
-    assert [len(part.units) for part in partition_source("rules", str(tables), None, 4)] == [10, 10, 10, 10]
 
 
 def main_ok() -> None:

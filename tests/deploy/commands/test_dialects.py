@@ -33,11 +33,9 @@ DIALECT = Dialect({"user": "Kunde", "item": "Artikel", "rating": "Sterne", "time
 
 
 @pytest.fixture
-def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def table(here: Path) -> Path:
     """Ratings as a German spreadsheet writes them; its grandparent is the working directory."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("FEDLOOM_RUNS", str(tmp_path / "runs"))
-    path = tmp_path / "tables" / "a.csv"
+    path = here / "tables" / "a.csv"
     path.parent.mkdir()
     path.write_text("\n".join(("Kunde;Artikel;Sterne;Wann", *ROWS)) + "\n")
     return path

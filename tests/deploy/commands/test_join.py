@@ -30,21 +30,16 @@ LATE: Markets = read_markets("demo:5-6")
 ITEM = LATE.vocabulary.items[int(LATE.units[0].ratings[0, 1])]
 
 
-@pytest.fixture(autouse=True)
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Empty working directory."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("FEDLOOM_RUNS", str(tmp_path / "runs"))
-    return tmp_path
+pytestmark = pytest.mark.usefixtures("here")
 
 
 @pytest.fixture
-def shops() -> None:
+def shops(here: Path) -> None:
     """A finished run of two markets with private layers, and the table of a third market."""
     small = {"tasks.markets.width": 16, "tasks.markets.embedding": 8, "tasks.markets.batch": 64}
     flat = {"method": "pfgnn", "task": "markets", "model": "paper", "rounds": 1, "run-id": "shops", **small}
-    simulate(parse({**flat, "federation.min-clients": 1}), read_all("markets", "demo:3-5"), Path("runs").resolve())
-    write_markets(Path("late.csv"), LATE.units, LATE.vocabulary)
+    simulate(parse({**flat, "federation.min-clients": 1}), read_all("markets", "demo:3-5"), here / "runs")
+    write_markets(here / "late.csv", LATE.units, LATE.vocabulary)
 
 
 def command(*words: str) -> Result:

@@ -60,13 +60,12 @@ def test_an_unknown_user_is_answered_with_close_names(runs: Path, monkeypatch: p
 
 
 @pytest.fixture
-def several(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def several(here: Path) -> Path:
     """Finished runs from old to new: two of sessions, one of ratings and rules; then a failed one."""
-    monkeypatch.setenv("FEDLOOM_RUNS", str(tmp_path / "runs"))
     tasks: dict[str, str] = {"clicks": "sessions", "shop": "sessions", "films": "ratings", "homes": "rules"}
     for age, (run, task) in enumerate((*tasks.items(), ("torn", tasks["shop"]))):
-        finished(tmp_path / "runs", run, task, age)
-    return tmp_path / "runs"
+        finished(here / "runs", run, task, age)
+    return here / "runs"
 
 
 def finished(runs: Path, run: str, task: str, age: int) -> None:

@@ -1,7 +1,5 @@
 """Configuration of a run from a command's options: defaults of a task, and noise."""
 
-from pathlib import Path
-
 import pytest
 
 from common.config.run import RunConfig
@@ -11,10 +9,7 @@ from deploy.cli.options import RunRequest
 from deploy.commands.request import resolve
 from deploy.commands.tasks import describe
 
-
-@pytest.fixture(autouse=True)
-def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("FEDLOOM_RUNS", str(tmp_path))
+pytestmark = pytest.mark.usefixtures("here")
 
 
 def config_of(

@@ -23,14 +23,12 @@ from tests.deploy.test_summary import RESULT
 
 
 @pytest.fixture(autouse=True)
-def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def runs(here: Path) -> Path:
     """Folder of three runs that have begun: with noise, without, and with planned noise."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("FEDLOOM_RUNS", str(tmp_path / "runs"))
     begin("exact", {"method": "fedrule", "rounds": 3, "seed": 1})
     begin("noisy", {"method": "fedavg", "privacy.unit": "client", "privacy.epsilon": 4.0})
     begin("planned", {"method": "bgtplanner", "rounds": 8, "privacy.unit": "client"})
-    return tmp_path / "runs"
+    return here / "runs"
 
 
 def begin(run: str, options: dict[str, Scalar]) -> None:

@@ -19,13 +19,11 @@ from server.events import Round
 
 
 @pytest.fixture(autouse=True)
-def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def runs(here: Path) -> Path:
     """Folder of runs with a run that has begun."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("FEDLOOM_RUNS", str(tmp_path / "runs"))
     config = flatten(parse({"method": "fedrule", "rounds": 3, "seed": 1, "run-id": "exact"}))
     RunDirectory(Path("runs"), "exact").create(config, json.loads(demo_catalogue().to_json()))
-    return tmp_path / "runs"
+    return here / "runs"
 
 
 def launch(run: str, command: Command, data: str, clients: int) -> RunDirectory:

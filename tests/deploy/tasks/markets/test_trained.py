@@ -33,12 +33,9 @@ SHARED = "by the shared model of run shops"
 
 
 @pytest.fixture(autouse=True)
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Working directory with a late-joining market's table, and runs and state below it."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("FEDLOOM_RUNS", str(tmp_path / "runs"))
-    write_markets(tmp_path / "late.csv", LATE.units, GOODS)
-    return tmp_path
+def late_table(here: Path) -> None:
+    """Table of a late-joining market in the working directory."""
+    write_markets(here / "late.csv", LATE.units, GOODS)
 
 
 def finished(method: str, model: str, **options: Scalar) -> None:

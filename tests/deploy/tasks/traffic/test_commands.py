@@ -21,13 +21,7 @@ from tests.deploy.test_summary import RESULT
 from tests.support.build import task_model
 from tests.support.hourly import HOURLY, configured, take_part
 
-
-@pytest.fixture(autouse=True)
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Empty working directory, with runs and state below it."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("FEDLOOM_RUNS", str(tmp_path / "runs"))
-    return tmp_path
+pytestmark = pytest.mark.usefixtures("here")
 
 
 def finish(method: str, run: str, task: str = "traffic", statics: Arrays | None = None) -> None:
