@@ -36,9 +36,7 @@ def shortly_wild(values: Floats) -> None:
         (unchanged, WEEKS * 168 + 5, ""),  # ends on the five hours of every night without a vehicle
     ],
 )
-def test_a_faulty_end_is_reported_and_the_profile_replaces_the_forecast(
-    change: Change, hours: int, fault: str
-) -> None:
+def test_a_faulty_end_is_reported_and_the_profile_replaces_the_forecast(change: Change, hours: int, fault: str) -> None:
     made = weekly_learner(change=change, hours=hours)
     model = {**parameters(made.module), "linear.bias": np.full(24, 0.01, np.float32)}
     sensor = made.sensors[0]
