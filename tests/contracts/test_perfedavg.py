@@ -94,9 +94,9 @@ def test_the_adapted_model_is_a_few_plain_steps_from_the_shared_one(steps: int) 
     for _ in range(steps):
         w = w - ALPHA * client.curvature @ (w - client.centre)
     state = personalized(algorithm, participant)
-    found = models_of_client(algorithm, model, state)
-    np.testing.assert_allclose(flat(found[""]), w)
-    assert sha256(found["global_"]) == sha256(model)
+    models = models_of_client(algorithm, model, state)
+    np.testing.assert_allclose(flat(models[""]), w)
+    assert sha256(models["global_"]) == sha256(model)
     assert participant.store.load("toy").groups == {}, "nothing is saved"
 
 
@@ -155,20 +155,20 @@ def test_a_client_evaluates_its_adapted_model_and_stores_the_final_one(tmp_path:
     learner = learner_of(config, DEMO.vocabulary, DEMO.units[:1])
     request = TrainRequest(2, "toy:0", end, phase=ADAPT)
     own = personalized(PerFedAvg(alpha=0.5), Participant("client-0", "toy", 0, learner, MemoryStore(), request, 1))
-    found = models_of_client(config.method_options, end, own)
+    models = models_of_client(config.method_options, end, own)
     last = dict(heard(grid, EvaluateReply))["client-0"].metrics
-    for prefix, model in found.items():
+    for prefix, model in models.items():
         metrics, _ = learner.evaluate(model, {}, "test")
         assert {name: last[f"{prefix}{name}"] for name in metrics} == metrics
-    assert sha256(found[""]) == sha256(models_of_client(config.method_options, end, store.load("toy"))[""])
-    assert sha256(found[""]) != sha256(end)
+    assert sha256(models[""]) == sha256(models_of_client(config.method_options, end, store.load("toy"))[""])
+    assert sha256(models[""]) != sha256(end)
 
 
 def test_a_late_joining_client_adapts_without_training_rounds() -> None:
     store, config = MemoryStore(), market_config()
     model = parameters(task_model(config, DEMO.vocabulary))
-    found = adapt(market_session(store), config, DEMO.vocabulary, model)
-    assert {"mrr20", "global_mrr20"} <= found.keys()
+    models = adapt(market_session(store), config, DEMO.vocabulary, model)
+    assert {"mrr20", "global_mrr20"} <= models.keys()
     assert (store.load("toy").round, list(store.load("toy").groups)) == (0, ["own.after"])
 
 

@@ -56,7 +56,7 @@ VARIANTS = {
 
 def combinations() -> dict[str, list[str]]:
     """Return the arguments of `fedloom simulate` by name of the combination."""
-    found: dict[str, list[str]] = {}
+    commands: dict[str, list[str]] = {}
     for task, method, model, noise in itertools.product(CLIENTS, INNER + PLANNERS, ("default", "paper"), NOISE):
         planner = method in PLANNERS
         quick = ["--set", "algorithm.bgtplanner.arms=2", "--set", "algorithm.bgtplanner.t0=1"]
@@ -65,11 +65,11 @@ def combinations() -> dict[str, list[str]]:
         name = f"{task}-{method}-{model}-{noise}"
         rounds = "4" if planner else "2"
         options = ["--task", task, "--method", method, "--rounds", rounds, "--set", f"model={model}"]
-        found[name] = [*options, *(quick if method == "bgtplanner" else ()), *NOISE[noise]]
+        commands[name] = [*options, *(quick if method == "bgtplanner" else ()), *NOISE[noise]]
     for name, (task, method, *further) in VARIANTS.items():
-        found[name] = ["--task", task, *(("--method", method) if method else ()), *further]
-        found[name] += [] if "--rounds" in further else ["--rounds", "2"]
-    return found
+        commands[name] = ["--task", task, *(("--method", method) if method else ()), *further]
+        commands[name] += [] if "--rounds" in further else ["--rounds", "2"]
+    return commands
 
 
 def outcome(name: str, arguments: list[str]) -> str:

@@ -61,7 +61,10 @@ class Owners:
 
     def spent(self, config: RunConfig) -> dict[str, float]:
         """Return the cost of the run in each ledger."""
-        return {one.client: one.releaser.ledger(config.privacy).spent_in("toy") for one in self.sessions.values()}
+        return {
+            session.client: session.releaser.ledger(config.privacy).spent_in("toy")
+            for session in self.sessions.values()
+        }
 
     def _session(self, name: str, home: Home, k: int) -> Session:
         def learner(config: RunConfig, vocabulary: Vocabulary) -> Learner:

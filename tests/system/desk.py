@@ -67,8 +67,8 @@ class Command:
 
     def result(self) -> dict[str, Any]:
         """Return the last line of stdout, decoded from JSON."""
-        found: dict[str, Any] = json.loads(self.out.read_text().splitlines()[-1])
-        return found
+        parsed: dict[str, Any] = json.loads(self.out.read_text().splitlines()[-1])
+        return parsed
 
 
 class Desk:

@@ -27,6 +27,6 @@ def test_four_markets_train_and_a_fifth_adapts_their_model(desk: Desk) -> None:
     query = ("--data", "demo", "--market", "isles", "--item", "P0007", "--top", "3")
     answered = desk.start("recommend", *query, "--json")
     assert answered.end() == 0, answered.error()
-    found: list[dict[str, object]] = json.loads(answered.out.read_text().splitlines()[-1])
-    assert len(found) == 3
-    assert all(entry["title"] for entry in found)
+    items: list[dict[str, object]] = json.loads(answered.out.read_text().splitlines()[-1])
+    assert len(items) == 3
+    assert all(entry["title"] for entry in items)

@@ -81,8 +81,8 @@ def test_a_stock_supernode_trains_beside_a_client_whose_key_is_registered_later(
     assert "left " in joined.error()
 
     private = (at_client / "node.key").read_bytes()
-    others = [path for side in (at_server, at_stock) for path in side.rglob("*") if path.is_file()]
-    assert not any(private in path.read_bytes() for path in others)
+    files = [path for side in (at_server, at_stock) for path in side.rglob("*") if path.is_file()]
+    assert not any(private in path.read_bytes() for path in files)
 
     simulated = desk.start("simulate", "--clients", "2", "--rounds", "2", "--seed", "5", "--json")
     assert simulated.end() == 0

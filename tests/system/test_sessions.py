@@ -27,9 +27,9 @@ def test_a_federation_of_visitors_trains_the_model_of_a_simulation(desk: Desk) -
     items = json.loads((desk.folder / "runs" / "shop" / "catalogue.json").read_text())["items"]
     query = desk.start("recommend", "--run", "shop", "--session", f"{items[0]}, {items[3]}", "--top", "4", "--json")
     assert query.end() == 0, query.error()
-    found = json.loads(query.out.read_text())
-    assert len(found) == 4
-    assert {entry["item"] for entry in found} <= set(items)
+    recommended = json.loads(query.out.read_text())
+    assert len(recommended) == 4
+    assert {entry["item"] for entry in recommended} <= set(items)
 
     typo = desk.start("recommend", "--run", "shop", "--session", items[0] + "x")
     assert typo.end() == 1

@@ -74,5 +74,5 @@ def test_lost_clients_are_named_and_may_rejoin_and_the_run_fails_without_any(des
 
 
 def _client(family: set[psutil.Process], name: str) -> psutil.Process:
-    [found] = [p for p in family if p.is_running() and name in p.cmdline() and "join" in p.cmdline()]
-    return found
+    [match] = [p for p in family if p.is_running() and name in p.cmdline() and "join" in p.cmdline()]
+    return match

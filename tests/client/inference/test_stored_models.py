@@ -27,8 +27,8 @@ def test_the_newest_or_the_named_run_of_these_data_and_this_task_is_found(tmp_pa
         take_part(roots[0], table, "fedavg", run)
         [path] = roots[0].glob(f"*/*/{run}/{MODEL}")
         os.utime(path, (1e9 - age, 1e9 - age))
-    found = {run: newest_stored("traffic", str(table), run, roots) for run in ("", "old", "other")}
-    assert {name: stored and stored.run for name, stored in found.items()} == {"": "new", "old": "old", "other": None}
+    models = {run: newest_stored("traffic", str(table), run, roots) for run in ("", "old", "other")}
+    assert {name: stored and stored.run for name, stored in models.items()} == {"": "new", "old": "old", "other": None}
     assert newest_stored("rules", str(table), "", roots) is None
     elsewhere = table.with_name("other.csv")
     elsewhere.write_text(table.read_text() + "2024-01-22T00:00,north,1\n")
@@ -54,8 +54,8 @@ def test_a_client_s_name_finds_its_runs_for_any_data(tmp_path: Path, table: Path
         take_part(roots[0], table, "fedavg", f"of-{name}", name)
     other = table.with_name("other.csv")
     other.write_text(table.read_text().replace("north", "east"))
-    found = {name: newest_stored("traffic", str(other), "", roots, name) for name in ("ann", "bob", "eve", "")}
-    runs = {name: stored and stored.run for name, stored in found.items()}
+    models = {name: newest_stored("traffic", str(other), "", roots, name) for name in ("ann", "bob", "eve", "")}
+    runs = {name: stored and stored.run for name, stored in models.items()}
     assert runs == {"ann": "of-ann", "bob": "of-bob", "eve": None, "": None}
 
 

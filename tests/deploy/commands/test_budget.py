@@ -25,12 +25,12 @@ def data(tmp_path: Path) -> Path:
     """Data with two runs under unit client and one under unit record."""
     path = tmp_path / "homes.csv"
     path.write_text("home,rule\n")
-    about = (str(path), tmp_path / "state", fingerprint(str(path), (0, 1), 0))
-    client = open_ledger(*about, "client", Zcdp(), 10.0, 1e-5)
+    words = (str(path), tmp_path / "state", fingerprint(str(path), (0, 1), 0))
+    client = open_ledger(*words, "client", Zcdp(), 10.0, 1e-5)
     for run, number in (("one", 1), ("one", 2), ("two", 1)):
         client.release(Slot(run, number), client.terms(Gaussian(0.25, 1.0)), lambda: b"noise")
     client.charge(Slot("two", 2), client.terms(Laplace(1.0, 1.0)))
-    record = open_ledger(*about, "record", Rdp(4), 10.0, 1e-5)
+    record = open_ledger(*words, "record", Rdp(4), 10.0, 1e-5)
     record.release(Slot("three", 1), record.terms(DpSgd(2.0, 0.5, 3, 1.0)), lambda: b"noise")
     client.close()
     record.close()
@@ -107,8 +107,8 @@ def test_an_older_copy_of_a_ledger_is_reported_and_its_limit_not_raised(data: Pa
     output("--data", data, "--state", state, "--raise-to", 12)
     newest = ledger.read_bytes()
     ledger.write_bytes(older)
-    for about in (("--data", data, "--state", state), ("--state", state)):
-        result = CliRunner().invoke(app, ["budget", *map(str, about)])
+    for words in (("--data", data, "--state", state), ("--state", state)):
+        result = CliRunner().invoke(app, ["budget", *map(str, words)])
         assert (result.exit_code, result.stdout) == (1, "")
         assert isinstance(result.exception, LedgerError)
         text = "it is an older copy, or another ledger; nothing was released; restore the newest copy"
@@ -136,9 +136,9 @@ def test_an_older_copy_is_found_by_the_state_of_a_client_of_up(
 
 def test_a_missing_ledger_is_reported_with_and_without_its_data(data: Path, tmp_path: Path) -> None:
     (tmp_path / ".homes.csv.fedloom-ledger").unlink()
-    for about in ((), ("--data", data)):
+    for words in ((), ("--data", data)):
         with pytest.raises(LedgerError, match=r"of these data is gone, so nothing is released; put it back"):
-            output("--state", tmp_path / "state", *about)
+            output("--state", tmp_path / "state", *words)
 
 
 def test_an_owner_raises_the_limit_and_the_statement_records_it(data: Path, tmp_path: Path) -> None:
@@ -176,13 +176,13 @@ def test_partitions_of_the_data_are_listed_and_raised_with_them(
 
 def test_only_the_limit_of_named_data_with_a_ledger_is_raised(data: Path, tmp_path: Path) -> None:
     (tmp_path / "new.csv").write_text("")
-    for about, reason in (
+    for words, reason in (
         ((), "--raise-to needs --data"),
         (("--data", tmp_path / "new.csv"), "these data have no ledger"),
         (("--data", data), "which was spent under unit client"),
     ):
         with pytest.raises(ConfigError, match=reason):
-            output(*about, "--state", tmp_path / "state", "--raise-to", 5)
+            output(*words, "--state", tmp_path / "state", "--raise-to", 5)
     with pytest.raises(ConfigError, match="already allows ε = 10"):
         output("--data", data, "--state", tmp_path / "state", "--raise-to", 10)
 

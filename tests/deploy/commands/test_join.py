@@ -54,10 +54,10 @@ def adapt(*words: str) -> Result:
 def test_a_late_joining_market_finds_its_personalized_model_by_its_data() -> None:
     joined = adapt("late.csv")
     assert joined.exit_code == 0, joined.exception
-    found = command("recommend", "--data", "late.csv", "--item", ITEM, "--json", "--state-dir", "state")
-    assert found.exit_code == 0, found.exception
-    assert "by the personalized model of client newcomer of run shops" in found.stderr.replace("\n", " ")
-    assert json.loads(found.stdout)
+    answered = command("recommend", "--data", "late.csv", "--item", ITEM, "--json", "--state-dir", "state")
+    assert answered.exit_code == 0, answered.exception
+    assert "by the personalized model of client newcomer of run shops" in answered.stderr.replace("\n", " ")
+    assert json.loads(answered.stdout)
 
 
 @pytest.mark.usefixtures("shops")
@@ -95,8 +95,8 @@ def join(monkeypatch: pytest.MonkeyPatch, *words: str, message: str = "") -> Ses
 
     monkeypatch.setattr("client.node.resident.run_resident", resident)
     monkeypatch.setattr("client.node.resident.leave_on_signals", lambda stop: None)
-    about = ("--server", "localhost:1", "--insecure", "--data", "demo:0-9", "--state-dir", "state", "--name", "ann")
-    done = command("join", *about, *words)
+    server = ("--server", "localhost:1", "--insecure", "--data", "demo:0-9", "--state-dir", "state", "--name", "ann")
+    done = command("join", *server, *words)
     assert done.exit_code == 0, done.exception
     assert message in done.stderr
     return open_session(ClientSettings.from_node(configs[0], ""))
@@ -136,8 +136,8 @@ def test_a_rater_without_ratings_takes_part_with_a_message(monkeypatch: pytest.M
 
 def test_an_empty_table_is_refused_at_once(here: Path) -> None:
     (here / "empty.csv").write_text("user,item,rating\n")
-    about = ("--server", "localhost:1", "--insecure", "--state-dir", "state", "--name", "ann")
-    refused = command("join", *about, "--task", "ratings", "--data", "empty.csv").exception
+    server = ("--server", "localhost:1", "--insecure", "--state-dir", "state", "--name", "ann")
+    refused = command("join", *server, "--task", "ratings", "--data", "empty.csv").exception
     assert isinstance(refused, DataError)
     assert "empty.csv" in str(refused)
 

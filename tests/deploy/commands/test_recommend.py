@@ -40,16 +40,16 @@ def test_unrated_products_are_listed_with_the_rater_s_mean(runs: Path, monkeypat
     monkeypatch.setenv("FEDLOOM_RUNS", str(runs))
     done = recommend("--user", "rater-00004", "--top", "3", "--json")
     assert done.exit_code == 0, done.exception
-    found = json.loads(done.stdout)
-    ratings = [film["rating"] for film in found]
-    assert len(found) == 3
+    products = json.loads(done.stdout)
+    ratings = [film["rating"] for film in products]
+    assert len(products) == 3
     assert ratings == sorted(ratings, reverse=True)
     assert 0 < ratings[-1] <= ratings[0] <= 5
-    assert len({film["own_mean"] for film in found}) == 1
+    assert len({film["own_mean"] for film in products}) == 1
 
     shown = recommend("--user", "rater-00004", "--top", "3").stdout
-    assert all(film["product"] in shown for film in found)
-    assert f"{found[0]['own_mean']:.2f}" in shown
+    assert all(film["product"] in shown for film in products)
+    assert f"{products[0]['own_mean']:.2f}" in shown
 
 
 def test_an_unknown_user_is_answered_with_close_names(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -136,9 +136,9 @@ def test_an_interrupted_run_is_no_longer_followed(
 
 
 def test_numbers_missing_in_the_newest_round_are_removed(tmp_path: Path) -> None:
-    text, about = exporters.Prometheus(tmp_path / "p"), {"run": "r1", "method": "fedavg", "task": "rules"}
-    text.add(about, round_(5))
-    text.add(about, replace(round_(6), metrics={}, split=""))
+    text, labels = exporters.Prometheus(tmp_path / "p"), {"run": "r1", "method": "fedavg", "task": "rules"}
+    text.add(labels, round_(5))
+    text.add(labels, replace(round_(6), metrics={}, split=""))
     newest = gauges(tmp_path / "p")
     assert newest["fedloom_round", "r1", ""] == 6.0
     assert ("fedloom_round_number", "r1", "validation/auc") not in newest

@@ -14,26 +14,26 @@ from tests.support.weekly_sensor import WEEKS, double_last_days, week, weekly_co
 def test_the_untrained_default_forecasts_the_profile_at_the_right_hours_and_in_the_units_of_the_data() -> None:
     hours = WEEKS * 168 + 31
     made = weekly_learner(hours=hours)
-    found = forecast(made, made.sensors[0], parameters(made.module), 24, {})
+    result = forecast(made, made.sensors[0], parameters(made.module), 24, {})
     truth = np.resize(week(), hours + 24)[hours:, None]
-    assert found.fault == ""
-    assert found.times[0] == np.datetime64("2024-02-13T07:00")
-    np.testing.assert_array_equal(np.diff(found.times), np.timedelta64(1, "h"))
-    for forecasts in (found.student, found.corrected, found.profile):
+    assert result.fault == ""
+    assert result.times[0] == np.datetime64("2024-02-13T07:00")
+    np.testing.assert_array_equal(np.diff(result.times), np.timedelta64(1, "h"))
+    for forecasts in (result.student, result.corrected, result.profile):
         np.testing.assert_allclose(forecasts, truth, atol=1e-3)
-    assert (found.low <= truth + 1e-9).all()
-    assert (truth <= found.high + 1e-9).all()
+    assert (result.low <= truth + 1e-9).all()
+    assert (truth <= result.high + 1e-9).all()
 
 
 def test_the_teacher_moves_what_violates_the_property_to_its_nearest_bound() -> None:
     made = weekly_learner()
     too_much = {**parameters(made.module), "linear.bias": np.full(24, 10.0, np.float32)}
     too_much["linear.bias"][3:] = 0
-    found = forecast(made, made.sensors[0], too_much, 24, {})
+    result = forecast(made, made.sensors[0], too_much, 24, {})
     std = float(made.sensors[0].scaler.std[0])
-    np.testing.assert_allclose(found.student[:3] - found.profile[:3], 10 * std, rtol=1e-5)
-    np.testing.assert_array_equal(found.corrected[:3], found.high[:3])
-    assert found.marked[:3].all()
+    np.testing.assert_allclose(result.student[:3] - result.profile[:3], 10 * std, rtol=1e-5)
+    np.testing.assert_array_equal(result.corrected[:3], result.high[:3])
+    assert result.marked[:3].all()
 
 
 def test_a_shorter_horizon_is_a_cut_and_a_longer_one_refused() -> None:
@@ -49,8 +49,8 @@ def test_a_shorter_horizon_is_a_cut_and_a_longer_one_refused() -> None:
 def test_the_paper_s_model_forecasts_readings_themselves() -> None:
     made = weekly_learner(weekly_config(model="paper"))
     silent = {name: np.zeros_like(a) for name, a in parameters(made.module).items()}
-    found = forecast(made, made.sensors[0], silent, 24, {})
-    np.testing.assert_allclose(found.student, float(made.sensors[0].scaler.mean[0]), rtol=1e-6)
+    result = forecast(made, made.sensors[0], silent, 24, {})
+    np.testing.assert_allclose(result.student, float(made.sensors[0].scaler.mean[0]), rtol=1e-6)
 
 
 def test_too_little_history_is_refused() -> None:
@@ -62,24 +62,24 @@ def test_too_little_history_is_refused() -> None:
 def test_profile_and_property_are_learnt_from_all_readings_and_the_units_stay() -> None:
     made = weekly_learner(weekly_config(tasks__traffic__coverage=0.5), double_last_days)
     sensor = made.sensors[0]
-    found = forecast(made, sensor, parameters(made.module), 24, {})
+    result = forecast(made, sensor, parameters(made.module), 24, {})
     readings = np.resize(week(), WEEKS * 168)
     double_last_days(readings)
     next_day = readings.reshape(WEEKS, 7, 24)[:, 0]  # the coming day is a Monday
-    np.testing.assert_allclose(found.profile[:, 0], next_day.mean(0), atol=1e-3)
-    np.testing.assert_array_equal(found.basis.scaler.mean, sensor.scaler.mean)
-    assert (found.high[6:, 0] >= next_day.max(0)[6:]).all()
-    assert found.basis.held > 0
-    assert held_later(found.basis)[1] == 0
+    np.testing.assert_allclose(result.profile[:, 0], next_day.mean(0), atol=1e-3)
+    np.testing.assert_array_equal(result.basis.scaler.mean, sensor.scaler.mean)
+    assert (result.high[6:, 0] >= next_day.max(0)[6:]).all()
+    assert result.basis.held > 0
+    assert held_later(result.basis)[1] == 0
     assert held_later(sensor)[1] > 0
 
 
 def test_a_cold_start_client_forecasts_under_the_property_that_it_adopts() -> None:
     made = weekly_learner(hours=9 * 24)
     pooled = {name: np.full((1, 168, 1), end, np.float32) for name, end in zip(POOLED, (-7, 7), strict=True)}
-    found = forecast(made, made.sensors[0], parameters(made.module), 24, pooled)
-    assert found.basis.pooled
-    np.testing.assert_allclose(found.high, made.sensors[0].scaler.unscale(np.full((24, 1), 7.0)))
+    result = forecast(made, made.sensors[0], parameters(made.module), 24, pooled)
+    assert result.basis.pooled
+    np.testing.assert_allclose(result.high, made.sensors[0].scaler.unscale(np.full((24, 1), 7.0)))
     grown = weekly_learner(hours=15 * 24)  # its training split alone is still too short
     assert is_cold_start(grown.sensors[0], grown.options)
     assert not forecast(grown, grown.sensors[0], parameters(made.module), 24, pooled).basis.pooled

@@ -40,11 +40,11 @@ def test_a_faulty_end_is_reported_and_the_profile_replaces_the_forecast(change: 
     made = weekly_learner(change=change, hours=hours)
     model = {**parameters(made.module), "linear.bias": np.full(24, 0.01, np.float32)}
     sensor = made.sensors[0]
-    found = forecast(made, sensor, model, 24, {})
-    assert faulty(sensor, made.options) == found.fault
-    assert found.fault.startswith(fault)
-    assert bool(found.fault) == bool(fault) == (found.basis is sensor)
-    assert np.array_equal(found.student, found.profile) == bool(fault)
+    result = forecast(made, sensor, model, 24, {})
+    assert faulty(sensor, made.options) == result.fault
+    assert result.fault.startswith(fault)
+    assert bool(result.fault) == bool(fault) == (result.basis is sensor)
+    assert np.array_equal(result.student, result.profile) == bool(fault)
 
 
 def test_the_share_of_later_days_that_satisfy_the_property() -> None:

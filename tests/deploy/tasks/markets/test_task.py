@@ -36,13 +36,13 @@ def test_items_with_titles_best_first(runs: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("FEDLOOM_RUNS", str(runs))
     done = recommend("--market", "isles", "--item", "P0001", "--top", "3", "--json")
     assert done.exit_code == 0, done.exception
-    found = json.loads(done.stdout)
-    assert len(found) == 3
-    assert all(entry["title"] for entry in found)
-    scores = [entry["score"] for entry in found]
+    items = json.loads(done.stdout)
+    assert len(items) == 3
+    assert all(entry["title"] for entry in items)
+    scores = [entry["score"] for entry in items]
     assert scores == sorted(scores, reverse=True)
     shown = recommend("--market", "isles", "--item", "P0001", "--top", "3").stdout
-    assert all(entry["item"] in shown for entry in found)
+    assert all(entry["item"] in shown for entry in items)
     assert "isles" in shown
 
 

@@ -66,23 +66,23 @@ def of_run() -> tuple[RunDirectory, Arrays]:
 def expected(model: Arrays) -> list[tuple[str, float]]:
     """Return the items that a model ranks for the late-joining market, without the command."""
     folder, _ = of_run()
-    found = companions(parse(stored_options(folder)), GOODS, model, LATE.units[0], item_named(ITEM, GOODS), 10)
-    return [(entry.item, pytest.approx(entry.score, rel=1e-5)) for entry in found]
+    ranked = companions(parse(stored_options(folder)), GOODS, model, LATE.units[0], item_named(ITEM, GOODS), 10)
+    return [(entry.item, pytest.approx(entry.score, rel=1e-5)) for entry in ranked]
 
 
 def test_the_personalized_model_ranks_items(here: Path) -> None:
     finished("pfgnn", "paper")
     [folder] = (here / "state" / "late").iterdir()
-    own = {name: t.numpy() for name, t in DiskStore(folder).load("shops").groups["own.after"].items()}
+    personal = {name: t.numpy() for name, t in DiskStore(folder).load("shops").groups["own.after"].items()}
     _, trained = of_run()
-    assert not np.array_equal(own["phi.mean"], trained["phi.mean"])
+    assert not np.array_equal(personal["phi.mean"], trained["phi.mean"])
 
-    found, message = recommended()
-    assert found == expected(own)
-    assert found != expected(trained)
+    ranked, message = recommended()
+    assert ranked == expected(personal)
+    assert ranked != expected(trained)
     assert OWN in message
-    found, message = recommended(state="nowhere")
-    assert found == expected(trained)
+    ranked, message = recommended(state="nowhere")
+    assert ranked == expected(trained)
     assert SHARED in message
 
 
@@ -102,8 +102,8 @@ def test_a_run_of_the_same_name_is_another_run() -> None:
     finished("pfgnn", "paper")
     folder, trained = of_run()
     folder.save_model({name: a + np.float32(0.1) for name, a in trained.items()}, {})
-    found, message = recommended("--run", str(folder.path))
-    assert found == expected(of_run()[1])
+    ranked, message = recommended("--run", str(folder.path))
+    assert ranked == expected(of_run()[1])
     assert SHARED in message
     refused = command("recommend", "--data", "late.csv", "--item", ITEM, "--client", "late").exception
     assert isinstance(refused, ConfigError)
@@ -115,8 +115,8 @@ def test_a_run_of_the_same_name_is_another_run() -> None:
 
 def test_without_private_layers_the_shared_model_is_named() -> None:
     finished("fedavg", "default", **{"tasks.markets.count-offset": True})
-    found, message = recommended()
-    assert found == recommended(state="nowhere")[0]
+    ranked, message = recommended()
+    assert ranked == recommended(state="nowhere")[0]
     assert "by the shared model, without parameters of client late, of run shops" in message
 
 
@@ -127,6 +127,6 @@ def test_a_personalized_scorer_uses_the_sums_over_markets() -> None:
     _, trained = of_run()
     np.testing.assert_array_equal(stored.statics[KEYS], trained[KEYS])
     assert not np.array_equal(stored.model["scorer.weight"], stored.shared["scorer.weight"])
-    found, message = recommended()
-    assert found == expected({**stored.model, **stored.statics})
+    ranked, message = recommended()
+    assert ranked == expected({**stored.model, **stored.statics})
     assert OWN in message

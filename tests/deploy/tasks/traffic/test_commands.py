@@ -46,9 +46,9 @@ def test_properties_need_no_run(table: Path) -> None:
 
 def test_the_kind_of_property_can_be_set(table: Path) -> None:
     done = command("properties", "--data", str(table), "--set", "tasks.traffic.property=paper", "--json")
-    found = json.loads(done.stdout)
-    assert (found["site"], found["property"]) == ("north", "paper")
-    assert {r["days"] for r in found["ranges"]} == {"every day"}
+    values = json.loads(done.stdout)
+    assert (values["site"], values["property"]) == ("north", "paper")
+    assert {r["days"] for r in values["ranges"]} == {"every day"}
     assert "the first of 2 sensors" in done.stderr
 
 

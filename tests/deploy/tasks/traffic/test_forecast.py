@@ -58,10 +58,10 @@ def test_each_variable_has_a_table() -> None:
 def test_json_has_a_row_for_each_step_and_variable() -> None:
     forecast = view(variables=("cars", "trucks"))
     forecast.forecast.high[0, 0] = math.inf
-    found = json.loads(json.dumps(forecast.as_json(), allow_nan=False))
-    assert (found["site"], found["run"], found["fault"], len(found["rows"])) == ("a", "r1", "", 4)
-    assert found["rows"][0]["high"] is None
-    assert found["rows"][3] == {
+    parsed = json.loads(json.dumps(forecast.as_json(), allow_nan=False))
+    assert (parsed["site"], parsed["run"], parsed["fault"], len(parsed["rows"])) == ("a", "r1", "", 4)
+    assert parsed["rows"][0]["high"] is None
+    assert parsed["rows"][3] == {
         "time": "2024-01-22T01:00",
         "variable": "trucks",
         "forecast": 150,

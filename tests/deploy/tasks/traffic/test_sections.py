@@ -17,15 +17,15 @@ def history(fake_forecasts: MakeRun) -> RunRecord:
 
 
 def test_error_and_satisfaction_by_round_beside_all_metrics(history: RunRecord) -> None:
-    found = learning([history])
-    assert [(f["title"], f["arrow"]) for f in found["figures"]] == [
+    section = learning([history])
+    assert [(f["title"], f["arrow"]) for f in section["figures"]] == [
         ("Mean squared error", "↓"),
         ("Rule satisfaction, traces", "↑"),
     ]
-    words = re.findall(r"<text[^>]*>([^<]*)</text>", found["figures"][0]["svg"])
+    words = re.findall(r"<text[^>]*>([^<]*)</text>", section["figures"][0]["svg"])
     assert {"student", "cluster model", "teacher", "profile", "round"} <= set(words)
-    assert found["table"]["title"] == "All 21 metrics"
-    assert "best" not in found["note"]
+    assert section["table"]["title"] == "All 21 metrics"
+    assert "best" not in section["note"]
 
 
 def test_the_test_round_is_no_point_of_the_curves(history: RunRecord) -> None:
