@@ -26,8 +26,8 @@ QUESTION_WORDS = re.compile(r"\W*(What|Whether|Which|Where|How|Who|Why)\b")
 LONGEST_SENTENCE, LONGEST_FIRST_LINE, LONGEST_README = 25, 100, 900  # words, characters, words
 BLOCKED_NAMES = {"whoever", "dealt", "dealing", "purse", "witness", "told", "tells"}
 VERBAL_MODULES = re.compile(
-    r"(training|local_training|ranking|planning|sampling|mining|polling|partitioning|clipping|shared_\w+|row_sparse|personalized|stacked_tensors"
-    r"|observed|planned|clustered)$"
+    r"(training|local_training|(full_)?ranking|tuning|timing|speed|planning|sampling|mining|polling|partitioning"
+    r"|clipping|shared_\w+|row_sparse|personalized|stacked_tensors|observed|planned|clustered)$"
 )
 TWICE: frozenset[str] = frozenset()
 """Classes that may occur twice in the four layers: implementations of a protocol."""
@@ -53,7 +53,7 @@ def _blocked_names() -> list[str]:
 
 
 def _lines_that_are_no_text() -> list[str]:
-    """Uses of `line` that a text cannot answer: a channel, a baseline, an event."""
+    """Return uses of `line` that are not of texts: a channel, a baseline, an event."""
     return [
         f"{relative(p)}:{node.lineno}: {ast.unparse(node)}"
         for p in paths(".py")

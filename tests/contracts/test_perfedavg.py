@@ -167,8 +167,8 @@ def test_a_client_evaluates_its_adapted_model_and_stores_the_final_one(tmp_path:
 def test_a_late_joining_client_adapts_without_training_rounds() -> None:
     store, config = MemoryStore(), market_config()
     model = parameters(task_model(config, DEMO.vocabulary))
-    models = adapt(market_session(store), config, DEMO.vocabulary, model)
-    assert {"mrr20", "global_mrr20"} <= models.keys()
+    metrics = adapt(market_session(store), config, DEMO.vocabulary, model)
+    assert {"mrr20", "global_mrr20"} <= metrics.keys()
     assert (store.load("toy").round, list(store.load("toy").groups)) == (0, ["own.after"])
 
 

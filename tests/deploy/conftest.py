@@ -14,19 +14,19 @@ from tests.support.toys import CATALOGUE, configured
 
 @pytest.fixture(scope="session")
 def fake_forecasts(tmp_path_factory: pytest.TempPathFactory) -> MakeRun:
-    """`make_forecasts`, each in a new folder."""
+    """Return `make_forecasts`; each run is in a new folder."""
     return lambda run_id="r1", **options: make_forecasts(tmp_path_factory.mktemp("runs"), run_id, **options)
 
 
 @pytest.fixture(scope="session")
 def fake_run(tmp_path_factory: pytest.TempPathFactory) -> MakeRun:
-    """`make_run`, each in a new folder."""
+    """Return `make_run`; each run is in a new folder."""
     return lambda run_id="r1", **options: make_run(tmp_path_factory.mktemp("runs"), run_id, **options)
 
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Callable[..., RunConfig]:
-    """Configurations of quick runs under the toy vocabulary."""
+    """Return a maker of configurations of quick runs under the toy vocabulary."""
     path = tmp_path / "catalogue.json"
     path.write_text(CATALOGUE.to_json(), "utf-8")
 
@@ -39,7 +39,7 @@ def settings(tmp_path: Path) -> Callable[..., RunConfig]:
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Empty working directory; runs are stored below it."""
+    """Return an empty working directory; runs are stored below it."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("FEDLOOM_RUNS", str(tmp_path / "runs"))
     return tmp_path
@@ -47,5 +47,5 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def workplace(here: Path) -> None:
-    """Working directory with eight people's ratings, a policy that limits ε, and the vocabulary."""
+    """Write eight people's ratings, a policy that limits ε, and the vocabulary."""
     write_workplace()

@@ -27,7 +27,7 @@ class PowerFailureError(Exception):
 
 @pytest.fixture
 def config(settings: Callable[..., RunConfig]) -> RunConfig:
-    """Three rounds of FedAvg."""
+    """Return a configuration of three rounds of FedAvg."""
     return settings("fedavg")
 
 

@@ -26,7 +26,7 @@ HOURLY = SensorVariables(variables=("volume",))
 
 @pytest.fixture
 def table(tmp_path: Path) -> Path:
-    """Table of three weeks of hourly volumes at two sites, a daily wave with some jitter."""
+    """Write three weeks of hourly volumes at two sites, a daily wave with some jitter."""
     rng, hours = np.random.default_rng(0), np.arange(21 * 24)
     lines = ["timestamp,site,volume"]
     for site, level in (("north", 100), ("south", 900)):

@@ -24,7 +24,7 @@ def interruptible() -> None:
 
 @pytest.fixture
 def desk(tmp_path: Path) -> Iterator[Desk]:
-    """Desk whose processes are ended after the test."""
+    """Yield a desk; its processes are ended after the test."""
     desk = Desk(tmp_path)
     yield desk
     for command in desk.commands:
@@ -41,7 +41,7 @@ def desk(tmp_path: Path) -> Iterator[Desk]:
 
 @pytest.fixture(scope="session")
 def homes(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Table of forty homes."""
+    """Write a table of forty homes."""
     path = tmp_path_factory.mktemp("data") / "homes.csv"
     write_homes(path, demo_homes(0, 40, seed=1), demo_catalogue())
     return path

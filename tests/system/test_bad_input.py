@@ -23,7 +23,7 @@ def answer(
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, homes: Path) -> Path:
-    """Working directory with good and bad files."""
+    """Return a working directory with good and bad files."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("FEDLOOM_RUNS", raising=False)
     table = homes.read_text()

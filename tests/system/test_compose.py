@@ -62,7 +62,7 @@ class Project:
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
-    """Image, built from this tree."""
+    """Yield a project with the image of this tree."""
     require_engine()
     project = Project(tmp_path_factory.mktemp("runs"))
     project.down()
@@ -77,13 +77,13 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
 
 @pytest.fixture(scope="module")
 def finished(project: Project) -> subprocess.CompletedProcess[str]:
-    """Federation started, and stopped by the end of its run."""
+    """Start a federation; it stops at the end of its run."""
     return project("up", "--abort-on-container-exit", "--exit-code-from", "run")
 
 
 @pytest.fixture(scope="module")
 def serving(project: Project, finished: subprocess.CompletedProcess[str]) -> Project:
-    """SuperLink alone, started again on the same volumes."""
+    """Start the SuperLink alone, again on the same volumes."""
     up = project("up", "--detach", "superlink")
     assert up.returncode == 0, up.stderr
     return project

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.system
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Folder of installed packages; the environment of the tests is unchanged."""
+    """Install the packages into a folder; the environment of the tests is unchanged."""
     target = tmp_path_factory.mktemp("packages")
     command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", target]
     subprocess.run([*command, *(ROOT / "examples" / name for name in EXAMPLES)], check=True)
@@ -24,7 +24,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def packaged(desk: Desk, installed: Path) -> Desk:
-    """Desk with the packages installed."""
+    """Return a desk with the packages installed."""
     desk.packages.append(installed)
     return desk
 
@@ -83,7 +83,7 @@ def test_recommend_says_that_the_task_answers_no_queries(packaged: Desk) -> None
     assert trained.end() == 0, trained.error()
     query = packaged.start("recommend", "--run", trained.result()["run"])
     assert query.end() == 2
-    assert "task 'weather' answers no queries" in query.error()
+    assert "is of task weather, which answers no queries" in query.error()
 
 
 def test_uninstalled_examples_are_unknown_and_other_runs_are_unchanged(desk: Desk, installed: Path) -> None:

@@ -31,7 +31,7 @@ class Machines:
 
 @pytest.fixture
 def machines() -> Iterator[Machines]:
-    """Two connected network namespaces; this machine without the right to create them."""
+    """Yield two connected network namespaces; this machine without the right to create them."""
     ip = shutil.which("ip")
     names = [f"fedloom-{side}-{os.getpid()}" for side in ("s", "c")]
     here = Machines((), (), "127.0.0.1")

@@ -22,7 +22,7 @@ from tests.support.ledgers import ledger_of, spend_on
 
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
-    """Data with two runs under unit client and one under unit record."""
+    """Return data with two runs under unit client and one under unit record."""
     path = tmp_path / "homes.csv"
     path.write_text("home,rule\n")
     words = (str(path), tmp_path / "state", fingerprint(str(path), (0, 1), 0))

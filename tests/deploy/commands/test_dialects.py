@@ -34,7 +34,7 @@ DIALECT = Dialect({"user": "Kunde", "item": "Artikel", "rating": "Sterne", "time
 
 @pytest.fixture
 def table(here: Path) -> Path:
-    """Ratings as a German spreadsheet writes them; its grandparent is the working directory."""
+    """Write ratings as a German spreadsheet does, below the working directory."""
     path = here / "tables" / "a.csv"
     path.parent.mkdir()
     path.write_text("\n".join(("Kunde;Artikel;Sterne;Wann", *ROWS)) + "\n")

@@ -35,7 +35,7 @@ pytestmark = pytest.mark.usefixtures("here")
 
 @pytest.fixture
 def shops(here: Path) -> None:
-    """A finished run of two markets with private layers, and the table of a third market."""
+    """Store a finished run of two markets with private layers, and the table of a third market."""
     small = {"tasks.markets.width": 16, "tasks.markets.embedding": 8, "tasks.markets.batch": 64}
     flat = {"method": "pfgnn", "task": "markets", "model": "paper", "rounds": 1, "run-id": "shops", **small}
     simulate(parse({**flat, "federation.min-clients": 1}), read_all("markets", "demo:3-5"), here / "runs")

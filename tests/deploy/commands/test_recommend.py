@@ -25,7 +25,7 @@ from tests.deploy.test_summary import RESULT
 
 @pytest.fixture(scope="module", params=["default", "paper"])
 def runs(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A finished run of six raters."""
+    """Return a finished run of six raters."""
     folder = tmp_path_factory.mktemp("runs")
     flat = {"method": "fedavg", "task": "ratings", "model": request.param, "rounds": 1, "run-id": "films"}
     simulate(parse({**flat, "federation.min-clients": 1}), read_all("ratings", "demo:0-6"), folder)
@@ -61,7 +61,7 @@ def test_an_unknown_user_is_answered_with_close_names(runs: Path, monkeypatch: p
 
 @pytest.fixture
 def several(here: Path) -> Path:
-    """Finished runs from old to new: two of sessions, one of ratings and rules; then a failed one."""
+    """Store finished runs from old to new: two of sessions, one of ratings and rules; then a failed one."""
     tasks: dict[str, str] = {"clicks": "sessions", "shop": "sessions", "films": "ratings", "homes": "rules"}
     for age, (run, task) in enumerate((*tasks.items(), ("torn", tasks["shop"]))):
         finished(here / "runs", run, task, age)

@@ -24,7 +24,7 @@ from tests.deploy.test_summary import RESULT
 
 @pytest.fixture(autouse=True)
 def runs(here: Path) -> Path:
-    """Folder of three runs that have begun: with noise, without, and with planned noise."""
+    """Store three runs that have begun: with noise, without, and with planned noise."""
     begin("exact", {"method": "fedrule", "rounds": 3, "seed": 1})
     begin("noisy", {"method": "fedavg", "privacy.unit": "client", "privacy.epsilon": 4.0})
     begin("planned", {"method": "bgtplanner", "rounds": 8, "privacy.unit": "client"})

@@ -20,7 +20,7 @@ from server.events import Round
 
 @pytest.fixture(autouse=True)
 def runs(here: Path) -> Path:
-    """Folder of runs with a run that has begun."""
+    """Store a run that has begun."""
     config = flatten(parse({"method": "fedrule", "rounds": 3, "seed": 1, "run-id": "exact"}))
     RunDirectory(Path("runs"), "exact").create(config, json.loads(demo_catalogue().to_json()))
     return here / "runs"

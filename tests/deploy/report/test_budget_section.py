@@ -43,7 +43,7 @@ def planned(root: Path, run_id: str, method: str = "bgtplanner", rounds: int = 1
 
 @pytest.fixture
 def fake_planned(tmp_path_factory: pytest.TempPathFactory) -> MakeRun:
-    """`planned`, each in a new folder."""
+    """Return `planned`; each run is in a new folder."""
     return lambda run_id="r1", **options: planned(tmp_path_factory.mktemp("runs"), run_id, **options)
 
 

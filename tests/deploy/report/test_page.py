@@ -43,7 +43,7 @@ def html(paths: list[Path], tmp_path: Path) -> str:
 
 @pytest.fixture(scope="module")
 def page(fake_run: MakeRun, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Page of one completed run."""
+    """Return the page of one completed run."""
     return html([fake_run(rounds=24)], tmp_path_factory.mktemp("report"))
 
 

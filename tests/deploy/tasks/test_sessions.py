@@ -15,7 +15,7 @@ from deploy.simulation import simulate
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A finished run of six visitors."""
+    """Return a finished run of six visitors."""
     folder = tmp_path_factory.mktemp("runs")
     flat = {"method": "fedavg", "task": "sessions", "rounds": 1, "run-id": "shop", "federation.min-clients": 1}
     simulate(parse(flat), read_all("sessions", "demo:0-6"), folder)

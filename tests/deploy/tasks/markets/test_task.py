@@ -17,7 +17,7 @@ from deploy.simulation import simulate
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A finished run of three markets."""
+    """Return a finished run of three markets."""
     folder = tmp_path_factory.mktemp("runs")
     flat: dict[str, Scalar] = {"method": "fedavg", "task": "markets", "rounds": 1, "run-id": "shops"}
     simulate(

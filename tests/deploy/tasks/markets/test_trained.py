@@ -34,7 +34,7 @@ SHARED = "by the shared model of run shops"
 
 @pytest.fixture(autouse=True)
 def late_table(here: Path) -> None:
-    """Table of a late-joining market in the working directory."""
+    """Write the table of a late-joining market."""
     write_markets(here / "late.csv", LATE.units, GOODS)
 
 
