@@ -2,21 +2,23 @@
 
 import numpy as np
 
+from client.data.dataset import Dataset
 from client.policy import Policy
 from client.privacy.in_memory import in_memory
 from client.privacy.ledger.ledger import Ledger
 from client.privacy.release import Releaser
 from client.session import Session
 from client.state import MemoryStore
-from client.tasks.rules.learner import RulesLearner
+from client.tasks.learner import Learner
+from client.tasks.registry import build_learner
 from common.config.flatten import to_json
 from common.config.parse import parse
 from common.config.run import RunConfig
 from common.models import parameters
 from common.options import Scalar
-from common.tasks.rules.vocabulary import RuleCatalogue
+from common.tasks.vocabulary import Vocabulary
 from common.wire.messages import LOCAL, EnrolRequest, TrainReply, TrainRequest
-from tests.support.build import learner_of, task_model
+from tests.support.build import task_model
 from tests.support.toys import CATALOGUE, toy_homes
 
 
@@ -25,8 +27,8 @@ def configured(method: str = "fedavg", **privacy: Scalar) -> RunConfig:
     return parse({"method": method, "task": "rules", "run-id": "toy", **options})
 
 
-def learner(config: RunConfig, catalogue: RuleCatalogue) -> RulesLearner:
-    return learner_of(config, catalogue, toy_homes(3))
+def learner(config: RunConfig, vocabulary: Vocabulary) -> Learner:
+    return build_learner(config, Dataset(toy_homes(3), vocabulary))
 
 
 class Asked:

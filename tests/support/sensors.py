@@ -104,7 +104,7 @@ def heard(grid: Listening, kind: type[P]) -> list[tuple[str, P]]:
     """Return all payloads of a kind, sent or received, each with the name of its client."""
     payloads = []
     for message in (*grid.asked, *grid.answered):
-        if message.has_content() and message.content["fedloom"]["wire.payload"] == kind.__name__:  # type: ignore[index]
+        if message.has_content() and message.content["fedloom"]["wire.payload"] == kind.__name__:
             is_request = message.metadata.src_node_id in (0, 1) and message in grid.asked
             node = message.metadata.dst_node_id if is_request else message.metadata.src_node_id
             payloads.append((f"client-{node - 1}", decode(kind, message.content)))

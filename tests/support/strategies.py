@@ -13,8 +13,8 @@ from common.wire.codec import encode
 from common.wire.messages import EnrolRequest, TrainReply
 from server.enrolment import Enrolment
 from server.roster import EnrolledClient
-from server.state import RunState
-from server.strategies.round import RoundStrategy, Trained
+from server.state import RunState, Trained
+from server.strategies.round import RoundStrategy
 from tests.support.build import strategy_of
 from tests.support.toys import METHODS, configured, instruction
 

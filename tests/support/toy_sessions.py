@@ -2,21 +2,22 @@
 
 from collections.abc import Sequence
 
+from client.data.dataset import Dataset
 from client.policy import Policy
 from client.privacy.in_memory import in_memory
 from client.session import Session
 from client.state import Store
+from client.tasks.learner import Learner
+from client.tasks.registry import build_learner
 from client.tasks.rules.data.homes import Home
-from client.tasks.rules.learner import RulesLearner
 from common.config.run import RunConfig
-from common.tasks.rules.vocabulary import RuleCatalogue
-from tests.support.build import learner_of
+from common.tasks.vocabulary import Vocabulary
 from tests.support.toys import toy_homes
 
 
 def toy_session(name: str, homes: tuple[Home, ...], store: Store, policy: Policy | None = None) -> Session:
-    def learner(config: RunConfig, catalogue: RuleCatalogue) -> RulesLearner:
-        return learner_of(config, catalogue, homes)
+    def learner(config: RunConfig, vocabulary: Vocabulary) -> Learner:
+        return build_learner(config, Dataset(homes, vocabulary))
 
     return Session(name, learner, store, in_memory(policy or Policy(allow_counts=True)))
 

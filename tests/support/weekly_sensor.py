@@ -46,4 +46,5 @@ def weekly_learner(
     values = np.resize(week(), hours)
     change(values)
     series = Series("a", START, values[:, None], np.ones((len(values), 1), bool))
-    return learner_of(config or weekly_config(), HOURLY, [series])
+    learner: TrafficLearner = learner_of(config or weekly_config(), HOURLY, [series])
+    return learner
