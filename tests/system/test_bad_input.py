@@ -76,7 +76,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, homes: Path) -> Path
         (1, "up --clients 99999", "homes among 99999 clients; set 1 to "),
         (1, "up --catalogue absent.json", "absent.json: No such file"),
         (1, "up --catalogue none.json --data good.csv", "not a vocabulary of device types and relations: entities"),
-        (1, "up --catalogue other.json", "the demo homes speak the demo catalogue"),
+        (1, "up --catalogue other.json", "the embedded homes do not fit the catalogue of this federation; set --data"),
         (2, "up --data good.csv --test held-out.txt", "--test does not apply to task rules"),
         (2, "simulate --task sessions --test held-out.txt", "set --data to your own data"),
         (1, "up --task sessions --data clicks.txt --test absent.txt", "absent.txt: No such file"),
