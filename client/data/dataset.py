@@ -65,5 +65,7 @@ def demo_dataset(
     if not (units := demo_range(source, whole)):
         return None
     if requested is not None and requested != own:
-        raise VocabularyError("the run's vocabulary differs from that of the demo data; set --data to your own data")
+        raise VocabularyError(
+            "the embedded data do not fit the vocabulary of this federation; set --data to your own data"
+        )
     return Dataset(generate(*units, seed), own)

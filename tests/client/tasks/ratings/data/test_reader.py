@@ -36,7 +36,7 @@ def test_the_demo_or_some_of_it() -> None:
 
 
 def test_the_demo_has_its_own_products_only() -> None:
-    with pytest.raises(VocabularyError, match="differs from that of the demo data"):
+    with pytest.raises(VocabularyError, match="embedded data do not fit"):
         read_raters("demo", ProductCatalogue(items=("tea",)))
 
 

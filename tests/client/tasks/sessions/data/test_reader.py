@@ -34,7 +34,7 @@ def test_the_demo_or_some_of_it() -> None:
 
 
 def test_the_demo_speaks_its_own_vocabulary_only() -> None:
-    with pytest.raises(VocabularyError, match="differs from that of the demo data"):
+    with pytest.raises(VocabularyError, match="embedded data do not fit"):
         read_visitors("demo", Items(items=("a",)))
 
 

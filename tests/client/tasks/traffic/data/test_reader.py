@@ -31,7 +31,7 @@ def test_the_demo_or_some_of_it() -> None:
 
 
 def test_the_demo_has_its_own_measures_only() -> None:
-    with pytest.raises(VocabularyError, match="differs from that of the demo data"):
+    with pytest.raises(VocabularyError, match="embedded data do not fit"):
         read_series("demo", SensorVariables(variables=("volume",), step_seconds=900))
 
 
