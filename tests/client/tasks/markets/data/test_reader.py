@@ -122,7 +122,7 @@ def test_the_demo_s_markets_differ_in_size_and_overlap() -> None:
 
 
 def test_the_demo_speaks_its_own_goods_only() -> None:
-    with pytest.raises(VocabularyError, match="give your own data"):
+    with pytest.raises(VocabularyError, match="embedded data do not fit"):
         read_markets("demo", MarketCatalogue(items=("x",)))
     with pytest.raises(DataError, match="invalid demo range 'demo:2-2'; write demo, or demo:START-STOP"):
         read_markets("demo:2-2")
