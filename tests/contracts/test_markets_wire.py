@@ -8,12 +8,20 @@ import torch
 from flwr.common.serde import message_to_proto
 
 from client.state import MemoryStore
+from client.tasks.learner import Learner
+from client.tasks.markets.learner import MarketsLearner
+from client.tasks.markets.triples import TripleSource
 from common.models import parameters
 from common.options import Scalar
 from common.wire.messages import AssignReply, CountsReply, TrainReply
 from tests.support.build import learner_of, task_model
 from tests.support.markets import DEMO, PHI, PRIVATE, configured, federated, market, once, participant
 from tests.support.sensors import heard
+
+
+def triple_source(learner: Learner) -> TripleSource:
+    assert isinstance(learner, MarketsLearner)
+    return learner.triple_source
 
 
 @pytest.mark.parametrize(
@@ -56,8 +64,8 @@ def test_no_reply_contains_an_item_a_pair_or_a_feature(tmp_path: Path) -> None:
     grid, _, _ = federated(configured(), tmp_path)
     sent = b"".join(message_to_proto(message).SerializeToString() for message in grid.answered)
     for number in range(len(DEMO.units)):
-        learner = learner_of(configured(), DEMO.vocabulary, market(number).units)
-        for rows in (learner.pairs, learner.features, learner.propagated):
+        source = triple_source(learner_of(configured(), DEMO.vocabulary, market(number).units))
+        for rows in (source.pairs, source.features, source.propagated):
             assert not [row for row in rows.numpy() if row.tobytes() in sent]
         assert DEMO.units[number].name.encode() not in sent
     assert not any(name.encode() in sent for name in DEMO.vocabulary.items)
@@ -68,7 +76,7 @@ def test_the_sent_summary_is_of_the_market_s_clusters(tmp_path: Path) -> None:
     one = participant(config, store)
     reply = once(config, one)
     own = store.load("toy").groups["own.after"]
-    mean = one.learner.propagated @ own["phi.mean"]  # type: ignore[attr-defined]
+    mean = triple_source(one.learner).propagated @ own["phi.mean"]
     kernel = 1 / (1 + torch.cdist(mean, own["kappa"]).square())
     xi = (kernel / kernel.sum(1, keepdim=True)).T @ mean
     np.testing.assert_allclose(one.request.model["xi"] - reply.update["xi"], xi.numpy(), rtol=1e-4, atol=1e-5)
