@@ -10,7 +10,7 @@ import pytest
 
 from deploy.report.run import RunRecord, read
 from deploy.tasks.markets.figures import bars
-from deploy.tasks.markets.figures_by_size import MOST_NAMED, sizes
+from deploy.tasks.markets.figures_by_size import MAX_NAMED, sizes
 from server.events import ClientResult
 
 MakeRun = Callable[..., Path]
@@ -43,7 +43,7 @@ def dots(svg: str) -> list[tuple[float, float]]:
 def test_each_market_stands_at_its_pairs_and_its_metrics(of: RunRecord) -> None:
     [figure] = sizes([measured(of)])
     assert (figure["title"], figure["arrow"]) == ("MRR @20 by size of market", "↑")
-    assert figure["caption"].endswith("strokes: what it gains over random walk.")
+    assert figure["caption"].endswith("strokes: its gain over random walk.")
     assert 'aria-label="MRR @20 of each market by its training pairs"' in figure["svg"]
     walk, model = (np.array(dots(figure["svg"])[k : k + 4]) for k in (2, 6))
     np.testing.assert_array_equal(walk[:, 0], model[:, 0])
@@ -71,7 +71,7 @@ def test_where_items_are_held_out_popularity_is_the_line(of: RunRecord) -> None:
 
 
 def test_many_markets_go_without_names(of: RunRecord) -> None:
-    many = {f"land{k}": (10 * k, 0.5, 0.4) for k in range(1, MOST_NAMED + 2)}
+    many = {f"land{k}": (10 * k, 0.5, 0.4) for k in range(1, MAX_NAMED + 2)}
     [figure] = sizes([measured(of, many)])
     assert "land" not in figure["svg"]
     assert not any(np.isnan(np.ravel(dots(figure["svg"]))))
