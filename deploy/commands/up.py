@@ -31,8 +31,8 @@ def up(
     Starts a server and separate client processes over TLS, with certificates and keys of their own. Each client reads its own
     private partition of the data. A result table and a report follow the last round.
 
-    After Ctrl-C, --resume continues the run from its folder. Partitions of your own data stay in .fedloom/dealt, so that a
-    later run finds their privacy ledgers.
+    After Ctrl-C, --resume continues the run from its folder. Partitions of your own data stay in .fedloom/dealt; later runs
+    find their privacy ledgers there.
     """
     from deploy import federation
     from deploy.cli.output import console

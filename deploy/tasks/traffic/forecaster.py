@@ -63,7 +63,7 @@ def find_forecaster(source: DataRequest, request: "SensorRequest") -> TrainedFor
 
 
 def pooled_for(data: str, request: "SensorRequest", variables: SensorVariables, kind: str) -> tuple[str, Arrays]:
-    """Return a run and its pooled properties of that kind for a cold-start client; empty if there are none."""
+    """Return a run and its pooled properties of that kind; empty if there are none."""
     if stored := _find_stored(data, request):
         run, config, vocabulary, pooled = stored.run, stored.config, stored.vocabulary, stored.statics
     elif folder := find_run(request.run) if request.run else newest_or_none([TASK.name]):
