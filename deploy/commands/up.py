@@ -16,9 +16,7 @@ def up(
     test: o.Test = "",
     clients: Annotated[
         int | None,
-        typer.Option(
-            min=1, help="Start so many client processes; default: one a market or table (at most 8), or 4 clients."
-        ),
+        typer.Option(min=1, help="Start so many client processes; default: one per market or table (at most 8), or 4."),
     ] = None,
     catalogue: o.Catalogue = None,
     policy: Annotated[Path | None, typer.Option(help="Apply this policy file (TOML) at every client.")] = None,

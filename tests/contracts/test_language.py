@@ -46,7 +46,11 @@ def _question_openings() -> list[str]:
 def _blocked_words() -> list[str]:
     texts = [t for p in paths(".py") for source in (comments, literals) for t in source(p)]
     texts += [t for p in paths(".md", ".jinja") for t in page_lines(p)]
-    return [f"{t.place}: {found[0]}" for t in texts for found in BLOCKED.finditer(unquoted(t.text.replace(STORED_FOLDER, "")))]
+    return [
+        f"{t.place}: {found[0]}"
+        for t in texts
+        for found in BLOCKED.finditer(unquoted(t.text.replace(STORED_FOLDER, "")))
+    ]
 
 
 def _blocked_names() -> list[str]:

@@ -52,7 +52,9 @@ class ForecastView:
         for d, variable in enumerate(self.variables):
             lines += ["", *self._table(d, variable)]
         count = int(f.marked.sum())
-        corrected = f"* {count} of {f.marked.size} forecasts violate the property" if count else "no forecast violates it"
+        corrected = (
+            f"* {count} of {f.marked.size} forecasts violate the property" if count else "no forecast violates it"
+        )
         return [*lines, "", f"property: {'; '.join(describe_satisfaction(f.basis, self.options))}", corrected]
 
     def as_json(self) -> dict[str, Any]:

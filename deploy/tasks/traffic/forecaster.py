@@ -32,7 +32,7 @@ FITTED = "its clients have private layers; those of this sensor are trained here
 
 @dataclass(frozen=True)
 class TrainedForecaster:
-    """A finished run, the data prepared for it, and the model that their client uses."""
+    """Finished run, the data prepared for it, and the model that their client uses."""
 
     run: str
     config: RunConfig
@@ -87,7 +87,7 @@ def find_series(site: str, dataset: Sensors, data: str) -> Series:
     """Return the sensor of that name, or the first; raise DataError if the data lack it."""
     series = cast(Series, find_unit(dataset, site, data, "sensor"))
     if not site and len(dataset.units) > 1:
-        note(f"{data}: the first of {len(dataset.units)} sensors; --site takes another")
+        note(f"{data}: the first of {len(dataset.units)} sensors; set --site for another")
     return series
 
 
