@@ -21,7 +21,7 @@ from common.errors import DataError, LedgerError
 from deploy.files import write_file
 
 PARTITIONS = Path(".fedloom/dealt")
-"""Folder of the partitions that `up` wrote: private. Its name stays, because earlier versions store ledgers there."""
+"""Folder of the partitions that `up` wrote: private. Ledgers of earlier versions fix its name."""
 
 STATE = "state"
 """Folder below it with the state of all clients."""

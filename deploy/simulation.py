@@ -49,7 +49,7 @@ def simulate(
     together: int = 0,
     noise_seed: int | None = None,
 ) -> Result:
-    """Train with one client per unit of a data set, or with `clients` clients among which it is partitioned.
+    """Train with one client per unit of a data set, or with `clients` clients.
 
     The other arguments are those of `simulate_clients`.
     """

@@ -79,7 +79,7 @@ def describe_satisfaction(sensor: Sensor, options: TrafficOptions) -> list[str]:
 
 
 def _calibrated(sensor: Sensor) -> list[str]:
-    """Return the calibrated share; days that lack readings violate a property less often than complete days."""
+    """Return the calibrated share, with a caveat if the tested days lack readings."""
     if sensor.seen == 1:
         return [f"satisfied on {percent(sensor.held)} of complete past days, each tested without its own week"]
     missing = "less than 1 %" if sensor.seen > 0.99 else percent(1 - sensor.seen)

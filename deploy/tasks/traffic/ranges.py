@@ -1,4 +1,4 @@
-"""A sensor's ranges and differences by time of the day, as formulas and as text, in the units of the data."""
+"""A sensor's ranges and differences by time of the day, as formulas and text in the data's units."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
@@ -18,7 +18,9 @@ MERGE_SHARE = 0.05
 
 @dataclass(frozen=True)
 class Clause(ABC):
-    """Property of a variable in a stretch of the day; bounds are rounded outwards, to the weaker statement.
+    """Property of a variable in a stretch of the day.
+
+    Bounds are rounded outwards: the statement is never stronger than the inferred one.
 
     Args:
         stretch: Stretch of the day.
