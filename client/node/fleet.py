@@ -29,6 +29,11 @@ from flwr.proto.heartbeat_pb2 import SendNodeHeartbeatRequest
 from flwr.proto.message_pb2 import ConfirmMessageReceivedRequest, ObjectTree, PullObjectRequest, PushObjectRequest
 from flwr.proto.node_pb2 import Node
 from flwr.proto.run_pb2 import GetRunRequest
+from flwr.supercore.constant import (
+    FLWR_COMPONENT_NAME_METADATA_KEY,
+    FLWR_PACKAGE_NAME_METADATA_KEY,
+    FLWR_PACKAGE_VERSION_METADATA_KEY,
+)
 from flwr.supercore.inflatable.inflatable_object import (
     get_all_nested_objects,
     get_object_tree,
@@ -37,7 +42,7 @@ from flwr.supercore.inflatable.inflatable_object import (
 )
 from flwr.supercore.inflatable.inflatable_utils import inflate_object_from_contents
 from flwr.supercore.primitives.asymmetric import generate_key_pairs, public_key_to_bytes
-from flwr.supercore.runtime_version_compatibility import RuntimeVersionMetadata
+from flwr.supercore.version import package_name, package_version
 
 from client.node.channel import CALL_SECONDS, LAST_CALL_SECONDS, Channel
 from client.node.failures import RunOverError, Server, ServerAwayError
@@ -48,6 +53,14 @@ HEARTBEAT_SECONDS = 5.0  # seconds
 LAST_SEND_SECONDS = 5.0  # seconds to send a finished reply after a stop request, since it cost privacy budget
 FETCH_SECONDS = 1.0  # seconds from the last reply to leaving; the server polls ten times a second and must fetch it
 FIRST_PULL_RETRY_SECONDS, MAX_PULL_RETRY_SECONDS = 0.01, 0.2  # seconds, for announced content that has not arrived yet
+
+
+VERSION_METADATA = (
+    (FLWR_PACKAGE_NAME_METADATA_KEY, package_name),
+    (FLWR_PACKAGE_VERSION_METADATA_KEY, package_version),
+    (FLWR_COMPONENT_NAME_METADATA_KEY, "SuperNode"),
+)
+"""Flower's RuntimeVersionMetadata, whose module imports FastAPI and takes 13 MB of memory."""
 
 
 class Fleet:
@@ -67,8 +80,7 @@ class Fleet:
         key = generate_key_pairs()[0] if server.key is None else server.key
         self._public_key = public_key_to_bytes(key.public_key())
         # the version is sent as metadata, since Flower's interceptor for it makes every call blocking
-        version = RuntimeVersionMetadata.from_local_component("SuperNode").as_metadata()
-        self._channel = Channel(server, stop, NodeAuthClientInterceptor(key, key.public_key()), version)
+        self._channel = Channel(server, stop, NodeAuthClientInterceptor(key, key.public_key()), VERSION_METADATA)
         self._stub = FleetStub(self._channel.channel)
         self._node = Node()
         self._confirmation: object = None

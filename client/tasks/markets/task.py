@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from client.data.sources import Source
+from client.tasks.markets.data.generator import demo_markets
 from client.tasks.markets.data.markets import Markets
 from client.tasks.markets.schema import SCHEMA
 from client.tasks.spec import ClientTask
@@ -61,6 +62,7 @@ TASK = ClientTask(
     read=read,
     write=write,
     learner=learner,
+    generate=demo_markets,
     published=published,
     warnings=warnings,
     client_per_unit=True,

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from client.data.sources import Source
+from client.tasks.ratings.data.generator import demo_raters
 from client.tasks.ratings.data.raters import Ratings
 from client.tasks.ratings.schema import SCHEMA
 from client.tasks.spec import ClientTask
@@ -53,5 +54,6 @@ TASK = ClientTask(
     read=read,
     write=write,
     learner=learner,
+    generate=demo_raters,
     published=published,
 )

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from client.data.sources import Source
+from client.tasks.rules.data.generator import demo_homes
 from client.tasks.rules.data.homes import Homes
 from client.tasks.rules.schema import SCHEMA
 from client.tasks.spec import ClientTask
@@ -53,5 +54,6 @@ TASK = ClientTask(
     read=read,
     write=write,
     learner=learner,
+    generate=demo_homes,
     published=published,
 )

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from client.data.sources import Source
+from client.tasks.sessions.data.generator import demo_visitors
 from client.tasks.sessions.data.visitors import Visits
 from client.tasks.sessions.schema import SCHEMA
 from client.tasks.spec import ClientTask
@@ -53,6 +54,7 @@ TASK = ClientTask(
     read=read,
     write=write,
     learner=learner,
+    generate=demo_visitors,
     published=published,
     test_file=True,
 )

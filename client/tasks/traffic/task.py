@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from client.data.sources import Source
 from client.tasks.spec import ClientTask
+from client.tasks.traffic.data.generator import demo_series
 from client.tasks.traffic.data.series import Sensors
 from client.tasks.traffic.schema import SCHEMA, SUFFIXES
 from common.tasks.spec import TaskRun
@@ -53,6 +54,7 @@ TASK = ClientTask(
     read=read,
     write=write,
     learner=learner,
+    generate=demo_series,
     published=published,
     suffixes=SUFFIXES,
 )
