@@ -143,7 +143,7 @@ def test_a_finished_run_is_kept_from_a_second_start_and_knows_its_users(
     for words, text in {
         "simulate --run-id one": "run 'one' exists; resume it with --resume one or choose another --run-id",
         "up --run-id one": "run 'one' exists; resume it",
-        "simulate --resume one --data odd.csv": "run 'one' has done its one round; ask for more with --rounds",
+        "simulate --resume one --data odd.csv": "run 'one' has done its one round; set more with --rounds",
         "up --resume one --rounds 2": "no clients of run 'one' in",
     }.items():
         got, said = answer(monkeypatch, capsys, *words.split())

@@ -111,7 +111,7 @@ def test_how_it_waits_and_steps_may_change() -> None:
 
 def test_a_run_that_is_done_asks_for_more_rounds(runs: Path) -> None:
     RunDirectory(runs, "exact").write_result(replace(RESULT, rounds_done=3))
-    with pytest.raises(ConfigError, match="has done all its 3 rounds; ask for more with --rounds"):
+    with pytest.raises(ConfigError, match="has done all its 3 rounds; set more with --rounds"):
         resumed("exact")
     assert resumed("exact", rounds=4).rounds == 4
     begin("short", {"rounds": 1})
@@ -129,7 +129,7 @@ def test_when_a_planner_stops_may_change_and_what_it_counts_in_not(runs: Path) -
     assert (config.rounds, config.federation.deadline, config.method_options.lr) == (8, 7, 0.5)
     assert resumed("noisy", rounds=9).rounds == 9, "other planners can go on"
     RunDirectory(runs, "planned").write_result(replace(RESULT, rounds_done=8))
-    with pytest.raises(ConfigError, match="has done all the rounds that its budget was planned for"):
+    with pytest.raises(ConfigError, match="has done all rounds of its planned budget"):
         resumed("planned")
 
 
