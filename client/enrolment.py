@@ -23,7 +23,10 @@ ENROLMENT = "enrolment.json"
 UNFIT = "this client's data do not match the run's vocabulary or format; see the client's log"
 
 UNFIT_RETRY_SECONDS = 300.0
-"""Time after which data that did not match are read again for the same run: their owner may have corrected them."""
+"""Time after which data that did not match are read again for the same run.
+
+Their owner may have corrected them.
+"""
 
 BuildLearner = Callable[[RunConfig, Vocabulary], Learner]
 

@@ -1,1 +1,1 @@
-"""What server and clients must agree on: configuration, the wire schema, models, metrics."""
+"""Agreement of server and clients: configuration, wire schema, models, metrics."""

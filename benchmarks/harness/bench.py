@@ -3,15 +3,16 @@
 import re
 import shutil
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
 
 from benchmarks.harness.experiment import Experiment, Settings, label
-from benchmarks.harness.row import Metrics, RowKey, Trial
+from benchmarks.harness.row import NO_SEED, Metrics, RowKey, Trial
 from benchmarks.harness.store import Store
+from benchmarks.harness.study import Selection
 from benchmarks.harness.tuning import Tuning
 from client.data.dataset import AnyDataset
 from common.config.parse import parse
@@ -23,7 +24,7 @@ from server.events import Result, Round
 
 
 @dataclass(frozen=True)
-class Finished:
+class FinishedRun:
     """A run that reached its end.
 
     Args:
@@ -44,16 +45,16 @@ class Finished:
         return self.config.task_options.validation_share > 0
 
     def curve(self) -> dict[int, Metrics]:
-        """Return round -> metrics, of rounds measured on the same part of the data; with a validation split, on that."""
+        """Return round -> metrics, all measured on the same split: validation if there is one."""
         rounds = [e for e in self.folder.events() if isinstance(e, Round) and e.metrics and e.split != "test"]
         return {event.round: dict(event.metrics) for event in rounds}
 
 
-Measure = Callable[[Finished], Trial]
+Measure = Callable[[FinishedRun], Trial]
 """Metrics, curve and clients of a finished run; the bench adds time, traffic and configuration."""
 
 
-def final_metrics(run: Finished) -> Trial:
+def final_metrics(run: FinishedRun) -> Trial:
     """Return metrics after the last round; the curve while tuning."""
     return Trial(dict(run.result.metrics), run.curve() if run.tunes else {})
 
@@ -69,6 +70,7 @@ class Bench:
         measure: Reads a trial off a finished run.
         tuning: How points are chosen; None if no grid has two.
         stacked: Number of clients that train stacked under a configuration; 0 lets the simulation choose.
+        selection: Rows and seeds to compute.
     """
 
     set: str
@@ -77,6 +79,7 @@ class Bench:
     measure: Measure = final_metrics
     tuning: Tuning | None = None
     stacked: Callable[[RunConfig], int] = lambda _: 0
+    selection: Selection = field(default_factory=Selection)
 
     @cached_property
     def dataset(self) -> AnyDataset:
@@ -90,13 +93,29 @@ class Bench:
         path.write_text(self.dataset.vocabulary.to_json(), "utf-8")
         return path
 
-    def run(self, experiments: Sequence[Experiment], most: int) -> None:
-        """Tune and train all experiments on at most so many seeds, seed by seed: an interrupted study lacks seeds, not rows."""
-        chosen = [(experiment, self.choose(experiment)) for experiment in experiments]
-        for seed in range(most):
+    def run(self, experiments: Iterable[Experiment]) -> None:
+        """Tune and train the selected experiments.
+
+        Seeds are the outer loop: an interrupted study lacks seeds, not rows.
+        """
+        chosen = [(one, self.choose(one)) for one in experiments if self.selection.has(one.key, one.protocol)]
+        for seed in range(self.selection.most):
             for experiment, point in chosen:
                 if point is not None and seed < experiment.seeds:
                     self.trial(experiment, point, seed)
+
+    def run_baselines(
+        self, titles: Mapping[str, str], seeds: int, compute: Callable[[str, int], Trial], protocol: str = "default"
+    ) -> None:
+        """Compute the selected ones of rows that are no runs: key -> title; `compute` takes key and seed."""
+        for seed in range(min(seeds, self.selection.most)):
+            for key in (key for key in titles if self.selection.has(key, protocol)):
+                row = RowKey(self.set, protocol, key)
+                self.store.get_or_compute(row, seed, partial(compute, key, seed), titles[key])
+
+    def describe(self, compute: Callable[[], Trial], protocol: str = "default") -> None:
+        """Compute the sizes of the data set."""
+        self.store.get_or_compute(RowKey(self.set, protocol, "data"), NO_SEED, compute, "data set")
 
     def trial(self, experiment: Experiment, point: Settings, seed: int) -> Trial:
         """Return one training at a point."""
@@ -106,7 +125,7 @@ class Bench:
         return self.store.get_or_compute(key, seed, train, experiment.title)
 
     def choose(self, experiment: Experiment) -> Settings | None:
-        """Return the experiment's point, tuned if its grid has several; None if training fails at each of them."""
+        """Return the experiment's point, tuned if its grid has several; None if training fails at all."""
         if self.tuning is None or len(experiment.grid) == 1:
             return experiment.grid[0]
         key = RowKey(self.set, experiment.protocol, experiment.key)
@@ -151,7 +170,7 @@ class Bench:
                 reason = str(error).partition(";")[0]
                 return Trial(seconds=time.perf_counter() - started, failure=reason, config=flat)
             seconds = time.perf_counter() - started
-            trial = self.measure(Finished(config, folder, result, self.dataset))
+            trial = self.measure(FinishedRun(config, folder, result, self.dataset))
         traffic = (result.bytes_down + result.bytes_up) / 1e6
         return replace(trial, seconds=seconds, megabytes=traffic, config=flat)
 

@@ -1,10 +1,11 @@
-"""Claims of a results page: comparisons paired by seed, and verdicts that follow from the stored numbers."""
+"""Claims of a results page: comparisons paired by seed, and verdicts from the stored numbers."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from statistics import fmean, stdev
 
 from benchmarks.harness.row import Row, mean_sd
+from common.text import count
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,10 @@ class Comparison:
         return sum(sign * difference > 0 for difference in self.differences)
 
     def text(self, digits: int = 3) -> str:
-        """Return `−0.364 ± 0.041, 5/5`: mean difference, its standard deviation, and seeds in which the first row is better."""
+        """Return mean difference, its standard deviation and share of seeds: `−0.364 ± 0.041, 5/5`.
+
+        The share counts seeds in which the first row is better.
+        """
         deviation = f" ± {self.deviation:.{digits}f}" if self.seeds > 1 else ""
         return f"{self.mean:+.{digits}f}{deviation}, {self.won}/{self.seeds}".replace("-", "−")
 
@@ -67,7 +71,7 @@ class Comparison:
         """Return `lower loss in 5 of 5 seeds (0.159 ± 0.039 against 0.490 ± 0.019)`."""
         word = "higher" if self.higher_is_better else "lower"
         means = " against ".join(mean_sd(values, digits) for values in (self.first, self.second))
-        return f"{word} {metric} in {self.won} of {of_seeds(self.seeds)} ({means})"
+        return f"{word} {metric} in {self.won} of {count(self.seeds, 'seed')} ({means})"
 
 
 def compare(
@@ -86,16 +90,6 @@ def verdict(holds: bool) -> str:
     return "holds" if holds else "**does not hold**"
 
 
-def of_seeds(count: int) -> str:
-    """Return `1 seed` or `3 seeds`."""
-    return f"{count} seed{'' if count == 1 else 's'}"
-
-
-def bulleted(sentences: list[str]) -> str:
+def bullet_list(sentences: Iterable[str]) -> str:
     """Return sentences as a Markdown list."""
     return "\n".join(f"- {sentence}" for sentence in sentences)
-
-
-def by_key(rows: Mapping[str, Row], *keys: str) -> list[Row]:
-    """Return the rows of those keys that exist, in this order."""
-    return [rows[key] for key in keys if key in rows]

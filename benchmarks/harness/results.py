@@ -53,7 +53,7 @@ class Results:
         """Return the row of that key; a new one if there is none."""
         return self.rows.setdefault(key, Row(key))
 
-    def measured(self, set_: str, protocol: str = "default") -> dict[str, Row]:
+    def rows_of(self, set_: str, protocol: str = "default") -> dict[str, Row]:
         """Return short name -> row, of the rows of a protocol that have a trial."""
         return {
             key.row: row for key, row in self.rows.items() if (key.set, key.protocol) == (set_, protocol) and row.trials
@@ -69,7 +69,7 @@ class Results:
         runs, about = folder / "runs.csv", folder / "rows.json"
         if not (runs.exists() or about.exists()):
             return cls()
-        results = _described(about)
+        results = _read_rows(about)
         for line, number in _numbers(runs):
             if number.key not in results.rows:
                 raise DataError(f"row '{number.key}' is not in rows.json; add it there", runs, line, "row")
@@ -108,13 +108,13 @@ def _number(cells: list[str], path: Path, line: int) -> Number:
     if len(cells) != len(COLUMNS):
         raise DataError(f"{len(cells)} cells instead of {len(COLUMNS)}; restore the line", path, line)
     named = dict(zip(COLUMNS, cells, strict=True))
-    seed, round_ = (_parsed(named, name, path, line) if named[name] else -1 for name in ("seed", "round"))
+    seed, round_ = (_to_float(named, name, path, line) if named[name] else -1 for name in ("seed", "round"))
     key = RowKey(named["set"], named["protocol"], named["row"])
-    value = _parsed(named, "value", path, line)
+    value = _to_float(named, "value", path, line)
     return Number(key, int(seed), int(round_), named["client"], named["metric"], value)
 
 
-def _parsed(named: dict[str, str], column: str, path: Path, line: int) -> float:
+def _to_float(named: dict[str, str], column: str, path: Path, line: int) -> float:
     """Return a cell as a number."""
     try:
         value = float(named[column])
@@ -125,7 +125,7 @@ def _parsed(named: dict[str, str], column: str, path: Path, line: int) -> float:
     return value
 
 
-def _described(path: Path) -> Results:
+def _read_rows(path: Path) -> Results:
     """Return the rows of `rows.json`, without trials."""
     try:
         document: dict[str, dict[str, Any]] = json.loads(path.read_text("utf-8"))

@@ -1,6 +1,6 @@
 """Row of a study's tables: the trials of one experiment or baseline, seed by seed."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from statistics import fmean, stdev
 from typing import Any, NamedTuple, Self
@@ -105,13 +105,18 @@ class Row:
         return trial.metrics
 
     def values(self, metric: str, client: str = "") -> dict[int, float]:
-        """Return seed -> metric, of the seeds that have it; of one client, or by default the mean over clients."""
+        """Return seed -> metric where present: of one client, or by default the mean over clients."""
         metrics = {s: t.clients.get(client, {}) if client else t.metrics for s, t in sorted(self.trials.items())}
         return {seed: found[metric] for seed, found in metrics.items() if metric in found}
 
     def mean(self, metric: str, client: str = "") -> float:
         """Return the mean over seeds; NaN without any."""
         return mean(self.values(metric, client).values())
+
+
+def in_order(rows: Mapping[str, Row], keys: Iterable[str]) -> dict[str, Row]:
+    """Return the rows of those keys that exist, in this order."""
+    return {key: rows[key] for key in keys if key in rows}
 
 
 def mean(values: Iterable[float]) -> float:

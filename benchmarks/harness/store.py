@@ -40,15 +40,15 @@ class Store:
             return row.trials[seed]
         if row and str(seed) in row.about.failures:
             return Trial(failure=row.about.failures[str(seed)])
-        trial = self._cached("-".join([*key, str(seed)]), compute)
+        trial = self._load_or_compute("-".join([*key, str(seed)]), compute)
         self._add(key, seed, trial, title)
         return trial
 
     def tuning_trial(self, key: RowKey, point: str, compute: Callable[[], Trial]) -> Trial:
         """Return the trial of a point on the tuning seed; only the cache holds it."""
-        return self._cached("-".join([*key, point, "tune"]), compute)
+        return self._load_or_compute("-".join([*key, point, "tune"]), compute)
 
-    def _cached(self, name: str, compute: Callable[[], Trial]) -> Trial:
+    def _load_or_compute(self, name: str, compute: Callable[[], Trial]) -> Trial:
         path = self.folder / f"{name.replace(' ', '').replace('/', '_')}.json"
         if path.exists():
             return Trial.from_json(json.loads(path.read_text("utf-8")))

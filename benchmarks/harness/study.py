@@ -2,7 +2,7 @@
 
 import os
 import platform
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib import import_module
@@ -63,8 +63,8 @@ class Study:
     def page(self) -> str:
         """Return the page that follows from the stored results; neither data nor cache are read."""
         results = self.results()
-        text: str = import_module(f"benchmarks.{self.name}.page").page(results, self._provenance(results))
-        return text
+        sections: Iterable[str] = import_module(f"benchmarks.{self.name}.page").page(results, self._provenance(results))
+        return "\n\n".join(sections) + "\n"
 
     def write_page(self) -> Path:
         """Write the page; return its path."""

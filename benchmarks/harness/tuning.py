@@ -27,7 +27,7 @@ class Tuning:
     protocol: str = ""
 
     def best_of(self, curve: dict[int, Metrics]) -> Metrics:
-        """Return the validation metric that counts for a point, with its round if that is chosen; empty without a curve."""
+        """Return the validation metric of a point, with its round if that is tuned; empty without a curve."""
         if not curve:
             return {}
         if not self.chooses_round:

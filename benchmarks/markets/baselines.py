@@ -1,4 +1,4 @@
-"""Baselines of one market, which need no other and no training; the default model starts from the walk."""
+"""Baselines of one market without training and other markets; the default model starts from the walk."""
 
 from collections.abc import Callable
 from functools import partial
@@ -19,7 +19,10 @@ RIDGE = 10.0
 """λ of EASE, as in the exploration."""
 
 SHRINKAGE, SPARSITY = 10.0, 0.1
-"""β and λ of SLIM; on held-out pairs of three markets, values from 1 to 30 and from .1 to 1 are no better."""
+"""β and λ of SLIM.
+
+On held-out pairs of three markets, values from 1 to 30 and from .1 to 1 are no better.
+"""
 
 NEAREST = 100
 """Largest number of items that an item is regressed on in SLIM."""
@@ -55,7 +58,10 @@ def _hops(counts: MarketBaseline, queries: NDArray[np.int64]) -> Floats:
 
 
 def _ease(counts: MarketBaseline) -> Floats:
-    """Return S = G·B of the graph's own rows, B = I − P/diag P, P = (GᵀG + λI)⁻¹ (Steck 2019), G = log(1 + W)."""
+    """Return S = G·B of the graph's own rows G = log(1 + W) (Steck 2019).
+
+    B = I − P/diag P with P = (GᵀG + λI)⁻¹.
+    """
     G = _log_counts(counts).toarray()
     P = np.linalg.inv(G.T @ G + RIDGE * np.eye(len(G)))
     B = -P / np.diag(P)
@@ -64,7 +70,9 @@ def _ease(counts: MarketBaseline) -> Floats:
 
 
 def slim(G: Sparse, shrinkage: float = SHRINKAGE, sparsity: float = SPARSITY, nearest: int = NEAREST) -> Sparse:
-    """Return B of min ½‖G − GB‖² + β/2‖B‖² + λ‖B‖₁, B ≥ 0, diag B = 0 (Ning & Karypis 2011, Eq 3), n × n.
+    """Return the item weights B of SLIM, n × n (Ning & Karypis 2011, Eq 3).
+
+    B minimizes ½‖G − GB‖² + β/2‖B‖² + λ‖B‖₁ under B ≥ 0 and diag B = 0.
 
     The paper's matrix is of users and items. Pairs have no users, so G holds the rows of the graph (algorithms.md §5.6).
     Columns that share no row with a column have no weight in its optimum and are left out. Of the others, those that share

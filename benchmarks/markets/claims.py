@@ -3,9 +3,10 @@
 from collections.abc import Iterator, Mapping
 from statistics import fmean
 
-from benchmarks.harness.claim import by_key, of_seeds, verdict
-from benchmarks.harness.row import Row, mean
+from benchmarks.harness.claim import verdict
+from benchmarks.harness.row import Row, in_order, mean
 from benchmarks.markets.experiments import KINDS, SHARES, SMALL
+from common.text import count
 
 NETWORKS = ("local", "fedavg", "perfedavg", "pfedme", "pfgnn", "pfgnn-plus", "pfgnn-centroid")
 
@@ -47,7 +48,7 @@ def gain(row: Row, market: str, metric: str) -> float:
 
 def of_pairs(rows: Rows) -> Iterator[str]:
     """Check the networks on random pairs."""
-    measured = by_key(rows, *NETWORKS)
+    measured = in_order(rows, NETWORKS).values()
     if "local" in rows and "walk" in rows:
         yield from (_against_local(row, rows) for row in measured if row is not rows["local"])
     for key, below in STEPS:
@@ -57,7 +58,7 @@ def of_pairs(rows: Rows) -> Iterator[str]:
         missed = [market for market in SMALL if points(row, market) < EXPLORED[market]]
         below_target = ", ".join(f"{market} ({points(row, market):.1f} of {EXPLORED[market]})" for market in missed)
         reached = f"**not reached** in {below_target}" if missed else "reached"
-        yield f"{row.title}: MRR@20 of the exploration's best local SGC is {reached}, {of_seeds(len(row.trials))}."
+        yield f"{row.title}: MRR@20 of the exploration's best local SGC is {reached}, {count(len(row.trials), 'seed')}."
 
 
 def of_default(protocol: str, rows: Rows) -> Iterator[str]:
@@ -116,7 +117,7 @@ def _against_local(row: Row, rows: Rows) -> str:
     each = ", ".join(f"{market} {value:+.1f}" for market, value in gains.items())
     word = "gain" if gains["mean"] > NOISE else "**no gain**"
     below = points(rows["walk"], "mean") - points(row, "mean")
-    seeds = of_seeds(len(row.trials))
+    seeds = count(len(row.trials), "seed")
     return f"{row.title} against a local GNN, MRR@20 in points, {seeds}: {each}: {word}; {below:.1f} below wRA."
 
 

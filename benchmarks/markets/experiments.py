@@ -1,5 +1,6 @@
-"""Rows of the markets study: the default with and without other markets' counts, and the paper's methods on SGC.
+"""Rows of the markets study: the default model, and the paper's methods on SGC.
 
+The default also runs without other markets' counts.
 A protocol is a way to hold out pairs; every row is run under each.
 """
 
@@ -33,23 +34,34 @@ RATES = (0.00125, 0.005, 0.02, 0.08, 0.32, 1.28)
 SCORER_RATE = 0.05
 
 VALIDATION_SHARE = 0.1
-"""Share of the training pairs on which rates are chosen: random pairs, seed 0, MRR@20 over the queries of all markets."""
+"""Share of the training pairs on which rates are tuned.
+
+They are random pairs of seed 0; the metric is MRR@20 over the queries of all markets.
+"""
 
 COUNTS: Settings = {"count-offset": True}
 NOISED: Settings = {**COUNTS, "count-epsilon": 8.0}
 
 ALPHA = 100.0
-"""α of Per-FedAvg, by held-out pairs of the two smallest markets: a mean over triples has small gradients."""
+"""α of Per-FedAvg, tuned on held-out pairs of the two smallest markets.
+
+It is large because a mean over triples has small gradients.
+"""
 
 LAM = 0.001
-"""λ of pFedMe, by held-out pairs of the three smallest markets: MRR@20 .390 against .336 at .01, .365 at .1 and .368 at 1.
+"""λ of pFedMe, tuned on held-out pairs of the three smallest markets.
+
+MRR@20 is .390 here, .336 at .01, .365 at .1 and .368 at 1.
 
 With η = 1/λ a market sends its own solution.
 """
 
 BETA: Settings = {"beta": 1.0}
-"""Plain averaging, the authors' default; half of each mean step, as in their example, is worse by held-out pairs (.341 against
-.329 for PF-GNN)."""
+"""Plain averaging, the authors' default.
+
+Half of each mean step, as in their example, is worse on held-out pairs (.341 against
+.329 for PF-GNN).
+"""
 
 SIAMESE: Settings = {"network": "siamese"}
 SPE: Settings = {"network": "spe"}
@@ -126,10 +138,7 @@ TITLES = {**BASELINES, **{one.key: one.title for one in EXPERIMENTS}}
 NEW_MARKET, LATE = "new-market", "late"
 """Protocols of a market that joins a finished federation."""
 
-KINDS = {
-    "clear": "Counts in plaintext",
-    "noised": "Counts noised by every market itself, ε = 8 per user, δ = 1e-5",
-}
+KINDS = {"clear": "Counts in plaintext", "noised": "Counts noised by every market itself, ε = 8 per user, δ = 1e-5"}
 """Counts of the other markets that a new market receives: key -> title."""
 
 SHARES = (0.1, 0.3, 1.0)

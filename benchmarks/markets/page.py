@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from benchmarks.harness.claim import bulleted, by_key
+from benchmarks.harness.claim import bullet_list
 from benchmarks.harness.results import Results
-from benchmarks.harness.row import Row, mean, mean_sd
+from benchmarks.harness.row import Row, in_order, mean, mean_sd
 from benchmarks.harness.table import Table
 from benchmarks.markets import claims, prose
 from benchmarks.markets.experiments import (
@@ -29,32 +29,31 @@ ORDER = (*SMALL, "mean", *(name for name in MARKETS if name not in SMALL))
 MAIN = ("mrr20", "ndcg20")
 
 
-def page(results: Results, made_by: str) -> str:
-    """Return the page; `made_by` states its provenance."""
-    rows = {protocol: _in_order(results.measured(XMARKET, protocol)) for protocol in PROTOCOLS}
-    joined, late = results.measured(XMARKET, NEW_MARKET), results.measured(XMARKET, LATE)
-    parts = [_introduction(made_by, rows["pairs"]), *_new_market(joined), *_late(late)]
+def page(results: Results, made_by: str) -> Iterator[str]:
+    """Yield the sections of the page; `made_by` states its provenance."""
+    rows = {protocol: in_order(results.rows_of(XMARKET, protocol), TITLES) for protocol in PROTOCOLS}
+    joined, late = results.rows_of(XMARKET, NEW_MARKET), results.rows_of(XMARKET, LATE)
+    yield _introduction(made_by, rows["pairs"])
+    yield from _new_market(joined)
+    yield from _late(late)
     for protocol, measured in rows.items():
         if measured:
-            parts += _protocol(protocol, measured)
+            yield from _protocol(protocol, measured)
     sentences = [
         *claims.of_new_market(joined),
         *claims.of_late(late),
         *(one for protocol, measured in rows.items() for one in claims.of_default(PROTOCOLS[protocol], measured)),
         *claims.of_pairs(rows["pairs"]),
     ]
-    parts += [f"## Targets\n\n{bulleted(sentences)}", *_unfinished(rows), prose.NOT_RUN]
-    return "\n\n".join(parts) + "\n"
-
-
-def _in_order(rows: Mapping[str, Row]) -> dict[str, Row]:
-    return {key: rows[key] for key in TITLES if key in rows}
+    yield f"## Targets\n\n{bullet_list(sentences)}"
+    yield from _missing_runs(rows)
+    yield prose.NOT_RUN
 
 
 def _introduction(made_by: str, rows: Mapping[str, Row]) -> str:
     """State which rate of the grid each network has."""
     titles: dict[str, list[str]] = {f"{rate:g}": [] for rate in RATES}
-    for row in by_key(rows, *(one.key for one in EXPERIMENTS if len(one.grid) > 1)):
+    for row in in_order(rows, (one.key for one in EXPERIMENTS if len(one.grid) > 1)).values():
         titles.setdefault(str(row.about.chosen.get("point", "lr ")).removeprefix("lr "), []).append(
             row.title.replace("*", "")
         )
@@ -95,7 +94,7 @@ def _new_market(rows: Mapping[str, Row]) -> Iterator[str]:
         table = Table(header)
         for name in (name for name in SMALL if rows[kind].values("queries", name)):
             queries = next(iter(rows[kind].values("queries", name).values()))
-            cells = [_joined(rows[kind], name, key) for key in ("degree", "walk", "shared", "scorer")]
+            cells = [_scores(rows[kind], name, key) for key in ("degree", "walk", "shared", "scorer")]
             gains = " / ".join(f"{claims.gain(rows[kind], name, metric):+.1f}" for metric in MAIN)
             table.rows.append([name, f"{queries:.0f}", *cells, gains])
         yield f"### {title}\n\n{table}"
@@ -107,18 +106,18 @@ def _late(rows: Mapping[str, Row]) -> Iterator[str]:
     for name in SMALL:
         for share in (share for share in SHARES if f"share-{share:g}" in rows):
             row = rows[f"share-{share:g}"]
-            cells = [_joined(row, name, key) for key in ("degree", "walk", "alone_scorer", "scorer")]
+            cells = [_scores(row, name, key) for key in ("degree", "walk", "alone_scorer", "scorer")]
             pairs = mean(row.values("pairs", name).values())
             table.rows.append([name, f"{100 * share:.0f} %", f"{pairs:.0f}", *cells])
     if table.rows:
         yield f"{prose.LATE}\n\n{table}"
 
 
-def _joined(row: Row, name: str, key: str) -> str:
+def _scores(row: Row, name: str, key: str) -> str:
     return _pair(row.values(f"{key}_{metric}", name).values() for metric in MAIN)
 
 
-def _unfinished(rows: Mapping[str, Mapping[str, Row]]) -> Iterator[str]:
+def _missing_runs(rows: Mapping[str, Mapping[str, Row]]) -> Iterator[str]:
     """State which rows have fewer seeds than planned."""
     wanted = [*BASELINES, *(one.key for one in EXPERIMENTS)]
     counts = {

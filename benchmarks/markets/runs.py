@@ -1,16 +1,16 @@
-"""Runs of the markets study on seven XMarket markets: federated methods, baselines, and markets that join later."""
+"""Runs of the markets study on seven XMarket markets: methods, baselines, late-joining markets."""
 
 from collections.abc import Callable
 from functools import lru_cache, partial
 from pathlib import Path
 
-from benchmarks.harness.bench import Bench, Finished
+from benchmarks.harness.bench import Bench, FinishedRun
 from benchmarks.harness.experiment import task_options
-from benchmarks.harness.row import Metrics, RowKey, Trial
+from benchmarks.harness.row import Metrics, Trial
 from benchmarks.harness.store import Store
 from benchmarks.harness.study import Selection
 from benchmarks.harness.tuning import Tuning
-from benchmarks.markets import joining
+from benchmarks.markets import late_market
 from benchmarks.markets.baselines import measure
 from benchmarks.markets.experiments import (
     BASELINES,
@@ -46,30 +46,18 @@ TUNING = Tuning(
 
 def compute(selection: Selection, store: Store) -> None:
     """Compute the selected rows under all protocols; a data set's name is that of a protocol here."""
-    bench = Bench(XMARKET, partial(_read, selection.data), store, _measured, TUNING)
+    bench = Bench(XMARKET, partial(_read, selection.data), store, _trial_of, TUNING, selection=selection)
     protocols = [protocol for protocol in PROTOCOLS if selection.has_set(protocol)]
     for protocol in protocols:
-        for seed in range(min(SEEDS, selection.most)):
-            for key in (key for key in BASELINES if selection.has(key, protocol)):
-                score = partial(_baseline, bench, key, protocol, seed)
-                store.get_or_compute(RowKey(XMARKET, protocol, key), seed, score, BASELINES[key])
-    rows = [under(protocol, one) for protocol in protocols for one in EXPERIMENTS]
-    bench.run([one for one in rows if selection.has(one.key, one.protocol)], selection.most)
-    for seed in range(min(SEEDS, selection.most)):
-        _compute_joining(bench, selection, store, seed)
-
-
-def _compute_joining(bench: Bench, selection: Selection, store: Store, seed: int) -> None:
+        bench.run_baselines(BASELINES, SEEDS, partial(_baseline, bench, protocol), protocol)
+    bench.run(under(protocol, one) for protocol in protocols for one in EXPERIMENTS)
     if selection.has_set(NEW_MARKET):
-        for kind in (kind for kind in KINDS if selection.has(kind, NEW_MARKET)):
-            cold = partial(_each_small_market, partial(joining.cold, bench, kind, seed))
-            store.get_or_compute(RowKey(XMARKET, NEW_MARKET, kind), seed, cold, KINDS[kind])
+        bench.run_baselines(KINDS, SEEDS, partial(_cold, bench), NEW_MARKET)
     if selection.has_set(LATE):
-        late = lru_cache(partial(joining.late, bench, seed))
-        for share in (share for share in SHARES if selection.has(f"share-{share:g}", LATE)):
-            metrics = partial(_each_small_market, partial(_at_share, late, share))
-            row = RowKey(XMARKET, LATE, f"share-{share:g}")
-            store.get_or_compute(row, seed, metrics, f"late-joining market, {share:.0%} of its pairs")
+        late = lru_cache(partial(late_market.late, bench))
+        for share in SHARES:
+            titles = {f"share-{share:g}": f"late-joining market, {share:.0%} of its pairs"}
+            bench.run_baselines(titles, SEEDS, partial(_late, late, share), LATE)
 
 
 def _read(data: Path) -> AnyDataset:
@@ -79,7 +67,7 @@ def _read(data: Path) -> AnyDataset:
     return read_markets(source)
 
 
-def _measured(run: Finished) -> Trial:
+def _trial_of(run: FinishedRun) -> Trial:
     """Return every market's metrics after the last round; the curve while tuning."""
     names = {f"client-{k}": market.name for k, market in enumerate(run.dataset.units)}
     clients = {
@@ -89,7 +77,7 @@ def _measured(run: Finished) -> Trial:
     return Trial(curve=run.curve() if run.tunes else {}, clients=clients)
 
 
-def _baseline(bench: Bench, key: str, protocol: str, seed: int) -> Trial:
+def _baseline(bench: Bench, protocol: str, key: str, seed: int) -> Trial:
     """Measure a baseline in every market."""
     return Trial(clients={name: measure(key, ready) for name, ready in _ready(bench.dataset, protocol, seed).items()})
 
@@ -101,9 +89,9 @@ def _ready(dataset: AnyDataset, protocol: str, seed: int) -> dict[str, ReadyMark
     return {market.name: prepare(market, dataset.vocabulary, options, seed) for market in dataset.units}
 
 
-def _at_share(late: Callable[[str], dict[float, Metrics]], share: float, name: str) -> Metrics:
-    return late(name)[share]
+def _cold(bench: Bench, kind: str, seed: int) -> Trial:
+    return Trial(clients={name: late_market.cold(bench, kind, seed, name) for name in SMALL})
 
 
-def _each_small_market(metrics_of: Callable[[str], Metrics]) -> Trial:
-    return Trial(clients={name: metrics_of(name) for name in SMALL})
+def _late(late: Callable[[int, str], dict[float, Metrics]], share: float, _: str, seed: int) -> Trial:
+    return Trial(clients={name: late(seed, name)[share] for name in SMALL})

@@ -1,6 +1,6 @@
-"""Authors' own scheme of Table II: every item row and every tensor clipped and noised apart, ids in plaintext.
+"""Authors' scheme of Table II: each item row and tensor clipped and noised apart, ids in plaintext.
 
-The product's clients refuse this scheme, since its true cost is `published.true_epsilon`. It follows algorithms.md §4.7–4.8:
+The product's clients refuse this scheme: its true cost is `paper_figures.true_epsilon`. It follows algorithms.md §4.7–4.8:
 RDP of order 2 or a sum of ε, B over the rounds as if a client sent one row, a new Adam every round (each step is a sign),
 arriving ratings, updates weighted by their number of rows, planners rewarded by test ratings, pseudo items of noise alone.
 """
@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.nn.functional import leaky_relu
 
 from benchmarks.harness.row import Metrics
-from benchmarks.ratings.published import BUDGET, ORDER
+from benchmarks.ratings.paper_figures import BUDGET, ORDER
 from client.tasks.ratings.data.split import Rated, SplitRater, arrived
 from common.methods.planners import BGTplanner, PlannerOptions, Uniform
 from common.tasks.ratings.metrics import rating_metrics
@@ -61,8 +61,8 @@ class Authors:
         )
         self._context = planner.context if isinstance(planner, BGTplanner) else 0
         self._lengths = [len(split.train) for split in splits]
-        self._index, self._ratings, self._order = padded([split.train for split in splits])
-        self._queries, truth, place = padded([split.test for split in splits])
+        self._index, self._ratings, self._order = pad_ratings([split.train for split in splits])
+        self._queries, truth, place = pad_ratings([split.test for split in splits])
         self._tested = place < torch.inf
         self._truth = truth[self._tested].double().numpy()
         self._named: list[NDArray[np.int64]] = []
@@ -79,14 +79,14 @@ class Authors:
         model = {name: value.detach().clone() for name, value in shell.named_parameters()}
         model["user"] = torch.randn(len(self._lengths), len(model["user"]))
         curve, state, context, left = {}, self._planner.start(), np.zeros(self._context), BUDGET
-        now = self._measured(model)
+        now = self._metrics_of(model)
         for number in range(1, self._rounds + 1):
             remaining = {str(k): left for k in range(len(self._lengths))}  # clients without ratings spend too
             decision = self._planner.decide(state, context, remaining, np.random.default_rng([seed, number]))
             if isinstance(decision, Stop):
                 break
             model, norm = self._round(model, number, decision, rng)
-            before, now, left = now, self._measured(model), left - decision.cost
+            before, now, left = now, self._metrics_of(model), left - decision.cost
             state = self._planner.observe(state, decision, before["rmse"] - now["rmse"], None, norm)
             context = singular_values(item_matrix(self._named, self._items), self._context)
             if number % EVERY == 0:
@@ -105,18 +105,18 @@ class Authors:
         weight = (present + PSEUDO) / (present + PSEUDO).sum()
         moves = {"user": gradients["user"]}
         for name in SHARED:
-            rows = self._clipped(gradients[name].flatten(1), clip)
+            rows = self._clip_rows(gradients[name].flatten(1), clip)
             sent = rows + noise * sample_noise(rows.shape, self._mechanism)
             moves[name] = (weight @ sent).view_as(model[name])
-        moves["items"] = self._rows(self._clipped(gradients["items"].flatten(0, 1), clip), mask, weight, noise, rng)
+        moves["items"] = self._rows(self._clip_rows(gradients["items"].flatten(0, 1), clip), mask, weight, noise, rng)
         shared = torch.cat([moves[name].flatten() for name in (*SHARED, "items")])
-        return {name: stepped(model[name], moves[name]) for name in model}, float(shared.norm()) / CLIP
+        return {name: step_adam(model[name], moves[name]) for name in model}, float(shared.norm()) / CLIP
 
-    def _clipped(self, rows: Tensor, clip: float) -> Tensor:
-        return clipped(rows, clip, 2 if self._mechanism == "gaussian" else 1)
+    def _clip_rows(self, rows: Tensor, clip: float) -> Tensor:
+        return clip_rows(rows, clip, 2 if self._mechanism == "gaussian" else 1)
 
     def _gradients(self, model: dict[str, Tensor], mask: Tensor) -> dict[str, Tensor]:
-        """Return the gradient of every client's own RMSE by its own copy of the model: U × …; of the items U × M × d."""
+        """Return gradients of each client's RMSE by its copy of the model, U × …; of items U × M × d."""
         count = len(mask)
         copies = {name: model[name].expand(count, *model[name].shape).clone() for name in SHARED}
         copies |= {"user": model["user"].clone(), "items": model["items"][self._index]}
@@ -143,7 +143,7 @@ class Authors:
         deviation = noise * (1 if self._mechanism == "gaussian" else math.sqrt(2))
         return total + deviation * variance.sqrt()[:, None] * torch.randn(self._items, d)
 
-    def _measured(self, model: dict[str, Tensor]) -> dict[str, float]:
+    def _metrics_of(self, model: dict[str, Tensor]) -> dict[str, float]:
         count = len(self._lengths)
         copies = {name: model[name].expand(count, *model[name].shape) for name in SHARED}
         copies |= {"user": model["user"], "items": model["items"][self._index]}
@@ -152,7 +152,7 @@ class Authors:
 
 
 def predictions(copies: dict[str, Tensor], mask: Tensor, queries: Tensor) -> Tensor:
-    """Return ratings U × Q of query embeddings U × Q × d, by `StarAttention` with parameters of each client."""
+    """Return ratings U × Q of queries U × Q × d, by `StarAttention` with each client's parameters."""
     leaves = copies["items"] @ copies["weight"].mT
     user = (copies["weight"] @ copies["user"].unsqueeze(2)).squeeze(2)
     nodes = torch.cat([user.unsqueeze(1), leaves], dim=1)
@@ -165,7 +165,7 @@ def predictions(copies: dict[str, Tensor], mask: Tensor, queries: Tensor) -> Ten
 
 
 def noise_of(epsilon: float, clip: float = CLIP, mechanism: Mechanism = "gaussian") -> float:
-    """Return σ of a row clipped to C and released at RDP(2) of ε, σ² = (2C)²α/(2ε); Laplace's scale at ε is b = 2C/ε."""
+    """Return a row's noise scale at ε: σ with σ² = (2C)²α/(2ε), RDP of order α = 2; Laplace b = 2C/ε."""
     return 2 * clip * (math.sqrt(ORDER / (2 * epsilon)) if mechanism == "gaussian" else 1 / epsilon)
 
 
@@ -176,21 +176,21 @@ def sample_noise(shape: Sequence[int], mechanism: Mechanism) -> Tensor:
     return torch.distributions.Laplace(0.0, 1.0).sample(torch.Size(shape))
 
 
-def clipped(rows: Tensor, clip: float = CLIP, order: int = 2) -> Tensor:
+def clip_rows(rows: Tensor, clip: float = CLIP, order: int = 2) -> Tensor:
     """Return rows clipped to a norm of that order, at most `clip`."""
     lengths = torch.linalg.vector_norm(rows, ord=order, dim=1, keepdim=True)
     factor: Tensor = clip / lengths.clamp(min=clip)
     return rows * factor
 
 
-def stepped(parameter: Tensor, gradient: Tensor) -> Tensor:
+def step_adam(parameter: Tensor, gradient: Tensor) -> Tensor:
     """Return the parameter after Adam's first step with weight decay, which is the sign of its gradient."""
     whole = gradient + DECAY * parameter
     return parameter - RATE * whole / (whole.abs() + 1e-8)
 
 
-def padded(people: Sequence[Rated]) -> tuple[Tensor, Tensor, Tensor]:
-    """Return items, ratings and places in the order of arrival, U × M each; places of padding are infinite."""
+def pad_ratings(people: Sequence[Rated]) -> tuple[Tensor, Tensor, Tensor]:
+    """Return items, ratings and ranks of arrival, U × M each; ranks of padding are infinite."""
     shape = len(people), max(1, *(len(rated) for rated in people))
     index, ratings, order = torch.zeros(shape, dtype=torch.int64), torch.zeros(shape), torch.full(shape, torch.inf)
     for u, rated in enumerate(people):

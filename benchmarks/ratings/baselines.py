@@ -1,4 +1,7 @@
-"""Baselines of rating prediction: some need no federation, two need the ratings of all users in plaintext."""
+"""Baselines of rating prediction.
+
+Some need no federation; two need the ratings of all users in plaintext.
+"""
 
 from collections.abc import Sequence
 

@@ -7,6 +7,7 @@ from benchmarks.harness.claim import Claim, Comparison, compare
 from benchmarks.harness.experiment import Experiment
 from benchmarks.harness.row import Row, mean
 from benchmarks.ratings.experiments import budget_share
+from common.text import count
 
 ERRORS = ("rmse", "mae", "f1")
 
@@ -27,7 +28,7 @@ def number(value: float) -> str:
     return short(f"{value:.4f}")
 
 
-def signed(value: float) -> str:
+def signed_number(value: float) -> str:
     """Return `−.0041`."""
     return short(f"{value:+.4f}").replace("-", "−")
 
@@ -49,7 +50,7 @@ def span(row: Row) -> str:
 
 
 def default_verdict(target: float, row: Row, own: Row) -> list[Claim]:
-    """Check that the default model reaches its target, and is better than the users' own means on enough splits."""
+    """Check that the default model reaches its target and beats the users' own means on enough splits."""
     found = compare(row, own, "rmse")
     if found is None:
         return []
@@ -67,7 +68,7 @@ def default_verdict(target: float, row: Row, own: Row) -> list[Claim]:
 def below_own_mean(rows: Mapping[str, Row], own: Row) -> str:
     """Name the rows that are not better than the users' own means on average."""
     found = {title: compare(row, own, "rmse") for title, row in rows.items()}
-    worse = [f"{title} ({signed(one.mean)})" for title, one in found.items() if one and one.mean >= 0]
+    worse = [f"{title} ({signed_number(one.mean)})" for title, one in found.items() if one and one.mean >= 0]
     return f"Not better than the users' own means: {'; '.join(worse) if worse else 'none'}."
 
 
@@ -82,10 +83,9 @@ def planner_verdict(one: Experiment, planner: Row, uniform: Row) -> str:
     found = compare(planner, uniform, "rmse")
     if found is None:
         return "not compared with uniform yet."
-    worst = max(found.differences)
-    splits = f"{found.seeds} split{'s' if found.seeds > 1 else ''}"
+    worst, splits = max(found.differences), count(found.seeds, "split")
     bound = Claim(
-        f"RMSE never above uniform's by more than {number(TOLERANCE)}: at worst {signed(worst)} on {splits}",
+        f"RMSE never above uniform's by more than {number(TOLERANCE)}: at worst {signed_number(worst)} on {splits}",
         worst <= TOLERANCE,
     )
     return " ".join([str(bound), gain_of(found), *_after_equal_rounds(one, planner, uniform)])
@@ -113,7 +113,7 @@ def _after_equal_rounds(one: Experiment, planner: Row, uniform: Row) -> list[str
     return sentences
 
 
-def unmoved(rows: Mapping[str, tuple[Row, Row]]) -> str:
+def equal_to_uniform(rows: Mapping[str, tuple[Row, Row]]) -> str:
     """State under which noise ADAP equals uniform, from pairs of the two; nothing where it never does."""
     equal = []
     for noise, (adap, uniform) in rows.items():
@@ -134,9 +134,12 @@ def _errors(row: Row, seed: int) -> list[float]:
 
 
 def gain_of(found: Comparison) -> str:
-    """State a gain: a mean difference below 0 by two standard errors, that shows in four digits, on at least three splits."""
+    """State a gain: on three splits or more, a mean difference below 0 by two standard errors.
+
+    The difference has to show in four digits.
+    """
     if found.seeds < 3:
-        return f"{signed(found.mean)} on average; too few splits to claim a gain."
+        return f"{signed_number(found.mean)} on average; too few splits to claim a gain."
     error = found.deviation / found.seeds**0.5
     shows = number(abs(found.mean)) != number(0.0)
     if shows and found.mean < -2 * error and found.won == found.seeds:

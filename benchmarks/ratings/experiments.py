@@ -4,7 +4,7 @@ A protocol is a table of the page: `once`, `planned`, `paper`, `honest`, `long` 
 """
 
 from benchmarks.harness.experiment import Experiment, Settings, method_options
-from benchmarks.ratings.published import DELTA
+from benchmarks.ratings.paper_figures import DELTA
 from common.privacy.zcdp import rho_of
 
 TUNING_SEEDS = "100 to 109"
@@ -20,7 +20,10 @@ AUTHORS_ROUNDS, AUTHORS_SPLITS = 100, 3
 """T of the authors' own scheme, at ε = 10/T a round, and its number of splits."""
 
 REWARD_SHARE = 0.1
-"""Share of the training ratings held out so that planners are not rewarded for test ratings (algorithms.md §4.8)."""
+"""Share of the training ratings held out for the rewards of planners (algorithms.md §4.8).
+
+Planners are thus not rewarded for test ratings.
+"""
 
 EPSILONS = (1.0, 5.0, 10.0, 20.0)
 MECHANISMS = {"privunit": "PrivUnitG", "gaussian": "Gaussian", "laplace": "Laplace"}
@@ -105,7 +108,7 @@ def once(mechanism: str, epsilon: float, seeds: int, *, tuned: bool = False) -> 
     return _row("once", key, title, seeds, settings, mechanism, epsilon)
 
 
-def planned(planner: str, mechanism: str, seeds: int) -> Experiment:
+def planner_row(planner: str, mechanism: str, seeds: int) -> Experiment:
     """Return the default model over T rounds at ε = 10."""
     settings: Settings = {
         "method": planner,
@@ -160,7 +163,7 @@ EXPERIMENTS: tuple[Experiment, ...] = (
     once("", 0.0, 5),
     *(once(mechanism, epsilon, 5) for mechanism in MECHANISMS for epsilon in EPSILONS if epsilon != 10),
     *(paper(planner, mechanism, 5) for mechanism in AUTHORS_MECHANISMS for planner in PLANNERS),
-    *(planned(planner, mechanism, 5) for mechanism in AUTHORS_MECHANISMS for planner in PLANNERS),
+    *(planner_row(planner, mechanism, 5) for mechanism in AUTHORS_MECHANISMS for planner in PLANNERS),
     paper("fedsgd", "", 5),
     *(
         paper(planner, mechanism, 5, epsilon=epsilon)

@@ -12,12 +12,12 @@ from benchmarks.ratings.claims import (
     ERRORS,
     below_own_mean,
     default_verdict,
+    equal_to_uniform,
     number,
     planner_verdict,
     short,
     span,
     text_of,
-    unmoved,
 )
 from benchmarks.ratings.experiments import (
     AUTHORS,
@@ -31,89 +31,86 @@ from benchmarks.ratings.experiments import (
     held_out,
     mechanism_of,
 )
-from benchmarks.ratings.measured import Measured, noise_of
-from benchmarks.ratings.published import TABLE_II, arriving, pure_epsilon, true_epsilon
+from benchmarks.ratings.paper_figures import TABLE_II, mean_rows, pure_epsilon, true_epsilon
 from benchmarks.ratings.sets import SETTINGS
+from benchmarks.ratings.stored_rows import StoredRows, noise_of
 
 COLUMNS = ("RMSE", "MAE", "F1", "best RMSE", "against own mean")
 HEADER = ("method", "noise", "splits", "rounds", *COLUMNS, "against uniform")
 
 
-def page(results: Results, made_by: str) -> str:
-    """Return the page; `made_by` states its provenance."""
-    parts = [prose.INTRODUCTION.format(made_by=made_by)]
+def page(results: Results, made_by: str) -> Iterator[str]:
+    """Yield the sections of the page; `made_by` states its provenance."""
+    yield prose.INTRODUCTION.format(made_by=made_by)
     for setting in SETTINGS:
-        if data := results.measured(setting.key, "all").get("data"):
-            parts += _set(Measured(setting, results), data.only)
-    return "\n\n".join(parts) + "\n"
+        if data := results.rows_of(setting.key, "all").get("data"):
+            yield from _set(StoredRows(setting, results), data.only)
 
 
-def _set(measured: Measured, sizes: Metrics) -> Iterator[str]:
-    yield f"## {measured.setting.title}\n\n{prose.SIZES.format(scale=measured.setting.scale, **sizes)}"
-    yield from _once(measured)
-    yield from _planned(measured, "planned", prose.PLANNED.format(own=BASELINES[OWN]))
-    yield from _planned(measured, "paper", prose.PAPER)
-    yield from _accounting(measured, sizes)
-    yield from _unfinished(measured)
+def _set(stored: StoredRows, sizes: Metrics) -> Iterator[str]:
+    yield f"## {stored.setting.title}\n\n{prose.SIZES.format(scale=stored.setting.scale, **sizes)}"
+    yield from _once(stored)
+    yield from _planner_section(stored, "planned", prose.PLANNED.format(own=BASELINES[OWN]))
+    yield from _planner_section(stored, "paper", prose.PAPER)
+    yield from _accounting(stored, sizes)
+    yield from _missing_runs(stored)
 
 
-def _once(measured: Measured) -> Iterator[str]:
+def _once(stored: StoredRows) -> Iterator[str]:
     """Return the default model in one round, and whether it reaches its target."""
-    own, rows = measured.own_mean(0.0), measured.rows("once")
-    table = Table(["method", "noise", "splits", *COLUMNS], _baseline_cells(measured, 0.0, 2))
+    own, rows = stored.own_mean(0.0), stored.rows("once")
+    table = Table(["method", "noise", "splits", *COLUMNS], _baseline_cells(stored, 0.0, 2))
     table.rows += [_cells(row, own, noise_of(one), str(len(row.trials))) for one, row in rows]
     yield f"{prose.ONCE}\n\n{table}"
-    default = measured.protocol("once").get("privunit-10")
-    claims = default_verdict(measured.setting.target, default, own) if default else []
+    default = stored.protocol("once").get("privunit-10")
+    claims = default_verdict(stored.setting.target, default, own) if default else []
     yield "**The default**: " + (" ".join(map(str, claims)) or "not run yet.")
     yield below_own_mean({f"{row.title}, {noise_of(one)}": row for one, row in rows}, own)
 
 
-def _planned(measured: Measured, protocol: str, about: str) -> Iterator[str]:
+def _planner_section(stored: StoredRows, protocol: str, about: str) -> Iterator[str]:
     """Return planners, each against uniform under the same noise on the same splits."""
-    own, rows = measured.own_mean(REWARD_SHARE), measured.rows(protocol)
-    table = Table(HEADER, [[*cells, ""] for cells in _baseline_cells(measured, REWARD_SHARE, 3)])
+    own, rows = stored.own_mean(REWARD_SHARE), stored.rows(protocol)
+    table = Table(HEADER, [[*cells, ""] for cells in _baseline_cells(stored, REWARD_SHARE, 3)])
     for one, row in rows:
         cells = _cells(row, own, noise_of(one), str(len(row.trials)), span(row))
-        table.rows.append([*cells, _against(row, measured.uniform(one))])
+        table.rows.append([*cells, _against(row, stored.uniform(one))])
     yield f"{about}\n\n{table}"
-    pairs = [(one, row, uniform) for one, row in rows if (uniform := measured.uniform(one))]
+    pairs = [(one, row, uniform) for one, row in rows if (uniform := stored.uniform(one))]
     for one, row, uniform in pairs:
         if one.settings["method"] == "bgtplanner":
             yield f"**BGTplanner, {noise_of(one)}:** {planner_verdict(one, row, uniform)}"
     adap = {noise_of(one): (row, uniform) for one, row, uniform in pairs if one.settings["method"] == "adap"}
-    if sentence := unmoved(adap):
+    if sentence := equal_to_uniform(adap):
         yield sentence
 
 
-def _accounting(measured: Measured, sizes: Metrics) -> Iterator[str]:
+def _accounting(stored: StoredRows, sizes: Metrics) -> Iterator[str]:
     """Return Table II, runs under its accounting, and an honest run at its true cost."""
     most, average = sizes["max_rows"], sizes["mean_rows"]
-    present, late = (_epsilons(*rows) for rows in ((average, most), (_arriving(average), _arriving(most))))
+    present, late = (_epsilons(*rows) for rows in ((average, most), (_mean_rows(average), _mean_rows(most))))
     table = Table(
-        HEADER, [[*cells, ""] for cells in [*_baseline_cells(measured, 0.0, 3), *_table_ii(measured.setting.key)]]
+        HEADER, [[*cells, ""] for cells in [*_baseline_cells(stored, 0.0, 3), *_table_ii(stored.setting.key)]]
     )
-    for key, row in ((key, row) for key in AUTHORS if (row := measured.protocol("authors").get(key))):
+    for key, row in ((key, row) for key in AUTHORS if (row := stored.protocol("authors").get(key))):
         cost = pure_epsilon if key.endswith("laplace") else true_epsilon
-        true, late_cost = cost(average), cost(_arriving(average))
+        true, late_cost = cost(average), cost(_mean_rows(average))
         noise = f"{MECHANISMS[mechanism_of(AUTHORS[key])]}, true ε = {true:,.0f}, arriving {late_cost:,.0f}"
-        cells = _cells(row, measured.own_mean(0.0), noise, str(len(row.trials)), span(row))
-        table.rows.append([*cells, _against(row, measured.uniform(AUTHORS[key]))])
-    for one, row in (*measured.rows("honest"), *measured.rows("long")):
+        cells = _cells(row, stored.own_mean(0.0), noise, str(len(row.trials)), span(row))
+        table.rows.append([*cells, _against(row, stored.uniform(AUTHORS[key]))])
+    for one, row in (*stored.rows("honest"), *stored.rows("long")):
         noise = f"Gaussian, ε = {true_epsilon(average):,.0f}" if has_true_cost(one) else "none"
-        own = measured.own_mean(held_out(one))
+        own = stored.own_mean(held_out(one))
         table.rows.append([*_cells(row, own, noise, str(len(row.trials)), span(row)), ""])
     yield prose.ACCOUNTING.format(mean=average, most=most, present=present, late=late) + f"\n\n{table}"
 
 
-def _unfinished(measured: Measured) -> Iterator[str]:
+def _missing_runs(stored: StoredRows) -> Iterator[str]:
     """State which rows are absent, lack splits or failed."""
     absent, lacking, failed = [], [], []
     for one in (*EXPERIMENTS, *AUTHORS.values()):
-        name, row = (
-            f"{one.protocol}/{one.key}",
-            measured.results.row(RowKey(measured.setting.key, one.protocol, one.key)),
-        )
+        name = f"{one.protocol}/{one.key}"
+        row = stored.results.row(RowKey(stored.setting.key, one.protocol, one.key))
         failed += [f"{name}, split {seed}: {reason}" for seed, reason in row.about.failures.items()]
         if not row.trials and not row.about.failures:
             absent.append(name)
@@ -132,9 +129,9 @@ def _epsilons(*rows: float) -> str:
     return " and ".join(f"{true_epsilon(one):,.0f}" for one in rows)
 
 
-def _arriving(rows: float) -> float:
+def _mean_rows(rows: float) -> float:
     """Return the item rows of a client of the authors' scheme, mean over its rounds."""
-    return arriving(rows, AUTHORS_ROUNDS)
+    return mean_rows(rows, AUTHORS_ROUNDS)
 
 
 def _against(row: Row, uniform: Row | None) -> str:
@@ -152,11 +149,11 @@ def _errors(row: Row) -> list[str]:
     return [short(mean_sd(row.values(metric).values(), 4, shows_zero=False)) for metric in ERRORS]
 
 
-def _baseline_cells(measured: Measured, share: float, between: int) -> list[Sequence[str]]:
-    own = measured.own_mean(share)
+def _baseline_cells(stored: StoredRows, share: float, between: int) -> list[Sequence[str]]:
+    own = stored.own_mean(share)
     return [
         [row.title, *[""] * between, *_errors(row), "", "" if key == OWN else _against(row, own)]
-        for key, row in measured.baselines(share).items()
+        for key, row in stored.baselines(share).items()
     ]
 
 

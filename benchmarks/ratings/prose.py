@@ -1,7 +1,7 @@
 """Text of the ratings page; its numbers are filled in."""
 
 from benchmarks.ratings.experiments import AUTHORS_ROUNDS, LONG, REWARD_SHARE, ROUNDS, TUNING_SEEDS
-from benchmarks.ratings.published import BUDGET, DELTA, arriving, claimed_epsilon
+from benchmarks.ratings.paper_figures import BUDGET, DELTA, claimed_epsilon, mean_rows
 
 INTRODUCTION = f"""# Ratings under local privacy: results on real films
 
@@ -55,7 +55,7 @@ a Rényi divergence of order 2, which for a single row is ε = {claimed_epsilon(
 of n rows spends ρ = {BUDGET / 2:g}·(n + 4), under Laplace noise ε = {BUDGET:g}·(n + 4). Here a client names {{mean:.0f}} rated
 films on average and {{most:.0f}} at most. With all ratings present from the first round, as in the specification,
 **ε = {{present}}**. In the authors' own scheme below ratings arrive, and a row is noised only once it is present: of n rows
-{arriving(1, AUTHORS_ROUNDS):.2%} on average over T = {AUTHORS_ROUNDS} rounds. There **ε = {{late}}** where B is spent evenly
+{mean_rows(1, AUTHORS_ROUNDS):.2%} on average over T = {AUTHORS_ROUNDS} rounds. There **ε = {{late}}** where B is spent evenly
 ("arriving" in the table). None of these covers the ids of the films.
 
 *The authors' own accounting* is a re-implementation of their scheme (`benchmarks/ratings/authors.py`), which the product's

@@ -1,24 +1,17 @@
-"""Runs of the ratings study: default and paper model under planners and noise, baselines, and the authors' own scheme."""
+"""Runs of the ratings study: default and paper model, planners, noise, baselines, authors' scheme."""
 
 from functools import partial
 
 import numpy as np
 
-from benchmarks.harness.bench import Bench, Finished
-from benchmarks.harness.row import NO_SEED, Metrics, RowKey, Trial
+from benchmarks.harness.bench import Bench, FinishedRun
+from benchmarks.harness.row import Metrics, Trial
 from benchmarks.harness.store import Store
 from benchmarks.harness.study import Selection
 from benchmarks.ratings.authors import DPSGD, Authors, Mechanism
 from benchmarks.ratings.baselines import baselines_of
-from benchmarks.ratings.experiments import (
-    AUTHORS,
-    AUTHORS_ROUNDS,
-    BASELINES,
-    REWARD_SHARE,
-    baseline_protocol,
-    held_out,
-)
-from benchmarks.ratings.published import rows_of, true_epsilon
+from benchmarks.ratings.experiments import AUTHORS, AUTHORS_ROUNDS, BASELINES, REWARD_SHARE, baseline_protocol, held_out
+from benchmarks.ratings.paper_figures import rows_of, true_epsilon
 from benchmarks.ratings.sets import SETTINGS, Setting
 from client.tasks.ratings.data.reader import read_raters
 from client.tasks.ratings.data.split import SplitRater, split_rater
@@ -27,12 +20,7 @@ from common.tasks.ratings.options import RatingsOptions
 
 ERRORS = ("rmse", "mae", "f1")
 
-PLANNERS: dict[str, PlannerOptions] = {
-    "uniform": DPSGD,
-    "adpml": ADPML(),
-    "adap": ADAP(),
-    "bgtplanner": BGTplanner(),
-}
+PLANNERS: dict[str, PlannerOptions] = {"uniform": DPSGD, "adpml": ADPML(), "adap": ADAP(), "bgtplanner": BGTplanner()}
 
 
 MECHANISMS: dict[str, Mechanism] = {"gaussian": "gaussian", "laplace": "laplace"}
@@ -46,28 +34,24 @@ def compute(selection: Selection, store: Store) -> None:
 
 
 def _compute_set(setting: Setting, selection: Selection, store: Store) -> None:
-    bench = Bench(setting.key, partial(read_raters, selection.data / setting.folder), store, measured)
+    source = partial(read_raters, selection.data / setting.folder)
+    bench = Bench(setting.key, source, store, trial_of, selection=selection)
     experiments = setting.experiments(lambda: float(round(true_epsilon(_item_rows(bench)[0]))))
-    bench.run([one for one in experiments if selection.has(one.key, one.protocol)], selection.most)
+    bench.run(experiments)
+    titles = {key: f"*baseline:* {title}" for key, title in BASELINES.items()}
     for share in (0.0, REWARD_SHARE):
-        protocol = baseline_protocol(share)
         most = max(one.seeds for one in experiments if held_out(one) == share)
-        for key in (key for key in BASELINES if selection.has(key, protocol)):
-            for seed in range(min(most, selection.most)):
-                score = partial(_baseline, bench, key, seed, share)
-                row = RowKey(setting.key, protocol, key)
-                store.get_or_compute(row, seed, score, f"*baseline:* {BASELINES[key]}")
-    store.get_or_compute(RowKey(setting.key, "all", "data"), NO_SEED, partial(_sizes, bench), "data set")
+        bench.run_baselines(titles, most, partial(_baseline, bench, share), baseline_protocol(share))
+    bench.describe(partial(_sizes, bench), "all")
     for key, one in AUTHORS.items():
-        if selection.has(key, "authors"):
-            planner, mechanism = key.partition("-")[0], MECHANISMS[key.partition("-")[2]]
-            for seed in range(min(one.seeds, selection.most)):
-                scheme = partial(_authors, bench, PLANNERS[planner], mechanism, seed)
-                store.get_or_compute(RowKey(setting.key, "authors", key), seed, scheme, one.title)
+        bench.run_baselines({key: one.title}, one.seeds, partial(_authors, bench), "authors")
 
 
-def measured(run: Finished) -> Trial:
-    """Return test errors, rounds done and ε spent; the curve of RMSE on held-out ratings where planners are rewarded there."""
+def trial_of(run: FinishedRun) -> Trial:
+    """Return test errors, completed rounds and spent ε.
+
+    If planners are rewarded on held-out ratings, the curve is RMSE on these.
+    """
     metrics: Metrics = {name: run.result.metrics[name] for name in ERRORS}
     metrics["rounds"] = run.result.rounds_done
     if (spent := run.result.privacy.epsilon_spent_max) is not None:
@@ -77,7 +61,7 @@ def measured(run: Finished) -> Trial:
 
 
 def splits_of(bench: Bench, seed: int, share: float = 0.0) -> tuple[list[SplitRater], RatingsOptions]:
-    """Return the ratings of all users as that seed splits them; a share of the training ratings is held out."""
+    """Return the ratings of all users, split by the seed; a share of the training ratings is held out."""
     options = RatingsOptions(validation_share=share)
     return [split_rater(r, bench.dataset.vocabulary, options, seed) for r in bench.dataset.units], options
 
@@ -87,7 +71,7 @@ def _item_rows(bench: Bench) -> tuple[float, float]:
     return rows_of(np.array([len(split.train) for split in splits_of(bench, 0)[0]]))
 
 
-def _baseline(bench: Bench, key: str, seed: int, share: float) -> Trial:
+def _baseline(bench: Bench, share: float, key: str, seed: int) -> Trial:
     splits, options = splits_of(bench, seed, share)
     return Trial(baselines_of(splits, len(bench.dataset.vocabulary.items), options)[key])
 
@@ -106,10 +90,12 @@ def _sizes(bench: Bench) -> Trial:
     return Trial(sizes)
 
 
-def _authors(bench: Bench, planner: PlannerOptions, mechanism: Mechanism, seed: int) -> Trial:
+def _authors(bench: Bench, key: str, seed: int) -> Trial:
     """Run the authors' own scheme; its curve is on test ratings."""
+    planner, _, mechanism = key.partition("-")
     splits, _ = splits_of(bench, seed)
-    curve = Authors(splits, len(bench.dataset.vocabulary.items), AUTHORS_ROUNDS, planner, mechanism).run(seed)
+    items = len(bench.dataset.vocabulary.items)
+    curve = Authors(splits, items, AUTHORS_ROUNDS, PLANNERS[planner], MECHANISMS[mechanism]).run(seed)
     last = max(curve)
     rmse = {number: {"rmse": metrics["rmse"]} for number, metrics in curve.items()}
     return Trial({**curve[last], "rounds": last}, rmse)

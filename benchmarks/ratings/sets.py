@@ -29,9 +29,9 @@ class Setting:
 
     def experiments(self, true_epsilon: Callable[[], float]) -> list[Experiment]:
         """Return the rows of this set; `true_epsilon` is the true cost of the authors' accounting here."""
-        return [self._adapted(one, true_epsilon) for one in EXPERIMENTS]
+        return [self._adapt(one, true_epsilon) for one in EXPERIMENTS]
 
-    def _adapted(self, one: Experiment, true_epsilon: Callable[[], float]) -> Experiment:
+    def _adapt(self, one: Experiment, true_epsilon: Callable[[], float]) -> Experiment:
         own = task_options("ratings", self.tuned) if uses_set_constants(one) else {}
         cost = {"privacy.epsilon": true_epsilon()} if has_true_cost(one) else {}
         return replace(one, settings={**one.settings, **own, **cost})

@@ -51,7 +51,9 @@ def examples_of(splits: Sequence[SplitHome]) -> Examples:
 
 
 def count_baseline(splits: Sequence[SplitHome], entities: int, relations: int, key: str) -> Score:
-    """Return logits w·features + b, with w and b fitted to the training examples, each rule left out of its own counts.
+    """Return logits w·features + b, with w and b fitted to the training examples.
+
+    Each rule is left out of its own counts.
 
     With ℓ = log(count + s): `counts-relation` has the one feature ℓ[r]; `counts-sides` the sum ℓ₁[trigger type, r] +
     ℓ₂[action type, r]; `counts-triple` has this sum and ℓ₃[both types, r].
@@ -79,9 +81,9 @@ def count_baseline(splits: Sequence[SplitHome], entities: int, relations: int, k
 def factorize(
     splits: Sequence[SplitHome], entities: int, relations: int, *, rate: float, steps: int, report_every: int, seed: int
 ) -> Iterator[tuple[int, Score]]:
-    """Logit of user u and rule q: p_u·q + b_u + b_q + μ, under Adam on all examples; yields (steps made, score).
+    """Train logits p_u·q + b_u + b_q + μ of user u and rule q by Adam; yield (steps made, score).
 
-    A rule that no training example names has q = 0 and b_q = 0.
+    A step is on all examples. A rule that no training example names has q = 0 and b_q = 0.
     """
     data = examples_of(splits)
     rules, rule = np.unique(data.triples, axis=0, return_inverse=True)
@@ -136,12 +138,7 @@ class _Factors(nn.Module):
 
 def _tables(triple: NDArray[np.floating]) -> list[NDArray[np.floating]]:
     """Return C, C₁, C₂, C₃, each F × F × R with length 1 where it is summed over."""
-    return [
-        triple.sum((0, 1), keepdims=True),
-        triple.sum(1, keepdims=True),
-        triple.sum(0, keepdims=True),
-        triple,
-    ]
+    return [triple.sum((0, 1), keepdims=True), triple.sum(1, keepdims=True), triple.sum(0, keepdims=True), triple]
 
 
 def _features(logs: Sequence[NDArray[np.floating]], key: str) -> list[NDArray[np.floating]]:

@@ -3,16 +3,10 @@
 from collections.abc import Mapping, Sequence
 
 from benchmarks.harness.claim import Claim, Comparison, compare, verdict
-from benchmarks.harness.row import Row
+from benchmarks.harness.row import Row, in_order
 from benchmarks.harness.table import Table
 
-NAMES = {
-    "loss": "loss",
-    "auc": "AUC",
-    "mr0": "MR",
-    "hr20": "HR@20",
-    "filtered_hr20": "HR@20 with rule filter",
-}
+NAMES = {"loss": "loss", "auc": "AUC", "mr0": "MR", "hr20": "HR@20", "filtered_hr20": "HR@20 with rule filter"}
 HIGHER_IS_BETTER = {"auc", "hr20", "filtered_hr20"}
 
 TARGETS = {
@@ -70,7 +64,7 @@ def targets(rows: Mapping[str, Row]) -> Table:
 def comparisons(rows: Mapping[str, Row], pairs: Sequence[tuple[str, str]]) -> Table:
     """Return the table of pairs that were measured, with one column a metric."""
     cells = [
-        (rows[a].title, rows[b].title, *(paired(rows[a], rows[b], metric).text() for metric in NAMES))
+        (rows[a].title, rows[b].title, *(compare_rows(rows[a], rows[b], metric).text() for metric in NAMES))
         for a, b in pairs
         if a in rows and b in rows
     ]
@@ -78,10 +72,10 @@ def comparisons(rows: Mapping[str, Row], pairs: Sequence[tuple[str, str]]) -> Ta
 
 
 def findings(rows: Mapping[str, Row]) -> list[str]:
-    """Return one sentence for each pair that matters: which row is better in which metric, in how many seeds."""
+    """Return one sentence a compared pair: the better row, the metric, and the number of seeds."""
     return [
         f"{rows[a].title} against {rows[b].title}: "
-        + "; ".join(paired(rows[a], rows[b], metric).sentence(name) for metric, name in NAMES.items())
+        + "; ".join(compare_rows(rows[a], rows[b], metric).sentence(name) for metric, name in NAMES.items())
         + "."
         for a, b in FINDINGS
         if a in rows and b in rows
@@ -90,15 +84,14 @@ def findings(rows: Mapping[str, Row]) -> list[str]:
 
 def against_counts(rows: Mapping[str, Row]) -> list[str]:
     """Return, for each contender, whether its mean is better than that of the best count baseline."""
-    counted = [rows[key] for key in COUNTED if key in rows]
+    counted = list(in_order(rows, COUNTED).values())
     return [
-        f"{rows[key].title}: {'; '.join(f'{name} {_best(rows[key], counted, metric)}' for metric, name in NAMES.items())}."
-        for key in CONTENDERS
-        if key in rows and counted
+        f"{row.title}: {'; '.join(f'{name} {_best(row, counted, metric)}' for metric, name in NAMES.items())}."
+        for row in in_order(rows, CONTENDERS if counted else ()).values()
     ]
 
 
-def paired(first: Row, second: Row, metric: str) -> Comparison:
+def compare_rows(first: Row, second: Row, metric: str) -> Comparison:
     """Compare two rows on the seeds that both have."""
     found = compare(first, second, metric, higher_is_better=metric in HIGHER_IS_BETTER)
     return found or Comparison((), ())

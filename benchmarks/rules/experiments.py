@@ -33,7 +33,10 @@ RESET: Settings = {"optimizer": "adam", "moments": "reset"}
 EQ3: Settings = {"optimizer": "sgd", "control": "eq3"}
 GRAD_MEAN: Settings = {**PERSIST, "control": "grad_mean"}
 BEHIND_SERVER: Settings = {"optimizer": "sgd", "lr": 0.1, "tau": 1e-6}
-"""τ is well below the mean update's size; at 1e-3 it dominates the denominator, and server Adam hardly moves."""
+"""Client options under a server optimizer; τ is well below the mean update's size.
+
+At τ = 1e-3 it dominates the denominator, and server Adam hardly moves.
+"""
 RULE_BEHIND_SERVER: Settings = {**BEHIND_SERVER, "control": "eq3", "server-optimizer": "adam"}
 
 
@@ -48,7 +51,7 @@ def _row(
     central: bool = False,
     counts: bool = False,
 ) -> Experiment:
-    """Return a row; `central` means that one client holds all homes (GraphRule), else each client is a home."""
+    """Return a row; if `central`, one client holds all homes (GraphRule), else each client is a home."""
     task: dict[str, Scalar] = {"negatives": 1} if model == "paper" else {}
     task |= {"count-offset": True} if counts else {}
     settings = {
@@ -75,36 +78,16 @@ EXPERIMENTS = (
     _row("fedrule-adam", "FedRule, local Adam, `grad_mean`", "fedrule", ADAM, GRAD_MEAN),
     _row("fedrule-server", "FedRule, Eq 3, server Adam", "fedrule", SERVER_ADAM, RULE_BEHIND_SERVER),
     _row(
-        "default-fedrule",
-        "**default**: FedRule, local Adam, `grad_mean`",
-        "fedrule",
-        ADAM,
-        GRAD_MEAN,
-        model="default",
+        "default-fedrule", "**default**: FedRule, local Adam, `grad_mean`", "fedrule", ADAM, GRAD_MEAN, model="default"
     ),
     _row(
-        "default-fedgnn",
-        "default model, FedGNN, server Adam",
-        "fedadam",
-        SERVER_ADAM,
-        BEHIND_SERVER,
-        model="default",
+        "default-fedgnn", "default model, FedGNN, server Adam", "fedadam", SERVER_ADAM, BEHIND_SERVER, model="default"
     ),
-    _row(
-        "default-counts",
-        "default + count offset, FedRule",
-        "fedrule",
-        ADAM,
-        GRAD_MEAN,
-        model="default",
-        counts=True,
-    ),
+    _row("default-counts", "default + count offset, FedRule", "fedrule", ADAM, GRAD_MEAN, model="default", counts=True),
 )
 
 FACTORS = Experiment(
-    "mf",
-    "matrix factorization (central), Adam",
-    grid=tuple({"lr": rate} for rate in (0.003, 0.01, 0.03)),
+    "mf", "matrix factorization (central), Adam", grid=tuple({"lr": rate} for rate in (0.003, 0.01, 0.03))
 )
 """Baseline without a network that is tuned as the methods are."""
 

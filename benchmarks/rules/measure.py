@@ -39,7 +39,10 @@ def validation_loss(splits: Sequence[SplitHome], score: Score) -> float:
 
 
 def allowed_triples(splits: Sequence[SplitHome], entities: int, relations: int) -> Mask:
-    """Return the rule filter, F × F × R: (trigger type, action type, relation) that occur in the training rules of any home."""
+    """Return the rule filter over (trigger type, action type, relation), F × F × R.
+
+    It allows triples that occur in the training rules of any home.
+    """
     valid = np.zeros((entities, entities, relations), dtype=bool)
     for split in splits:
         types = types_of(split)

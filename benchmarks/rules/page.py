@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean
 
-from benchmarks.harness.claim import bulleted
+from benchmarks.harness.claim import bullet_list
 from benchmarks.harness.experiment import TUNING_SEED
 from benchmarks.harness.results import Results
-from benchmarks.harness.row import Metrics, Row, mean_sd
+from benchmarks.harness.row import Metrics, Row, in_order, mean_sd
 from benchmarks.harness.table import Table
 from benchmarks.rules import claims, prose
 from benchmarks.rules.experiments import EVALUATE_EVERY, ROUNDS, SETS, TITLES, VALIDATION_SHARE, Setup
@@ -30,28 +30,21 @@ FILTERED = {"with rule filter: HR@10/20": ("filtered_hr10", "filtered_hr20")}
 CONNECTED = {title: tuple(f"connected_{metric}" for metric in metrics) for title, metrics in COLUMNS.items()}
 
 
-def page(results: Results, made_by: str) -> str:
-    """Return the page; `made_by` states its provenance."""
-    sets = {name: _in_order(results.measured(name)) for name in SETS}
+def page(results: Results, made_by: str) -> Iterator[str]:
+    """Yield the sections of the page; `made_by` states its provenance."""
+    sets = {name: in_order(results.rows_of(name), TITLES) for name in SETS}
     seconds = sum(sum(row.about.seconds.values()) for rows in sets.values() for row in rows.values())
-    parts = [
-        prose.INTRODUCTION.format(
-            made_by=made_by,
-            seconds=seconds,
-            rounds=ROUNDS,
-            tuning_seed=TUNING_SEED,
-            share=f"{VALIDATION_SHARE:.0%}",
-            every=EVALUATE_EVERY,
-        )
-    ]
+    yield prose.INTRODUCTION.format(
+        made_by=made_by,
+        seconds=seconds,
+        rounds=ROUNDS,
+        tuning_seed=TUNING_SEED,
+        share=f"{VALIDATION_SHARE:.0%}",
+        every=EVALUATE_EVERY,
+    )
     for name, rows in sets.items():
-        if rows and "data" in results.measured(name):
-            parts += _set(name, rows, results.measured(name)["data"].only)
-    return "\n\n".join(parts) + "\n"
-
-
-def _in_order(rows: Mapping[str, Row]) -> dict[str, Row]:
-    return {key: rows[key] for key in TITLES if key in rows}
+        if rows and "data" in results.rows_of(name):
+            yield from _set(name, rows, results.rows_of(name)["data"].only)
 
 
 def _set(name: Setup, rows: Mapping[str, Row], sizes: Metrics) -> Iterator[str]:
@@ -59,14 +52,16 @@ def _set(name: Setup, rows: Mapping[str, Row], sizes: Metrics) -> Iterator[str]:
     yield prose.SETUP.format(setup=name, about=SETS[name], seeds=seeds, **sizes)
     columns = {**COLUMNS, **FILTERED}
     header = ["method", "chosen", "rounds", "seeds", *columns, "s a run"]
-    yield str(Table(header, [*(_measured(row, columns) for row in rows.values()), *(_paper(*row) for row in PAPER)]))
-    yield from _unfinished(rows)
+    yield str(
+        Table(header, [*(_method_cells(row, columns) for row in rows.values()), *(_paper(*row) for row in PAPER)])
+    )
+    yield from _missing_runs(rows)
     if name == "A":
-        yield f"### Findings\n\n{bulleted(claims.findings(rows))}"
+        yield f"### Findings\n\n{bullet_list(claims.findings(rows))}"
         yield f"### Targets\n\n{claims.targets(rows)}"
     yield f"### Comparison of methods, paired by seed\n\n{prose.PAIRED}\n\n{claims.comparisons(rows, claims.METHODS)}"
     yield "### Comparison with the count baselines"
-    yield bulleted(claims.against_counts(rows))
+    yield bullet_list(claims.against_counts(rows))
     yield str(claims.comparisons(rows, claims.BASELINES))
     yield f"### Results without isolated devices\n\n{prose.LEAK.format(leak=sizes['leaking_share'])}"
     yield str(Table(["method", *CONNECTED], [[row.title, *_cells(row, CONNECTED)] for row in rows.values()]))
@@ -76,7 +71,7 @@ def _set(name: Setup, rows: Mapping[str, Row], sizes: Metrics) -> Iterator[str]:
     )
 
 
-def _measured(row: Row, columns: Mapping[str, Sequence[str]]) -> list[str]:
+def _method_cells(row: Row, columns: Mapping[str, Sequence[str]]) -> list[str]:
     failures = f" ({len(row.about.failures)} more diverged)" if row.about.failures else ""
     chosen, stop = (str(row.about.chosen.get(name, "–")) for name in ("point", "round"))
     seconds = f"{fmean(row.about.seconds.values()):.0f}" if row.about.seconds else ""
@@ -106,7 +101,7 @@ def _grid(row: Row) -> str:
     )
 
 
-def _unfinished(rows: Mapping[str, Row]) -> Iterator[str]:
+def _missing_runs(rows: Mapping[str, Row]) -> Iterator[str]:
     """State which rows are absent or lack seeds."""
     absent = [title for key, title in TITLES.items() if key not in rows]
     short = [row.title for row in rows.values() if len(row.trials) + len(row.about.failures) < SEEDS]

@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from benchmarks.harness.bench import Bench, Finished
+from benchmarks.harness.bench import Bench, FinishedRun
 from benchmarks.harness.experiment import Settings
-from benchmarks.harness.row import NO_SEED, RowKey, Trial
+from benchmarks.harness.row import Trial
 from benchmarks.harness.store import Store
 from benchmarks.harness.study import Selection
 from benchmarks.harness.tuning import Tuning
@@ -41,9 +41,7 @@ STACKED = 32
 VALIDATION = "tasks.rules.validation-share"
 
 TUNING = Tuning(
-    "loss",
-    {VALIDATION: VALIDATION_SHARE, "rounds": ROUNDS, "evaluate-every": EVALUATE_EVERY},
-    chooses_round=True,
+    "loss", {VALIDATION: VALIDATION_SHARE, "rounds": ROUNDS, "evaluate-every": EVALUATE_EVERY}, chooses_round=True
 )
 
 
@@ -51,16 +49,11 @@ def compute(selection: Selection, store: Store) -> None:
     """Compute the selected rows."""
     for name in (name for name in SETS if selection.has_set(name)):
         read = partial(_read, selection.data, name)
-        bench = Bench(name, read, store, _measured, TUNING, lambda _: STACKED)
-        bench.run([one for one in EXPERIMENTS if selection.has(one.key)], selection.most)
-        if selection.has(FACTORS.key):
-            factors = Factorization(name, read, store, tuning=TUNING)
-            factors.run([FACTORS], selection.most)
-        for key in filter(selection.has, COUNTS):
-            for seed in range(min(FACTORS.seeds, selection.most)):
-                row = RowKey(name, "default", key)
-                store.get_or_compute(row, seed, partial(_counts, bench, key, seed), COUNTS[key])
-        store.get_or_compute(RowKey(name, "default", "data"), NO_SEED, partial(_sizes, bench.dataset), "data set")
+        bench = Bench(name, read, store, _trial_of, TUNING, lambda _: STACKED, selection)
+        bench.run(EXPERIMENTS)
+        Factorization(name, read, store, tuning=TUNING, selection=selection).run([FACTORS])
+        bench.run_baselines(COUNTS, FACTORS.seeds, partial(_counts, bench))
+        bench.describe(partial(_sizes, bench))
 
 
 def _read(data: Path, setup: Setup) -> AnyDataset:
@@ -69,7 +62,7 @@ def _read(data: Path, setup: Setup) -> AnyDataset:
     return replace(whole, units=larger_than(whole.units, 2))
 
 
-def _measured(run: Finished) -> Trial:
+def _trial_of(run: FinishedRun) -> Trial:
     """Measure the saved model: validation loss by round while tuning, else all metrics on the test rules."""
     learner = RulesLearner(run.config.task_run(TASK, run.dataset.vocabulary), run.dataset)
     saved, _ = run.folder.load_model()
@@ -118,8 +111,9 @@ def _counts(bench: Bench, key: str, seed: int) -> Trial:
     return Trial(_all_metrics(bench.dataset, splits, score))
 
 
-def _sizes(dataset: AnyDataset) -> Trial:
+def _sizes(bench: Bench) -> Trial:
     """Count homes and rules; those with test rules on seed 0."""
+    dataset = bench.dataset
     tested = [split for split in _splits(dataset, 0) if len(split.test.positives)]
     sizes = {
         "homes": len(dataset.units),

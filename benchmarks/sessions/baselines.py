@@ -58,7 +58,7 @@ class _Fitted:
         return _row(self._followers.get(int(clicks[-1]), {}), self._items) + self._popularity
 
     def session_rules(self, clicks: Clicks, visitor: int) -> Scores:
-        return _row(_scored(self._rules, clicks), self._items) + 1e-6 * self._popularity
+        return _row(_score(self._rules, clicks), self._items) + 1e-6 * self._popularity
 
     def own_history(self, clicks: Clicks, visitor: int) -> Scores:
         return _row(self._histories[visitor].visits, self._items) + 1e-3 * self._popularity
@@ -70,7 +70,7 @@ class _Fitted:
         return own + _recency(clicks, self._items) + 1e-3 * self._popularity
 
     def own_rules(self, clicks: Clicks, visitor: int) -> Scores:
-        return self.own_bigram(clicks, visitor) + np.log1p(_row(_scored(self._rules, clicks), self._items))
+        return self.own_bigram(clicks, visitor) + np.log1p(_row(_score(self._rules, clicks), self._items))
 
 
 def _recency(clicks: Clicks, items: int) -> Scores:
@@ -79,7 +79,7 @@ def _recency(clicks: Clicks, items: int) -> Scores:
     return scores
 
 
-def _scored(rules: SharedRules, clicks: Clicks) -> dict[int, float]:
+def _score(rules: SharedRules, clicks: Clicks) -> dict[int, float]:
     found, scores = rules.scores(clicks)
     return dict(zip(found.tolist(), scores.tolist(), strict=True))
 
@@ -98,7 +98,10 @@ def _by_first(pairs: Counter[tuple[int, int]]) -> dict[int, dict[int, int]]:
 
 
 class _Neighbours:
-    """Session-kNN (Ludewig & Jannach 2018): items of the most similar training sessions, weighted by cosine similarity."""
+    """Session-kNN (Ludewig & Jannach 2018).
+
+    It scores items of the most similar training sessions, weighted by cosine similarity.
+    """
 
     def __init__(self, sessions: Sequence[Clicks], items: int) -> None:
         self._sets = [np.unique(session) for session in sessions]

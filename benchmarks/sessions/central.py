@@ -1,4 +1,4 @@
-"""Central training of SR-GNN on the sessions of all clients (§2.6): upper bound, and check of the model."""
+"""Central training of SR-GNN on all clients' sessions (§2.6): upper bound, and check of the model."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from common.tasks.sessions.model import SRGNN, build_session_model
 from common.tasks.sessions.options import SessionsOptions
 
 BATCH, L2, SHRINK_EVERY = 100, 1e-5, 3
-"""Examples a step, weight decay, and epochs after which the rate is divided by ten, as in the reference."""
+"""Examples a step, weight decay, and epochs until the rate is divided by ten, as in the reference."""
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from common.tasks.sessions.vocabulary import Clicks, Items
 
 def gowalla(folder: Path) -> Visits:
     """Read 1,000 users with five or more sessions over the 2,000 most visited places."""
-    whole = most_visited(read_visitors(folder / "gowalla"), 2000)
+    whole = keep_most_visited(read_visitors(folder / "gowalla"), 2000)
     active = [visitor for visitor in whole.units if len(visitor.sessions) >= 5]
     chosen = sorted(np.random.default_rng(0).permutation(len(active))[:1000].tolist())
     return replace(whole, units=tuple(active[k] for k in chosen))
@@ -21,16 +21,19 @@ def gowalla(folder: Path) -> Visits:
 
 def yoochoose_64(folder: Path) -> Visits:
     """Read 500 groups of 20 sessions over the 3,000 most clicked items."""
-    return some_groups(most_visited(read_visitors(folder / "yoochoose1_64"), 3000), 500)
+    return some_groups(keep_most_visited(read_visitors(folder / "yoochoose1_64"), 3000), 500)
 
 
 def diginetica(folder: Path) -> Visits:
     """Read 1,000 groups of 20 sessions over the 3,000 most clicked items."""
-    return some_groups(most_visited(read_visitors(folder / "diginetica"), 3000), 1000)
+    return some_groups(keep_most_visited(read_visitors(folder / "diginetica"), 3000), 1000)
 
 
 def yoochoose(folder: Path) -> Visits:
-    """Read the slice of 100,000 clicks: groups of 20 sessions are clients, sessions of the next day are test cases."""
+    """Read the slice of 100,000 clicks.
+
+    Groups of 20 sessions are clients; sessions of the next day are test cases.
+    """
     return read_visitors(folder / "yoochoose-clicks-100k")
 
 
@@ -47,7 +50,7 @@ def _with_fewer_cases(visitor: Visitor, cases: int, rng: np.random.Generator) ->
     return replace(visitor, test=tuple(visitor.test[k] for k in chosen))
 
 
-def most_visited(whole: Visits, places: int) -> Visits:
+def keep_most_visited(whole: Visits, places: int) -> Visits:
     """Return the data restricted to the most clicked items.
 
     A session needs two remaining clicks; a test case needs its target and one click before it.
@@ -56,17 +59,17 @@ def most_visited(whole: Visits, places: int) -> Visits:
     kept = np.argsort(-np.bincount(clicks, minlength=len(whole.vocabulary.items)), kind="stable")[:places]
     place = np.full(len(whole.vocabulary.items), -1)
     place[kept] = np.arange(len(kept))
-    visitors = tuple(_restricted(visitor, place) for visitor in whole.units)
+    visitors = tuple(_restrict(visitor, place) for visitor in whole.units)
     names = Items(items=tuple(whole.vocabulary.items[k] for k in kept.tolist()))
     return Visits(tuple(v for v in visitors if v.sessions), names)
 
 
-def _restricted(visitor: Visitor, place: np.ndarray) -> Visitor:
-    def renumbered(clicks: Clicks) -> Clicks:
+def _restrict(visitor: Visitor, place: np.ndarray) -> Visitor:
+    def renumber(clicks: Clicks) -> Clicks:
         return np.asarray(place[clicks][place[clicks] >= 0])
 
-    sessions = tuple(renumbered(session) for session in visitor.sessions)
-    cases = (Case(renumbered(case.prefix), int(place[case.target])) for case in visitor.test)
+    sessions = tuple(renumber(session) for session in visitor.sessions)
+    cases = (Case(renumber(case.prefix), int(place[case.target])) for case in visitor.test)
     test = tuple(case for case in cases if case.target >= 0 and len(case.prefix))
     return replace(visitor, sessions=tuple(s for s in sessions if len(s) >= 2), test=test)
 

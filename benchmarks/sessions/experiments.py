@@ -17,10 +17,16 @@ FINE: Points = (
     {"server-lr": 0.04, "tau": 1e-4},
     {"server-lr": 0.03, "tau": 1e-3},
 )
-"""One grid for all adaptive methods. DRA enlarges the denominator, so the grid is wide; τ = 1e-3 is the papers'."""
+"""Grid of all adaptive methods; τ = 1e-3 is the papers'.
+
+DRA enlarges the denominator, so the grid is wide.
+"""
 
 COARSE: Points = FINE[1:3]
-"""For the set with too few rounds for a rate of .01; τ = 1e-3 was worst for every method on the first set."""
+"""Grid of the set with too few rounds for a rate of .01.
+
+τ = 1e-3 was worst for every method on the first set.
+"""
 
 COOLING: Points = FINE[:2]
 """For the set on which ηₛ falls towards the end; .04 learns less there."""
@@ -78,12 +84,7 @@ EXPERIMENTS = (
     _row("fedga-tagnn", "FedGA, `saturated`, TAGNN", "fedga", network="tagnn", tuned_as="fedga"),
 )
 
-CENTRAL = Experiment(
-    "central",
-    "SR-GNN, central, Adam",
-    grid=tuple({"lr": rate} for rate in CENTRAL_RATES),
-    seeds=3,
-)
+CENTRAL = Experiment("central", "SR-GNN, central, Adam", grid=tuple({"lr": rate} for rate in CENTRAL_RATES), seeds=3)
 
 BASELINES = {
     "popularity": "popularity",

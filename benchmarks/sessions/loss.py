@@ -1,4 +1,4 @@
-"""The cross-entropy of the next item straight from session vectors, for mini-batch training on its own.
+"""Cross-entropy of the next item from session vectors, for mini-batch training without `vmap`.
 
 The same number and gradients as `cross_entropy(vectors @ embedding[1:].T, target)`. Scores are turned into exponentials
 chunk by chunk while they are in the cache, and the softmax is never normalised: 1/Z goes into the B × d vectors instead.

@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator, Mapping
 
-from benchmarks.harness.claim import by_key, compare
+from benchmarks.harness.claim import compare
 from benchmarks.harness.results import Results
-from benchmarks.harness.row import Metrics, Row, mean, mean_sd
+from benchmarks.harness.row import Metrics, Row, in_order, mean, mean_sd
 from benchmarks.harness.table import Table
 from benchmarks.sessions import prose
 from benchmarks.sessions.experiments import CENTRAL, TITLES
-from benchmarks.sessions.published import EPOCHS, PUBLISHED, WHOLE
+from benchmarks.sessions.paper_figures import EPOCHS, PUBLISHED, WHOLE
 from benchmarks.sessions.sets import SETTINGS, Setting
 
 METRICS = {"hr10": "HR@10", "hr20": "HR@20", "mrr10": "MRR@10", "mrr20": "MRR@20", "ndcg20": "NDCG@20"}
@@ -19,15 +19,15 @@ OPTIMIZERS = ("fedavg", "fedavgm", "fedprox", "fedadam", "fedyogi", "csme")
 """Rows that FedGA is compared with."""
 
 
-def page(results: Results, made_by: str) -> str:
-    """Return the page; `made_by` states its provenance."""
-    parts = [prose.INTRODUCTION.format(made_by=made_by)]
+def page(results: Results, made_by: str) -> Iterator[str]:
+    """Yield the sections of the page; `made_by` states its provenance."""
+    yield prose.INTRODUCTION.format(made_by=made_by)
     for setting in SETTINGS:
-        measured = results.measured(setting.key)
-        rows = {key: measured[key] for key in TITLES if key in measured}
+        measured = results.rows_of(setting.key)
+        rows = in_order(measured, TITLES)
         if rows and "data" in measured:
-            parts += _set(setting, rows, measured["data"].only)
-    return "\n\n".join([*parts, *_check(results)]) + "\n"
+            yield from _set(setting, rows, measured["data"].only)
+    yield from _check(results)
 
 
 def _set(setting: Setting, rows: Mapping[str, Row], sizes: Metrics) -> Iterator[str]:
@@ -35,7 +35,7 @@ def _set(setting: Setting, rows: Mapping[str, Row], sizes: Metrics) -> Iterator[
     yield f"## {setting.title}"
     yield prose.SETUP.format(setting=setting, cooldown=cooldown, **sizes)
     header = ["method", "chosen", "seeds", *METRICS.values(), "rounds to 95 %", "MB to 95 %", "s a run"]
-    yield str(Table(header, [_measured(row, setting) for row in rows.values()]))
+    yield str(Table(header, [_method_cells(row, setting) for row in rows.values()]))
     wanted = [one.key for one in setting.experiments()]
     if absent := [TITLES[key] for key in wanted if key not in rows]:
         yield f"Not run yet: {', '.join(absent)}."
@@ -46,7 +46,7 @@ def _set(setting: Setting, rows: Mapping[str, Row], sizes: Metrics) -> Iterator[
     yield "Methods without a row here take FedGA's point."
 
 
-def _measured(row: Row, setting: Setting) -> list[str]:
+def _method_cells(row: Row, setting: Setting) -> list[str]:
     chosen = str(row.about.chosen.get("point", "not tuned" if row.about.megabytes else ""))
     rounds = rounds_to(row, NEAR)
     traffic = rounds * mean(row.about.megabytes.values()) / setting.rounds if rounds else 0.0
@@ -57,7 +57,10 @@ def _measured(row: Row, setting: Setting) -> list[str]:
 
 
 def rounds_to(row: Row, share: float) -> float:
-    """Return the mean over seeds of the first evaluated round with that share of the final HR@20; 0 without curves."""
+    """Return the first evaluated round with that share of the final HR@20, mean over seeds.
+
+    It is 0 without curves.
+    """
     firsts = [
         min(number for number, metrics in trial.curve.items() if metrics["hr20"] >= share * trial.metrics["hr20"])
         for trial in row.trials.values()
@@ -70,7 +73,8 @@ def _shares(rows: Mapping[str, Row]) -> Iterator[str]:
     """State the share of the central network's HR@20 that the adaptive methods reach."""
     if {CENTRAL.key, "fedga"} <= rows.keys():
         best = rows[CENTRAL.key].mean("hr20")
-        shares = [f"{row.title} {row.mean('hr20') / best:.1%}" for row in by_key(rows, "fedga", "fedyogi", "fedadam")]
+        adaptive = in_order(rows, ("fedga", "fedyogi", "fedadam")).values()
+        shares = [f"{row.title} {row.mean('hr20') / best:.1%}" for row in adaptive]
         yield f"Share of the central network's HR@20 ({100 * best:.1f}): {', '.join(shares)}."
 
 
@@ -78,7 +82,7 @@ def _comparisons(rows: Mapping[str, Row]) -> Iterator[str]:
     """Compare FedGA with every other server optimizer, paired by seed."""
     if "fedga" in rows:
         table = Table(["against", "HR@20, points", "seeds better", "rounds to 95 %"])
-        for row in by_key(rows, *OPTIMIZERS):
+        for row in in_order(rows, OPTIMIZERS).values():
             if found := compare(rows["fedga"], row, "hr20", higher_is_better=True):
                 rounds = f"{rounds_to(rows['fedga'], NEAR):.0f} against {rounds_to(row, NEAR):.0f}"
                 table.rows.append([row.title, f"{100 * found.mean:+.1f}", f"{found.won} of {found.seeds}", rounds])
@@ -96,7 +100,7 @@ def _check(results: Results) -> Iterator[str]:
     """Compare our SR-GNN, trained centrally on whole sets, with its authors' figures."""
     table = Table(["set", "test cases", "epochs", "HR@20", "published", "MRR@20", "published"])
     for name, (hr, mrr, cases) in PUBLISHED.items():
-        if row := results.measured(name, WHOLE).get(CENTRAL.key):
+        if row := results.rows_of(name, WHOLE).get(CENTRAL.key):
             found = row.only
             ranked = f"{found['cases']:,.0f} ({found['cases'] / cases:.1%} of theirs)"
             ours = f"{100 * found['hr20']:.2f}", f"{100 * hr:.2f}", f"{100 * found['mrr20']:.2f}", f"{100 * mrr:.2f}"

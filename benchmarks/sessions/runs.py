@@ -1,13 +1,12 @@
 """Runs of the sessions study: federated methods, central training and baselines on four sets."""
 
-from collections.abc import Sequence
 from functools import lru_cache, partial
 
 import numpy as np
 
-from benchmarks.harness.bench import Bench, Finished
+from benchmarks.harness.bench import Bench, FinishedRun
 from benchmarks.harness.experiment import TUNING_SEED, label, task_options
-from benchmarks.harness.row import NO_SEED, Metrics, RowKey, Trial
+from benchmarks.harness.row import Metrics, RowKey, Trial
 from benchmarks.harness.store import Store
 from benchmarks.harness.study import Selection
 from benchmarks.harness.tuning import Tuning
@@ -15,7 +14,7 @@ from benchmarks.sessions.baselines import Baseline, baselines_of
 from benchmarks.sessions.central import Central
 from benchmarks.sessions.data import READERS
 from benchmarks.sessions.experiments import BASELINES, CENTRAL, CENTRAL_EPOCHS, TITLES, VALIDATION_SHARE
-from benchmarks.sessions.published import EPOCHS, PUBLISHED, WHOLE
+from benchmarks.sessions.paper_figures import EPOCHS, PUBLISHED, WHOLE
 from benchmarks.sessions.sets import SETTINGS, Setting
 from client.data.dataset import AnyDataset
 from client.tasks.sessions.data.diversity import jaccard_distance, visited
@@ -43,47 +42,42 @@ def compute(selection: Selection, store: Store) -> None:
             _compute_set(setting, selection, store)
     if selection.has(WHOLE):
         for name in filter(selection.has_set, PUBLISHED):
-            check = partial(_published, selection, name)
+            check = partial(_check_model, selection, name)
             store.get_or_compute(RowKey(name, WHOLE, CENTRAL.key), 0, check, CENTRAL.title)
 
 
 def _compute_set(setting: Setting, selection: Selection, store: Store) -> None:
     read = partial(READERS[setting.key], selection.data)
-    bench = Bench(setting.key, read, store, _measured, TUNING, lambda _: STACKED)
-    seeds = range(min(CENTRAL.seeds, selection.most))
-    for seed in seeds:
-        for key in filter(selection.has, BASELINES):
-            score = partial(_baseline, bench, key, seed)
-            store.get_or_compute(RowKey(setting.key, "default", key), seed, score, TITLES[key])
+    bench = Bench(setting.key, read, store, _trial_of, TUNING, lambda _: STACKED, selection)
+    bench.run_baselines({key: TITLES[key] for key in BASELINES}, CENTRAL.seeds, partial(_baseline, bench))
     if selection.has(CENTRAL.key):
-        _compute_central(bench, seeds)
-    bench.run([one for one in setting.experiments() if selection.has(one.key)], selection.most)
-    store.get_or_compute(RowKey(setting.key, "default", "data"), NO_SEED, partial(_sizes, bench), "data set")
+        _compute_central(bench)
+    bench.run(setting.experiments())
+    bench.describe(partial(_sizes, bench))
 
 
-def _measured(run: Finished) -> Trial:
+def _trial_of(run: FinishedRun) -> Trial:
     """Return the curve, and its last metrics unless a point is tuned."""
     curve = run.curve()
     return Trial({} if run.tunes else curve[max(curve)], curve)
 
 
-def _compute_central(bench: Bench, seeds: Sequence[int]) -> None:
+def _compute_central(bench: Bench) -> None:
     """Train centrally: rate and epoch by HR@20 on the tuning seed's validation cases."""
     key = RowKey(bench.set, "default", CENTRAL.key)
     about = bench.store.results.row(key).about
     if not about.chosen:
         for point in CENTRAL.grid:
-            train = partial(_central, bench, float(point["lr"]), TUNING_SEED, CENTRAL_EPOCHS, VALIDATION_SHARE)
+            train = partial(_central, bench, float(point["lr"]), CENTRAL_EPOCHS, TUNING_SEED, VALIDATION_SHARE)
             for epoch, metrics in bench.store.tuning_trial(key, label(point), train).curve.items():
                 about.grid[f"{label(point)}, {epoch} epochs"] = {"hr20": metrics["hr20"]}
         about.chosen = {"point": max(about.grid, key=lambda name: about.grid[name]["hr20"])}
     rate, epochs = (part.strip(" lrepochs") for part in str(about.chosen["point"]).split(","))
-    for seed in seeds:
-        train = partial(_central, bench, float(rate), seed, int(epochs))
-        bench.store.get_or_compute(key, seed, train, CENTRAL.title)
+    train = partial(_central, bench, float(rate), int(epochs))
+    bench.run_baselines({CENTRAL.key: CENTRAL.title}, CENTRAL.seeds, lambda _, seed: train(seed))
 
 
-def _central(bench: Bench, rate: float, seed: int, epochs: int, validation_share: float = 0.0) -> Trial:
+def _central(bench: Bench, rate: float, epochs: int, seed: int, validation_share: float = 0.0) -> Trial:
     splits = _splits(bench.dataset, seed, validation_share)
     central = Central(splits, len(bench.dataset.vocabulary.items), SessionsOptions(), rate, epochs, seed)
     curve = central.run(validation=validation_share > 0)
@@ -92,7 +86,7 @@ def _central(bench: Bench, rate: float, seed: int, epochs: int, validation_share
 
 def _baseline(bench: Bench, key: str, seed: int) -> Trial:
     """Measure a baseline on all test cases."""
-    score = _fitted(bench.dataset, seed)[key]
+    score = _fit_baselines(bench.dataset, seed)[key]
     splits = _splits(bench.dataset, seed)
     cases = [(visitor, case) for visitor, split in enumerate(splits) for case in split.test]
     places = [ranks(score(case.prefix, visitor)[None], np.array([case.target])) for visitor, case in cases]
@@ -101,7 +95,7 @@ def _baseline(bench: Bench, key: str, seed: int) -> Trial:
 
 
 @lru_cache(maxsize=1)
-def _fitted(dataset: AnyDataset, seed: int) -> dict[str, Baseline]:
+def _fit_baselines(dataset: AnyDataset, seed: int) -> dict[str, Baseline]:
     return baselines_of(_splits(dataset, seed), len(dataset.vocabulary.items))
 
 
@@ -121,9 +115,10 @@ def _splits(dataset: AnyDataset, seed: int, validation_share: float = 0.0) -> li
     return [split_visitor(visitor, options, seed) for visitor in dataset.units]
 
 
-def _published(selection: Selection, name: str) -> Trial:
-    """Train SR-GNN as its authors did on a whole set: width 100, Adam 1e-3, a tenth of it after three epochs, L2 1e-5.
+def _check_model(selection: Selection, name: str) -> Trial:
+    """Train SR-GNN as its authors did on a whole set.
 
+    Width is 100, L2 is 1e-5, and Adam's rate is 1e-3, a tenth of it after three epochs.
     Test cases whose target is in no training session cannot be ranked; `cases` counts the others.
     """
     options = SessionsOptions(hidden=100, test_share=NO_TEST_SPLIT)

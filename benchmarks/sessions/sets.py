@@ -39,9 +39,9 @@ class Setting:
 
     def experiments(self) -> tuple[Experiment, ...]:
         """Return the rows of this set, with its protocol in their configuration."""
-        return tuple(self._adapted(one) for one in EXPERIMENTS if one.key not in self.without)
+        return tuple(self._adapt(one) for one in EXPERIMENTS if one.key not in self.without)
 
-    def _adapted(self, one: Experiment) -> Experiment:
+    def _adapt(self, one: Experiment) -> Experiment:
         method = str(one.settings["method"])
         cooldown = {} if method == "fedprox" else {"cooldown": self.cooldown}  # FedProx has no server step
         protocol = {

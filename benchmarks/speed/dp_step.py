@@ -82,7 +82,7 @@ def _release(ledger: Ledger, mechanism: Gaussian, vector: Vector, slot: Slot, wa
 
 
 def summary(times: Times) -> dict[str, float]:
-    """Return medians; `total` is of whole releases, `beside_fsync` of their time beyond the fsync of their turn."""
+    """Return median times of releases: `total`, and `beside_fsync` without the fsync of their turn."""
     whole = [sum(parts) for parts in zip(*(times[part] for part in PARTS), strict=True)]
     extra = [total - fsync for total, fsync in zip(whole, times["fsync"], strict=True)]
     medians = {name: statistics.median(values) for name, values in times.items()}

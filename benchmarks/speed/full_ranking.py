@@ -27,7 +27,10 @@ KINDS = ("embeddings", "walk", "scorer")
 
 
 def generate(items: int, pairs: int, seed: int = 0) -> tuple[Graph, Sparse]:
-    """Return a training graph and the right answers: pairs of items drawn by popularity, a tenth of them held out."""
+    """Return a training graph and the right answers.
+
+    Pairs of items are drawn by popularity; a tenth of them is held out.
+    """
     rng = np.random.default_rng(seed)
     fame = 1 / np.arange(1, items + 1) ** 0.4
     drawn = rng.choice(items, size=(int(1.3 * pairs), 2), p=fame / fame.sum())
@@ -54,7 +57,7 @@ def measure(kind: str, items: int, pairs: int) -> dict[str, Any]:
     graph, right = generate(items, pairs)
     scores = scores_of(kind, graph)
     before = _gigabytes()
-    (metrics, queries), seconds = timing.timed(lambda: ranking_metrics(scores, right, graph.weights))
+    (metrics, queries), seconds = timing.time_work(lambda: ranking_metrics(scores, right, graph.weights))
     return {
         "kind": kind,
         "queries": queries,

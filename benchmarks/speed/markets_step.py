@@ -64,7 +64,10 @@ class Synthetic:
 
 
 def generate(items: int, pairs: int, options: MarketsOptions, rng: np.random.Generator) -> Synthetic:
-    """Return a market with pairs by the product of two popularities, rank^−½ each, and random features of length 1."""
+    """Return a market with pairs drawn by popularity, and random features of length 1.
+
+    A pair's weight is the product of two popularities, rank^−½ each.
+    """
     popularity = 1 / np.sqrt(np.arange(1, items + 1))
     keys: NDArray[np.int64] = np.zeros(0, np.int64)
     while len(keys) < pairs:
@@ -87,7 +90,7 @@ def begin(algorithm: PFGNN, options: MarketsOptions) -> Tensors:
 
 
 def epoch(market: Synthetic, algorithm: PFGNN, options: MarketsOptions, steps: int) -> dict[str, Any]:
-    """Return seconds of an epoch, its loss before and after, and the condition number of the clusters at the end."""
+    """Return seconds of an epoch, loss before and after, and the clusters' condition number at the end."""
     trainer, start = PFGNNTrainer(algorithm), begin(algorithm, options)
     before, busy = time.perf_counter(), time.process_time()
     generator = torch.Generator().manual_seed(0)
@@ -117,7 +120,7 @@ def main() -> None:
     algorithm, task = PFGNN(), MarketsOptions(batch=options.batch)
     steps = math.ceil(options.pairs / options.batch)
     rng = np.random.default_rng(0)
-    market, made = timing.timed(lambda: generate(options.items, options.pairs, task, rng))
+    market, made = timing.time_work(lambda: generate(options.items, options.pairs, task, rng))
     run = {"prepare_seconds": made, "steps": steps} | epoch(market, algorithm, task, steps)
     run["gigabytes"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
 

@@ -25,7 +25,10 @@ EVERY: tuple[PlannerOptions, ...] = (BGTplanner(), Uniform(), ADPML(), ADAP(), F
 
 
 def play(planner: Planner, remaining: dict[str, float], rounds: int) -> PlannerState:
-    """Return the state after so many rounds of noisy rewards; budgets do not shrink, and no round is refused."""
+    """Return the state after so many rounds of noisy rewards.
+
+    Budgets do not shrink, and no round is refused.
+    """
     state, rng = planner.start(), np.random.default_rng(0)
     for t in range(rounds):
         state = planner.observe(state, decide(planner, state, remaining, t), float(rng.normal(1e-3, 1e-3)))

@@ -20,7 +20,7 @@ from rich.table import Table
 from torch.func import grad_and_value
 
 from benchmarks.speed import timing
-from benchmarks.speed.timing import interleaved, median_ratio, timed
+from benchmarks.speed.timing import median_ratio, time_in_turns, time_work
 from client.policy import Policy
 from client.privacy.dp_sgd import private_gradient, sample_private_inputs
 from client.privacy.dp_sgd_noise import DpSgdNoise
@@ -93,7 +93,7 @@ def approvals(unit: str, rounds: int) -> float:
 
     for number in range(rounds + 1):
         request = TrainRequest(number, "run:0", {}, cost=total / (2 * rounds + number))
-        seconds.append(timed(partial(approve, request))[1])
+        seconds.append(time_work(partial(approve, request))[1])
     return 1e3 * statistics.median(seconds[1:])
 
 
@@ -101,7 +101,7 @@ def compare_steps(homes: int, steps: int, repetitions: int) -> list[dict[str, An
     """Return the milliseconds of a plain and of a private step of both models, and their ratio."""
     rows = []
     for model in ("default", "paper"):
-        seconds = interleaved(turns(model, homes, steps), repetitions)
+        seconds = time_in_turns(turns(model, homes, steps), repetitions)
         step_ms = {name: 1e3 * statistics.median(values) / steps for name, values in seconds.items()}
         rows.append({"model": model, "step_ms": step_ms, "ratio": median_ratio(seconds["private"], seconds["plain"])})
     return rows

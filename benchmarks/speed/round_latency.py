@@ -1,4 +1,4 @@
-"""Time of a federated round with a ClientApp that does nothing: Flower's stock SuperNode against the resident client.
+"""Time of a round with a ClientApp without work: Flower's stock SuperNode and the resident client.
 
 `python -m benchmarks speed round_latency` measures 2 and 8 clients, bare (no TLS, state in memory) and full (TLS, node
 authentication, SQLite), prints a table and writes JSON. One message with a 100 kB array goes to every node and one such
@@ -41,7 +41,10 @@ STATUS_SECONDS = 30.0  # between two status requests, each of which occupies a c
 
 @dataclass(frozen=True)
 class Case:
-    """One measurement: `stock`, `stock, light app` or `resident` clients, how many, over a `bare` or `full` channel."""
+    """Case of a measurement: kind and number of clients, and channel.
+
+    Kinds are `stock`, `stock, light app` and `resident`; channels are `bare` and `full`.
+    """
 
     client: str
     clients: int

@@ -1,4 +1,4 @@
-"""FedGA's server step against a plain running mean of the same updates, and its memory at 10 and at 100 clients.
+"""Time of FedGA's server step and of a plain running mean, and its memory at 10 and 100 clients.
 
 `python -m benchmarks speed server_step` makes 100 clients' updates of an SR-GNN for 40,000 items (4.3 million float32), one
 by one, and times the work of each way between two updates; the time to make updates is left out. The two ways take turns;

@@ -43,7 +43,10 @@ class Examples:
 
 
 def generate(count: int, items: int, rng: np.random.Generator) -> Examples:
-    """Return examples of sessions with 4.2 clicks on average, items by Zipf's law, a fifth of the clicks repeated."""
+    """Return examples of sessions with 4.2 clicks on average.
+
+    Items follow Zipf's law; a fifth of the clicks is repeated.
+    """
     prefixes: list[Clicks] = []
     targets: list[int] = []
     popularity = 1 / np.arange(1, items + 1)
@@ -114,7 +117,7 @@ def twins(items: int) -> tuple[SRGNN, ReferenceSRGNN]:
 
 
 def measure(items: int, steps: int, turns: int) -> tuple[timing.Times, float]:
-    """Return examples per second of each way, turn by turn, and the median ratio of fedloom's to the reference's."""
+    """Return examples per second of each way by turn, and the median ratio of fedloom to reference."""
     torch.manual_seed(0)
     rng = np.random.default_rng(0)
     examples = generate(4 * steps * BATCH, items, rng)
@@ -122,7 +125,7 @@ def measure(items: int, steps: int, turns: int) -> tuple[timing.Times, float]:
     ways = {"reference": reference(baseline, examples), "fedloom": fedloom(model, examples)}
     chosen = [rng.permutation(len(examples.prefixes))[: steps * BATCH] for _ in range(turns + 1)]
     work = {name: partial(_next_turn, way, iter(chosen)) for name, way in ways.items()}
-    seconds = timing.interleaved(work, turns)
+    seconds = timing.time_in_turns(work, turns)
     rates = {name: [steps * BATCH / taken for taken in times] for name, times in seconds.items()}
     return rates, timing.median_ratio(rates["fedloom"], rates["reference"])
 

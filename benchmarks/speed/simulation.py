@@ -1,4 +1,4 @@
-"""Time per client update: Flower's Ray simulation against `fedloom simulate`, with the same ServerApp and ClientApp.
+"""Time per client update: Flower's Ray simulation and `fedloom simulate` with the same apps.
 
 `python -m benchmarks speed simulation` runs FedRule on 1,000 demo homes, one client each, in both, and a ClientApp that does
 nothing under Ray. Then it checks that the memory of the in-process simulation does not grow with rounds. Prints a table and
@@ -121,7 +121,10 @@ def memory_growth(folder: Path, clients: int) -> list[float]:
 
 
 def _milliseconds(folder: Path, name: str) -> float:
-    """Return the median over rounds of milliseconds per client, without the first round (enrolment, imports) and the last."""
+    """Return the milliseconds per client, median over rounds.
+
+    The first round (enrolment, imports) and the last are left out.
+    """
     rounds = [event for event in RunDirectory(folder, name).events() if isinstance(event, Round)]
     return 1000 * statistics.median(r.seconds / r.answered for r in rounds[1:-1])
 

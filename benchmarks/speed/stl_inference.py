@@ -1,4 +1,4 @@
-"""Time to infer tight parameters of templates 1-7 for 500 clients, next to FedSTL's figures (Tables 3 and 4).
+"""Time to infer tight parameters of templates 1-7 for 500 clients, and FedSTL's (Tables 3 and 4).
 
 `python -m benchmarks speed stl_inference` gives every client a series of 180 readings, cut into 14 traces of 24 steps
 overlapping by 12. One formula is one window [i, i+1] (one span, for implications), as the paper's index runs; 5, 10 and 15
@@ -107,11 +107,5 @@ def main() -> None:
             runs.append(run)
     sentence = about(runs, options.clients)
     Console().print(table, sentence)
-    result = {
-        "clients": options.clients,
-        "length": LENGTH,
-        "threads": threads,
-        "about": sentence,
-        "runs": runs,
-    }
+    result = {"clients": options.clients, "length": LENGTH, "threads": threads, "about": sentence, "runs": runs}
     timing.write(options.out, result, "torch")

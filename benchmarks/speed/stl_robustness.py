@@ -31,7 +31,10 @@ TOLERANCE = 1e-9
 
 
 def rtamt_text(phi: Formula) -> str:
-    """Return φ in rtamt's language; its until leaves out t', and φ is added to ψ for the closed window of §3.1."""
+    """Return φ in rtamt's language.
+
+    Its until leaves out t', so φ is added to ψ for the closed window of §3.1.
+    """
     match phi:
         case Atom():
             return f"({phi})"
@@ -109,7 +112,7 @@ def measure(phi: Formula, traces: Tensor, repetitions: int) -> dict[str, Any]:
         "rtamt": lambda: [oracle.signal(trace)[0] for trace in lists],
         "fedloom": lambda: robustness(phi, traces, NAMES),
     }
-    times = timing.interleaved(ways, repetitions, warm_up=False)
+    times = timing.time_in_turns(ways, repetitions, warm_up=False)
     ratio = timing.median_ratio(times["rtamt"], times["fedloom"])
     return {**{name: statistics.median(each) for name, each in times.items()}, "times": ratio, "difference": difference}
 
@@ -134,10 +137,5 @@ def main() -> None:
         )
         runs.append({"formula": name, "text": str(phi)} | run)
     Console().print(table)
-    result = {
-        "batch": options.batch,
-        "steps": STEPS,
-        "threads": threads,
-        "runs": runs,
-    }
+    result = {"batch": options.batch, "steps": STEPS, "threads": threads, "runs": runs}
     timing.write(options.out, result, "torch", "rtamt")

@@ -39,18 +39,13 @@ def cases() -> dict[str, tuple[Formula, tuple[str, ...], float | None]]:
 
 def measure(phi: Formula, names: tuple[str, ...], traces: Tensor, repetitions: int) -> dict[str, Any]:
     """Return seconds to plan and to correct, and the shares of traces that satisfy φ before and after."""
-    teacher, planned = timing.timed(lambda: Teacher.of(phi, names, STEPS))
+    teacher, planned = timing.time_work(lambda: Teacher.of(phi, names, STEPS))
     corrected = teacher(traces)
     seconds = timing.median_seconds(lambda: teacher(traces), repetitions)
     before, after = (float(satisfied(phi, each, names).double().mean()) for each in (traces, corrected))
     if after < 1:
         raise SystemExit(f"{phi}: only {after:.2%} of the corrected traces satisfy it")
-    return {
-        "plan": planned,
-        "correct": seconds,
-        "satisfied_before": before,
-        "satisfied_after": after,
-    }
+    return {"plan": planned, "correct": seconds, "satisfied_before": before, "satisfied_after": after}
 
 
 def main() -> None:
@@ -80,10 +75,5 @@ def main() -> None:
         table.add_row(name, *times, f"{run['satisfied_before']:.1%}", f"{run['satisfied_after']:.1%}")
         runs.append({"formula": name, "limit": limit} | run)
     Console().print(table)
-    result = {
-        "traces": options.traces,
-        "steps": STEPS,
-        "threads": threads,
-        "runs": runs,
-    }
+    result = {"traces": options.traces, "steps": STEPS, "threads": threads, "runs": runs}
     timing.write(options.out, result, "torch")

@@ -19,8 +19,10 @@ Times = dict[str, list[float]]
 """Way -> seconds of each turn."""
 
 
-def interleaved(ways: Mapping[str, Callable[[], object]], turns: int, *, warm_up: bool = True) -> Times:
-    """Return the seconds of each way in each turn; all ways take one turn after the other, so load affects them alike.
+def time_in_turns(ways: Mapping[str, Callable[[], object]], turns: int, *, warm_up: bool = True) -> Times:
+    """Return the seconds of each way in each turn.
+
+    All ways take one turn after the other, so load affects them alike.
 
     Args:
         ways: Name -> work.
@@ -30,13 +32,13 @@ def interleaved(ways: Mapping[str, Callable[[], object]], turns: int, *, warm_up
     times: Times = {name: [] for name in ways}
     for turn in range(turns + warm_up):
         for name, work in ways.items():
-            seconds = timed(work)[1]
+            seconds = time_work(work)[1]
             if turn >= warm_up:
                 times[name].append(seconds)
     return times
 
 
-def timed(work: Callable[[], T]) -> tuple[T, float]:
+def time_work(work: Callable[[], T]) -> tuple[T, float]:
     """Return the result of some work and its seconds."""
     start = time.perf_counter()
     result = work()
@@ -50,7 +52,7 @@ def median_ratio(slow: Sequence[float], fast: Sequence[float]) -> float:
 
 def median_seconds(work: Callable[[], object], repetitions: int, *, warm_up: bool = False) -> float:
     """Return the median seconds of so many repetitions."""
-    return statistics.median(interleaved({"": work}, repetitions, warm_up=warm_up)[""])
+    return statistics.median(time_in_turns({"": work}, repetitions, warm_up=warm_up)[""])
 
 
 def options(description: str | None, name: str) -> argparse.ArgumentParser:

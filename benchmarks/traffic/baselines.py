@@ -1,4 +1,4 @@
-"""Baselines without a network: the last reading, and a ridge regression on statistics summed over clients."""
+"""Baselines without a network: the last reading, and ridge regression on federated statistics."""
 
 from collections.abc import Sequence
 
@@ -22,11 +22,14 @@ def last_reading(sensors: Sequence[Sensor], options: TrafficOptions) -> float:
 
 
 def ridge_row(sensors: Sequence[Sensor], options: TrafficOptions) -> dict[str, float]:
-    """Return metrics, mean over sensors, of profile + ridge fitted on Gram matrices summed over all clients (one upload)."""
+    """Return metrics of profile + federated ridge, mean over sensors.
+
+    The ridge is fitted on Gram matrices summed over all clients (one upload).
+    """
     rows = [_rows(sensor, sensor.train, options) for sensor in sensors]
     gram, moment = np.sum([x.T @ x for x, _ in rows], axis=0), np.sum([x.T @ y for x, y in rows], axis=0)
     weights = np.linalg.solve(gram + RIDGE * np.eye(len(gram)), moment)
-    measured = [_measured(sensor, weights, options) for sensor in sensors if len(sensor.test)]
+    measured = [_metrics_of(sensor, weights, options) for sensor in sensors if len(sensor.test)]
     return {name: float(np.mean([row[name] for row in measured])) for name in measured[0]}
 
 
@@ -38,7 +41,7 @@ def _rows(sensor: Sensor, first: np.ndarray, options: TrafficOptions) -> tuple[n
     return np.hstack([x, np.ones((len(x), 1))]), departure[future].reshape(len(first), -1)
 
 
-def _measured(sensor: Sensor, weights: np.ndarray, options: TrafficOptions) -> dict[str, float]:
+def _metrics_of(sensor: Sensor, weights: np.ndarray, options: TrafficOptions) -> dict[str, float]:
     x, _ = _rows(sensor, sensor.test, options)
     _, places = sensor.targets(sensor.test, options.horizon)
     forecast = (x @ weights).reshape(*places.shape, -1) + sensor.profile[places]

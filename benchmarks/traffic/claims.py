@@ -3,9 +3,10 @@
 from collections.abc import Iterator, Mapping
 from statistics import fmean
 
-from benchmarks.harness.claim import Claim, compare, of_seeds, verdict
-from benchmarks.harness.row import Row
+from benchmarks.harness.claim import Claim, compare, verdict
+from benchmarks.harness.row import Row, in_order
 from benchmarks.traffic.experiments import DEFAULT, FAULTS, PAPER
+from common.text import count
 
 TARGETS = {"boroondara": 0.0215, "ten": 0.175}
 """MSE that the default model has to reach."""
@@ -55,14 +56,14 @@ def verdicts(setting: str, rows: Rows, faults: Rows, cold: Rows) -> Iterator[str
     if {"baselines-calibrated", "baselines-paper"} <= rows.keys():
         yield _property_holds(rows)
     yield from _teacher_is_harmless(rows)
-    yield from _compared(rows, PAIRS[:1], rho=True)
-    yield from _compared(rows, PAIRS[1:])
+    yield from _changes(rows, PAIRS[:1], rho=True)
+    yield from _changes(rows, PAIRS[1:])
     yield from _shared_models(rows)
     if {"default", "baselines-calibrated"} <= rows.keys():
         yield from _default(setting, rows)
-        yield from _compared(rows, ABLATIONS)
+        yield from _changes(rows, ABLATIONS)
     if faults:
-        yield from _faults_are_corrected(faults)
+        yield from _corrections(faults)
     if cold:
         yield _pooled_properties_hold(cold)
 
@@ -84,8 +85,8 @@ def _property_holds(rows: Rows) -> str:
 
 
 def _teacher_is_harmless(rows: Rows) -> Iterator[str]:
-    measured = [rows[one.key] for one in (*PAPER, *DEFAULT) if one.key in rows]
-    changes = {row.title: row.mean("teacher_mse") / row.mean("mse") - 1 for row in measured}
+    trained = in_order(rows, (one.key for one in (*PAPER, *DEFAULT))).values()
+    changes = {row.title: row.mean("teacher_mse") / row.mean("mse") - 1 for row in trained}
     if changes:
         worst = max(changes, key=lambda title: changes[title])
         text = f"Teacher at most {HARM:+.0%} MSE over all rows: at worst {changes[worst]:+.2%} ({worst})"
@@ -93,7 +94,7 @@ def _teacher_is_harmless(rows: Rows) -> Iterator[str]:
 
 
 def _shared_models(rows: Rows) -> Iterator[str]:
-    """State the MSE of shared models before any step of a client's own; FedAvg's students are shared models."""
+    """State the MSE of shared models before local steps; FedAvg's students are shared models."""
     errors = [f"{rows['fedavg'].title} {rows['fedavg'].mean('mse'):.4f}"] if "fedavg" in rows else []
     errors += [f"{rows[key].title} {rows[key].mean('cluster_mse'):.4f}" for key in ("ifca", "fedstl") if key in rows]
     if len(errors) > 1:
@@ -105,7 +106,7 @@ def _default(setting: str, rows: Rows) -> Iterator[str]:
     seeds, bound = len(rows["default"].trials), TARGETS[setting]
     profile, explored = local["profile_mse"], PROFILE[setting]
     easier = f" The data are easier than in the exploration: the profile's MSE is {profile:.4f}, there {explored:g}."
-    text = f"MSE of the default at most {bound:g}: {reached:.4f}, {of_seeds(seeds)}"
+    text = f"MSE of the default at most {bound:g}: {reached:.4f}, {count(seeds, 'seed')}"
     yield str(Claim(text, reached <= bound)) + (easier if profile < EASIER * explored else "")
     baselines = {
         "weekly profile": "profile_mse",
@@ -116,17 +117,17 @@ def _default(setting: str, rows: Rows) -> Iterator[str]:
     yield f"MSE of the default: {', '.join(changes)}."
 
 
-def _compared(rows: Rows, pairs: tuple[tuple[str, str, str], ...], *, rho: bool = False) -> Iterator[str]:
+def _changes(rows: Rows, pairs: tuple[tuple[str, str, str], ...], *, rho: bool = False) -> Iterator[str]:
     """State the change of MSE, and with `rho` the change of ρ point, on the seeds that both rows have."""
     for first, second, text in pairs:
         if first in rows and second in rows and (found := compare(rows[first], rows[second], "mse")):
             mse, reference = fmean(found.first), fmean(found.second)
             points = 100 * (rows[first].mean("rho_point") - rows[second].mean("rho_point"))
-            more = f"ρ point {points:+.1f} points, " if rho else ""
-            yield f"{text}: {more}MSE {mse:.4f} against {reference:.4f} ({mse / reference - 1:+.1%}), {of_seeds(found.seeds)}."
+            more, seeds = f"ρ point {points:+.1f} points, " if rho else "", count(found.seeds, "seed")
+            yield f"{text}: {more}MSE {mse:.4f} against {reference:.4f} ({mse / reference - 1:+.1%}), {seeds}."
 
 
-def _faults_are_corrected(faults: Rows) -> Iterator[str]:
+def _corrections(faults: Rows) -> Iterator[str]:
     broken = [faults[key] for key in FAULTS if key in faults and key != "sound"]
     for kind, cut in CUTS.items():
         short = [f"{row.title} {correction(row, kind):.0%}" for row in broken if correction(row, kind) < cut]

@@ -1,4 +1,4 @@
-"""Properties of cold-start sensors: inferred from their own few days, and pooled from the other sensors.
+"""Properties of cold-start sensors, inferred from their few days or pooled from other sensors.
 
 Cold-start sensors have only the last days before the test. All others have all of theirs, and their properties are pooled
 in groups as by FedSTL's server. Cold-start sensors never train: only properties are compared, no forecasts.
@@ -33,7 +33,7 @@ def cold_start(bench: Bench, kind: str, days: int) -> Trial:
     dataset: Sensors = bench.dataset
     options = TrafficOptions.model_validate({"property": kind})
     full = [prepare(series, dataset.vocabulary, options, residual=True) for series in dataset.units]
-    found = [one for new in _groups(len(full)) for one in _compared(full, new, dataset, options, days)]
+    found = [one for new in _groups(len(full)) for one in _compare(full, new, dataset, options, days)]
     means = (float(np.mean(values)) for values in zip(*found, strict=True))
     names = ("own", "pooled", "own_width", "pooled_width")
     return Trial({"days": days, "count": len(found), **dict(zip(names, means, strict=True))})
@@ -45,7 +45,7 @@ def _groups(count: int) -> list[list[int]]:
     return [np.random.default_rng(0).permutation(count)[:AT_ONCE].tolist()]
 
 
-def _compared(
+def _compare(
     full: Sequence[Sensor], new: Sequence[int], dataset: Sensors, options: TrafficOptions, days: int
 ) -> Iterator[Comparison]:
     """Yield the comparison of every cold-start sensor that has a fully observed test day."""
@@ -56,7 +56,7 @@ def _compared(
         recent = _from(full[k].series, first - days * 24 * 3600 // full[k].step, full[k].step)
         late = prepare(_until(recent, days), dataset.vocabulary, options, residual=True, whole=True)
         ranges = late.ranges, with_pooled_property(late, pooled, options).ranges
-        own, taken = (_satisfied(full[k], late, one) for one in ranges)
+        own, taken = (_satisfied_shares(full[k], late, one) for one in ranges)
         if own:
             yield own["rho_trace"], taken["rho_trace"], ranges[0].width, ranges[1].width
 
@@ -70,8 +70,8 @@ def _until(series: Series, days: int) -> Series:
     return replace(series, values=series.values[: 24 * days], observed=series.observed[: 24 * days])
 
 
-def _satisfied(full: Sensor, late: Sensor, ranges: Ranges) -> Mapping[str, float]:
-    """Return shares of fully observed test windows that satisfy ranges in the cold-start sensor's own units."""
+def _satisfied_shares(full: Sensor, late: Sensor, ranges: Ranges) -> Mapping[str, float]:
+    """Return shares of fully observed test windows that satisfy ranges in the sensor's own units."""
     places = full.test[:, None] + np.arange(24)
     places = places[full.observed[places].all(axis=(1, 2))]
     truth = late.scaler.scale(full.series.values)[places]

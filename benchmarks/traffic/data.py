@@ -21,10 +21,10 @@ def read(setting: Setting, data: Path, cache: Path, origin: int = 0) -> Sensors:
         cache: Folder in which a recorded set is kept.
         origin: Number of the origin; 0 is the end of the data.
     """
-    return ending(READERS[setting.key](data, cache), origin * setting.back, setting.days)
+    return cut_end(READERS[setting.key](data, cache), origin * setting.back, setting.days)
 
 
-def ending(whole: Sensors, back: int, days: int) -> Sensors:
+def cut_end(whole: Sensors, back: int, days: int) -> Sensors:
     """Return the `days` days, or with 0 all days, that end `back` days before the last reading."""
     step = whole.vocabulary.step_seconds
     end = max(series.times(step)[-1] for series in whole.units) - np.timedelta64(back, "D")

@@ -1,4 +1,4 @@
-"""Rows of the traffic study: the paper's model under seven methods and on other networks, and the default model."""
+"""Rows of the traffic study: the paper's model, seven methods, other networks, the default."""
 
 from dataclasses import replace
 
@@ -9,7 +9,10 @@ STEPS = 16
 """Local steps per upload, the same for every method."""
 
 UPLOADS, TRANSFORMER_UPLOADS = 40, 8
-"""Uploads per client, times the cohort's share; a transformer's step takes 300 times as long as a GRU's."""
+"""Uploads per client, times the cohort's share.
+
+A transformer's step takes 300 times as long as a GRU's.
+"""
 
 SEEDS = 3
 

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch.func import functional_call
 
-from benchmarks.harness.bench import Bench, Finished
+from benchmarks.harness.bench import Bench, FinishedRun
 from benchmarks.harness.row import Metrics, Trial
 from benchmarks.traffic.experiments import FAULTS
 from benchmarks.traffic.sets import Setting
@@ -29,11 +29,11 @@ Break = Callable[[Floats, Sensor, np.random.Generator], Floats]
 def faults(bench: Bench, setting: Setting) -> dict[str, Metrics]:
     """Return fault -> MSE of the student, and of its forecasts corrected by each kind of property."""
     [fedavg] = [one for one in setting.experiments() if one.key == "fedavg"]
-    trained = Bench(bench.set, lambda: bench.dataset, bench.store, _measured, stacked=bench.stacked)
+    trained = Bench(bench.set, lambda: bench.dataset, bench.store, _trial_of, stacked=bench.stacked)
     return trained.train(f"{bench.set}-faults", {**fedavg.settings, "seed": 0}).clients
 
 
-def _measured(run: Finished) -> Trial:
+def _trial_of(run: FinishedRun) -> Trial:
     """Measure all faults of one run; they take the place of clients."""
     forecast, dataset = _forecaster(run), run.dataset
     sensors = {
@@ -46,7 +46,7 @@ def _measured(run: Finished) -> Trial:
     return Trial(clients={key: _errors(forecast, sensors, BREAKS[key]) for key in FAULTS})
 
 
-def _forecaster(run: Finished) -> Callable[[Floats], Floats]:
+def _forecaster(run: FinishedRun) -> Callable[[Floats], Floats]:
     """Return the trained model as a function of histories."""
     module = build_model(TASK, run.config.task_run(TASK, run.dataset.vocabulary))
     params = tensors(run.folder.load_model()[0])
@@ -93,7 +93,7 @@ def _spikes(past: Floats, sensor: Sensor, rng: np.random.Generator) -> Floats:
     return np.asarray(past + 5 * rng.choice([-1.0, 0.0, 1.0], past.shape, p=[0.025, 0.95, 0.025]))
 
 
-def _scaled(past: Floats, sensor: Sensor, rng: np.random.Generator) -> Floats:
+def _scale(past: Floats, sensor: Sensor, rng: np.random.Generator) -> Floats:
     return np.asarray(sensor.scaler.scale(1.5 * sensor.scaler.unscale(past)))
 
 
@@ -102,5 +102,5 @@ BREAKS: dict[str, Break] = {
     "dead-6h": Dead(6),
     "dead-24h": Dead(24),
     "spikes": _spikes,
-    "scaled": _scaled,
+    "scaled": _scale,
 }

@@ -2,15 +2,15 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from benchmarks.harness.claim import bulleted
+from benchmarks.harness.claim import bullet_list
 from benchmarks.harness.experiment import Experiment
 from benchmarks.harness.results import Results
-from benchmarks.harness.row import NO_SEED, Row, RowKey, mean, mean_sd
+from benchmarks.harness.row import NO_SEED, Row, RowKey, in_order, mean, mean_sd
 from benchmarks.harness.table import Table
 from benchmarks.traffic import prose
 from benchmarks.traffic.claims import correction, verdicts
 from benchmarks.traffic.experiments import COLD_START_DAYS, DEFAULT, FAULTS, KINDS, NETWORKS, PAPER, ROLLING
-from benchmarks.traffic.published import published
+from benchmarks.traffic.paper_figures import figures_of
 from benchmarks.traffic.sets import SETTINGS, SUMO, Setting
 
 RIDGE = "*baseline:* profile + federated ridge"
@@ -29,14 +29,12 @@ HEADER = (
 )
 
 
-def page(results: Results, made_by: str) -> str:
-    """Return the page; `made_by` states its provenance."""
-    parts = [prose.INTRODUCTION.format(made_by=made_by)]
+def page(results: Results, made_by: str) -> Iterator[str]:
+    """Yield the sections of the page; `made_by` states its provenance."""
+    yield prose.INTRODUCTION.format(made_by=made_by)
     for setting in SETTINGS:
-        rows = results.measured(setting.key, "origin-0")
-        if rows:
-            parts += _streets(setting, rows) if setting is SUMO else _set(setting, rows, results)
-    return "\n\n".join(parts) + "\n"
+        if rows := results.rows_of(setting.key, "origin-0"):
+            yield from _streets(setting, rows) if setting is SUMO else _set(setting, rows, results)
 
 
 def _set(setting: Setting, rows: Mapping[str, Row], results: Results) -> Iterator[str]:
@@ -54,10 +52,10 @@ def _set(setting: Setting, rows: Mapping[str, Row], results: Results) -> Iterato
         yield "### The paper's model on other networks"
         yield "\n\n".join(f"**{name}**\n\n{_table(two_hourly, chosen)}" for name, chosen in networks.items())
     yield from _origins(setting, results)
-    cold, faults = results.measured(setting.key, "cold-start"), results.measured(setting.key, "faults")
+    cold, faults = results.rows_of(setting.key, "cold-start"), results.rows_of(setting.key, "faults")
     yield from _cold_start(cold)
     yield from _faults(faults)
-    yield f"### Targets\n\n{bulleted(list(verdicts(setting.key, rows, faults, cold)))}"
+    yield f"### Targets\n\n{bullet_list(verdicts(setting.key, rows, faults, cold))}"
 
 
 def _streets(setting: Setting, rows: Mapping[str, Row]) -> Iterator[str]:
@@ -72,12 +70,12 @@ def _streets(setting: Setting, rows: Mapping[str, Row]) -> Iterator[str]:
 
 
 def _baselines(rows: Mapping[str, Row], kind: str) -> Row:
-    """Return what holds without a trained model under a kind of property; an empty row if it was not measured."""
+    """Return the baselines under a kind of property; an empty row if they were not measured."""
     return rows.get(f"baselines-{kind}") or Row(RowKey("", "", kind))
 
 
 def _of(rows: Mapping[str, Row], experiments: Iterable[Experiment]) -> list[Row]:
-    return [rows[one.key] for one in experiments if one.key in rows]
+    return list(in_order(rows, (one.key for one in experiments)).values())
 
 
 def _table(local: Row, rows: Iterable[Row]) -> str:
@@ -94,17 +92,17 @@ def _truth(local: Row) -> list[str]:
 
 
 def _ridge(local: Row) -> list[str]:
-    return [RIDGE, "", _cell(local, "mse"), "", _cell(local, "teacher_mse"), *_satisfied(local), *[""] * 4]
+    return [RIDGE, "", _cell(local, "mse"), "", _cell(local, "teacher_mse"), *_property_cells(local), *[""] * 4]
 
 
 def _method(row: Row) -> list[str]:
     errors = [_cell(row, metric) for metric in ("mse", "cluster_mse", "teacher_mse")]
     run = [mean_sd(values.values(), 0, shows_zero=False) for values in (row.about.megabytes, row.about.seconds)]
-    end = [_cell(row, "cluster_rho_point", 3), *run, published(row.key.row)]
-    return [row.title, str(len(row.trials)), *errors, *_satisfied(row), *end]
+    end = [_cell(row, "cluster_rho_point", 3), *run, figures_of(row.key.row)]
+    return [row.title, str(len(row.trials)), *errors, *_property_cells(row), *end]
 
 
-def _satisfied(row: Row) -> list[str]:
+def _property_cells(row: Row) -> list[str]:
     return [_cell(row, f"rho_{part}", 3) for part in PARTS]
 
 
@@ -113,12 +111,15 @@ def _cell(row: Row, metric: str, digits: int = 4) -> str:
 
 
 def _origins(setting: Setting, results: Results) -> Iterator[str]:
-    """Return the MSE of the student at each origin, on the first seed: the same methods and rates, data ending earlier."""
-    found = [results.measured(setting.key, f"origin-{origin}") for origin in range(setting.origins)]
+    """Return the student's MSE at each origin on the first seed.
+
+    Methods and rates are the same; the data end earlier.
+    """
+    found = [results.rows_of(setting.key, f"origin-{origin}") for origin in range(setting.origins)]
     if not any(found[1:]):
         return
     local = [_baselines(rows, "calibrated").values for rows in found]
-    titles = {key: found[0][key].title for key in ROLLING if key in found[0]}
+    titles = {key: row.title for key, row in in_order(found[0], ROLLING).items()}
     errors = {title: [values(metric).get(NO_SEED) for values in local] for metric, title in BASELINES.items()}
     errors[RIDGE] = [values("mse").get(NO_SEED) for values in local]
     errors |= {title: [_first(rows, key) for rows in found] for key, title in titles.items()}
@@ -141,7 +142,7 @@ def _cold_start(rows: Mapping[str, Row]) -> Iterator[str]:
     header = ["property", "days", "sensors", "own", "pooled", "width, own", "width, pooled"]
     table = Table(header)
     for kind, title in KINDS.items():
-        for row in (rows[key] for days in COLD_START_DAYS if (key := f"{kind}-{days}") in rows):
+        for row in in_order(rows, (f"{kind}-{days}" for days in COLD_START_DAYS)).values():
             found = row.only
             shares = [f"{100 * found[name]:.0f} %" for name in ("own", "pooled")]
             widths = [f"{found[name]:.2f}" for name in ("own_width", "pooled_width")]
@@ -157,7 +158,7 @@ def _faults(rows: Mapping[str, Row]) -> Iterator[str]:
         "calibrated": "the same, calibrated at 90 %",
     }
     table = Table(["fault", "student", *kinds.values()])
-    for row in (rows[key] for key in FAULTS if key in rows):
+    for row in in_order(rows, FAULTS).values():
         corrected = [f"{row.only[kind]:.4f} ({-100 * correction(row, kind):+.0f} %)" for kind in kinds]
         table.rows.append([row.title, f"{row.only['student']:.4f}", *corrected])
     if table.rows:

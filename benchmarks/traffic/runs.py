@@ -22,7 +22,10 @@ from common.tasks.traffic.options import TrafficOptions
 from common.tasks.traffic.task import TASK
 
 STACKED = 20
-"""Clients that train stacked; transformers train one by one, since a stack of them does not fit the processor's cache."""
+"""Number of clients that train stacked.
+
+Transformers train one by one, since a stack of them does not fit the processor's cache.
+"""
 
 
 def compute(selection: Selection, store: Store) -> None:
@@ -37,12 +40,17 @@ def compute(selection: Selection, store: Store) -> None:
 
 def _compute_set(setting: Setting, selection: Selection, store: Store) -> None:
     benches = [
-        Bench(setting.key, partial(read, setting, selection.data, store.folder, origin), store, stacked=_stacked)
+        Bench(
+            setting.key,
+            partial(read, setting, selection.data, store.folder, origin),
+            store,
+            stacked=_stack_size,
+            selection=selection,
+        )
         for origin in range(setting.origins)
     ]
     for origin, bench in enumerate(benches):
-        experiments = [one for one in setting.experiments(origin) if selection.has(one.key)]
-        bench.run(experiments, selection.most)
+        bench.run(setting.experiments(origin))
         kinds = ["difference"] if setting is SUMO else [*KINDS] if origin == 0 else ["calibrated"]
         for kind in kinds:
             key = RowKey(setting.key, f"origin-{origin}", f"baselines-{kind}")
@@ -58,13 +66,13 @@ def _compute_set(setting: Setting, selection: Selection, store: Store) -> None:
                 pooled = partial(cold_start, benches[0], kind, days)
                 store.get_or_compute(key, NO_SEED, pooled, f"{title}, {days} days")
     if selection.has("faults"):
-        stored = store.results.measured(setting.key, "faults")
+        stored = store.results.rows_of(setting.key, "faults")
         found = {} if stored.keys() >= FAULTS.keys() else faults(benches[0], setting)
         for key_, metrics in found.items():
             store.get_or_compute(RowKey(setting.key, "faults", key_), NO_SEED, partial(Trial, metrics), FAULTS[key_])
 
 
-def _stacked(config: RunConfig) -> int:
+def _stack_size(config: RunConfig) -> int:
     return 1 if config.options_of(TASK).network == "transformer" else STACKED
 
 

@@ -18,7 +18,7 @@ Loss = Callable[[Tensors, Tensors, Tensors], Tensor]
 """(parameters, batch, dropout masks of one step) -> mean loss of the batch's records, a scalar."""
 
 JOINS, CLIP, EXPECTED, GAUSSIAN = "dp.joins", "dp.clip", "dp.expected", "dp.gaussian/"
-"""Keys of private step inputs: mask of the sampled records, C, their expected number, and zC·N(0, I) by parameter."""
+"""Keys of private step inputs: mask of sampled records, C, expected number, zC·N(0, I) a parameter."""
 
 CHUNK = 64
 """Number of records whose gradients, each as large as the model, are in memory at once."""

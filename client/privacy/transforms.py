@@ -44,7 +44,10 @@ class Released:
 
 
 Work = Callable[[], Update]
-"""Deferred computation of an update. A mechanism whose noise is drawn inside it charges the ledger before calling it."""
+"""Deferred computation of an update.
+
+A mechanism that draws its noise inside charges the ledger before calling it.
+"""
 
 
 class Select(Protocol):

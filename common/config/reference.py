@@ -84,5 +84,5 @@ def _field_texts(owner: type[Any]) -> dict[str, str]:
     for declared, text in pairwise(statements):
         match declared, text:
             case ast.AnnAssign(target=ast.Name(id=field)), ast.Expr(value=ast.Constant(value=str(meaning))):
-                texts[field] = inspect.cleandoc(meaning).replace("\n", " ")
+                texts[field] = " ".join(meaning.split())
     return texts

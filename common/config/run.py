@@ -12,7 +12,7 @@ from common.errors import ConfigError
 from common.methods.planners import PlannerOptions, Uniform
 from common.methods.registry import FIRST_METHOD, METHODS, method_names
 from common.methods.spec import Capabilities, MethodOptions
-from common.options import Options, meant
+from common.options import Options, hint
 from common.privacy.options import PrivacyOptions
 from common.tasks.registry import FIRST_TASK, TASKS
 from common.tasks.spec import OptionsT, TaskOptions, TaskRun, TaskSpec, VocabularyT
@@ -102,7 +102,8 @@ class RunConfig(Options):
     @classmethod
     def _check_method(cls, name: str) -> str:
         if name not in method_names():
-            raise ValueError(f"unknown method '{name}'{meant(name, method_names())}")
+            closest = hint(name, method_names()) or ";"
+            raise ValueError(f"unknown method '{name}'{closest} installed: {', '.join(method_names())}")
         return name
 
     @field_validator("task")

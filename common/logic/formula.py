@@ -33,9 +33,7 @@ class Linear(Expression):
         return self._compared(">", bound)
 
     def _compared(self, relation: Relation, bound: "float | Linear") -> "Atom":
-        if isinstance(bound, Linear):
-            return Atom(self - bound, relation, 0.0)
-        return Atom(self, relation, float(bound))
+        return Atom(self - bound, relation, 0.0) if isinstance(bound, Linear) else Atom(self, relation, float(bound))
 
 
 def Variable(name: str) -> Linear:
@@ -136,9 +134,7 @@ class _Windowed(_Connectives):
 
     def __post_init__(self) -> None:
         if self.a < 0 or self.b < self.a:
-            raise ConfigError(
-                f"window [{self.a},{self.b}] is empty or starts before step 0; write [a,b] with 0 <= a <= b"
-            )
+            raise ConfigError(f"window [{self.a},{self.b}] is empty or before step 0; write [a,b] with 0 <= a <= b")
 
 
 @dataclass(frozen=True)

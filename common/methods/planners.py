@@ -32,7 +32,7 @@ class PlannerOptions(Options):
     """Name of the method that trains and aggregates; its options are in the section `algorithm.<name>`."""
 
     stop: Literal["never", "plateau"] = "never"
-    """`plateau` ends the run after `patience` rounds without gain; it spends no budget, the rest stays unspent."""
+    """`plateau` ends the run after `patience` rounds without gain; the remaining budget stays unspent."""
 
     patience: int = Field(10, ge=1)
     """Number of rounds without a gain after which `plateau` stops."""
@@ -87,7 +87,7 @@ class BGTplanner(PlannerOptions):
     """Number d of singular values that describe a round."""
 
     reward: Literal["metrics", "norm"] = "metrics"
-    """Reward of a round: a metric that owners share (in the privacy statement), or the fall of the noisy update's norm."""
+    """Reward of a round. `metrics`: one that owners share. `norm`: the fall of the noisy update's norm."""
 
     t0: int = Field(5, ge=1)
     """Rounds T₀ of each arm in stage 1a and of stage 1b; lowered if (K+1)T₀ exceeds half of the run."""
@@ -110,7 +110,7 @@ class BGTplanner(PlannerOptions):
     """Standard deviation σ of the observation error of a reward, Eq 5."""
 
     gamma: Literal["derived", "code"] = "derived"
-    """γ of Eq 12 is 2√(KT/(m ln T)) with m = d + 1, the predictor's inputs, or m = N + 2 as in the authors' code."""
+    """Number m in γ of Eq 12. `derived`: d + 1, the predictor's inputs. `code`: N + 2, the authors'."""
 
     z_mode: Literal["paper", "cap"] = "paper"
     """Bound Z. `paper`: Eq 10, whose M(T₀) is mostly its union bound for any data. `cap`: T·max|r|/B."""

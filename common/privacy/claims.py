@@ -39,7 +39,10 @@ COVERED_ITEMS = (
 """Scope of unit `client`, if some of its replies named items."""
 
 SAME_ITEMS = "replace-one-same-items"
-"""Neighbouring relation of a client that names rows by the items it rated: both contents of its data name the same items."""
+"""Neighbouring relation of a client that names rows by the items it rated.
+
+Both contents of its data name the same items.
+"""
 
 ITEM_IDS = (
     "item ids: which products a client rated is sent in plaintext among others drawn at random, and no noise covers it; the"
@@ -96,7 +99,10 @@ class Claim:
     total: float
     spent: float
     epsilon_so_far: float
-    """ε of the amount spent until now, for planning: no guarantee, since the time of a stop may depend on outputs."""
+    """ε of the amount spent until now, for planning.
+
+    It is no guarantee, since the time of a stop may depend on outputs.
+    """
     raises: tuple[LimitChange, ...] = ()
     """Increases of ε and its first limit after releases, oldest first."""
     lowered_from: float = 0.0

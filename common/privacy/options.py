@@ -10,18 +10,27 @@ Unit = Literal["none", "client", "record"]
 MechanismName = Literal["gaussian", "laplace", "privunit"]
 
 MIN_CLIP = 1e-6
-"""Smallest clip norm. Gradients far below it have squares that float32 rounds to 0, so clipping would not bound them."""
+"""Smallest clip norm.
+
+Gradients far below it have squares that float32 rounds to 0, so clipping would not bound them.
+"""
 
 
 class PrivacyOptions(Options):
     """Differential privacy that a run guarantees to its clients."""
 
     unit: Unit = "none"
-    """Unit of protection. `client`: everything a client sends is one clipped vector with noise (local DP, replace-one);
-    `record`: noisy sums of clipped gradients of single records (DP-SGD, add-or-remove-one)."""
+    """Unit of protection.
+
+    `client`: everything a client sends is one clipped vector with noise (local DP, replace-one).
+    `record`: noisy sums of clipped gradients of single records (DP-SGD, add-or-remove-one).
+    """
 
     mechanism: MechanismName = "gaussian"
-    """Mechanism of unit `client`. `gaussian`: L2 clip, zCDP; `laplace`: L1 clip, pure ε; `privunit`: direction only, pure ε."""
+    """Mechanism of unit `client`.
+
+    `gaussian`: L2 clip, zCDP; `laplace`: L1 clip, pure ε; `privunit`: direction only, pure ε.
+    """
 
     epsilon: float = Field(10.0, gt=0, allow_inf_nan=False)
     """Total ε of the run, for every client."""

@@ -28,8 +28,8 @@ STORED_FOLDER = ".fedloom/dealt"
 """Folder with the ledgers of earlier versions; a new name would hide them, so its name is exempt."""
 BLOCKED_NAMES = {"whoever", "dealt", "dealing", "purse", "witness", "told", "tells"}
 VERBAL_MODULES = re.compile(
-    r"(training|local_training|ranking|planning|sampling|mining|polling|partitioning|clipping|shared_\w+|row_sparse|personalized|stacked_tensors"
-    r"|observed|planned|clustered)$"
+    r"(training|local_training|(full_)?ranking|tuning|timing|speed|planning|sampling|mining|polling|partitioning"
+    r"|clipping|shared_\w+|row_sparse|personalized|stacked_tensors|observed|planned|clustered)$"
 )
 TWICE: frozenset[str] = frozenset()
 """Classes that may occur twice in the four layers: implementations of a protocol."""
@@ -59,7 +59,7 @@ def _blocked_names() -> list[str]:
 
 
 def _lines_that_are_no_text() -> list[str]:
-    """Uses of `line` that a text cannot answer: a channel, a baseline, an event."""
+    """Return uses of `line` that are not of texts: a channel, a baseline, an event."""
     return [
         f"{relative(p)}:{node.lineno}: {ast.unparse(node)}"
         for p in paths(".py")

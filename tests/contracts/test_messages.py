@@ -54,7 +54,7 @@ MESSAGES = [message for path in paths(".py") for message in _messages(path)]
 
 
 def _capital(text: str) -> bool:
-    """True if the text starts with a capitalized word; acronyms and names in capitals are allowed."""
+    """Return True if the text starts with a capitalized word; acronyms and names in capitals are allowed."""
     return re.match(r"[A-Z][a-z]*\b(?![\w.(-])", text) is not None
 
 

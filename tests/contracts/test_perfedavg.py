@@ -1,4 +1,4 @@
-"""Per-FedAvg on quadratic clients against closed forms, and on markets: evaluated models and step inputs."""
+"""Per-FedAvg on quadratic clients against closed forms; evaluated models and step inputs on markets."""
 
 from pathlib import Path
 
@@ -38,8 +38,8 @@ ALPHA, BETA = 0.3, 0.2
 DEMO = read_markets("demo:4-5")
 
 
-def personalized(algorithm: PerFedAvg, member: Participant) -> ClientMemory:
-    return PerFedAvgTrainer(algorithm).personalize(member)
+def personalized(algorithm: PerFedAvg, participant: Participant) -> ClientMemory:
+    return PerFedAvgTrainer(algorithm).personalize(participant)
 
 
 def toy(count: int = 3, lr: float = BETA, **options: Scalar) -> Toy:
@@ -87,23 +87,25 @@ def test_with_one_step_it_converges_to_a_zero_mean_meta_gradient(variant: str) -
 def test_the_adapted_model_is_a_few_plain_steps_from_the_shared_one(steps: int) -> None:
     algorithm, client = PerFedAvg(alpha=ALPHA, optimizer="adam"), quadratics(1)["client-0"]
     model: Arrays = {"encoder.w": np.array([1.0, 2.0]), "predictor.w": np.array([-1.0, 0.5])}
-    member = Participant("ann", "toy", 0, client, MemoryStore(), TrainRequest(1, "toy:0", model, phase=ADAPT), steps)
+    participant = Participant(
+        "ann", "toy", 0, client, MemoryStore(), TrainRequest(1, "toy:0", model, phase=ADAPT), steps
+    )
     w = flat(model)
     for _ in range(steps):
         w = w - ALPHA * client.curvature @ (w - client.centre)
-    memory = personalized(algorithm, member)
-    found = models_of_client(algorithm, model, memory)
-    np.testing.assert_allclose(flat(found[""]), w)
-    assert sha256(found["global_"]) == sha256(model)
-    assert member.store.load("toy").groups == {}, "nothing is saved"
+    state = personalized(algorithm, participant)
+    models = models_of_client(algorithm, model, state)
+    np.testing.assert_allclose(flat(models[""]), w)
+    assert sha256(models["global_"]) == sha256(model)
+    assert participant.store.load("toy").groups == {}, "nothing is saved"
 
 
 def test_a_diverged_adapted_model_is_replaced_by_the_shared_one() -> None:
     client, model = quadratics(1)["client-0"], {"encoder.w": np.ones(2), "predictor.w": np.ones(2)}
     request = TrainRequest(1, "toy:0", model, phase=ADAPT)
     algorithm = PerFedAvg(alpha=1e200)
-    memory = personalized(algorithm, Participant("ann", "toy", 0, client, MemoryStore(), request, 3))
-    assert sha256(models_of_client(algorithm, model, memory)[""]) == sha256(model)
+    state = personalized(algorithm, Participant("ann", "toy", 0, client, MemoryStore(), request, 3))
+    assert sha256(models_of_client(algorithm, model, state)[""]) == sha256(model)
 
 
 def market_config(**options: Scalar) -> RunConfig:
@@ -124,16 +126,16 @@ def test_each_gradient_of_a_step_has_separate_triples() -> None:
     config = market_config()
     learner = learner_of(config, DEMO.vocabulary, DEMO.units[:1])
     model = parameters(task_model(config, DEMO.vocabulary))
-    member = Participant("ann", "toy", 0, learner, MemoryStore(), TrainRequest(1, "toy:0", model), 2)
-    [reply] = train(PerFedAvg(alpha=0.5, lr=0.3), [member])
+    participant = Participant("ann", "toy", 0, learner, MemoryStore(), TrainRequest(1, "toy:0", model), 2)
+    [reply] = train(PerFedAvg(alpha=0.5, lr=0.3), [participant])
     assert isinstance(reply, TrainReply)
 
-    triples = learner.step_inputs(4, build_generator(member))["triples"]
+    triples = learner.step_inputs(4, build_generator(participant))["triples"]
     assert not torch.equal(triples[0], triples[1])
 
     def gradient(params: dict[str, torch.Tensor], step: int) -> dict[str, torch.Tensor]:
         leaves = {n: p.clone().requires_grad_() for n, p in params.items()}
-        torch.autograd.backward(learner.loss(leaves, learner.batch(member.request), {"triples": triples[step]}))
+        torch.autograd.backward(learner.loss(leaves, learner.batch(participant.request), {"triples": triples[step]}))
         return {n: p.grad if p.grad is not None else torch.zeros_like(p) for n, p in leaves.items()}
 
     params = tensors(model)
@@ -153,20 +155,20 @@ def test_a_client_evaluates_its_adapted_model_and_stores_the_final_one(tmp_path:
     learner = learner_of(config, DEMO.vocabulary, DEMO.units[:1])
     request = TrainRequest(2, "toy:0", end, phase=ADAPT)
     own = personalized(PerFedAvg(alpha=0.5), Participant("client-0", "toy", 0, learner, MemoryStore(), request, 1))
-    found = models_of_client(config.method_options, end, own)
+    models = models_of_client(config.method_options, end, own)
     last = dict(heard(grid, EvaluateReply))["client-0"].metrics
-    for prefix, model in found.items():
+    for prefix, model in models.items():
         metrics, _ = learner.evaluate(model, {}, "test")
         assert {name: last[f"{prefix}{name}"] for name in metrics} == metrics
-    assert sha256(found[""]) == sha256(models_of_client(config.method_options, end, store.load("toy"))[""])
-    assert sha256(found[""]) != sha256(end)
+    assert sha256(models[""]) == sha256(models_of_client(config.method_options, end, store.load("toy"))[""])
+    assert sha256(models[""]) != sha256(end)
 
 
 def test_a_late_joining_client_adapts_without_training_rounds() -> None:
     store, config = MemoryStore(), market_config()
     model = parameters(task_model(config, DEMO.vocabulary))
-    found = adapt(market_session(store), config, DEMO.vocabulary, model)
-    assert {"mrr20", "global_mrr20"} <= found.keys()
+    metrics = adapt(market_session(store), config, DEMO.vocabulary, model)
+    assert {"mrr20", "global_mrr20"} <= metrics.keys()
     assert (store.load("toy").round, list(store.load("toy").groups)) == (0, ["own.after"])
 
 

@@ -1,3 +1,5 @@
+"""Certificates of the server and its authority."""
+
 import datetime
 import ipaddress
 import stat
@@ -43,8 +45,8 @@ def test_private_keys_are_readable_by_their_owner_only(folder: Path) -> None:
 @pytest.mark.parametrize("days", [30, -1])
 def test_validity_ends_after_the_configured_days(folder: Path, days: int) -> None:
     certificate = _server(make_server_certificate(folder, days=days))
-    wanted = datetime.datetime.now(datetime.UTC) + datetime.timedelta(days=days)
-    assert abs(certificate.not_valid_after_utc - wanted) < datetime.timedelta(minutes=1)
+    end = datetime.datetime.now(datetime.UTC) + datetime.timedelta(days=days)
+    assert abs(certificate.not_valid_after_utc - end) < datetime.timedelta(minutes=1)
     assert certificate.not_valid_before_utc < certificate.not_valid_after_utc
 
 

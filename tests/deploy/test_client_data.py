@@ -1,4 +1,4 @@
-"""What each client of a federation on this machine is given."""
+"""Data of each client of a federation on this machine."""
 
 from pathlib import Path
 
@@ -8,31 +8,52 @@ import pytest
 from client.data.dataset import AnyDataset
 from client.data.read import read_all, with_test
 from common.errors import DataError
-from deploy.client_data import DEFAULT_CLIENTS, MOST_CLIENTS, partition_source, unit_names, write_clients
+from deploy.client_data import (
+    DEFAULT_CLIENTS,
+    MOST_CLIENTS,
+    partition_source,
+    stored_clients,
+    unit_names,
+    write_clients,
+)
+from deploy.partitioning import PARTITIONS, STATE
+from tests.support.partitions import partition_for
 
 
 def held_out(part: AnyDataset) -> list[tuple[str, list[list[int]]]]:
-    """Each visitor's test cases, the clicks so far and the next."""
+    """Return each visitor's test cases: earlier clicks and the next."""
     return [(v.name, [[*np.append(case.prefix, case.target)] for case in v.test]) for v in part.units]
 
 
-def test_each_client_gets_its_share_of_the_sessions_held_out(tmp_path: Path) -> None:
-    (tmp_path / "clicks.txt").write_text("a b\nb a\n" * 40)  # 80 sessions of nobody's: four groups
+def test_each_client_has_its_share_of_the_test_sessions(tmp_path: Path) -> None:
+    (tmp_path / "clicks.txt").write_text("a b\nb a\n" * 40)  # 80 sessions without users: four groups
     (tmp_path / "held-out.txt").write_text("a b\nb a b\na b a\n")
     source = with_test("sessions", str(tmp_path / "clicks.txt"), str(tmp_path / "held-out.txt"))
     whole = read_all("sessions", source)
     parts = partition_source("sessions", source, None, 2)
-    dealt = [visitor for part in parts for visitor in held_out(part)]
-    assert sorted(dealt) == sorted(held_out(whole))
-    assert sum(len(test) for _, test in dealt) == 5
+    visitors = [visitor for part in parts for visitor in held_out(part)]
+    assert sorted(visitors) == sorted(held_out(whole))
+    assert sum(len(test) for _, test in visitors) == 5
 
-    specs = write_clients("sessions", source, parts, tmp_path / "home", tmp_path / "dealt")
-    theirs = [read_all("sessions", spec.data, vocabulary=whole.vocabulary) for spec in specs]
-    assert [held_out(part) for part in theirs] == [held_out(part) for part in parts]
+    specs = write_clients("sessions", source, parts, tmp_path / "home", tmp_path / "partitions")
+    stored = [read_all("sessions", spec.data, vocabulary=whole.vocabulary) for spec in specs]
+    assert [held_out(part) for part in stored] == [held_out(part) for part in parts]
+    training = write_clients(
+        "sessions", str(tmp_path / "clicks.txt"), parts, tmp_path / "home", tmp_path / "partitions"
+    )
+    assert training[0].data == specs[0].data, "the same source with and without test sessions"
+
+
+@pytest.mark.usefixtures("workplace")
+def test_a_resumed_run_finds_its_clients() -> None:
+    specs = partition_for("one")
+    assert stored_clients(Path("up", "one").resolve()) == specs
+    assert specs[0].state == Path(PARTITIONS, STATE).resolve()
+    assert specs[0].source == str(Path("my.csv").resolve())
 
 
 def shops(folder: Path, count: int) -> str:
-    """A folder of markets with their catalogue; in the k-th people buy one item more than in the one before."""
+    """Write a folder of markets with their catalogue; each market has one item more than the one before."""
     folder.mkdir()
     (folder / "catalogue.csv").write_text("item,title,description\n" + "".join(f"i{k},Item {k},\n" for k in range(9)))
     for k in range(count):
@@ -41,14 +62,9 @@ def shops(folder: Path, count: int) -> str:
     return str(folder)
 
 
-def test_where_nobody_says_how_many_a_market_is_a_client(tmp_path: Path) -> None:
+def test_by_default_each_market_is_a_client(tmp_path: Path) -> None:
     four = partition_source("markets", shops(tmp_path / "four", 4), None, None)
-    assert [[m.name for m in part.units] for part in four] == [
-        ["m00"],
-        ["m01"],
-        ["m02"],
-        ["m03"],
-    ]
+    assert [[m.name for m in part.units] for part in four] == [["m00"], ["m01"], ["m02"], ["m03"]]
     assert unit_names("markets", four) == {"client-0": "m00", "client-1": "m01", "client-2": "m02", "client-3": "m03"}
 
     many = partition_source("markets", shops(tmp_path / "many", MOST_CLIENTS + 2), None, None)
@@ -68,15 +84,17 @@ def test_a_catalogue_is_no_client(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("tables", "clients"), [(1, DEFAULT_CLIENTS), (3, 3), (MOST_CLIENTS + 1, DEFAULT_CLIENTS)])
-def test_where_nobody_says_how_many_a_table_of_a_folder_is_a_client(tmp_path: Path, tables: int, clients: int) -> None:
+def test_by_default_each_table_of_a_folder_is_a_client(tmp_path: Path, tables: int, clients: int) -> None:
     homes = "".join(f"{home},Button,B1,pressed,turn on,Light,L1\n" for home in range(6))
     for k in range(tables):
         header = "user_id,trigger_device,trigger_device_id,trigger_state,action,action_device,action_device_id\n"
         (tmp_path / f"{k}.csv").write_text(header + homes.replace(",B", f",{k}B").replace("\n", f"{k}\n"))
-    assert len(partition_source("rules", str(tmp_path), None, None)) == clients
+    parts = partition_source("rules", str(tmp_path), None, None)
+    assert len(parts) == clients
+    assert all(part.vocabulary == parts[0].vocabulary for part in parts)
 
 
 @pytest.mark.parametrize("task", ["rules", "sessions", "traffic", "ratings"])
-def test_people_are_dealt_to_four_and_not_named(task: str) -> None:
+def test_by_default_demo_data_are_partitioned_among_four_unnamed_clients(task: str) -> None:
     parts = partition_source(task, "demo:0-8", None, None)
     assert (len(parts), unit_names(task, parts)) == (DEFAULT_CLIENTS, {})

@@ -12,18 +12,18 @@ from deploy import control
 from deploy.bundle import make_app
 from deploy.control import Control
 
-CHATTER = """Using SuperLink connection 'fedloom'
+GREETING = """Using SuperLink connection 'fedloom'
 Flower App configuration warnings in '/x/pyproject.toml':
 - Recommended property "license" missing in [project]
 """
-AWAY = "Connection to the SuperLink is unavailable. Please check your network connection and 'address' in it."
+ABSENT = "Connection to the SuperLink is unavailable. Please check your network connection and 'address' in it."
 
 
 @pytest.mark.parametrize(
     ("reason", "message"),
     [
         ("App is too large\n", "cannot start the run: App is too large"),
-        (AWAY, "cannot start the run: no SuperLink answers at nowhere:9; check --control and --ca"),
+        (ABSENT, "cannot start the run: no SuperLink answers at nowhere:9; check --control and --ca"),
     ],
 )
 def test_a_fault_is_reported_without_the_greeting_of_flower(
@@ -32,7 +32,7 @@ def test_a_fault_is_reported_without_the_greeting_of_flower(
     program = tmp_path / "flwr"
     program.write_text(f"#!/bin/sh\ncat {tmp_path}/answer.json\n")
     program.chmod(0o755)
-    (tmp_path / "answer.json").write_text(json.dumps({"success": False, "error-message": CHATTER + reason}))
+    (tmp_path / "answer.json").write_text(json.dumps({"success": False, "error-message": GREETING + reason}))
     monkeypatch.setattr(control, "flower_program", lambda name: program)
     app = make_app(tmp_path / "app", RunConfig())
     with pytest.raises(RunError) as caught:

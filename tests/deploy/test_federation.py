@@ -64,42 +64,40 @@ class Controls(Control):
 def order(tmp_path: Path) -> Order:
     folder = tmp_path / "runs" / "r1"
     folder.mkdir(parents=True)
-    (folder / "result.json").write_text("of before")
+    (folder / "result.json").write_text("old")
     return Order(parse({"method": "fedavg", "run-id": "r1", "resume": True}), tmp_path / "runs")
 
 
-def submitted(order: Order, control: Controls) -> Result:
+def submit_order(order: Order, control: Controls) -> Result:
     return submit(Processes(), order.runs.parent / "work", control, order, Console(quiet=True))
 
 
-@pytest.mark.parametrize("end", [SystemExit(143), KeyboardInterrupt(), RunError("three questions unanswered")])
+@pytest.mark.parametrize("end", [SystemExit(143), KeyboardInterrupt(), RunError("no answer to three requests")])
 def test_a_run_without_a_watcher_is_stopped(end: BaseException, order: Order, monkeypatch: pytest.MonkeyPatch) -> None:
-    def watch(*about: Any) -> Result:
+    def watch(*arguments: Any) -> Result:
         raise end
 
     monkeypatch.setattr(federation, "watch", watch)
     control = Controls(order.runs.parent / "control")
     with pytest.raises(type(end)):
-        submitted(order, control)
+        submit_order(order, control)
     assert control.stopped == [7]
 
 
 def test_the_result_of_a_run_that_cannot_resume_is_kept(order: Order) -> None:
     with pytest.raises(RunError, match="no SuperLink answers"):
-        submitted(order, Controls(order.runs.parent / "control", answers=False))
-    assert (order.runs / "r1" / "result.json").read_text() == "of before"
+        submit_order(order, Controls(order.runs.parent / "control", answers=False))
+    assert (order.runs / "r1" / "result.json").read_text() == "old"
 
 
-def test_the_owner_s_policy_is_kept_over_a_pause(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("FEDLOOM_RUNS", str(tmp_path / "runs"))
+def test_the_owner_s_policy_is_kept_over_a_pause(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("strict.toml").write_text('share-metrics = "never"\n')
     calls: list[tuple[str, float]] = []
 
-    def start(*about: Any) -> Path:
-        *_, policy, patience = about
+    def start(*arguments: Any) -> Path:
+        *_, policy, patience = arguments
         calls.append((policy.read_text() if policy else "", patience))
-        return tmp_path / "key.pub"
+        return here / "key.pub"
 
     def train(processes: Any, superlink: Any, order: Order, console: Any) -> Result:
         if not order.config.resume:
@@ -109,21 +107,9 @@ def test_the_owner_s_policy_is_kept_over_a_pause(tmp_path: Path, monkeypatch: py
 
     monkeypatch.setattr(federation, "start_client", start)
     monkeypatch.setattr(federation, "train", train)
-    first = [
-        "up",
-        "--method",
-        "fedavg",
-        "--data",
-        "demo:0-4",
-        "--clients",
-        "2",
-        "--run-id",
-        "r1",
-        "--policy",
-        "strict.toml",
-    ]
-    for words in (first, ["up", "--resume", "r1"]):
-        ended = CliRunner().invoke(app, words)
+    first = "up --method fedavg --data demo:0-4 --clients 2 --run-id r1 --policy strict.toml"
+    for command in (first, "up --resume r1"):
+        ended = CliRunner().invoke(app, command.split())
         assert isinstance(ended.exception, SystemExit | KeyboardInterrupt), ended.exception
     assert calls == [('share-metrics = "never"\n', 36.0)] * 4
 

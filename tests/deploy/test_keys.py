@@ -1,3 +1,5 @@
+"""Keys of nodes: files, forms and fingerprints."""
+
 import base64
 import hashlib
 import stat
@@ -33,7 +35,7 @@ def test_an_existing_key_is_not_overwritten(tmp_path: Path) -> None:
 
 
 def test_the_fingerprint_equals_that_of_ssh() -> None:
-    """The curve's base point (FIPS 186-4, D.1.2.4) in the form of RFC 5656: string name, string curve, string 04‖x‖y."""
+    """The curve's base point (FIPS 186-4, D.1.2.4) in the form of RFC 5656: name, curve, 04‖x‖y."""
     x = "aa87ca22be8b05378eb1c71ef320ad746e1d3b628ba79b9859f741e082542a385502f25dbf55296c3a545e3872760ab7"
     y = "3617de4a96262c6f5d9e98bf9292dc29f8f41dbd289a147ce9da3113b5f0b8c00a60b1ce1d7e819d7a431d7c90ea0e5f"
     point = b"\x04" + bytes.fromhex(x) + bytes.fromhex(y)

@@ -1,6 +1,7 @@
+"""Child processes: start, end, signals and ports."""
+
 import os
 import signal
-import socket
 import subprocess
 import sys
 import textwrap
@@ -10,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from common.errors import ConfigError, RunError
+from common.errors import RunError
 from deploy.processes import Processes, free_port, require_free_port
 
 SLEEPER = [sys.executable, "-c", "import time; time.sleep(60)"]
@@ -19,8 +20,8 @@ STUBBORN = [
     "-c",
     "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('up', flush=True); time.sleep(60)",
 ]
-# as flower-superlink does: a grandchild in its own session, whose parent then ends
-FORGETFUL = [
+# like flower-superlink: starts a grandchild in its own session and ends
+DETACHING = [
     sys.executable,
     "-c",
     "import subprocess, sys; p = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)'],"
@@ -43,9 +44,9 @@ def _is_alive(pid: int) -> bool:
 def test_leaving_ends_every_process_and_a_detached_grandchild(tmp_path: Path) -> None:
     with Processes() as processes:
         children = [processes.start("sleeper", SLEEPER) for _ in range(2)]
-        forgetful = processes.start("forgetful", FORGETFUL, log=tmp_path / "log")
+        detaching = processes.start("detaching", DETACHING, log=tmp_path / "log")
         grandchild = int(_first_line(tmp_path / "log"))
-        forgetful.process.wait(10)
+        detaching.process.wait(10)
         assert _is_alive(grandchild)
         assert all(_is_alive(child.process.pid) for child in children)
     assert not any(_is_alive(pid) for pid in [grandchild, *(child.process.pid for child in children)])
@@ -83,14 +84,14 @@ def test_one_child_can_be_ended_alone() -> None:
 
 
 def test_processes_started_before_the_block_continue() -> None:
-    stranger = subprocess.Popen(SLEEPER)
+    other = subprocess.Popen(SLEEPER)
     try:
         with Processes() as processes:
             processes.start("sleeper", SLEEPER)
-        assert _is_alive(stranger.pid)
+        assert _is_alive(other.pid)
     finally:
-        stranger.kill()
-        stranger.wait()
+        other.kill()
+        other.wait()
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
@@ -128,13 +129,6 @@ def test_an_ended_child_is_named_with_the_end_of_its_log(tmp_path: Path) -> None
 def test_a_missing_program_is_named() -> None:
     with Processes() as processes, pytest.raises(RunError, match="/no/such/program is missing"):
         processes.start("x", ["/no/such/program"])
-
-
-def test_a_taken_port_is_named_with_its_option() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port = listener.getsockname()[1]
-        with pytest.raises(ConfigError, match=f"port {port} of 127.0.0.1: Address already in use.*--port"):
-            require_free_port("127.0.0.1", port, "--port")
 
 
 def test_free_ports_are_free() -> None:

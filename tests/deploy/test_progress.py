@@ -37,13 +37,7 @@ def test_a_round_as_a_line() -> None:
 
 
 def test_a_forecaster_s_round_as_a_line() -> None:
-    extra = {
-        "cluster_loss": 1.0,
-        "cluster_mse": 1.0,
-        "cluster_teacher_mse": 1.0,
-        "profile_mse": 1.0,
-        "property_width": 1.0,
-    }
+    extra = dict.fromkeys(("cluster_loss", "cluster_mse", "cluster_teacher_mse", "profile_mse", "property_width"), 1.0)
     truth = {"truth_rho_trace": 0.9, "truth_rho_point": 0.9, "rho_point": 0.9, "teacher_rho_trace": 1.0}
     metrics = {**extra, **truth, "loss": 0.3, "mse": 0.25, "teacher_mse": 0.2375, "rho_trace": 0.5}
     line = round_line(Round(**vars(ROUND) | {"metrics": metrics})).plain
@@ -126,7 +120,7 @@ def writer(path: Path, chunks: list[bytes]) -> Callable[[float], None]:
     """Append a chunk at each sleep."""
 
     def sleep(seconds: float) -> None:
-        assert chunks, "still waiting after all has been written"
+        assert chunks, "follow waits after the last chunk"
         with path.open("ab") as file:
             file.write(chunks.pop(0))
 

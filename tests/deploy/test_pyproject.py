@@ -1,3 +1,5 @@
+"""Configuration keys that pyproject.toml declares to Flower."""
+
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -7,11 +9,11 @@ from flwr.common.config import flatten_dict
 from common.config.flatten import flatten
 from common.config.run import RunConfig
 
-DELIBERATELY_ABSENT = {"run-id", "resume"}  # of one run only: `flwr run` makes a new run each time
+DELIBERATELY_ABSENT = {"run-id", "resume"}  # belong to one run: `flwr run` makes a new run each time
 
 
-def test_what_flwr_run_may_set_stands_in_pyproject_with_its_default() -> None:
-    """A default lives in the pydantic model; Flower accepts only keys that pyproject.toml declares, with a value."""
+def test_pyproject_declares_every_option_of_flwr_run_with_its_default() -> None:
+    """Defaults belong to the pydantic model; Flower accepts only keys that pyproject.toml declares."""
     pyproject: dict[str, Any] = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())
     declared = flatten_dict(pyproject["tool"]["flwr"]["app"]["config"])
     defaults = flatten(RunConfig())

@@ -1,79 +1,111 @@
-"""A run that goes on: its folder tells of all of it, whenever it was interrupted."""
+"""Resumed runs: their folder describes all rounds, after an interruption at any point."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from client.session import Session
+from client.state import DiskStore, Store
 from common.config.run import RunConfig
 from common.errors import RefusedError
 from common.wire.messages import EvaluateReply, EvaluateRequest
-from deploy.simulation import simulate
+from deploy.simulation import InProcessGrid, simulate
 from server.artifacts import RunDirectory
-from server.events import Result, Round
+from server.events import Result
 from server.journal import Journal
-from tests.support.toys import CATALOGUE, configured, toy_dataset
+from server.run import run
+from tests.support.sensors import rounds_of, stores
+from tests.support.toy_sessions import toy_sessions
+from tests.support.toys import toy_dataset
 
 
-class PullThePlugError(Exception):
-    """The machine went down."""
+class PowerFailureError(Exception):
+    """Interruption of a run."""
 
 
 @pytest.fixture
-def config(tmp_path: Path) -> RunConfig:
-    """Three rounds that speak the toy vocabulary."""
-    path = tmp_path / "catalogue.json"
-    path.write_text(CATALOGUE.to_json(), "utf-8")
-    return configured("fedavg", rounds=3, federation__min_clients=1, federation__wait=0.1, catalogue=str(path))
+def config(settings: Callable[..., RunConfig]) -> RunConfig:
+    """Return a configuration of three rounds of FedAvg."""
+    return settings("fedavg")
 
 
 def trained(config: RunConfig, runs: Path, **options: Any) -> Result:
     return simulate(config.model_copy(update=options), toy_dataset(3), runs)
 
 
-def rounds(runs: Path) -> list[Round]:
-    return [event for event in RunDirectory(runs, "toy").events() if event.event == "round"]
+def interrupt(monkeypatch: pytest.MonkeyPatch, method: str, before: bool) -> None:
+    """Fail in round 2, before or after a method of the journal has written."""
+    write = getattr(Journal, method)
 
-
-def crash_in(monkeypatch: pytest.MonkeyPatch, verb: str, before: bool) -> None:
-    """Pull the plug in round 2, before or after the journal has noted something."""
-    note = getattr(Journal, verb)
-
-    def crash(journal: Journal, *about: Any) -> None:
-        second = 2 in (about[0], getattr(getattr(about[0], "state", None), "round", 0))
+    def fail(journal: Journal, *arguments: Any) -> None:
+        second = 2 in (arguments[0], getattr(getattr(arguments[0], "state", None), "round", 0))
         if not (second and before):
-            note(journal, *about)
+            write(journal, *arguments)
         if second:
-            raise PullThePlugError
+            raise PowerFailureError
 
-    monkeypatch.setattr(Journal, verb, crash)
+    monkeypatch.setattr(Journal, method, fail)
 
 
 @pytest.mark.parametrize(
-    ("verb", "before"), [("record_training", False), ("record_evaluation", True), ("record_evaluation", False)]
+    ("method", "options", "disk"),
+    [
+        ("fedavg", {"momentum": 0.9}, False),
+        ("fedadam", {}, False),
+        ("fedrule", {"optimizer": "sgd", "control": "eq3", "lr": 0.3}, False),
+        ("fedrule", {}, True),
+        ("fedrule", {"server_optimizer": "adam", "federation__cohort": 0.5}, True),
+    ],
 )
-def test_traffic_is_that_of_all_rounds_wherever_the_run_was_torn(
-    verb: str, before: bool, config: RunConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_an_interrupted_run_ends_with_the_model_of_an_uninterrupted_one(
+    method: str,
+    options: dict[str, Any],
+    disk: bool,
+    settings: Callable[..., RunConfig],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    config = settings(method, **options)
+    through = run(InProcessGrid(toy_sessions(stores(3)), 1), config, tmp_path / "through")
+
+    states: list[Store] = [DiskStore(tmp_path / f"s{k}") for k in range(3)] if disk else stores(3)
+    with monkeypatch.context() as patch:
+        interrupt(patch, "record_evaluation", before=False)
+        with pytest.raises(PowerFailureError):
+            run(InProcessGrid(toy_sessions(states), 1), config, tmp_path / "torn")
+    assert RunDirectory(tmp_path / "torn", "toy").result() is None
+
+    again = config.model_copy(update={"resume": True})
+    resumed = run(InProcessGrid(toy_sessions(states), 1), again, tmp_path / "torn")
+    assert (resumed.rounds_done, resumed.model_sha256) == (3, through.model_sha256)
+
+
+@pytest.mark.parametrize(
+    ("method", "before"), [("record_training", False), ("record_evaluation", True), ("record_evaluation", False)]
+)
+def test_bytes_of_all_rounds_are_counted_after_any_interruption(
+    method: str, before: bool, config: RunConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
-        crash_in(patch, verb, before)
-        with pytest.raises(PullThePlugError):
+        interrupt(patch, method, before)
+        with pytest.raises(PowerFailureError):
             trained(config, tmp_path)
     result = trained(config, tmp_path, resume=True)
-    lines = rounds(tmp_path)
-    assert len(lines) == (3 if (verb, before) == ("record_evaluation", False) else 2)
-    assert result.bytes_down == sum(line.bytes_down for line in lines) > 0
-    assert result.bytes_up == sum(line.bytes_up for line in lines) > 0
+    rounds = rounds_of(tmp_path)
+    assert len(rounds) == (3 if (method, before) == ("record_evaluation", False) else 2)
+    assert result.bytes_down == sum(event.bytes_down for event in rounds) > 0
+    assert result.bytes_up == sum(event.bytes_up for event in rounds) > 0
 
 
-def test_a_run_torn_in_its_last_evaluation_is_measured_when_it_goes_on(
+def test_a_run_interrupted_in_its_last_evaluation_is_evaluated_when_resumed(
     config: RunConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    through = trained(config.model_copy(update={"rounds": 2}), tmp_path / "through")
+    through = trained(config, tmp_path / "through", rounds=2)
     with monkeypatch.context() as patch:
-        crash_in(patch, "record_evaluation", before=True)
-        with pytest.raises(PullThePlugError):
+        interrupt(patch, "record_evaluation", before=True)
+        with pytest.raises(PowerFailureError):
             trained(config, tmp_path, rounds=2)
     result = trained(config, tmp_path, rounds=2, resume=True)
     assert (result.status, result.rounds_done, result.model_sha256) == ("completed", 2, through.model_sha256)
@@ -81,8 +113,8 @@ def test_a_run_torn_in_its_last_evaluation_is_measured_when_it_goes_on(
     assert result.clients == through.clients
 
 
-def test_a_finished_run_that_is_given_more_rounds_is_one_of_more_rounds(config: RunConfig, tmp_path: Path) -> None:
-    through = trained(config, tmp_path / "through", rounds=4)
+def test_a_finished_run_with_more_rounds_equals_a_longer_run(config: RunConfig, tmp_path: Path) -> None:
+    trained(config, tmp_path / "through", rounds=4)
     trained(config, tmp_path)
     folder = RunDirectory(tmp_path, "toy")
     assert folder.config()["rounds"] == 3
@@ -90,38 +122,38 @@ def test_a_finished_run_that_is_given_more_rounds_is_one_of_more_rounds(config: 
         result = trained(config, tmp_path, rounds=number, resume=True)
         assert (folder.config()["rounds"], folder.config()["resume"]) == (number, False)
         assert (result.rounds, result.rounds_done) == (number, number)
-        assert result.bytes_up == sum(line.bytes_up for line in rounds(tmp_path))
-    assert [line.metrics for line in rounds(tmp_path)[:4]] == [line.metrics for line in rounds(tmp_path / "through")]
-    assert through.best is not None
+        assert result.bytes_up == sum(event.bytes_up for event in rounds_of(tmp_path))
+    through = [event.metrics for event in rounds_of(tmp_path / "through")]
+    assert [event.metrics for event in rounds_of(tmp_path)[:4]] == through
 
 
-def test_the_best_round_is_not_forgotten(config: RunConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_best_round_of_before_is_kept(config: RunConfig, tmp_path: Path) -> None:
     trained(config, tmp_path)
-    lines = rounds(tmp_path)
-    best = {"metrics": {**lines[2].metrics, "loss": 0.0}}
-    text = (tmp_path / "toy" / "metrics.jsonl").read_text()
-    altered = text.replace(f'"loss":{lines[2].metrics["loss"]!r}', '"loss":0.0')
+    metrics = rounds_of(tmp_path)[2].metrics
+    path = tmp_path / "toy" / "metrics.jsonl"
+    text = path.read_text()
+    altered = text.replace(f'"loss":{metrics["loss"]!r}', '"loss":0.0')
     assert altered != text
-    (tmp_path / "toy" / "metrics.jsonl").write_text(altered)
+    path.write_text(altered)
     result = trained(config, tmp_path, rounds=4, resume=True)
     assert result.best is not None
-    assert (result.best.round, result.best.metrics) == (3, best["metrics"])
+    assert (result.best.round, result.best.metrics) == (3, {**metrics, "loss": 0.0})
 
 
-def test_who_trained_and_told_no_metrics_is_named(
+def test_trained_clients_without_metrics_are_named(
     config: RunConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    measure = Session.evaluate
+    evaluate = Session.evaluate
 
-    def busy(session: Session, request: EvaluateRequest) -> EvaluateReply:
+    def refuse(session: Session, request: EvaluateRequest) -> EvaluateReply:
         if request.round == 3 or session.client == "client-1":
             raise RefusedError("busy")
-        return measure(session, request)
+        return evaluate(session, request)
 
-    monkeypatch.setattr(Session, "evaluate", busy)
+    monkeypatch.setattr(Session, "evaluate", refuse)
     result = trained(config, tmp_path)
-    lines = rounds(tmp_path)
-    assert [line.answered for line in lines] == [3, 3, 3]
-    assert [sorted(line.refused) for line in lines] == [["client-1"]] * 2 + [["client-0", "client-1", "client-2"]]
-    assert lines[0].refused == {"client-1": "evaluation: busy"}
+    rounds = rounds_of(tmp_path)
+    assert [event.answered for event in rounds] == [3, 3, 3]
+    assert [sorted(event.refused) for event in rounds] == [["client-1"]] * 2 + [["client-0", "client-1", "client-2"]]
+    assert rounds[0].refused == {"client-1": "evaluation: busy"}
     assert (result.metrics, result.clients) == ({}, {}), "no metrics of an older model"

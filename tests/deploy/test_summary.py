@@ -119,8 +119,8 @@ def test_a_log_gets_the_plain_lines_and_a_terminal_a_table() -> None:
         text = out.getvalue()
         if not terminal:
             assert text.splitlines() == summary_lines(RESULT, Path("r.html"))
-        for told in ("best (round 21)", "0.925", "12.6 s", "r.html", "Hit rate @20 ↑"):
-            assert told in text
+        for part in ("best (round 21)", "0.925", "12.6 s", "r.html", "Hit rate @20 ↑"):
+            assert part in text
 
 
 def test_a_guarantee_has_its_own_lines_and_an_early_end_is_completed() -> None:

@@ -1,3 +1,5 @@
+"""Start, health and control of a SuperLink."""
+
 import os
 import socket
 import threading

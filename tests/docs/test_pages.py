@@ -1,4 +1,4 @@
-"""Pages are short, consistent and true: links, headings, commands, options, configuration keys, paths, copied files."""
+"""Pages are short, and their links, commands, options, keys, paths and copied files exist."""
 
 import re
 import shlex
@@ -22,6 +22,8 @@ EXAMPLES = ("weather", "trimmedmean")
 KEY = re.compile(r"(?<![\w./-])(?:tasks|algorithm|privacy|federation)\.[a-z][\w.-]*[a-z\d]")
 FILE = re.compile(r"(?:common|client|server|deploy|benchmarks|tests|examples|docs)/[\w./-]+")
 EVERY_PAGE = pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))
+PROSE = pytest.mark.parametrize("page", [*pages(), ROOT / "CHANGELOG.md"], ids=lambda page: str(page.relative_to(ROOT)))
+"""Pages, and the changelog, which may name what no longer exists."""
 
 
 @cache
@@ -64,7 +66,7 @@ def test_the_readme_is_short() -> None:
     assert len(README.read_text("utf-8").split()) <= MOST_WORDS
 
 
-@EVERY_PAGE
+@PROSE
 def test_sentences_are_short(page: Path) -> None:
     assert [sentence for sentence in sentences(page) if len(sentence.split()) > LONGEST] == []
 
@@ -76,7 +78,7 @@ def test_no_two_headings_are_equal(page: Path) -> None:
     assert [heading for heading in found if found.count(heading) > 1] == []
 
 
-@EVERY_PAGE
+@PROSE
 def test_links_lead_to_pages_and_headings(page: Path) -> None:
     for target in links(page):
         path, _, anchor = target.partition("#")
@@ -103,9 +105,9 @@ def test_commands_and_options_exist(page: Path) -> None:
 
 @EVERY_PAGE
 def test_configuration_keys_exist(page: Path) -> None:
-    known = option_keys()
+    existing = option_keys()
     for key in keys(page):
-        assert any(kebab(key) == one or one.startswith(f"{kebab(key)}.") for one in known), key
+        assert any(f"{name}.".startswith(f"{kebab(key)}.") for name in existing), key
 
 
 @EVERY_PAGE

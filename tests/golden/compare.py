@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def collect(tree: Path, only: str, cache: Path | None = None) -> dict[str, str]:
-    """Return the outcome of every run in `tree`: sha256 of model and of config.toml, or how the run was refused."""
+    """Return the outcome of every run in `tree`: hashes of its model and files, or its refusal."""
     if cache and cache.is_file():
         return dict(json.loads(cache.read_text()))
     with tempfile.TemporaryDirectory() as folder:
@@ -34,7 +34,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("before", help="commit to compare with")
     parser.add_argument("--only", default="", help="run only combinations whose name contains this text")
-    parser.add_argument("--cache", type=Path, help="folder that keeps the outcomes of BEFORE between calls")
+    parser.add_argument("--cache", type=Path, help="folder of stored outcomes of BEFORE")
     arguments = parser.parse_args()
     commit = subprocess.check_output(["git", "rev-parse", arguments.before], cwd=ROOT, text=True).strip()
     cache = arguments.cache / f"{commit}-{arguments.only or 'all'}.json" if arguments.cache else None

@@ -1,4 +1,4 @@
-"""Train every valid combination of task, method, model and noise in one process; print the outcomes as JSON.
+"""Train every valid combination of task, method, model and noise; print the outcomes as JSON.
 
 Called by compare.py for both trees, so it uses only what both have: the command line and `deploy.simulation`.
 """
@@ -21,24 +21,11 @@ CLIENTS = {
     "ratings": "demo:0-6",
     "markets": "demo:0-3",
 }
-INNER = [
-    "fedrule",
-    "fedga",
-    "fedstl",
-    "pfgnn",
-    "fedavg",
-    "fedprox",
-    "fedadam",
-    "fedyogi",
-    "fedadagrad",
-    "fedrep",
-    "ditto",
-    "local",
-    "ifca",
-    "pfedme",
-    "perfedavg",
-]
-PLANNERS = ["bgtplanner", "uniform", "adpml", "adap", "fedsgd"]
+INNER = (
+    *("fedrule", "fedga", "fedstl", "pfgnn", "fedavg", "fedprox", "fedadam", "fedyogi", "fedadagrad"),
+    *("fedrep", "ditto", "local", "ifca", "pfedme", "perfedavg"),
+)
+PLANNERS = ("bgtplanner", "uniform", "adpml", "adap", "fedsgd")
 NOISE = {
     "none": (),
     "gaussian": ("--epsilon", "8", "--set", "privacy.mechanism=gaussian"),
@@ -46,6 +33,7 @@ NOISE = {
     "privunit": ("--epsilon", "8", "--set", "privacy.mechanism=privunit"),
     "record": ("--epsilon", "8", "--set", "privacy.unit=record"),
 }
+EQ3 = ("--set", "algorithm.fedrule.control=eq3", "--set", "algorithm.fedrule.optimizer=sgd")
 VARIANTS = {
     "rules-counts": ("rules", "fedrule", "--set", "tasks.rules.count-offset=true"),
     "sessions-counts": ("sessions", "fedga", "--set", "tasks.sessions.count-offset=true"),
@@ -61,48 +49,27 @@ VARIANTS = {
     "markets-kappa": ("markets", "pfgnn", "--set", "model=paper", "--set", "algorithm.pfgnn.exchange=kappa"),
     "markets-pfgnn": ("markets", "pfgnn", "--set", "model=paper", "--set", "algorithm.pfgnn.plus=false"),
     "ratings-default": ("ratings", "", "--epsilon", "8"),
-    "rules-fedrule-eq3": (
-        "rules",
-        "fedrule",
-        "--set",
-        "algorithm.fedrule.control=eq3",
-        "--set",
-        "algorithm.fedrule.optimizer=sgd",
-    ),
+    "rules-fedrule-eq3": ("rules", "fedrule", *EQ3),
     "rules-cohort": ("rules", "fedrule", "--set", "federation.cohort=0.5"),
 }
 
 
 def combinations() -> dict[str, list[str]]:
     """Return the arguments of `fedloom simulate` by name of the combination."""
-    found: dict[str, list[str]] = {}
+    commands: dict[str, list[str]] = {}
     for task, method, model, noise in itertools.product(CLIENTS, INNER + PLANNERS, ("default", "paper"), NOISE):
         planner = method in PLANNERS
-        quick = (
-            ("--set", f"algorithm.{method}.arms=2", "--set", f"algorithm.{method}.t0=1")
-            if method == "bgtplanner"
-            else ()
-        )
+        quick = ["--set", "algorithm.bgtplanner.arms=2", "--set", "algorithm.bgtplanner.t0=1"]
         if noise in ("laplace", "privunit") and method not in ("fedavg", "fedrule", "fedstl", "pfgnn", "bgtplanner"):
             continue
         name = f"{task}-{method}-{model}-{noise}"
         rounds = "4" if planner else "2"
-        found[name] = [
-            "--task",
-            task,
-            "--method",
-            method,
-            "--rounds",
-            rounds,
-            "--set",
-            f"model={model}",
-            *quick,
-            *NOISE[noise],
-        ]
+        options = ["--task", task, "--method", method, "--rounds", rounds, "--set", f"model={model}"]
+        commands[name] = [*options, *(quick if method == "bgtplanner" else ()), *NOISE[noise]]
     for name, (task, method, *further) in VARIANTS.items():
-        found[name] = ["--task", task, *(("--method", method) if method else ()), *further]
-        found[name] += [] if "--rounds" in further else ["--rounds", "2"]
-    return found
+        commands[name] = ["--task", task, *(("--method", method) if method else ()), *further]
+        commands[name] += [] if "--rounds" in further else ["--rounds", "2"]
+    return commands
 
 
 def outcome(name: str, arguments: list[str]) -> str:

@@ -25,15 +25,15 @@ STORED = Path(__file__).with_name("configurations.json")
 
 def digests() -> dict[str, str]:
     """Return the digest of every valid configuration's text."""
-    found = {}
+    texts = {}
     for task, method, model, unit in itertools.product(TASKS, METHODS, ("default", "paper"), ("none", "client")):
         flat: dict[str, Scalar] = {"task": task, "method": method, "model": model, "privacy.unit": unit}
         try:
             text = to_json(parse(flat))
         except ConfigError:
             continue
-        found["-".join((task, method, model, unit))] = hashlib.sha256(text.encode()).hexdigest()[:16]
-    return found
+        texts["-".join((task, method, model, unit))] = hashlib.sha256(text.encode()).hexdigest()[:16]
+    return texts
 
 
 def test_texts_are_those_that_are_stored() -> None:

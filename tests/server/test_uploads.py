@@ -91,7 +91,7 @@ class SuperLink:
 
 
 def upload(thing: InflatableObject) -> tuple[str, dict[str, bytes]]:
-    """A root and its objects, correctly hashed."""
+    """Return a root and its objects, correctly hashed."""
     return thing.object_id, {identity: part.deflate() for identity, part in get_all_nested_objects(thing).items()}
 
 
@@ -112,7 +112,7 @@ def childless() -> tuple[str, dict[str, bytes]]:
 
 
 def of_another_content() -> tuple[str, dict[str, bytes]]:
-    """A message whose child is a ConfigRecord."""
+    """Return a message whose child is a ConfigRecord."""
     record = ConfigRecord({"to": "b"})
     message = answer_to("b")
     head, body = message.deflate().split(HEAD_BODY_DIVIDER, 1)

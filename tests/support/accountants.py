@@ -1,4 +1,4 @@
-"""What Opacus says of DP-SGD's steps fixed beforehand, for what ledgers claim to be held against."""
+"""ε of a fixed number of DP-SGD steps by Opacus, as reference for ledgers."""
 
 import warnings
 
@@ -11,14 +11,14 @@ ORDERS = [*range(2, 64), *range(64, 256, 8), *range(256, 1000, 32)]
 
 
 def epsilon_rdp(multiplier: float, sample: float, steps: int, delta: float) -> float:
-    """ε at δ: the best of many orders."""
+    """Return ε at δ, the smallest over many orders."""
     divergences = compute_rdp(q=sample, noise_multiplier=multiplier, steps=steps, orders=ORDERS)
-    with warnings.catch_warnings(action="ignore"):  # that the best order is the first or the last
+    with warnings.catch_warnings(action="ignore"):  # warns if the best order is the first or the last
         return float(get_privacy_spent(orders=ORDERS, rdp=divergences, delta=delta)[0])
 
 
 def epsilon_prv(multiplier: float, sample: float, steps: int, delta: float) -> float:
-    """ε at δ, nearly exact (Gopi, Lee and Wutschitz 2021)."""
+    """Return ε at δ, nearly exact (Gopi, Lee and Wutschitz 2021)."""
     accountant = PRVAccountant()
     accountant.history = [(multiplier, sample, steps)]
     with np.errstate(divide="ignore"), warnings.catch_warnings(action="ignore"):

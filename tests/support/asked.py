@@ -1,36 +1,38 @@
-"""A client with homes under a server that asks what it likes."""
+"""Client with homes under a server that sends arbitrary requests."""
 
 import numpy as np
 
+from client.data.dataset import Dataset
 from client.policy import Policy
 from client.privacy.in_memory import in_memory
 from client.privacy.ledger.ledger import Ledger
 from client.privacy.release import Releaser
 from client.session import Session
 from client.state import MemoryStore
-from client.tasks.rules.learner import RulesLearner
+from client.tasks.learner import Learner
+from client.tasks.registry import build_learner
 from common.config.flatten import to_json
 from common.config.parse import parse
 from common.config.run import RunConfig
 from common.models import parameters
 from common.options import Scalar
-from common.tasks.rules.vocabulary import RuleCatalogue
+from common.tasks.vocabulary import Vocabulary
 from common.wire.messages import LOCAL, EnrolRequest, TrainReply, TrainRequest
-from tests.support.build import learner_of, task_model
+from tests.support.build import task_model
 from tests.support.toys import CATALOGUE, toy_homes
 
 
 def configured(method: str = "fedavg", **privacy: Scalar) -> RunConfig:
-    wished = {f"privacy.{key.replace('_', '-')}": value for key, value in {"unit": "client", **privacy}.items()}
-    return parse({"method": method, "task": "rules", "run-id": "toy", **wished})
+    options = {f"privacy.{key.replace('_', '-')}": value for key, value in {"unit": "client", **privacy}.items()}
+    return parse({"method": method, "task": "rules", "run-id": "toy", **options})
 
 
-def learner(config: RunConfig, catalogue: RuleCatalogue) -> RulesLearner:
-    return learner_of(config, catalogue, toy_homes(3))
+def learner(config: RunConfig, vocabulary: Vocabulary) -> Learner:
+    return build_learner(config, Dataset(toy_homes(3), vocabulary))
 
 
 class Asked:
-    """A client under a server that asks what it likes."""
+    """Client under a server that sends arbitrary requests."""
 
     def __init__(
         self,
@@ -54,8 +56,8 @@ class Asked:
         self.enrolled = self.session.enrol(EnrolRequest("toy", to_json(config), CATALOGUE.to_json()))
 
     def train(self, number: int, cost: float, clip: float = 1.0, phase: str = LOCAL) -> TrainReply:
-        asked = TrainRequest(number, self.enrolled.enrolment, self.model, phase=phase, cost=cost, clip=clip)
-        return self.session.train(asked)
+        request = TrainRequest(number, self.enrolled.enrolment, self.model, phase=phase, cost=cost, clip=clip)
+        return self.session.train(request)
 
     @property
     def spent(self) -> float:

@@ -1,5 +1,7 @@
 """Configurations of every method, and the messages of refused ones."""
 
+from collections.abc import Mapping
+
 import pytest
 
 from common.config.parse import parse
@@ -17,6 +19,18 @@ BARE: dict[str, dict[str, Scalar]] = {
     for method in method_names()
 }
 """Method -> the fewest options with which it is valid."""
+
+
+RUN_OPTIONS = {"rounds", "seed", "model", "evaluate-every", "catalogue", "resume", "run-id"}
+
+
+def method_options(method: str, options: Mapping[str, Scalar]) -> dict[str, Scalar]:
+    """Return configuration keys: `lr` becomes an option of the method, `tasks__rules__hidden` has dots."""
+    keys = {name: name.replace("__", ".").replace("_", "-") for name in options}
+    return {
+        key if "." in key or key in RUN_OPTIONS else f"algorithm.{method}.{key}": options[name]
+        for name, key in keys.items()
+    }
 
 
 def refusal(flat: dict[str, Scalar]) -> str:

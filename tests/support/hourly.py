@@ -1,8 +1,9 @@
-"""A table of hourly readings at two sites, and a client that took part in a run with it."""
+"""Table of hourly readings at two sites, and a client that has trained with it."""
 
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from client.data.read import read_partition
 from client.data.sources import fingerprint, resolve_source
@@ -23,15 +24,16 @@ from tests.support.build import task_model
 HOURLY = SensorVariables(variables=("volume",))
 
 
-def write_table(folder: Path) -> Path:
-    """Write three weeks of hourly volumes at two sites, a weekly wave with some noise."""
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    """Write three weeks of hourly volumes at two sites, a daily wave with some jitter."""
     rng, hours = np.random.default_rng(0), np.arange(21 * 24)
     lines = ["timestamp,site,volume"]
     for site, level in (("north", 100), ("south", 900)):
         wave = level * (1 + 0.5 * np.sin(2 * np.pi * hours / 24)) + rng.normal(0, level / 50, len(hours))
         times = np.datetime64("2024-01-01T00:00") + hours * np.timedelta64(1, "h")
         lines += [f"{time},{site},{value:.1f}" for time, value in zip(times, wave, strict=True)]
-    path = folder / "sensors.csv"
+    path = tmp_path / "sensors.csv"
     path.write_text("\n".join(lines) + "\n")
     return path
 
@@ -43,9 +45,8 @@ def configured(method: str, run: str) -> RunConfig:
 def take_part(
     root: Path, table: Path, method: str, run: str, name: str = "node", statics: Arrays | None = None
 ) -> Arrays:
-    """One round and the end of a run on a client with that table; the model the client then has for itself."""
+    """Train one round and end the run on a client with that table; return the client's own model."""
     config = configured(method, run)
-
     store = DiskStore(root / name / fingerprint(str(table), (0, 1), 0)[:16])
     store.describe({"data": resolve_source(str(table)), "part": [0, 1], "seed": 0})
     session = Session(

@@ -26,7 +26,7 @@ def opened(
     delta: float = DELTA,
     unit: Unit = "client",
 ) -> Ledger:
-    """The ledger of a folder, created if there is none."""
+    """Return the ledger of a folder, created if there is none."""
     path = folder / "ledger"
     if not path.exists():
         create(path, "lineage")
@@ -34,7 +34,7 @@ def opened(
 
 
 def terms_of(ledger: Ledger, share: float = 0.1) -> Terms:
-    """Gaussian noise at a share of the ledger's total."""
+    """Return the terms of Gaussian noise at a share of the ledger's total."""
     return ledger.terms(Gaussian(share * ledger.total, 1.0))
 
 
@@ -45,7 +45,7 @@ def spend(ledger: Ledger, start: int, stop: int) -> None:
 
 
 class Maker:
-    """Makes other bytes at each call."""
+    """Maker of different bytes at each call."""
 
     def __init__(self) -> None:
         self.made = 0
@@ -56,7 +56,7 @@ class Maker:
 
 
 def ledger_of(source: Path | str, state: Path, **options: Path) -> Ledger:
-    """The ledger of a source, found or created."""
+    """Return the ledger of a source, found or created."""
     mark = fingerprint(str(source), (0, 1), 0)
     return open_ledger(str(source), state, mark, "client", Zcdp(), EPSILON, DELTA, **options)
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from client.policy import Policy
 from client.privacy.in_memory import in_memory
 from client.session import Session
-from client.state import MemoryStore, Store
+from client.state import Store
 from client.tasks.learner import Learner
 from client.tasks.markets.data.markets import Markets
 from client.tasks.markets.data.reader import read_markets
@@ -24,7 +24,7 @@ from server.run import run
 from server.state import RunState
 from server.strategies.replies import Reply
 from tests.support.build import learner_of, strategy_of, task_model
-from tests.support.sensors import Listening
+from tests.support.sensors import Listening, stores
 
 DEMO = read_markets("demo:3-6")  # the three smallest
 
@@ -52,10 +52,10 @@ def session(number: int, store: Store) -> Session:
 
 def federated(config: RunConfig, folder: Path) -> tuple[Listening, list[Store], Arrays]:
     """Run three markets; return the messages, the client states and the model."""
-    stores: list[Store] = [MemoryStore() for _ in DEMO.units]
-    grid = Listening({k + 1: session(k, store) for k, store in enumerate(stores)})
+    states = stores(len(DEMO.units))
+    grid = Listening({k + 1: session(k, store) for k, store in enumerate(states)})
     run(grid, config, folder)
-    return grid, stores, RunDirectory(folder, "toy").load_model()[0]
+    return grid, states, RunDirectory(folder, "toy").load_model()[0]
 
 
 def participant(config: RunConfig, store: Store, model: Arrays | None = None, number: int = 1) -> Participant:

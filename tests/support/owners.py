@@ -1,4 +1,4 @@
-"""Clients with privacy ledgers that outlive the server, one home each, and runs with noise on them."""
+"""Clients with one home and a persistent privacy ledger each, and their runs with noise."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -35,18 +35,17 @@ PLANNERS: dict[str, dict[str, Scalar]] = {
     "adpml": {"growth": 8.0},
     "adap": {"beta": 0.6, "falls": 1, "clip_floor": 0.2},
 }
-
-
-"""Options under which planners do in eight rounds what they do."""
+"""Options with which planners reach all their stages in eight rounds."""
 
 
 @dataclass
 class Owners:
-    """Clients with ledgers that outlive the server, one home each.
+    """Clients with one home each; their ledgers persist between runs.
 
     Args:
-        policies: One a client.
-        seed: Of their noise.
+        policies: Policy of each client.
+        seed: Seed of their noise.
+        stores: Client states by name.
     """
 
     policies: tuple[Policy, ...]
@@ -61,8 +60,11 @@ class Owners:
         return run(InProcessGrid(self.sessions, 1), config, folder)
 
     def spent(self, config: RunConfig) -> dict[str, float]:
-        """What ledgers hold of the run."""
-        return {one.client: one.releaser.ledger(config.privacy).spent_in("toy") for one in self.sessions.values()}
+        """Return the cost of the run in each ledger."""
+        return {
+            session.client: session.releaser.ledger(config.privacy).spent_in("toy")
+            for session in self.sessions.values()
+        }
 
     def _session(self, name: str, home: Home, k: int) -> Session:
         def learner(config: RunConfig, vocabulary: Vocabulary) -> Learner:
@@ -70,8 +72,8 @@ class Owners:
 
         draws = count()
         self.stores[name] = MemoryStore()
-        guard = in_memory(self.policies[k], lambda: np.random.default_rng([self.seed, k, next(draws)]))
-        return Session(name, learner, self.stores[name], guard)
+        releaser = in_memory(self.policies[k], lambda: np.random.default_rng([self.seed, k, next(draws)]))
+        return Session(name, learner, self.stores[name], releaser)
 
 
 def owners(number: int = 3, policy: Policy = SHARING) -> Owners:
@@ -79,7 +81,7 @@ def owners(number: int = 3, policy: Policy = SHARING) -> Owners:
 
 
 def noisy(folder: Path, method: str = "uniform", **options: Scalar) -> RunConfig:
-    """The configuration of a run with noise; `folder` keeps its vocabulary."""
+    """Return the configuration of a run with noise; its vocabulary is written to `folder`."""
     path = folder / "catalogue.json"
     path.write_text(CATALOGUE.to_json(), "utf-8")
     quick: dict[str, Scalar] = {"rounds": 8, "federation__wait": 0.1, "federation__min_clients": 1}
@@ -99,12 +101,12 @@ def model_of(folder: Path) -> Arrays:
     return RunDirectory(folder, "toy").load_model()[0]
 
 
-def listening(told: list[Evaluation]) -> Callable[[Journal, int, Evaluation], None]:
-    """In place of `Journal.record_evaluation`: keeps all evaluations."""
-    noted = Journal.record_evaluation
+def listening(evaluations: list[Evaluation]) -> Callable[[Journal, int, Evaluation], None]:
+    """Return a replacement of `Journal.record_evaluation` that also appends to a list."""
+    record = Journal.record_evaluation
 
     def note(journal: Journal, number: int, evaluation: Evaluation) -> None:
-        told.append(evaluation)
-        noted(journal, number, evaluation)
+        evaluations.append(evaluation)
+        record(journal, number, evaluation)
 
     return note

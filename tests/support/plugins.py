@@ -1,4 +1,4 @@
-"""Packages that other people might install, as entry points: a method and a task that behave, and some that do not."""
+"""Entry points of plug-in packages: a correct method and task, and faulty ones."""
 
 import sys
 from collections.abc import Callable, Mapping
@@ -27,7 +27,7 @@ REGISTRIES = (TASKS, CLIENT_TASKS, METHODS, SERVER_METHODS, CLIENT_METHODS)
 
 
 class Odd(MethodOptions):
-    """FedAvg by another name."""
+    """FedAvg under another name."""
 
     name: ClassVar[str] = "odd"
 
@@ -43,7 +43,7 @@ class OddStrategy(RoundStrategy):
 
 
 class Uploading(FedAvgTrainer):
-    """Sends what `change` makes of Δ_k."""
+    """FedAvg's trainer that sends a changed update Δ_k."""
 
     change: ClassVar[Callable[[Tensors], Tensors]]
 
@@ -64,7 +64,7 @@ def with_further_keys(update: Tensors) -> Tensors:
 
 
 def method_of(change: Callable[[Tensors], Tensors] | None) -> dict[str, dict[str, Any]]:
-    """Return entry points of the method `odd`, whose clients change what they send."""
+    """Return entry points of the method `odd`, whose clients change their update."""
     trainer = type("OddTrainer", (Uploading,), {"change": staticmethod(change)}) if change else FedAvgTrainer
     spec = MethodSpec(Odd, "An odd average")
     return {
@@ -75,14 +75,14 @@ def method_of(change: Callable[[Tensors], Tensors] | None) -> dict[str, dict[str
 
 
 def task_of(learner: Callable[..., Any]) -> dict[str, dict[str, Any]]:
-    """Return entry points of the task `cottages`: rules by another name, with another learner."""
+    """Return entry points of the task `cottages`: rules under another name, with another learner."""
     spec = replace(TASKS["rules"], name="cottages")
     client = replace(RULES, spec=spec, learner=learner)
     return {"fedloom.tasks": {"cottages": spec}, "fedloom.tasks.client": {"cottages": client}}
 
 
 def install(monkeypatch: pytest.MonkeyPatch, groups: Mapping[str, Mapping[str, object]]) -> None:
-    """Make objects known by entry points; a text stands for an import path."""
+    """Register objects as entry points; a text stands for an import path."""
     module = ModuleType("a_package")
     monkeypatch.setitem(sys.modules, "a_package", module)
     points = []

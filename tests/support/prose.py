@@ -1,4 +1,4 @@
-"""Text of the repository for the contract tests of language: docstrings, comments, literals, names, pages."""
+"""Text of the repository for contract tests: docstrings, comments, literals, names, pages."""
 
 import ast
 import io
@@ -17,12 +17,12 @@ BLOCKED = re.compile(
     r"|\b(local|weekly|everybody's|gRPC|open|unencrypted|unprotected) line\b|\bline to (the|a) (server|beat)\b",
     re.IGNORECASE,
 )
-"""Words and phrases that no text uses; `line` means a line of text."""
+"""Words and phrases that no text uses."""
 
 
 @dataclass(frozen=True)
 class Text:
-    """Words at a place: `path:line`, and what they are."""
+    """Text with its place, `path:line`, and its kind."""
 
     place: str
     kind: str
@@ -30,7 +30,7 @@ class Text:
 
 
 def paths(*suffixes: str) -> list[Path]:
-    """Files with those suffixes in the layers, benchmarks, docs and examples, and README.md; sorted."""
+    """Return sorted files with those suffixes in layers, benchmarks, docs and examples, and README.md."""
     folders = (*LAYERS, "benchmarks", "docs", "examples")
     found = {path for folder in folders for suffix in suffixes for path in (ROOT / folder).rglob(f"*{suffix}")}
     if ".md" in suffixes:
@@ -45,12 +45,12 @@ def relative(path: Path) -> str:
 
 @cache
 def parsed(path: Path) -> ast.Module:
-    """The syntax tree of a source file."""
+    """Return the syntax tree of a source file."""
     return ast.parse(path.read_text("utf-8"))
 
 
 def docstrings(path: Path) -> Iterator[Text]:
-    """Docstrings of a file: of modules, classes, functions and attributes."""
+    """Yield the docstrings of a file: of modules, classes, functions and attributes."""
     for node in ast.walk(parsed(path)):
         body = getattr(node, "body", ())
         for statement in body if isinstance(body, list) else ():
@@ -60,21 +60,21 @@ def docstrings(path: Path) -> Iterator[Text]:
 
 
 def comments(path: Path) -> Iterator[Text]:
-    """Comments of a file."""
+    """Yield the comments of a file."""
     for token in tokenize.generate_tokens(io.StringIO(path.read_text("utf-8")).readline):
         if token.type == tokenize.COMMENT:
             yield Text(f"{relative(path)}:{token.start[0]}", "comment", token.string)
 
 
 def literals(path: Path) -> Iterator[Text]:
-    """String literals of a file, docstrings included; placeholders left out."""
+    """Yield the string literals of a file, docstrings included; placeholders are left out."""
     for node in ast.walk(parsed(path)):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             yield Text(f"{relative(path)}:{node.lineno}", "text", node.value)
 
 
 def names(path: Path) -> Iterator[Text]:
-    """Names that a file binds or uses: variables, arguments, attributes, functions and classes."""
+    """Yield names that a file binds or uses: variables, arguments, attributes, functions and classes."""
     for node in ast.walk(parsed(path)):
         match node:
             case ast.Name(id=name) | ast.Attribute(attr=name) | ast.FunctionDef(name=name) | ast.ClassDef(name=name):
@@ -84,12 +84,12 @@ def names(path: Path) -> Iterator[Text]:
 
 
 def page_lines(path: Path) -> Iterator[Text]:
-    """Lines of a page, code and quotations left out."""
+    """Yield the lines of a page without code and quotations."""
     text = re.sub(r"```.*?```", lambda block: "\n" * block[0].count("\n"), path.read_text("utf-8"), flags=re.DOTALL)
     for number, line in enumerate(text.splitlines(), 1):
         yield Text(f"{relative(path)}:{number}", "page", unquoted(line))
 
 
 def unquoted(text: str) -> str:
-    """Text without code in backticks and without what stands in double quotes."""
+    """Return text without code in backticks and without text in double quotes."""
     return re.sub(r"``?[^`]*``?|\"[^\"\n]*\"|“[^”]*”", " ", text)

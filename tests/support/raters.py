@@ -1,4 +1,4 @@
-"""Where the real ratings lie."""
+"""Folders of the real data sets."""
 
 import os
 from pathlib import Path
@@ -9,7 +9,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def folder_of(name: str) -> Path:
-    """Folder of one of the real data sets; skips where the shared data are absent."""
+    """Return the folder of a real data set; skip the test if the shared data are absent."""
     folder = Path(os.environ.get("FEDLOOM_SHARED_DATA", ROOT.parent / "shared" / "data")) / name
     if not folder.is_dir():
         pytest.skip(f"needs the real data in {folder}; set FEDLOOM_SHARED_DATA to the folder of data sets")

@@ -28,7 +28,8 @@ def random_model(config: RunConfig) -> Arrays:
 
 
 def learner(*series: Series, config: RunConfig = CONFIG) -> TrafficLearner:
-    return learner_of(config, MEASURES, series or (sensor(0, DAYS),))
+    made: TrafficLearner = learner_of(config, MEASURES, series or (sensor(0, DAYS),))
+    return made
 
 
 def series_with_gaps(number: int = 0) -> Series:

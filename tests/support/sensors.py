@@ -1,4 +1,4 @@
-"""Road sensors small enough to train in milliseconds, and runs of them."""
+"""Road sensors with short series, which train in milliseconds, and their runs."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -26,6 +26,7 @@ from deploy.simulation import InProcessGrid
 from server.artifacts import RunDirectory
 from server.events import Round
 from tests.support.build import task_model
+from tests.support.configurations import method_options
 
 G = TypeVar("G", bound=InProcessGrid)
 P = TypeVar("P", bound=Payload)
@@ -44,13 +45,12 @@ QUICK: Mapping[str, Scalar] = {
     "tasks.traffic.batch": 4,
 }
 
-
 APART: Mapping[str, Scalar] = {"model": "paper", "tasks__traffic__property": "paper", "spread": 0.5}
-"""Options of clusters whose models forecast differently from the start, under a property that they violate."""
+"""Options of clusters whose first models forecast differently and violate their property."""
 
 
 def sensor(number: int, days: int = 22, start: str = MONDAY, variables: int = 1) -> Series:
-    """Readings with the shape of a day, a level and noise of the sensor's own; no two readings are equal."""
+    """Return readings with a daily shape, the sensor's own level and jitter; all readings differ."""
     rng = np.random.default_rng([7, number])
     hours = np.arange(24 * days)[:, None]
     values = rng.uniform(200, 900) * (1.5 + np.sin(2 * np.pi * (hours + 3 * number) / 24))
@@ -59,17 +59,13 @@ def sensor(number: int, days: int = 22, start: str = MONDAY, variables: int = 1)
 
 
 def road_config(method: str = "fedavg", **options: Scalar) -> RunConfig:
-    """A configuration; `lr=0.1` is an option of the method, `tasks__traffic__hidden=4` a dotted key."""
+    """Return a configuration; `lr=0.1` is an option of the method, `tasks__traffic__hidden=4` has dots."""
     flat: dict[str, Scalar] = {**QUICK, "method": method, f"algorithm.{method}.local-steps": 2}
-    for name, value in options.items():
-        key = name.replace("__", ".").replace("_", "-")
-        top = "." in key or key in ("rounds", "seed", "model", "evaluate-every", "resume", "run-id")
-        flat[key if top else f"algorithm.{method}.{key}"] = value
-    return parse(flat)
+    return parse(flat | method_options(method, options))
 
 
 def world(config: RunConfig) -> dict[str, np.ndarray]:
-    """The model a run starts from."""
+    """Return the model that a run starts from."""
     return parameters(task_model(config, MEASURES))
 
 
@@ -81,7 +77,7 @@ def session(name: str, series: tuple[Series, ...], store: Store | None = None, p
 
 
 class Listening(InProcessGrid):
-    """Keeps every message there was, both ways."""
+    """Grid that records all messages in both directions."""
 
     def __init__(self, sessions: Mapping[int, Session], together: int = 1) -> None:
         super().__init__(sessions, together)
@@ -100,19 +96,19 @@ class Listening(InProcessGrid):
 
 
 def road_grid(stores: Sequence[Store], kind: type[G], policy: Policy | None = None) -> G:
-    """A federation with one client a store, client k having sensor k."""
+    """Return a federation with one client per store; client k has sensor k."""
     return kind({k + 1: session(f"client-{k}", (sensor(k),), store, policy) for k, store in enumerate(stores)}, 1)
 
 
 def heard(grid: Listening, kind: type[P]) -> list[tuple[str, P]]:
-    """All payloads of a kind that travelled, each with the name of the client it went to or came from."""
-    found = []
+    """Return all payloads of a kind, sent or received, each with the name of its client."""
+    payloads = []
     for message in (*grid.asked, *grid.answered):
-        if message.has_content() and message.content["fedloom"]["wire.payload"] == kind.__name__:  # type: ignore[index]
-            asked = message.metadata.src_node_id in (0, 1) and message in grid.asked
-            node = message.metadata.dst_node_id if asked else message.metadata.src_node_id
-            found.append((f"client-{node - 1}", decode(kind, message.content)))
-    return found
+        if message.has_content() and message.content["fedloom"]["wire.payload"] == kind.__name__:
+            is_request = message.metadata.src_node_id in (0, 1) and message in grid.asked
+            node = message.metadata.dst_node_id if is_request else message.metadata.src_node_id
+            payloads.append((f"client-{node - 1}", decode(kind, message.content)))
+    return payloads
 
 
 def stores(count: int) -> list[Store]:
@@ -120,5 +116,5 @@ def stores(count: int) -> list[Store]:
 
 
 def rounds_of(folder: Path) -> list[Round]:
-    """The round events of a run called toy."""
+    """Return the round events of the run `toy`."""
     return [event for event in RunDirectory(folder, "toy").events() if isinstance(event, Round)]

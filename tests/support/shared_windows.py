@@ -6,17 +6,11 @@ from client.policy import Policy
 from common.config.run import RunConfig
 from common.options import Scalar
 from server.run import run
-from tests.support.sensors import (
-    Listening,
-    sensor,
-    session,
-)
+from tests.support.sensors import APART, Listening, sensor, session
 
 OPEN = Policy(allow_shared_sample=True, share_metrics="always")
 
-SHARED: dict[str, Scalar] = {"cluster_data": "shared_sample", "rounds": 1, "model": "paper", "spread": 0.5}
-
-SHARED |= {"tasks__traffic__property": "paper", "sample_windows": 6}
+SHARED: dict[str, Scalar] = {**APART, "cluster_data": "shared_sample", "rounds": 1, "sample_windows": 6}
 
 
 def federation(config: RunConfig, folder: Path, policy: Policy = OPEN, count: int = 3) -> Listening:

@@ -1,4 +1,4 @@
-"""Every strategy with four enrolled clients, and their replies."""
+"""Strategies with four enrolled clients, and their replies."""
 
 from dataclasses import replace
 from typing import Any
@@ -13,8 +13,8 @@ from common.wire.codec import encode
 from common.wire.messages import EnrolRequest, TrainReply
 from server.enrolment import Enrolment
 from server.roster import EnrolledClient
-from server.state import RunState
-from server.strategies.round import RoundStrategy, Trained
+from server.state import RunState, Trained
+from server.strategies.round import RoundStrategy
 from tests.support.build import strategy_of
 from tests.support.toys import METHODS, configured, instruction
 
@@ -50,12 +50,7 @@ class Server:
         self.strategy = self.at(RunState(0, MODEL))
 
     def at(self, state: RunState) -> RoundStrategy:
-        return strategy_of(
-            self.config,
-            state,
-            enrolment=self.enrolment,
-            on_trained=self.trained.append,
-        )
+        return strategy_of(self.config, state, enrolment=self.enrolment, on_trained=self.trained.append)
 
     def round(self, *messages: Message) -> RunState:
         self.strategy.aggregate_train(1, list(messages))

@@ -14,7 +14,7 @@ Rows = Sequence[Sequence[str]]
 
 
 def delimited(mark: str) -> Callable[[Sequence[str], Rows], bytes]:
-    """Return what writes cells with a mark between them, in quotes where needed; between tabs there are none."""
+    """Return a writer of rows with a mark between cells; cells are quoted if needed, but not between tabs."""
 
     def write(titles: Sequence[str], rows: Rows) -> bytes:
         if mark == "\t":
@@ -27,7 +27,7 @@ def delimited(mark: str) -> Callable[[Sequence[str], Rows], bytes]:
 
 
 def json_lines(titles: Sequence[str], rows: Rows) -> bytes:
-    """Return one object a line."""
+    """Return one JSON object per line."""
     return "".join(json.dumps(dict(zip(titles, row, strict=True))) + "\n" for row in rows).encode()
 
 
@@ -116,7 +116,7 @@ TABLES: dict[str, tuple[list[str], list[list[str]]]] = {
 
 
 def write(folder: Path, name: str, titles: Sequence[str], rows: Rows) -> Path:
-    """Write a table in the form that a name of `FORMS` stands for."""
+    """Write a table in the form of a name in `FORMS`."""
     path = folder / name
     path.write_bytes(FORMS[name](titles, rows))
     return path

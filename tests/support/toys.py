@@ -1,4 +1,4 @@
-"""Federations small enough to know their answers: three device types, homes of a few rules, and quadratic clients."""
+"""Small federations: homes with three device types and a few rules, and quadratic clients."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
@@ -26,9 +26,10 @@ from server.enrolment import Enrolment
 from server.state import RunState
 from server.strategies.replies import Reply
 from tests.support.build import strategy_of
+from tests.support.configurations import method_options
 
 METHODS = ("fedavg", "fedprox", "fedadam", "fedyogi", "fedadagrad", "fedrule", "fedga", "ditto", "perfedavg")
-"""All that share one whole model."""
+"""Methods that share one whole model."""
 
 CATALOGUE = RuleCatalogue(
     entities=("Door", "Lamp", "Plug"),
@@ -37,7 +38,7 @@ CATALOGUE = RuleCatalogue(
 
 
 def toy_homes(count: int, seed: int = 0) -> tuple[Home, ...]:
-    """Homes of 3 to 5 devices and 5 to 9 rules, so that each has at least one test rule."""
+    """Return homes of 3 to 5 devices and 5 to 9 rules; each has at least one test rule."""
     rng = np.random.default_rng(seed)
     homes = []
     for number in range(count):
@@ -54,17 +55,13 @@ def toy_dataset(count: int, seed: int = 0) -> Homes:
 
 
 def configured(method: str = "fedrule", **options: Scalar) -> RunConfig:
-    """A configuration; `lr=0.1` is an option of the method, `tasks__rules__hidden=4` a dotted key."""
+    """Return a configuration; `lr=0.1` is an option of the method, `tasks__rules__hidden=4` a dotted key."""
     flat: dict[str, Scalar] = {"method": method, "run-id": "toy", "tasks.rules.hidden": 4}
-    for name, value in options.items():
-        key = name.replace("__", ".").replace("_", "-")
-        top = "." in key or key in ("rounds", "seed", "model", "evaluate-every", "catalogue", "resume", "run-id")
-        flat[key if top else f"algorithm.{method}.{key}"] = value
-    return parse(flat)
+    return parse(flat | method_options(method, options))
 
 
 class Quadratic:
-    """L_k(θ) = ½(θ − c)ᵀA(θ − c) with θ = [encoder.w ‖ predictor.w] ∈ ℝ⁴, in float64; optimum of Σ L_k in closed form."""
+    """Client with L_k(θ) = ½(θ − c)ᵀA(θ − c), θ = [encoder.w ‖ predictor.w] ∈ ℝ⁴, in float64."""
 
     task = "rules"
     rows = 0
@@ -79,7 +76,7 @@ class Quadratic:
     def step_inputs(self, steps: int, generator: torch.Generator) -> Tensors:
         return {}
 
-    def loss(self, params: Tensors, batch: Tensors, noise: Tensors) -> Tensor:
+    def loss(self, params: Tensors, batch: Tensors, inputs: Tensors) -> Tensor:
         away = torch.cat([params["encoder.w"], params["predictor.w"]]) - batch["c"]
         return 0.5 * away @ batch["A"] @ away
 
@@ -88,7 +85,7 @@ class Quadratic:
 
 
 def quadratics(count: int, seed: int = 0, examples: Collection[int] = ()) -> dict[str, Quadratic]:
-    """Clients whose curvatures differ (eigenvalues 0.5 to 2), so that FedAvg is drawn off the optimum."""
+    """Return clients whose curvatures differ (eigenvalues 0.5 to 2), which moves FedAvg off the optimum."""
     rng = np.random.default_rng(seed)
     weights = list(examples) or [1] * count
     clients = {}
@@ -100,7 +97,7 @@ def quadratics(count: int, seed: int = 0, examples: Collection[int] = ()) -> dic
 
 
 def optimum(clients: Mapping[str, Quadratic]) -> np.ndarray:
-    """The minimiser of Σ p_k L_k: argmin Σ p_k L_k = (Σ p_k A_k)⁻¹ Σ p_k A_k c_k."""
+    """Return the minimizer of Σ p_k L_k: argmin Σ p_k L_k = (Σ p_k A_k)⁻¹ Σ p_k A_k c_k."""
     curvature = sum(c.examples * c.curvature for c in clients.values())
     return np.linalg.solve(curvature, sum(c.examples * c.curvature @ c.centre for c in clients.values()))
 
@@ -115,7 +112,7 @@ def quadratic_model() -> Arrays:
 
 @dataclass
 class Toy:
-    """Quadratic clients under the real client code and the real server step, without a wire between them."""
+    """Quadratic clients under the client code and the server step, without messages in between."""
 
     config: RunConfig
     clients: dict[str, Quadratic]
@@ -137,16 +134,18 @@ class Toy:
         return TrainRequest(state.round + 1, "toy:0", state.model, self.strategy.broadcast(state.memory, last), last)
 
     def ask(self, client: str) -> TrainReply:
-        """The client trains; its reply."""
+        """Let the client train and return its reply."""
         steps = self.steps.get(client, self.config.method_options.local_steps)
-        member = Participant(client, "toy", 0, self.clients[client], self.stores[client], self.request(client), steps)
-        [reply] = train(self.config.method_options, [member])
+        participant = Participant(
+            client, "toy", 0, self.clients[client], self.stores[client], self.request(client), steps
+        )
+        [reply] = train(self.config.method_options, [participant])
         if isinstance(reply, FedloomError):
             raise reply
         return reply
 
     def round(self, asked: Collection[str] = (), lost: Collection[str] = ()) -> None:
-        """A round with these clients (all by default); those `lost` train, but their replies do not arrive."""
+        """Train these clients (all by default) and aggregate; replies of `lost` clients do not arrive."""
         replies = {name: self.ask(name) for name in sorted(asked or self.clients)}
         examples = self.config.method_options.weighting == "examples"
         usable = [
@@ -159,15 +158,15 @@ class Toy:
         self.strategy.state = state.next(model, memory, [r.client for r in usable])
 
     def delta(self, client: str) -> np.ndarray:
-        """δ_k as the client will use it when it is asked next."""
-        memory, request = self.stores[client].load("toy"), self.request(client)
-        counted = 0 < memory.round == request.shared_round
-        delta = build_trainer(self.config.method_options).settle(memory.groups, counted, tensors(request.shared))
+        """Return the δ_k that the client uses in its next round."""
+        state, request = self.stores[client].load("toy"), self.request(client)
+        counted = 0 < state.round == request.shared_round
+        delta = build_trainer(self.config.method_options).settle(state.groups, counted, tensors(request.shared))
         return flat({n: d.numpy() for n, d in delta.items()}) if delta else np.zeros(4)
 
 
 def instruction(node: int, content: RecordDict | None = None, kind: str = "train") -> Message:
-    """A message as the server sends it."""
+    """Return a message as the server sends it."""
     metadata = Metadata(1, f"m{node}", 1, node, "", "1", 0.0, 1e9, kind)
     return Message(metadata=metadata, content=content or RecordDict())  # type: ignore[call-overload,no-any-return]
 

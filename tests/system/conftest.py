@@ -1,3 +1,5 @@
+"""Desk of a system test, and a table of homes."""
+
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -15,14 +17,14 @@ from tests.system.desk import Desk
 
 @pytest.fixture(autouse=True, scope="session")
 def interruptible() -> None:
-    """Commands can be interrupted, also where a shell started the tests in the background, whose jobs ignore Ctrl-C."""
+    """Restore SIGINT, which background jobs of a shell ignore; commands inherit it."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture
 def desk(tmp_path: Path) -> Iterator[Desk]:
-    """A desk that is cleared afterwards, whatever happened."""
+    """Yield a desk; its processes are ended after the test."""
     desk = Desk(tmp_path)
     yield desk
     for command in desk.commands:
@@ -39,7 +41,7 @@ def desk(tmp_path: Path) -> Iterator[Desk]:
 
 @pytest.fixture(scope="session")
 def homes(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Forty homes as a person's own table."""
+    """Write a table of forty homes."""
     path = tmp_path_factory.mktemp("data") / "homes.csv"
     write_homes(path, demo_homes(0, 40, seed=1), demo_catalogue())
     return path

@@ -1,4 +1,4 @@
-"""The `fedloom` command as a person runs it: a process in a folder of its own, watched by what it prints and leaves."""
+"""The `fedloom` command as a process in its own folder, observed by its output and its files."""
 
 import json
 import os
@@ -18,40 +18,41 @@ from deploy.processes import free_port, require_free_port
 from deploy.superlink import flower_environment
 
 ROOT = Path(__file__).parents[2]
-PATIENCE = 180.0  # seconds; two busy cores need 40 s for what an idle machine does in 10
+PATIENCE = 180.0  # seconds; two busy cores need 40 s for 10 s of work on an idle machine
 
 
-def until(true: Callable[[], bool], what: Callable[[], str], seconds: float = PATIENCE) -> None:
+def until(is_true: Callable[[], bool], message: Callable[[], str], seconds: float = PATIENCE) -> None:
+    """Wait for a condition; fail with the message after a time limit."""
     end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end, what()
+    while not is_true():
+        assert time.monotonic() < end, message()
         time.sleep(0.1)
 
 
 @dataclass
 class Command:
-    """A running command and where its words go."""
+    """Running command and the files of its output."""
 
     process: subprocess.Popen[bytes]
     out: Path
     err: Path
     seen: set[psutil.Process] = field(default_factory=set)
 
-    def says(self, text: str) -> None:
-        """Wait until stderr holds the text."""
+    def wait_for(self, text: str) -> None:
+        """Wait until stderr contains the text."""
         until(lambda: text in self.error() or self.process.poll() is not None, self.error)
         assert text in self.error(), self.error()
         self.family()
 
     def family(self) -> set[psutil.Process]:
-        """It and all that it has started, also what has detached since it was last asked."""
+        """Return its process and all that it started, including those that detached since the last call."""
         with suppress(psutil.NoSuchProcess):
-            me = psutil.Process(self.process.pid)
-            self.seen |= {me, *me.children(recursive=True)}
+            parent = psutil.Process(self.process.pid)
+            self.seen |= {parent, *parent.children(recursive=True)}
         return self.seen
 
     def end(self, number: signal.Signals | None = None) -> int:
-        """Its exit status, after a signal where one is given."""
+        """Wait for its end, after a signal if one is given; return the exit status."""
         self.family()
         if number is not None:
             self.process.send_signal(number)
@@ -61,17 +62,17 @@ class Command:
         return self.err.read_text()
 
     def left_behind(self) -> list[psutil.Process]:
-        """Processes that outlived it."""
+        """Return processes that are still running after its end."""
         return [p for p in self.seen if p.is_running() and p.status() != psutil.STATUS_ZOMBIE]
 
     def result(self) -> dict[str, Any]:
-        """The last line of stdout."""
-        found: dict[str, Any] = json.loads(self.out.read_text().splitlines()[-1])
-        return found
+        """Return the last line of stdout, decoded from JSON."""
+        parsed: dict[str, Any] = json.loads(self.out.read_text().splitlines()[-1])
+        return parsed
 
 
 class Desk:
-    """A folder to work in, and ports that are this test's own."""
+    """Folder and ports of one test."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.port, self.control_port = folder, free_port(), free_port()
@@ -88,8 +89,8 @@ class Desk:
         number = len(self.commands)
         out, err = (self.folder / f"{number}.{stream}" for stream in ("out", "err"))
         path = os.pathsep.join(map(str, [ROOT, *self.packages]))
-        own = {"PYTHONPATH": path, "COLUMNS": "200", "OMP_NUM_THREADS": "1", "FLWR_HOME": str(folder / ".flwr")}
-        environment = flower_environment(own)
+        variables = {"PYTHONPATH": path, "COLUMNS": "200", "OMP_NUM_THREADS": "1", "FLWR_HOME": str(folder / ".flwr")}
+        environment = flower_environment(variables)
         environment.pop("FEDLOOM_RUNS", None)
         with out.open("wb") as stdout, err.open("wb") as stderr:
             process = subprocess.Popen(words, cwd=folder, env=environment, stdout=stdout, stderr=stderr)
@@ -97,18 +98,18 @@ class Desk:
         return self.commands[-1]
 
     def up(self, *arguments: str | Path) -> Command:
-        """`fedloom up` on this desk's ports."""
+        """Run `fedloom up` on this desk's ports."""
         ports = ("--port", str(self.port), "--control-port", str(self.control_port))
         return self.start("up", *arguments, *ports, "--json")
 
     def require_clean(self, command: Command) -> None:
-        """Nothing of the command is left: no process, no port."""
+        """Check that no process of the command is left and its ports are free."""
         assert command.left_behind() == []
         require_free_port("127.0.0.1", self.port, "--port")
         require_free_port("127.0.0.1", self.control_port, "--control-port")
 
     def rounds(self, run: str, folder: Path | None = None) -> list[dict[str, Any]]:
-        """The round events of a run."""
+        """Return the round events of a run."""
         path = (folder or self.folder) / "runs" / run / "metrics.jsonl"
         lines = path.read_text().splitlines(keepends=True) if path.exists() else []
         events = [json.loads(line) for line in lines if line.endswith("\n")]

@@ -1,4 +1,4 @@
-"""Wrong use of the command: one line on stderr that names the thing, exit status 2 (or 1 for data), and nothing lost."""
+"""Wrong use of the command: one line on stderr, exit status 2 (1 for data), and no file written."""
 
 import json
 import socket
@@ -14,7 +14,7 @@ from deploy.cli import main
 def answer(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *arguments: str | Path
 ) -> tuple[int, str]:
-    """Exit status and stderr of the command."""
+    """Return exit status and stderr of the command."""
     monkeypatch.setattr(sys, "argv", ["fedloom", *map(str, arguments)])
     with pytest.raises(SystemExit) as ended:
         main()
@@ -23,7 +23,7 @@ def answer(
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, homes: Path) -> Path:
-    """A folder with good and bad files, to work in."""
+    """Return a working directory with good and bad files."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("FEDLOOM_RUNS", raising=False)
     table = homes.read_text()
@@ -76,7 +76,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, homes: Path) -> Path
         (1, "up --clients 99999", "homes among 99999 clients; set 1 to "),
         (1, "up --catalogue absent.json", "absent.json: No such file"),
         (1, "up --catalogue none.json --data good.csv", "not a vocabulary of device types and relations: entities"),
-        (1, "up --catalogue other.json", "the demo homes speak the demo catalogue"),
+        (1, "up --catalogue other.json", "the embedded homes do not fit the catalogue of this federation; set --data"),
         (2, "up --data good.csv --test held-out.txt", "--test does not apply to task rules"),
         (2, "simulate --task sessions --test held-out.txt", "set --data to your own data"),
         (1, "up --task sessions --data clicks.txt --test absent.txt", "absent.txt: No such file"),
@@ -99,7 +99,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, homes: Path) -> Path
         (2, "keys register absent.pub", "cannot read key file absent.pub (No such file"),
     ],
 )
-def test_one_line_says_what_is_wrong(
+def test_one_line_names_the_error(
     folder: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -108,11 +108,11 @@ def test_one_line_says_what_is_wrong(
     text: str,
 ) -> None:
     before = sorted(folder.rglob("*"))
-    got, said = answer(monkeypatch, capsys, *words.split())
-    assert text in said
-    assert said.startswith("fedloom: ")
-    assert said.count("\n") == 1
-    assert got == status
+    exit_status, error = answer(monkeypatch, capsys, *words.split())
+    assert text in error
+    assert error.startswith("fedloom: ")
+    assert error.count("\n") == 1
+    assert exit_status == status
     assert sorted(folder.rglob("*")) == before
 
 
@@ -121,18 +121,17 @@ def test_a_taken_port_is_named_with_its_option(
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
-        got, said = answer(monkeypatch, capsys, "serve", "--host", "127.0.0.1", "--port", str(port))
-    assert got == 2
-    assert f"port {port} of 127.0.0.1: Address already in use; choose another with --port" in said
+        status, error = answer(monkeypatch, capsys, "serve", "--host", "127.0.0.1", "--port", str(port))
+    assert status == 2
+    assert f"port {port} of 127.0.0.1: Address already in use; choose another with --port" in error
 
 
-def test_a_finished_run_is_kept_from_a_second_start_and_knows_its_users(
+def test_a_finished_run_is_not_overwritten_and_names_close_users(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    odd = folder / "odd.csv"
-    lone = "lone," + ",".join(["Light", "a", "", "", "", ""])
+    single = "lone," + ",".join(["Light", "a", "", "", "", ""])
     table = (folder / "good.csv").read_text()
-    odd.write_text(f"{table}{table.splitlines()[1]}\n{lone}\n")
+    (folder / "odd.csv").write_text(f"{table}{table.splitlines()[1]}\n{single}\n")
     monkeypatch.setattr(
         sys, "argv", ["fedloom", "simulate", "--data", "odd.csv", "--clients", "3", "--rounds", "1", "--run-id", "one"]
     )
@@ -146,35 +145,18 @@ def test_a_finished_run_is_kept_from_a_second_start_and_knows_its_users(
         "simulate --resume one --data odd.csv": "run 'one' has done its one round; set more with --rounds",
         "up --resume one --rounds 2": "no clients of run 'one' in",
     }.items():
-        got, said = answer(monkeypatch, capsys, *words.split())
-        assert (got, said.count("\n")) == (2, 1)
-        assert text in said
+        status, error = answer(monkeypatch, capsys, *words.split())
+        assert (status, error.count("\n")) == (2, 1)
+        assert text in error
     assert (folder / "runs" / "one" / "result.json").read_bytes() == result
 
-    got, said = answer(monkeypatch, capsys, "recommend", "--data", "odd.csv", "--user", "home-0000")
-    assert got == 1
-    assert "no user 'home-0000' among its 41 users; did you mean 'home-000" in said
-
-
-def test_as_many_tables_as_clients_is_a_table_a_client(folder: Path, homes: Path) -> None:
-    from deploy.client_data import partition_source, write_clients
-
-    tables = folder / "tables"
-    tables.mkdir()
-    header, *rows = homes.read_text().splitlines()
-    users = sorted({row.split(",")[0] for row in rows})
-    for name, chosen in {"a.csv": users[:5], "b.csv": users[5:]}.items():
-        (tables / name).write_text("\n".join([header, *(r for r in rows if r.split(",")[0] in chosen)]) + "\n")
-    parts = partition_source("rules", str(tables), None, 2)
-    assert [len(part.units) for part in parts] == [5, 35]
-    assert parts[0].vocabulary == parts[1].vocabulary
-    specs = write_clients("rules", str(tables), parts, folder / "home", folder / "dealt")
-    assert [Path(spec.data).name for spec in specs] == ["a.csv", "b.csv"]
-    assert [len(part.units) for part in partition_source("rules", str(tables), None, 4)] == [10, 10, 10, 10]
+    status, error = answer(monkeypatch, capsys, "recommend", "--data", "odd.csv", "--user", "home-0000")
+    assert status == 1
+    assert "no user 'home-0000' among its 41 users; did you mean 'home-000" in error
 
 
 def main_ok() -> None:
-    """Run the command to a good end."""
+    """Run the command, which must succeed."""
     with pytest.raises(SystemExit) as ended:
         main()
     assert not ended.value.code

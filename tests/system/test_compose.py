@@ -1,4 +1,4 @@
-"""`docker compose up` on a real engine: a run to its end, and what must be true of the containers around it."""
+"""`docker compose up` on a real engine: a whole run, and properties of its containers."""
 
 import json
 import os
@@ -14,12 +14,12 @@ ROOT = Path(__file__).parents[2]
 CLIENTS = {"client-1", "client-2", "client-3", "client-4"}
 ROUNDS = 3
 
-STRANGER = """
+UNREGISTERED = """
 fedloom keys node /tmp/node.key
 exec fedloom join --server superlink:9092 --ca /ca/ca.pem --key /tmp/node.key --name client-1 \\
   --state-dir /tmp/state --patience 10
 """
-REACH = """
+REACHABLE = """
 import socket
 for host, port in (("superlink", 9092), ("superlink", 8000), ("client-2", 1), ("run", 1)):
     try:
@@ -35,7 +35,7 @@ pytestmark = pytest.mark.container
 
 
 class Project:
-    """The compose file under a project name of its own, so that its volumes and networks are nobody else's."""
+    """Compose file under its own project name, with separate volumes and networks."""
 
     def __init__(self, runs: Path) -> None:
         self.runs = runs
@@ -48,21 +48,21 @@ class Project:
         )
 
     def inside(self, service: str, *command: str) -> subprocess.CompletedProcess[str]:
-        """Run a command in a new container of a service, without starting what the service depends on."""
+        """Run a command in a new container of a service, without the services that it depends on."""
         return self("run", "--rm", "--no-deps", "-T", service, *command)
 
     def results(self) -> dict[str, dict[str, Any]]:
-        """What each run wrote, by its folder."""
+        """Return the result of each run by the name of its folder."""
         return {path.parent.name: json.loads(path.read_text()) for path in self.runs.glob("*/result.json")}
 
     def down(self) -> None:
-        """Leave nothing behind, of no profile."""
+        """Remove containers, volumes and networks of all profiles."""
         self("--profile", "*", "down", "-v", "--remove-orphans")
 
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
-    """The image, built from this tree."""
+    """Yield a project with the image of this tree."""
     require_engine()
     project = Project(tmp_path_factory.mktemp("runs"))
     project.down()
@@ -77,13 +77,13 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
 
 @pytest.fixture(scope="module")
 def finished(project: Project) -> subprocess.CompletedProcess[str]:
-    """A whole federation brought up, and brought down by the end of its run."""
+    """Start a federation; it stops at the end of its run."""
     return project("up", "--abort-on-container-exit", "--exit-code-from", "run")
 
 
 @pytest.fixture(scope="module")
 def serving(project: Project, finished: subprocess.CompletedProcess[str]) -> Project:
-    """The SuperLink alone, up a second time on the volumes of the first."""
+    """Start the SuperLink alone, again on the same volumes."""
     up = project("up", "--detach", "superlink")
     assert up.returncode == 0, up.stderr
     return project
@@ -97,9 +97,7 @@ def test_the_run_completes_with_every_client(project: Project, finished: subproc
 
 
 @pytest.mark.parametrize("task", ["sessions", "ratings"])  # traffic and markets differ by one word, and a minute each
-def test_a_profile_runs_its_own_task_and_no_other(
-    project: Project, finished: subprocess.CompletedProcess[str], task: str
-) -> None:
+def test_a_profile_runs_its_task_only(project: Project, finished: subprocess.CompletedProcess[str], task: str) -> None:
     before = project.results()
     end = project("--profile", task, "up", "--abort-on-container-exit", "--exit-code-from", f"run-{task}")
     assert end.returncode == 0, end.stdout + end.stderr
@@ -108,7 +106,7 @@ def test_a_profile_runs_its_own_task_and_no_other(
     require_complete(result)
 
 
-def test_the_log_has_a_line_a_round_and_no_noise(finished: subprocess.CompletedProcess[str]) -> None:
+def test_the_log_has_a_line_per_round_and_no_warning(finished: subprocess.CompletedProcess[str]) -> None:
     log = finished.stdout + finished.stderr  # a container's stderr is compose's stderr
     lines = [line.partition("| ")[2] for line in log.splitlines() if "run-1 " in line]
     assert [line[: len("round n/n")] for line in lines if line.startswith("round ")] == [
@@ -117,7 +115,7 @@ def test_the_log_has_a_line_a_round_and_no_noise(finished: subprocess.CompletedP
     assert not any(word in log for word in ("Warning", "WARNING", "Traceback", "uvicorn"))
 
 
-def test_each_private_key_is_its_owners_alone(project: Project, finished: subprocess.CompletedProcess[str]) -> None:
+def test_only_its_owner_reads_a_private_key(project: Project, finished: subprocess.CompletedProcess[str]) -> None:
     listed = project.inside("init", "sh", "-c", "cd /volumes && find . -name '*.key' -printf '%m %u %P\\n'")
     keys = {"server/ca.key", "server/server.key", *(f"{client}/node.key" for client in CLIENTS)}
     assert set(listed.stdout.splitlines()) == {f"600 fedloom {key}" for key in keys}
@@ -137,14 +135,14 @@ def test_a_second_start_keeps_certificates_and_keys(
 
 
 def test_a_client_without_a_registered_key_is_refused(serving: Project) -> None:
-    stranger = serving.inside("client-1", "sh", "-c", STRANGER)
-    assert stranger.returncode == 1
-    last = stranger.stderr.strip().splitlines()[-1]
+    unregistered = serving.inside("client-1", "sh", "-c", UNREGISTERED)
+    assert unregistered.returncode == 1
+    last = unregistered.stderr.strip().splitlines()[-1]
     assert last.startswith("fedloom: superlink:9092 does not admit this node's key")
 
 
 def test_a_client_reaches_the_superlink_and_nothing_else(serving: Project) -> None:
-    reached = serving.inside("client-1", "python", "-c", REACH)
+    reached = serving.inside("client-1", "python", "-c", REACHABLE)
     assert reached.stdout.splitlines() == [
         "superlink 9092 open",
         "superlink 8000 refused",
@@ -161,24 +159,24 @@ def test_the_image_is_not_root_and_holds_no_key(project: Project) -> None:
 
 
 def require_complete(result: dict[str, Any]) -> None:
-    """All rounds, with all clients."""
+    """Check that all rounds were completed with all clients."""
     assert result["status"] == "completed"
     assert result["rounds_done"] == ROUNDS
     assert result["clients"].keys() == CLIENTS
 
 
 def docker(*arguments: str) -> str:
-    """What a docker command prints."""
+    """Return the output of a docker command."""
     done = subprocess.run(["docker", *arguments], timeout=120, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 
 
 def require_engine() -> None:
-    """Skip, with the reason, where no engine or no compose plugin answers."""
+    """Skip the test if no engine or no compose plugin answers."""
     if shutil.which("docker") is None:
         pytest.skip("needs Docker; the `docker` command is not installed")
     for command in (["docker", "info"], ["docker", "compose", "version"]):
-        asked = subprocess.run(command, timeout=60, capture_output=True, text=True, check=False)
-        if asked.returncode != 0:
-            pytest.skip(f"needs Docker; `{' '.join(command)}` says: {asked.stderr.strip()}")
+        done = subprocess.run(command, timeout=60, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            pytest.skip(f"needs Docker; `{' '.join(command)}` fails: {done.stderr.strip()}")

@@ -1,4 +1,4 @@
-"""The example packages, installed as strangers install theirs: listed, trained, reported, and gone when uninstalled."""
+"""Example packages, installed like third-party packages: listed, trained, reported and uninstalled."""
 
 import subprocess
 import sys
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.system
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder of packages, so that the environment of the tests stays as it is."""
+    """Install the packages into a folder; the environment of the tests is unchanged."""
     target = tmp_path_factory.mktemp("packages")
     command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", target]
     subprocess.run([*command, *(ROOT / "examples" / name for name in EXAMPLES)], check=True)
@@ -24,12 +24,12 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def packaged(desk: Desk, installed: Path) -> Desk:
-    """A desk on which the packages are installed."""
+    """Return a desk with the packages installed."""
     desk.packages.append(installed)
     return desk
 
 
-def test_they_are_listed_with_their_package(packaged: Desk) -> None:
+def test_examples_are_listed_with_their_package(packaged: Desk) -> None:
     for kind, name, package in (
         ("tasks", "weather", "fedloom-weather"),
         ("methods", "trimmedmean", "fedloom-trimmed-mean"),
@@ -40,7 +40,7 @@ def test_they_are_listed_with_their_package(packaged: Desk) -> None:
         assert package in row
 
 
-def test_two_simulations_end_in_one_model_and_the_model_is_better_than_the_last_reading(packaged: Desk) -> None:
+def test_equal_seeds_train_equal_models_that_beat_the_last_reading(packaged: Desk) -> None:
     runs = [
         packaged.start("simulate", "--task", "weather", "--method", "trimmedmean", "--seed", "0", "--json")
         for _ in range(2)
@@ -55,7 +55,7 @@ def test_two_simulations_end_in_one_model_and_the_model_is_better_than_the_last_
     assert "Mean squared error" in page
 
 
-def test_noise_is_added_and_the_budget_holds(packaged: Desk) -> None:
+def test_a_run_with_noise_stays_within_its_budget(packaged: Desk) -> None:
     noisy = packaged.start("simulate", "--task", "weather", "--rounds", "3", "--epsilon", "10", "--json")
     assert noisy.end() == 0, noisy.error()
     privacy = noisy.result()["privacy"]
@@ -63,7 +63,7 @@ def test_noise_is_added_and_the_budget_holds(packaged: Desk) -> None:
     assert 9 < privacy["epsilon_spent_max"] <= 10
 
 
-def test_a_federation_of_processes_trains_both_on_a_table(packaged: Desk) -> None:
+def test_processes_train_both_examples_on_a_table(packaged: Desk) -> None:
     table = packaged.folder / "stations.csv"
     rows = [f"s{k},2024-01-{1 + h // 24:02} {h % 24:02}:00,{(h + k) % 24}" for k in range(6) for h in range(96)]
     table.write_text("\n".join(["Station,Time,temperature", *rows]) + "\n", "utf-8")
@@ -73,20 +73,20 @@ def test_a_federation_of_processes_trains_both_on_a_table(packaged: Desk) -> Non
     assert up.end() == 0, up.error()
     result = up.result()
     assert (result["task"], result["method"], len(result["clients"])) == ("weather", "trimmedmean", 3)
-    alone = packaged.start("simulate", *options, *rates, "--data", table, "--together", "1", "--json")
-    assert alone.end() == 0, alone.error()
-    assert alone.result()["model_sha256"] == result["model_sha256"]
+    simulated = packaged.start("simulate", *options, *rates, "--data", table, "--together", "1", "--json")
+    assert simulated.end() == 0, simulated.error()
+    assert simulated.result()["model_sha256"] == result["model_sha256"]
 
 
 def test_recommend_says_that_the_task_answers_no_queries(packaged: Desk) -> None:
     trained = packaged.start("simulate", "--task", "weather", "--rounds", "1", "--json")
     assert trained.end() == 0, trained.error()
-    asked = packaged.start("recommend", "--run", trained.result()["run"])
-    assert asked.end() == 2
-    assert "task 'weather' answers no queries" in asked.error()
+    query = packaged.start("recommend", "--run", trained.result()["run"])
+    assert query.end() == 2
+    assert "is of task weather, which answers no queries" in query.error()
 
 
-def test_uninstalled_they_are_unknown_and_other_runs_are_as_they_were(desk: Desk, installed: Path) -> None:
+def test_uninstalled_examples_are_unknown_and_other_runs_are_unchanged(desk: Desk, installed: Path) -> None:
     unknown = desk.start("simulate", "--task", "weather")
     plain = desk.start("simulate", "--data", "demo:0-8", "--rounds", "2", "--json")
     assert unknown.end() == 2

@@ -1,4 +1,4 @@
-"""The markets task as a person uses it: four markets train, a fifth comes late, and somebody asks what goes with an item."""
+"""Markets task: four markets train, a late-joining market adapts the model, and an item is queried."""
 
 import json
 
@@ -9,8 +9,8 @@ from tests.system.desk import Desk
 pytestmark = pytest.mark.system
 
 
-def test_four_markets_train_and_a_fifth_takes_what_came_of_it(desk: Desk) -> None:
-    """What nobody asked for otherwise: the scorer, with others' counts under noise."""
+def test_four_markets_train_and_a_fifth_adapts_their_model(desk: Desk) -> None:
+    """Train the task's defaults: the scorer, with noised counts of other markets."""
     up = desk.up("--task", "markets", "--data", "demo:0-4", "--clients", "4", "--rounds", "2", "--run-id", "shops")
     assert up.end() == 0, up.error()
     desk.require_clean(up)
@@ -24,9 +24,9 @@ def test_four_markets_train_and_a_fifth_takes_what_came_of_it(desk: Desk) -> Non
     )
     assert late.end() == 0, late.error()
 
-    asked = ("--data", "demo", "--market", "isles", "--item", "P0007", "--top", "3")
-    told = desk.start("recommend", *asked, "--json")
-    assert told.end() == 0, told.error()
-    found: list[dict[str, object]] = json.loads(told.out.read_text().splitlines()[-1])
-    assert len(found) == 3
-    assert all(one["title"] for one in found)
+    query = ("--data", "demo", "--market", "isles", "--item", "P0007", "--top", "3")
+    answered = desk.start("recommend", *query, "--json")
+    assert answered.end() == 0, answered.error()
+    items: list[dict[str, object]] = json.loads(answered.out.read_text().splitlines()[-1])
+    assert len(items) == 3
+    assert all(entry["title"] for entry in items)

@@ -1,4 +1,4 @@
-"""The ratings task as a person uses it: processes that keep their ratings, and the simulation they agree with."""
+"""Ratings task: processes train the same model as a simulation."""
 
 import pytest
 
@@ -7,8 +7,8 @@ from tests.system.desk import Desk
 pytestmark = pytest.mark.system
 
 
-def test_a_federation_predicts_ratings_and_ends_in_the_model_of_a_simulation(desk: Desk) -> None:
-    """The paper's model, of which each client keeps an embedding to itself, on ratings that arrive over the rounds."""
+def test_a_federation_of_raters_trains_the_model_of_a_simulation(desk: Desk) -> None:
+    """The paper's model with its private embedding, on ratings that arrive over the rounds."""
     made = ("--method", "fedavg", "--task", "ratings", "--data", "demo:0-24", "--clients", "2", "--rounds", "2")
     options = (*made, "--seed", "3", "--set", "model=paper", "--set", "tasks.ratings.arrival=online")
     up = desk.up(*options, "--run-id", "films")
@@ -16,10 +16,10 @@ def test_a_federation_predicts_ratings_and_ends_in_the_model_of_a_simulation(des
     desk.require_clean(up)
     result = up.result()
     assert (result["task"], result["model"], result["status"]) == ("ratings", "paper", "completed")
-    lines = {"rmse_local_mean", "rmse_prior_mean", "rmse_half", "f1_all_liked"}
-    assert {"rmse", "mae", "f1"} | lines <= result["metrics"].keys()
+    baselines = {"rmse_local_mean", "rmse_prior_mean", "rmse_half", "f1_all_liked"}
+    assert {"rmse", "mae", "f1"} | baselines <= result["metrics"].keys()
 
-    alone = desk.start("simulate", *options, "--together", "1", "--run-id", "alone", "--json")
-    assert alone.end() == 0, alone.error()
-    assert alone.result()["model_sha256"] == result["model_sha256"]
-    assert alone.result()["metrics"] == pytest.approx(result["metrics"], rel=1e-9)
+    simulated = desk.start("simulate", *options, "--together", "1", "--run-id", "alone", "--json")
+    assert simulated.end() == 0, simulated.error()
+    assert simulated.result()["model_sha256"] == result["model_sha256"]
+    assert simulated.result()["metrics"] == pytest.approx(result["metrics"], rel=1e-9)

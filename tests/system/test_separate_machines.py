@@ -1,6 +1,6 @@
 """`fedloom serve` and `fedloom join` as on separate machines, and Flower's stock client beside ours.
 
-Each side has a folder of its own; with root there are network namespaces too, so that the sides share no loopback.
+Each side has its own folder. As root, each side has its own network namespace too, and shares no loopback.
 """
 
 import os
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.system
 
 @dataclass(frozen=True)
 class Machines:
-    """How to run a program on the server's machine and on the clients', and the server's address."""
+    """Prefixes of commands on the machines of the server and of the clients, and the server's address."""
 
     server: tuple[str, ...]
     clients: tuple[str, ...]
@@ -31,7 +31,7 @@ class Machines:
 
 @pytest.fixture
 def machines() -> Iterator[Machines]:
-    """Two network namespaces with a cable between them, or this machine where we may not make them."""
+    """Yield two connected network namespaces; this machine without the right to create them."""
     ip = shutil.which("ip")
     names = [f"fedloom-{side}-{os.getpid()}" for side in ("s", "c")]
     here = Machines((), (), "127.0.0.1")
@@ -59,60 +59,61 @@ def machines() -> Iterator[Machines]:
             _ip(ip, f"netns del {name}")
 
 
-def test_keys_are_registered_while_serving_and_a_stock_supernode_takes_part(
-    desk: Desk, machines: Machines, homes: Path
-) -> None:
+def test_a_stock_supernode_trains_beside_a_client_whose_key_is_registered_later(desk: Desk, machines: Machines) -> None:
     at_server, at_client, at_stock = (desk.folder / name for name in ("server", "client", "stock"))
-    where = f"{machines.address}:{desk.port}"
-    _fedloom(desk, at_server, "keys", "server", "--home", "home", "--name", machines.address)
-    for folder in (at_client, at_stock):
-        _fedloom(desk, folder, "keys", "node", "node.key")
-        shutil.copy(at_server / "home" / "ca.pem", folder)  # the owner hands it out
-
-    options = ("--clients", "2", "--rounds", "2", "--seed", "5", "--run-id", "apart", "--json", "--home", "home")
-    options += (
-        "--set",
-        "federation.min-replies=2",
-    )  # the stock client is ten times slower, and waited for all the same
-    ports = ("--port", str(desk.port), "--control-port", str(desk.control_port))
-    served = desk.start("serve", *options, *ports, prefix=machines.server, folder=at_server)
-    served.says("0 registered keys")
-
-    trust = ("--ca", "ca.pem", "--key", "node.key")
-    joined = desk.start(
-        *("join", "--server", where, *trust, "--shard", "0/2", "--name", "client-0", "--state-dir", "state"),
-        *("--patience", "170"),
-        prefix=machines.clients,
-        folder=at_client,
-    )
-    joined.says("does not admit this node's key")
+    address = f"{machines.address}:{desk.port}"
+    _create_keys(desk, machines, at_server, (at_client, at_stock))
+    served = _serve(desk, machines, at_server)
+    served.wait_for("0 registered keys")
+    joined = _join(desk, machines, at_client, address)
+    joined.wait_for("does not admit this node's key")
 
     for folder in (at_client, at_stock):  # only public halves are sent
         _fedloom(desk, at_server, "keys", "register", str(folder / "node.key.pub"), "--home", "home")
     until(lambda: served.error().count("admitted ") == 2, served.error)  # the stock client does not wait for it
-    supernode = _supernode(desk, machines, at_stock, where)
-    joined.says("connected to")
+    supernode = _supernode(desk, machines, at_stock, address)
+    joined.wait_for("connected to")
     assert served.end() == 0, served.error() + supernode.error()
     result = served.result()
     assert sorted(result["clients"]) == ["client-0", "client-1"]
     assert {event["answered"] for event in desk.rounds("apart", at_server)} == {2}
-
     assert joined.end(signal.SIGTERM) == 0
     assert "left " in joined.error()
+
     private = (at_client / "node.key").read_bytes()
-    others = [p for side in (at_server, at_stock) for p in side.rglob("*") if p.is_file()]
-    assert not any(private in path.read_bytes() for path in others)
+    files = [path for side in (at_server, at_stock) for path in side.rglob("*") if path.is_file()]
+    assert not any(private in path.read_bytes() for path in files)
 
-    alone = desk.start("simulate", "--clients", "2", "--rounds", "2", "--seed", "5", "--json")
-    assert alone.end() == 0
-    assert alone.result()["model_sha256"] == result["model_sha256"]
+    simulated = desk.start("simulate", "--clients", "2", "--rounds", "2", "--seed", "5", "--json")
+    assert simulated.end() == 0
+    assert simulated.result()["model_sha256"] == result["model_sha256"]
 
 
-def _supernode(desk: Desk, machines: Machines, folder: Path, where: str) -> Command:
-    """Flower's stock client with our ClientApp: a process a message."""
+def _create_keys(desk: Desk, machines: Machines, at_server: Path, at_clients: tuple[Path, ...]) -> None:
+    _fedloom(desk, at_server, "keys", "server", "--home", "home", "--name", machines.address)
+    for folder in at_clients:
+        _fedloom(desk, folder, "keys", "node", "node.key")
+        shutil.copy(at_server / "home" / "ca.pem", folder)  # the owner distributes it
+
+
+def _serve(desk: Desk, machines: Machines, folder: Path) -> Command:
+    options = ("--clients", "2", "--rounds", "2", "--seed", "5", "--run-id", "apart", "--json", "--home", "home")
+    quorum = ("--set", "federation.min-replies=2")  # waits for the stock client, which is ten times slower
+    ports = ("--port", str(desk.port), "--control-port", str(desk.control_port))
+    return desk.start("serve", *options, *quorum, *ports, prefix=machines.server, folder=folder)
+
+
+def _join(desk: Desk, machines: Machines, folder: Path, address: str) -> Command:
+    keys = ("--ca", "ca.pem", "--key", "node.key")
+    client = ("--shard", "0/2", "--name", "client-0", "--state-dir", "state", "--patience", "170")
+    return desk.start("join", "--server", address, *keys, *client, prefix=machines.clients, folder=folder)
+
+
+def _supernode(desk: Desk, machines: Machines, folder: Path, address: str) -> Command:
+    """Start Flower's stock client with our ClientApp; it starts a process per message."""
     config = f'data="demo" shard="1/2" name="client-1" state-dir="{folder / "state"}"'
     key = ("--auth-supernode-private-key", "node.key")
-    command = [str(flower_program("flower-supernode")), "--superlink", where, "--root-certificates", "ca.pem", *key]
+    command = [str(flower_program("flower-supernode")), "--superlink", address, "--root-certificates", "ca.pem", *key]
     command += ["--port", str(free_port()), "--node-config", config]  # of its own local API
     return desk.program([*machines.clients, *command], folder)
 

@@ -1,4 +1,4 @@
-"""The sessions task as a person uses it: a federation of processes, a simulation, recommendations by name."""
+"""Sessions task: processes train the same model as a simulation, which recommends items by name."""
 
 import json
 
@@ -9,7 +9,7 @@ from tests.system.desk import Desk
 pytestmark = pytest.mark.system
 
 
-def test_a_federation_learns_sessions_and_ends_in_the_model_of_a_simulation(desk: Desk) -> None:
+def test_a_federation_of_visitors_trains_the_model_of_a_simulation(desk: Desk) -> None:
     options = ("--task", "sessions", "--data", "demo:0-24", "--clients", "2", "--rounds", "3", "--seed", "3")
     up = desk.up(*options, "--run-id", "shop")
     assert up.end() == 0, up.error()
@@ -20,16 +20,16 @@ def test_a_federation_learns_sessions_and_ends_in_the_model_of_a_simulation(desk
     assert desk.rounds("shop")[-1]["loss"] < desk.rounds("shop")[0]["loss"]
     assert desk.rounds("shop")[-1]["server"].keys() >= {"rate_p5", "rate_p95"}
 
-    alone = desk.start("simulate", *options, "--together", "1", "--run-id", "alone", "--json")
-    assert alone.end() == 0, alone.error()
-    assert alone.result()["model_sha256"] == result["model_sha256"]
+    simulated = desk.start("simulate", *options, "--together", "1", "--run-id", "alone", "--json")
+    assert simulated.end() == 0, simulated.error()
+    assert simulated.result()["model_sha256"] == result["model_sha256"]
 
     items = json.loads((desk.folder / "runs" / "shop" / "catalogue.json").read_text())["items"]
-    told = desk.start("recommend", "--run", "shop", "--session", f"{items[0]}, {items[3]}", "--top", "4", "--json")
-    assert told.end() == 0, told.error()
-    found = json.loads(told.out.read_text())
-    assert len(found) == 4
-    assert {entry["item"] for entry in found} <= set(items)
+    query = desk.start("recommend", "--run", "shop", "--session", f"{items[0]}, {items[3]}", "--top", "4", "--json")
+    assert query.end() == 0, query.error()
+    recommended = json.loads(query.out.read_text())
+    assert len(recommended) == 4
+    assert {entry["item"] for entry in recommended} <= set(items)
 
     typo = desk.start("recommend", "--run", "shop", "--session", items[0] + "x")
     assert typo.end() == 1

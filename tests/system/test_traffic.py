@@ -1,4 +1,4 @@
-"""The traffic task as a person uses it: processes that never show their readings, and the simulation they agree with."""
+"""Traffic task: processes train the same model as a simulation."""
 
 import pytest
 
@@ -15,7 +15,7 @@ SMALL = (
 )
 
 
-def test_a_federation_forecasts_traffic_and_ends_in_the_model_of_a_simulation(desk: Desk) -> None:
+def test_a_federation_of_sensors_trains_the_model_of_a_simulation(desk: Desk) -> None:
     sets = [word for option in SMALL for word in ("--set", option)]
     options = ("--task", "traffic", "--data", "demo:0-4", "--clients", "2", "--rounds", "2", "--seed", "3", *sets)
     up = desk.up(*options, "--run-id", "roads")
@@ -27,7 +27,7 @@ def test_a_federation_forecasts_traffic_and_ends_in_the_model_of_a_simulation(de
     assert result["metrics"]["teacher_rho_trace"] == 1.0
     assert desk.rounds("roads")[-1]["clusters"].keys() == {"client-0", "client-1"}
 
-    alone = desk.start("simulate", *options, "--together", "1", "--run-id", "alone", "--json")
-    assert alone.end() == 0, alone.error()
-    assert alone.result()["model_sha256"] == result["model_sha256"]
-    assert alone.result()["metrics"] == pytest.approx(result["metrics"], rel=1e-9)
+    simulated = desk.start("simulate", *options, "--together", "1", "--run-id", "alone", "--json")
+    assert simulated.end() == 0, simulated.error()
+    assert simulated.result()["model_sha256"] == result["model_sha256"]
+    assert simulated.result()["metrics"] == pytest.approx(result["metrics"], rel=1e-9)

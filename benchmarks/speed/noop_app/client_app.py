@@ -1,4 +1,4 @@
-"""A ClientApp that does nothing: it answers with an array of the size it was sent, as one blob, like fedloom's messages.
+"""ClientApp without work: its reply is one blob of the received size, like fedloom's messages.
 
 Before that it loads what every client of fedloom loads (torch, PyTorch Geometric), unless `NOOP_LOADS` says `nothing`: a
 stock SuperNode starts a process a message, and that is where most of such a process's time goes.

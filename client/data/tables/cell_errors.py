@@ -11,7 +11,7 @@ LEAVE_OUT, LEAVE_EMPTY = "leave the row out", "leave the cell empty"
 """Remedies, of which the second serves where a value may be missing."""
 
 
-class WrongCells(Exception):
+class CellError(Exception):
     """Cells of a column that hold no value of its kind.
 
     Args:

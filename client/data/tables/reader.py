@@ -9,7 +9,7 @@ import pyarrow
 import pyarrow.compute as pc
 from pyarrow import types
 
-from client.data.tables.cell_errors import LEAVE_EMPTY, LEAVE_OUT, WrongCells
+from client.data.tables.cell_errors import LEAVE_EMPTY, LEAVE_OUT, CellError
 from client.data.tables.cells import Cells
 from client.data.tables.delimited_text import Delimited
 from client.data.tables.formats import Content, load, suffix_of
@@ -69,7 +69,7 @@ def to_table(cells: Cells, schema: TableSchema, dialect: Dialect = DEFAULT_DIALE
     for name, text in texts.items():
         try:
             columns[name] = _converted(text, kinds[name], dialect, schema.clock, comma_separated)
-        except WrongCells as error:
+        except CellError as error:
             if kinds[name].blank == "missing":
                 error.remedy = error.remedy.replace(LEAVE_OUT, LEAVE_EMPTY)
             if name in variables and error.wrong.sum() == len(text) > 1:
@@ -88,7 +88,7 @@ def _converted(text: Any, column: Column, dialect: Dialect, clock: Clock, comma_
     """Return cells in the kind of their column.
 
     Raises:
-        WrongCells: Some are of another kind, or blank where that is refused.
+        CellError: Some are of another kind, or blank where that is refused.
     """
     of_numbers = dialect.dates in ("unix", "excel") and not types.is_temporal(text.type)
     if column.kind == "number" or (column.kind == "time" and of_numbers):
@@ -101,7 +101,7 @@ def _converted(text: Any, column: Column, dialect: Dialect, clock: Clock, comma_
         case "time":
             values = to_times(text, dialect.dates, clock)
     if column.blank == "refuse" and values.null_count:
-        raise WrongCells(~to_flags(values.is_valid()), "", f"fill it, or {LEAVE_OUT}")
+        raise CellError(~to_flags(values.is_valid()), "", f"fill it, or {LEAVE_OUT}")
     return values
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow
 from numpy.typing import NDArray
 
-from client.data.tables.cell_errors import CELL_LENGTH, WrongCells, escape
+from client.data.tables.cell_errors import CELL_LENGTH, CellError, escape
 from client.data.tables.cells import Cells
 from client.data.tables.codes import Codes
 from client.data.tables.values import Flags, to_codes
@@ -81,13 +81,11 @@ class Table:
                 raise self.error(name, empty, "", remedy)
 
     def error(self, name: str, wrong: Flags, problem: str, remedy: str) -> DataError:
-        """Return the error about cells of a column, of which the first is named; see `WrongCells`."""
-        return cell_error(
-            self.cells, self.titles[name], self.texts[name], self.rows, WrongCells(wrong, problem, remedy)
-        )
+        """Return the error about cells of a column, of which the first is named; see `CellError`."""
+        return cell_error(self.cells, self.titles[name], self.texts[name], self.rows, CellError(wrong, problem, remedy))
 
 
-def cell_error(cells: Cells, title: str, texts: Any, rows: NDArray[np.int64], error: WrongCells) -> DataError:
+def cell_error(cells: Cells, title: str, texts: Any, rows: NDArray[np.int64], error: CellError) -> DataError:
     """Return the error of an owner's file: its place, the cell, how many are wrong, and the remedy."""
     try:
         text = texts.slice(error.row, 1).cast(pyarrow.string())[0].as_py() or ""

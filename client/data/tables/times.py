@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pyarrow import types
 
-from client.data.tables.cell_errors import LEAVE_OUT, WrongCells
+from client.data.tables.cell_errors import LEAVE_OUT, CellError
 from client.data.tables.schema import Dates
 from client.data.tables.values import PLAIN, drop_missing, match_cells, to_flags, to_text, try_cast
 
@@ -56,7 +56,7 @@ def to_times(column: Any, dates: Dates, clock: Clock) -> Any:
             dropped.
 
     Raises:
-        WrongCells: Cells are no times, lie outside 1990 to 2100, or are dates in an unsettled order.
+        CellError: Cells are no times, lie outside 1990 to 2100, or are dates in an unsettled order.
     """
     if types.is_timestamp(column.type) or types.is_date(column.type):
         return _dated(column, clock)
@@ -82,7 +82,7 @@ def _stamps(text: Any, dates: Dates, clock: Clock) -> Any:
     """Return text as timestamps.
 
     Raises:
-        WrongCells: Cells are no times.
+        CellError: Cells are no times.
     """
     if not pc.all(match_cells(text, ISO)).as_py():
         text = _respelt(text, dates)
@@ -94,7 +94,7 @@ def _stamps(text: Any, dates: Dates, clock: Clock) -> Any:
     if stamps is None or instants is None:
         wrong |= np.array([not _is_time(cell) for cell in text.to_pylist()], bool)
         example = EXAMPLES.get(dates, EXAMPLE)
-        raise WrongCells(wrong, "is not a time", f"write {example}, or {LEAVE_OUT}")
+        raise CellError(wrong, "is not a time", f"write {example}, or {LEAVE_OUT}")
     return stamps if clock == "wall" else pc.coalesce(stamps, instants.cast(pyarrow.timestamp("us")))
 
 
@@ -102,7 +102,7 @@ def _respelt(text: Any, dates: Dates) -> Any:
     """Return dates in all recognised forms as ISO 8601.
 
     Raises:
-        WrongCells: It is not settled whether the day or the month comes first.
+        CellError: It is not settled whether the day or the month comes first.
     """
     for pattern, spelling in SPELLINGS if dates != "iso" else SPELLINGS[:4]:
         text = pc.replace_substring_regex(text, pattern, spelling)
@@ -123,7 +123,7 @@ def _order(text: Any, slashed: NDArray[np.bool_]) -> str:
     }
     if large["dmy"] == large["mdy"]:
         problem = "may begin with the day or the month" if not large["dmy"] else "stands among dates in another order"
-        raise WrongCells(slashed, problem, "say --dates dmy or --dates mdy")
+        raise CellError(slashed, problem, "say --dates dmy or --dates mdy")
     return "dmy" if large["dmy"] else "mdy"
 
 
@@ -141,7 +141,7 @@ def _dated(stamps: Any, clock: Clock) -> Any:
     """Return timestamps or days as seconds.
 
     Raises:
-        WrongCells: Some lie outside the years of records.
+        CellError: Some lie outside the years of records.
     """
     if clock == "wall" and types.is_timestamp(stamps.type) and stamps.type.tz:
         stamps = pc.local_timestamp(stamps)
@@ -154,7 +154,7 @@ def _numbered(numbers: Any, dates: Dates, clock: Clock) -> Any:
     """Return numbers as seconds; small ones are an order rather than dates, unless the clock is local.
 
     Raises:
-        WrongCells: All are what a spreadsheet makes of dates, or some lie outside the years of records.
+        CellError: All are what a spreadsheet makes of dates, or some lie outside the years of records.
     """
     values = numbers.to_numpy(zero_copy_only=False).astype(np.float64)
     filled = ~np.isnan(values)
@@ -164,7 +164,7 @@ def _numbered(numbers: Any, dates: Dates, clock: Clock) -> Any:
     days = filled & (values >= EXCEL_FIRST) & (values <= EXCEL_LAST)
     if dates == "auto" and days.any() and (days == filled).all():
         remedy = "say --dates excel, or --dates unix for seconds since 1970"
-        raise WrongCells(days, "looks like a day number of a spreadsheet", remedy)
+        raise CellError(days, "looks like a day number of a spreadsheet", remedy)
     size = np.abs(values)
     seconds = values / np.where(size > MICROSECONDS_FROM, 1e6, np.where(size > MILLISECONDS_FROM, 1e3, 1.0))
     return _checked(seconds, (seconds < FIRST) & ((size > FIRST) | (clock == "wall")))
@@ -173,5 +173,5 @@ def _numbered(numbers: Any, dates: Dates, clock: Clock) -> Any:
 def _checked(seconds: NDArray[np.float64], early: NDArray[np.bool_]) -> Any:
     wrong = early | (seconds >= LAST)
     if wrong.any():
-        raise WrongCells(wrong, "lies outside the years 1990 to 2100", f"correct it, or {LEAVE_OUT}")
+        raise CellError(wrong, "lies outside the years 1990 to 2100", f"correct it, or {LEAVE_OUT}")
     return pyarrow.array(seconds, from_pandas=True)

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pyarrow import types
 
-from client.data.tables.cell_errors import LEAVE_OUT, WrongCells
+from client.data.tables.cell_errors import LEAVE_OUT, CellError
 from client.data.tables.codes import Codes
 from client.data.tables.schema import Decimal
 
@@ -34,7 +34,7 @@ def to_text(column: Any) -> Any:
     Floats that are all whole become whole numbers, as they were before a missing value made floats of them.
 
     Raises:
-        WrongCells: The cells are records, lists of such, or bytes.
+        CellError: The cells are records, lists of such, or bytes.
     """
     if types.is_dictionary(column.type):
         column = column.dictionary_decode()
@@ -46,7 +46,7 @@ def to_text(column: Any) -> Any:
         text = pc.utf8_trim_whitespace(column.cast(pyarrow.string()))
     except (pyarrow.ArrowException, TypeError):
         remedy = "write text, numbers or times, one a cell"
-        raise WrongCells(np.ones(len(column), bool), f"is of type {column.type}", remedy) from None
+        raise CellError(np.ones(len(column), bool), f"is of type {column.type}", remedy) from None
     blank = pc.equal(text, "")
     return pc.if_else(blank, None, text) if pc.any(blank).as_py() else text
 
@@ -60,7 +60,7 @@ def to_numbers(column: Any, decimal: Decimal, comma_separated: bool) -> Any:
         comma_separated: True if commas stand between cells.
 
     Raises:
-        WrongCells: Cells are no finite numbers, or their decimal mark is not settled.
+        CellError: Cells are no finite numbers, or their decimal mark is not settled.
     """
     if types.is_integer(column.type) or types.is_float64(column.type):
         numbers = column.cast(pyarrow.float64(), safe=False)
@@ -110,31 +110,31 @@ def _plain_text(text: Any, decimal: Decimal, comma_separated: bool) -> Any:
     """Return numbers with a decimal point and no thousands separators.
 
     Raises:
-        WrongCells: Cells are no numbers, or the decimal mark is not settled.
+        CellError: Cells are no numbers, or the decimal mark is not settled.
     """
     fits = {mark: pc.sum(match_cells(text, form)).as_py() or 0 for mark, form in FORMS.items()}
     commas, filled = to_flags(pc.match_substring(text, ",")), len(text) - text.null_count
     mark = decimal if decimal != "auto" else max(fits, key=lambda form: fits[form])
     if decimal == "auto" and commas.any() and min(fits.values()) == filled:
         problem = "has a decimal comma or a thousands separator"
-        raise WrongCells(commas, problem, "say --decimal comma or --decimal point")
+        raise CellError(commas, problem, "say --decimal comma or --decimal point")
     if fits[mark] < filled:
         raise _no_number(text, mark)
     if decimal == "auto" and mark == "comma" and comma_separated:
-        raise WrongCells(commas, "has a decimal comma", "say --decimal comma")
+        raise CellError(commas, "has a decimal comma", "say --decimal comma")
     text = pc.replace_substring_regex(text, f"[{'.' if mark == 'comma' else ','} \u00a0\u202f']", "")
     return pc.replace_substring(text, ",", ".")
 
 
-def _no_number(text: Any, mark: str) -> WrongCells:
+def _no_number(text: Any, mark: str) -> CellError:
     wrong = to_flags(pc.invert(match_cells(text, FORMS[mark])))
     first = text[int(wrong.argmax())].as_py()
     sign = next((c for c in first if c == "%" or unicodedata.category(c) == "Sc"), "")
     if pc.match_substring_regex(first, INFINITE).as_py():
-        return WrongCells(wrong, "is an infinite number", LEAVE_OUT)
+        return CellError(wrong, "is an infinite number", LEAVE_OUT)
     if sign:
-        return WrongCells(wrong, f"has the sign {sign}", f"write numbers without {sign}")
-    return WrongCells(wrong, "is not a number", f"write digits such as 4.5, or {LEAVE_OUT}")
+        return CellError(wrong, f"has the sign {sign}", f"write numbers without {sign}")
+    return CellError(wrong, "is not a number", f"write digits such as 4.5, or {LEAVE_OUT}")
 
 
 def _finite(numbers: Any, column: Any) -> Any:
@@ -142,7 +142,7 @@ def _finite(numbers: Any, column: Any) -> Any:
     endless = to_flags(pc.is_inf(numbers))
     if endless.any():
         named = match_cells(column.cast(pyarrow.string()), INFINITE)[int(endless.argmax())].as_py()
-        raise WrongCells(endless, "is an infinite number" if named else "is too large a number", LEAVE_OUT)
+        raise CellError(endless, "is an infinite number" if named else "is too large a number", LEAVE_OUT)
     return numbers
 
 

@@ -10,7 +10,10 @@ from common.errors import LedgerError
 from common.files import write_atomically
 
 SIZE = 2048
-"""Fixed size of a record in bytes: one write within one page overwrites it in place, so it is never torn."""
+"""Fixed size of a record in bytes.
+
+One write within one page overwrites it in place, so it is never torn.
+"""
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,11 @@ MARK = 0x6C6F6F6D
 """SQLite application id of a ledger."""
 
 VERSIONS = (1, 2)
-"""Values of `user_version`. A ledger gets version 2 when its budget is first raised, or first limited after releases. A
-program that cannot read version 2 refuses it."""
+"""Values of `user_version`.
+
+A ledger gets version 2 when its budget is first raised, or first limited after releases. A
+program that cannot read version 2 refuses it.
+"""
 
 SCHEMA = f"""
 BEGIN;
@@ -31,4 +34,7 @@ INCREASES = (
     " epsilon_before REAL NOT NULL, epsilon REAL NOT NULL CHECK (epsilon != epsilon_before), link TEXT NOT NULL) STRICT",
     f"PRAGMA user_version = {VERSIONS[1]}",
 )
-"""Statements that add the table of budget increases. Its rows are numbered and chained together with those of `releases`."""
+"""Statements that add the table of budget increases.
+
+Its rows are numbered and chained together with those of `releases`.
+"""

@@ -18,7 +18,10 @@ MAX_MULTIPLIER = 1e6
 """Largest noise multiplier of the search."""
 
 MIN_MULTIPLIER = 0.05
-"""Smallest noise multiplier of the search; below it the finite sums overflow and there is no protection."""
+"""Smallest noise multiplier of the search.
+
+Below it the finite sums overflow, and there is no protection.
+"""
 
 
 @dataclass(frozen=True)

@@ -62,14 +62,20 @@ class MechanismSpec(Generic[MechanismT]):
     name: str
     """Value of `privacy.mechanism`; for unit `record`, a label."""
     summary: str
-    """Text of the privacy statement; `what` stands for the values that get noise, other fields for options of `[privacy]`."""
+    """Text of the privacy statement.
+
+    The field `what` stands for the values that get noise, other fields for options of `[privacy]`.
+    """
     units: frozenset[Unit]
     """Units that it protects."""
     account: Callable[[PrivacyOptions], Account]
     """Account in which a run with these options is cheapest; raises ConfigError if ε is too small for it."""
     calibrate: Callable[[PrivacyOptions, float, int], MechanismT]
-    """(options, cost, size) -> mechanism of that cost in that account; raises RefusedError for an impossible cost.
+    """(options, cost, size) -> mechanism of that cost in that account.
 
-    The size is the length of the vector or, for noise in local steps, their number."""
+    Raises RefusedError for an impossible cost.
+
+    The size is the length of the vector or, for noise in local steps, their number.
+    """
     cost_power: Literal[1, 2]
     """Exponent k of cost ∝ noise^−k."""

@@ -58,14 +58,14 @@ class WeatherLearner:
     def __init__(self, run: TaskRun[WeatherOptions, Fields], dataset: Stations) -> None:
         self.module = api.shell(SPEC, run)
         each = [torch.from_numpy(one.values).unfold(0, run.options.lags + 1, 1) for one in dataset.units]  # N × F × L
-        cuts = [round((1 - run.options.test_share) * len(windows)) for windows in each]
-        self._train = torch.cat([windows[:cut] for windows, cut in zip(each, cuts, strict=True)])
-        self._test = torch.cat([windows[cut:] for windows, cut in zip(each, cuts, strict=True)])
-        self.examples = self.size = len(self._train)
+        kept, share = 1 - run.options.test_share, 1 - run.options.validation_share
+        splits = zip(*(w.tensor_split([round(kept * share * len(w)), round(kept * len(w))]) for w in each), strict=True)
+        self._windows = dict(zip(("train", "validation", "test"), map(torch.cat, splits), strict=True))
+        self.examples = self.size = len(self._windows["train"])
 
     def batch(self, request: TrainRequest) -> api.Tensors:
         """Return the training windows, N × F × (lags + 1), and their weights, N."""
-        return {"windows": self._train, "weights": torch.ones(self.examples)}
+        return {"windows": self._windows["train"], "weights": torch.ones(self.examples)}
 
     def step_inputs(self, steps: int, generator: torch.Generator) -> api.Tensors:
         """Return nothing: steps are deterministic."""
@@ -77,15 +77,15 @@ class WeatherLearner:
         return (batch["weights"] * errors).sum() / batch["weights"].sum()
 
     def evaluate(self, model: Arrays, statics: Arrays, split: str) -> tuple[Metrics, Metrics]:
-        """Return the mean squared error over the held-out windows, and their number."""
+        """Return the mean squared error over the windows of a split, and their number."""
         with torch.no_grad():
-            error = float(self._errors(api.tensors(model), self._test).mean())
-        return {"mse": error}, {"mse": float(len(self._test))}
+            error = float(self._errors(api.tensors(model), self._windows[split]).mean())
+        return {"mse": error}, {"mse": float(len(self._windows[split]))}
 
     def baselines(self, split: str, statics: Arrays) -> tuple[Metrics, Metrics]:
         """Return the error of repeating the last reading."""
-        error = float((self._test[..., -1] - self._test[..., -2]).square().mean())
-        return {"last_mse": error}, {"last_mse": float(len(self._test))}
+        error = float(self._windows[split].diff()[..., -1].square().mean())
+        return {"last_mse": error}, {"last_mse": float(len(self._windows[split]))}
 
     def _errors(self, params: api.Tensors, windows: torch.Tensor) -> torch.Tensor:
         forecast: torch.Tensor = functional_call(self.module, params, (windows[..., :-1].flatten(1),))

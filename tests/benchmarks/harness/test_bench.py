@@ -1,5 +1,6 @@
 """A bench tunes on validation data, trains at the chosen point, and reads results off real runs."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -7,8 +8,9 @@ import pytest
 from benchmarks.harness.bench import Bench, final_metrics
 from benchmarks.harness.experiment import Experiment, label, method_options, task_options
 from benchmarks.harness.results import Results
-from benchmarks.harness.row import RowKey
+from benchmarks.harness.row import RowKey, Trial
 from benchmarks.harness.store import Store
+from benchmarks.harness.study import Selection
 from benchmarks.harness.tuning import Tuning
 from client.tasks.rules.data.reader import read_homes
 
@@ -35,7 +37,7 @@ def test_a_point_as_text() -> None:
 @pytest.mark.parametrize("chooses_round", [False, True])
 def test_the_point_with_the_least_validation_loss_is_trained(chooses_round: bool, tmp_path: Path) -> None:
     made = bench(tmp_path, tuning(chooses_round=chooses_round))
-    made.run([FEDAVG], 2)
+    made.run([FEDAVG])
     row = made.store.results.rows[KEY]
     assert row.about.chosen["point"] == "lr 0.3"
     assert row.about.grid.keys() == {"lr 1e-06", "lr 0.3"}
@@ -50,6 +52,25 @@ def test_a_stored_choice_is_not_tuned_again(tmp_path: Path) -> None:
     made = bench(tmp_path, tuning(chooses_round=False))
     made.store.results.row(KEY).about.chosen = {"point": "lr 1e-06"}
     assert made.choose(FEDAVG) == POINTS[0]
+
+
+def test_rows_that_are_not_selected_are_left_out(tmp_path: Path) -> None:
+    made = replace(bench(tmp_path), selection=Selection(only=("default/walk",), most=2))
+    calls: list[tuple[str, int]] = []
+
+    def compute(key: str, seed: int) -> Trial:
+        calls.append((key, seed))
+        return Trial({"auc": 0.5})
+
+    for _ in range(2):
+        made.run([FEDAVG])
+        made.run_baselines({"walk": "the walk", "degree": "degree"}, 3, compute)
+        made.describe(lambda: Trial({"homes": 40}))
+    assert calls == [("walk", 0), ("walk", 1)]
+    rows = made.store.results.rows_of("demo")
+    assert rows.keys() == {"walk", "data"}
+    assert rows["walk"].title == "the walk"
+    assert rows["data"].only == {"homes": 40}
 
 
 def test_a_run_that_fails_yields_its_reason(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from benchmarks.harness.claim import Claim, Comparison, compare, of_seeds
+from benchmarks.harness.claim import Claim, Comparison, compare
 from benchmarks.harness.row import mean_sd
 from benchmarks.harness.table import Table
 from tests.support.benchmarks import row
@@ -30,7 +30,6 @@ def test_a_comparison_in_words() -> None:
 def test_a_claim_states_its_verdict() -> None:
     assert str(Claim("loss ≤ 0.2: 0.1", holds=True)) == "loss ≤ 0.2: 0.1, holds."
     assert str(Claim("loss ≤ 0.2: 0.3", holds=False)) == "loss ≤ 0.2: 0.3, **does not hold**."
-    assert [of_seeds(1), of_seeds(3)] == ["1 seed", "3 seeds"]
 
 
 def test_mean_and_standard_deviation() -> None:

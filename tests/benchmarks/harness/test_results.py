@@ -26,7 +26,7 @@ def test_results_are_read_as_they_were_written(tmp_path: Path) -> None:
     assert read.made == {"made": "today", "versions": {}}
     assert read.rows[KEY].trials[0] == Trial({"mse": 0.123456789}, {10: {"mse": 0.2}}, {"fr": {"mse": 0.1}})
     assert read.rows[KEY].about == results().rows[KEY].about
-    assert read.measured("set")["data"].only == {"homes": 125}
+    assert read.rows_of("set")["data"].only == {"homes": 125}
     texts = [(tmp_path / name).read_text("utf-8") for name in ("runs.csv", "rows.json")]
     read.save(tmp_path)
     assert [(tmp_path / name).read_text("utf-8") for name in ("runs.csv", "rows.json")] == texts

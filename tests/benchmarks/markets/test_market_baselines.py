@@ -6,7 +6,7 @@ from scipy.sparse import csr_array
 
 from benchmarks.markets.baselines import RIDGE, SCORES, counts_of, measure, slim
 from benchmarks.markets.experiments import BASELINES
-from benchmarks.markets.joining import _thinned, _without_items
+from benchmarks.markets.late_market import _drop_pairs, _without_items
 from client.tasks.markets.data.graph import Graph, symmetric
 from client.tasks.markets.data.reader import read_markets
 from client.tasks.markets.prepare import ReadyMarket, prepare
@@ -89,7 +89,7 @@ def test_scores_of_slim_are_log_counts_times_its_weights() -> None:
 
 
 def test_a_market_with_fewer_pairs_has_the_same_queries(ready: ReadyMarket) -> None:
-    some = _thinned(ready, 0.3, np.random.default_rng(0))
+    some = _drop_pairs(ready, 0.3, np.random.default_rng(0))
     assert len(some.graph.edges) == int(0.3 * len(ready.graph.edges))
     assert (some.split.test.right != ready.split.test.right).nnz == 0
     assert (some.masked("test") != ready.masked("test")).nnz == 0

@@ -11,14 +11,14 @@ from benchmarks.ratings.authors import (
     SHARED,
     Authors,
     Mechanism,
-    clipped,
+    clip_rows,
     noise_of,
-    padded,
+    pad_ratings,
     predictions,
     sample_noise,
-    stepped,
+    step_adam,
 )
-from benchmarks.ratings.published import BUDGET
+from benchmarks.ratings.paper_figures import BUDGET
 from client.tasks.ratings.data.raters import Rater
 from client.tasks.ratings.data.split import Rated, SplitRater
 from common.methods.planners import ADAP, ADPML, BGTplanner
@@ -41,7 +41,7 @@ def _people(items: int) -> list[SplitRater]:
 def test_predictions_are_the_products_models() -> None:
     torch.manual_seed(0)
     model = StarAttention(20, RatingsOptions())
-    index, _, order = padded([split.train for split in _people(20)])
+    index, _, order = pad_ratings([split.train for split in _people(20)])
     mask, asked = (order < torch.inf).float(), torch.randint(20, (3, 6))
     params = dict(model.named_parameters())
     copies = {name: params[name].expand(3, *params[name].shape) for name in (*SHARED, "user")}
@@ -98,14 +98,14 @@ def test_a_planner_that_draws_draws_anew_on_each_split() -> None:
 
 
 def test_rows_are_cut_apart() -> None:
-    rows = clipped(torch.tensor([[0.3, 0.4], [0.03, 0.04], [0.0, 0.0]]))
+    rows = clip_rows(torch.tensor([[0.3, 0.4], [0.03, 0.04], [0.0, 0.0]]))
     torch.testing.assert_close(rows, torch.tensor([[0.06, 0.08], [0.03, 0.04], [0.0, 0.0]]))
-    torch.testing.assert_close(clipped(torch.tensor([[0.3, -0.1]]), order=1), torch.tensor([[0.075, -0.025]]))
+    torch.testing.assert_close(clip_rows(torch.tensor([[0.3, -0.1]]), order=1), torch.tensor([[0.075, -0.025]]))
 
 
 def test_adam_made_anew_steps_by_the_sign() -> None:
     torch.testing.assert_close(
-        stepped(torch.zeros(3), torch.tensor([2.0, -1e-3, 0.0])), torch.tensor([-0.05, 0.05, 0.0]), atol=1e-5, rtol=0
+        step_adam(torch.zeros(3), torch.tensor([2.0, -1e-3, 0.0])), torch.tensor([-0.05, 0.05, 0.0]), atol=1e-5, rtol=0
     )
 
 

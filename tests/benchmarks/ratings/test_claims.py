@@ -10,12 +10,12 @@ from benchmarks.harness.row import Row, Trial
 from benchmarks.ratings.claims import (
     below_own_mean,
     default_verdict,
+    equal_to_uniform,
     gain_of,
     planner_verdict,
     short,
-    signed,
+    signed_number,
     text_of,
-    unmoved,
 )
 from benchmarks.ratings.experiments import EXPERIMENTS
 from tests.support.benchmarks import row as loss_row
@@ -41,7 +41,7 @@ def with_curve(planner: Row, rounds: int, curve: Mapping[int, float], **metrics:
 def test_numbers_have_no_zero_before_the_point() -> None:
     assert text_of(Comparison((0.0, 0.0), (0.004, 0.002))) == "−.0030 ± .0014, 2/2"
     assert text_of(Comparison((0.2,), (0.1,))) == "+.1000, 0/1"
-    assert (short("10.25 ± 0.5"), signed(-0.0041)) == ("10.25 ± .5", "−.0041")
+    assert (short("10.25 ± 0.5"), signed_number(-0.0041)) == ("10.25 ± .5", "−.0041")
 
 
 def test_both_claims_of_the_default_are_checked() -> None:
@@ -93,6 +93,8 @@ def test_a_planner_that_stops_earlier_is_also_compared_at_its_last_round() -> No
 
 def test_equal_errors_of_adap_and_uniform_are_counted() -> None:
     uniform, same, other = row("uniform", 0.3, 0.31), row("adap", 0.3, 0.31, 0.4), row("adap", 0.3, 0.3100001)
-    sentence = unmoved({"Laplace": (same, uniform), "Gaussian": (other, uniform), "none": (row("adap", 0.2), uniform)})
+    sentence = equal_to_uniform(
+        {"Laplace": (same, uniform), "Gaussian": (other, uniform), "none": (row("adap", 0.2), uniform)}
+    )
     assert "same errors as uniform on some splits, or all: Laplace (2 of 2); Gaussian (1 of 2). Its clip" in sentence
-    assert unmoved({"none": (row("adap", 0.2), uniform)}) == unmoved({}) == ""
+    assert equal_to_uniform({"none": (row("adap", 0.2), uniform)}) == equal_to_uniform({}) == ""

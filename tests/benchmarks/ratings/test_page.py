@@ -28,7 +28,7 @@ def _trial(rmse: float, rounds: int = 100) -> Trial:
 
 def test_rows_of_the_authors_scheme_state_cost_splits_and_rounds() -> None:
     made = results(uniform_gaussian=(0.3, 0.31), uniform_laplace=(0.5,), adap_gaussian=(0.29,))
-    lines = page(made, "made").splitlines()
+    lines = "\n\n".join(page(made, "made")).splitlines()
     cells = {line.split(" | ")[0]: line.split(" | ")[1:] for line in lines if line.startswith("| the ")}
     assert cells["| the uniform-gaussian"][:3] == ["Gaussian, true ε = 588, arriving 465", "2", "100"]
     assert cells["| the uniform-gaussian"][-1] == " |"
@@ -43,6 +43,6 @@ def test_rows_of_the_authors_scheme_state_cost_splits_and_rounds() -> None:
 
 
 def test_every_table_is_a_rectangle() -> None:
-    tables = page(results(uniform_gaussian=(0.3,)), "made").split("\n\n")
-    for table in [part.splitlines() for part in tables if part.startswith("| ")]:
+    text = "\n\n".join(page(results(uniform_gaussian=(0.3,)), "made"))
+    for table in [part.splitlines() for part in text.split("\n\n") if part.startswith("| ")]:
         assert len({line.count(" | ") for line in table}) == 1

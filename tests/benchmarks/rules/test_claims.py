@@ -1,6 +1,6 @@
 """Claims of the rules page follow from its numbers."""
 
-from benchmarks.rules.claims import against_counts, comparisons, findings, paired, targets
+from benchmarks.rules.claims import against_counts, compare_rows, comparisons, findings, targets
 from tests.support.benchmarks import measured
 
 METRICS = {"loss": 0.05, "auc": 0.9, "mr0": 2.0, "hr20": 0.5, "filtered_hr20": 0.6}
@@ -17,7 +17,7 @@ def test_a_missed_target_is_stated() -> None:
 
 def test_a_metric_has_its_direction() -> None:
     first, second = measured("a", loss=0.1, auc=0.8), measured("b", loss=0.2, auc=0.9)
-    assert (paired(first, second, "loss").won, paired(first, second, "auc").won) == (1, 0)
+    assert (compare_rows(first, second, "loss").won, compare_rows(first, second, "auc").won) == (1, 0)
 
 
 def test_a_finding_names_method_metric_value_reference_and_seeds() -> None:

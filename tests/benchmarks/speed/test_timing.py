@@ -8,10 +8,10 @@ from benchmarks.speed import timing
 
 def test_ways_take_turns_after_one_that_does_not_count() -> None:
     order: list[str] = []
-    times = timing.interleaved({"a": lambda: order.append("a"), "b": lambda: order.append("b")}, 2)
+    times = timing.time_in_turns({"a": lambda: order.append("a"), "b": lambda: order.append("b")}, 2)
     assert order == ["a", "b"] * 3
     assert {name: len(seconds) for name, seconds in times.items()} == {"a": 2, "b": 2}
-    timing.interleaved({"a": lambda: order.append("a")}, 1, warm_up=False)
+    timing.time_in_turns({"a": lambda: order.append("a")}, 1, warm_up=False)
     assert len(order) == 7
 
 

@@ -48,12 +48,12 @@ def test_rows_that_were_not_run_leave_no_section() -> None:
         stored("origin-0", "baselines-paper", -1, **local),
         stored("origin-0", "rnn-fedavg", mse=0.5, teacher_mse=0.5),
     ]
-    first = page(Results({}, {row.key: row for row in rows}), "made")
+    first = "\n\n".join(page(Results({}, {row.key: row for row in rows}), "made"))
     assert "**rnn**" in first
     assert "**lstm**" not in first
     assert "| *baseline:* last week |  | 4.0000 |" in first
     assert "### Other origins" not in first
     rows += [stored("origin-0", "fedavg", mse=0.5, teacher_mse=0.5), stored("origin-1", "fedavg", mse=1.0)]
-    second = page(Results({}, {row.key: row for row in rows}), "made")
+    second = "\n\n".join(page(Results({}, {row.key: row for row in rows}), "made"))
     assert "| method | as above | 3 days earlier | 6 days earlier | mean |" in second
     assert "| fedavg | 0.5000 | 1.0000 |  |  |" in second

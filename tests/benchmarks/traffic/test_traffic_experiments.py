@@ -10,7 +10,7 @@ from benchmarks.harness.results import Results
 from benchmarks.harness.store import Store
 from benchmarks.traffic.baselines import last_reading
 from benchmarks.traffic.cold_start import cold_start
-from benchmarks.traffic.data import READERS, ending
+from benchmarks.traffic.data import READERS, cut_end
 from benchmarks.traffic.experiments import (
     COLD_START_DAYS,
     EXPERIMENTS,
@@ -22,7 +22,7 @@ from benchmarks.traffic.experiments import (
     STREETS,
 )
 from benchmarks.traffic.faults import BREAKS
-from benchmarks.traffic.published import published
+from benchmarks.traffic.paper_figures import figures_of
 from benchmarks.traffic.sets import SETTINGS, SUMO, Setting
 from client.tasks.traffic.data.series import Sensors
 from client.tasks.traffic.prepare import prepare
@@ -65,12 +65,12 @@ def test_every_set_has_a_reader_and_every_fault_a_break() -> None:
 
 def test_an_origin_is_an_earlier_end_and_the_days_before_it() -> None:
     whole = Sensors((sensor(0, 30), sensor(1, 28)), MEASURES)
-    now, before = ending(whole, 0, 20), ending(whole, 5, 20)
+    now, before = cut_end(whole, 0, 20), cut_end(whole, 5, 20)
     assert [len(series.values) for series in now.units] == [20 * 24, 18 * 24]
     assert [str(series.start) for series in now.units] == ["2024-01-11T00:00"] * 2
     assert [str(series.start) for series in before.units] == ["2024-01-06T00:00"] * 2
     np.testing.assert_array_equal(before.units[0].values, whole.units[0].values[5 * 24 : 25 * 24])
-    untouched = ending(whole, 0, 0)
+    untouched = cut_end(whole, 0, 0)
     assert all(np.array_equal(a.values, b.values) for a, b in zip(untouched.units, whole.units, strict=True))
 
 
@@ -94,6 +94,6 @@ def test_cold_start_sensors_gain_from_similar_members(kind: str, days: int, tmp_
 
 
 def test_the_papers_figures_of_a_row() -> None:
-    assert published("fedavg") == ".154 / 80.5"
-    assert published("lstm-fedstl") == ".119 / 83.3, cluster .111 / 83.4, teacher .099"
-    assert published("transformer-local") == published("default-fedavg") == published("fedstl-one") == ""
+    assert figures_of("fedavg") == ".154 / 80.5"
+    assert figures_of("lstm-fedstl") == ".119 / 83.3, cluster .111 / 83.4, teacher .099"
+    assert figures_of("transformer-local") == figures_of("default-fedavg") == figures_of("fedstl-one") == ""

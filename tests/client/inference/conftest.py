@@ -1,13 +1,5 @@
-"""A sensor's table."""
+"""Table of two sensors."""
 
-from pathlib import Path
+from tests.support.hourly import table
 
-import pytest
-
-from tests.support.hourly import write_table
-
-
-@pytest.fixture
-def table(tmp_path: Path) -> Path:
-    """Return the table of two sensors."""
-    return write_table(tmp_path)
+__all__ = ["table"]

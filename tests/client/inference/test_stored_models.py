@@ -1,4 +1,4 @@
-"""What clients keep of finished runs is found by their data."""
+"""Models that clients store of finished runs are found by their data."""
 
 import os
 from pathlib import Path
@@ -11,7 +11,7 @@ from common.tasks.traffic.ranges import POOLED
 from tests.support.hourly import HOURLY, take_part
 
 
-def test_the_model_is_the_shared_one_with_the_client_s_own_head(tmp_path: Path, table: Path) -> None:
+def test_the_stored_model_is_the_shared_one_with_the_client_s_private_head(tmp_path: Path, table: Path) -> None:
     own = take_part(tmp_path / "state", table, "fedrep", "r1")
     stored = newest_stored("traffic", str(table), "", [tmp_path / "nowhere", tmp_path / "state"])
     assert stored is not None
@@ -21,23 +21,21 @@ def test_the_model_is_the_shared_one_with_the_client_s_own_head(tmp_path: Path, 
         np.testing.assert_array_equal(stored.model[name], values)
 
 
-def test_it_is_the_newest_run_or_the_one_named_and_of_these_data_and_this_task_only(
-    tmp_path: Path, table: Path
-) -> None:
+def test_the_newest_or_the_named_run_of_these_data_and_this_task_is_found(tmp_path: Path, table: Path) -> None:
     roots = [tmp_path / "state"]
     for age, run in enumerate(("new", "old")):
         take_part(roots[0], table, "fedavg", run)
         [path] = roots[0].glob(f"*/*/{run}/{MODEL}")
         os.utime(path, (1e9 - age, 1e9 - age))
-    found = {run: newest_stored("traffic", str(table), run, roots) for run in ("", "old", "other")}
-    assert {name: stored and stored.run for name, stored in found.items()} == {"": "new", "old": "old", "other": None}
+    models = {run: newest_stored("traffic", str(table), run, roots) for run in ("", "old", "other")}
+    assert {name: stored and stored.run for name, stored in models.items()} == {"": "new", "old": "old", "other": None}
     assert newest_stored("rules", str(table), "", roots) is None
     elsewhere = table.with_name("other.csv")
     elsewhere.write_text(table.read_text() + "2024-01-22T00:00,north,1\n")
     assert newest_stored("traffic", str(elsewhere), "", roots) is None
 
 
-def test_data_that_grew_where_they_lay_are_the_client_s_still(tmp_path: Path, table: Path) -> None:
+def test_data_with_new_rows_at_the_same_path_find_their_client(tmp_path: Path, table: Path) -> None:
     own = take_part(tmp_path / "state", table, "fedrep", "r1")
     table.write_text(table.read_text() + "2024-01-22T00:00,north,1\n2024-01-22T00:00,south,1\n")
     stored = newest_stored("traffic", str(table), "", [tmp_path / "state"])
@@ -50,26 +48,22 @@ def test_data_that_grew_where_they_lay_are_the_client_s_still(tmp_path: Path, ta
     assert (again.run, again.grown) == ("r2", False)
 
 
-def test_a_client_s_name_finds_its_runs_whatever_the_data(tmp_path: Path, table: Path) -> None:
+def test_a_client_s_name_finds_its_runs_for_any_data(tmp_path: Path, table: Path) -> None:
     roots = [tmp_path / "state"]
     for name in ("ann", "bob"):
         take_part(roots[0], table, "fedavg", f"of-{name}", name)
     other = table.with_name("other.csv")
     other.write_text(table.read_text().replace("north", "east"))
-    found = {name: newest_stored("traffic", str(other), "", roots, name) for name in ("ann", "bob", "eve", "")}
-    assert {name: stored and stored.run for name, stored in found.items()} == {
-        "ann": "of-ann",
-        "bob": "of-bob",
-        "eve": None,
-        "": None,
-    }
+    models = {name: newest_stored("traffic", str(other), "", roots, name) for name in ("ann", "bob", "eve", "")}
+    runs = {name: stored and stored.run for name, stored in models.items()}
+    assert runs == {"ann": "of-ann", "bob": "of-bob", "eve": None, "": None}
 
 
-def test_what_a_newcomer_was_told_is_kept_apart_from_the_model(tmp_path: Path, table: Path) -> None:
-    told = {name: np.full((2, 168, 1), end, np.float32) for name, end in zip(POOLED, (-1, 1), strict=True)}
-    take_part(tmp_path / "state", table, "fedavg", "r1", statics=told)
+def test_statistics_for_a_cold_start_client_are_stored_apart_from_the_model(tmp_path: Path, table: Path) -> None:
+    pooled = {name: np.full((2, 168, 1), end, np.float32) for name, end in zip(POOLED, (-1, 1), strict=True)}
+    take_part(tmp_path / "state", table, "fedavg", "r1", statics=pooled)
     stored = newest_stored("traffic", str(table), "", [tmp_path / "state"])
     assert stored is not None
     assert stored.statics.keys() == set(POOLED)
     assert not stored.model.keys() & set(POOLED)
-    np.testing.assert_array_equal(stored.statics[POOLED[1]], told[POOLED[1]])
+    np.testing.assert_array_equal(stored.statics[POOLED[1]], pooled[POOLED[1]])

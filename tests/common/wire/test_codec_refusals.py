@@ -21,7 +21,7 @@ from tests.common.wire.test_codec import REPLY
 
 
 def tampered(record: RecordDict, **config: Any) -> RecordDict:
-    """The same message with other entries; None removes one."""
+    """Return the same message with other entries; None removes one."""
     entries = {**dict(record["fedloom"]), **{k.replace("__", "."): v for k, v in config.items()}}  # type: ignore[arg-type]
     return RecordDict({"fedloom": ConfigRecord({k: v for k, v in entries.items() if v is not None})})
 
@@ -82,7 +82,7 @@ def test_a_metric_that_is_not_a_number_is_refused(value: Any) -> None:
 
 
 def blob(header: Any, numbers: bytes = bytes(28)) -> bytes:
-    """A safetensors file: length of the header, header, numbers."""
+    """Return a safetensors file: length of the header, header, numbers."""
     text = header if isinstance(header, bytes) else json.dumps(header).encode()
     return len(text).to_bytes(8, "little") + text + numbers
 

@@ -1,4 +1,4 @@
-"""Titles, decimal marks and forms of times that an owner names reach every reader, and no table written here."""
+"""Dialects: titles, decimal mark and dates of an own table reach every reader; partitions have none."""
 
 from pathlib import Path
 from types import SimpleNamespace
@@ -33,11 +33,9 @@ DIALECT = Dialect({"user": "Kunde", "item": "Artikel", "rating": "Sterne", "time
 
 
 @pytest.fixture
-def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Ratings as a German spreadsheet writes them, in a folder to work in."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("FEDLOOM_RUNS", str(tmp_path / "runs"))
-    path = tmp_path / "tables" / "a.csv"
+def table(here: Path) -> Path:
+    """Write ratings as a German spreadsheet does, below the working directory."""
+    path = here / "tables" / "a.csv"
     path.parent.mkdir()
     path.write_text("\n".join(("Kunde;Artikel;Sterne;Wann", *ROWS)) + "\n")
     return path
@@ -49,20 +47,20 @@ def invoke(*words: str | Path) -> str:
     return done.output
 
 
-def test_options_and_dialects_say_the_same() -> None:
+def test_options_and_dialects_are_equivalent() -> None:
     assert list(DIALECT.options) == WORDS
     assert Dialect.of(WORDS[1:8:2], "comma", "dmy") == DIALECT
     assert Dialect().options == ()
 
 
-def test_a_run_and_a_question_about_it_read_the_owner_s_table(table: Path) -> None:
+def test_training_and_queries_read_the_owner_s_table(table: Path) -> None:
     invoke("simulate", "--task", "ratings", "--data", table, *WORDS, "--rounds", "1", "--run-id", "one")
     assert "gin" in invoke("recommend", "--run", "one", "--data", table, *WORDS, "--user", "bob")
     part = read_all("ratings", str(table), dialect=DIALECT)
     assert {rater.name: rater.ratings.tolist() for rater in part.units} == {"ann": [4.5, 1.25], "bob": [2], "cyd": [3]}
 
 
-def test_sensors_are_asked_about_in_the_owner_s_words(tmp_path: Path) -> None:
+def test_properties_are_inferred_from_the_owner_s_table(tmp_path: Path) -> None:
     path = tmp_path / "road.csv"
     times = (np.datetime64("2024-01-01T00", "h") + np.arange(28 * 24)).astype(str)
     lines = (f"{t[8:10]}.{t[5:7]}.{t[:4]} {t[11:]}:00;{k % 24},5" for k, t in enumerate(times))
@@ -71,12 +69,12 @@ def test_sensors_are_asked_about_in_the_owner_s_words(tmp_path: Path) -> None:
     assert "volume" in invoke("properties", "--data", path, *words)
 
 
-def test_a_client_process_is_told_of_its_owner_s_own_table_alone(table: Path, tmp_path: Path) -> None:
+def test_a_client_process_gets_the_dialect_of_its_owner_s_table_only(table: Path, tmp_path: Path) -> None:
     table.with_name("b.csv").write_text(table.read_text().replace("cyd", "dan"))
     parts = partition_source("ratings", str(table.parent), None, 2, DIALECT)
-    specs = write_clients("ratings", str(table.parent), parts, tmp_path / "home", tmp_path / "dealt", DIALECT)
+    specs = write_clients("ratings", str(table.parent), parts, tmp_path / "home", tmp_path / "partitions", DIALECT)
     assert [spec.dialect for spec in specs] == [DIALECT.options] * 2
-    assert stored_clients(tmp_path / "home") == specs, "a run that goes on reads them so, too"
+    assert stored_clients(tmp_path / "home") == specs, "a resumed run reads them alike"
 
     started: list[list[str]] = []
     processes = SimpleNamespace(start=lambda name, command, **rest: started.append(list(map(str, command))))
@@ -86,12 +84,12 @@ def test_a_client_process_is_told_of_its_owner_s_own_table_alone(table: Path, tm
     assert all(" ".join(WORDS) in " ".join(command) for command in started)
 
     parts = partition_source("ratings", str(table), None, 3, DIALECT)
-    dealt = write_clients("ratings", str(table), parts, tmp_path / "other", tmp_path / "dealt", DIALECT)
-    assert [spec.dialect for spec in dealt] == [()] * 3
-    assert {unit.name for spec in dealt for unit in read_all("ratings", spec.data).units} == {"ann", "bob", "cyd"}
+    written = write_clients("ratings", str(table), parts, tmp_path / "other", tmp_path / "partitions", DIALECT)
+    assert [spec.dialect for spec in written] == [()] * 3
+    assert {unit.name for spec in written for unit in read_all("ratings", spec.data).units} == {"ann", "bob", "cyd"}
 
 
-def test_a_node_s_configuration_says_it_too(table: Path) -> None:
+def test_a_node_s_configuration_has_the_dialect_too(table: Path) -> None:
     lines = "\n".join(WORDS[1:8:2])
     settings = ClientSettings.from_node({"data": str(table), "columns": lines, "decimal": "comma", "dates": "dmy"}, "x")
     assert settings.dialect == DIALECT
@@ -109,13 +107,13 @@ def test_a_node_s_configuration_says_it_too(table: Path) -> None:
         (("--dates", "ymd"), "--dates 'ymd': write one of auto, iso, unix, excel, dmy, mdy"),
     ],
 )
-def test_what_cannot_be_meant_is_refused(table: Path, words: tuple[str, ...], message: str) -> None:
+def test_invalid_dialects_are_refused(table: Path, words: tuple[str, ...], message: str) -> None:
     done = CliRunner().invoke(app, ["simulate", "--task", "ratings", "--data", str(table), *words])
     assert isinstance(done.exception, ConfigError)
     assert str(done.exception) == message
 
 
-def test_embedded_data_are_as_they_are(table: Path) -> None:
+def test_demo_data_have_no_dialect(table: Path) -> None:
     done = CliRunner().invoke(app, ["simulate", "--task", "ratings", "--dates", "dmy"])
     assert str(done.exception) == "--dates needs your own data; name them with --data"
     with pytest.raises(ConfigError, match="--column user: write NAME=TITLE"):

@@ -1,4 +1,4 @@
-"""`join` as an owner with terms, and `join --adapt` as a newcomer, type it, and `keys`."""
+"""Commands `join` with an owner's limits, `join --adapt` of a late-joining client, and `keys`."""
 
 import json
 import stat
@@ -30,21 +30,16 @@ LATE: Markets = read_markets("demo:5-6")
 ITEM = LATE.vocabulary.items[int(LATE.units[0].ratings[0, 1])]
 
 
-@pytest.fixture(autouse=True)
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty folder to work in."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("FEDLOOM_RUNS", str(tmp_path / "runs"))
-    return tmp_path
+pytestmark = pytest.mark.usefixtures("here")
 
 
 @pytest.fixture
-def shops() -> None:
-    """A finished run of two markets whose clients keep a part of the model, and a third market's table."""
+def shops(here: Path) -> None:
+    """Store a finished run of two markets with private layers, and the table of a third market."""
     small = {"tasks.markets.width": 16, "tasks.markets.embedding": 8, "tasks.markets.batch": 64}
     flat = {"method": "pfgnn", "task": "markets", "model": "paper", "rounds": 1, "run-id": "shops", **small}
-    simulate(parse({**flat, "federation.min-clients": 1}), read_all("markets", "demo:3-5"), Path("runs").resolve())
-    write_markets(Path("late.csv"), LATE.units, LATE.vocabulary)
+    simulate(parse({**flat, "federation.min-clients": 1}), read_all("markets", "demo:3-5"), here / "runs")
+    write_markets(here / "late.csv", LATE.units, LATE.vocabulary)
 
 
 def command(*words: str) -> Result:
@@ -56,17 +51,17 @@ def adapt(*words: str) -> Result:
 
 
 @pytest.mark.usefixtures("shops")
-def test_without_key_name_and_task_the_market_finds_what_it_made_its_own() -> None:
+def test_a_late_joining_market_finds_its_personalized_model_by_its_data() -> None:
     joined = adapt("late.csv")
     assert joined.exit_code == 0, joined.exception
-    found = command("recommend", "--data", "late.csv", "--item", ITEM, "--json", "--state-dir", "state")
-    assert found.exit_code == 0, found.exception
-    assert "by the personalized model of client newcomer of run shops" in found.stderr.replace("\n", " ")
-    assert json.loads(found.stdout)
+    answered = command("recommend", "--data", "late.csv", "--item", ITEM, "--json", "--state-dir", "state")
+    assert answered.exit_code == 0, answered.exception
+    assert "by the personalized model of client newcomer of run shops" in answered.stderr.replace("\n", " ")
+    assert json.loads(answered.stdout)
 
 
 @pytest.mark.usefixtures("shops")
-def test_a_task_that_is_named_is_the_run_s() -> None:
+def test_a_named_task_must_be_that_of_the_run() -> None:
     assert adapt("late.csv", "--task", "markets").exit_code == 0
     refused = adapt("late.csv", "--task", "rules").exception
     assert isinstance(refused, ConfigError)
@@ -75,7 +70,7 @@ def test_a_task_that_is_named_is_the_run_s() -> None:
 
 
 @pytest.mark.usefixtures("shops")
-def test_the_owner_is_told_what_is_wrong_with_its_data(here: Path) -> None:
+def test_unusable_data_are_reported_to_their_owner(here: Path) -> None:
     text = (here / "late.csv").read_text()
     (here / "bad.csv").write_text(text.replace("P0", "Q0"))
     refused = adapt("bad.csv").exception
@@ -84,15 +79,15 @@ def test_the_owner_is_told_what_is_wrong_with_its_data(here: Path) -> None:
 
 
 @pytest.mark.usefixtures("shops")
-def test_what_does_not_leave_needs_no_noise(here: Path) -> None:
+def test_adaptation_sends_nothing_and_needs_no_noise(here: Path) -> None:
     (here / "policy.toml").write_text('max-epsilon = 1.0\nshare-metrics = "never"\n')
     joined = adapt("late.csv", "--policy", "policy.toml")
     assert joined.exit_code == 0, joined.exception
     assert "nothing was sent" in joined.stderr
 
 
-def joined(monkeypatch: pytest.MonkeyPatch, *words: str, said: str = "") -> Session:
-    """The client that takes part, without a server to serve, having said that on stderr."""
+def join(monkeypatch: pytest.MonkeyPatch, *words: str, message: str = "") -> Session:
+    """Return the client that `join` opens, without a connection; it must print the message on stderr."""
     configs: list[dict[str, Scalar]] = []
 
     def resident(app: object, server: object, *, node_config: dict[str, Scalar], **rest: object) -> None:
@@ -100,10 +95,10 @@ def joined(monkeypatch: pytest.MonkeyPatch, *words: str, said: str = "") -> Sess
 
     monkeypatch.setattr("client.node.resident.run_resident", resident)
     monkeypatch.setattr("client.node.resident.leave_on_signals", lambda stop: None)
-    about = ("--server", "localhost:1", "--insecure", "--data", "demo:0-9", "--state-dir", "state", "--name", "ann")
-    done = command("join", *about, *words)
+    server = ("--server", "localhost:1", "--insecure", "--data", "demo:0-9", "--state-dir", "state", "--name", "ann")
+    done = command("join", *server, *words)
     assert done.exit_code == 0, done.exception
-    assert said in done.stderr
+    assert message in done.stderr
     return open_session(ClientSettings.from_node(configs[0], ""))
 
 
@@ -112,8 +107,8 @@ def invitation(**options: Scalar) -> EnrolRequest:
     return EnrolRequest("toy", to_json(config), demo_catalogue().to_json())
 
 
-def test_who_joins_with_epsilon_answers_no_run_without_noise(monkeypatch: pytest.MonkeyPatch) -> None:
-    session = joined(monkeypatch, "--method", "fedavg", "--epsilon", "2", "--delta", "1e-6")
+def test_a_client_with_an_epsilon_refuses_runs_without_noise(monkeypatch: pytest.MonkeyPatch) -> None:
+    session = join(monkeypatch, "--method", "fedavg", "--epsilon", "2", "--delta", "1e-6")
     with pytest.raises(RefusedError, match="the policy requires differential privacy"):
         session.enrol(invitation(method="fedavg"))
     with pytest.raises(RefusedError, match="does not allow method 'fedrule'"):
@@ -121,28 +116,28 @@ def test_who_joins_with_epsilon_answers_no_run_without_noise(monkeypatch: pytest
     with pytest.raises(RefusedError, match=r"privacy\.delta = 1e-05 exceeds the policy's delta = 1e-06"):
         session.enrol(invitation(method="fedavg", privacy__unit="client"))
     reply = session.enrol(invitation(method="fedavg", privacy__unit="client", privacy__delta=1e-6))
-    assert reply.budget == pytest.approx(rho_of(2.0, 1e-6)), "less than the run would spend"
-    assert reply.shares_metrics, "made data are nobody's"
+    assert reply.budget == pytest.approx(rho_of(2.0, 1e-6)), "less than the run's budget"
+    assert reply.shares_metrics, "demo data are public"
     assert stat.S_IMODE(Path("state/ann/policy.toml").stat().st_mode) == 0o600
 
 
-def test_without_terms_of_the_command_line_the_policy_is_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
-    joined(monkeypatch).enrol(invitation())
+def test_without_limits_on_the_command_line_no_policy_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    join(monkeypatch).enrol(invitation())
     assert not Path("state/ann/policy.toml").exists()
 
 
-def test_who_has_rated_nothing_yet_takes_part_and_is_told_so(monkeypatch: pytest.MonkeyPatch, here: Path) -> None:
+def test_a_rater_without_ratings_takes_part_with_a_message(monkeypatch: pytest.MonkeyPatch, here: Path) -> None:
     (here / "mine.csv").write_text("user,item,rating\nzoe,,\n")
-    session = joined(monkeypatch, "--task", "ratings", "--data", "mine.csv", said="no rating")
+    session = join(monkeypatch, "--task", "ratings", "--data", "mine.csv", message="no rating")
     config = parse({"run-id": "films", "task": "ratings", "method": "fedavg", "privacy.unit": "client"})
     reply = session.enrol(EnrolRequest("films", to_json(config), ProductCatalogue(items=("tea", "milk")).to_json()))
     assert reply.examples == 1
 
 
-def test_a_table_of_nobody_is_refused_at_once(here: Path) -> None:
+def test_an_empty_table_is_refused_at_once(here: Path) -> None:
     (here / "empty.csv").write_text("user,item,rating\n")
-    about = ("--server", "localhost:1", "--insecure", "--state-dir", "state", "--name", "ann")
-    refused = command("join", *about, "--task", "ratings", "--data", "empty.csv").exception
+    server = ("--server", "localhost:1", "--insecure", "--state-dir", "state", "--name", "ann")
+    refused = command("join", *server, "--task", "ratings", "--data", "empty.csv").exception
     assert isinstance(refused, DataError)
     assert "empty.csv" in str(refused)
 
@@ -167,7 +162,7 @@ def test_a_node_keeps_its_key() -> None:
 
 
 @pytest.mark.parametrize("words", ["up --port 70000", "serve --port 0", "serve --control-port 70000"])
-def test_a_port_is_a_port(words: str) -> None:
+def test_an_invalid_port_is_refused(words: str) -> None:
     done = command(*words.split())
     assert done.exit_code == 2
     assert isinstance(done.exception, SystemExit)

@@ -1,4 +1,4 @@
-"""The stricter of the policy file and the command line wins; what both cannot mean is refused."""
+"""The stricter of policy file and command line applies; impossible limits are refused."""
 
 import math
 from pathlib import Path
@@ -13,7 +13,7 @@ from deploy.commands.policy_terms import narrowed, store_limits
 
 
 @pytest.mark.parametrize(
-    ("file", "epsilon", "delta", "left"),
+    ("file", "epsilon", "delta", "limits"),
     [
         ({}, 10.0, None, (10.0, 1e-5)),
         ({}, 10.0, 1e-4, (10.0, 1e-4)),
@@ -24,15 +24,15 @@ from deploy.commands.policy_terms import narrowed, store_limits
         ({"require_noise": False}, 10.0, None, (10.0, 1e-5)),
     ],
 )
-def test_the_smaller_limit_wins_and_noise_is_required(
-    file: dict[str, Any], epsilon: float, delta: float | None, left: tuple[float, float]
+def test_the_smaller_limit_applies_and_noise_is_required(
+    file: dict[str, Any], epsilon: float, delta: float | None, limits: tuple[float, float]
 ) -> None:
-    terms = narrowed(Policy(**file), epsilon=epsilon, delta=delta)
-    assert (terms.max_epsilon, terms.delta) == left
-    assert terms.require_noise
+    policy = narrowed(Policy(**file), epsilon=epsilon, delta=delta)
+    assert (policy.max_epsilon, policy.delta) == limits
+    assert policy.require_noise
 
 
-def test_only_methods_that_both_name_are_left() -> None:
+def test_only_methods_that_both_name_are_allowed() -> None:
     assert narrowed(Policy(), ["fedrule", "fedavg"]).methods == ("fedavg", "fedrule")
     assert narrowed(Policy(methods=("fedavg", "fedrep")), ["fedrule", "fedavg"]).methods == ("fedavg",)
     assert not narrowed(Policy(), ["fedavg"]).require_noise
@@ -50,17 +50,17 @@ def test_only_methods_that_both_name_are_left() -> None:
         ({"epsilon": 1.0, "delta": 1.0}, "--delta 1 is out of range; give a probability between 0 and 1"),
     ],
 )
-def test_who_errs_is_told(options: dict[str, Any], reason: str) -> None:
+def test_impossible_limits_are_refused(options: dict[str, Any], reason: str) -> None:
     with pytest.raises(ConfigError) as refused:
         narrowed(Policy(methods=("fedrule",)), **options)
     assert str(refused.value).startswith(reason)
 
 
-def test_the_client_reads_the_terms_of_both(tmp_path: Path) -> None:
+def test_the_client_reads_the_limits_of_both(tmp_path: Path) -> None:
     file = tmp_path / "policy.toml"
     file.write_text('units = ["client"]\nmax-local-steps = 2\n')
     settings = ClientSettings(data="my.csv", name="ann", state_dir=tmp_path / "state", policy=file)
-    terms = read_policy(store_limits(settings, ["fedavg"], 2.0, None))
-    assert terms == narrowed(read_policy(file), ["fedavg"], 2.0)
-    assert (terms.units, terms.max_local_steps, terms.max_epsilon) == (("client",), 2, 2.0)
-    assert terms.max_epsilon_per_round == math.inf
+    policy = read_policy(store_limits(settings, ["fedavg"], 2.0, None))
+    assert policy == narrowed(read_policy(file), ["fedavg"], 2.0)
+    assert (policy.units, policy.max_local_steps, policy.max_epsilon) == (("client",), 2, 2.0)
+    assert policy.max_epsilon_per_round == math.inf

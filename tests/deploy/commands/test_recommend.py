@@ -1,4 +1,4 @@
-"""`recommend` as a command, of ratings."""
+"""Command `recommend`: choice of the run, and products for a rater."""
 
 import json
 import os
@@ -25,7 +25,7 @@ from tests.deploy.test_summary import RESULT
 
 @pytest.fixture(scope="module", params=["default", "paper"])
 def runs(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A finished run of six raters."""
+    """Return a finished run of six raters."""
     folder = tmp_path_factory.mktemp("runs")
     flat = {"method": "fedavg", "task": "ratings", "model": request.param, "rounds": 1, "run-id": "films"}
     simulate(parse({**flat, "federation.min-clients": 1}), read_all("ratings", "demo:0-6"), folder)
@@ -36,23 +36,23 @@ def recommend(*words: str) -> Result:
     return CliRunner().invoke(app, ["recommend", "--data", "demo:0-6", *words])
 
 
-def test_films_not_rated_yet_beside_the_own_mean(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unrated_products_are_listed_with_the_rater_s_mean(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FEDLOOM_RUNS", str(runs))
     done = recommend("--user", "rater-00004", "--top", "3", "--json")
     assert done.exit_code == 0, done.exception
-    found = json.loads(done.stdout)
-    ratings = [film["rating"] for film in found]
-    assert len(found) == 3
+    products = json.loads(done.stdout)
+    ratings = [film["rating"] for film in products]
+    assert len(products) == 3
     assert ratings == sorted(ratings, reverse=True)
     assert 0 < ratings[-1] <= ratings[0] <= 5
-    assert len({film["own_mean"] for film in found}) == 1
+    assert len({film["own_mean"] for film in products}) == 1
 
     shown = recommend("--user", "rater-00004", "--top", "3").stdout
-    assert all(film["product"] in shown for film in found)
-    assert f"{found[0]['own_mean']:.2f}" in shown
+    assert all(film["product"] in shown for film in products)
+    assert f"{products[0]['own_mean']:.2f}" in shown
 
 
-def test_somebody_unknown_is_told_who_is_there(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unknown_user_is_answered_with_close_names(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FEDLOOM_RUNS", str(runs))
     done = recommend("--user", "rater-4")
     assert isinstance(done.exception, DataError)
@@ -60,13 +60,12 @@ def test_somebody_unknown_is_told_who_is_there(runs: Path, monkeypatch: pytest.M
 
 
 @pytest.fixture
-def several(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Finished runs, an older first: of sessions twice, of ratings, of rules; and one of sessions that failed last."""
-    monkeypatch.setenv("FEDLOOM_RUNS", str(tmp_path / "runs"))
+def several(here: Path) -> Path:
+    """Store finished runs from old to new: two of sessions, one of ratings and rules; then a failed one."""
     tasks: dict[str, str] = {"clicks": "sessions", "shop": "sessions", "films": "ratings", "homes": "rules"}
     for age, (run, task) in enumerate((*tasks.items(), ("torn", tasks["shop"]))):
-        finished(tmp_path / "runs", run, task, age)
-    return tmp_path / "runs"
+        finished(here / "runs", run, task, age)
+    return here / "runs"
 
 
 def finished(runs: Path, run: str, task: str, age: int) -> None:
@@ -79,20 +78,15 @@ def finished(runs: Path, run: str, task: str, age: int) -> None:
 
 @pytest.mark.usefixtures("several")
 @pytest.mark.parametrize(
-    ("asked", "run"),
-    [
-        ({"session"}, "shop"),
-        ({"session", "user"}, "shop"),
-        ({"user"}, "homes"),
-        (set[str](), "homes"),
-    ],
+    ("options", "run"),
+    [({"session"}, "shop"), ({"session", "user"}, "shop"), ({"user"}, "homes"), (set[str](), "homes")],
 )
-def test_without_a_run_it_is_the_newest_that_can_use_all_that_is_asked(asked: set[str], run: str) -> None:
-    assert find_answering("", asked)[0].path.name == run
+def test_the_newest_run_that_accepts_all_options_answers(options: set[str], run: str) -> None:
+    assert find_answering("", options)[0].path.name == run
 
 
 @pytest.mark.usefixtures("several")
-def test_where_no_finished_run_can_use_it_what_to_train_is_said() -> None:
+def test_without_a_suitable_run_the_message_says_what_to_train() -> None:
     refused = recommend("--item", "P0001").exception
     assert isinstance(refused, ConfigError)
     assert "no completed markets run in " in str(refused)
@@ -103,7 +97,7 @@ def test_where_no_finished_run_can_use_it_what_to_train_is_said() -> None:
 
 @pytest.mark.usefixtures("several")
 @pytest.mark.parametrize(
-    ("run", "option", "said"),
+    ("run", "option", "message"),
     [
         ("homes", "session", "--session does not apply to run 'homes' (task rules); use --user"),
         ("films", "item", "--item does not apply to run 'films' (task ratings); use --user"),
@@ -114,21 +108,21 @@ def test_where_no_finished_run_can_use_it_what_to_train_is_said() -> None:
         ),
     ],
 )
-def test_what_a_named_run_cannot_use_is_refused_by_its_name(run: str, option: str, said: str) -> None:
+def test_an_option_that_does_not_apply_to_the_named_run_is_refused(run: str, option: str, message: str) -> None:
     refused = recommend("--run", run, f"--{option}", "x").exception
     assert isinstance(refused, ConfigError)
-    assert str(refused) == said
+    assert str(refused) == message
     assert find_answering(run, {"user"})[0].path.name == run
 
 
 @pytest.mark.usefixtures("several")
-def test_what_no_run_can_use_together_goes_unheard_in_none() -> None:
+def test_options_that_no_run_accepts_together_are_refused() -> None:
     refused = recommend("--session", "sea waders", "--item", "P0001").exception
     assert isinstance(refused, ConfigError)
     assert str(refused) == "--item does not apply to run 'homes' (task rules); use --user"
 
 
-def test_a_run_is_found_by_name_and_by_folder_wherever_that_lies(
+def test_a_run_is_found_by_name_and_by_any_folder(
     several: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "elsewhere").mkdir()

@@ -1,7 +1,5 @@
 """Configuration of a run from a command's options: defaults of a task, and noise."""
 
-from pathlib import Path
-
 import pytest
 
 from common.config.run import RunConfig
@@ -11,35 +9,32 @@ from deploy.cli.options import RunRequest
 from deploy.commands.request import resolve
 from deploy.commands.tasks import describe
 
-
-@pytest.fixture(autouse=True)
-def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("FEDLOOM_RUNS", str(tmp_path))
+pytestmark = pytest.mark.usefixtures("here")
 
 
-def resolved(
+def config_of(
     method: str = "", sets: list[str] | None = None, epsilon: float | None = None, delta: float | None = None
 ) -> RunConfig:
     return resolve(RunRequest(method, "markets", sets=sets, epsilon=epsilon, delta=delta), {})
 
 
-def test_markets_get_the_scorer_and_others_counts_under_noise() -> None:
-    config = resolved()
+def test_markets_train_the_scorer_from_noised_counts_by_default() -> None:
+    config = config_of()
     assert (config.method, config.model, config.rounds) == ("fedavg", "default", 20)
     assert config.task_options.count_offset
     assert (config.task_options.count_privacy.unit, config.task_options.count_privacy.epsilon) == ("record", 8.0)
-    assert resolved(sets=["tasks.markets.count-epsilon=2.0"]).task_options.count_privacy.epsilon == 2.0
+    assert config_of(sets=["tasks.markets.count-epsilon=2.0"]).task_options.count_privacy.epsilon == 2.0
 
 
-def test_counts_do_not_go_beside_noise_on_all_that_leaves() -> None:
-    config = resolved(epsilon=4.0)
+def test_a_run_with_noise_sends_no_counts() -> None:
+    config = config_of(epsilon=4.0)
     assert config.privacy.unit == "client"
     assert not config.task_options.count_offset
 
 
-def test_a_method_that_is_named_comes_as_it_is() -> None:
-    assert not resolved("pfgnn").task_options.count_offset
-    assert resolved("pfgnn").method == "pfgnn"
+def test_a_named_method_has_none_of_the_task_s_defaults() -> None:
+    assert not config_of("pfgnn").task_options.count_offset
+    assert config_of("pfgnn").method == "pfgnn"
 
 
 @pytest.mark.parametrize(
@@ -50,16 +45,16 @@ def test_a_method_that_is_named_comes_as_it_is() -> None:
         (["privacy.clip=2"], None, "clip"),
     ],
 )
-def test_who_speaks_of_noise_does_not_train_without_any(sets: list[str] | None, delta: float | None, name: str) -> None:
+def test_options_of_noise_need_noise(sets: list[str] | None, delta: float | None, name: str) -> None:
     with pytest.raises(ConfigError, match=f"{name} needs --epsilon; this run adds no noise"):
-        resolved("fedavg", sets, delta=delta)
-    config = resolved("fedavg", [*(sets or []), "privacy.unit=client"], delta=delta)
+        config_of("fedavg", sets, delta=delta)
+    config = config_of("fedavg", [*(sets or []), "privacy.unit=client"], delta=delta)
     assert config.privacy.unit == "client"
-    assert resolved("fedavg", epsilon=2.0, delta=delta).privacy.unit == "client"
-    assert resolved("fedavg", ["privacy.unit=none"]).privacy.unit == "none"
+    assert config_of("fedavg", epsilon=2.0, delta=delta).privacy.unit == "client"
+    assert config_of("fedavg", ["privacy.unit=none"]).privacy.unit == "none"
 
 
-def test_a_task_that_tells_no_records_apart_says_so_whatever_mechanism_it_gets_unasked() -> None:
+def test_a_task_without_separate_records_is_refused_for_any_default_mechanism() -> None:
     with pytest.raises(ConfigError, match=r"needs batches of separate records.*; set privacy\.unit=client") as caught:
         resolve(RunRequest(task="ratings", sets=["privacy.unit=record"], epsilon=3.0), {})
     assert "mechanism" not in str(caught.value)

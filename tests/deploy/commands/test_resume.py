@@ -1,4 +1,4 @@
-"""What may be said beside `--resume`, and what would make another run of it."""
+"""Options that may accompany `--resume`, and options that would make it another run."""
 
 import json
 from dataclasses import replace
@@ -23,14 +23,12 @@ from tests.deploy.test_summary import RESULT
 
 
 @pytest.fixture(autouse=True)
-def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A run under noise, one without, and one whose noise is planned, all begun."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("FEDLOOM_RUNS", str(tmp_path / "runs"))
+def runs(here: Path) -> Path:
+    """Store three runs that have begun: with noise, without, and with planned noise."""
     begin("exact", {"method": "fedrule", "rounds": 3, "seed": 1})
     begin("noisy", {"method": "fedavg", "privacy.unit": "client", "privacy.epsilon": 4.0})
     begin("planned", {"method": "bgtplanner", "rounds": 8, "privacy.unit": "client"})
-    return tmp_path / "runs"
+    return here / "runs"
 
 
 def begin(run: str, options: dict[str, Scalar]) -> None:
@@ -81,7 +79,7 @@ def resumed(run: str, sets: list[str] | None = None, clients: int | None = None,
         ("up", "--resume exact --clients 2", "--clients", "its own 1 client and their data"),
     ],
 )
-def test_what_makes_another_run_is_refused_by_its_name(
+def test_options_that_make_another_run_are_refused_by_name(
     command: str, words: str, name: str, own: str, tmp_path: Path
 ) -> None:
     (tmp_path / "other.json").write_text(json.dumps({"entities": ["Light"], "relations": ["turns on → turn on"]}))
@@ -96,20 +94,20 @@ def test_what_makes_another_run_is_refused_by_its_name(
     assert f"; remove {name}, or start a new run without --resume" in str(error)
 
 
-def test_what_the_run_says_itself_may_be_said_again() -> None:
+def test_options_of_the_run_may_be_repeated() -> None:
     config = resumed("exact", ["model=default", "privacy.unit=none"], method="fedrule", seed=1)
     assert (config.run_id, config.resume, config.rounds) == ("exact", True, 3)
     assert resumed("noisy", ["privacy.clip=1"], epsilon=4, delta=1e-5).privacy.epsilon == 4
 
 
-def test_how_it_waits_and_steps_may_change() -> None:
+def test_waiting_times_and_steps_may_change() -> None:
     sets = ["federation.deadline=7", "algorithm.fedrule.lam=0.25", "evaluate-every=2"]
     config = resumed("exact", sets, clients=3)
     assert (config.federation.deadline, config.federation.min_clients, config.evaluate_every) == (7, 3, 2)
     assert config.method_options.lam == 0.25
 
 
-def test_a_run_that_is_done_asks_for_more_rounds(runs: Path) -> None:
+def test_a_finished_run_needs_more_rounds(runs: Path) -> None:
     RunDirectory(runs, "exact").write_result(replace(RESULT, rounds_done=3))
     with pytest.raises(ConfigError, match="has done all its 3 rounds; set more with --rounds"):
         resumed("exact")
@@ -120,21 +118,21 @@ def test_a_run_that_is_done_asks_for_more_rounds(runs: Path) -> None:
         resumed("short")
 
 
-def test_when_a_planner_stops_may_change_and_what_it_counts_in_not(runs: Path) -> None:
-    """It remembers rounds in terms of its arms and its T."""
-    sets = [f"algorithm.bgtplanner.{told}" for told in ("stop=plateau", "patience=3", "min-gain=0.01", "arms=5")]
+def test_early_stopping_of_a_planner_may_change_but_not_its_rounds(runs: Path) -> None:
+    """Its state counts rounds by arms and by T."""
+    sets = [f"algorithm.bgtplanner.{option}" for option in ("stop=plateau", "patience=3", "min-gain=0.01", "arms=5")]
     config = resumed("planned", [*sets, "federation.deadline=7", "algorithm.fedavg.lr=0.5", "rounds=8"])
     planner = cast(BGTplanner, config.planner)
     assert (planner.stop, planner.patience, planner.min_gain, planner.arms) == ("plateau", 3, 0.01, 5)
     assert (config.rounds, config.federation.deadline, config.method_options.lr) == (8, 7, 0.5)
-    assert resumed("noisy", rounds=9).rounds == 9, "other planners can go on"
+    assert resumed("noisy", rounds=9).rounds == 9, "other planners may get more rounds"
     RunDirectory(runs, "planned").write_result(replace(RESULT, rounds_done=8))
     with pytest.raises(ConfigError, match="has done all rounds of its planned budget"):
         resumed("planned")
 
 
 @pytest.mark.parametrize(
-    ("options", "settled", "free"),
+    ("options", "fixed", "free"),
     [
         ({"method": "ifca"}, "algorithm.ifca.clusters=3", "algorithm.ifca.recluster-every=2"),
         ({"method": "ditto"}, "", "algorithm.ditto.local-steps=7"),
@@ -155,13 +153,11 @@ def test_when_a_planner_stops_may_change_and_what_it_counts_in_not(runs: Path) -
         ),
     ],
 )
-def test_what_a_run_s_memory_and_its_costs_are_of_does_not_change(
-    options: dict[str, Scalar], settled: str, free: str
-) -> None:
+def test_options_of_client_state_and_of_costs_do_not_change(options: dict[str, Scalar], fixed: str, free: str) -> None:
     begin("settled", options)
     key, _, value = free.partition("=")
     assert str(flatten(resumed("settled", [free]))[key]) == value
-    if settled:
-        name = settled.partition("=")[0].replace("_", "-")
+    if fixed:
+        name = fixed.partition("=")[0].replace("_", "-")
         with pytest.raises(ConfigError, match=f"continues with its own {name}=.*; remove --set {name}"):
-            resumed("settled", [settled])
+            resumed("settled", [fixed])

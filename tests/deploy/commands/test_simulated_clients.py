@@ -19,23 +19,21 @@ from server.events import Round
 
 
 @pytest.fixture(autouse=True)
-def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A run that has begun."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("FEDLOOM_RUNS", str(tmp_path / "runs"))
+def runs(here: Path) -> Path:
+    """Store a run that has begun."""
     config = flatten(parse({"method": "fedrule", "rounds": 3, "seed": 1, "run-id": "exact"}))
     RunDirectory(Path("runs"), "exact").create(config, json.loads(demo_catalogue().to_json()))
-    return tmp_path / "runs"
+    return here / "runs"
 
 
-def launched(run: str, command: Command, data: str, clients: int) -> RunDirectory:
+def launch(run: str, command: Command, data: str, clients: int) -> RunDirectory:
     folder = RunDirectory(Path("runs"), run)
     remember(folder.path, command, data, clients)
     return folder
 
 
-def test_a_simulation_goes_on_with_its_own_clients_and_made_data() -> None:
-    folder = launched("exact", "simulate", "demo:0-9", 3)
+def test_a_simulation_continues_with_its_clients_and_demo_data() -> None:
+    folder = launch("exact", "simulate", "demo:0-9", 3)
     assert run_partition(folder, "demo", None) == run_partition(folder, "demo:0-9", 3) == ("demo:0-9", 3)
     with pytest.raises(ConfigError, match="continues with its own --clients 3; remove --clients"):
         run_partition(folder, "demo", 2)
@@ -44,37 +42,36 @@ def test_a_simulation_goes_on_with_its_own_clients_and_made_data() -> None:
             run_partition(folder, other, None)
 
 
-def test_a_simulation_of_read_data_has_to_be_told_them_again() -> None:
-    """No run writes down where somebody's data lie."""
-    folder = launched("exact", "simulate", "mine.csv", 0)
+def test_a_simulation_of_own_data_needs_their_path_again() -> None:
+    """No run stores the path of own data."""
+    folder = launch("exact", "simulate", "mine.csv", 0)
     assert run_partition(folder, "mine.csv", None) == ("mine.csv", 0)
-    with pytest.raises(
-        ConfigError, match="continues with its own data, whose path is not stored; name them with --data"
-    ):
+    text = "continues with its own data, whose path is not stored; name them with --data"
+    with pytest.raises(ConfigError, match=text):
         run_partition(folder, "demo", None)
     with pytest.raises(ConfigError, match="its own --clients 0"):
         run_partition(folder, "mine.csv", 4)
 
 
-def test_a_run_of_other_processes_is_no_simulation() -> None:
+def test_a_run_of_processes_is_no_simulation() -> None:
     with pytest.raises(ConfigError, match="was started by fedloom up; resume it with that command"):
-        run_partition(launched("exact", "up", "demo", 4), "demo", None)
+        run_partition(launch("exact", "up", "demo", 4), "demo", None)
 
 
-def test_a_run_whose_start_nobody_noted_is_dealt_as_told() -> None:
+def test_a_run_without_a_launch_record_uses_the_given_partition() -> None:
     assert run_partition(RunDirectory(Path("runs"), "exact"), "demo:0-9", 3) == ("demo:0-9", 3)
 
 
-def simulated(words: str) -> Result:
+def simulate(words: str) -> Result:
     return CliRunner().invoke(app, ["simulate", *words.split()])
 
 
-def test_simulate_takes_them_without_being_told(runs: Path) -> None:
-    begun = simulated("--run-id short --data demo:0-6 --clients 2 --rounds 1 --method fedavg")
+def test_simulate_resumes_with_the_clients_of_the_run(runs: Path) -> None:
+    begun = simulate("--run-id short --data demo:0-6 --clients 2 --rounds 1 --method fedavg")
     assert begun.exit_code == 0, begun.exception
-    on = simulated("--resume short --rounds 2")
-    assert on.exit_code == 0, on.exception
-    assert "run short: 2 clients in this process" in on.stderr
-    lines = [line for line in RunDirectory(runs, "short").events() if isinstance(line, Round)]
-    assert [(line.round, line.answered) for line in lines] == [(1, 2), (2, 2)]
-    assert isinstance(simulated("--resume short --rounds 3 --clients 3").exception, ConfigError)
+    resumed = simulate("--resume short --rounds 2")
+    assert resumed.exit_code == 0, resumed.exception
+    assert "run short: 2 clients in this process" in resumed.stderr
+    rounds = [event for event in RunDirectory(runs, "short").events() if isinstance(event, Round)]
+    assert [(event.round, event.answered) for event in rounds] == [(1, 2), (2, 2)]
+    assert isinstance(simulate("--resume short --rounds 3 --clients 3").exception, ConfigError)

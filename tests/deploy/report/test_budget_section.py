@@ -3,7 +3,6 @@
 import math
 import re
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -18,32 +17,33 @@ from deploy.report.render import render
 from deploy.report.run import RunRecord, read
 from server.artifacts import RunDirectory
 from server.events import Round
-
-MakeRun = Callable[..., Path]
+from tests.support.run_folders import MakeRun
 
 
 def planned(root: Path, run_id: str, method: str = "bgtplanner", rounds: int = 12, **options: Scalar) -> Path:
-    """Write a ratings run with noise: even costs, rewards of ±0.001, and predictions of half as much after stage 1.
+    """Write a ratings run with noise: even costs, rewards of ±0.001, and predictions after stage 1.
 
-    Its RMSE is 0.2 − 0.001·round, and it ends a round early.
+    Predictions are half of the rewards. Its RMSE is 0.2 − 0.001·round, and it ends a round early.
     """
     own = {"algorithm.bgtplanner.arms": 2, "algorithm.bgtplanner.t0": 2} if method == "bgtplanner" else {}
     flat = {"method": method, "task": "ratings", "rounds": rounds, "privacy.unit": "client", "privacy.epsilon": 5.0}
     run = RunDirectory(root, run_id)
     run.create(flatten(parse({**flat, **own, **options})), {})
     for r in range(1, rounds):
-        seen = {"cost": 0.03, "left": 1 - r / rounds, "active": 2.0, "retired": 0.0, "reward": 1e-3 * (-1) ** r}
-        seen |= {"arm": 1.0, "p_arm": 0.5} if method == "bgtplanner" else {}
+        values = {"cost": 0.03, "left": 1 - r / rounds, "active": 2.0, "retired": 0.0, "reward": 1e-3 * (-1) ** r}
+        values |= {"arm": 1.0, "p_arm": 0.5} if method == "bgtplanner" else {}
         if method == "bgtplanner" and r > 6:  # K·T₀ rounds of stage 1a and T₀ of 1b
-            seen |= {"predicted": 0.5, "predicted_sd": 0.25, "lambda": 1.5, "lambda_max": 2.0}
+            values |= {"predicted": 0.5, "predicted_sd": 0.25, "lambda": 1.5, "lambda_max": 2.0}
         rest = {"seconds": 1.0, "answered": 2, "asked": 2, "bytes_down": 1, "bytes_up": 1}
-        run.append(Round(round=r, rounds=rounds, loss=math.nan, metrics={"rmse": 0.2 - 1e-3 * r}, server=seen, **rest))
+        run.append(
+            Round(round=r, rounds=rounds, loss=math.nan, metrics={"rmse": 0.2 - 1e-3 * r}, server=values, **rest)
+        )
     return run.path
 
 
 @pytest.fixture
 def fake_planned(tmp_path_factory: pytest.TempPathFactory) -> MakeRun:
-    """`planned`, each in a folder of its own."""
+    """Return `planned`; each run is in a new folder."""
     return lambda run_id="r1", **options: planned(tmp_path_factory.mktemp("runs"), run_id, **options)
 
 

@@ -8,12 +8,14 @@ from server.events import Round
 
 
 def run(task: str, **metrics: float) -> RunRecord:
-    one = Round(round=1, rounds=9, loss=0.5, metrics=metrics, seconds=1, answered=1, asked=1, bytes_down=0, bytes_up=0)
-    return RunRecord("r", {"task": task}, (one,), "unfinished", "", None, None)
+    event = Round(
+        round=1, rounds=9, loss=0.5, metrics=metrics, seconds=1, answered=1, asked=1, bytes_down=0, bytes_up=0
+    )
+    return RunRecord("r", {"task": task}, (event,), "unfinished", "", None, None)
 
 
 def best(rows: list[dict[str, Any]]) -> dict[str, list[int]]:
-    """Metric -> the runs that are marked as the best."""
+    """Return metric -> runs marked as the best."""
     return {row["label"]: [k for k, cell in enumerate(row["cells"]) if cell["best"]] for row in rows}
 
 
@@ -34,6 +36,6 @@ def test_single_and_equal_values_are_not_marked() -> None:
 
 
 def test_baselines_are_not_marked() -> None:
-    lines = ("profile_mse", "rmse_half", "rmse_prior_mean", "walk_mrr20", "truth_rho_trace")
-    marked = best(compare_runs([run("x", **dict.fromkeys(lines, 0.1)), run("x", **dict.fromkeys(lines, 0.2))]))
+    baselines = ("profile_mse", "rmse_half", "rmse_prior_mean", "walk_mrr20", "truth_rho_trace")
+    marked = best(compare_runs([run("x", **dict.fromkeys(baselines, 0.1)), run("x", **dict.fromkeys(baselines, 0.2))]))
     assert not any(marked.values())

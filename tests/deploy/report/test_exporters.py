@@ -3,7 +3,6 @@
 import json
 import math
 import threading
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from deploy.report import exporters
 from server.artifacts import RunDirectory
 from server.events import Finish, Round, result_to_json
 from tests.deploy.test_summary import RESULT
+from tests.support.run_folders import MakeRun
 
 
 def round_(number: int) -> Round:
@@ -56,9 +56,9 @@ def scalars(folder: Path) -> dict[tuple[str, int], float]:
 def gauges(path: Path) -> dict[tuple[str, str, str], float]:
     families = text_string_to_metric_families(path.read_text())
     return {
-        (one.name, one.labels["run"], one.labels.get("name", "")): one.value
-        for each in families
-        for one in each.samples
+        (sample.name, sample.labels["run"], sample.labels.get("name", "")): sample.value
+        for family in families
+        for sample in family.samples
     }
 
 
@@ -77,7 +77,7 @@ def test_every_number_of_a_round_has_a_path() -> None:
     }
 
 
-def test_both_tools_read_the_numbers_of_the_run(fake_run: Callable[..., Path], tmp_path: Path) -> None:
+def test_both_tools_read_the_numbers_of_the_run(fake_run: MakeRun, tmp_path: Path) -> None:
     board, text = tmp_path / "board", tmp_path / "fedloom.prom"
     folders = [RunDirectory(path.parent, path.name) for path in (fake_run("r1", rounds=4), fake_run("r2", rounds=6))]
     assert exporters.export(folders, board, text, follow=False) == 10
@@ -89,12 +89,12 @@ def test_both_tools_read_the_numbers_of_the_run(fake_run: Callable[..., Path], t
     assert newest["fedloom_round_number", "r1", "test/auc"] == pytest.approx(values[4])
 
 
-def test_a_running_run_is_followed_to_its_end(fake_run: Callable[..., Path], tmp_path: Path) -> None:
+def test_a_running_run_is_followed_to_its_end(fake_run: MakeRun, tmp_path: Path) -> None:
     path = fake_run("r1", rounds=2, status="running")
     folder, seen = RunDirectory(path.parent, "r1"), []
 
     def watch() -> None:
-        seen.extend(line.round for line in exporters.rounds(folder, follow=True))
+        seen.extend(event.round for event in exporters.rounds(folder, follow=True))
 
     watcher = threading.Thread(target=watch)
     watcher.start()
@@ -105,9 +105,7 @@ def test_a_running_run_is_followed_to_its_end(fake_run: Callable[..., Path], tmp
     assert seen == [1, 2, 3]
 
 
-def test_the_command_names_its_output(
-    fake_run: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_command_names_its_output(fake_run: MakeRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FEDLOOM_RUNS", str(fake_run("r1", rounds=3).parent))
     done = CliRunner().invoke(app, ["export", "r1", "--prometheus", str(tmp_path / "p.prom"), "--json"])
     assert done.exit_code == 0, done.exception
@@ -129,18 +127,18 @@ def test_a_missing_package_is_named(module: str, tmp_path: Path, monkeypatch: py
 
 
 def test_an_interrupted_run_is_no_longer_followed(
-    fake_run: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    fake_run: MakeRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = fake_run("r1", rounds=2, status="running")
     monkeypatch.setattr(exporters, "SILENCE_SECONDS", 0.0)
     monkeypatch.setattr(exporters, "POLL_SECONDS", 0.01)
-    assert [line.round for line in exporters.rounds(RunDirectory(path.parent, "r1"), follow=True)] == [1, 2]
+    assert [event.round for event in exporters.rounds(RunDirectory(path.parent, "r1"), follow=True)] == [1, 2]
 
 
 def test_numbers_missing_in_the_newest_round_are_removed(tmp_path: Path) -> None:
-    text, about = exporters.Prometheus(tmp_path / "p"), {"run": "r1", "method": "fedavg", "task": "rules"}
-    text.add(about, round_(5))
-    text.add(about, replace(round_(6), metrics={}, split=""))
+    text, labels = exporters.Prometheus(tmp_path / "p"), {"run": "r1", "method": "fedavg", "task": "rules"}
+    text.add(labels, round_(5))
+    text.add(labels, replace(round_(6), metrics={}, split=""))
     newest = gauges(tmp_path / "p")
     assert newest["fedloom_round", "r1", ""] == 6.0
     assert ("fedloom_round_number", "r1", "validation/auc") not in newest

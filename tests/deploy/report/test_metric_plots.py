@@ -2,16 +2,13 @@
 
 import re
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
 from deploy.report.metric_plots import MAX_DOTS, client_spread, hit_rates, metric_curves, per_round, step_rates
 from deploy.report.metric_table import EXAMPLES, measure
 from deploy.report.run import read
-
-MakeRun = Callable[..., Path]
+from tests.support.run_folders import MakeRun
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """Report page: content for one run and several, without external resources."""
 
 import re
-from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -9,12 +8,11 @@ import pytest
 
 from deploy.report.render import render
 from server.artifacts import RunDirectory
-
-MakeRun = Callable[..., Path]
+from tests.support.run_folders import MakeRun
 
 
 class Outline(HTMLParser):
-    """Headings and figures, and whether every tag is closed."""
+    """Headings and figures of a page, and its unclosed tags."""
 
     VOID = frozenset({"meta", "link", "br", "img", "path", "use", "rect"})
 
@@ -45,7 +43,7 @@ def html(paths: list[Path], tmp_path: Path) -> str:
 
 @pytest.fixture(scope="module")
 def page(fake_run: MakeRun, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Of one completed run."""
+    """Return the page of one completed run."""
     return html([fake_run(rounds=24)], tmp_path_factory.mktemp("report"))
 
 
@@ -96,7 +94,7 @@ def test_several_runs_are_compared(fake_run: MakeRun, tmp_path: Path) -> None:
     assert row
     assert row[1].count("<b>") == 1
     assert 'class="differs"' in page
-    assert "fedrule, seed 0" not in page, "same method and seed twice: only the run ids tell them apart"
+    assert "fedrule, seed 0" not in page, "method and seed are equal, so run ids are shown"
     assert all(f"<b>{run}</b>" in page for run in "abc")
 
 
@@ -119,12 +117,10 @@ def test_a_forecaster_s_page(fake_forecasts: MakeRun, tmp_path: Path) -> None:
     ]
     assert outline.headings[1:8] == ["Result", *sections]
     assert outline.figures == 1 + 2 + 2 + 1 + 1 + 4
-    assert page.count('class="card') == 1 + 9, "the cards, and what holds them"
+    assert page.count('class="card') == 1 + 9, "the cards and their container"
     assert "in round 7, the best on validation data" in page
     assert "On validation data; the last round" in page
-    assert "Rule satisfaction, windows, cluster model" in page, (
-        "what the cards leave out is in the table of all metrics"
-    )
+    assert "Rule satisfaction, windows, cluster model" in page, "in the table of all metrics"
 
 
 @pytest.mark.parametrize("status", ["running", "failed"])

@@ -16,8 +16,8 @@ def history(origin: Origin | None = None, **config: object) -> RunRecord:
     return RunRecord("r1", config, (), "unfinished", "", None, None, origin)
 
 
-def resolved(**given: Scalar) -> dict[str, object]:
-    return dict(flatten(parse({key.replace("__", "."): value for key, value in given.items()})))
+def resolved(**options: Scalar) -> dict[str, object]:
+    return dict(flatten(parse({key.replace("__", "."): value for key, value in options.items()})))
 
 
 SIMULATED = {"federation.min-clients": 1, "federation.wait": 1.0}
@@ -35,10 +35,10 @@ def test_words_are_quoted_for_the_shell() -> None:
     assert command(history(method="of yesterday", note="a b")) == "fedloom up --method 'of yesterday' --set 'note=a b'"
 
 
-@pytest.mark.parametrize(("clients", "told"), [(0, ""), (8, " --clients 8")])
-def test_a_simulation_is_reproduced_with_the_same_partition(clients: int, told: str) -> None:
+@pytest.mark.parametrize(("clients", "option"), [(0, ""), (8, " --clients 8")])
+def test_a_simulation_is_reproduced_with_the_same_partition(clients: int, option: str) -> None:
     of = resolved(method="fedavg", task="rules") | SIMULATED
-    expected = f"fedloom simulate --method fedavg --task rules --rounds 30 --seed 0{told}"
+    expected = f"fedloom simulate --method fedavg --task rules --rounds 30 --seed 0{option}"
     assert command(history(Origin("simulate", "demo", clients), **of)) == expected
 
 
@@ -67,7 +67,7 @@ def test_a_run_of_joining_clients_is_reproduced_without_data() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("options", "further"),
     [
         ({"method": "bgtplanner", "task": "ratings"}, ""),
         (
@@ -78,11 +78,11 @@ def test_a_run_of_joining_clients_is_reproduced_without_data() -> None:
         ({"method": "fedavg", "task": "sessions", "model": "paper"}, " --set model=paper"),
     ],
 )
-def test_noise_is_requested_by_one_option(given: dict[str, object], told: str) -> None:
-    of = resolved(**given, privacy__unit="client", privacy__epsilon=8.0) | SIMULATED
-    method, task = given["method"], given.get("task", "rules")
-    line = f"fedloom simulate --method {method} --task {task} --rounds 30 --seed 0 --epsilon 8"
-    assert command(history(**of)) == line + told
+def test_noise_is_requested_by_one_option(options: dict[str, object], further: str) -> None:
+    of = resolved(**options, privacy__unit="client", privacy__epsilon=8.0) | SIMULATED
+    method, task = options["method"], options.get("task", "rules")
+    expected = f"fedloom simulate --method {method} --task {task} --rounds 30 --seed 0 --epsilon 8"
+    assert command(history(**of)) == expected + further
 
 
 def test_noise_by_record_is_named() -> None:

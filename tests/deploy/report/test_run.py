@@ -1,7 +1,6 @@
 """Record of a run: finished, failed, running, resumed."""
 
 import math
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,6 +10,7 @@ from deploy.report.metric_table import EXAMPLES, measure
 from deploy.report.run import absences, client_values, read
 from server.artifacts import RunDirectory
 from server.events import Finish, Round, Start
+from tests.support.run_folders import MakeRun
 
 
 def round_(number: int, loss: float = 0.5, **options: object) -> Round:
@@ -18,7 +18,7 @@ def round_(number: int, loss: float = 0.5, **options: object) -> Round:
     return Round(round=number, loss=loss, **fixed | options)  # type: ignore[arg-type]
 
 
-def test_a_completed_run(fake_run: Callable[..., Path]) -> None:
+def test_a_completed_run(fake_run: MakeRun) -> None:
     history = read(fake_run("r1", rounds=8, clients=3))
     assert (history.run, history.status, history.title) == ("r1", "completed", "fedrule on rules")
     assert history.config["algorithm.fedrule.lam"] == 1.0
@@ -29,7 +29,7 @@ def test_a_completed_run(fake_run: Callable[..., Path]) -> None:
     assert client_values(history, measure("nothing")) == []
 
 
-def test_a_running_run_shows_its_last_evaluated_round(fake_run: Callable[..., Path]) -> None:
+def test_a_running_run_shows_its_last_evaluated_round(fake_run: MakeRun) -> None:
     path = fake_run("r1", rounds=8, status="running")
     RunDirectory(path.parent, "r1").append(round_(9))
     history = read(path)
@@ -38,7 +38,7 @@ def test_a_running_run_shows_its_last_evaluated_round(fake_run: Callable[..., Pa
     assert client_values(history, EXAMPLES) == []
 
 
-def test_a_failed_run_has_its_reason(fake_run: Callable[..., Path]) -> None:
+def test_a_failed_run_has_its_reason(fake_run: MakeRun) -> None:
     history = read(fake_run("r1", rounds=3, status="failed"))
     assert (history.status, history.reason) == ("failed", "1 of 4 clients answered, 2 are needed")
 
@@ -62,12 +62,12 @@ def test_repeated_rounds_after_a_resume_count_once(tmp_path: Path) -> None:
     assert (history.status, history.started) == ("unfinished", 5.0)
 
 
-def test_metrics_of_test_data_are_separate_from_earlier_rounds(fake_forecasts: Callable[..., Path]) -> None:
+def test_metrics_of_test_data_are_separate_from_earlier_rounds(fake_forecasts: MakeRun) -> None:
     assert read(fake_forecasts(rounds=4)).series("profile_mse") == ([1, 2, 3], [0.3] * 3)
     assert read(fake_forecasts(rounds=1)).series("profile_mse") == ([1], [0.3]), "better than nothing"
 
 
-def test_clusters_are_listed_by_client(fake_forecasts: Callable[..., Path]) -> None:
+def test_clusters_are_listed_by_client(fake_forecasts: MakeRun) -> None:
     stays = read(fake_forecasts(rounds=5, clients=4)).clusters
     assert stays["client-3"] == [(1, 0), (2, 0), (3, 0), (4, 1), (5, 1)]
     assert stays["client-2"] == [(r, 2) for r in range(1, 6)]

@@ -9,7 +9,7 @@ from server.events import Privacy
 
 
 @pytest.mark.parametrize(
-    ("count", "said"),
+    ("count", "text"),
     [
         (0, "0 B"),
         (999, "999 B"),
@@ -20,16 +20,16 @@ from server.events import Privacy
         (3e15, "3000 TB"),
     ],
 )
-def test_size(count: float, said: str) -> None:
-    assert size(count) == said
+def test_size(count: float, text: str) -> None:
+    assert size(count) == text
 
 
 @pytest.mark.parametrize(
-    ("seconds", "said"),
+    ("seconds", "text"),
     [(0.418, "0.42 s"), (12.64, "12.6 s"), (185, "3 min 05 s"), (3599.7, "1 h 00 min"), (7620, "2 h 07 min")],
 )
-def test_duration(seconds: float, said: str) -> None:
-    assert duration(seconds) == said
+def test_duration(seconds: float, text: str) -> None:
+    assert duration(seconds) == text
 
 
 NOISY = Privacy(
@@ -65,10 +65,10 @@ def test_pure_privacy_has_no_delta_and_records_are_named() -> None:
 
 
 @pytest.mark.parametrize(
-    ("epsilon", "said"), [(1.0, "strong"), (1.1, "reasonable"), (10.0, "reasonable"), (11, "weak")]
+    ("epsilon", "tier"), [(1.0, "strong"), (1.1, "reasonable"), (10.0, "reasonable"), (11, "weak")]
 )
-def test_an_epsilon_has_its_tier(epsilon: float, said: str) -> None:
-    assert strength(epsilon).startswith(f"a {said} guarantee")
+def test_an_epsilon_has_its_tier(epsilon: float, tier: str) -> None:
+    assert strength(epsilon).startswith(f"a {tier} guarantee")
 
 
 def test_costs_have_the_unit_of_their_account() -> None:

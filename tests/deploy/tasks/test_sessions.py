@@ -1,4 +1,4 @@
-"""`recommend` as a command, of a session."""
+"""Command `recommend` for a session."""
 
 import json
 from pathlib import Path
@@ -15,7 +15,7 @@ from deploy.simulation import simulate
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A finished run of six visitors."""
+    """Return a finished run of six visitors."""
     folder = tmp_path_factory.mktemp("runs")
     flat = {"method": "fedavg", "task": "sessions", "rounds": 1, "run-id": "shop", "federation.min-clients": 1}
     simulate(parse(flat), read_all("sessions", "demo:0-6"), folder)
@@ -28,10 +28,11 @@ def recommend(*words: str) -> Result:
     return done
 
 
-def test_clicks_without_a_person_bring_nobodys_history(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_session_without_a_user_uses_no_history(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FEDLOOM_RUNS", str(runs))
     clicks = ("--session", "sea waders, telescopic line spool")
     assert recommend(*clicks).stdout.startswith("anybody after sea waders, telescopic line spool, by run shop\n")
     assert recommend(*clicks, "--user", "visitor-00003").stdout.startswith("visitor-00003 after sea waders,")
-    alone, known = (json.loads(recommend(*clicks, *who, "--json").stdout) for who in ((), ("--user", "visitor-00003")))
-    assert alone != known
+    user = ("--user", "visitor-00003")
+    without, with_history = (json.loads(recommend(*clicks, *words, "--json").stdout) for words in ((), user))
+    assert without != with_history

@@ -52,7 +52,9 @@ def read_homes(
 
 def _demo(start: int, stop: int, seed: int, catalogue: RuleCatalogue | None) -> Homes:
     if catalogue is not None and catalogue != demo_catalogue():
-        raise VocabularyError("the demo homes speak the demo catalogue, the federation another; give your own data")
+        raise VocabularyError(
+            "the embedded homes do not fit the catalogue of this federation; set --data to your own data"
+        )
     return Homes(demo_homes(start, stop, seed), demo_catalogue())
 
 

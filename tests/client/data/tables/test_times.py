@@ -5,7 +5,7 @@ from datetime import UTC, date, datetime, timedelta, timezone
 import pyarrow
 import pytest
 
-from client.data.tables.cell_errors import WrongCells
+from client.data.tables.cell_errors import CellError
 from client.data.tables.schema import Dates
 from client.data.tables.times import Clock, to_times
 
@@ -19,7 +19,7 @@ def times(*cells: object, dates: Dates = "auto", clock: Clock = "utc", kind: obj
 
 
 def refusal(*cells: object, dates: Dates = "auto", clock: Clock = "utc") -> tuple[list[bool], str, str]:
-    with pytest.raises(WrongCells) as caught:
+    with pytest.raises(CellError) as caught:
         times(*cells, dates=dates, clock=clock)
     return caught.value.wrong.tolist(), caught.value.problem, caught.value.remedy
 
@@ -149,5 +149,5 @@ def test_times_with_a_type_of_their_own() -> None:
     assert times(date(2024, 5, 31)) == [NOON - 43_200]
     assert times(datetime(2024, 5, 31, 12, tzinfo=UTC), dates="excel") == [NOON], "whatever the owner says of others"
     assert times(1717156800, 1717156800_000, kind=pyarrow.int64()) == [NOON, NOON]
-    with pytest.raises(WrongCells, match="lies outside"):
+    with pytest.raises(CellError, match="lies outside"):
         times(datetime(1600, 1, 1))

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow
 import pytest
 
-from client.data.tables.cell_errors import WrongCells
+from client.data.tables.cell_errors import CellError
 from client.data.tables.codes import combine_codes, index_names, recode, sort_unique
 from client.data.tables.schema import Decimal
 from client.data.tables.values import to_codes, to_numbers, to_text
@@ -19,7 +19,7 @@ def numbers(*cells: str, decimal: Decimal = "auto", commas: bool = False) -> lis
 
 
 def refusal(*cells: str, decimal: Decimal = "auto", commas: bool = False) -> tuple[list[bool], str, str]:
-    with pytest.raises(WrongCells) as caught:
+    with pytest.raises(CellError) as caught:
         numbers(*cells, decimal=decimal, commas=commas)
     return caught.value.wrong.tolist(), caught.value.problem, caught.value.remedy
 
@@ -90,7 +90,7 @@ def test_numbers_and_texts_of_other_types() -> None:
     assert to_text(pyarrow.array(["a", "b", "a"]).dictionary_encode()).to_pylist() == ["a", "b", "a"]
     assert to_text(pyarrow.array([["a", "b"], [1 and "c"], None])).to_pylist() == ["a,b", "c", None]
     for column in (pyarrow.array([{"a": 1}]), pyarrow.array([["a,b"]]), pyarrow.array([b"\xff"])):
-        with pytest.raises(WrongCells, match="is of type"):
+        with pytest.raises(CellError, match="is of type"):
             to_text(column)
 
 

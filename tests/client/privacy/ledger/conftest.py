@@ -12,13 +12,13 @@ from tests.support.ledgers import DELTA, EPSILON, opened, spend
 
 @pytest.fixture(params=["disk", "memory"])
 def ledger(request: pytest.FixtureRequest, tmp_path: Path) -> Ledger:
-    """An empty ledger."""
+    """Return an empty ledger."""
     return opened(tmp_path) if request.param == "disk" else Ledger(MEMORY, "client", Zcdp(), EPSILON, DELTA)
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A folder with a closed ledger of three releases."""
+    """Return a folder with a closed ledger of three releases."""
     ledger = opened(tmp_path)
     spend(ledger, 0, 3)
     ledger.close()
@@ -27,7 +27,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
-    """A file of data in a folder of its own."""
+    """Return a file of data in a folder of its own."""
     path = tmp_path / "data" / "homes.csv"
     path.parent.mkdir()
     path.write_text("home,rule\na,1\n")

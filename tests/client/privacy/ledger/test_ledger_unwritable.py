@@ -55,7 +55,7 @@ except StateError as error:
 
 @pytest.fixture
 def public(folder: Path) -> Iterator[Path]:
-    """The ledger where another user can reach it."""
+    """Return the ledger where another user can reach it."""
     place = Path(tempfile.mkdtemp(dir="/tmp"))
     shutil.copytree(folder, place, dirs_exist_ok=True)
     place.chmod(0o755)

@@ -33,7 +33,7 @@ def spend(ledger: Ledger, number: int, epsilon: float = 1.0) -> None:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A closed ledger of ε = 4, of which 3 are spent."""
+    """Return a closed ledger of ε = 4, of which 3 are spent."""
     ledger = opened(tmp_path)
     for number in range(3):
         spend(ledger, number)

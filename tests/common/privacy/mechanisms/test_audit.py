@@ -16,7 +16,10 @@ from common.privacy.mechanisms.spec import Mechanism
 
 
 def audited(mechanism: Mechanism, claimed: float, noise: Callable[[], np.random.Generator]) -> float:
-    """A lower bound on ε at 95 %: membership of a canary, guessed from ⟨answer, canary⟩ (Clopper-Pearson, δ = 1e-5)."""
+    """Return a lower bound on ε at 95 % (Clopper-Pearson, δ = 1e-5).
+
+    A canary's membership is guessed from ⟨answer, canary⟩.
+    """
     canary, trials, delta = np.array([1.5, 0, 0, 0, 0]), 20_000, 1e-5
     present, absent = (
         np.array([mechanism.release(one, noise(), True)[0] for _ in range(trials)]) for one in (canary, -canary)

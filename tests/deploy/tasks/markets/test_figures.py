@@ -1,9 +1,7 @@
-"""Bars market by market: of every run and of the lines, drawn from what clients measured."""
+"""Bars of each market: metrics of every run and of the baselines."""
 
 import re
-from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -11,8 +9,7 @@ from deploy.report.launch_record import Origin
 from deploy.report.run import RunRecord, read
 from deploy.tasks.markets.figures import bars
 from server.events import ClientResult
-
-MakeRun = Callable[..., Path]
+from tests.support.run_folders import MakeRun
 
 MARKETS = {"uk": 0.6, "jp": 0.3}
 
@@ -23,7 +20,7 @@ def of(fake_run: MakeRun) -> RunRecord:
 
 
 def measured(history: RunRecord, method: str = "fedavg", **prefixes: float) -> RunRecord:
-    """A markets run whose clients measured .6 and .3, and lines that share of it."""
+    """Return a markets run with metrics .6 and .3, and baselines that are given shares of it."""
     assert history.result is not None
     clients = {
         name: ClientResult(
@@ -37,13 +34,13 @@ def measured(history: RunRecord, method: str = "fedavg", **prefixes: float) -> R
 
 
 def heights(svg: str) -> list[float]:
-    """Of the bars, in points, in the order they were drawn; before them come figure and axes."""
+    """Return the heights of the bars in points, in drawing order; figure and axes come before them."""
     corner = r"[\d.]+ ([\d.]+) \n"
     rectangles = re.findall(rf'<path d="M {corner}L {corner}L {corner}L {corner}', svg)
     return [float(base) - float(top) for base, _, top, _ in rectangles[2:]]
 
 
-def test_each_market_has_a_bar_of_the_model_and_of_every_line(of: RunRecord) -> None:
+def test_each_market_has_a_bar_of_the_model_and_of_every_baseline(of: RunRecord) -> None:
     section = bars([measured(of, walk_=0.5, degree_=0.25)])
     assert [figure["title"] for figure in section["figures"]] == ["MRR @20", "NDCG @20"]
     svg = section["figures"][0]["svg"]
@@ -61,9 +58,9 @@ def test_several_runs_stand_side_by_side(of: RunRecord) -> None:
     assert len(heights(svg)) >= 6
 
 
-def test_bars_are_called_by_the_markets_that_clients_were_dealt(of: RunRecord) -> None:
-    dealt = replace(measured(of), origin=Origin("up", "demo", 2, {"uk": "hills", "jp": "coast + cape"}))
-    svgs = [figure["svg"] for figure in bars([dealt])["figures"]]
+def test_bars_have_the_names_of_the_clients_markets(of: RunRecord) -> None:
+    launched = replace(measured(of), origin=Origin("up", "demo", 2, {"uk": "hills", "jp": "coast + cape"}))
+    svgs = [figure["svg"] for figure in bars([launched])["figures"]]
     assert all(">hills<" in svg and ">coast + cape<" in svg and ">uk<" not in svg for svg in svgs)
 
 

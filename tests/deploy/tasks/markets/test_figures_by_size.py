@@ -1,9 +1,7 @@
-"""What small markets and large ones gain: dots by training pairs, strokes to the walk, and when there is no such figure."""
+"""Figure of gains by size of market: dots by training pairs, strokes to the random walk."""
 
 import re
-from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,11 +10,10 @@ from deploy.report.run import RunRecord, read
 from deploy.tasks.markets.figures import bars
 from deploy.tasks.markets.figures_by_size import MAX_NAMED, sizes
 from server.events import ClientResult
-
-MakeRun = Callable[..., Path]
+from tests.support.run_folders import MakeRun
 
 FOUR = {"in": (10, 0.8, 0.2), "jp": (100, 0.6, 0.4), "uk": (1000, 0.4, 0.4), "us": (10000, 0.5, 0.6)}
-"""Market -> pairs, MRR of the model and of the walk."""
+"""Market -> training pairs, MRR of the model and of the random walk."""
 
 
 @pytest.fixture
@@ -35,12 +32,12 @@ def measured(history: RunRecord, markets: dict[str, tuple[int, float, float]] = 
 
 
 def dots(svg: str) -> list[tuple[float, float]]:
-    """Of the markers, in points from the upper left, in the order they were drawn; the legend's come first."""
+    """Return positions of the markers in points from the upper left; those of the legend come first."""
     marker = r'<use xlink:href="#m\w+" x="([\d.]+)" y="([\d.]+)" style="fill: var'
     return [(float(x), float(y)) for x, y in re.findall(marker, svg)]
 
 
-def test_each_market_stands_at_its_pairs_and_its_metrics(of: RunRecord) -> None:
+def test_each_market_is_drawn_at_its_pairs_and_its_metrics(of: RunRecord) -> None:
     [figure] = sizes([measured(of)])
     assert (figure["title"], figure["arrow"]) == ("MRR @20 by size of market", "↑")
     assert figure["caption"].endswith("strokes: its gain over random walk.")
@@ -57,20 +54,20 @@ def test_each_market_stands_at_its_pairs_and_its_metrics(of: RunRecord) -> None:
     assert bars([measured(of)])["figures"][-1] == figure
 
 
-def test_runs_stand_side_by_side_without_strokes(of: RunRecord) -> None:
+def test_several_runs_are_drawn_without_strokes(of: RunRecord) -> None:
     [figure] = sizes([measured(of), measured(of, method="pfgnn")])
     assert all(f">{name}<" in figure["svg"] for name in ("fedavg", "pfgnn", "random walk"))
     assert "strokes" not in figure["caption"]
     assert len(dots(figure["svg"])) == 3 * 4 + 3
 
 
-def test_where_items_are_held_out_popularity_is_the_line(of: RunRecord) -> None:
+def test_popularity_is_the_baseline_of_held_out_items(of: RunRecord) -> None:
     [figure] = sizes([measured(of, FOUR, **{"tasks.markets.protocol": "cold"})])
     assert ">popularity<" in figure["svg"]
     assert ">random walk<" not in figure["svg"]
 
 
-def test_many_markets_go_without_names(of: RunRecord) -> None:
+def test_many_markets_have_no_names(of: RunRecord) -> None:
     many = {f"land{k}": (10 * k, 0.5, 0.4) for k in range(1, MAX_NAMED + 2)}
     [figure] = sizes([measured(of, many)])
     assert "land" not in figure["svg"]
@@ -86,7 +83,7 @@ def test_many_markets_go_without_names(of: RunRecord) -> None:
     ],
     ids=["alike", "one", "noisy"],
 )
-def test_no_figure_where_sizes_are_alike_or_hidden(
+def test_equal_or_noised_sizes_have_no_figure(
     of: RunRecord, markets: dict[str, tuple[int, float, float]], options: dict[str, str]
 ) -> None:
     assert sizes([measured(of, markets, **options)]) == []

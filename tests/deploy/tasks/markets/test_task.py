@@ -1,4 +1,4 @@
-"""`recommend` as a command, of markets."""
+"""Command `recommend` for an item of a market."""
 
 import json
 from pathlib import Path
@@ -17,16 +17,14 @@ from deploy.simulation import simulate
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A finished run of three markets."""
+    """Return a finished run of three markets."""
     folder = tmp_path_factory.mktemp("runs")
-    flat: dict[str, Scalar] = {
-        "method": "fedavg",
-        "task": "markets",
-        "rounds": 1,
-        "run-id": "shops",
-        "tasks.markets.count-offset": True,
-    }
-    simulate(parse({**flat, "federation.min-clients": 1}), read_all("markets", "demo:3-6"), folder)
+    flat: dict[str, Scalar] = {"method": "fedavg", "task": "markets", "rounds": 1, "run-id": "shops"}
+    simulate(
+        parse({**flat, "tasks.markets.count-offset": True, "federation.min-clients": 1}),
+        read_all("markets", "demo:3-6"),
+        folder,
+    )
     return folder
 
 
@@ -38,13 +36,13 @@ def test_items_with_titles_best_first(runs: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("FEDLOOM_RUNS", str(runs))
     done = recommend("--market", "isles", "--item", "P0001", "--top", "3", "--json")
     assert done.exit_code == 0, done.exception
-    found = json.loads(done.stdout)
-    assert len(found) == 3
-    assert all(one["title"] for one in found)
-    scores = [one["score"] for one in found]
+    items = json.loads(done.stdout)
+    assert len(items) == 3
+    assert all(entry["title"] for entry in items)
+    scores = [entry["score"] for entry in items]
     assert scores == sorted(scores, reverse=True)
     shown = recommend("--market", "isles", "--item", "P0001", "--top", "3").stdout
-    assert all(one["item"] in shown for one in found)
+    assert all(entry["item"] in shown for entry in items)
     assert "isles" in shown
 
 

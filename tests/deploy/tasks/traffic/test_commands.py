@@ -1,6 +1,7 @@
-"""`properties` and `forecast` as commands."""
+"""Commands `properties` and `forecast`."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -20,21 +21,15 @@ from tests.deploy.test_summary import RESULT
 from tests.support.build import task_model
 from tests.support.hourly import HOURLY, configured, take_part
 
-
-@pytest.fixture(autouse=True)
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Commands run in an empty folder, with runs and state below it."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("FEDLOOM_RUNS", str(tmp_path / "runs"))
-    return tmp_path
+pytestmark = pytest.mark.usefixtures("here")
 
 
-def finished(method: str, run: str, task: str = "traffic", statics: Arrays | None = None) -> None:
+def finish(method: str, run: str, task: str = "traffic", statics: Arrays | None = None) -> None:
     config = configured(method, run)
     folder = RunDirectory(Path("runs"), run)
     folder.create(flatten(config) | {"task": task}, json.loads(HOURLY.to_json()))
     folder.save_model({**parameters(task_model(config, HOURLY)), **(statics or {})}, {"method": method})
-    folder.write_result(type(RESULT)(**{**vars(RESULT), "task": task, "run": run}))
+    folder.write_result(replace(RESULT, task=task, run=run))
 
 
 def command(*words: str) -> Result:
@@ -51,15 +46,15 @@ def test_properties_need_no_run(table: Path) -> None:
 
 def test_the_kind_of_property_can_be_set(table: Path) -> None:
     done = command("properties", "--data", str(table), "--set", "tasks.traffic.property=paper", "--json")
-    found = json.loads(done.stdout)
-    assert (found["site"], found["property"]) == ("north", "paper")
-    assert {r["days"] for r in found["ranges"]} == {"every day"}
+    values = json.loads(done.stdout)
+    assert (values["site"], values["property"]) == ("north", "paper")
+    assert {r["days"] for r in values["ranges"]} == {"every day"}
     assert "the first of 2 sensors" in done.stderr
 
 
 def test_a_forecast_by_the_newest_traffic_run(table: Path, here: Path) -> None:
-    finished("fedavg", "r1")
-    finished("fedrule", "later", "rules")
+    finish("fedavg", "r1")
+    finish("fedrule", "later", "rules")
     done = command("forecast", "--data", str(table), "--site", "south", "--horizon", "3")
     assert done.exit_code == 0, done.exception
     lines = done.stdout.splitlines()
@@ -69,17 +64,17 @@ def test_a_forecast_by_the_newest_traffic_run(table: Path, here: Path) -> None:
     assert (here / "forecast-south.svg").read_bytes().startswith(b"<?xml")
 
 
-def test_what_a_client_kept_comes_first_and_its_layers_count(table: Path) -> None:
-    finished("fedrep", "r1")
+def test_a_stored_personalized_model_comes_first(table: Path) -> None:
+    finish("fedrep", "r1")
     take_part(Path("state"), table, "fedrep", "r0")
-    own = command("forecast", "--data", str(table), "--json")
-    anew = command("forecast", "--data", str(table), "--json", "--run", "r1")
-    assert "by the model that their client stored of run r0" in own.stderr
-    assert "run r1: its clients have private layers" in anew.stderr
-    assert [json.loads(done.stdout)["run"] for done in (own, anew)] == ["r0", "r1"]
+    stored = command("forecast", "--data", str(table), "--json")
+    fitted = command("forecast", "--data", str(table), "--json", "--run", "r1")
+    assert "by the model that their client stored of run r0" in stored.stderr
+    assert "run r1: its clients have private layers" in fitted.stderr
+    assert [json.loads(done.stdout)["run"] for done in (stored, fitted)] == ["r0", "r1"]
 
 
-def test_after_the_data_grew_the_forecast_goes_on_from_their_end(table: Path) -> None:
+def test_the_forecast_starts_at_the_end_of_data_with_new_rows(table: Path) -> None:
     take_part(Path("state"), table, "fedrep", "r0")
     rows = [f"2024-01-22T0{hour}:00,{site},500" for site in ("north", "south") for hour in range(3)]
     table.write_text(table.read_text() + "\n".join(rows) + "\n")
@@ -99,16 +94,16 @@ def test_a_client_is_found_by_its_name(table: Path) -> None:
 
 
 def short(table: Path) -> Path:
-    """The table's last nine days at one site."""
+    """Write the table's last nine days at one site."""
     lines = table.read_text().splitlines()
     new = table.with_name("new.csv")
     new.write_text("\n".join([lines[0], *lines[-9 * 24 :]]) + "\n")
     return new
 
 
-def test_a_newcomer_takes_what_the_members_of_a_run_obey_and_says_so(table: Path) -> None:
-    told = {name: np.full((1, 168, 1), end, np.float32) for name, end in zip(POOLED, (-9, 9), strict=True)}
-    finished("fedstl", "r1", statics=told)
+def test_a_cold_start_client_adopts_the_property_of_similar_clients(table: Path) -> None:
+    pooled = {name: np.full((1, 168, 1), end, np.float32) for name, end in zip(POOLED, (-9, 9), strict=True)}
+    finish("fedstl", "r1", statics=pooled)
     new = short(table)
     done = command("properties", "--data", str(new), "--json")
     assert "with the property of similar clients of run r1" in done.stderr
@@ -124,12 +119,12 @@ def test_a_newcomer_takes_what_the_members_of_a_run_obey_and_says_so(table: Path
     assert not json.loads(paper.stdout)["pooled"], "the run pooled properties of another kind"
 
 
-def test_without_any_run_a_newcomer_has_its_own_property(table: Path) -> None:
+def test_a_cold_start_client_without_a_run_has_its_own_property(table: Path) -> None:
     assert not json.loads(command("properties", "--data", str(short(table)), "--json").stdout)["pooled"]
 
 
-def test_json_draws_only_when_asked(table: Path, here: Path) -> None:
-    finished("fedavg", "r1")
+def test_json_draws_a_figure_with_plot_only(table: Path, here: Path) -> None:
+    finish("fedavg", "r1")
     done = command("forecast", "--data", str(table), "--json")
     assert json.loads(done.stdout)["plot"] == ""
     assert not list(here.glob("forecast-*"))
@@ -138,8 +133,8 @@ def test_json_draws_only_when_asked(table: Path, here: Path) -> None:
     assert (here / "new" / "day.png").exists()
 
 
-def test_a_dead_sensor_is_told(table: Path) -> None:
-    finished("fedavg", "r1")
+def test_a_dead_sensor_is_reported(table: Path) -> None:
+    finish("fedavg", "r1")
     lines = table.read_text().splitlines()
     table.write_text("\n".join([*lines[:-8], *(line.rpartition(",")[0] + ",0" for line in lines[-8:])]) + "\n")
     done = command("forecast", "--data", str(table), "--site", "south")
@@ -147,7 +142,7 @@ def test_a_dead_sensor_is_told(table: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "kind", "told"),
+    ("words", "kind", "message"),
     [
         (("--horizon", "25"), ConfigError, "forecasts 24 steps, not 25"),
         (("--site", "sout"), DataError, "no sensor 'sout' among its 2 sensors; did you mean 'south'?"),
@@ -157,13 +152,13 @@ def test_a_dead_sensor_is_told(table: Path) -> None:
         (("--run", "later"), ConfigError, "run 'later' is of task rules"),
     ],
 )
-def test_wrong_use_is_told(table: Path, words: tuple[str, ...], kind: type[Exception], told: str) -> None:
-    finished("fedavg", "r1")
-    finished("fedrule", "later", "rules")
-    with pytest.raises(kind, match=told):
+def test_wrong_use_is_refused(table: Path, words: tuple[str, ...], kind: type[Exception], message: str) -> None:
+    finish("fedavg", "r1")
+    finish("fedrule", "later", "rules")
+    with pytest.raises(kind, match=message):
         raise command("forecast", "--data", str(table), *words).exception or AssertionError
 
 
-def test_no_run_yet_is_told(table: Path) -> None:
+def test_without_a_run_the_message_says_what_to_train(table: Path) -> None:
     with pytest.raises(ConfigError, match="fedloom up --task traffic"):
         raise command("forecast", "--data", str(table)).exception or AssertionError

@@ -1,17 +1,14 @@
-"""What the page says of forecasts, from runs that never happened."""
+"""Forecast sections of the report page, from simulated run folders."""
 
 import re
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
 from deploy.report.run import RunRecord, read
 from deploy.tasks.traffic.figures import before_and_after, by_round
 from deploy.tasks.traffic.sections import is_forecaster, learning, teaching
-
-MakeRun = Callable[..., Path]
+from tests.support.run_folders import MakeRun
 
 
 @pytest.fixture
@@ -19,27 +16,26 @@ def history(fake_forecasts: MakeRun) -> RunRecord:
     return read(fake_forecasts())
 
 
-def test_error_and_obedience_by_round_with_everything_beside_it(history: RunRecord) -> None:
-    found = learning([history])
-    assert [(f["title"], f["arrow"]) for f in found["figures"]] == [
+def test_error_and_satisfaction_by_round_beside_all_metrics(history: RunRecord) -> None:
+    section = learning([history])
+    assert [(f["title"], f["arrow"]) for f in section["figures"]] == [
         ("Mean squared error", "↓"),
         ("Rule satisfaction, traces", "↑"),
     ]
-    words = re.findall(r"<text[^>]*>([^<]*)</text>", found["figures"][0]["svg"])
+    words = re.findall(r"<text[^>]*>([^<]*)</text>", section["figures"][0]["svg"])
     assert {"student", "cluster model", "teacher", "profile", "round"} <= set(words)
-    assert found["table"]["title"] == "All 21 metrics"
-    assert "best" not in found["note"]
+    assert section["table"]["title"] == "All 21 metrics"
+    assert "best" not in section["note"]
 
 
 def test_the_test_round_is_no_point_of_the_curves(history: RunRecord) -> None:
     assert history.tested
     assert history.series("mse") == (list(range(1, 8)), [1 / r for r in range(1, 8)])
-    assert not re.search(r">[1-9]0<", by_round([history], "mse", "profile_mse", "profile")), (
-        "50 is that of the last round"
-    )
+    svg = by_round([history], "mse", "profile_mse", "profile")
+    assert not re.search(r">[1-9]0<", svg), "the last round has an error of 50"
 
 
-def test_of_several_runs_students_and_teachers_are_drawn_in_the_run_s_colour(fake_forecasts: MakeRun) -> None:
+def test_students_and_teachers_have_the_color_of_their_run(fake_forecasts: MakeRun) -> None:
     histories = [read(fake_forecasts("a")), read(fake_forecasts("b", method="fedavg", rounds=5))]
     assert "Dotted: their teachers" in learning(histories)["note"]
     assert learning(histories)["table"] is None
@@ -56,7 +52,7 @@ def test_each_client_is_a_ring_a_dot_and_a_dash(history: RunRecord) -> None:
     assert ElementTree.fromstring(svg).attrib["aria-label"] == "mse per client before and after the teacher"
 
 
-def test_nothing_is_said_of_other_tasks(fake_run: MakeRun, fake_forecasts: MakeRun) -> None:
+def test_other_tasks_have_no_sections(fake_run: MakeRun, fake_forecasts: MakeRun) -> None:
     rules = [read(fake_run(rounds=3))]
     assert not is_forecaster(rules)
     assert learning(rules) == teaching(rules) == {}

@@ -30,7 +30,7 @@ def table(tmp_path: Path) -> TableWriter:
 
 @pytest.fixture
 def recrules() -> Path:
-    """The IFTTT rules; skips where the shared data are absent."""
+    """Return the IFTTT rules; skip where the shared data are absent."""
     folder = Path(os.environ.get("FEDLOOM_SHARED_DATA", ROOT.parent / "shared" / "data")) / "ifttt-recrules"
     if not folder.is_dir():
         pytest.skip(f"needs the real data in {folder}; set FEDLOOM_SHARED_DATA to the folder of data sets")

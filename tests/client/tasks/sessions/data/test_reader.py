@@ -18,7 +18,7 @@ HEADER = "user,item,timestamp"
 
 
 def names(dataset: Visits, number: int = 0) -> list[list[str]]:
-    """A visitor's sessions, readable."""
+    """Return a visitor's sessions, readable."""
     return [[dataset.vocabulary.items[k] for k in session.tolist()] for session in dataset.units[number].sessions]
 
 

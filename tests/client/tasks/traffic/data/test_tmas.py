@@ -17,18 +17,18 @@ TITLES += ["month_record", "day_record", "day_of_week"]
 
 
 def row(volumes: list[int | str], station: str = "000050", lane: str = "1", direction: str = "3", day: int = 1) -> str:
-    """A day of January 2015 in columns of fixed width; the first was a Thursday."""
+    """Return a day of January 2015 in columns of fixed width; the first was a Thursday."""
     hours = "".join(f"{volume:05d}" if isinstance(volume, int) else f"{volume:5}" for volume in volumes)
     return f"3112U{station}{direction}{lane}1501{day:02d}{(day + 3) % 7 + 1}{hours}0"
 
 
 def long_year(text: str) -> str:
-    """The same row by the guide of 2013, which gives the year four digits."""
+    """Return the same row by the guide of 2013, which gives the year four digits."""
     return text[:13] + "20" + text[13:]
 
 
 def named(text: str, upper: bool = False) -> str:
-    """The same row with `|` between columns."""
+    """Return the same row with `|` between columns."""
     cells = [text[:1], text[1:3], text[3:5], text[5:11], text[11], text[12], "20" + text[13:15]]
     cells += [
         str(int(text[15:17])),

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from benchmarks.ratings.published import TABLE_II, arriving, claimed_epsilon, rows_of, true_epsilon
+from benchmarks.ratings.paper_figures import TABLE_II, claimed_epsilon, mean_rows, rows_of, true_epsilon
 from client.tasks.ratings.data.split import arrived
 
 
@@ -15,8 +15,8 @@ def test_the_true_cost_of_the_papers_accounting() -> None:
 @pytest.mark.parametrize("rounds", [1, 7, 100])
 def test_rows_that_arrive(rounds: int) -> None:
     there = [arrived(1_000_000, t, rounds) for t in range(1, rounds + 1)]
-    assert arriving(1_000_000, rounds) == pytest.approx(np.mean(there), rel=1e-5)
-    assert arriving(80, 100) == pytest.approx(80 * 0.7525)
+    assert mean_rows(1_000_000, rounds) == pytest.approx(np.mean(there), rel=1e-5)
+    assert mean_rows(80, 100) == pytest.approx(80 * 0.7525)
 
 
 def test_rows_of_clients_that_have_any() -> None:

@@ -1,4 +1,7 @@
-"""The paper's Table 2 (algorithms.md §3.10), on data that are not public in this form (FHWA 2019): for orientation."""
+"""The paper's Table 2 (algorithms.md §3.10), for orientation.
+
+Its data are not public in this form (FHWA 2019).
+"""
 
 NETWORKS = ("rnn", "gru", "lstm", "transformer")
 
@@ -22,8 +25,11 @@ TEACHER = (".076", ".118", ".099", ".287")
 """MSE of FedSTL's teacher; its ρ is 100."""
 
 
-def published(key: str) -> str:
-    """Return the paper's figures of a row, `MSE / ρ` with those of clusters and the teacher's MSE; empty without any."""
+def figures_of(key: str) -> str:
+    """Return the paper's figures of a row, `MSE / ρ` of students and clusters and the teacher's MSE.
+
+    The text is empty without any.
+    """
     network, _, method = key.rpartition("-")
     if method not in TABLE_2 or network not in ("", *NETWORKS):
         return ""

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from benchmarks.harness.experiment import Experiment
 from benchmarks.harness.results import Results
-from benchmarks.harness.row import Row, RowKey
+from benchmarks.harness.row import Row, RowKey, in_order
 from benchmarks.ratings.experiments import (
     BASELINES,
     EXPERIMENTS,
@@ -19,7 +19,7 @@ from benchmarks.ratings.sets import Setting
 
 
 @dataclass(frozen=True)
-class Measured:
+class StoredRows:
     """Stored rows of one data set."""
 
     setting: Setting
@@ -27,24 +27,23 @@ class Measured:
 
     def protocol(self, name: str) -> dict[str, Row]:
         """Return short name -> row of a protocol."""
-        return self.results.measured(self.setting.key, name)
+        return self.results.rows_of(self.setting.key, name)
 
     def rows(self, protocol: str) -> list[tuple[Experiment, Row]]:
         """Return experiments of a table with their rows, those without noise last; then by mechanism and ε."""
         found = self.protocol(protocol)
-        return sorted(((one, found[one.key]) for one in self.wanted(protocol) if one.key in found), key=_order)
+        return sorted(((one, found[one.key]) for one in self.experiments(protocol) if one.key in found), key=_order)
 
-    def wanted(self, protocol: str) -> list[Experiment]:
+    def experiments(self, protocol: str) -> list[Experiment]:
         """Return the experiments of a table."""
         return [one for one in EXPERIMENTS if one.protocol == protocol]
 
     def baselines(self, share: float) -> dict[str, Row]:
         """Return the baselines that see the same training ratings as rows with that share held out."""
-        found = self.protocol(baseline_protocol(share))
-        return {key: found[key] for key in BASELINES if key in found}
+        return in_order(self.protocol(baseline_protocol(share)), BASELINES)
 
     def own_mean(self, share: float) -> Row:
-        """Return the baseline that rows with that share held out are compared with; empty if it was not measured."""
+        """Return the baseline of rows with that share held out; empty if it was not measured."""
         return self.baselines(share).get(OWN) or Row(RowKey(self.setting.key, baseline_protocol(share), OWN))
 
     def uniform(self, one: Experiment) -> Row | None:

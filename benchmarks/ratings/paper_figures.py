@@ -1,4 +1,7 @@
-"""Figures of the paper, and the guarantee of its accounting (algorithms.md §4.7, §4.8; explore-ratings.md §2)."""
+"""Figures of the paper, and the guarantee of its accounting.
+
+See algorithms.md §4.7 and §4.8, and explore-ratings.md §2.
+"""
 
 import math
 from dataclasses import dataclass
@@ -47,9 +50,10 @@ TABLE_II: dict[str, tuple[Entry, ...]] = {
 
 
 def true_rho(rows: float) -> float:
-    """Return ρ of a client of so many item rows: every row and every tensor spends the whole B, ρ = B/α each.
+    """Return ρ of a client of so many item rows.
 
-    The number is that of all ratings if they are present from the first round, else that of `arriving`.
+    Every row and every tensor spends the whole B, ρ = B/α each. The number of rows is that of all
+    ratings if they are present from the first round, else that of `arriving`.
     """
     return BUDGET / ORDER * (rows + TENSORS)
 
@@ -60,12 +64,17 @@ def true_epsilon(rows: float) -> float:
 
 
 def pure_epsilon(rows: float) -> float:
-    """Return ε of a client of so many item rows under Laplace noise: the whole B for every row and every tensor."""
+    """Return ε of a client of so many item rows under Laplace noise.
+
+    Every row and every tensor spends the whole B.
+    """
     return BUDGET * (rows + TENSORS)
 
 
-def arriving(rows: float, rounds: int) -> float:
-    """Return the mean number of present rows over the rounds where ratings arrive (`client.tasks.ratings.data.split.arrived`).
+def mean_rows(rows: float, rounds: int) -> float:
+    """Return the mean number of present rows over the rounds if ratings arrive one by one.
+
+    `client.tasks.ratings.data.split.arrived` describes the arrival.
 
     A row is noised once it is present, so a client that spends B evenly spends it on this number of rows.
     """

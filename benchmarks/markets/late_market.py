@@ -1,4 +1,7 @@
-"""Market that joins a finished federation: no model was fitted on it, and its items are sold in other markets."""
+"""Market that joins a finished federation.
+
+No model was fitted on it, and its items are sold in other markets.
+"""
 
 from dataclasses import replace
 
@@ -37,8 +40,11 @@ KINDS = {"clear": SCORER, "noised": SCORER_NOISED}
 
 
 def cold(bench: Bench, kind: str, seed: int, name: str) -> Metrics:
-    """Return means over draws of cold items of a new market, all sold elsewhere: baselines, and the scorer."""
-    model, statics = _finished(bench, name, KINDS[kind], seed)
+    """Return metrics of baselines and scorer on cold items of a new market, mean over draws.
+
+    The cold items are all sold in other markets.
+    """
+    model, statics = _train(bench, name, KINDS[kind], seed)
     graph = graph_of(_market(bench.dataset, name), 2)
     sold = np.flatnonzero(_degrees_elsewhere(bench.dataset, name)[graph.items] > 0)
     rows = []
@@ -49,22 +55,25 @@ def cold(bench: Bench, kind: str, seed: int, name: str) -> Metrics:
 
 
 def late(bench: Bench, seed: int, name: str) -> dict[float, Metrics]:
-    """Return share of its training pairs -> metrics of a late-joining market on random pairs: baselines, and the scorer."""
-    model, statics = _finished(bench, name, SCORER, seed)
+    """Return share of its training pairs -> metrics of a late-joining market on random pairs.
+
+    The metrics are of baselines and of the scorer.
+    """
+    model, statics = _train(bench, name, SCORER, seed)
     options = MarketsOptions.model_validate({"protocol": "pairs", "features": "ids", "width": 2, "count-offset": True})
     whole = prepare(_market(bench.dataset, name), bench.dataset.vocabulary, options, seed)
     found = {}
     for share in SHARES:
-        ready = _thinned(whole, share, np.random.default_rng([seed, 7]))
+        ready = _drop_pairs(whole, share, np.random.default_rng([seed, 7]))
         metrics = {"pairs": float(len(ready.graph.edges))}
-        metrics |= _measured(whole, ready.baseline(ready.graph, statics), model)
-        alone = _measured(whole, ready.baseline(ready.graph, {}), model)
+        metrics |= _metrics_of(whole, ready.baseline(ready.graph, statics), model)
+        alone = _metrics_of(whole, ready.baseline(ready.graph, {}), model)
         metrics |= {f"alone_{key}": value for key, value in alone.items() if key.startswith("scorer")}
         found[share] = metrics
     return found
 
 
-def _finished(bench: Bench, name: str, experiment: Experiment, seed: int) -> tuple[Arrays, Arrays]:
+def _train(bench: Bench, name: str, experiment: Experiment, seed: int) -> tuple[Arrays, Arrays]:
     """Return model and summed counts of a federation of all other markets."""
     flat = {
         **under("pairs", experiment).settings,
@@ -114,7 +123,7 @@ def _without_items(graph: Graph, removed: NDArray[np.int64], model: Arrays, stat
     return metrics
 
 
-def _measured(whole: ReadyMarket, counts: MarketBaseline, model: Arrays) -> Metrics:
+def _metrics_of(whole: ReadyMarket, counts: MarketBaseline, model: Arrays) -> Metrics:
     """Return metrics of all scores on the test pairs of the whole market."""
     metrics: Metrics = {}
     for key, scores in _scores(counts, model).items():
@@ -133,8 +142,11 @@ def _scores(counts: MarketBaseline, model: Arrays) -> dict[str, ScoreBlock]:
     }
 
 
-def _thinned(ready: ReadyMarket, share: float, rng: np.random.Generator) -> ReadyMarket:
-    """Return the market with that share of its training pairs; the removed pairs are neither right nor wrong answers."""
+def _drop_pairs(ready: ReadyMarket, share: float, rng: np.random.Generator) -> ReadyMarket:
+    """Return the market with that share of its training pairs.
+
+    The removed pairs are neither right nor wrong answers.
+    """
     edges = ready.graph.edges
     removed = edges[rng.permutation(len(edges))[int(share * len(edges)) :]]
     held = Held(ready.graph.without(removed), ready.split.validation.right, ready.split.validation.ratings)

@@ -1,4 +1,4 @@
-"""A run says which data its metrics are of, and how it was started."""
+"""Data splits of a run's metrics, and its launch record."""
 
 from pathlib import Path
 
@@ -10,10 +10,10 @@ from deploy.report.launch_record import Origin, origin_of
 from server.artifacts import RunDirectory
 from server.events import Round
 
-OF_TWO_KINDS = ("--set", "tasks.ratings.validation-share=0.2")
+WITH_VALIDATION = ("--set", "tasks.ratings.validation-share=0.2")
 
 
-def simulated(runs: Path, *words: str) -> RunDirectory:
+def simulate(runs: Path, *words: str) -> RunDirectory:
     command = ["simulate", "--task", "ratings", "--data", "demo:0-12", "--rounds", "3", "--run-id", "r1", *words]
     done = CliRunner().invoke(app, command, env={"FEDLOOM_RUNS": str(runs)})
     assert done.exit_code == 0, done.exception
@@ -21,12 +21,10 @@ def simulated(runs: Path, *words: str) -> RunDirectory:
 
 
 @pytest.mark.parametrize(
-    ("words", "splits"), [(OF_TWO_KINDS, ["validation", "validation", "test"]), ((), ["", "", ""])]
+    ("words", "splits"), [(WITH_VALIDATION, ["validation", "validation", "test"]), ((), ["", "", ""])]
 )
-def test_every_round_and_the_best_say_what_they_are_of(
-    words: tuple[str, ...], splits: list[str], tmp_path: Path
-) -> None:
-    folder = simulated(tmp_path, *words)
+def test_every_round_and_the_best_name_their_split(words: tuple[str, ...], splits: list[str], tmp_path: Path) -> None:
+    folder = simulate(tmp_path, *words)
     assert [event.split for event in folder.events() if isinstance(event, Round)] == splits
     result = folder.result()
     assert result is not None
