@@ -1,6 +1,6 @@
 """Connection of a client to the server: Flower's Fleet API over gRPC.
 
-This is the only module of the client that uses internals of Flower; `tests/contracts/test_fleet_api.py` pins them. It
+This module and `client.node.version` alone use internals of Flower; `tests/contracts/test_fleet_api.py` pins them. It
 calls the generated gRPC stub instead of Flower's own connection wrapper. That wrapper retries without end, ends the
 process on failure and swallows exceptions. The stub's GetFab is never called, so no code is received.
 """
@@ -29,11 +29,6 @@ from flwr.proto.heartbeat_pb2 import SendNodeHeartbeatRequest
 from flwr.proto.message_pb2 import ConfirmMessageReceivedRequest, ObjectTree, PullObjectRequest, PushObjectRequest
 from flwr.proto.node_pb2 import Node
 from flwr.proto.run_pb2 import GetRunRequest
-from flwr.supercore.constant import (
-    FLWR_COMPONENT_NAME_METADATA_KEY,
-    FLWR_PACKAGE_NAME_METADATA_KEY,
-    FLWR_PACKAGE_VERSION_METADATA_KEY,
-)
 from flwr.supercore.inflatable.inflatable_object import (
     get_all_nested_objects,
     get_object_tree,
@@ -42,10 +37,10 @@ from flwr.supercore.inflatable.inflatable_object import (
 )
 from flwr.supercore.inflatable.inflatable_utils import inflate_object_from_contents
 from flwr.supercore.primitives.asymmetric import generate_key_pairs, public_key_to_bytes
-from flwr.supercore.version import package_name, package_version
 
 from client.node.channel import CALL_SECONDS, LAST_CALL_SECONDS, Channel
 from client.node.failures import RunOverError, Server, ServerAwayError
+from client.node.version import VERSION_METADATA
 from common.errors import FedloomError, WireError
 
 HEARTBEAT_PROMISE_SECONDS = 10.0  # seconds, the minimum of Flower; a silent node counts as gone after twice that
@@ -53,14 +48,6 @@ HEARTBEAT_SECONDS = 5.0  # seconds
 LAST_SEND_SECONDS = 5.0  # seconds to send a finished reply after a stop request, since it cost privacy budget
 FETCH_SECONDS = 1.0  # seconds from the last reply to leaving; the server polls ten times a second and must fetch it
 FIRST_PULL_RETRY_SECONDS, MAX_PULL_RETRY_SECONDS = 0.01, 0.2  # seconds, for announced content that has not arrived yet
-
-
-VERSION_METADATA = (
-    (FLWR_PACKAGE_NAME_METADATA_KEY, package_name),
-    (FLWR_PACKAGE_VERSION_METADATA_KEY, package_version),
-    (FLWR_COMPONENT_NAME_METADATA_KEY, "SuperNode"),
-)
-"""Flower's RuntimeVersionMetadata, whose module imports FastAPI and takes 13 MB of memory."""
 
 
 class Fleet:

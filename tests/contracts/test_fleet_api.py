@@ -15,7 +15,7 @@ from flwr.supercore.inflatable.inflatable_utils import inflate_object_from_conte
 from flwr.supercore.primitives.asymmetric import generate_key_pairs, public_key_to_bytes
 from flwr.supercore.runtime_version_compatibility import RuntimeVersionMetadata
 
-from client.node.fleet import VERSION_METADATA
+from client.node.version import VERSION_METADATA
 
 
 def _parameters(function: Callable[..., Any]) -> list[str]:
