@@ -1,6 +1,6 @@
 """Connection of a client to the server: Flower's Fleet API over gRPC.
 
-This module and `client.node.version` alone use internals of Flower; `tests/contracts/test_fleet_api.py` pins them. It
+This module and `client.node.version` alone use internals of Flower; `tests/contracts/test_fleet_api.py` pins them. This one
 calls the generated gRPC stub instead of Flower's own connection wrapper. That wrapper retries without end, ends the
 process on failure and swallows exceptions. The stub's GetFab is never called, so no code is received.
 """
