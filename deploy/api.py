@@ -1,4 +1,4 @@
-"""Public surface for plug-ins: a task at the command line and in reports. Importing it imports no torch."""
+"""Public surface for plug-ins: a task at the command line and in reports; imports no torch."""
 
 from deploy.cli.commands import CommandRef
 from deploy.report.run import RunRecord

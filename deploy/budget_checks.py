@@ -1,4 +1,4 @@
-"""Checks that the same people have one privacy budget, however their data are partitioned among clients."""
+"""Checks that a data set has one privacy budget, however it is partitioned among clients."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -18,7 +18,7 @@ REMEDY = "restore the folder as it was, or train without noise"
 
 
 def require_one_budget(config: RunConfig, policy: Policy, data: str, clients: int, root: Path) -> None:
-    """Accept own data, in runs with noise, whose budget was spent by partitions of the same number only.
+    """Refuse data, in a run with noise, if a different partitioning of them has spent budget.
 
     Raises:
         ConfigError: Other clients have spent budget of these data.
@@ -31,24 +31,24 @@ def require_one_budget(config: RunConfig, policy: Policy, data: str, clients: in
 
 
 def require_unpartitioned(root: Path, data: str) -> None:
-    """Accept data for a client that has all of them, if no client with a part of them has released anything.
+    """Refuse all data for one client if a client with a partition of them has released anything.
 
     Raises:
-        ConfigError: Such a client has; a second budget for the same people would arise here.
+        ConfigError: Such a client has; this client would have a second budget for the same units.
         LedgerError: A ledger is missing or damaged.
     """
     if not is_demo(data) and _released(partition_ledgers(root, data)):
         raise ConfigError(
-            f"the privacy budget of {data_path(data)} was spent by clients of `fedloom up`, and a client with all of it"
-            " would have a second one; train with `fedloom up` again"
+            f"the privacy budget of {data_path(data)} was spent by clients of fedloom up, and a client with all of it"
+            " would have a second one; train with fedloom up again"
         )
 
 
 def check_partitioning(partitioning: Partitioning) -> None:
-    """Accept data of which nothing was released with noise but by the clients of this partitioning.
+    """Refuse data if anyone but the clients of this partitioning has released noisy results of them.
 
     Raises:
-        ConfigError: Something was; a second budget for the same people would arise here.
+        ConfigError: Another client has; this partitioning would have a second budget for the same units.
         LedgerError: A ledger is missing or damaged.
     """
     data, second = data_path(partitioning.data), f"and {count(partitioning.clients, 'client')} would have a second one"

@@ -1,6 +1,6 @@
-"""Data of clients on this machine: the partition of a source, and the vocabulary that goes with it.
+"""Data of clients on this machine: the partition of a source, and its vocabulary.
 
-A federation of processes and a simulation partition a source alike, since both do so here.
+Federations of processes and simulations share this code, so their partitions are equal.
 """
 
 import json
@@ -24,7 +24,7 @@ from deploy.files import write_file
 from deploy.partitioning import Partitioning
 
 DEFAULT_CLIENTS, MOST_CLIENTS = 4, 8
-"""Client processes if no number is set: as a rule, and at most."""
+"""Default and maximum number of client processes if no number is set."""
 
 
 def read_catalogue(task: str, path: Path | None) -> Vocabulary | None:
@@ -93,7 +93,7 @@ def unit_names(task: str, parts: Sequence[AnyDataset]) -> dict[str, str]:
 
 
 def warnings(config: RunConfig, parts: Sequence[AnyDataset]) -> Iterable[str]:
-    """Return what the owner should know about the data of all clients before training."""
+    """Return warnings about the data of all clients before training."""
     units = tuple(unit for part in parts for unit in part.units)
     return CLIENT_TASKS[config.task].warnings(config.task_options, replace(parts[0], units=units))
 

@@ -100,7 +100,7 @@ class Control:
             raise RunError(f"cannot stop run {run_id}: {self._fault(answer)}")
 
     def _fault(self, answer: Mapping[str, Any]) -> str:
-        """Return the command's complaint without its greeting and its advice to authors of apps."""
+        """Return the error message of Flower's command without its greeting and its advice."""
         text = str(answer.get("error-message") or answer)
         if UNREACHABLE in text:
             return f"no SuperLink answers at {self._address}; check --control and --ca"

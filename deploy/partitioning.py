@@ -1,7 +1,7 @@
-"""Partitions of a person's own data among clients of this machine, stored so that later runs find their privacy ledgers.
+"""Partitions of a data set among clients of this machine, stored with their privacy ledgers.
 
-A source is partitioned once per number of clients, into a folder named by the source's path. Ledgers lie beside the
-partitions; they are found also after rows were added to the source.
+A source is partitioned once per number of clients, into a folder named by the source's path. Later runs find the ledgers
+beside the partitions, also after rows were added to the source.
 """
 
 import hashlib
@@ -20,24 +20,24 @@ from client.tasks.registry import CLIENT_TASKS
 from common.errors import DataError, LedgerError
 from deploy.files import write_file
 
-PARTITIONS = Path(".fedloom") / "dealt"
-"""Folder of the partitions that `up` wrote: private."""
+PARTITIONS = Path(".fedloom/dealt")
+"""Folder of the partitions that `up` wrote: private. Ledgers of earlier versions fix its name."""
 
 STATE = "state"
-"""Folder, below it, of the state of all their clients."""
+"""Folder below it with the state of all clients."""
 
 UNITS = "people.json"
-"""File, in the folder of a partitioning, with the client of each unit: private."""
+"""File in the folder of a partitioning with the client of each unit: private."""
 
 
 @dataclass(frozen=True)
 class Partitioning:
-    """A source partitioned among clients.
+    """Source of data partitioned among clients.
 
     Args:
         root: Folder of all partitions on this machine.
         task: Task of the data.
-        data: A data file or folder, not embedded data.
+        data: Data file or folder, not demo data.
         clients: Number of partitions; a folder with as many tables is left as it is.
     """
 
@@ -48,7 +48,7 @@ class Partitioning:
 
     @property
     def state(self) -> Path:
-        """Folder of the state of all clients; through it a copy of the data, or renamed data, find their ledgers."""
+        """Folder of the state of all clients; it leads from copied or renamed data to their ledgers."""
         return self.root / STATE
 
     @property
@@ -61,7 +61,7 @@ class Partitioning:
         return [table.resolve() for table in self.own_tables()] or self.written_tables()
 
     def own_tables(self) -> list[Path]:
-        """Return the tables of a folder that has one for each client; empty for any other source."""
+        """Return the tables of a folder with one table for each client; empty for any other source."""
         own = find_own_tables(self.task, self.data)
         return own if len(own) == self.clients else []
 
@@ -104,7 +104,10 @@ class Partitioning:
         return find_ledger(table, self.state, fingerprint(table, (0, 1), 0))
 
     def _with_earlier_clients(self, parts: Sequence[AnyDataset]) -> list[AnyDataset]:
-        """Return the partitions with every unit at its earlier client, once a ledger exists: a ledger counts its units."""
+        """Return the partitions; once a ledger exists, every unit stays with its earlier client.
+
+        A ledger accounts for the units of its client.
+        """
         units = {unit.name: unit for part in parts for unit in part.units}
         client_of = {unit.name: k for k, part in enumerate(parts) for unit in part.units}
         client_of |= self._earlier_clients() if self.ledgers() else {}
@@ -112,7 +115,8 @@ class Partitioning:
         for k, own in enumerate(owned):
             if not own:
                 raise DataError(
-                    f"partition client-{k} has no records left, but its ledger has releases; restore the removed records",
+                    f"partition client-{k} has no records left, but its ledger has releases;"
+                    " restore the removed records",
                     self.data,
                 )
         write_file(self.folder / UNITS, json.dumps(client_of).encode(), mode=0o600, overwrite=True)
@@ -124,21 +128,21 @@ class Partitioning:
             return cast(dict[str, int], json.loads((self.folder / UNITS).read_text("utf-8")))
         except (OSError, ValueError):
             raise LedgerError(
-                f"{self.folder / UNITS}, the file with the client of each unit, is missing or damaged; restore it."
-                " Nothing is released without it"
+                f"{self.folder / UNITS}, the file with the client of each unit, is missing or damaged;"
+                " restore it, because nothing is released without it"
             ) from None
 
 
 def partition_ledgers(root: Path, data: str) -> list[Path]:
-    """Return the ledgers of all partitions of a source, of the tables of a folder, and of the folder of a table.
+    """Return all ledgers of a source: of its partitions, its tables, or the folder of its table.
 
     Raises:
         LedgerError: A ledger is missing.
     """
     source = data_path(data).resolve()
     beside = table_ledgers(source) if source.is_dir() else folder_ledger(source)
-    every = [Partitioning(root, task, data, clients) for task, clients in sorted(partitionings_of(root, data))]
-    return beside + [path for one in every for path in one.ledgers()]
+    partitionings = (Partitioning(root, task, data, clients) for task, clients in sorted(partitionings_of(root, data)))
+    return beside + [path for partitioning in partitionings for path in partitioning.ledgers()]
 
 
 def partitionings_of(root: Path, data: str) -> set[tuple[str, int]]:

@@ -1,4 +1,4 @@
-"""Child processes that end with their parent's work, for whatever reason it ends."""
+"""Child processes that end with their parent's work, also after errors and signals."""
 
 import ctypes
 import os

@@ -1,15 +1,16 @@
-"""A federation inside one process: no sockets, no Ray, deterministic; thousands of clients on a laptop.
+"""Federation inside one process: deterministic, without sockets or Ray, for thousands of clients.
 
-`InProcessGrid` is the Grid that the same server code talks to. Clients of a round train stacked in cohorts (see
-`client.training.cohort`), and with `together=1` one at a time: bit for bit what they compute as processes of their own.
+`InProcessGrid` is the Grid that the server code talks to. The clients of a round train stacked in cohorts (see
+`client.training.cohort`). With `together=1` they train one at a time, bit for bit as in processes of their own.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import count
 from pathlib import Path
+from typing import TypeVar
 
-import numpy as np
 from flwr.app import Message, RecordDict
 from flwr.serverapp import Grid
 from flwr.supercore.run import Run
@@ -18,29 +19,25 @@ from flwr.supercore.task_identity import TaskIdentity
 from client.app import answer, decode_request, failure_reply
 from client.data.dataset import AnyDataset
 from client.data.read import partition
-from client.policy import Policy
-from client.privacy.in_memory import in_memory
-from client.session import MODEL, Session
-from client.state import MemoryStore
-from client.tasks.learner import Learner
-from client.tasks.registry import CLIENT_TASKS, build_learner
+from client.session import Session
+from client.tasks.registry import CLIENT_TASKS
 from client.training.cohort import train
 from client.training.participant import Participant
 from common.config.run import RunConfig
 from common.errors import FedloomError
-from common.privacy.randomness import fresh_generator
-from common.tasks.vocabulary import Vocabulary
 from common.wire.codec import decode, encode
-from common.wire.messages import TRAIN, Payload, TrainReply, TrainRequest
+from common.wire.messages import TRAIN, TrainReply, TrainRequest
+from deploy.simulated_session import open_session
 from server.events import Result
 from server.run import run
 
+RequestT = TypeVar("RequestT")
+
 TOGETHER = 32
-"""Clients that train stacked, alike in size; larger cohorts pad more and outgrow the processor's cache."""
+"""Number of clients that train stacked; larger cohorts pad more and exceed the processor's cache."""
 
-
-SIMULATED = Policy(allow_counts=True, allow_shared_sample=True, share_metrics="always")
-"""Whoever simulates a federation holds all of its data."""
+MAX_UNSTACKED = 16
+"""Maximum number of clients that train one at a time by default."""
 
 
 def simulate(
@@ -52,70 +49,38 @@ def simulate(
     together: int = 0,
     noise_seed: int | None = None,
 ) -> Result:
-    """`simulate_clients` with one client per home or visitor of a data set, in their order, or dealt to `clients` clients."""
-    return simulate_clients(
-        config,
-        partition(whole, clients, unit=CLIENT_TASKS[config.task].unit),
-        runs,
-        together=together,
-        noise_seed=noise_seed,
-    )
+    """Train with one client per unit of a data set, or with `clients` clients.
+
+    The other arguments are those of `simulate_clients`.
+    """
+    parts = partition(whole, clients, unit=CLIENT_TASKS[config.task].unit)
+    return simulate_clients(config, parts, runs, together=together, noise_seed=noise_seed)
 
 
 def simulate_clients(
     config: RunConfig, parts: Sequence[AnyDataset], runs: Path, *, together: int = 0, noise_seed: int | None = None
 ) -> Result:
-    """Train with one client per part.
+    """Train with one client per partition.
 
     Args:
-        config: The run.
-        parts: Each client's data, all read under the run's catalogue.
+        config: Configuration of the run.
+        parts: Each client's data, all read under the run's vocabulary.
         runs: Folder of run folders.
-        together: Clients that train stacked; 0 chooses: one at a time for up to 16 clients, else `TOGETHER`.
-        noise_seed: Root of privacy noise that can be drawn again, which protects nobody: for studies. None draws fresh noise.
+        together: Number of clients that train stacked; 0: one at a time for up to 16 clients, else `TOGETHER`.
+        noise_seed: Root seed of reproducible DP noise, for studies; it gives no protection. None samples fresh noise.
     """
-    alike: dict[bytes, bytes] = {}
-    sessions = {node: _session(node, part, noise_seed, alike) for node, part in enumerate(parts, start=1)}
-    stacked = together or (1 if len(sessions) <= 16 else TOGETHER)
+    documents: dict[bytes, bytes] = {}
+    sessions = {node: open_session(node, part, documents, noise_seed) for node, part in enumerate(parts, start=1)}
+    stacked = together or (1 if len(sessions) <= MAX_UNSTACKED else TOGETHER)
     return run(InProcessGrid(sessions, stacked), config, runs)
 
 
-class _SimulatedStore(MemoryStore):
-    """State of a client that nobody asks once the run is over: it keeps no finished model, and what all are told alike once.
-
-    Args:
-        alike: Documents by their content, of all clients together.
-    """
-
-    def __init__(self, alike: dict[bytes, bytes]) -> None:
-        super().__init__()
-        self._alike = alike
-
-    def write(self, run: str, name: str, content: bytes) -> None:
-        """See `Shop`."""
-        if name != MODEL:
-            super().write(run, name, self._alike.setdefault(content, content))
-
-
-def _session(node: int, part: AnyDataset, noise_seed: int | None, alike: dict[bytes, bytes]) -> Session:
-    def learner(config: RunConfig, vocabulary: Vocabulary) -> Learner:
-        return build_learner(config, part)
-
-    draws = count()
-    seeded = partial(_seeded, noise_seed, node, draws) if noise_seed is not None else fresh_generator
-    return Session(f"client-{node - 1}", learner, _SimulatedStore(alike), in_memory(SIMULATED, seeded))
-
-
-def _seeded(noise_seed: int, node: int, draws: Iterator[int]) -> np.random.Generator:
-    return np.random.default_rng([noise_seed, node, next(draws)])
-
-
 class InProcessGrid(Grid):
-    """Clients as objects; a message is answered when it is pushed.
+    """Grid whose clients are objects; a message is answered when it is pushed.
 
     Args:
         sessions: Clients by node id.
-        together: How many train stacked.
+        together: Number of clients that train stacked.
     """
 
     def __init__(self, sessions: Mapping[int, Session], together: int) -> None:
@@ -125,22 +90,22 @@ class InProcessGrid(Grid):
         TaskIdentity.task_id, TaskIdentity.run_id, TaskIdentity.node_id = 1, 1, 1
 
     def push_messages(self, messages: Iterable[Message]) -> list[str]:
-        """Answer all messages; requests to train are worked on in cohorts."""
+        """Answer all messages; clients train in cohorts."""
         messages = list(messages)
         for message in messages:
             message.metadata.__dict__["_message_id"] = str(next(self._ids))
         training = [message for message in messages if message.metadata.message_type == TRAIN]
         others = [message for message in messages if message.metadata.message_type != TRAIN]
-        self._keep(self._answered(others))
-        self._keep(self._train(training) if training else [])
-        return [m.metadata.message_id for m in messages]
+        for reply in (*self._answer(others), *(self._train(training) if training else ())):
+            self._replies[reply.metadata.reply_to_message_id] = reply
+        return [message.metadata.message_id for message in messages]
 
     def pull_messages(self, message_ids: Iterable[str]) -> list[Message]:
-        """Hand out the replies."""
+        """Return the replies."""
         return [self._replies.pop(identity) for identity in list(message_ids) if identity in self._replies]
 
     def get_node_ids(self) -> list[int]:
-        """All clients; nobody is ever away."""
+        """Return all clients; they are always connected."""
         return list(self._sessions)
 
     def send_and_receive(self, messages: Iterable[Message], *, timeout: float | None = None) -> list[Message]:
@@ -150,65 +115,73 @@ class InProcessGrid(Grid):
     def create_message(
         self, content: RecordDict, message_type: str, dst_node_id: int, group_id: str, ttl: float | None = None
     ) -> Message:
-        """See Flower's Grid."""
+        """Create a message, as in Flower's Grid."""
         return Message(content, dst_node_id, message_type, ttl=ttl, group_id=group_id)
 
     @property
     def run(self) -> Run:
-        """There is no Flower run behind a simulation."""
+        """Flower run; a simulation has none."""
         raise FedloomError("an in-process federation has no Flower run")
 
     def set_run(self, run: Run) -> None:
-        """Nothing to set."""
+        """Ignore the Flower run."""
 
-    def _answered(self, messages: list[Message]) -> list[Message]:
-        known: dict[int, Payload] = {}
+    def _session(self, message: Message) -> Session:
+        return self._sessions[message.metadata.dst_node_id]
 
-        def request(message: Message) -> Payload:
-            """Read once: clients share what the server encoded."""
-            if id(message.content) not in known:
-                known[id(message.content)] = decode_request(message)
-            return known[id(message.content)]
+    def _answer(self, messages: Sequence[Message]) -> list[Message]:
+        request = _decode_once(decode_request)
+        return [answer(self._session(message), message, partial(request, message)) for message in messages]
 
-        return [answer(self._sessions[m.metadata.dst_node_id], m, partial(request, m)) for m in messages]
-
-    def _train(self, messages: list[Message]) -> list[Message]:
-        """Train in cohorts of clients of like size, so that little of what is stacked is padding."""
-        contents = {
-            id(message.content): message.content for message in messages
-        }  # clients share what the server encoded
-        decoded = {key: decode(TrainRequest, content) for key, content in contents.items()}
-        requests = [decoded[id(message.content)] for message in messages]
-        sessions = [self._sessions[m.metadata.dst_node_id] for m in messages]
-        members: dict[int, Participant] = {}
-        replies = []
-        for k, (session, request) in enumerate(zip(sessions, requests, strict=True)):
+    def _train(self, messages: Sequence[Message]) -> list[Message]:
+        """Train in cohorts of clients with data of similar size, which need little padding."""
+        request = _decode_once(lambda message: decode(TrainRequest, message.content))
+        replies, jobs = [], []
+        for message in messages:
             try:
-                members[k] = session.participant(request)
+                jobs.append(_Job(message, self._session(message), self._session(message).participant(request(message))))
             except FedloomError as error:
-                replies.append(failure_reply(messages[k], error))
-        by_size = sorted(members, key=lambda k: members[k].learner.size)
-        for first in range(0, len(by_size), self._together):
-            cohort = by_size[first : first + self._together]
-            algorithm = sessions[cohort[0]].config(requests[cohort[0]].enrolment).method_options
-            outcomes = train(algorithm, [members[k] for k in cohort])
-            for k, outcome in zip(cohort, outcomes, strict=True):
-                replies.append(_answer(sessions[k], messages[k], members[k], outcome))
+                replies.append(failure_reply(message, error))
+        jobs.sort(key=lambda job: job.participant.learner.size)
+        for first in range(0, len(jobs), self._together):
+            replies += _train_cohort(jobs[first : first + self._together])
         return replies
 
-    def _keep(self, replies: Iterable[Message]) -> None:
-        self._replies |= {reply.metadata.reply_to_message_id: reply for reply in replies}
+
+@dataclass(frozen=True)
+class _Job:
+    """Training request with the client that answers it."""
+
+    message: Message
+    session: Session
+    participant: Participant
+
+    def reply(self, outcome: TrainReply | FedloomError) -> Message:
+        def result() -> TrainReply:
+            if isinstance(outcome, FedloomError):
+                raise outcome
+            return outcome
+
+        try:
+            return Message(encode(self.session.release(self.participant, result)), reply_to=self.message)
+        except FedloomError as error:
+            return failure_reply(self.message, error)
 
 
-def _answer(
-    session: Session, message: Message, participant: Participant, outcome: TrainReply | FedloomError
-) -> Message:
-    def work() -> TrainReply:
-        if isinstance(outcome, FedloomError):
-            raise outcome
-        return outcome
+def _train_cohort(jobs: Sequence[_Job]) -> list[Message]:
+    config = jobs[0].session.config(jobs[0].participant.request.enrolment)
+    outcomes = train(config.method_options, [job.participant for job in jobs])
+    return [job.reply(outcome) for job, outcome in zip(jobs, outcomes, strict=True)]
 
-    try:
-        return Message(encode(session.release(participant, work)), reply_to=message)
-    except FedloomError as error:
-        return failure_reply(message, error)
+
+def _decode_once(decoder: Callable[[Message], RequestT]) -> Callable[[Message], RequestT]:
+    """Return the decoder with a cache by content; clients share the content that the server encoded."""
+    requests: dict[int, RequestT] = {}
+
+    def cached(message: Message) -> RequestT:
+        key = id(message.content)
+        if key not in requests:
+            requests[key] = decoder(message)
+        return requests[key]
+
+    return cached

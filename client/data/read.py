@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
-from client.data.dataset import AnyDataset, Dataset, UnitT
+from client.data.dataset import AnyDataset, Dataset, UnitT, demo_dataset
 from client.data.partition import partition_units
 from client.data.sources import TEST_MARK, Source, demo_range, is_demo
 from client.data.tables.formats import tables_in
@@ -24,7 +25,11 @@ def read_all(
     Raises:
         DataError: The source cannot be read.
     """
-    return CLIENT_TASKS[task].read(Source(source, dialect), vocabulary, seed)
+    kind = CLIENT_TASKS[task]
+    if kind.generate and is_demo(source):  # without the table engine, which takes 40 MB of memory
+        demo = demo_dataset(source, kind.demo_units, kind.generate, seed, kind.spec.demo(), vocabulary)
+        return cast(AnyDataset, demo)
+    return kind.read(Source(source, dialect), vocabulary, seed)
 
 
 def read_partition(

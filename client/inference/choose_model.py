@@ -1,4 +1,4 @@
-"""Choice of the parameters that a client uses: of its cluster, shared, private head, personalized, or fitted here."""
+"""Choice of the parameters that a client uses: shared, of its cluster, personalized, or fitted here."""
 
 from collections.abc import Collection
 
@@ -21,7 +21,7 @@ from common.wire.messages import TrainRequest
 
 
 def models_of_client(options: MethodOptions, model: Arrays, state: ClientMemory) -> dict[str, Arrays]:
-    """Return a client's models by the prefix of their metrics: the one that it uses, then the one that it shares."""
+    """Return a client's models by prefix of their metrics: first the used one, then the shared one."""
     head = {n: t.numpy() for n, t in state.groups.get(f"{HEAD}.after", {}).items()}
     shared = {**model, **head}
     personalized = {n: t.numpy() for n, t in state.groups.get(f"{PERSONALIZED}.after", {}).items()}
@@ -37,13 +37,16 @@ def models_of_run(trained: Arrays) -> list[Arrays]:
 
 
 def split_statics(trained: Arrays, parameters: Collection[str]) -> tuple[list[Arrays], Arrays]:
-    """Return the models of a finished run with these parameters, and the summed statistics saved with them."""
+    """Return the models of a finished run with these parameters, and its summed statistics."""
     models = [{name: one[name] for name in parameters} for one in models_of_run(trained)]
     return models, {name: a for name, a in trained.items() if name not in parameters and not _is_of_cluster(name)}
 
 
 def has_own_parameters(config: RunConfig, names: Collection[str]) -> bool:
-    """Return True if the method leaves parameters of those names (or `0/name`), or a whole model, with each client."""
+    """Return True if each client keeps a personalized model, or private ones of these parameters.
+
+    Names of clustered models have a prefix: `0/name`.
+    """
     names = {name.partition("/")[2] or name for name in names}
     return config.capabilities.own_model != "none" or bool(TASKS[config.task].private(names, config.capabilities))
 
@@ -71,7 +74,7 @@ def fit_model(config: RunConfig, learner: Learner, trained: Arrays, statics: Arr
 
 
 def fit_client_only(config: RunConfig, learner: Learner, trained: Arrays) -> Arrays:
-    """Return the model with the parameters that never leave a client fitted to its data, for as many steps as in the run."""
+    """Fit the parameters that never leave a client to its data, for as many steps as in the run."""
     own = {name for name in trained if TASKS[config.task].is_client_only(name)}
     if not own:
         return trained

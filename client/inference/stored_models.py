@@ -22,7 +22,7 @@ from common.tasks.vocabulary import Vocabulary
 
 @dataclass(frozen=True)
 class StoredModel:
-    """A finished run in a client's state.
+    """Finished run in a client's state.
 
     Args:
         run: Name of the run.
@@ -57,7 +57,7 @@ def newest_stored(task: str, data: str, run: str, roots: Sequence[Path], client:
 
     Args:
         task: Task of the data.
-        data: Source of the data as the client was given it.
+        data: Source of the data as in the client's settings.
         run: Name of the run; empty for any.
         roots: State folders, `<root>/<client>/<fingerprint of its data>/<run>/`.
         client: Name of the client; empty for any.

@@ -1,6 +1,6 @@
 """Connection of a client to the server: Flower's Fleet API over gRPC.
 
-This is the only module of the client that uses internals of Flower; `tests/contracts/test_fleet_api.py` pins them. It
+This module and `client.node.version` alone use internals of Flower; `tests/contracts/test_fleet_api.py` pins them. This one
 calls the generated gRPC stub instead of Flower's own connection wrapper. That wrapper retries without end, ends the
 process on failure and swallows exceptions. The stub's GetFab is never called, so no code is received.
 """
@@ -37,10 +37,10 @@ from flwr.supercore.inflatable.inflatable_object import (
 )
 from flwr.supercore.inflatable.inflatable_utils import inflate_object_from_contents
 from flwr.supercore.primitives.asymmetric import generate_key_pairs, public_key_to_bytes
-from flwr.supercore.runtime_version_compatibility import RuntimeVersionMetadata
 
 from client.node.channel import CALL_SECONDS, LAST_CALL_SECONDS, Channel
 from client.node.failures import RunOverError, Server, ServerAwayError
+from client.node.version import VERSION_METADATA
 from common.errors import FedloomError, WireError
 
 HEARTBEAT_PROMISE_SECONDS = 10.0  # seconds, the minimum of Flower; a silent node counts as gone after twice that
@@ -67,8 +67,7 @@ class Fleet:
         key = generate_key_pairs()[0] if server.key is None else server.key
         self._public_key = public_key_to_bytes(key.public_key())
         # the version is sent as metadata, since Flower's interceptor for it makes every call blocking
-        version = RuntimeVersionMetadata.from_local_component("SuperNode").as_metadata()
-        self._channel = Channel(server, stop, NodeAuthClientInterceptor(key, key.public_key()), version)
+        self._channel = Channel(server, stop, NodeAuthClientInterceptor(key, key.public_key()), VERSION_METADATA)
         self._stub = FleetStub(self._channel.channel)
         self._node = Node()
         self._confirmation: object = None

@@ -15,6 +15,7 @@ from flwr.clientapp import ClientApp
 
 from client.node.failures import NotAdmittedError, RunOverError, Server, ServerAwayError
 from client.node.fleet import Fleet
+from client.node.memory import release_memory
 from client.node.polling import Polling
 from common.errors import WireError, public_reason
 
@@ -140,6 +141,7 @@ class _Session:
         context = self._context(fleet, message.metadata.run_id)
         self._unsent = self._reply(message, context), time.monotonic() - start
         self._send(fleet)
+        release_memory()
         self._empty, self._replied = 0, time.monotonic()
         return self._polling.wait_after_reply(min(self._pauses), self._random)
 

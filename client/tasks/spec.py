@@ -41,6 +41,7 @@ class ClientTask(Generic[OptionsT, VocabularyT, UnitT]):
         read: Read a source under a vocabulary; None: build the vocabulary from the data. The last argument seeds demo data.
         write: Write a data set as one table; reading it gives the same data set.
         learner: Build the learner of a run from a client's data.
+        generate: Generate units start … stop−1 of the demo data from (start, stop, seed); None if `read` does.
         published: Return True if the folder is a public set in its published form.
         warnings: Return warnings to the owner about the data under these options.
         test_file: True if `--test FILE` can hold out a file of records.
@@ -57,6 +58,7 @@ class ClientTask(Generic[OptionsT, VocabularyT, UnitT]):
     read: Callable[[Source, VocabularyT | None, int], Dataset[VocabularyT, UnitT]]
     write: Callable[[Path, Dataset[VocabularyT, UnitT]], None]
     learner: Callable[[TaskRun[OptionsT, VocabularyT], Dataset[VocabularyT, UnitT]], "Learner"]
+    generate: Callable[[int, int, int], tuple[UnitT, ...]] | None = None
     published: Callable[[Path], bool] = never
     warnings: Callable[[OptionsT, Dataset[VocabularyT, UnitT]], Iterable[str]] = none
     test_file: bool = False

@@ -14,7 +14,7 @@ from deploy.tasks.registry import task_commands
 
 
 class LazyGroup(TyperGroup):
-    """Group of commands that are known by name and summary until one is used."""
+    """Group of commands that are imported on first use; before, it has their names and summaries only."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
@@ -39,7 +39,7 @@ def load(ref: CommandRef) -> Command:
     command = typer.main.get_command(target)
     command.name = ref.name
     for one in (command, *getattr(command, "commands", {}).values()):
-        one.help = re.sub(r"(?<!\n)\n(?!\n)", " ", one.help or "")  # Rich would break lines where the source does
+        one.help = re.sub(r"(?<!\n)\n(?!\n)", " ", one.help or "")  # Rich would keep the line breaks of the source
     return command
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class CommandRef:
-    """A command by its place.
+    """Command by its import path.
 
     Args:
         name: Name on the command line.

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from client.data.tables.schema import Dialect
 
 LOCAL = Path(".fedloom")
-"""Folder of certificates, keys and private state of `up` and `serve` on this machine. Not for sharing."""
+"""Folder of certificates, keys and private state of `up` and `serve` on this machine: private."""
 
 STATE = Path.home() / ".fedloom" / "state"
 """Default folder of the private state of clients that join."""
@@ -115,7 +115,7 @@ Json = Annotated[
 
 @dataclass(frozen=True)
 class RunRequest:
-    """A run as a person asks for it: the options that every training command takes."""
+    """Options of a run that every training command takes."""
 
     method: Method = ""
     task: Task = ""
@@ -130,7 +130,7 @@ class RunRequest:
 
 @dataclass(frozen=True)
 class DataRequest:
-    """Data as a person names them: the options that every command with data takes."""
+    """Options of data that every command with data takes."""
 
     data: Data = "demo"
     columns: Columns = None

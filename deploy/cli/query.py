@@ -1,4 +1,4 @@
-"""Options of `fedloom recommend`, put together from those of the tasks."""
+"""Options of `fedloom recommend`, assembled from those of the tasks."""
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping
@@ -40,7 +40,7 @@ def _parameters(options: Mapping[str, Mapping[str, QueryOption]]) -> Iterator[in
 
 
 def _joined_help(by_task: Mapping[str, QueryOption]) -> str:
-    """Return each help once, with the tasks that it is of."""
+    """Return each help text once, with its tasks."""
     tasks: dict[str, list[str]] = {}
     for task, option in by_task.items():
         tasks.setdefault(option.help.removesuffix("."), []).append(task)

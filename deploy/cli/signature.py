@@ -1,4 +1,4 @@
-"""Signatures of commands, put together from options that are declared elsewhere."""
+"""Signatures of commands, assembled from options that are declared elsewhere."""
 
 import inspect
 from collections.abc import Callable, Iterable

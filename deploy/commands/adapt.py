@@ -35,7 +35,7 @@ def task_of(run: str, task: str) -> str:
 
 
 def adapt_to(run: str, settings: ClientSettings, *, json: bool = False) -> None:
-    """Adapt the finished run's model to the client's data, store it in the client's state and print its metrics.
+    """Adapt the model to the client's data, store it in the client's state and print its metrics.
 
     Raises:
         ConfigError: The run does not exist, or the data hold no records for evaluation.

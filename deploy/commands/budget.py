@@ -1,4 +1,4 @@
-"""`fedloom budget`: statements of the privacy ledgers on this machine, and increases of a limit by the owner."""
+"""`fedloom budget`: statements of the privacy ledgers on this machine, and increases of a limit."""
 
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -41,7 +41,7 @@ def budget(
     """Show the privacy budgets of data, or raise one.
 
     Shows what each run has spent, what remains, and which claim holds. The guarantee holds for the total budget, fixed
-    beforehand; the ε spent so far is for planning only.
+    beforehand. The ε spent so far is for planning only.
 
     The limit is the smaller of max-epsilon in the policy file and of the ledger's limit since the first release. To lower it,
     change the policy file. To raise it, set --raise-to EPS and change the file; the ledger stores the time of each increase.

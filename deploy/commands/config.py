@@ -30,7 +30,10 @@ def config(
     references = list(option_references())
     for key in keys or []:
         if not any(_is_below(one.key, key) for one in references):
-            raise ConfigError(f"unknown option '{key}'{hint(key, [one.key for one in references])}")
+            names = [one.key for one in references]
+            longer = next((f"; did you mean '{name}'?" for name in names if name.endswith(f".{key}")), "")
+            remedy = longer or hint(key, names) or "; list all with fedloom config --list"
+            raise ConfigError(f"unknown option '{key}'{remedy}")
     shown = [one for one in references if every or any(_is_below(one.key, key) for key in keys or [])]
     if json:
         print_object([asdict(one) for one in shown])

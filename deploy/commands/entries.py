@@ -12,7 +12,7 @@ Describe = Callable[[str], Mapping[str, Any]]
 
 
 def print_entries(origins: Mapping[str, str], describe: Describe, *, json: bool) -> None:
-    """Print name, package and description of each entry; an entry that cannot be described shows its error.
+    """Print name, package and description of each entry, or the error of a broken entry.
 
     Args:
         origins: Name -> package.

@@ -11,12 +11,12 @@ from deploy.cli import options as o
 from deploy.cli.signature import spread
 
 NEWCOMER = "newcomer"
-"""Default name of a client that adapts a model; clients of this name keep their state apart by their data."""
+"""Default name of a client that adapts a model; its state folder depends on its data."""
 
 
 @dataclass(frozen=True)
 class ServerRequest:
-    """Server of a client, and how the two trust each other."""
+    """Server of a client, and the keys of both."""
 
     server: Annotated[str, typer.Option(metavar="HOST:PORT", help="Train with this federation's server.")] = ""
     ca: Annotated[
@@ -52,7 +52,7 @@ class ClientRequest:
 
 @dataclass(frozen=True)
 class PolicyRequest:
-    """The owner's limits."""
+    """Limits set by the owner of the data."""
 
     policy: Annotated[
         Path | None, typer.Option(help="Apply this policy file (TOML): methods, tasks, noise, counts, steps.")

@@ -21,7 +21,7 @@ from server.events import Result, result_to_json
 
 
 def with_vocabulary_of(parts: Sequence[AnyDataset], config: RunConfig, data: str, home: Path) -> RunConfig:
-    """Return the run with the vocabulary of its clients' data, stored below `home`; print notes and warnings."""
+    """Return the run with its clients' vocabulary, stored below `home`; print notes and warnings."""
     for line in (*notes(parts), *warnings(config, parts)):
         note(f"{data}: {line}")
     if is_demo(data):

@@ -22,7 +22,7 @@ from deploy.partitioning import PARTITIONS, STATE, partition_ledgers
 
 
 def read_statements(data: str, state_dir: Path, ledgers: Path | None) -> tuple[list[Statement], list[LedgerError]]:
-    """Return the statements, and the errors of ledgers that make none."""
+    """Return the statements, and the errors of unreadable ledgers."""
     folders = _lineage_folders(state_dir)
     places = list(_ledgers_of(data, state_dir, ledgers) if data else find_all_ledgers(folders))
     broken = [error for error in places if isinstance(error, LedgerError)]
@@ -48,7 +48,7 @@ def raise_limit(epsilon: float, data: str, state_dir: Path, ledgers: Path | None
     if not found:
         raise ConfigError("these data have no ledger, so no limit is fixed; set max-epsilon in the policy file")
     for path in found:
-        statements_of(path, _lineage_folders(state_dir))  # raising an older copy would stop the newest for good
+        statements_of(path, _lineage_folders(state_dir))  # an increase of an older copy would block the newest for good
     unraised: list[ConfigError] = []
     for path in found:
         try:
@@ -92,6 +92,6 @@ def _ledgers_of(data: str, state_dir: Path, ledgers: Path | None) -> list[Path]:
 
 
 def _lineage_folders(state_dir: Path) -> list[Path]:
-    """Return the folders of roll-back records: the owner's, and those of federations that `fedloom up` ran here."""
+    """Return the folders of roll-back records: the owner's, and those of federations of `fedloom up`."""
     roots = (state_dir, PARTITIONS / STATE, *(LOCAL / "up").glob("*/client-*/state"))
     return [root / LINEAGES for root in roots]

@@ -27,10 +27,10 @@ POLICY = "policy.toml"
 """Policy that `up` was given, stored among the run's private files."""
 
 PATIENCE_SECONDS = 30.0
-"""Seconds that a client waits for its admission to a federation of no client."""
+"""Seconds that a client waits for its admission, before any time per key."""
 
 SECONDS_A_KEY = 3.0
-"""Further seconds for each key; keys are registered one after the other."""
+"""Further seconds for each key, because keys are registered one after the other."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class LocalClients:
     Args:
         config: Configuration of their run.
         home: Folder of the run's private files.
-        specs: One description a client.
+        specs: Description of each client.
         policy: Policy file of every client.
     """
 
@@ -56,7 +56,7 @@ class LocalClients:
 
     @property
     def count(self) -> str:
-        """Number of clients, in words."""
+        """Number of clients with its noun."""
         return text.count(len(self.specs), "client")
 
     def start(self, processes: Processes, server: str) -> list[Path]:
@@ -76,7 +76,7 @@ def prepare_clients(
     """Return the clients of a new run, with their partitions written, or those of a resumed run.
 
     Raises:
-        ConfigError: An option is wrong, or a second privacy budget would arise for the same people.
+        ConfigError: An option is wrong, or the same units would have a second privacy budget.
         DataError: The data cannot be read or partitioned.
     """
     config = resolve(request, {"federation.min-clients": clients})

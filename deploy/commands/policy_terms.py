@@ -1,4 +1,4 @@
-"""The owner's limits as `join` receives them: the stricter of policy file and command line."""
+"""Limits of `fedloom join`: the stricter of policy file and command line."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -39,7 +39,7 @@ def narrowed(
     Args:
         policy: The owner's file, or the defaults.
         methods: Methods in which the client takes part; empty for those of the policy.
-        epsilon: ε of everything that ever leaves the data; runs without noise are then refused.
+        epsilon: Maximum ε over all runs; runs without noise are then refused.
         delta: δ of `epsilon`.
 
     Raises:
@@ -48,13 +48,13 @@ def narrowed(
     limits: dict[str, Any] = {"methods": _allowed_by_both(policy, methods)} if methods else {}
     if epsilon is not None:
         if not 0 < epsilon < UNBOUNDED:
-            raise ConfigError(f"--epsilon {epsilon:g} is no limit; give a positive number below {UNBOUNDED:g}")
+            raise ConfigError(f"--epsilon {epsilon:g} is out of range; give a positive number below {UNBOUNDED:g}")
         limits |= {"max_epsilon": min(epsilon, policy.max_epsilon), "require_noise": True}
     if delta is not None:
         if epsilon is None:
             raise ConfigError("--delta needs --epsilon; give both, or remove --delta")
         if not 0 < delta < 1:
-            raise ConfigError(f"--delta {delta:g} is no probability; give a number between 0 and 1, such as 1e-5")
+            raise ConfigError(f"--delta {delta:g} is out of range; give a probability between 0 and 1, such as 1e-5")
         limits["delta"] = min(delta, policy.delta) if "delta" in policy.model_fields_set else delta
     return policy.model_copy(update=limits)
 

@@ -41,7 +41,7 @@ def recommend(
 
     folder, task = find_answering(run, {name for name, value in query.items() if value})
     trained = open_run(folder, task.name, source, state_dir)
-    assert task.answer is not None  # find_answering chose it so
+    assert task.answer is not None  # find_answering returns only tasks with an answer
     answers = task.answer(trained, query, top)
     for line in answers.notes:
         note(f"{source.data}: {line}")
@@ -49,14 +49,14 @@ def recommend(
         print_object(answers.rows)
         return
     say(f"{answers.title}, by run {trained.name}")
-    out.print(_table(answers) if answers.rows else f"no {answers.noun} is left to recommend")
+    out.print(_table(answers) if answers.rows else f"there is no further {answers.noun} to recommend")
 
 
 def find_answering(run: str, given: Set[str]) -> tuple["RunDirectory", DeployTask]:
-    """Return the run that is named, or the newest that understands every given option, and its task.
+    """Return the named run, or the newest whose task understands every given option, and its task.
 
     Raises:
-        ConfigError: No run does.
+        ConfigError: There is no such run.
     """
     from common.config.parse import parse
     from deploy.commands.runs import find_run, newest, stored_options

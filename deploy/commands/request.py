@@ -20,8 +20,8 @@ def resolve(request: RunRequest, decided: Mapping[str, Scalar | None]) -> RunCon
     """Return the configuration of the run.
 
     Args:
-        request: Options that the person set.
-        decided: Further keys that the command decides; None leaves a key unset.
+        request: Options of the command line.
+        decided: Further keys set by the command; None leaves a key unset.
 
     Raises:
         ConfigError: An option is unknown, mistyped or contradicts another.
@@ -56,7 +56,7 @@ def _keys(request: RunRequest) -> dict[str, Scalar | None]:
 
 
 def _require_noise(config: RunConfig, given: Mapping[str, Scalar], sets: Mapping[str, Scalar]) -> None:
-    """Accept options of noise only in a run that adds noise."""
+    """Raise ConfigError for options of noise in a run without noise."""
     if config.privacy.unit != "none":
         return
     named = [option(key) for key in given if key.startswith("privacy.")]

@@ -1,4 +1,4 @@
-"""The client of `fedloom join`: its settings from the command line, its data, its life with a server."""
+"""Client of `fedloom join`: settings from the command line, data, and service until a signal."""
 
 import logging
 import math
@@ -32,7 +32,7 @@ from deploy.partitioning import PARTITIONS
 
 @dataclass(frozen=True)
 class OpenClient:
-    """A client whose settings and data have been checked.
+    """Client with checked settings and data.
 
     Args:
         settings: Its settings.
@@ -51,7 +51,7 @@ def open_client(
     """Return the client, with its policy written; print notes about its data.
 
     Raises:
-        ConfigError: An option is wrong, or these data's budget was spent by partitions of them.
+        ConfigError: An option is wrong, or partitions of these data have spent their budget.
         DataError: The data cannot be read.
     """
     torch.set_num_threads(1)

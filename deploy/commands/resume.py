@@ -16,7 +16,7 @@ from server.artifacts import RunDirectory
 from server.events import ENDED_EARLY
 
 FREE = ("rounds", "evaluate-every", "federation.", "algorithm.")
-"""Keys that a resumed run may change: its length, its deadlines and its steps. Any other key makes it another run."""
+"""Keys that a resumed run may change: length, deadlines and steps; other keys make it another run."""
 
 LASTING = (".clusters", ".cluster-data", ".inner")
 """Options of a method on which its stored state depends."""
@@ -28,7 +28,7 @@ UNNAMED = "demo"
 """Default of `--data`."""
 
 OPTIONS = {"privacy.epsilon": "--epsilon", "privacy.delta": "--delta"}
-"""Options whose name is not the key."""
+"""Key -> command-line option, where their names differ."""
 
 
 def resume_config(
@@ -63,18 +63,18 @@ def _require_unfinished(folder: RunDirectory, config: RunConfig) -> None:
         return
     if result.rounds_done >= config.rounds:
         if config.planner.fixed_rounds:
-            raise ConfigError(f"run '{run}' has done all the rounds that its budget was planned for; start a new run")
+            raise ConfigError(f"run '{run}' has done all rounds of its planned budget; start a new run")
         done = "its one round" if result.rounds_done == 1 else f"all its {result.rounds_done} rounds"
-        raise ConfigError(f"run '{run}' has done {done}; ask for more with --rounds")
+        raise ConfigError(f"run '{run}' has done {done}; set more with --rounds")
     if result.reason.startswith(ENDED_EARLY):
-        raise ConfigError(f"run '{run}' {result.reason}; its clients answer no further round, start a new run")
+        raise ConfigError(f"run '{run}' {result.reason}, and its clients answer no further round; start a new run")
 
 
 def run_vocabulary(folder: RunDirectory, task: str, given: Vocabulary | None) -> Vocabulary:
     """Return the vocabulary of a resumed run.
 
     Raises:
-        ConfigError: Another one was given.
+        ConfigError: The command names another vocabulary.
     """
     own = read_vocabulary(task, folder.catalogue())
     if given is not None and given != own:
@@ -87,8 +87,8 @@ def run_partition(folder: RunDirectory, data: str, clients: int | None) -> tuple
 
     Args:
         folder: Folder of the run.
-        data: Data as they are named now; `demo` if they are not.
-        clients: Number of clients as it is set now; None if it is not.
+        data: Data named by the command; `demo` if none are.
+        clients: Number of clients set by the command; None if none is.
 
     Raises:
         ConfigError: The run has other clients or other data.

@@ -9,7 +9,7 @@ from deploy.cli import options as o
 from deploy.cli.signature import spread
 
 WAIT_SECONDS = 86_400.0
-"""Seconds that `serve` waits for its clients, whose owners have keys to send and commands to type."""
+"""Seconds that `serve` waits for its clients; their owners exchange keys first."""
 
 
 @spread

@@ -16,9 +16,7 @@ def up(
     test: o.Test = "",
     clients: Annotated[
         int | None,
-        typer.Option(
-            min=1, help="Start so many client processes; default: one a market or table (at most 8), or 4 clients."
-        ),
+        typer.Option(min=1, help="Start so many client processes; default: one per market or table (at most 8), or 4."),
     ] = None,
     catalogue: o.Catalogue = None,
     policy: Annotated[Path | None, typer.Option(help="Apply this policy file (TOML) at every client.")] = None,
@@ -31,8 +29,8 @@ def up(
     Starts a server and separate client processes over TLS, with certificates and keys of their own. Each client reads its own
     private partition of the data. A result table and a report follow the last round.
 
-    After Ctrl-C, --resume continues the run from its folder. Partitions of your own data stay in .fedloom/dealt, so that a
-    later run finds their privacy ledgers.
+    After Ctrl-C, --resume continues the run from its folder. Partitions of your own data stay in .fedloom/dealt; later runs
+    find their privacy ledgers there.
     """
     from deploy import federation
     from deploy.cli.output import console

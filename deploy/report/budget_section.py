@@ -77,7 +77,7 @@ def _gain_caption(plans: Sequence[BudgetHistory]) -> str:
     if not any("predicted" in r.server for plan in plans for r in plan.rounds):
         return observed
     curve = "Curve: prediction for the drawn arm, from stage 2 on"
-    return f"{observed} {curve}; band: ± 2 standard deviations of it, to which a single round adds noise."
+    return f"{observed} {curve}; band: ± 2 standard deviations of the prediction, without the noise of single rounds."
 
 
 def _table(plan: BudgetHistory) -> Table:

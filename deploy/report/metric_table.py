@@ -12,7 +12,7 @@ from common.metrics.spec import MetricFamily, MetricSpec
 from common.tasks.registry import TASKS
 from common.tasks.spec import AnyTask
 
-_HEADLINE_CUT = "20"  # of several cut-offs of one metric, the one that stands for it
+_HEADLINE_CUT = "20"  # the cut-off that represents a metric with several
 
 
 def measure(key: str) -> MetricSpec:

@@ -1,4 +1,7 @@
-"""Registry of tasks at the command line and in reports; a task without an entry trains and reports all the same."""
+"""Registry of tasks at the command line and in reports.
+
+A task without an entry trains and has a report, but answers no queries.
+"""
 
 from collections.abc import Iterator
 

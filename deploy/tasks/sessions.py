@@ -30,7 +30,7 @@ def answer(run: TrainedRun, query: Mapping[str, str], top: int) -> Answers:
 
 
 def _session(text: str, visitor: "Visitor", items: "Items") -> "tuple[tuple[Clicks, ...], Clicks]":
-    """Return the visitor's earlier sessions and the current clicks: those of the text, or the last session."""
+    """Return the visitor's earlier sessions and the clicks of the text, or of the last session."""
     from client.tasks.sessions.inference import clicks_of
 
     if text:

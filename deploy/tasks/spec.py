@@ -30,7 +30,7 @@ def no_sections(records: Sequence["RunRecord"]) -> Iterable["Section"]:
 
 @dataclass(frozen=True)
 class QueryOption:
-    """An option of `fedloom recommend` that a task understands; its value is text, empty where it is absent.
+    """Option of `fedloom recommend` that a task understands; its value is text, empty if absent.
 
     Args:
         name: Name without dashes in front; two tasks may share one.
@@ -71,7 +71,7 @@ class Answers:
 
 @dataclass(frozen=True)
 class TrainedRun:
-    """A finished run, and data to which its model is applied.
+    """Finished run, and data to which its model is applied.
 
     Args:
         name: Name of the run.
@@ -95,7 +95,7 @@ class TrainedRun:
 
 @dataclass(frozen=True)
 class DeployTask:
-    """A task at the command line and in reports. Importing it must not import torch or matplotlib.
+    """Task at the command line and in reports. Importing it must not import torch or matplotlib.
 
     Args:
         name: Name of the task.

@@ -15,6 +15,8 @@ from flwr.supercore.inflatable.inflatable_utils import inflate_object_from_conte
 from flwr.supercore.primitives.asymmetric import generate_key_pairs, public_key_to_bytes
 from flwr.supercore.runtime_version_compatibility import RuntimeVersionMetadata
 
+from client.node.version import VERSION_METADATA
+
 
 def _parameters(function: Callable[..., Any]) -> list[str]:
     return list(inspect.signature(function).parameters)
@@ -33,7 +35,7 @@ def test_signatures() -> None:
     assert _parameters(inflatable_object.no_object_id_recompute) == []
     assert [len(_parameters(f)) for f in (generate_key_pairs, public_key_to_bytes)] == [0, 1]
     assert [len(_parameters(f)) for f in (message_to_proto, run_from_proto)] == [1, 1]
-    assert _parameters(RuntimeVersionMetadata.from_local_component)[0] == "component_name"
+    assert RuntimeVersionMetadata.from_local_component("SuperNode").as_metadata() == VERSION_METADATA
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,8 @@ from tests.support.prose import (
 
 QUESTION_WORDS = re.compile(r"\W*(What|Whether|Which|Where|How|Who|Why)\b")
 LONGEST_SENTENCE, LONGEST_FIRST_LINE, LONGEST_README = 25, 100, 900  # words, characters, words
+STORED_FOLDER = ".fedloom/dealt"
+"""Folder with the ledgers of earlier versions; a new name would hide them, so its name is exempt."""
 BLOCKED_NAMES = {"whoever", "dealt", "dealing", "purse", "witness", "told", "tells"}
 VERBAL_MODULES = re.compile(
     r"(training|local_training|(full_)?ranking|tuning|timing|speed|planning|sampling|mining|polling|partitioning"
@@ -44,7 +46,11 @@ def _question_openings() -> list[str]:
 def _blocked_words() -> list[str]:
     texts = [t for p in paths(".py") for source in (comments, literals) for t in source(p)]
     texts += [t for p in paths(".md", ".jinja") for t in page_lines(p)]
-    return [f"{t.place}: {found[0]}" for t in texts for found in BLOCKED.finditer(unquoted(t.text))]
+    return [
+        f"{t.place}: {found[0]}"
+        for t in texts
+        for found in BLOCKED.finditer(unquoted(t.text.replace(STORED_FOLDER, "")))
+    ]
 
 
 def _blocked_names() -> list[str]:

@@ -61,10 +61,10 @@ def test_a_client_does_not_join_with_partitioned_data() -> None:
     specs, root = partition_for("one"), PARTITIONS.resolve()
     require_unpartitioned(root, "my.csv")
     spend(specs[1], "one")
-    with pytest.raises(ConfigError, match="was spent by clients of `fedloom up`"):
+    with pytest.raises(ConfigError, match="was spent by clients of fedloom up"):
         require_unpartitioned(root, "my.csv")
     refused = invoke("join --server localhost:1 --insecure --task ratings --data my.csv --state-dir state --epsilon 5")
-    assert "was spent by clients of `fedloom up`" in str(refused.exception)
+    assert "was spent by clients of fedloom up" in str(refused.exception)
     for spec in specs:
         require_unpartitioned(root, spec.data)
     require_unpartitioned(root, "demo:0-9")

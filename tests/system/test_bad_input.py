@@ -142,7 +142,7 @@ def test_a_finished_run_is_not_overwritten_and_names_close_users(
     for words, text in {
         "simulate --run-id one": "run 'one' exists; resume it with --resume one or choose another --run-id",
         "up --run-id one": "run 'one' exists; resume it",
-        "simulate --resume one --data odd.csv": "run 'one' has done its one round; ask for more with --rounds",
+        "simulate --resume one --data odd.csv": "run 'one' has done its one round; set more with --rounds",
         "up --resume one --rounds 2": "no clients of run 'one' in",
     }.items():
         status, error = answer(monkeypatch, capsys, *words.split())

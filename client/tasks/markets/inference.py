@@ -108,7 +108,7 @@ def _scores(config: RunConfig, goods: MarketCatalogue, trained: Arrays, graph: G
 
 
 def _elsewhere(trained: Arrays, graph: Graph, items: int) -> OtherMarketCounts:
-    """Return the counts of other markets: the summed counts without this market's own, if these are part of them."""
+    """Return the counts of other markets: the summed counts, less those of this market if included."""
     if KEYS not in trained:
         return OtherMarketCounts.zeros(len(graph.items))
     sums, own = {name: trained[name] for name in SUMS}, graph_counts(graph, items)

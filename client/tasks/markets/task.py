@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from client.data.sources import Source
+from client.tasks.markets.data.generator import demo_markets
 from client.tasks.markets.data.markets import Markets
 from client.tasks.markets.data.published_folder import is_published
 from client.tasks.markets.data.writer import write_markets
@@ -49,6 +50,7 @@ TASK = ClientTask(
     write=write_markets,
     learner=learner,
     published=is_published,
+    generate=demo_markets,
     warnings=warnings,
     client_per_unit=True,
     public_units=True,

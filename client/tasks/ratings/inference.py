@@ -1,4 +1,4 @@
-"""Recommendations of unrated products by a finished model; on the client, from a person's own ratings."""
+"""Recommendations of unrated products by a finished model, on the client, from one person's ratings."""
 
 from dataclasses import dataclass
 

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from client.data.sources import Source
+from client.tasks.ratings.data.generator import demo_raters
 from client.tasks.ratings.data.published_folder import is_published
 from client.tasks.ratings.data.raters import Ratings
 from client.tasks.ratings.data.writer import write_raters
@@ -41,4 +42,5 @@ TASK = ClientTask(
     write=write_raters,
     learner=learner,
     published=is_published,
+    generate=demo_raters,
 )

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from client.data.sources import Source
+from client.tasks.rules.data.generator import demo_homes
 from client.tasks.rules.data.homes import Homes
 from client.tasks.rules.data.writer import write_homes
 from client.tasks.rules.schema import SCHEMA
@@ -47,5 +48,6 @@ TASK = ClientTask(
     read=read,
     write=write_homes,
     learner=learner,
+    generate=demo_homes,
     published=published,
 )

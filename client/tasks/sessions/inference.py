@@ -28,7 +28,10 @@ class NextItem:
 def next_items(
     config: RunConfig, items: Items, trained: Arrays, clicks: Clicks, history: Sequence[Clicks], top: int
 ) -> list[NextItem]:
-    """Return the `top` likeliest next items after `clicks`, best first, given the visitor's earlier sessions."""
+    """Return the `top` likeliest next items after `clicks`, best first.
+
+    `history` holds the visitor's earlier sessions.
+    """
     model = {name: a for name, a in trained.items() if name not in (KEYS, VALUES)}
     statics = {name: a for name, a in trained.items() if name in (KEYS, VALUES)}
     logits = (
@@ -36,13 +39,13 @@ def next_items(
         .next_items(model, statics, clicks, history)
         .astype(np.float64)
     )
-    chances = np.exp(logits - np.logaddexp.reduce(logits))
+    probabilities = np.exp(logits - np.logaddexp.reduce(logits))
     best = np.argsort(-logits, kind="stable")[:top]
-    return [NextItem(items.items[j], float(chances[j])) for j in best]
+    return [NextItem(items.items[j], float(probabilities[j])) for j in best]
 
 
 def clicks_of(text: str, items: Items) -> Clicks:
-    """Parse a session as a person types it: item names separated by commas.
+    """Parse a session: item names separated by commas.
 
     Raises:
         DataError: The text names no item, or one outside the vocabulary.

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from client.data.sources import Source
+from client.tasks.sessions.data.generator import demo_visitors
 from client.tasks.sessions.data.visitors import Visits
 from client.tasks.sessions.data.writer import write_visitors
 from client.tasks.sessions.schema import SCHEMA
@@ -47,6 +48,7 @@ TASK = ClientTask(
     read=read,
     write=write_visitors,
     learner=learner,
+    generate=demo_visitors,
     published=published,
     test_file=True,
 )

@@ -1,4 +1,4 @@
-"""Forecasts of a sensor by a finished model, in the units of the data; on the client, for its own data."""
+"""Forecasts of a sensor by a finished model, in the units of the data, on the client."""
 
 from dataclasses import dataclass, replace
 
@@ -58,7 +58,7 @@ class Forecast:
 
 
 def forecast(learner: TrafficLearner, sensor: Sensor, model: Arrays, horizon: int, pooled: Arrays) -> Forecast:
-    """Forecast the `horizon` steps after the sensor's last reading, by the model and corrected by the sensor's property.
+    """Forecast the `horizon` steps after the last reading, and correct them by the property.
 
     Profile, baseline and property are fitted anew to all readings. `pooled` may hold the federated ridge statistics, and the
     property that a cold-start client adopts. If the end of the data is faulty, the profile of the training split replaces
@@ -92,7 +92,7 @@ def faulty(sensor: Sensor, options: TrafficOptions) -> str:
     """Return the fault of the last readings in words; empty if there is none.
 
     A sensor is stuck if one reading lasts for three hours, and longer than ever in its training split or half of the time
-    against its property. A sensor is faulty, too, if all readings of the last six hours violate its property.
+    against its property. A sensor is faulty if all readings of the last six hours violate its property.
     """
     outside = sensor.ranges.excess(sensor.values, sensor.clock) > 0
     past = split_series(sensor.series, options, sensor.step).train_end
@@ -109,13 +109,16 @@ def faulty(sensor: Sensor, options: TrafficOptions) -> str:
 
 
 def held_later(sensor: Sensor) -> tuple[float, int]:
-    """Return the share of fully observed days after its past that satisfy the property, and their number; NaN of none."""
+    """Return the share of complete later days that satisfy the property, and their number.
+
+    Later days follow the sensor's past; the share of no day is NaN.
+    """
     seen = sensor.past + np.flatnonzero(sensor.observed[sensor.past :].all(axis=1))
     days = sensor.series.times(sensor.step)[seen].astype("datetime64[D]")
-    obeys = sensor.ranges.excess(sensor.values[seen], sensor.clock[seen]).max(axis=1) <= 0
+    satisfied = sensor.ranges.excess(sensor.values[seen], sensor.clock[seen]).max(axis=1) <= 0
     names, readings = np.unique(days, return_counts=True)
-    whole = [bool(obeys[days == day].all()) for day in names[readings == DAY // sensor.step]]
-    return (float(np.mean(whole)) if whole else float("nan")), len(whole)
+    complete = [bool(satisfied[days == day].all()) for day in names[readings == DAY // sensor.step]]
+    return (float(np.mean(complete)) if complete else float("nan")), len(complete)
 
 
 def _longer(sensor: Sensor, options: TrafficOptions, *, residual: bool) -> Sensor:

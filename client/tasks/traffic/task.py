@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from client.data.sources import Source
 from client.tasks.spec import ClientTask
+from client.tasks.traffic.data.generator import demo_series
 from client.tasks.traffic.data.published_folder import is_published
 from client.tasks.traffic.data.series import Sensors
 from client.tasks.traffic.data.writer import write_series
@@ -41,5 +42,6 @@ TASK = ClientTask(
     write=write_series,
     learner=learner,
     published=is_published,
+    generate=demo_series,
     suffixes=SUFFIXES,
 )

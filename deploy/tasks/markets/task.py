@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 def answer(run: TrainedRun, query: Mapping[str, str], top: int) -> Answers:
     """Return items of a market that go with an item."""
     from client.tasks.markets.inference import companions, item_named, labelled
-    from deploy.tasks.markets.trained import model_of
+    from deploy.tasks.markets.model_choice import model_of
     from deploy.tasks.units import find_unit
 
     market = find_unit(run.read(""), query["market"], run.data, "market")

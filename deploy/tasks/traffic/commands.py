@@ -41,7 +41,7 @@ def properties(source: o.DataRequest, sensor: SensorRequest, sets: o.Sets = None
     A sensor with less than two weeks of training data takes the pooled property of similar clients from a finished FedSTL run.
     """
     from deploy.cli.output import print_object, say
-    from deploy.tasks.traffic.inferred import infer_property
+    from deploy.tasks.traffic.inference import infer_property
     from deploy.tasks.traffic.property import as_json, as_lines
 
     found = infer_property(source, sensor, sets or [])
@@ -72,7 +72,7 @@ def forecast(
     """
     from deploy.cli.output import print_object, say
     from deploy.tasks.traffic.forecast import draw
-    from deploy.tasks.traffic.inferred import compute_forecast
+    from deploy.tasks.traffic.inference import compute_forecast
 
     if plot and plot.suffix not in SUFFIXES:
         raise ConfigError(f"--plot {plot}: the suffix is none of {', '.join(SUFFIXES)}; use one of them")

@@ -23,7 +23,9 @@ def sumo(
     seed: Annotated[int, typer.Option(min=0, help="Seed the simulation; one seed gives one table.")] = 0,
     json: o.AsJson = False,
 ) -> None:
-    """Simulate cars, trucks and motorcycles on a grid of streets with SUMO, and record six variables of each edge.
+    """Simulate traffic on a grid of streets with SUMO and record six variables of each edge.
+
+    Vehicles are cars, trucks and motorcycles.
 
     Needs the extra `sumo` of fedloom. A catalogue for training on steps of one second is written beside the table:
     `fedloom simulate --task traffic --data sumo.csv --catalogue sumo.json --set tasks.traffic.history=40

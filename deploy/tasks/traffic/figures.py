@@ -10,25 +10,28 @@ from deploy.report.svg import COLORS, INK, dot_size, svg, with_colors
 from server.events import ClientResult
 
 ROLES = {"": "student", "cluster_": "cluster model", "global_": "shared model", "teacher_": "teacher"}
-"""Prefix of a metric -> who made the forecast."""
+"""Prefix of a metric -> the forecaster."""
 
 _DASHED, _DOTTED = (0, (4, 3)), (0, (1, 1.5))
 
 
-def by_round(histories: Sequence[RunRecord], key: str, line: str, called: str) -> str:
-    """A metric of each forecaster per round beside the dashed `line`; of several runs, student and dotted teacher only."""
+def by_round(histories: Sequence[RunRecord], key: str, baseline: str, label: str) -> str:
+    """Draw a metric of each forecaster per round, and the dashed `baseline`.
+
+    Figures of several runs show the student and the dotted teacher only.
+    """
 
     def draw(axes: Axes) -> None:
         if len(histories) == 1:
             for (prefix, role), color in zip(ROLES.items(), COLORS, strict=False):
-                width = 1.1 if prefix == "teacher_" else 1.8  # where nothing is corrected the two lie on each other
+                width = 1.1 if prefix == "teacher_" else 1.8  # stays visible where it equals the student's curve
                 _curve(axes, histories[0], prefix + key, color=color, label=role, linewidth=width)
         else:
             for color, history in with_colors(histories):
                 _curve(axes, history, key, color=color)
                 _curve(axes, history, f"teacher_{key}", color=color, linestyle=_DOTTED)
-        reference = next((h for h in histories if h.series(line)[0]), histories[0])
-        _curve(axes, reference, line, color=INK, linewidth=1.1, linestyle=_DASHED, label=called)
+        reference = next((h for h in histories if h.series(baseline)[0]), histories[0])
+        _curve(axes, reference, baseline, color=INK, linewidth=1.1, linestyle=_DASHED, label=label)
         axes.set_xlabel("round")
         axes.margins(y=0.12)
         axes.legend(loc="upper center", bbox_to_anchor=(0.5, 1.2), ncols=4, handlelength=1.4, columnspacing=1.2)
@@ -36,15 +39,18 @@ def by_round(histories: Sequence[RunRecord], key: str, line: str, called: str) -
     return svg(draw, f"{key} per round")
 
 
-def before_and_after(clients: dict[str, ClientResult], key: str, line: str, called: str, *, lower: bool) -> str:
-    """Each client's metric by student, ring, and teacher, dot, beside its dashed `line`; worst student first."""
-    have = [c.metrics for c in clients.values() if key in c.metrics and f"teacher_{key}" in c.metrics]
-    rows = sorted(have, key=lambda m: (m[key], m[f"teacher_{key}"]), reverse=lower)
+def before_and_after(clients: dict[str, ClientResult], key: str, baseline: str, label: str, *, lower: bool) -> str:
+    """Draw each client's metric by student (ring) and teacher (dot), and the dashed `baseline`.
+
+    Clients are sorted from the worst student to the best; `lower` is True if lower values are better.
+    """
+    metrics = [c.metrics for c in clients.values() if key in c.metrics and f"teacher_{key}" in c.metrics]
+    rows = sorted(metrics, key=lambda m: (m[key], m[f"teacher_{key}"]), reverse=lower)
 
     def draw(axes: Axes) -> None:
         share = (np.arange(len(rows)) + 0.5) / max(len(rows), 1) * 100
         size = dot_size(len(rows))
-        axes.plot(share, [m.get(line, np.nan) for m in rows], "_", color=INK, markersize=size + 3, label=called)
+        axes.plot(share, [m.get(baseline, np.nan) for m in rows], "_", color=INK, markersize=size + 3, label=label)
         axes.plot(share, [m[key] for m in rows], "o", color=COLORS[0], mfc="none", markersize=size + 3, label="student")
         axes.plot(share, [m[f"teacher_{key}"] for m in rows], "o", color=COLORS[3], markersize=size, label="teacher")
         axes.set_xlim(0, 100)

@@ -15,23 +15,23 @@ from client.tasks.traffic.inference import Forecast
 from common.tasks.traffic.options import TrafficOptions
 from common.tasks.traffic.vocabulary import DAY
 from deploy.tasks.traffic.clock import digits_for, number
-from deploy.tasks.traffic.property import held
+from deploy.tasks.traffic.property import describe_satisfaction
 
 Floats = NDArray[np.float64]
 
 DAYS_BEFORE = 3
-"""Of readings, that a figure shows before the forecast."""
+"""Days of readings in a figure before the forecast."""
 
 
 @dataclass(frozen=True)
 class ForecastView:
-    """A forecast and what it was made from.
+    """Forecast of a sensor, with the run and the options behind it.
 
     Args:
         run: Name of the run that trained the model.
-        variables: Their names.
-        options: Of the run's task.
-        forecast: In the data's own units.
+        variables: Names of the variables.
+        options: Task options of the run.
+        forecast: Forecast in the units of the data.
     """
 
     run: str
@@ -45,18 +45,20 @@ class ForecastView:
         return self.forecast.basis.series.name
 
     def as_lines(self) -> list[str]:
-        """A table for each variable, with a star where the teacher corrected."""
+        """Return a table for each variable; a star marks values that the teacher corrected."""
         f = self.forecast
         lines = [f"{self.site} by run {self.run}"]
-        lines += [f"{f.fault}; in place of a forecast, what it usually reads"] if f.fault else []
+        lines += [f"{f.fault}; the weekly profile replaces the forecast"] if f.fault else []
         for d, variable in enumerate(self.variables):
             lines += ["", *self._table(d, variable)]
         count = int(f.marked.sum())
-        corrected = f"* {count} of {f.marked.size} forecasts broke the property" if count else "no forecast broke it"
-        return [*lines, "", f"property: {'; '.join(held(f.basis, self.options))}", corrected]
+        corrected = (
+            f"* {count} of {f.marked.size} forecasts violate the property" if count else "no forecast violates it"
+        )
+        return [*lines, "", f"property: {'; '.join(describe_satisfaction(f.basis, self.options))}", corrected]
 
     def as_json(self) -> dict[str, Any]:
-        """A row a step and variable."""
+        """Return one row for each step and variable."""
         f = self.forecast
         columns = {"forecast": f.student, "corrected": f.corrected, "low": f.low, "high": f.high, "profile": f.profile}
         rows = [
@@ -71,8 +73,8 @@ class ForecastView:
 
     def _table(self, d: int, variable: str) -> list[str]:
         f = self.forecast
-        told = np.concatenate([f.low[:, d], f.high[:, d], f.student[:, d]])
-        digits = digits_for(float(np.ptp(told[np.isfinite(told)])))
+        shown = np.concatenate([f.low[:, d], f.high[:, d], f.student[:, d]])
+        digits = digits_for(float(np.ptp(shown[np.isfinite(shown)])))
         columns = [f.student[:, d], f.corrected[:, d], f.low[:, d], f.high[:, d]]
         cells = [[number(float(value), digits) for value in column] for column in columns]
         stars = ["*" if mark else "" for mark in f.marked[:, d]]
@@ -82,19 +84,22 @@ class ForecastView:
         return ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]).rstrip() for row in rows]
 
 
-def draw(outlook: ForecastView, path: Path) -> None:
-    """Write the figure, in the form that the path's suffix names: the last readings, forecast, correction and band."""
+def draw(view: ForecastView, path: Path) -> None:
+    """Write a figure of the last readings, the forecast, its correction and the property.
+
+    The suffix of the path sets the format.
+    """
     with rc_context(_STYLE):  # type: ignore[arg-type]  # its keys are typed as literals
-        figure = Figure(figsize=(9.0, 0.7 + 3.1 * len(outlook.variables)), layout="constrained")
-        for d, axes in enumerate(figure.subplots(len(outlook.variables), sharex=True, squeeze=False)[:, 0]):
-            _draw(axes, outlook, d)
-        figure.suptitle(outlook.site, x=0.01, ha="left", fontweight="bold")
+        figure = Figure(figsize=(9.0, 0.7 + 3.1 * len(view.variables)), layout="constrained")
+        for d, axes in enumerate(figure.subplots(len(view.variables), sharex=True, squeeze=False)[:, 0]):
+            _draw(axes, view, d)
+        figure.suptitle(view.site, x=0.01, ha="left", fontweight="bold")
         path.parent.mkdir(parents=True, exist_ok=True)
         figure.savefig(path, dpi=150)
 
 
-def _draw(axes: Axes, outlook: ForecastView, d: int) -> None:
-    f, sensor = outlook.forecast, outlook.forecast.basis
+def _draw(axes: Axes, view: ForecastView, d: int) -> None:
+    f, sensor = view.forecast, view.forecast.basis
     count = DAYS_BEFORE * DAY // sensor.step
     times, readings = sensor.series.times(sensor.step)[-count:], sensor.series.values[-count:, d]
     axes.fill_between(f.times, f.low[:, d], f.high[:, d], color=_BLUE, alpha=0.13, linewidth=0, label="property")
@@ -107,7 +112,7 @@ def _draw(axes: Axes, outlook: ForecastView, d: int) -> None:
         axes.plot(f.times, f.corrected[:, d], color=_RED, linewidth=1.2, label="corrected")
         axes.plot(f.times[marked], f.corrected[marked, d], "o", color=_RED, markersize=4)
     axes.axvline(f.times[0], color=_GREY, linewidth=0.7)
-    axes.set_ylabel(outlook.variables[d])
+    axes.set_ylabel(view.variables[d])
     locator = AutoDateLocator()  # type: ignore[no-untyped-call]  # matplotlib types no dates
     axes.xaxis.set_major_locator(locator)
     axes.xaxis.set_major_formatter(ConciseDateFormatter(locator, formats=_DATES, show_offset=False))  # type: ignore[no-untyped-call]

@@ -1,4 +1,4 @@
-"""What a sensor's past obeys, as a person or a program reads it, and on how many days it holds."""
+"""A sensor's property as text and as JSON, with the share of days that satisfy it."""
 
 import math
 from itertools import groupby
@@ -14,19 +14,27 @@ from deploy.tasks.traffic.ranges import by_clock
 
 
 def as_lines(sensor: Sensor, measures: SensorVariables, options: TrafficOptions) -> list[str]:
-    """The property as a person reads it: by the clock, and how many days it holds on; raises as `by_clock` does."""
+    """Return the property as text: formulas by time of the day, and the share of days that satisfy it.
+
+    Raises:
+        DataError: No reading was observed from which a property could be inferred.
+    """
     clauses, name = by_clock(sensor, measures.variables), sensor.series.name
     kind = "a difference" if options.property == "difference" else f"{options.property} ranges"
-    whose = "what members alike and its own training part obey" if sensor.pooled else "what its training part obeys"
-    lines = [f"{name}: {whose} ({kind}, {duration(measures.step_seconds)} a step)"]
+    source = "similar clients and of its own training part" if sensor.pooled else "its training part"
+    lines = [f"{name}: property of {source} ({kind}, {duration(measures.step_seconds)} a step)"]
     width = max(len(str(c.formula)) for c in clauses)
     for title, rows in groupby(clauses, lambda c: f"{c.stretch.days}, {c.variable}"):
         lines += ["", title, *(f"  {'–'.join(c.stretch.clock)}  {c.formula!s:{width}}  {c.words}" for c in rows)]
-    return [*lines, "", *held(sensor, options)]
+    return [*lines, "", *describe_satisfaction(sensor, options)]
 
 
 def as_json(sensor: Sensor, measures: SensorVariables, options: TrafficOptions) -> dict[str, Any]:
-    """The same for programs; shares that were not judged, and bounds that there are not, are null."""
+    """Return the property as JSON; shares that were not tested, and missing bounds, are null.
+
+    Raises:
+        DataError: No reading was observed from which a property could be inferred.
+    """
     later, days = held_later(sensor)
     ranges: list[dict[str, Any]] = []
     for c in by_clock(sensor, measures.variables):
@@ -45,35 +53,38 @@ def as_json(sensor: Sensor, measures: SensorVariables, options: TrafficOptions) 
     }
 
 
-def held(sensor: Sensor, options: TrafficOptions) -> list[str]:
-    """On how many days the property holds, as sentences without their full stops."""
+def describe_satisfaction(sensor: Sensor, options: TrafficOptions) -> list[str]:
+    """Return sentences, without full stops, on the share of days that satisfy the property."""
     later, days = held_later(sensor)
     if sensor.pooled:
         lines = [
-            "pooled from members of the federation alike in shape,"
-            f" for want of {options.newcomer_days} days of readings of its own"
+            "pooled from similar clients of the federation,"
+            f" because it has fewer than {options.newcomer_days} days of readings of its own"
         ]
     elif not math.isnan(sensor.held):
         lines = _calibrated(sensor)
     elif options.property in ("calibrated", "difference") or is_cold_start(sensor, options):
-        lines = ["not calibrated: less than two weeks of readings in training; later days may well break it"]
+        lines = ["not calibrated: less than two weeks of readings in training; later days may violate it"]
     else:
-        lines = ["all past days obey, since they made it; only tasks.traffic.property=calibrated judges how many will"]
+        lines = [
+            "all past days satisfy it, because it was inferred from them;"
+            " tasks.traffic.property=calibrated estimates the share of later days"
+        ]
     if days:
-        whole = "1 day" if days == 1 else f"{days} days"
-        lines.append(f"of {whole} observed in full after its training part, {percent(later)} obeyed")
+        complete = "1 complete day" if days == 1 else f"{days} complete days"
+        lines.append(f"satisfied on {percent(later)} of {complete} after its training part")
     elif sensor.past < len(sensor.values):
-        lines.append("no day after its training part was observed in full, so none was judged")
+        lines.append("no day after its training part is complete, so none was tested")
     return lines
 
 
 def _calibrated(sensor: Sensor) -> list[str]:
-    """Of days that lack readings fewer break a property than will of whole ones."""
+    """Return the calibrated share, with a caveat if the tested days lack readings."""
     if sensor.seen == 1:
-        return [f"held on {percent(sensor.held)} of past days observed in full, each judged without its own week"]
+        return [f"satisfied on {percent(sensor.held)} of complete past days, each tested without its own week"]
     missing = "less than 1 %" if sensor.seen > 0.99 else percent(1 - sensor.seen)
     return [
-        f"held on {percent(sensor.held)} of past days, each judged without its own week",
-        f"these days lacked {missing} of their readings, for want of two weeks observed in full:"
-        " of whole days fewer will obey",
+        f"satisfied on {percent(sensor.held)} of past days, each tested without its own week",
+        f"these days lacked {missing} of their readings, because fewer than two weeks were complete;"
+        " the share of complete days is lower",
     ]

@@ -1,4 +1,4 @@
-"""Sections of the page about forecasts: error and satisfaction of the property by round, and the teacher's changes."""
+"""Sections on forecasts: error and satisfaction of the property, by round and by client."""
 
 from collections.abc import Sequence
 
@@ -49,15 +49,15 @@ def _about(key: str) -> str:
 
 def teaching(histories: Sequence[RunRecord]) -> Section:
     """Return each client's error and satisfaction of the property before and after the teacher."""
-    found = [h.result.clients for h in histories if h.result and _taught(h)]
-    if not found:
+    clients = [h.result.clients for h in histories if h.result and _has_teacher(h)]
+    if not clients:
         return {}
     note = "The final model on each client's test data."
-    if len(found) > 1:
+    if len(clients) > 1:
         several = [measure(key) for key in ("mse", "teacher_mse", "rho_trace")]
         return section("Clients before and after the teacher", note, [_spread(histories, m) for m in several])
     figures = [
-        figure_of(measure(key), before_and_after(found[0], key, reference, name, lower=key == "mse"), _caption(name))
+        figure_of(measure(key), before_and_after(clients[0], key, reference, name, lower=key == "mse"), _caption(name))
         for key, reference, name in _REFERENCES
     ]
     return section("Clients before and after the teacher", note, figures)
@@ -71,6 +71,6 @@ def _spread(histories: Sequence[RunRecord], m: MetricSpec) -> dict[str, str]:
     return figure_of(m, client_spread(histories, m), m.meaning)
 
 
-def _taught(history: RunRecord) -> bool:
+def _has_teacher(history: RunRecord) -> bool:
     clients = history.result.clients.values() if history.result else ()
     return any("teacher_mse" in client.metrics for client in clients)

@@ -43,11 +43,11 @@ def test_only_methods_that_both_name_are_allowed() -> None:
     [
         ({"methods": ["fedagv"]}, "--method: unknown 'fedagv'; did you mean 'fedavg'?"),
         ({"methods": ["fedavg"]}, "the policy file allows fedrule only; remove --method fedavg, or change the file"),
-        ({"epsilon": 0.0}, "--epsilon 0 is no limit"),
-        ({"epsilon": math.nan}, "--epsilon nan is no limit"),
-        ({"epsilon": math.inf}, "--epsilon inf is no limit"),
+        ({"epsilon": 0.0}, "--epsilon 0 is out of range"),
+        ({"epsilon": math.nan}, "--epsilon nan is out of range"),
+        ({"epsilon": math.inf}, "--epsilon inf is out of range"),
         ({"delta": 1e-5}, "--delta needs --epsilon; give both"),
-        ({"epsilon": 1.0, "delta": 1.0}, "--delta 1 is no probability; give a number between 0 and 1"),
+        ({"epsilon": 1.0, "delta": 1.0}, "--delta 1 is out of range; give a probability between 0 and 1"),
     ],
 )
 def test_impossible_limits_are_refused(options: dict[str, Any], reason: str) -> None:

@@ -109,7 +109,7 @@ def test_waiting_times_and_steps_may_change() -> None:
 
 def test_a_finished_run_needs_more_rounds(runs: Path) -> None:
     RunDirectory(runs, "exact").write_result(replace(RESULT, rounds_done=3))
-    with pytest.raises(ConfigError, match="has done all its 3 rounds; ask for more with --rounds"):
+    with pytest.raises(ConfigError, match="has done all its 3 rounds; set more with --rounds"):
         resumed("exact")
     assert resumed("exact", rounds=4).rounds == 4
     begin("short", {"rounds": 1})
@@ -127,7 +127,7 @@ def test_early_stopping_of_a_planner_may_change_but_not_its_rounds(runs: Path) -
     assert (config.rounds, config.federation.deadline, config.method_options.lr) == (8, 7, 0.5)
     assert resumed("noisy", rounds=9).rounds == 9, "other planners may get more rounds"
     RunDirectory(runs, "planned").write_result(replace(RESULT, rounds_done=8))
-    with pytest.raises(ConfigError, match="has done all the rounds that its budget was planned for"):
+    with pytest.raises(ConfigError, match="has done all rounds of its planned budget"):
         resumed("planned")
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from deploy.report.run import RunRecord, read
 from deploy.tasks.markets.figures import bars
-from deploy.tasks.markets.figures_by_size import MOST_NAMED, sizes
+from deploy.tasks.markets.figures_by_size import MAX_NAMED, sizes
 from server.events import ClientResult
 from tests.support.run_folders import MakeRun
 
@@ -40,7 +40,7 @@ def dots(svg: str) -> list[tuple[float, float]]:
 def test_each_market_is_drawn_at_its_pairs_and_its_metrics(of: RunRecord) -> None:
     [figure] = sizes([measured(of)])
     assert (figure["title"], figure["arrow"]) == ("MRR @20 by size of market", "↑")
-    assert figure["caption"].endswith("strokes: what it gains over random walk.")
+    assert figure["caption"].endswith("strokes: its gain over random walk.")
     assert 'aria-label="MRR @20 of each market by its training pairs"' in figure["svg"]
     walk, model = (np.array(dots(figure["svg"])[k : k + 4]) for k in (2, 6))
     np.testing.assert_array_equal(walk[:, 0], model[:, 0])
@@ -68,7 +68,7 @@ def test_popularity_is_the_baseline_of_held_out_items(of: RunRecord) -> None:
 
 
 def test_many_markets_have_no_names(of: RunRecord) -> None:
-    many = {f"land{k}": (10 * k, 0.5, 0.4) for k in range(1, MOST_NAMED + 2)}
+    many = {f"land{k}": (10 * k, 0.5, 0.4) for k in range(1, MAX_NAMED + 2)}
     [figure] = sizes([measured(of, many)])
     assert "land" not in figure["svg"]
     assert not any(np.isnan(np.ravel(dots(figure["svg"]))))

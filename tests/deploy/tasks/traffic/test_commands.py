@@ -39,9 +39,9 @@ def command(*words: str) -> Result:
 def test_properties_need_no_run(table: Path) -> None:
     done = command("properties", "--data", str(table), "--site", "south")
     assert done.exit_code == 0, done.exception
-    assert done.stdout.startswith("south: what its training part obeys (calibrated ranges, 60 minutes a step)\n")
+    assert done.stdout.startswith("south: property of its training part (calibrated ranges, 60 minutes a step)\n")
     assert "G[0," in done.stdout
-    assert "each judged without its own week" in done.stdout
+    assert "each tested without its own week" in done.stdout
 
 
 def test_the_kind_of_property_can_be_set(table: Path) -> None:
@@ -109,8 +109,8 @@ def test_a_cold_start_client_adopts_the_property_of_similar_clients(table: Path)
     assert "with the property of similar clients of run r1" in done.stderr
     assert json.loads(done.stdout)["pooled"]
     lines = command("properties", "--data", str(new)).stdout.splitlines()
-    assert lines[0].startswith("south: what members alike and its own training part obey (calibrated ranges")
-    assert any(line.startswith("pooled from members of the federation alike in shape") for line in lines)
+    assert lines[0].startswith("south: property of similar clients and of its own training part (calibrated ranges")
+    assert any(line.startswith("pooled from similar clients of the federation") for line in lines)
 
     coming = command("forecast", "--data", str(new), "--json", "--run", "r1")
     assert json.loads(coming.stdout)["pooled"]

@@ -40,13 +40,13 @@ def test_the_table_marks_corrected_values() -> None:
         "Mon 2024-01-22 00:00        90         90  -10  1,100",
         "Mon 2024-01-22 01:00       150        120   20    120  *",
     ]
-    assert lines[-2].startswith("property: held on ")
-    assert lines[-1] == "* 1 of 2 forecasts broke the property"
+    assert lines[-2].startswith("property: satisfied on ")
+    assert lines[-1] == "* 1 of 2 forecasts violate the property"
 
 
 def test_a_fault_is_reported_above_the_profile() -> None:
     lines = view("its last 9 readings are all 0: the sensor seems dead or stuck").as_lines()
-    assert lines[1].endswith("dead or stuck; in place of a forecast, what it usually reads")
+    assert lines[1].endswith("dead or stuck; the weekly profile replaces the forecast")
     assert lines[3].split() == ["volume", "profile", "corrected", "low", "high"]
 
 

@@ -92,14 +92,14 @@ def test_a_variable_that_never_was_negative_has_no_lower_bound_below_zero() -> N
 def test_the_text_has_the_share_of_days_that_satisfy_the_property() -> None:
     measures = SensorVariables(variables=("volume",))
     lines = as_lines(sensor(two_levels(), TrafficOptions()), measures, TrafficOptions())
-    assert lines[0] == "a: what its training part obeys (calibrated ranges, 60 minutes a step)"
+    assert lines[0] == "a: property of its training part (calibrated ranges, 60 minutes a step)"
     assert "on working days, volume" in lines
     assert lines[-2:] == [
-        "held on 100 % of past days observed in full, each judged without its own week",
-        "of 7 days observed in full after its training part, 100 % obeyed",
+        "satisfied on 100 % of complete past days, each tested without its own week",
+        "satisfied on 100 % of 7 complete days after its training part",
     ]
     plain = as_lines(sensor(two_levels(), WEEKDAY), measures, WEEKDAY)
-    assert "all past days obey, since they made it" in plain[-2]
+    assert "all past days satisfy it, because it was inferred from them" in plain[-2]
     young = as_lines(sensor(two_levels()[: 9 * 24], TrafficOptions()), measures, TrafficOptions())
     assert "less than two weeks of readings in training" in young[-2]
 
@@ -115,10 +115,10 @@ def test_incomplete_days_are_reported() -> None:
     full = sensor(two_levels(), TrafficOptions())
     found = unseen(full, np.arange(len(full.values))[:, None] % 4 == 0)
     lines = as_lines(found, SensorVariables(variables=("x0",)), TrafficOptions())
-    assert lines[-3].startswith("held on ")
-    assert lines[-3].endswith("% of past days, each judged without its own week")
-    assert lines[-2].startswith("these days lacked 25 % of their readings, for want of two weeks observed in full")
-    assert lines[-1] == "no day after its training part was observed in full, so none was judged"
+    assert lines[-3].startswith("satisfied on ")
+    assert lines[-3].endswith("% of past days, each tested without its own week")
+    assert lines[-2].startswith("these days lacked 25 % of their readings, because fewer than two weeks were complete")
+    assert lines[-1] == "no day after its training part is complete, so none was tested"
     values = as_json(found, SensorVariables(variables=("x0",)), TrafficOptions())
     assert (values["held_seen"], values["held_later"], values["later_days"]) == (0.75, None, 0)
 
@@ -127,7 +127,7 @@ def test_one_later_day_is_counted() -> None:
     full = sensor(two_levels(), TrafficOptions())
     hours = np.arange(len(full.values))[:, None]
     lines = as_lines(unseen(full, hours >= full.past + 24), SensorVariables(variables=("x0",)), TrafficOptions())
-    assert lines[-1] == "of 1 day observed in full after its training part, 100 % obeyed"
+    assert lines[-1] == "satisfied on 100 % of 1 complete day after its training part"
 
 
 def test_json_has_the_same_values() -> None:

@@ -1,4 +1,4 @@
-"""Model that a market uses of a finished run: the run's, or the one that a client stored with its own parameters."""
+"""Model that a market uses of a finished run: the shared one, or the one that a client stored."""
 
 import numpy as np
 

@@ -32,7 +32,7 @@ FITTED = "its clients have private layers; those of this sensor are trained here
 
 @dataclass(frozen=True)
 class TrainedForecaster:
-    """A finished run, the data prepared for it, and the model that their client uses."""
+    """Finished run, the data prepared for it, and the model that their client uses."""
 
     run: str
     config: RunConfig
@@ -63,7 +63,7 @@ def find_forecaster(source: DataRequest, request: "SensorRequest") -> TrainedFor
 
 
 def pooled_for(data: str, request: "SensorRequest", variables: SensorVariables, kind: str) -> tuple[str, Arrays]:
-    """Return a run and its pooled properties of that kind for a cold-start client; empty if there are none."""
+    """Return a run and its pooled properties of that kind; empty if there are none."""
     if stored := _find_stored(data, request):
         run, config, vocabulary, pooled = stored.run, stored.config, stored.vocabulary, stored.statics
     elif folder := find_run(request.run) if request.run else newest_or_none([TASK.name]):
@@ -87,7 +87,7 @@ def find_series(site: str, dataset: Sensors, data: str) -> Series:
     """Return the sensor of that name, or the first; raise DataError if the data lack it."""
     series = cast(Series, find_unit(dataset, site, data, "sensor"))
     if not site and len(dataset.units) > 1:
-        note(f"{data}: the first of {len(dataset.units)} sensors; --site takes another")
+        note(f"{data}: the first of {len(dataset.units)} sensors; set --site for another")
     return series
 
 

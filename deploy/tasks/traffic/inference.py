@@ -14,7 +14,7 @@ from common.tasks.traffic.vocabulary import SensorVariables
 from deploy.cli.options import DataRequest
 from deploy.cli.output import note
 from deploy.tasks.traffic.forecast import ForecastView
-from deploy.tasks.traffic.trained import find_forecaster, find_series, pooled_for, read_sensors
+from deploy.tasks.traffic.forecaster import find_forecaster, find_series, pooled_for, read_sensors
 
 if TYPE_CHECKING:
     from deploy.tasks.traffic.commands import SensorRequest
