@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.rules.isolated import isolated, without_isolated
+from benchmarks.rules.isolation import isolated, without_isolated
 from client.tasks.rules.data.split import SplitHome
 from common.metrics.ranking import Mask
 from common.tasks.rules.metrics import home_metrics

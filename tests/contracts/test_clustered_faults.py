@@ -26,8 +26,8 @@ class InvalidReplies(Listening):
 
     lie: AssignReply
 
-    def _keep(self, replies: Iterable[Message]) -> None:
-        super()._keep([self._spoilt(reply) for reply in replies])
+    def pull_messages(self, message_ids: Iterable[str]) -> list[Message]:
+        return [self._spoilt(reply) for reply in super().pull_messages(message_ids)]
 
     def _spoilt(self, reply: Message) -> Message:
         about = reply.content["fedloom"]["wire.payload"]  # type: ignore[index]

@@ -106,8 +106,8 @@ def test_windows_of_other_variables_are_left_out_and_the_run_continues(
     class OtherVariables(Listening):
         """Grid whose second client sends windows of other variables."""
 
-        def _keep(self, replies: Iterable[Message]) -> None:
-            super()._keep(self._changed(reply) for reply in replies)
+        def pull_messages(self, message_ids: Iterable[str]) -> list[Message]:
+            return [self._changed(reply) for reply in super().pull_messages(message_ids)]
 
         def _changed(self, message: Message) -> Message:
             if message.metadata.src_node_id == 2 and "AssignReply" in str(message.content):

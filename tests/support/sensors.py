@@ -89,10 +89,10 @@ class Listening(InProcessGrid):
         self.asked += messages
         return super().push_messages(messages)
 
-    def _keep(self, replies: Iterable[Message]) -> None:
-        replies = list(replies)
-        self.answered += replies
-        super()._keep(replies)
+    def pull_messages(self, message_ids: Iterable[str]) -> list[Message]:
+        replies = super().pull_messages(message_ids)
+        self.answered += sorted(replies, key=lambda reply: int(reply.metadata.reply_to_message_id))
+        return replies
 
 
 def road_grid(stores: Sequence[Store], kind: type[G], policy: Policy | None = None) -> G:

@@ -114,7 +114,7 @@ def test_a_finished_run_needs_more_rounds(runs: Path) -> None:
     assert resumed("exact", rounds=4).rounds == 4
     begin("short", {"rounds": 1})
     RunDirectory(runs, "short").write_result(replace(RESULT, rounds_done=1))
-    with pytest.raises(ConfigError, match="has done its one round; ask for more"):
+    with pytest.raises(ConfigError, match="has done its one round; set more"):
         resumed("short")
 
 

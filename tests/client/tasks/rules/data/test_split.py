@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.rules.isolated import isolated
+from benchmarks.rules.isolation import isolated
 from client.tasks.rules.data.generator import demo_homes
 from client.tasks.rules.data.homes import Device, Home, as_edges
 from client.tasks.rules.data.reader import read_homes

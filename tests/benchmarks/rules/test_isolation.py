@@ -1,6 +1,6 @@
 """Held-out rules with an isolated end."""
 
-from benchmarks.rules.isolated import isolated, without_isolated
+from benchmarks.rules.isolation import isolated, without_isolated
 from client.tasks.rules.data.homes import Device, Home, as_edges
 from client.tasks.rules.data.split import Examples, SplitHome
 
