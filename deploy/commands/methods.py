@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
+from common.text import count
 from deploy.cli import options as o
 
 
@@ -57,6 +58,6 @@ def _of_method(capabilities: Any) -> Iterator[str]:
     if capabilities.sum_only:
         yield "weighted sums only"
     if capabilities.extra_releases:
-        yield f"{capabilities.extra_releases} further release a round"
+        yield f"{count(capabilities.extra_releases, 'further release')} a round"
     for key in sorted(capabilities.plaintext):
         yield f"needs {key}"
