@@ -48,7 +48,9 @@ def raise_limit(epsilon: float, data: str, state_dir: Path, ledgers: Path | None
     if not found:
         raise ConfigError("these data have no ledger, so no limit is fixed; set max-epsilon in the policy file")
     for path in found:
-        statements_of(path, _lineage_folders(state_dir))  # an increase of an older copy would block the newest for good
+        statements_of(
+            path, _lineage_folders(state_dir)
+        )  # an increase of an older copy would block the newest permanently
     unraised: list[ConfigError] = []
     for path in found:
         try:

@@ -33,9 +33,9 @@ def stopped_run(
     step, last = after
     noted = getattr(Journal, step)
 
-    def note(journal: Journal, *told: Any) -> None:
-        noted(journal, *told)
-        about = told[-1] if step == "record_observation" else told[0].state
+    def note(journal: Journal, *recorded: Any) -> None:
+        noted(journal, *recorded)
+        about = recorded[-1] if step == "record_observation" else recorded[0].state
         if about.round == last:
             raise PowerCutError
 
@@ -184,13 +184,13 @@ def test_clients_whose_metrics_were_sent_before_a_crash_are_stated(
 def test_the_test_split_does_not_change_the_plan_of_an_extended_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told: list[Evaluation] = []
-    monkeypatch.setattr(Journal, "record_evaluation", listening(told))
+    recorded: list[Evaluation] = []
+    monkeypatch.setattr(Journal, "record_evaluation", listening(recorded))
     owners().run(noisy(tmp_path, stop="plateau", tasks__rules__validation_share=0.3), tmp_path)
     lines = rounds_of(tmp_path)
     assert [line.split for line in lines[-2:]] == ["validation", "test"]
     assert ["reward" in line.server for line in lines[-2:]] == [True, False]
     checkpoint = RunDirectory(tmp_path, "toy").checkpoints.load_latest()
     assert checkpoint is not None
-    held_out, tested = ({name: value for name, (value, _) in one.values_of("loss").items()} for one in told[-2:])
+    held_out, tested = ({name: value for name, (value, _) in one.values_of("loss").items()} for one in recorded[-2:])
     assert unpack_values(checkpoint.groups["planner_seen"]) == held_out != tested

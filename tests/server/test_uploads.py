@@ -97,7 +97,7 @@ def upload(thing: InflatableObject) -> tuple[str, dict[str, bytes]]:
 
 def answer_to(identity: str) -> Message:
     metadata = Metadata(1, "", 7, 1, identity, "", 2e9, 1000.0, "train")
-    return make_message(metadata, RecordDict({"told": ConfigRecord({"to": identity})}))
+    return make_message(metadata, RecordDict({"note": ConfigRecord({"to": identity})}))
 
 
 def garbage() -> tuple[str, dict[str, bytes]]:
@@ -139,4 +139,4 @@ def test_a_malformed_upload_makes_one_client_missing(
     with quick_uploads(deadline=1.0):
         arrived = PollingGrid(grid, RoundLimits(1, 5.0, 1.0))._pull({"a", "b"})
     assert list(arrived) == ["a"]
-    assert arrived["a"].content.config_records["told"]["to"] == "a"
+    assert arrived["a"].content.config_records["note"]["to"] == "a"

@@ -1,6 +1,6 @@
 """Increase of a ledger's budget by the owner, on the owner's machine; no message can request it.
 
-A row in the ledger's chain states time, old and new ε. The client obeys the smaller of the ledger's and the policy's limit.
+A row in the ledger's chain states time, old and new ε. The client stops at the smaller of the ledger's and the policy's limit.
 """
 
 from collections.abc import Iterator

@@ -53,7 +53,7 @@ def test_only_the_sides_depend_on_the_direction(splits: list[SplitHome]) -> None
 
 
 def test_a_rule_is_left_out_of_its_own_counts() -> None:
-    """Where every relation occurs once, its count without itself is 0, as for a non-rule: counts carry no information."""
+    """If every relation occurs once, its count without itself is 0, as for a non-rule: counts carry no information."""
     lonely = [_home(f"{k}", [0, 1], [(0, 1, k)], [(1, 0, (k + 1) % RELATIONS)]) for k in range(RELATIONS)]
     lonely = [*lonely, _home("none", [0], [], [])]
     logits = count_baseline(lonely[:1], 2, RELATIONS, "counts-relation")(lonely[0])

@@ -20,7 +20,7 @@ def failing(*about: object, **more: object) -> NoReturn:
 
 
 def test_training_that_diverges_is_released_as_noise_and_charged() -> None:
-    """Whether huge weights overflow depends on the devices that a home has."""
+    """Overflow of huge weights depends on the devices of a home."""
     client = Asked(configured("fedavg", clip=0.01))
     client.model = {name: np.full_like(a, 3e38) for name, a in client.model.items()}
     reply = client.train(1, 0.1)

@@ -71,7 +71,9 @@ def test_a_tie_is_broken_by_the_name_which_spreads_clients_over_the_clusters() -
     counts = np.bincount(list(chosen.values()), minlength=4)
     assert counts[3] == 0
     assert counts[:3].min() > 75, "about a hundred each"
-    assert assign_clusters(dict(list(tied.items())[:5]), "argmin").items() <= chosen.items(), "whoever else takes part"
+    assert assign_clusters(dict(list(tied.items())[:5]), "argmin").items() <= chosen.items(), (
+        "for any other participants"
+    )
 
 
 @given(losses)

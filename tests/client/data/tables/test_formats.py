@@ -26,7 +26,7 @@ def note_opening(event: str, arguments: tuple[object, ...]) -> None:
 
 @pytest.fixture
 def openings() -> Iterator[list[str]]:
-    """List every file that Python opens; a hook stays for good, so it heeds nothing after the test."""
+    """List every file that Python opens; Python cannot remove the hook, so it ignores calls after the test."""
     if not hasattr(sys, "_fedloom_hook"):
         sys.addaudithook(note_opening)
         sys._fedloom_hook = True  # type: ignore[attr-defined]

@@ -73,7 +73,7 @@ def test_a_limit_before_the_first_release_was_always_there(tmp_path: Path) -> No
 
 @pytest.mark.parametrize(("account", "said"), [(Zcdp(), True), (Pure(), False)])
 def test_a_limit_that_was_lowered_after_a_look_is_said_to_be(account: Account, said: bool, tmp_path: Path) -> None:
-    """What was spent may be read off: a limit just above it is no filter, except where ε themselves add up."""
+    """The spent amount may be known: a limit just above it is no filter, except where ε themselves add up."""
     first = opened(tmp_path, 10.0, account)
     first.release(Slot("run", 1), first.terms(Laplace(0.5, 1.0)), lambda: b"noise")
     first.close()

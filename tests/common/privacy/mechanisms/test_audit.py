@@ -49,7 +49,7 @@ def test_an_audit_does_not_refute_the_claim(mechanism: Mechanism, claimed: float
 
 
 class Silent(np.random.Generator):
-    """What a client without noise would draw."""
+    """Draws of a client without noise."""
 
     def standard_normal(self, *shape: object, **_: object) -> NDArray[np.float64]:  # type: ignore[override]
         return 0.05 * np.asarray(super().standard_normal(*shape))

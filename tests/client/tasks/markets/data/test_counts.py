@@ -60,20 +60,20 @@ def test_private_counts_are_those_that_dense_noise_lets_pass(monkeypatch: pytest
     counts = bounded_counts(ratings([{0, 1}, {0, 1}, {0, 1}, {2, 3}]), size, np.random.default_rng(0))
     exact = dict(zip(counts[KEYS].tolist(), counts[VALUES].tolist(), strict=True))
     rng = np.random.default_rng(1)
-    told: dict[int, list[float]] = {}
+    sent: dict[int, list[float]] = {}
     for _ in range(draws):
         one = noised(counts, size, noise, rng)
         check_pairs(one, size)
         for key, value in zip(one[KEYS].tolist(), one[VALUES].tolist(), strict=True):
-            told.setdefault(key, []).append(value)
+            sent.setdefault(key, []).append(value)
     for key in (a * size + b for a in range(size) for b in range(a + 1, size)):
         expected = norm.sf(bar * noise, exact.get(key, 0.0), noise)
-        assert len(told[key]) / draws == pytest.approx(expected, abs=5 * np.sqrt(expected * (1 - expected) / draws))
-    strangers = [v for key, values in told.items() if key not in exact for v in values]
+        assert len(sent[key]) / draws == pytest.approx(expected, abs=5 * np.sqrt(expected * (1 - expected) / draws))
+    strangers = [v for key, values in sent.items() if key not in exact for v in values]
     passed = norm.sf(bar)
     assert kstest(strangers, lambda v: 1 - norm.sf(v / noise) / passed).pvalue > 1e-3
     assert (
-        kstest(told[1], lambda v: 1 - norm.sf(v, exact[1], noise) / norm.sf(bar * noise, exact[1], noise)).pvalue > 1e-3
+        kstest(sent[1], lambda v: 1 - norm.sf(v, exact[1], noise) / norm.sf(bar * noise, exact[1], noise)).pvalue > 1e-3
     )
 
 

@@ -24,8 +24,8 @@ def said(*markets: Market, **options: Scalar) -> list[str]:
 
 def test_markets_most_of_whose_items_have_no_pair_are_told_with_the_threshold() -> None:
     assert said(RATED) == [], "half of them have one"
-    [told] = said(RATED, replace(RATED, name="jp"), co_rating=3)
-    assert told == (
+    [warning] = said(RATED, replace(RATED, name="jp"), co_rating=3)
+    assert warning == (
         "a pair of items needs 3 users of both (tasks.markets.co-rating): 4 of 4 items in br (7 ratings), 4 of 4 items in jp"
         " (7 ratings) have none, so nothing is trained on or measured of those"
     )
@@ -36,8 +36,8 @@ def test_markets_most_of_whose_items_have_no_pair_are_told_with_the_threshold() 
     "options", [{"count_offset": False}, {"count_epsilon": 0.0}, {"count_offset": False, "count_epsilon": 2.0}]
 )
 def test_lists_that_share_nothing_under_noise_are_told_with_the_remedy(options: dict[str, Scalar]) -> None:
-    [told] = said(LISTED, replace(LISTED, name="us"), count_offset=True, count_epsilon=8.0)
-    assert told.startswith("lists in uk, us name no users")
-    assert "--set tasks.markets.count-epsilon=0" in told
-    assert "allow-counts" in told
+    [warning] = said(LISTED, replace(LISTED, name="us"), count_offset=True, count_epsilon=8.0)
+    assert warning.startswith("lists in uk, us name no users")
+    assert "--set tasks.markets.count-epsilon=0" in warning
+    assert "allow-counts" in warning
     assert said(LISTED, **options) == []

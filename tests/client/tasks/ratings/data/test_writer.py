@@ -1,4 +1,4 @@
-"""What is written is read back, and shares of a source are the source."""
+"""Written tables are read back; partitions of a source add up to the source."""
 
 from pathlib import Path
 
