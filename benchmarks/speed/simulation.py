@@ -22,7 +22,7 @@ from flwr.simulation import run_simulation
 
 from benchmarks.speed import timing
 from client.app import app as client_app
-from client.tasks.rules.data.reader import read_homes
+from client.data.read import read_all
 from common.config.parse import parse
 from common.config.run import RunConfig
 from deploy.simulation import simulate
@@ -71,7 +71,7 @@ def settings(name: str, rounds: int) -> RunConfig:
 
 def fedloom(folder: Path, clients: int, rounds: int) -> float:
     """Return milliseconds per client update in process."""
-    simulate(settings("fedloom", rounds + 1), read_homes(f"demo:0-{clients}"), folder)
+    simulate(settings("fedloom", rounds + 1), read_all("rules", f"demo:0-{clients}"), folder)
     return _milliseconds(folder, "fedloom")
 
 
@@ -115,7 +115,7 @@ def memory_growth(folder: Path, clients: int) -> list[float]:
     """Return resident megabytes after 2, 10 and 20 rounds of one simulation each, in this order."""
     sizes = []
     for rounds in (2, 10, 20):
-        simulate(settings(f"memory-{rounds}", rounds), read_homes(f"demo:0-{clients}"), folder)
+        simulate(settings(f"memory-{rounds}", rounds), read_all("rules", f"demo:0-{clients}"), folder)
         sizes.append(psutil.Process().memory_info().rss / 2**20)
     return sizes
 

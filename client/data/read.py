@@ -26,7 +26,7 @@ def read_all(
         DataError: The source cannot be read.
     """
     kind = CLIENT_TASKS[task]
-    if kind.generate and is_demo(source):  # without the table engine, which takes 40 MB of memory
+    if kind.generate and is_demo(source):  # the table engine would take 40 MB of memory
         demo = demo_dataset(source, kind.demo_units, kind.generate, seed, kind.spec.demo(), vocabulary)
         return cast(AnyDataset, demo)
     return kind.read(Source(source, dialect), vocabulary, seed)

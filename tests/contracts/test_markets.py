@@ -4,15 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from client.data.read import partition
-from client.tasks.markets.data.reader import read_markets
+from client.data.read import partition, read_all
 from common.config.parse import parse
 from common.config.run import RunConfig
 from common.options import Scalar
 from deploy.simulation import simulate_clients
 from server.events import Result
 
-DEMO = read_markets("demo:1-5")
+DEMO = read_all("markets", "demo:1-5")
 
 
 def configured(**options: Scalar) -> RunConfig:

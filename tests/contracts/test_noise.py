@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from client.tasks.ratings.data.reader import read_raters
+from client.data.read import read_all
 from common.config.parse import parse
 from common.options import Scalar
 from common.privacy.zcdp import rho_of
@@ -106,5 +106,5 @@ def test_control_variates_of_released_values_sum_to_zero(tmp_path: Path) -> None
 def test_gradients_contain_no_client_only_parameters(control: str, unit: str, tmp_path: Path) -> None:
     flat: dict[str, Scalar] = {"method": "fedrule", "task": "ratings", "model": "paper", "rounds": 3, "run-id": "toy"}
     flat |= {"algorithm.fedrule.control": control, "algorithm.fedrule.optimizer": "sgd", "federation.min-clients": 1}
-    simulate(parse({**flat, "privacy.unit": unit}), read_raters("demo:0-3"), tmp_path)
+    simulate(parse({**flat, "privacy.unit": unit}), read_all("ratings", "demo:0-3"), tmp_path)
     assert [(r.answered, r.refused) for r in rounds_of(tmp_path)] == [(3, {})] * 3

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from client.data.read import read_all
 from client.inference.choose_model import fit_model, models_of_client
 from client.policy import Policy
 from client.privacy.in_memory import in_memory
@@ -13,7 +14,6 @@ from client.session import Session
 from client.state import ClientMemory, MemoryStore, Store
 from client.tasks.learner import Learner
 from client.tasks.markets.data.markets import Markets
-from client.tasks.markets.data.reader import read_markets
 from client.tasks.registry import build_learner
 from client.trainers.perfedavg import PerFedAvgTrainer
 from client.training.adaptation import adapt
@@ -35,7 +35,7 @@ from tests.support.sensors import MEASURES, Listening, heard, road_config, senso
 from tests.support.toys import Quadratic, Toy, configured, flat, quadratics
 
 ALPHA, BETA = 0.3, 0.2
-DEMO = read_markets("demo:4-5")
+DEMO = read_all("markets", "demo:4-5")
 
 
 def personalized(algorithm: PerFedAvg, participant: Participant) -> ClientMemory:

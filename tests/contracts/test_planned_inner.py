@@ -6,12 +6,11 @@ from pathlib import Path
 import pytest
 
 from client.data.dataset import AnyDataset
-from client.data.read import partition
+from client.data.read import partition, read_all
 from client.privacy.in_memory import in_memory
 from client.session import Session
 from client.state import MemoryStore
 from client.tasks.learner import Learner
-from client.tasks.markets.data.reader import read_markets
 from client.tasks.registry import build_learner
 from client.tasks.rules.data.homes import Homes
 from client.tasks.traffic.data.series import Sensors
@@ -51,7 +50,7 @@ def planned(inner: str, folder: Path) -> RunConfig:
 
 def parts(inner: str) -> Sequence[AnyDataset]:
     if inner == "pfgnn":
-        return partition(read_markets("demo:3-5"), 0)
+        return partition(read_all("markets", "demo:3-5"), 0)
     if inner == "fedstl":
         return [Sensors((sensor(k),), MEASURES) for k in range(2)]
     return [Homes((home,), CATALOGUE) for home in toy_homes(2)]

@@ -1,7 +1,7 @@
 """Markets learners of the demo data for tests."""
 
+from client.data.read import read_all
 from client.tasks.markets.data.markets import Markets
-from client.tasks.markets.data.reader import read_markets
 from client.tasks.markets.learner import MarketsLearner
 from common.arrays import Arrays
 from common.config.parse import parse
@@ -11,7 +11,7 @@ from common.options import Scalar
 from common.wire.messages import TrainRequest
 from tests.support.build import learner_of
 
-DEMO = read_markets("demo:3-6")
+DEMO = read_all("markets", "demo:3-6")
 
 
 def build_config(model: str = "default", **options: Scalar) -> RunConfig:

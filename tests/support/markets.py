@@ -2,13 +2,13 @@
 
 from pathlib import Path
 
+from client.data.read import read_all
 from client.policy import Policy
 from client.privacy.in_memory import in_memory
 from client.session import Session
 from client.state import Store
 from client.tasks.learner import Learner
 from client.tasks.markets.data.markets import Markets
-from client.tasks.markets.data.reader import read_markets
 from client.tasks.registry import build_learner
 from client.training.cohort import train
 from client.training.participant import Participant
@@ -26,7 +26,7 @@ from server.strategies.replies import Reply
 from tests.support.build import learner_of, strategy_of, task_model
 from tests.support.sensors import Listening, stores
 
-DEMO = read_markets("demo:3-6")  # the three smallest
+DEMO = read_all("markets", "demo:3-6")  # the three smallest
 
 PHI, PRIVATE = {"phi.mean", "phi.log_variance"}, {"theta", "alpha", "kappa"}
 

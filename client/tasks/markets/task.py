@@ -23,7 +23,7 @@ def read(source: Source, catalogue: MarketCatalogue | None, seed: int) -> Market
     """Read a source in any of its forms."""
     from client.tasks.markets.data.reader import read_markets
 
-    return read_markets(source.text, catalogue, seed=seed, dialect=source.dialect)
+    return read_markets(source.text, catalogue, dialect=source.dialect)
 
 
 def learner(run: TaskRun[MarketsOptions, MarketCatalogue], dataset: Markets) -> "MarketsLearner":

@@ -22,7 +22,7 @@ def read(source: Source, products: ProductCatalogue | None, seed: int) -> Rating
     """Read a source in any of its forms."""
     from client.tasks.ratings.data.reader import read_raters
 
-    return read_raters(source.text, products, seed=seed, dialect=source.dialect)
+    return read_raters(source.text, products, dialect=source.dialect)
 
 
 def learner(run: TaskRun[RatingsOptions, ProductCatalogue], dataset: Ratings) -> "RatingsLearner":

@@ -22,7 +22,7 @@ def read(source: Source, catalogue: RuleCatalogue | None, seed: int) -> Homes:
     """Read a source in any of its forms."""
     from client.tasks.rules.data.reader import read_homes
 
-    return read_homes(source.text, catalogue, seed=seed, dialect=source.dialect)
+    return read_homes(source.text, catalogue, dialect=source.dialect)
 
 
 def learner(run: TaskRun[RulesOptions, RuleCatalogue], dataset: Homes) -> "RulesLearner":

@@ -22,7 +22,7 @@ def read(source: Source, items: Items | None, seed: int) -> Visits:
     """Read a source in any of its forms."""
     from client.tasks.sessions.data.reader import read_visitors
 
-    return read_visitors(source.path, items, test=source.test, seed=seed, dialect=source.dialect)
+    return read_visitors(source.path, items, test=source.test, dialect=source.dialect)
 
 
 def learner(run: TaskRun[SessionsOptions, Items], dataset: Visits) -> "SessionsLearner":

@@ -22,7 +22,7 @@ def read(source: Source, variables: SensorVariables | None, seed: int) -> Sensor
     """Read a source in any of its forms."""
     from client.tasks.traffic.data.reader import read_series
 
-    return read_series(source.text, variables, seed=seed, dialect=source.dialect)
+    return read_series(source.text, variables, dialect=source.dialect)
 
 
 def learner(run: TaskRun[TrafficOptions, SensorVariables], dataset: Sensors) -> "TrafficLearner":

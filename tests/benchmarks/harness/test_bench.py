@@ -12,7 +12,7 @@ from benchmarks.harness.row import RowKey, Trial
 from benchmarks.harness.store import Store
 from benchmarks.harness.study import Selection
 from benchmarks.harness.tuning import Tuning
-from client.tasks.rules.data.reader import read_homes
+from client.data.read import read_all
 
 KEY = RowKey("demo", "default", "fedavg")
 POINTS = tuple(method_options("fedavg", {"lr": rate}) for rate in (1e-6, 0.3))
@@ -21,7 +21,7 @@ FEDAVG = Experiment("fedavg", "FedAvg", {**SETTINGS, "algorithm.fedavg.optimizer
 
 
 def bench(folder: Path, tuning: Tuning | None = None) -> Bench:
-    return Bench("demo", lambda: read_homes("demo:0-40"), Store(folder, Results()), final_metrics, tuning)
+    return Bench("demo", lambda: read_all("rules", "demo:0-40"), Store(folder, Results()), final_metrics, tuning)
 
 
 def tuning(*, chooses_round: bool) -> Tuning:

@@ -7,8 +7,8 @@ from scipy.sparse import csr_array
 from benchmarks.markets.baselines import RIDGE, SCORES, counts_of, measure, slim
 from benchmarks.markets.experiments import BASELINES
 from benchmarks.markets.late_market import _drop_pairs, _without_items
+from client.data.read import read_all
 from client.tasks.markets.data.graph import Graph, symmetric
-from client.tasks.markets.data.reader import read_markets
 from client.tasks.markets.prepare import ReadyMarket, prepare
 from common.tasks.markets.counts import counts_of as summed_counts
 from common.tasks.markets.counts import no_counts
@@ -31,7 +31,7 @@ def scores(key: str, one: Graph | None = None) -> np.ndarray:
 
 @pytest.fixture(scope="module")
 def ready() -> ReadyMarket:
-    demo = read_markets("demo:3-4")
+    demo = read_all("markets", "demo:3-4")
     return prepare(demo.units[0], demo.vocabulary, MarketsOptions(width=2), 0)
 
 

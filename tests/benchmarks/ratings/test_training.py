@@ -9,7 +9,7 @@ from benchmarks.harness.results import Results
 from benchmarks.harness.store import Store
 from benchmarks.ratings.experiments import EXPERIMENTS
 from benchmarks.ratings.runs import trial_of
-from client.tasks.ratings.data.reader import read_raters
+from client.data.read import read_all
 
 BY_KEY = {(one.protocol, one.key): one for one in EXPERIMENTS}
 
@@ -17,7 +17,7 @@ BY_KEY = {(one.protocol, one.key): one for one in EXPERIMENTS}
 @pytest.mark.parametrize(("planner", "rounds"), [("uniform", 19), ("bgtplanner", 18)])
 def test_a_curve_has_every_round_but_one_measured_on_test_ratings(planner: str, rounds: int, tmp_path: Path) -> None:
     """A run that ends early measures its last round on held-out ratings."""
-    bench = Bench("ml", lambda: read_raters("demo:0-4"), Store(tmp_path, Results()), trial_of)
+    bench = Bench("ml", lambda: read_all("ratings", "demo:0-4"), Store(tmp_path, Results()), trial_of)
     trial = bench.trial(BY_KEY["planned", f"{planner}-gaussian"], {}, 0)
     assert trial.failure == ""
     assert list(trial.curve) == list(range(1, rounds + 1))

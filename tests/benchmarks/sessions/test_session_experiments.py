@@ -9,7 +9,7 @@ from benchmarks.sessions.data import READERS
 from benchmarks.sessions.experiments import BASELINES, EXPERIMENTS
 from benchmarks.sessions.page import rounds_to
 from benchmarks.sessions.sets import SETTINGS, Setting
-from client.tasks.sessions.data.reader import read_visitors
+from client.data.read import read_all
 from client.tasks.sessions.data.split import split_visitor
 from common.config.parse import parse
 from common.tasks.sessions.options import SessionsOptions
@@ -32,7 +32,7 @@ def test_every_set_has_a_reader() -> None:
 
 
 def test_every_baseline_scores_all_items() -> None:
-    data = read_visitors("demo:0-4")
+    data = read_all("sessions", "demo:0-4")
     splits = [split_visitor(visitor, SessionsOptions(), 0) for visitor in data.units]
     found = baselines_of(splits, len(data.vocabulary.items))
     assert found.keys() == BASELINES.keys()

@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 from client.data.dataset import AnyDataset
-from client.data.read import demo_partition, read_partition, with_test
+from client.data.read import demo_partition, read_all, read_partition, with_test
 from client.data.sources import fingerprint
 from client.tasks.rules.data.homes import Home
-from client.tasks.rules.data.reader import DEMO_HOMES, read_homes
+from client.tasks.rules.data.reader import read_homes
 from client.tasks.rules.data.writer import write_homes
+from client.tasks.rules.task import TASK
 from common.errors import ConfigError, DataError
 from common.tasks.rules.demo import demo_catalogue
 
@@ -20,14 +21,14 @@ def homes(part: AnyDataset) -> tuple[Home, ...]:
 
 
 def written(folder: Path, name: str, homes: str) -> Path:
-    dataset = read_homes(homes)
+    dataset = read_all("rules", homes)
     write_homes(folder / name, dataset)
     return folder / name
 
 
 @pytest.mark.parametrize("parts", [1, 3, 7])
 def test_the_parts_of_the_demo_are_the_demo(parts: int) -> None:
-    whole = read_homes("demo:10-31").units
+    whole = read_all("rules", "demo:10-31").units
     shares = [homes(read_partition("rules", "demo:10-31", (k, parts))) for k in range(parts)]
     assert [h.name for share in shares for h in share] == [h.name for h in whole]
     assert max(map(len, shares)) - min(map(len, shares)) <= 1
@@ -37,8 +38,8 @@ def test_the_parts_of_the_demo_are_the_demo(parts: int) -> None:
 
 def test_the_demo_without_a_range_is_cut_too() -> None:
     shards = [demo_partition("rules", "demo", (k, 4)) for k in range(4)]
-    assert shards == [demo_partition("rules", f"demo:0-{DEMO_HOMES}", (k, 4)) for k in range(4)]
-    assert shards[0] == f"demo:0-{DEMO_HOMES // 4}"
+    assert shards == [demo_partition("rules", f"demo:0-{TASK.demo_units}", (k, 4)) for k in range(4)]
+    assert shards[0] == f"demo:0-{TASK.demo_units // 4}"
 
 
 @pytest.mark.parametrize("name", ["homes.csv", "demo.csv", "demo-homes.csv"])

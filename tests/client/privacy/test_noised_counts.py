@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
+from client.data.read import read_all
 from client.policy import Policy
 from client.privacy.in_memory import in_memory
 from client.session import Session
 from client.state import MemoryStore
-from client.tasks.markets.data.reader import read_markets
 from client.tasks.markets.learner import MarketsLearner
 from common.arrays import Arrays
 from common.config.flatten import to_json
@@ -24,7 +24,7 @@ from common.tasks.vocabulary import Vocabulary
 from common.wire.messages import CountsRequest, EnrolRequest, EvaluateRequest
 from tests.support.build import learner_of, task_model
 
-DEMO = read_markets("demo:2-4")
+DEMO = read_all("markets", "demo:2-4")
 EPSILON = 8.0
 
 

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from safetensors.numpy import load
 
+from client.data.read import read_all
 from client.policy import Policy
 from client.privacy.in_memory import in_memory
 from client.session import MODEL, Session
 from client.state import MemoryStore
 from client.tasks.counts import COUNTS
 from client.tasks.learner import training_loss
-from client.tasks.markets.data.reader import read_markets
 from client.tasks.markets.learner import MarketsLearner
 from client.training.adaptation import adapt
 from common.arrays import Arrays, add, group, sha256
@@ -32,7 +32,7 @@ from tests.support.build import learner_of, task_model
 from tests.support.sensors import APART, MEASURES, road_config, sensor, world
 from tests.support.sensors import session as road_session
 
-DEMO = read_markets("demo:4-5")
+DEMO = read_all("markets", "demo:4-5")
 GOODS = DEMO.vocabulary
 
 

@@ -13,7 +13,6 @@ from client.data.read import read_all
 from client.session import Session
 from client.settings import ClientSettings
 from client.tasks.markets.data.markets import Markets
-from client.tasks.markets.data.reader import read_markets
 from client.tasks.markets.data.writer import write_markets
 from common.config.flatten import to_json
 from common.config.parse import parse
@@ -26,7 +25,7 @@ from common.wire.messages import EnrolRequest
 from deploy.cli.app import app
 from deploy.simulation import simulate
 
-LATE: Markets = read_markets("demo:5-6")
+LATE: Markets = read_all("markets", "demo:5-6")
 ITEM = LATE.vocabulary.items[int(LATE.units[0].ratings[0, 1])]
 
 

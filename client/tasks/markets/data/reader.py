@@ -5,13 +5,11 @@ from pathlib import Path
 
 import numpy as np
 
-from client.data.dataset import demo_dataset
 from client.data.tables.formats import TABLES, load, plain_name, stem_of, suffix_of, tables_in
 from client.data.tables.reader import detect_cells, read_table, to_table
 from client.data.tables.schema import DEFAULT_DIALECT, Dialect
 from client.data.tables.titles import find_names
 from client.tasks.markets.data.assemble import goods_of, to_dataset
-from client.tasks.markets.data.generator import SIZES, demo_markets
 from client.tasks.markets.data.markets import Markets
 from client.tasks.markets.data.published_folder import (
     METADATA,
@@ -25,36 +23,27 @@ from client.tasks.markets.data.published_folder import (
 from client.tasks.markets.data.records import Records, to_records
 from client.tasks.markets.schema import CATALOGUE, ITEM, SCHEMA, USER
 from common.errors import DataError
-from common.tasks.markets.demo import demo_market_catalogue
 from common.tasks.markets.vocabulary import MarketCatalogue
 
 TEXTS = ("title", "description")
 
-DEMO_MARKETS = len(SIZES)
-"""Markets in `demo` when no range is named."""
-
 
 def read_markets(
-    source: Path | str, goods: MarketCatalogue | None = None, *, seed: int = 0, dialect: Dialect = DEFAULT_DIALECT
+    source: Path | str, goods: MarketCatalogue | None = None, *, dialect: Dialect = DEFAULT_DIALECT
 ) -> Markets:
     """Read the markets of one source, in the order of their names.
 
     Args:
-        source: A market's table, `user,item[,rating]` or `item_a,item_b` (CSV, TSV or text; a column `market` where it holds
-            several); a folder of such tables, each a market named after its file, and perhaps `catalogue.csv`
-            (`item,title,description`); XMarket's ratings, its metadata, or both, as published; or the embedded `demo`,
-            `demo:2-4` being its markets 2 and 3. All may be gzipped.
-        goods: The federation's catalogue; rows with other items are skipped and counted in a note. Without one it is the
-            source's own or, failing that, all items of all its markets by name.
-        seed: Of the demo markets.
+        source: Table of a market, `user,item[,rating]` or `item_a,item_b` (CSV, TSV or text; with a column `market` if it
+            holds several); a folder of such tables, each a market named after its file, and optionally `catalogue.csv`
+            (`item,title,description`); or XMarket's ratings, its metadata, or both, as published. All may be gzipped.
+        goods: Catalogue of the federation; rows with other items are skipped and counted in a note. None for the source's
+            own catalogue or, without one, all items of all its markets by name.
         dialect: Columns and forms of the owner's tables.
 
     Raises:
         DataError: The data are missing, empty or malformed, or a market has nothing in common with the catalogue.
-        VocabularyError: The demo, under another catalogue than its own.
     """
-    if demo := demo_dataset(source, DEMO_MARKETS, demo_markets, seed, demo_market_catalogue(), goods):
-        return demo
     path = Path(source)
     if not path.exists():
         raise DataError("no such file or folder; give a table, a folder of tables, or 'demo'", path)

@@ -4,44 +4,34 @@ from pathlib import Path
 
 import numpy as np
 
-from client.data.dataset import demo_dataset
 from client.data.tables.reader import read_table
 from client.data.tables.schema import DEFAULT_DIALECT, Dialect
-from client.tasks.ratings.data.generator import demo_raters
 from client.tasks.ratings.data.published_folder import PublishedRatings, Scale, files_of, form_of
 from client.tasks.ratings.data.raters import Rater, Ratings
 from client.tasks.ratings.data.rows import RatingRows, find_latest, find_scale, join_rows, to_people, to_rows
 from client.tasks.ratings.schema import PEOPLE, SCHEMA
 from common.errors import DataError
-from common.tasks.ratings.demo import demo_products
 from common.tasks.ratings.vocabulary import ProductCatalogue
-
-DEMO_RATERS = 200
-"""Raters in `demo` when no range is named."""
 
 
 def read_raters(
-    source: Path | str, products: ProductCatalogue | None = None, *, seed: int = 0, dialect: Dialect = DEFAULT_DIALECT
+    source: Path | str, products: ProductCatalogue | None = None, *, dialect: Dialect = DEFAULT_DIALECT
 ) -> Ratings:
     """Read the raters of one source, in the order of their names.
 
-    Of several ratings that a person gave a product the latest counts, without times the last in the file.
+    If a person rated a product several times, the latest rating counts; without times, the last in the file.
 
     Args:
-        source: A table `user,item,rating[,timestamp]` (CSV, TSV, Parquet or JSON lines, with or without a header);
-            MovieLens 100K (`u.data`) or 1M (`ratings.dat`), FilmTrust, as file or folder; a folder of tables; or the
-            embedded `demo`, `demo:50-100` being its raters 50 to 99. All but Parquet may be gzipped.
-        products: The federation's vocabulary and scale; ratings of other products are skipped and counted in a note.
-            Without one it is what is rated, by name, on the published set's scale or else from 0 to the highest rating.
-        seed: Of the demo raters.
+        source: Table `user,item,rating[,timestamp]` (CSV, TSV, Parquet or JSON lines, with or without a header);
+            MovieLens 100K (`u.data`) or 1M (`ratings.dat`) or FilmTrust, as file or folder; or a folder of tables. All but
+            Parquet may be gzipped.
+        products: Vocabulary and scale of the federation; ratings of other products are skipped and counted in a note.
+            None for the rated products, by name, on the published set's scale or else from 0 to the highest rating.
         dialect: Columns and forms of the owner's tables.
 
     Raises:
         DataError: The data are missing, empty or malformed, or a rating is off the scale; with file, line and column.
-        VocabularyError: The demo, under another vocabulary than its own.
     """
-    if demo := demo_dataset(source, DEMO_RATERS, demo_raters, seed, demo_products(), products):
-        return demo
     path = Path(source)
     form = form_of(path)
     scale = (products.low, products.high) if products else None

@@ -3,48 +3,38 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from client.data.dataset import demo_dataset
 from client.data.tables.formats import TABLES, find_tables, suffix_of
 from client.data.tables.reader import read_table
 from client.data.tables.schema import DEFAULT_DIALECT, Dialect
 from client.tasks.rules.data.assemble import to_dataset
-from client.tasks.rules.data.generator import demo_homes
 from client.tasks.rules.data.homes import Homes
 from client.tasks.rules.data.ifttt import Setup, is_recrules, read_recrules
 from client.tasks.rules.data.rows import RuleRows, check_vocabulary, derive_catalogue, join_rows, to_rows
 from client.tasks.rules.schema import SCHEMA
 from common.errors import DataError
-from common.tasks.rules.demo import demo_catalogue
 from common.tasks.rules.vocabulary import RuleCatalogue
-
-DEMO_HOMES = 400
-"""Homes in `demo` when no range is named."""
 
 
 def read_homes(
     source: Path | str,
     catalogue: RuleCatalogue | None = None,
     *,
-    seed: int = 0,
     setup: Setup = "A",
     dialect: Dialect = DEFAULT_DIALECT,
 ) -> Homes:
     """Read the homes of one source.
 
     Args:
-        source: A table (CSV, TSV, JSON lines or Parquet), a folder of tables, a folder in the RecRules form, or the
-            embedded `demo`, `demo:50-100` being its homes 50 to 99. All but Parquet may be gzipped.
-        catalogue: The federation's vocabulary; without one it is what the data use.
-        seed: Of the demo homes.
-        setup: Of the RecRules form.
+        source: Table (CSV, TSV, JSON lines or Parquet), folder of tables, or folder in the RecRules form. All but Parquet
+            may be gzipped.
+        catalogue: Vocabulary of the federation; None for the names in the data.
+        setup: Grouping of names in the RecRules form.
         dialect: Columns and forms of the owner's tables.
 
     Raises:
         DataError: The data are missing, empty or malformed.
         VocabularyError: The data use names that the catalogue lacks.
     """
-    if demo := demo_dataset(source, DEMO_HOMES, demo_homes, seed, demo_catalogue(), catalogue):
-        return demo
     dialect.check(SCHEMA)
     rows = join_rows(list(_rows(Path(source), setup, dialect, catalogue)))
     return to_dataset(rows, catalogue or derive_catalogue(rows))

@@ -5,14 +5,12 @@ from pathlib import Path
 
 import numpy as np
 
-from client.data.dataset import demo_dataset
 from client.data.tables.formats import TABLES, find_tables, load, suffix_of
 from client.data.tables.reader import detect_cells, to_table
 from client.data.tables.schema import DEFAULT_DIALECT, Dialect
 from client.data.tables.titles import find_names
 from client.tasks.sessions.data.assemble import to_dataset
 from client.tasks.sessions.data.click_log import log_of_clicks, log_of_rows
-from client.tasks.sessions.data.generator import demo_visitors
 from client.tasks.sessions.data.log import CASE, TEST, TRAIN, Log, join_logs
 from client.tasks.sessions.data.plain import read_lines, read_pairs
 from client.tasks.sessions.data.published_folder import parts_of
@@ -20,11 +18,7 @@ from client.tasks.sessions.data.published_formats import layout_of, read_origina
 from client.tasks.sessions.data.sessionize import GAP
 from client.tasks.sessions.data.visitors import Visits
 from client.tasks.sessions.schema import ITEM, ITEMS, SCHEMA
-from common.tasks.sessions.demo import demo_items
 from common.tasks.sessions.vocabulary import Items
-
-DEMO_VISITORS = 400
-"""Visitors in `demo` when no range is named."""
 
 
 def read_visitors(
@@ -32,7 +26,6 @@ def read_visitors(
     items: Items | None = None,
     *,
     test: Path | None = None,
-    seed: int = 0,
     group: int = 20,
     dialect: Dialect = DEFAULT_DIALECT,
 ) -> Visits:
@@ -40,22 +33,17 @@ def read_visitors(
 
     Args:
         source: Sessions as lines of item ids (`.txt`); a click log (CSV, TSV or Parquet) with the columns item, user or
-            session, timestamp and perhaps split; a published set as a file or folder; a folder with `train.txt` and
-            perhaps `test.txt`; a folder of tables; or the embedded `demo`, `demo:50-100` being its visitors 50 to 99.
-            All may be gzipped.
-        items: The federation's vocabulary; clicks on other items are skipped and counted in a note. Without one it is
-            what the training sessions use, most clicked first, then by name.
-        test: A file of sessions to hold out, in any of the forms, besides what the source itself holds out.
-        seed: Of the demo visitors.
-        group: Consecutive sessions that make a visitor where the source knows no users.
+            session, timestamp and optionally split; a published set as a file or folder; a folder with `train.txt` and
+            optionally `test.txt`; or a folder of tables. All may be gzipped.
+        items: Vocabulary of the federation; clicks on other items are skipped and counted in a note. None for the items
+            of the training sessions, most clicked first, then by name.
+        test: File of sessions to hold out, in any of the forms, besides those that the source itself holds out.
+        group: Number of consecutive sessions of a visitor if the source names no users.
         dialect: Columns and forms of the owner's tables.
 
     Raises:
         DataError: The data are missing, empty or malformed, or hold no session of two clicks.
-        VocabularyError: The demo, under another vocabulary than its own.
     """
-    if demo := demo_dataset(source, DEMO_VISITORS, demo_visitors, seed, demo_items(), items):
-        return demo
     path = Path(source)
     dialect.check(SCHEMA)
     published = parts_of(path) if path.is_dir() else []

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 import torch
 
+from client.data.read import read_all
 from client.policy import Policy
 from client.privacy.in_memory import in_memory
 from client.session import Session
 from client.state import MemoryStore, Store
 from client.tasks.learner import Learner
 from client.tasks.markets.data.markets import Market, Markets, no_rows
-from client.tasks.markets.data.reader import read_markets
 from client.tasks.markets.inference import companions
 from client.tasks.markets.learner import MarketsLearner
 from client.tasks.markets.networks import embed
@@ -33,7 +33,7 @@ from server.run import run
 from tests.support.build import learner_of
 from tests.support.sensors import Listening, heard
 
-DEMO = read_markets("demo:3-6")
+DEMO = read_all("markets", "demo:3-6")
 NETWORKS = ("siamese", "spe")
 every_network = pytest.mark.parametrize("network", NETWORKS)
 

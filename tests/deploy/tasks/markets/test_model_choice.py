@@ -12,7 +12,6 @@ from client.data.read import read_all
 from client.inference.stored_models import SINCE, newest_stored
 from client.state import DiskStore
 from client.tasks.markets.data.markets import Markets
-from client.tasks.markets.data.reader import read_markets
 from client.tasks.markets.data.writer import write_markets
 from client.tasks.markets.inference import companions, item_named
 from common.arrays import Arrays
@@ -25,7 +24,7 @@ from deploy.commands.runs import stored_options
 from deploy.simulation import simulate
 from server.artifacts import RunDirectory
 
-LATE: Markets = read_markets("demo:5-6")
+LATE: Markets = read_all("markets", "demo:5-6")
 GOODS = LATE.vocabulary
 ITEM = GOODS.items[int(LATE.units[0].ratings[0, 1])]
 OWN = "by the personalized model of client late of run shops"

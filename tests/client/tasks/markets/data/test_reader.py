@@ -7,9 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from client.data.read import find_own_tables
+from client.data.read import find_own_tables, read_all
 from client.tasks.markets.data.markets import Market, Markets
-from client.tasks.markets.data.reader import DEMO_MARKETS, read_markets
+from client.tasks.markets.data.reader import read_markets
+from client.tasks.markets.task import TASK
 from common.errors import DataError, VocabularyError
 from common.tasks.markets.vocabulary import MarketCatalogue
 
@@ -105,15 +106,15 @@ def test_a_table_may_name_several_markets(text: Writer) -> None:
 
 
 def test_the_demo_is_the_same_in_parts() -> None:
-    whole = read_markets("demo", seed=3)
-    alone = read_markets("demo:4-6", seed=3)
-    assert len(whole.units) == DEMO_MARKETS
+    whole = read_all("markets", "demo", seed=3)
+    alone = read_all("markets", "demo:4-6", seed=3)
+    assert len(whole.units) == TASK.demo_units
     for ours, theirs in zip(alone.units, whole.units[4:], strict=True):
         np.testing.assert_array_equal(ours.ratings, theirs.ratings)
 
 
 def test_the_demo_s_markets_differ_in_size_and_overlap() -> None:
-    markets = read_markets("demo").units
+    markets = read_all("markets", "demo").units
     sizes = [len(market.ratings) for market in markets]
     assert sizes == sorted(sizes, reverse=True)
     assert sizes[0] > 20 * sizes[-1]
@@ -123,9 +124,9 @@ def test_the_demo_s_markets_differ_in_size_and_overlap() -> None:
 
 def test_the_demo_speaks_its_own_goods_only() -> None:
     with pytest.raises(VocabularyError, match="embedded data do not fit"):
-        read_markets("demo", MarketCatalogue(items=("x",)))
+        read_all("markets", "demo", vocabulary=MarketCatalogue(items=("x",)))
     with pytest.raises(DataError, match="invalid demo range 'demo:2-2'; write demo, or demo:START-STOP"):
-        read_markets("demo:2-2")
+        read_all("markets", "demo:2-2")
 
 
 def test_xmarket_holds_what_its_source_says(xmarket: Markets) -> None:

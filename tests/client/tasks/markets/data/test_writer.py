@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from client.data.read import read_all
 from client.tasks.markets.data.markets import Markets
 from client.tasks.markets.data.reader import read_markets
 from client.tasks.markets.data.writer import write_markets
@@ -14,7 +15,7 @@ from client.tasks.markets.data.writer import write_markets
 def test_markets_survive_the_file(source: str, tmp_path: Path) -> None:
     listed = tmp_path / "uk.csv"
     listed.write_text("item_a,item_b\nx,y\nz,x\n")
-    given = read_markets(listed if source == "pairs" else source)
+    given = read_markets(listed) if source == "pairs" else read_all("markets", source)
     path = tmp_path / "own" / "market.csv"
     path.parent.mkdir()
     write_markets(path, given)

@@ -8,8 +8,10 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
+from client.data.read import read_all
 from client.tasks.ratings.data.raters import Ratings
-from client.tasks.ratings.data.reader import DEMO_RATERS, read_raters
+from client.tasks.ratings.data.reader import read_raters
+from client.tasks.ratings.task import TASK
 from common.errors import DataError, NothingYetError, VocabularyError
 from common.tasks.ratings.demo import demo_products
 from common.tasks.ratings.vocabulary import ProductCatalogue
@@ -30,20 +32,14 @@ def ratings(dataset: Ratings) -> dict[str, dict[str, float]]:
 
 
 def test_the_demo_or_some_of_it() -> None:
-    assert len(read_raters("demo").units) == DEMO_RATERS
-    some = read_raters("demo:3-9", demo_products(), seed=2)
+    assert len(read_all("ratings", "demo").units) == TASK.demo_units
+    some = read_all("ratings", "demo:3-9", vocabulary=demo_products(), seed=2)
     assert [rater.name for rater in some.units] == [f"rater-0000{k}" for k in range(3, 9)]
 
 
 def test_the_demo_has_its_own_products_only() -> None:
     with pytest.raises(VocabularyError, match="embedded data do not fit"):
-        read_raters("demo", ProductCatalogue(items=("tea",)))
-
-
-@pytest.mark.parametrize("source", ["demo:5-5", "demo:9-3"])
-def test_an_empty_range_of_the_demo_is_refused(source: str) -> None:
-    with pytest.raises(DataError, match="START below STOP"):
-        read_raters(source)
+        read_all("ratings", "demo", vocabulary=ProductCatalogue(items=("tea",)))
 
 
 @pytest.mark.parametrize(("name", "mark"), [("a.csv", ","), ("a.tsv", "\t"), ("a.csv.gz", ","), ("a.csv", ";")])

@@ -9,7 +9,7 @@ from client.data.dataset import AnyDataset
 from client.data.read import demo_partition, read_all, read_partition
 from client.tasks.ratings.data.generator import demo_raters
 from client.tasks.ratings.data.raters import Rater, Ratings
-from client.tasks.ratings.data.reader import DEMO_RATERS, read_raters
+from client.tasks.ratings.data.reader import read_raters
 from client.tasks.ratings.data.writer import write_raters
 from client.tasks.ratings.task import TASK
 from common.tasks.ratings.demo import demo_products
@@ -51,10 +51,10 @@ def test_a_folder_of_written_parts_is_the_whole(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("parts", [1, 3, 7])
 def test_the_parts_of_the_demo_are_the_demo(parts: int) -> None:
-    whole = plain(read_raters("demo:10-31"))
+    whole = plain(read_all("ratings", "demo:10-31"))
     shares = [plain(read_partition("ratings", "demo:10-31", (k, parts))) for k in range(parts)]
     assert [rater for share in shares for rater in share] == whole
-    assert demo_partition("ratings", "demo", (0, 4)) == f"demo:0-{DEMO_RATERS // 4}"
+    assert demo_partition("ratings", "demo", (0, 4)) == f"demo:0-{TASK.demo_units // 4}"
 
 
 def test_the_parts_of_a_file_are_its_raters(tmp_path: Path) -> None:

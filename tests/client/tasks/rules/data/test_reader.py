@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from client.data.read import read_all
 from client.tasks.rules.data.generator import demo_catalogue
-from client.tasks.rules.data.reader import DEMO_HOMES, read_homes
+from client.tasks.rules.data.reader import read_homes
+from client.tasks.rules.task import TASK
 from common.errors import DataError, VocabularyError
 from common.tasks.rules.vocabulary import RuleCatalogue
 
@@ -15,21 +17,21 @@ TableWriter = Callable[..., Path]
 
 
 def test_the_demo_or_some_of_it() -> None:
-    assert len(read_homes("demo").units) == DEMO_HOMES
-    some = read_homes("demo:50-60", demo_catalogue(), seed=2)
+    assert len(read_all("rules", "demo").units) == TASK.demo_units
+    some = read_all("rules", "demo:50-60", vocabulary=demo_catalogue(), seed=2)
     assert some.units[0].name == "home-00050"
     assert len(some.units) == 10
 
 
 def test_the_demo_speaks_its_own_catalogue_only() -> None:
     with pytest.raises(VocabularyError, match="embedded data do not fit"):
-        read_homes("demo", RuleCatalogue(entities=("Light",), relations=()))
+        read_all("rules", "demo", vocabulary=RuleCatalogue(entities=("Light",), relations=()))
 
 
 @pytest.mark.parametrize("source", ["demo:5-5", "demo:9-3"])
 def test_an_empty_range_of_the_demo_is_refused(source: str) -> None:
     with pytest.raises(DataError, match="START below STOP"):
-        read_homes(source)
+        read_all("rules", source)
 
 
 def test_a_table_with_or_without_a_catalogue(table: TableWriter) -> None:

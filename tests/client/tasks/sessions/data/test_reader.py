@@ -7,8 +7,10 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
-from client.tasks.sessions.data.reader import DEMO_VISITORS, read_visitors
+from client.data.read import read_all
+from client.tasks.sessions.data.reader import read_visitors
 from client.tasks.sessions.data.visitors import Visitor, Visits
+from client.tasks.sessions.task import TASK
 from common.errors import DataError, VocabularyError
 from common.tasks.sessions.demo import demo_items
 from common.tasks.sessions.vocabulary import Items
@@ -28,20 +30,14 @@ def cases(dataset: Visits, visitor: Visitor) -> list[tuple[str, str]]:
 
 
 def test_the_demo_or_some_of_it() -> None:
-    assert len(read_visitors("demo").units) == DEMO_VISITORS
-    some = read_visitors("demo:50-60", demo_items(), seed=2)
+    assert len(read_all("sessions", "demo").units) == TASK.demo_units
+    some = read_all("sessions", "demo:50-60", vocabulary=demo_items(), seed=2)
     assert (len(some.units), some.units[0].name) == (10, "visitor-00050")
 
 
 def test_the_demo_speaks_its_own_vocabulary_only() -> None:
     with pytest.raises(VocabularyError, match="embedded data do not fit"):
-        read_visitors("demo", Items(items=("a",)))
-
-
-@pytest.mark.parametrize("source", ["demo:5-5", "demo:9-3"])
-def test_an_empty_range_of_the_demo_is_refused(source: str) -> None:
-    with pytest.raises(DataError, match="START below STOP"):
-        read_visitors(source)
+        read_all("sessions", "demo", vocabulary=Items(items=("a",)))
 
 
 @pytest.mark.parametrize("name", ["sessions.txt", "sessions.txt.gz"])

@@ -9,8 +9,10 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
-from client.tasks.traffic.data.reader import DEMO_SITES, read_series
+from client.data.read import read_all
+from client.tasks.traffic.data.reader import read_series
 from client.tasks.traffic.data.series import Sensors
+from client.tasks.traffic.task import TASK
 from common.errors import DataError, VocabularyError
 from common.tasks.traffic.demo import demo_variables
 from common.tasks.traffic.vocabulary import SensorVariables
@@ -25,20 +27,14 @@ def columns(dataset: Sensors) -> dict[str, list[float]]:
 
 
 def test_the_demo_or_some_of_it() -> None:
-    assert len(read_series("demo").units) == DEMO_SITES
-    some = read_series("demo:3-9", demo_variables(), seed=2)
+    assert len(read_all("traffic", "demo").units) == TASK.demo_units
+    some = read_all("traffic", "demo:3-9", vocabulary=demo_variables(), seed=2)
     assert [one.name for one in some.units] == [f"site-0000{k}" for k in range(3, 9)]
 
 
 def test_the_demo_has_its_own_measures_only() -> None:
     with pytest.raises(VocabularyError, match="embedded data do not fit"):
-        read_series("demo", SensorVariables(variables=("volume",), step_seconds=900))
-
-
-@pytest.mark.parametrize("source", ["demo:5-5", "demo:9-3"])
-def test_an_empty_range_of_the_demo_is_refused(source: str) -> None:
-    with pytest.raises(DataError, match="START below STOP"):
-        read_series(source)
+        read_all("traffic", "demo", vocabulary=SensorVariables(variables=("volume",), step_seconds=900))
 
 
 @pytest.mark.parametrize(("name", "mark"), [("a.csv", ","), ("a.tsv", "\t"), ("a.csv.gz", ","), ("a.csv", ";")])
