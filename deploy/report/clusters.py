@@ -8,6 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from common.metrics.spec import MetricSpec
+from common.text import count
 from deploy.report.metric_table import format_value, headlines
 from deploy.report.run import RunRecord
 from deploy.report.sections import Section, Table, figure, named, section, table
@@ -49,7 +50,7 @@ def _members(history: RunRecord) -> Table:
         means = [format_value(m, _mean(history, members, m)) for m in shown]
         rows.append([str(cluster), str(len(members)), *means, named(members)])
     header = ["Cluster", "Clients", *(m.short for m in shown), "Members"]
-    return table(f"{len(rows)} clusters after the last round", header, rows, "words")
+    return table(f"{count(len(rows), 'cluster')} after the last round", header, rows, "words")
 
 
 def _mean(history: RunRecord, members: list[str], m: MetricSpec) -> float | None:

@@ -9,6 +9,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader
 
 from common.metrics.spec import MetricSpec
+from common.text import count
 from deploy.report import budget_section, text
 from deploy.report.clusters import clusters
 from deploy.report.comparison import compare_runs
@@ -167,7 +168,7 @@ def _rounds(histories: Sequence[RunRecord]) -> Section:
     ]
     rows = [[*absence, label] for label, history in _labeled(histories) for absence in absences(history.rounds)]
     header = ["Client", "Reason why its reply did not count", "Rounds", "Run"]
-    gone = table(f"{len(rows)} absences", header, rows, "words") if rows else None
+    gone = table(count(len(rows), "absence"), header, rows, "words") if rows else None
     return section("Rounds", "Time and traffic of each round.", figures, gone)
 
 
