@@ -6,6 +6,7 @@ from client.data.sources import Source, demo_range
 from client.data.tables.reader import read_table
 from client.data.tables.schema import Column, Dialect, TableSchema
 from client.data.tables.table import Table
+from client.data.tables.writer import write_private_csv
 from client.stacked_tensors import Tensors
 from client.state import ClientMemory
 from client.tasks.learner import (
@@ -61,4 +62,5 @@ __all__ = [
     "read_table",
     "shell",
     "tensors",
+    "write_private_csv",
 ]

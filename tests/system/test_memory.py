@@ -10,7 +10,7 @@ from tests.system.desk import Command, Desk
 
 pytestmark = pytest.mark.system
 
-PLAIN, GRAPH = 330, 470  # MB of a client without a graph model, and of one with PyTorch Geometric
+PLAIN, GRAPH = 330, 470  # MB of a client without a graph model, and of one with a graph
 
 
 def peaks_of_clients(up: Command) -> dict[int, float]:
@@ -26,9 +26,12 @@ def peaks_of_clients(up: Command) -> dict[int, float]:
     return peaks
 
 
-@pytest.mark.parametrize(("task", "bound"), [("traffic", PLAIN), ("ratings", PLAIN), ("rules", GRAPH)])
+@pytest.mark.parametrize(
+    ("task", "bound"),
+    [("traffic", PLAIN), ("ratings", PLAIN), ("rules", GRAPH), ("sessions", GRAPH), ("markets", GRAPH)],
+)
 def test_a_resident_client_stays_small(task: str, bound: int, desk: Desk) -> None:
-    up = desk.up("--task", task, "--rounds", "2", "--run-id", "small")
+    up = desk.up("--task", task, "--clients", "4", "--rounds", "2", "--run-id", "small")
     peaks = peaks_of_clients(up)
     assert up.end() == 0, up.error()
     print(f"{task}: {max(peaks.values()):.0f} MB at most in {len(peaks)} clients, bound {bound} MB")

@@ -8,9 +8,8 @@ import torch
 from scipy.sparse import csr_array
 from torch import Tensor
 from torch.func import functional_call
-from torch.nn.functional import cross_entropy
 
-from client.stacked_tensors import Tensors
+from client.stacked_tensors import Tensors, cross_entropies
 from client.tasks.learner import shell
 from client.tasks.markets.data.counts import bounded_counts, noised
 from client.tasks.markets.data.markets import Markets
@@ -85,7 +84,7 @@ class MarketsLearner:
             return triple_loss(self.options, params, embed(self.module, params, batch, inputs["triples"]))
         scores = functional_call(self.module, params, (batch["numbers"],))
         first = torch.zeros(scores.shape[0], dtype=torch.int64)
-        losses = cross_entropy(scores, first, reduction="none")
+        losses = cross_entropies(scores, first)
         return (batch["weights"] * losses).sum() / batch["weights"].sum().clamp(min=1)
 
     def evaluate(self, model: Arrays, statics: Arrays, split: str) -> tuple[Metrics, Metrics]:

@@ -7,10 +7,9 @@ import numpy as np
 import torch
 from torch import Tensor
 from torch.func import functional_call, vmap
-from torch.nn.functional import cross_entropy
 
 from client.data.partition import own_rng
-from client.stacked_tensors import Tensors, stack
+from client.stacked_tensors import Tensors, cross_entropies, stack
 from client.tasks.learner import shell
 from client.tasks.sessions.baseline import ItemFeatures, VisitHistory, history_features, pad
 from client.tasks.sessions.data.graphs import GRAPH, collate
@@ -81,10 +80,10 @@ class SessionsLearner:
         target, weights = batch["target"], batch["weights"]
         logits = self._logits(params, batch)
         if self._blended:
-            network_loss, blend_loss = (cross_entropy(each, target, reduction="none") for each in logits)
+            network_loss, blend_loss = (cross_entropies(each, target) for each in logits)
             losses = torch.where(batch["blends"] > 0, blend_loss, network_loss)
         else:
-            losses = cross_entropy(logits, target, reduction="none")
+            losses = cross_entropies(logits, target)
         return (weights * losses).sum() / weights.sum().clamp(min=1)
 
     def evaluate(self, model: Arrays, statics: Arrays, split: str) -> tuple[Metrics, Metrics]:

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import torch
 from numpy.typing import NDArray
 from torch.func import functional_call
@@ -44,10 +43,8 @@ def read(source: api.Source, vocabulary: Fields | None, seed: int) -> Stations:
 
 def write(path: Path, dataset: Stations) -> None:
     """Write the stations as one table, readable by the owner only."""
-    rows = [(one.name, hour, *row) for one in dataset.units for hour, row in enumerate(one.values.tolist())]
-    table = pd.DataFrame(rows, columns=["station", "time", *dataset.vocabulary.fields])
-    path.touch(mode=0o600)
-    table.assign(time=START + 3600 * table.time).to_csv(path, index=False)
+    hours = ((one.name, START + 3600 * k, *row) for one in dataset.units for k, row in enumerate(one.values.tolist()))
+    api.write_private_csv(path, ["station", "time", *dataset.vocabulary.fields], hours)
 
 
 class WeatherLearner:

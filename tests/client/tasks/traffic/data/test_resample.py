@@ -1,4 +1,4 @@
-"""Coarser readings by hand and against pandas."""
+"""Coarser readings, checked by hand."""
 
 import numpy as np
 import pytest
