@@ -26,7 +26,7 @@ PROTOCOLS = {
 SEEDS = 3
 
 ROUNDS, STEPS = 10, 20
-"""Of the networks: 200 local steps of 1,024 triples, for every method."""
+"""Local training of the networks, for every method: 200 steps of 1,024 triples."""
 
 RATES = (0.00125, 0.005, 0.02, 0.08, 0.32, 1.28)
 """Adam's rates over which the method of every network is tuned."""

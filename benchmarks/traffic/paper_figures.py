@@ -19,7 +19,7 @@ CLUSTERS = {
     "ifca": (".107 / 78.9", ".134 / 77.7", ".110 / 81.5", ".061 / 72.8"),
     "fedstl": (".096 / 81.7", ".148 / 81.7", ".111 / 83.4", ".025 / 77.0"),
 }
-"""Of the clusters' models, the paper's "-S"."""
+"""Figures of the clusters' models, the paper's "-S"."""
 
 TEACHER = (".076", ".118", ".099", ".287")
 """MSE of FedSTL's teacher; its ρ is 100."""

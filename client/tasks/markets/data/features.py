@@ -1,6 +1,6 @@
 """Feature vectors of items, from their text or their id (algorithms.md §5.7).
 
-Hashing needs no vocabulary: every client makes the same vector of the same text, whatever else it sells.
+Hashing needs no vocabulary. Every client computes the same vector for the same text, whatever its other items are.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,15 +21,17 @@ from common.tasks.markets.options import MarketsOptions
 from common.tasks.markets.vocabulary import MarketCatalogue
 
 BUCKETS = 2**18
-"""Of each of the two kinds of word parts."""
+"""Number of hash buckets for words, and as many for letters."""
+
 AT_ONCE = 1024
-"""Items hashed together: a long description has some thousand parts."""
+"""Number of items hashed together; a long description has thousands of parts."""
+
 SEED = 0
-"""Of the projection and of hashed ids; the same on every client, whatever the run's seed."""
+"""Seed of the projection and of hashed ids; it is the same on every client and in every run."""
 
 
 def item_features(goods: MarketCatalogue, items: Ints, options: MarketsOptions) -> Floats32:
-    """Vectors of those items, n × width, each of length 1; an item without text gets one made of its id."""
+    """Return vectors of those items, n × width, each of length 1; items without text get hashed ids."""
     texts = [goods.text(item) for item in items.tolist()]
     vectors = hashed_ids([goods.items[item] for item in items.tolist()], options.width)
     described = np.array([bool(text) for text in texts], bool)
@@ -55,7 +57,7 @@ def hashed_texts(texts: Sequence[str], width: int) -> Floats32:
 
 
 def hashed_ids(ids: Sequence[str], width: int) -> Floats32:
-    """Random directions, each drawn by an id alone."""
+    """Return random directions, V × width, each drawn from an id alone."""
     drawn = np.zeros((len(ids), width), np.float32)
     for place, name in enumerate(ids):
         drawn[place] = own_rng(SEED, name).standard_normal(width, np.float32)

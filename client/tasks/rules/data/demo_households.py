@@ -41,7 +41,7 @@ class Household:
     """A kind of household; what is not named has weight 1."""
 
     share: float
-    """Of all homes."""
+    """Share of all homes."""
     owns: Mapping[str, float]
     """Weight of a device type when buying."""
     likes: Mapping[str, float]

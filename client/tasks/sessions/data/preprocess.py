@@ -19,7 +19,7 @@ class Recipe:
         longest: Clicks of a session that is kept.
         test_days: Sessions that end in the last so many days are the test part; without, the split cuts some off.
         by_date: Days are counted by the calendar (UTC), not back from the last click: for sources that tell dates only.
-        fraction: Of the training sessions the latest with 1/fraction of all examples are kept.
+        fraction: Keep the latest training sessions, with 1/fraction of all examples.
     """
 
     top: int = 0

@@ -71,7 +71,7 @@ def _grids(steps: Tidy, path: Path) -> Iterator[tuple[int, tuple[int, Floats]]]:
 
 
 def _time(number: int, step: int) -> np.datetime64:
-    """Of that many steps since 1970."""
+    """Return the time of a step, counted from 1970."""
     count, unit = in_units(step)
     return np.datetime64(number * count, unit)
 

@@ -30,7 +30,7 @@ class Kind(NamedTuple):
 
     Args:
         bumps: Rush hours of a working day, Saturday and Sunday: (hour, width in hours, height) each.
-        base: Of the height at night.
+        base: Height at night.
         level: Vehicles in an hour at height 1.
         weather: How much the weather matters.
     """

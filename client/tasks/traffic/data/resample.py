@@ -84,7 +84,7 @@ def coarser(rows: Tidy, each: Ints, step: int, summed: Flags) -> Tidy:
     like them. Where there are more than twice as many as usual they are finer still, and add up as they are.
 
     Args:
-        rows: Of any spacing.
+        rows: Readings of any spacing.
         each: S, seconds between the readings of each site, or 0.
         step: In seconds.
         summed: D, whether a variable adds up; the others are averaged.

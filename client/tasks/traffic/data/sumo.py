@@ -65,7 +65,7 @@ def record_sumo(out: Path, *, edges: int = 100, seconds: int = 3600, seed: int =
         out: CSV to write; `MEASURES` go beside it, as JSON.
         edges: The busiest that many, by their mean number of vehicles.
         seconds: Steps recorded.
-        seed: Of network, traffic and driving.
+        seed: Seed of network, traffic and driving.
 
     Raises:
         ConfigError: SUMO is not installed.
