@@ -118,7 +118,7 @@ def load(path: Path) -> Content:
 
 @contextmanager
 def reading(path: Path) -> Iterator[None]:
-    """Turn what can fail at a file into a `DataError`."""
+    """Raise errors of a file as `DataError`."""
     try:
         yield
     except gzip.BadGzipFile:

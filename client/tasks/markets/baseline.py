@@ -144,7 +144,7 @@ class MarketBaseline:
 
 
 def scorer_features(baseline: MarketBaseline, queries: Ints, candidates: Ints, *, is_cold: bool = False) -> Floats32:
-    """x(a, b) of E queries and C candidates each, E × C × F; `new`: as if the queries had no edge."""
+    """Return x(a, b) of E queries with C candidates each, E × C × F; `new`: as for cold queries."""
     features = np.zeros((*candidates.shape, len(FEATURES)), np.float32)
     block_size = max(1, BLOCK_NUMBERS // max(1, len(baseline.degree)))
     for first in range(0, len(queries), block_size):

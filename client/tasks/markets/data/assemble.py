@@ -18,7 +18,7 @@ ABSENT = -1
 def to_dataset(
     markets: Mapping[str, Records], goods: MarketCatalogue | None, described: Sequence[Product], path: Path
 ) -> Markets:
-    """Markets under the catalogue `goods` or, without one, under that of everything they name.
+    """Return the markets under the catalogue `goods`; None for the catalogue of all their items.
 
     Args:
         markets: By name.
@@ -83,7 +83,7 @@ def _by_appearance(code: Ints) -> Ints:
 
 
 def _inside(rows: Pairs) -> Pairs:
-    """Rows of the catalogue's items; user numbers are never absent."""
+    """Return the rows with items of the catalogue; no user number is missing."""
     inside: Flags = (rows != ABSENT).all(axis=1)
     return rows[inside]
 
@@ -113,7 +113,7 @@ def _rated(markets: Sequence[Market]) -> Iterator[str]:
 
 
 def _alone(markets: Sequence[Market]) -> Iterator[str]:
-    """Markets that share no item with any other: nothing that is about items can carry over."""
+    """Return the markets that share no item with any other; parameters of items cannot transfer to them."""
     sold = [{*market.ratings[:, 1].tolist(), *market.pairs.ravel().tolist()} for market in markets]
     for k, market in enumerate(markets):
         others: set[int] = set().union(*(items for j, items in enumerate(sold) if j != k))

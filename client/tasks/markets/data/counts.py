@@ -18,7 +18,7 @@ PASSING = 4.5
 
 
 def graph_counts(graph: Graph, items: int) -> Arrays:
-    """Weights of the edges and degrees of the items of a graph; `items`: V."""
+    """Return the edge weights and the degrees of a graph's items, out of `items` = V items."""
     degrees = np.zeros(items)
     degrees[graph.items] = np.diff(graph.weights.indptr)
     values = csr_array(triu(graph.weights)).data
@@ -75,7 +75,7 @@ def noised(counts: Arrays, items: int, noise: float, rng: np.random.Generator) -
 
 
 def _strangers(keys: Ints, items: int, rng: np.random.Generator) -> Ints:
-    """Keys of pairs that nobody has and that pass by noise alone."""
+    """Sample keys of pairs without users that exceed the threshold by noise alone."""
     wanted = rng.binomial(items * (items - 1) // 2 - len(keys), norm.sf(PASSING))
     found: Ints = np.zeros(0, np.int64)
     while len(found) < wanted:
@@ -85,7 +85,7 @@ def _strangers(keys: Ints, items: int, rng: np.random.Generator) -> Ints:
 
 
 def _drawn(ratings: Pairs, rng: np.random.Generator) -> Pairs:
-    """At most `MOST` rows a user, in the order of users and items."""
+    """Return at most `MOST` rows per user, ordered by users and items."""
     shuffled = ratings[rng.permutation(len(ratings))]
     shuffled = shuffled[np.argsort(shuffled[:, 0], kind="stable")]
     first = np.searchsorted(shuffled[:, 0], shuffled[:, 0])
@@ -94,7 +94,7 @@ def _drawn(ratings: Pairs, rng: np.random.Generator) -> Pairs:
 
 
 def _pairs(kept: Pairs, shares: Floats, items: int) -> tuple[Pairs, Floats]:
-    """Pairs of rows of the same user, summed over users: P × 2 and P."""
+    """Return pairs of items with a common user, P × 2, and their weights summed over users, P."""
     keys, values = [], []
     for apart in range(1, MOST):
         same = np.flatnonzero(kept[apart:, 0] == kept[:-apart, 0]) if apart < len(kept) else np.zeros(0, np.int64)

@@ -63,7 +63,7 @@ def _market(name: str, rng: np.random.Generator) -> Market:
 
 
 def _stall(share: float, rng: np.random.Generator) -> Stall:
-    """Popularity: the catalogue's own, the same everywhere, times the market's taste."""
+    """Build the stall of a market; popularity is that of the catalogue times a random taste."""
     size = len(demo_market_catalogue().items)
     fame = np.random.default_rng(6).permutation(1 / np.arange(1, size + 1) ** 0.7)
     wanted = fame * np.exp(TASTE * rng.standard_normal(size)) * (rng.random(size) < share)
@@ -73,7 +73,7 @@ def _stall(share: float, rng: np.random.Generator) -> Stall:
 
 
 def _bought(stall: Stall, rng: np.random.Generator) -> set[int]:
-    """Items of one buyer: of two sets or so, and strays."""
+    """Draw the items of one buyer: from about two sets, and single ones."""
     after = rng.choice(len(stall.sets), size=2, replace=False, p=stall.liked)
     pool = np.concatenate([stall.sets[k] for k in after])
     count = LEAST + int(rng.poisson(MEAN_EXTRA))

@@ -80,14 +80,14 @@ def symmetric(edges: Pairs, weights: Floats32, size: int) -> Sparse:
 
 
 def normalised(weights: Sparse) -> Sparse:
-    """S = D^-1/2 (A + I) D^-1/2 with D the degrees of A + I (Eq 3); eigenvalues in [−1, 1]."""
+    """Return S = D^-1/2 (A + I) D^-1/2 with degrees D of A + I (Eq 3); eigenvalues are in [−1, 1]."""
     with_self = weights + eye_array(weights.shape[0], dtype=np.float32)
     scale = diags_array(1 / np.sqrt(np.asarray(with_self.sum(axis=1)).ravel()))
     return csr_array(scale @ with_self @ scale)
 
 
 def propagated(weights: Sparse, features: Floats32, hops: int) -> Floats32:
-    """S^m X, n × width: what SGC multiplies by W; worth computing once a market."""
+    """Return S^m X, n × width, which SGC multiplies by W; it is computed once per market."""
     S, X = normalised(weights).astype(np.float32), features
     for _ in range(hops):
         X = np.asarray(S @ X, np.float32)

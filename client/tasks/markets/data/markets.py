@@ -37,14 +37,14 @@ Markets = Dataset[MarketCatalogue, Market]
 
 
 def as_pairs(rows: Ints) -> Pairs:
-    """Undirected pairs in order, each once and none of an item with itself."""
+    """Return undirected pairs in order, each once; pairs of an item with itself are dropped."""
     if not len(rows):
         return no_rows()
     return _distinct(np.sort(rows[rows[:, 0] != rows[:, 1]], axis=1))
 
 
 def as_ratings(rows: Ints) -> Pairs:
-    """Ratings in order, each once; users renumbered without gaps in the order of their numbers."""
+    """Return ratings in order, each once; users are renumbered without gaps, in their order."""
     if not len(rows):
         return no_rows()
     rows = _distinct(rows)

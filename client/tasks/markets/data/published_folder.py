@@ -48,7 +48,7 @@ def is_published(folder: Path) -> bool:
 
 
 def named(folder: Path, patterns: tuple[str, ...]) -> dict[str, Path]:
-    """Market -> its file, by the first of the patterns that any file of the folder fits."""
+    """Return market -> file, by the first pattern that a file of the folder matches."""
     for pattern in patterns:
         fits = [(re.fullmatch(pattern, plain_name(path)), path) for path in files_in(folder)]
         found = {match[1]: path for match, path in fits if match}

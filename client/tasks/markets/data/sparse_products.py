@@ -16,7 +16,7 @@ TILE = 4096
 
 
 def product(left: Sparse, right: Sparse) -> Floats32:
-    """Left @ right as a dense array, b × n, for rows of `left` that hold few entries each."""
+    """Return left @ right as a dense array, b × n, for sparse rows of `left`."""
     terms = np.diff(right.indptr)[left.indices]
     before = np.append(0, np.cumsum(terms))[left.indptr[:-1]]
     cuts = np.flatnonzero(np.diff(before // TERMS)) + 1
@@ -30,7 +30,7 @@ def tiles(matrix: Sparse) -> tuple[Sparse, ...]:
 
 
 def passed(cut: tuple[Sparse, ...], rows: Floats32) -> Floats32:
-    """Rows, b × n, times the transpose of a matrix in tiles, n × n: rows @ matrixᵀ, b × n."""
+    """Return rows @ matrixᵀ, b × n, for rows, b × n, and a matrix in tiles, n × n."""
     start = np.ascontiguousarray(rows.T)
     end, first = np.zeros_like(start), 0
     for tile in cut:

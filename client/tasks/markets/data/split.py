@@ -110,7 +110,7 @@ def _items_out(left: Held, share: float, rng: np.random.Generator) -> Held:
 
 
 def _users_out(left: Held, share: float, rng: np.random.Generator) -> Held:
-    """Users at random; asked for are their pairs that nobody else has."""
+    """Hold out random users; their pairs that no other user has are the queries."""
     users = np.unique(left.ratings[:, 0])
     gone = np.isin(left.ratings[:, 0], rng.permutation(users)[: floor_share(share, len(users))])
     graph = _over(left.graph, left.ratings[~gone])

@@ -32,7 +32,7 @@ class HomeBatch:
 
 
 def collate(splits: Sequence[SplitHome], entities: int) -> HomeBatch:
-    """One batch of all homes, `entities` = F, padded as little as possible."""
+    """Return one batch of all homes, `entities` = F, padded to the largest home."""
     homes, nodes = len(splits), max((len(split.home.devices) for split in splits), default=0)
     edges = max((len(split.train.positives) + len(split.train.negatives) for split in splits), default=0)
     batch = HomeBatch(

@@ -100,7 +100,7 @@ def _taste() -> Floats:
 
 @cache
 def _opposites() -> dict[int, int]:
-    """Relation -> the relation of opposite state and action, where both are in the catalogue."""
+    """Return relation -> relation of the opposite state and action, if both are in the catalogue."""
     index: dict[Any, int] = {relation_parts(name): r for r, name in enumerate(demo_catalogue().relations)}
     flipped = demo_households.COUNTERPARTS | {b: a for a, b in demo_households.COUNTERPARTS.items()}
     pairs = {r: (flipped.get(state), flipped.get(action)) for (state, action), r in index.items()}

@@ -66,7 +66,7 @@ def read_recrules(folder: Path, setup: Setup = "A") -> RuleRows:
 
 
 def split_channel(name: str) -> tuple[str, str]:
-    """Channel and rest of a trigger's or action's name; the longest channel that fits.
+    """Return the longest matching channel of a trigger's or action's name, and the rest of the name.
 
     Raises:
         ValueError: No known channel.

@@ -68,7 +68,7 @@ def _listed(log: Log, items: Items) -> Log:
 
 
 def _visitors(log: Log) -> Iterator[Visitor]:
-    """In the order of their names."""
+    """Yield the visitors in the order of their names."""
     sessions: dict[int, list[Clicks]] = defaultdict(list)
     cases: dict[int, list[Case]] = defaultdict(list)
     first = log.starts
@@ -102,7 +102,7 @@ def _notes(log: Log, usable: Log, listed: Log) -> Iterator[str]:
 
 
 def _cases(log: Log) -> int:
-    """Test cases of all sessions."""
+    """Return the number of test cases of all sessions."""
     return int(
         ((log.part == TEST).sum() - (log.last & (log.part == TEST)).sum()) + (log.last & (log.part == CASE)).sum()
     )

@@ -67,5 +67,5 @@ def log_of_rows(table: Table) -> Log:
 
 
 def split_items(text: str) -> list[str]:
-    """Item ids separated by commas, or else by blanks."""
+    """Return item ids separated by commas or blanks."""
     return [name.strip() for name in text.split(",") if name.strip()] if "," in text else text.split()

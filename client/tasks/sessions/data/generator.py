@@ -76,7 +76,7 @@ def _visitor(number: int, rng: np.random.Generator) -> Visitor:
 
 
 def _session(department: int, errand: int, rng: np.random.Generator) -> Clicks:
-    """Walk the errand's round from anywhere, with ways back and astray; going astray one stays on course."""
+    """Draw clicks along the errand's cycle from a random start, with steps back and random items."""
     store, size = demo_store(), department_size()
     length = min(LONGEST, 1 + int(rng.geometric(1 / (1 + MEAN_EXTRA))))
     stop = int(rng.integers(STOPS))

@@ -39,12 +39,12 @@ class ExampleBatch:
 
     @property
     def graph(self) -> tuple[Tensor, ...]:
-        """Those of `GRAPH`."""
+        """Arrays that `GRAPH` names."""
         return tuple(getattr(self, name) for name in GRAPH)
 
 
 def collate(prefixes: Sequence[Clicks], targets: Sequence[int], max_length: int) -> ExampleBatch:
-    """Graphs of all examples, in NumPy at once; of a longer prefix the last `max_length` clicks count."""
+    """Return the graphs of all examples; of a longer prefix, the last `max_length` clicks count."""
     kept = [prefix[-max_length:] for prefix in prefixes]
     items, lengths = _padded(kept), np.array([len(prefix) for prefix in kept], np.int64)
     nodes, alias = _distinct(items)
@@ -64,7 +64,7 @@ def collate(prefixes: Sequence[Clicks], targets: Sequence[int], max_length: int)
 
 
 def _padded(prefixes: Sequence[Clicks]) -> Array:
-    """Rows of the embedding, E × L, zeros after the last click; L is at least 1."""
+    """Return rows of the embedding, E × L, zeros after the last click; L is at least 1."""
     lengths = np.array([len(prefix) for prefix in prefixes], np.int64)
     clicks = np.zeros((len(prefixes), lengths.max(initial=1)), np.int64)
     if len(prefixes):
@@ -84,7 +84,7 @@ def _distinct(clicks: Array) -> tuple[Array, Array]:
 
 
 def _edges(alias: Array, mask: Array, nodes: int) -> Array:
-    """Each pair of nodes of which one was clicked right after the other, once, 2 × K, ascending."""
+    """Return the distinct pairs of consecutively clicked nodes, 2 × K, ascending."""
     follows = mask[:, 1:]
     pairs = np.unique(alias[:, :-1][follows] * nodes + alias[:, 1:][follows])
     return np.stack(np.divmod(pairs, nodes))

@@ -51,13 +51,13 @@ class Log:
 
     @property
     def lengths(self) -> Codes:
-        """C, the number of clicks of each click's session."""
+        """Number of clicks of each click's session, C."""
         counts = np.diff(self.starts, append=len(self.session))
         return np.repeat(counts, counts)
 
     @property
     def last(self) -> Flags:
-        """C, whether a click is the last of its session."""
+        """C flags: True for the last click of its session."""
         last: Flags = np.diff(self.session, append=-1) != 0
         return last
 
@@ -67,12 +67,12 @@ class Log:
         return replace(self, **columns)
 
     def long_enough(self) -> "Log":
-        """Without sessions of one click."""
+        """Return the log without sessions of one click."""
         return self.where(self.lengths >= SHORTEST)
 
 
 def log_of_sessions(sessions: Sequence[Sequence[str]], part: int, users: Sequence[str] = ()) -> Log:
-    """Sessions that come whole, in the order given; `users`, if any, one per session."""
+    """Return a log of whole sessions, in their order; `users`, if given, has one user per session."""
     lengths = [len(session) for session in sessions]
     item, names = to_codes(pyarrow.array([name for session in sessions for name in session], pyarrow.string()))
     user, owners = to_codes(pyarrow.array(users, pyarrow.string()))

@@ -40,7 +40,7 @@ def prepare(log: Log, recipe: Recipe) -> Log:
 
 
 def active_users(log: Log) -> Log:
-    """Without the users who have nothing left."""
+    """Return the log without users who have no session left."""
     if not log.users:
         return log
     active, user = np.unique(log.user, return_inverse=True)
@@ -68,7 +68,7 @@ def _last_days_for_test(log: Log, recipe: Recipe) -> Log:
 
 
 def _latest(log: Log, fraction: int) -> Log:
-    """SR-GNN cuts the expanded examples; here the session at the cut is kept whole."""
+    """Keep the latest sessions; SR-GNN cuts expanded examples, here the session at the cut stays whole."""
     train = log.last & (log.part == TRAIN)
     sessions, examples = log.session[train], log.lengths[train] - 1
     latest_first = np.argsort(-log.time[train], kind="stable")
@@ -78,5 +78,5 @@ def _latest(log: Log, fraction: int) -> Log:
 
 
 def _place(log: Log) -> np.ndarray:
-    """C, the place of each click's session among the sessions."""
+    """Return the index of each click's session, C."""
     return np.unique(log.session, return_inverse=True)[1].ravel()

@@ -50,7 +50,7 @@ def _own_step(usual: int) -> int:
 
 
 def _grids(steps: Tidy, path: Path) -> Iterator[tuple[int, tuple[int, Floats]]]:
-    """Each site that has a reading of every variable: its first step, and its values, T × D."""
+    """Yield each site with readings of every variable: its first step and its values, T × D."""
     there = ~np.isnan(steps.values)
     whole = bool(there.all())
     edges = np.flatnonzero(np.diff(steps.site, prepend=-1, append=-1)).tolist()

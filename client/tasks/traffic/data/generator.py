@@ -104,12 +104,12 @@ def _drift(length: int, keep: float, std: float, rng: np.random.Generator) -> Fl
 
 
 def _hourly(daily: Floats) -> Floats:
-    """Values of days as values of hours, linear between noons."""
+    """Return hourly values by linear interpolation between the noons of days."""
     return np.interp(np.arange(HOURS), 24 * np.arange(DAYS) + 12, daily)
 
 
 def _incidents(rng: np.random.Generator) -> Floats:
-    """Share of the usual traffic that comes through, by hour."""
+    """Return the share of usual traffic by hour; incidents lower it."""
     share = np.ones(HOURS)
     for begin in rng.integers(HOURS, size=rng.poisson(INCIDENTS)).tolist():
         share[begin : begin + int(rng.integers(2, 6))] *= rng.uniform(0.1, 0.6)

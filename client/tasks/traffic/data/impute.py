@@ -43,7 +43,7 @@ def fill(values: Floats, second: int, step: int) -> Filled:
 
 
 def in_runs(flags: Flags, least: int) -> Flags:
-    """T, which of the flags, T, stand in a run of at least `least` of them."""
+    """Return T flags: True inside a run of at least `least` True flags."""
     edges = np.flatnonzero(np.diff(np.concatenate(([False], flags, [False])).astype(np.int8)))
     starts, stops = edges[::2], edges[1::2]
     long = stops - starts >= least

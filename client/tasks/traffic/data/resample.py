@@ -106,7 +106,7 @@ def coarser(rows: Tidy, each: Ints, step: int, summed: Flags) -> Tidy:
 
 
 def adds_up(variables: tuple[str, ...]) -> Flags:
-    """D, which variables `SUMMED` names."""
+    """Return D flags: True for variables that `SUMMED` names."""
     words = [name.lower().replace("-", "_").replace(" ", "_").split("_") for name in variables]
     return np.array([not SUMMED.isdisjoint(parts) for parts in words])
 

@@ -25,11 +25,11 @@ class Scaler:
     std: Floats
 
     def scale(self, values: Floats) -> Floats:
-        """From the data's units to standard deviations from the mean, … × D."""
+        """Convert the data's units to standard deviations from the mean, … × D."""
         return (values - self.mean) / self.std
 
     def unscale(self, values: Floats) -> Floats:
-        """Inverse of `scale`, … × D."""
+        """Invert `scale`, … × D."""
         return values * self.std + self.mean
 
 
@@ -74,7 +74,7 @@ def split_series(series: Series, options: TrafficOptions, step: int = HOUR) -> S
 
 
 def _ends(series: Series, options: TrafficOptions, step: int) -> tuple[int, int]:
-    """End of training and of validation: at midnights, or by shares rounded down."""
+    """Return the ends of training and validation: at midnights, or by shares rounded down."""
     length = len(series.values)
     held = (options.validation_share, options.test_share)
     offset = int(series.start.astype("datetime64[s]").astype(np.int64)) % DAY // step
@@ -91,7 +91,7 @@ def _midnight(exact: float, offset: int, day: int) -> int:
 
 
 def _fitted(series: Series, end: int) -> Scaler:
-    """Mean and deviation of the training readings that were observed; of all of them where none was."""
+    """Return mean and deviation of the observed training readings; of all readings if none is observed."""
     values, observed = series.values[:end], series.observed[:end]
     used = np.where(observed | ~observed.any(axis=0), values, np.nan)
     mean, std = np.nanmean(used, axis=0), np.nanstd(used, axis=0)

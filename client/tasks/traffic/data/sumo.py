@@ -88,7 +88,7 @@ def record_sumo(out: Path, *, edges: int = 100, seconds: int = 3600, seed: int =
 
 
 def _sumo() -> tuple[Path, ModuleType]:
-    """SUMO's folder, and its library."""
+    """Return SUMO's folder and its library."""
     try:
         package, library = import_module("sumo"), import_module("libsumo")
     except ImportError:
@@ -108,13 +108,13 @@ def _network(folder: Path, home: Path, seed: int) -> Path:
 
 
 def _edges(network: Path) -> list[str]:
-    """Names of the edges that vehicles may choose; those within junctions begin with a colon."""
+    """Return the edges open to vehicles; names of edges within junctions begin with a colon."""
     root = import_module("xml.etree.ElementTree").parse(network).getroot()
     return sorted(edge.get("id") for edge in root.iter("edge") if not edge.get("id").startswith(":"))
 
 
 def _trips(folder: Path, names: list[str], seconds: int, rng: np.random.Generator) -> Path:
-    """Trips between random edges, by popularity of the places, which few are much of."""
+    """Draw trips between edges by the skewed popularity of places."""
     path, count = folder / "trips.rou.xml", int(DEPARTURES * seconds)
     fame = rng.dirichlet(np.full(len(names), 0.7))
     ends = rng.choice(names, size=(count, 2), p=fame)
@@ -130,7 +130,7 @@ def _trips(folder: Path, names: list[str], seconds: int, rng: np.random.Generato
 
 
 def _recorded(libsumo: ModuleType, network: Path, trips: Path, names: list[str], seconds: int, seed: int) -> Floats:
-    """Seconds × edges × measures."""
+    """Record the variables, seconds × edges × variables."""
     codes = [getattr(libsumo.constants, name) for name in VARIABLES.values()]
     quiet = ("--no-step-log", "--no-warnings", "--duration-log.disable", "--time-to-teleport=120")
     values = np.zeros((seconds, len(names), len(codes)))

@@ -61,7 +61,7 @@ class FixedWidth(Cells):
 
     @classmethod
     def of(cls, content: Content) -> "FixedWidth":
-        """Tell by the length of the lines how many digits a year has."""
+        """Detect the number of digits of years by the length of the lines."""
         places, lines = zip(*content.lines(), strict=True)
         year = 4 if max(map(len, lines)) > SHORT_YEAR else 2
         widths = {**WIDTHS, "year_record": year, "month_record": 2, "day_record": 2, "day_of_week": 1}
@@ -133,13 +133,13 @@ def _days(table: Table) -> Codes:
 
 
 def _have(keys: tuple[Codes, ...], flags: Flags) -> Flags:
-    """R, whether any row with the same keys is flagged."""
+    """Return R flags: True if any row with the same keys is flagged."""
     _, group = np.unique(np.stack(keys, axis=1), axis=0, return_inverse=True)
     return np.asarray(np.bincount(group, flags, minlength=group.max() + 1)[group] > 0)
 
 
 def _added(stations: Codes, lane: Codes, day: Codes, volumes: Floats) -> tuple[Codes, Codes, Floats]:
-    """Station, day and 24 sums over lanes of each station's day."""
+    """Return station, day and 24 sums over lanes for each station's day."""
     month = day.astype("datetime64[D]").astype("datetime64[M]").astype(np.int64)
     lanes = np.unique(np.stack([stations, month, lane], axis=1), axis=0)
     months, expected = np.unique(lanes[:, :2], axis=0, return_counts=True)
