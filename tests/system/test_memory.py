@@ -10,7 +10,8 @@ from tests.system.desk import Command, Desk
 
 pytestmark = pytest.mark.system
 
-PLAIN, GRAPH = 330, 470  # MB of a client without a graph model, and of one with a graph
+PLAIN, GRAPH = 330, 470  # MB of a client without a graph model, and of one with PyTorch Geometric
+LARGE = 470  # MB of a client of sessions or markets; they load no PyTorch Geometric and do not yet stay below PLAIN
 
 
 def peaks_of_clients(up: Command) -> dict[int, float]:
@@ -28,7 +29,7 @@ def peaks_of_clients(up: Command) -> dict[int, float]:
 
 @pytest.mark.parametrize(
     ("task", "bound"),
-    [("traffic", PLAIN), ("ratings", PLAIN), ("rules", GRAPH), ("sessions", GRAPH), ("markets", GRAPH)],
+    [("traffic", PLAIN), ("ratings", PLAIN), ("rules", GRAPH), ("sessions", LARGE), ("markets", LARGE)],
 )
 def test_a_resident_client_stays_small(task: str, bound: int, desk: Desk) -> None:
     up = desk.up("--task", task, "--clients", "4", "--rounds", "2", "--run-id", "small")
