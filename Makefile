@@ -6,21 +6,38 @@ INDEX ?=
 BIN := .venv/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check $(if $(INDEX),--extra-index-url $(INDEX))
 
-.PHONY: demo test check format lock clean
+FLOWER := .flower.log
+
+.PHONY: demo flower flower-stop test check docs docs-serve format lock clean
 
 demo: .venv/runtime  ## train a rule recommender with a whole federation on this machine
 	$(BIN)/fedloom up --rounds 30
 	$(BIN)/fedloom recommend --user home-00003 --top 5
 
+flower: .venv/dev  ## train in Flower's own simulation; fails if the run fails
+	PATH="$(CURDIR)/$(BIN):$$PATH" FLWR_DISABLE_RUNTIME_DEPENDENCY_INSTALLATION=1 \
+	  flwr run . --federation-config 'num-supernodes=4' --run-config 'rounds=5' --stream 2>&1 | tee $(FLOWER)
+	grep -q '^run completed' $(FLOWER)
+
+flower-stop:  ## stop the SuperLink that `flwr run` leaves on this machine
+	pkill -f 'flower-superlink --insecure --simulation'
+
 test: .venv/dev  ## all tests, quick ones on all cores; those that need a Docker engine or the real data say why they skip
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto -m "not system and not container"
 	$(BIN)/python -m pytest -q -m "system or container"
 
-check: .venv/dev  ## format, lint, types, layers
+check: .venv/dev  ## format, lint, types, layers, documentation
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(MAKE) --no-print-directory docs
+
+docs: .venv/dev  ## build the documentation into site/; a broken link fails
+	$(BIN)/zensical build --clean --strict
+
+docs-serve: .venv/dev  ## show the documentation while it is written
+	$(BIN)/zensical serve
 
 format: .venv/dev
 	$(BIN)/ruff format .
@@ -46,4 +63,4 @@ lock:  ## resolve pyproject.toml anew and write both lock files
 	rm -rf .venv-lock
 
 clean:
-	rm -rf .venv build dist
+	rm -rf .venv build dist site

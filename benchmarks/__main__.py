@@ -2,6 +2,7 @@
 
 `python -m benchmarks run STUDY` computes what the stored results lack, stores it and remakes the page.
 `python -m benchmarks page STUDY` remakes the page from the stored results alone.
+`python -m benchmarks readme` remakes the table of results in README.md.
 `python -m benchmarks speed NAME` times one part of fedloom; further options are those of `benchmarks/speed/NAME.py`.
 """
 
@@ -11,7 +12,7 @@ import sys
 from importlib import import_module
 from pathlib import Path
 
-from benchmarks.harness.study import DATA, RESULTS, ROOT, STUDIES, Selection, Study
+from benchmarks.harness.study import DATA, RESULTS, ROOT, STUDIES, Selection, Study, write_readme
 from common.errors import FedloomError
 
 NOT_TIMED = ("__init__", "timing", "sessions_reference")
@@ -23,6 +24,9 @@ def main() -> int:
     if arguments[:1] == ["speed"]:
         return _speed(arguments[1:])
     options = _parser().parse_args(arguments)
+    if options.command == "readme":
+        write_readme()
+        return 0
     study = Study(options.study, options.out)
     try:
         if options.command == "run":
@@ -41,6 +45,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True)
     page = commands.add_parser("page", help="remake a page from the stored results")
     run = commands.add_parser("run", help="compute what the stored results lack")
+    commands.add_parser("readme", help="remake the table of results in README.md")
     commands.add_parser("speed", help="time one part of fedloom")
     for command in (page, run):
         command.add_argument("study", choices=STUDIES)

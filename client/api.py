@@ -7,6 +7,7 @@ from client.data.tables.reader import read_table
 from client.data.tables.schema import Column, Dialect, TableSchema
 from client.data.tables.table import Table
 from client.data.tables.writer import write_private_csv
+from client.inference.network import ExportableNetwork, Network
 from client.stacked_tensors import Tensors
 from client.state import ClientMemory
 from client.tasks.learner import (
@@ -37,6 +38,7 @@ __all__ = [
     "Dataset",
     "Dialect",
     "ExcludesOwnCounts",
+    "ExportableNetwork",
     "FedAvgTrainer",
     "HasBaselines",
     "HasCounts",
@@ -44,6 +46,7 @@ __all__ = [
     "HasProperty",
     "Learner",
     "LocalResult",
+    "Network",
     "Participant",
     "PrivatizesCounts",
     "SharesWindows",

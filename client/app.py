@@ -20,7 +20,7 @@ from client.state import DiskStore
 from client.tasks.learner import Learner
 from client.tasks.registry import CLIENT_TASKS, build_learner
 from common.config.run import RunConfig
-from common.errors import FedloomError, WireError, public_reason
+from common.errors import FedloomError, RefusedError, WireError, public_reason
 from common.privacy.accounts import Account
 from common.privacy.claims import UNBOUNDED
 from common.privacy.options import Unit
@@ -31,6 +31,8 @@ from common.wire.messages import (
     COUNTS,
     ENROL,
     EVALUATE,
+    FAILED,
+    REFUSED,
     TRAIN,
     AssignRequest,
     CountsRequest,
@@ -41,10 +43,10 @@ from common.wire.messages import (
 )
 
 log = logging.getLogger("fedloom.client")
-app = ClientApp()
+refusals = logging.getLogger("fedloom.client.refusals")
+"""Log of refusals without a hidden cause; the log of `fedloom join` has a line of its own for each."""
 
-FAILED = 1000
-"""Flower error code of a client that failed or refused; the error's text is the reason."""
+app = ClientApp()
 
 
 @app.query(ENROL.partition(".")[2])
@@ -77,8 +79,10 @@ def answer(session: Session, message: Message, request: Callable[[], Payload]) -
 def failure_reply(message: Message, error: Exception) -> Message:
     """Return an error answer; the full error with its causes is written to the client's log only."""
     details = f"{error}: {error.__cause__}" if error.__cause__ else str(error)
-    log.error("%s: %s", message.metadata.message_type, details, exc_info=not isinstance(error, FedloomError))
-    return Message(Error(FAILED, public_reason(error)), reply_to=message)
+    refused = isinstance(error, RefusedError)
+    sink = refusals if refused and not error.__cause__ else log
+    sink.error("%s: %s", message.metadata.message_type, details, exc_info=not isinstance(error, FedloomError))
+    return Message(Error(REFUSED if refused else FAILED, public_reason(error)), reply_to=message)
 
 
 def decode_request(message: Message) -> Payload:

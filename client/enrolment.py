@@ -66,6 +66,10 @@ class Enrolments:
             raise RefusedError(UNFIT)
         return self._runs.get(enrolment) or self._open(enrolment, request)
 
+    def is_open(self, enrolment: str) -> bool:
+        """Return True if the run of an enrolment is in memory."""
+        return enrolment in self._runs
+
     def find(self, enrolment: str) -> EnrolledRun:
         """Return the run of an accepted enrolment; after a restart, prepare its data again.
 

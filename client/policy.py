@@ -1,6 +1,7 @@
 """Policy of the data owner, read from a TOML file; the client refuses requests beyond it."""
 
 import math
+import re
 import tomllib
 from pathlib import Path
 from typing import Any, Literal, Self, get_args
@@ -11,9 +12,10 @@ from common.config.run import RunConfig
 from common.errors import ConfigError, RefusedError
 from common.methods.planners import PLANNERS
 from common.methods.registry import METHODS, method_names
-from common.options import Options, kebab, meant
+from common.options import Options, kebab
 from common.privacy.options import PrivacyOptions, Unit
 from common.tasks.registry import TASKS
+from common.text import meant
 
 
 def _has_epsilon_limit(options: dict[str, Any]) -> bool:
@@ -154,15 +156,19 @@ def read_policy(path: Path | None, *, is_generated: bool = False) -> Policy:
     """
     if path is None:
         return Policy(share_metrics="always") if is_generated else Policy()
+    text = ""
     try:
-        return Policy.model_validate(tomllib.loads(path.read_text("utf-8-sig")))
+        text = path.read_text("utf-8-sig")
+        return Policy.model_validate(tomllib.loads(text))
     except OSError as error:
         raise ConfigError(f"policy {path}: {error.strerror}") from None
     except UnicodeDecodeError:
         raise ConfigError(f"policy {path} is not UTF-8 text; save it as UTF-8") from None
-    except (tomllib.TOMLDecodeError, ValidationError) as error:
-        reason = _explain(error) if isinstance(error, ValidationError) else str(error)
-        raise ConfigError(f"policy {path}: {reason}") from None
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"policy {path}: {error}") from None
+    except ValidationError as error:
+        line = _line_of(str(error.errors()[0]["loc"][0]), text)
+        raise ConfigError(f"policy {path}{line}: {_explain(error)}") from None
 
 
 def _explain(error: ValidationError) -> str:
@@ -175,3 +181,11 @@ def _explain(error: ValidationError) -> str:
         unit = str(first.get("input"))
         return f"'units': unknown '{unit}'{meant(unit, get_args(Unit))}"
     return f"'{'.'.join(map(str, place))}': {first['msg'].removeprefix('Value error, ')}"
+
+
+def _line_of(key: str, text: str) -> str:
+    """Return the place of a key in a TOML text: `, line 3`; empty if the key is not found."""
+    for number, line in enumerate(text.splitlines(), start=1):
+        if re.match(rf"""\s*(\[+\s*)?["']?{re.escape(key)}["']?\s*[\].=]""", line):
+            return f", line {number}"
+    return ""

@@ -129,7 +129,7 @@ class Session:
         options, statics = run.config.method_options, without_own_counts(run, self.store, request.statics)
         adapt = TrainRequest(request.round, request.enrolment, request.model, statics=statics, phase=ADAPT)
         participant = self._participant(run, adapt, self.policy.local_steps(options.steps(ADAPT)))
-        return EvaluateReply(request.round, *evaluate_models(options, participant, request.split, final=request.final))
+        return evaluate_models(options, participant, request.split, final=request.final)
 
     def _participant(self, run: EnrolledRun, request: TrainRequest, steps: int) -> Participant:
         return Participant(self.client, run.run, run.config.seed, run.learner, self.store, request, steps)

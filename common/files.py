@@ -20,6 +20,15 @@ def write_atomically(path: Path, content: bytes, *, mode: int = 0o644) -> None:
     sync_folder(path.parent)
 
 
+def close_to_others() -> None:
+    """Close new files of this process and its children to other users; FEDLOOM_UMASK opens them."""
+    try:
+        mask = int(os.environ.get("FEDLOOM_UMASK", "077"), 8) & 0o777
+    except ValueError:
+        mask = 0o077
+    os.umask(mask)
+
+
 def sync_folder(folder: Path) -> None:
     """Flush the names in a folder to disk."""
     handle = os.open(folder, os.O_RDONLY)

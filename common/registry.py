@@ -8,7 +8,7 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Generic, TypeVar
 
 from common.errors import ConfigError
-from common.options import hint
+from common.text import hint
 
 NAME = re.compile(r"[a-z][a-z0-9_]{0,31}")
 """Pattern of the names of tasks and methods."""
@@ -29,6 +29,7 @@ class Registry(Mapping[str, EntryT], Generic[EntryT]):
     def __init__(self, kind: str, group: str, base: type[Any], built_in: Mapping[str, str]) -> None:
         self._kind, self._group, self._base, self._built_in = kind, group, base, built_in
         self._loaded: dict[str, EntryT] = {}
+        self._added: set[str] = set()
 
     def __iter__(self) -> Iterator[str]:
         """Iterate over the names: first the built-in names, then those of other packages, sorted.
@@ -36,13 +37,13 @@ class Registry(Mapping[str, EntryT], Generic[EntryT]):
         Raises:
             ConfigError: Two packages provide a name, or a package provides a built-in name.
         """
-        return iter((*self._built_in, *sorted(self._plugins)))
+        return iter((*self._built_in, *sorted({*self._plugins, *self._added})))
 
     def __len__(self) -> int:
-        return len(self._built_in) + len(self._plugins)
+        return len(self._built_in) + len({*self._plugins, *self._added})
 
     def __contains__(self, name: object) -> bool:
-        return name in self._built_in or name in self._plugins
+        return name in self._built_in or name in self._plugins or name in self._added
 
     def __getitem__(self, name: str) -> EntryT:
         """Return the object of that name.
@@ -54,8 +55,25 @@ class Registry(Mapping[str, EntryT], Generic[EntryT]):
             self._loaded[name] = self._load(name)
         return self._loaded[name]
 
+    def add(self, entry: EntryT) -> None:
+        """Add an object for this process; it replaces one that was added before.
+
+        Raises:
+            ConfigError: fedloom or an installed package provides the name, the name is malformed, or the object is of another
+                kind.
+        """
+        name = _declared_name(entry) if isinstance(entry, self._base) else ""
+        if not NAME.fullmatch(name):
+            raise ConfigError(f"{entry!r:.60} is no {self._base.__name__} with a lower-case name")
+        if name in self._built_in or name in self._plugins:
+            raise ConfigError(f"{self._kind} '{name}' is provided by {self.origin(name)}; choose another name")
+        self._loaded[name] = entry
+        self._added.add(name)
+
     def origin(self, name: str) -> str:
         """Return name and version of the distribution that provides an entry."""
+        if name in self._added:
+            return "this process"
         return _distribution(self._plugins[name]) if name in self._plugins else "fedloom"
 
     def describe_unknown(self, name: str) -> str:

@@ -1,6 +1,48 @@
-"""Texts of quantities."""
+"""Texts of quantities and of mistyped names, and texts of others made printable."""
+
+import difflib
+import re
+from collections.abc import Iterable
+
+ESCAPE_SEQUENCE = re.compile(r"\x1b(\[[0-?]*[ -/]*[@-~]|[\]PX^_][^\x07\x1b]*(\x07|\x1b\\)?|.)?", re.DOTALL)
+"""Terminal escape sequence: CSI, a string such as OSC up to its end, or two characters."""
+
+
+_UNITS = ("B", "kB", "MB", "GB", "TB")
 
 
 def count(number: int, noun: str) -> str:
     """Return a quantity with its noun: `1 client`, `2 clients`, `1,200 clients`."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def printable(text: str, longest: int = 300) -> str:
+    """Return a text of someone else as one line that terminals and files can hold.
+
+    Escape sequences and control characters become `�`; line breaks and other blanks become spaces. A text of more than
+    `longest` characters ends in `…`.
+    """
+    shown = ESCAPE_SEQUENCE.sub("�", text[: 4 * longest])
+    shown = "".join(c if c.isprintable() else " " if c.isspace() else "�" for c in shown)
+    return shown if len(shown) <= longest and len(text) <= 4 * longest else f"{shown[: longest - 1]}…"
+
+
+def meant(value: str, choices: Iterable[str]) -> str:
+    """Return the end of a message on a mistyped value: the closest choice, or all choices."""
+    choices = list(choices)
+    return hint(value, choices, cutoff=0.4) or f"; choose one of {', '.join(choices)}"
+
+
+def hint(value: str, choices: Iterable[str], cutoff: float = 0.6) -> str:
+    """Return the end of a message on an unknown value: the closest choice, or nothing if none is close."""
+    closest = difflib.get_close_matches(value, list(choices), n=1, cutoff=cutoff)
+    return f"; did you mean '{closest[0]}'?" if closest else ""
+
+
+def size(count: float) -> str:
+    """Return bytes with three significant digits in decimal units: `412 kB`."""
+    power = 0
+    while count >= 999.5 and power < len(_UNITS) - 1:
+        count, power = count / 1000, power + 1
+    digits = 0 if power == 0 or count >= 99.95 else 1
+    return f"{count:.{digits}f} {_UNITS[power]}"

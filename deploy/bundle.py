@@ -25,6 +25,8 @@ def make_app(folder: Path, config: RunConfig) -> Path:
     for package in PACKAGES:
         [source] = package.__path__
         shutil.copytree(source, folder / package.__name__, ignore=shutil.ignore_patterns("__pycache__"))
+    for path in folder.rglob("*"):  # copies have the modes of the installed packages
+        path.chmod(0o700 if path.is_dir() else 0o600)
     (folder / "pyproject.toml").write_text(tomli_w.dumps(_pyproject(config)))
     return folder
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from client.data.dataset import AnyDataset
-from client.data.read import demo_partition, find_own_tables, partition, read_all
+from client.data.read import demo_partition, find_own_tables, partition_read, read_all
 from client.data.sources import is_demo, resolve_source
 from client.data.tables.schema import DEFAULT_DIALECT, Dialect
 from client.tasks.registry import CLIENT_TASKS
@@ -52,10 +52,7 @@ def partition_source(
     clients: int | None = 0,
     dialect: Dialect = DEFAULT_DIALECT,
 ) -> Sequence[AnyDataset]:
-    """Return each client's partition of a source.
-
-    A folder with as many tables as clients gives one table to each. Embedded data are cut in order, as clients generate their
-    own ranges. All other data are partitioned by a hash of the names of their units.
+    """Return each client's partition of a source; see `partition_read`.
 
     Args:
         task: Task of the data.
@@ -67,19 +64,25 @@ def partition_source(
     Raises:
         DataError: The data cannot be read, or have fewer units than clients.
     """
-    whole, own = read_all(task, data, vocabulary=vocabulary, dialect=dialect), find_own_tables(task, data)
-    clients = _default_clients(task, whole, len(own)) if clients is None else clients
-    if len(own) == clients > 0:
-        return [read_all(task, str(table), vocabulary=whole.vocabulary, dialect=dialect) for table in own]
-    parts = partition(whole, clients, unit=CLIENT_TASKS[task].unit)  # also refuses more clients than units
-    if not is_demo(data):
-        return parts
-    sources = [demo_partition(task, data, (k, len(parts))) for k in range(len(parts))]
-    return [read_all(task, source, vocabulary=whole.vocabulary) for source in sources]
+    whole = read_all(task, data, vocabulary=vocabulary, dialect=dialect)
+    if clients is None:
+        clients = _default_clients(task, whole, len(find_own_tables(task, data)))
+    return partition_read(task, data, whole, clients, dialect)
 
 
 def _default_clients(task: str, whole: AnyDataset, tables: int) -> int:
-    """Return the number of clients if none is set: one per unit or per table, up to `MOST_CLIENTS`."""
+    """Return the number of clients if none is set: one per unit or per table, up to `MOST_CLIENTS`.
+
+    Raises:
+        ConfigError: A partition column has more values.
+    """
+    if whole.clients:
+        if len(whole.clients) > MOST_CLIENTS:
+            raise ConfigError(
+                f"the partition column has {len(whole.clients):,} values; say --clients {len(whole.clients)} for as many"
+                " processes, or use fedloom simulate"
+            )
+        return len(whole.clients)
     if CLIENT_TASKS[task].client_per_unit:
         return min(len(whole.units), MOST_CLIENTS)
     return tables if 1 < tables <= MOST_CLIENTS else DEFAULT_CLIENTS

@@ -10,7 +10,8 @@ from typing import Any
 
 import tomli_w
 
-from common.errors import ConfigError, RunError
+from common.errors import ConfigError, ConnectError, FedloomError, RunError
+from common.node_keys import NodeKey, from_pem
 from common.options import leaves
 from deploy.files import write_file
 from deploy.superlink import flower_environment, flower_program
@@ -20,6 +21,7 @@ CONNECTION = "fedloom"
 CALLS_AT_ONCE = 4  # each takes over a second, most of it to start Python
 CALL_SECONDS = 120.0  # seconds
 UNREACHABLE = "Connection to the SuperLink is unavailable"
+SILENT = "no SuperLink answers"
 CHATTER = ("Using SuperLink", "Flower App configuration warnings", "- Recommended property")
 """Beginnings of lines that Flower's command prints before its message."""
 
@@ -34,7 +36,7 @@ class Control:
     """
 
     def __init__(self, address: str, ca: Path | None, home: Path) -> None:
-        self._address, self._home = address, home
+        self._address, self._ca, self._home = address, ca, home
         security = {"insecure": True} if ca is None else {"root-certificates": str(ca.resolve())}
         connection = {"address": address, **security}
         config = {"superlink": {"default": CONNECTION, CONNECTION: connection}}
@@ -44,6 +46,7 @@ class Control:
         """Register a public key; return the node's new id, or None if the key was registered before.
 
         Raises:
+            ConnectError: The server does not answer.
             RunError: The server refuses.
         """
         answer = self._flwr("supernode", "register", str(public_key), CONNECTION)
@@ -51,18 +54,52 @@ class Control:
             return int(answer["node-id"])
         if "already in use" in self._fault(answer):
             return None
-        raise RunError(f"cannot register {public_key}: {self._fault(answer)}")
+        raise self._error(f"cannot register {public_key}", answer)
 
     def register_all(self, public_keys: Iterable[Path]) -> list[int | None]:
         """Register several keys, a few at a time."""
         with ThreadPoolExecutor(CALLS_AT_ONCE) as pool:
             return list(pool.map(self.register, public_keys))
 
+    def unregister(self, key: NodeKey) -> bool:
+        """Remove the node of a public key, which stays refused; return False if no node has the key.
+
+        Raises:
+            RunError: The server refuses.
+            ConnectError: The server does not answer.
+        """
+        node = next((node for node, own in self._nodes() if own == key), None)
+        if node is None:
+            return False
+        answer = self._flwr("supernode", "unregister", str(node), CONNECTION)
+        if not answer.get("success"):
+            raise RunError(f"cannot unregister node {node}: {self._fault(answer)}")
+        return True
+
+    def _nodes(self) -> list[tuple[int, NodeKey | None]]:
+        """Return id and key of every registered node, by Flower's internal client: its command shows no keys."""
+        import httpx
+        from flwr.proto.control_pb2 import ListNodesRequest
+        from flwr.supercore.control import ControlHttpClient
+
+        authority = self._ca.read_bytes() if self._ca else None
+        client = ControlHttpClient.from_server_address(self._address, self._ca is None, authority, ())
+        try:
+            found = client.ListNodes(ListNodesRequest()).nodes_info
+        except (httpx.HTTPError, ValueError) as error:
+            raise ConnectError(
+                f"the SuperLink at {self._address} does not list its nodes ({type(error).__name__}); check --control and --ca"
+            ) from None
+        finally:
+            client.close()
+        return [(one.node_id, from_pem(one.public_key)) for one in found if one.status != "unregistered"]
+
     def submit(self, app: Path, run_config: RunConfig) -> int:
         """Start a run of the Flower app in folder `app`; return its id.
 
         Raises:
             ConfigError: A key is missing in the app's `[tool.flwr.app.config]`; Flower would refuse it.
+            ConnectError: The server does not answer.
             RunError: The server refuses.
         """
         unknown = sorted(run_config.keys() - _declared(app))
@@ -73,7 +110,7 @@ class Control:
         answer = self._flwr("run", str(app), CONNECTION, "--run-config", str(overrides))
         if answer.get("success"):
             return int(answer["run-id"])
-        raise RunError(f"cannot start the run: {self._fault(answer)}")
+        raise self._error("cannot start the run", answer)
 
     def status(self, run_id: int) -> str:
         """Return the status of a run.
@@ -81,29 +118,36 @@ class Control:
         It is `pending`, `starting`, `running`, `finished:completed`, `finished:failed` or `finished:stopped`.
 
         Raises:
+            ConnectError: The server does not answer.
             RunError: The server refuses, or there is no such run.
         """
         answer = self._flwr("list", CONNECTION, "--run-id", str(run_id))
         runs = answer.get("runs") or []
         if not answer.get("success") or not runs:
-            raise RunError(f"cannot query run {run_id}: {self._fault(answer)}")
+            raise self._error(f"cannot query run {run_id}", answer)
         return str(runs[0]["status"])
 
     def stop(self, run_id: int) -> None:
         """Stop a run.
 
         Raises:
+            ConnectError: The server does not answer.
             RunError: The server refuses.
         """
         answer = self._flwr("stop", str(run_id), CONNECTION)
         if not answer.get("success"):
-            raise RunError(f"cannot stop run {run_id}: {self._fault(answer)}")
+            raise self._error(f"cannot stop run {run_id}", answer)
+
+    def _error(self, task: str, answer: Mapping[str, Any]) -> FedloomError:
+        fault = self._fault(answer)
+        kind = ConnectError if fault.startswith(SILENT) else RunError
+        return kind(f"{task}: {fault}")
 
     def _fault(self, answer: Mapping[str, Any]) -> str:
         """Return the error message of Flower's command without its greeting and its advice."""
         text = str(answer.get("error-message") or answer)
         if UNREACHABLE in text:
-            return f"no SuperLink answers at {self._address}; check --control and --ca"
+            return f"{SILENT} at {self._address}; check --control and --ca"
         lines = (line.strip() for line in text.splitlines())
         return " ".join(line for line in lines if line and not line.startswith(CHATTER)) or "no reason given"
 
@@ -121,7 +165,7 @@ class Control:
                 check=False,
             )
         except subprocess.TimeoutExpired:
-            raise RunError(
+            raise ConnectError(
                 f"the SuperLink at {self._address} did not answer `flwr {arguments[0]}` within {CALL_SECONDS:.0f} s"
             ) from None
         try:

@@ -1,7 +1,7 @@
 """Start of both halves of a federation: a SuperLink with a run, and clients that join it."""
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +9,8 @@ from pathlib import Path
 from rich.console import Console
 
 from common.config.run import RunConfig
-from common.errors import ConfigError, RunError
+from common.errors import ConfigError, FedloomError
+from deploy.admission import Gate
 from deploy.bundle import make_app
 from deploy.certificates import (
     LOCAL_HOSTS,
@@ -26,7 +27,7 @@ from deploy.processes import Child, Processes
 from deploy.superlink import SuperLinkSettings, flower_environment, start_superlink
 from deploy.watch import Pulse, watch
 from server.artifacts import RunDirectory
-from server.events import Result
+from server.result import Result
 
 
 @dataclass(frozen=True)
@@ -104,12 +105,14 @@ class Order:
         runs: Folder of run folders.
         keys: Public keys to admit before the start.
         nodes: Folder of public keys; a key that appears there later is admitted too.
+        after: Function that may add to the result, such as measurements on this machine.
     """
 
     config: RunConfig
     runs: Path
     keys: Sequence[Path] = ()
     nodes: Path | None = None
+    after: Callable[[Result], Result] = lambda result: result
 
 
 def train(processes: Processes, superlink: SuperLinkSettings, order: Order, console: Console) -> Result:
@@ -128,21 +131,23 @@ def submit(
     processes: Processes, folder: Path, control: Control, order: Order, console: Console, server: Child | None = None
 ) -> Result:
     """Start a run on a running SuperLink and watch it to its end; `folder` is for this command's files."""
-    admitted = set(order.nodes.glob("*.pub")) if order.nodes else set()
-    control.register_all(sorted({*order.keys, *admitted}))
+    gate = Gate(control, order.nodes, console, set(order.nodes.glob("*.pub"))) if order.nodes else None
+    control.register_all(sorted({*order.keys, *(gate.admitted if gate else ())}))
+    if gate:
+        gate.remove_revoked()
     run = RunDirectory(order.runs, order.config.run_id)
     metrics = run.path / "metrics.jsonl"
     start = metrics.stat().st_size if metrics.exists() else 0
     with _set_aside(run.path / "result.json"):
         run_id = control.submit(make_app(folder / "app", order.config), {})
-    pulse = Pulse(control, run_id, processes, server, metrics, start, order.nodes, console, admitted)
+    pulse = Pulse(control, run_id, processes, server, metrics, start, gate, console)
     try:
-        return watch(pulse, run, server.log if server else None, console)
+        return watch(pulse, run, server.log if server else None, console, order.after)
     except BaseException as error:  # Ctrl-C, or SIGTERM and SIGHUP as `Processes` raises them
-        if not isinstance(error, RunError):
+        if not isinstance(error, FedloomError):
             console.print(f"\nstopping; resume with --resume {order.config.run_id}", highlight=False, markup=False)
         if server is None:  # else it ends with this process
-            with suppress(RunError):
+            with suppress(FedloomError):
                 control.stop(run_id)
         raise
 

@@ -1,7 +1,5 @@
 """Node keys: the key pair by which a client proves that the server's owner has registered it."""
 
-import base64
-import hashlib
 from pathlib import Path
 
 from cryptography.exceptions import UnsupportedAlgorithm
@@ -9,6 +7,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from common.errors import ConfigError
+from common.node_keys import openssh_line
 from deploy.files import write_file
 
 
@@ -28,7 +27,7 @@ def make_node_key(path: Path, *, overwrite: bool = False) -> ec.EllipticCurvePub
         serialization.Encoding.PEM, serialization.PrivateFormat.OpenSSH, serialization.NoEncryption()
     )
     write_file(path, private, mode=0o600, overwrite=overwrite)
-    write_file(public_path(path), _public_line(key.public_key()) + b"\n", overwrite=True)
+    write_file(public_path(path), openssh_line(key.public_key()) + b"\n", overwrite=True)
     return key.public_key()
 
 
@@ -53,23 +52,22 @@ def load_public_key(path: Path) -> ec.EllipticCurvePublicKey:
     Raises:
         ConfigError: The file is missing or is not an elliptic-curve public key.
     """
+    return parse_public_key(_read(path), str(path))
+
+
+def parse_public_key(line: bytes, place: str) -> ec.EllipticCurvePublicKey:
+    """Return the public key of one `ecdsa-sha2-nistp384 ...` line; `place` is its origin, for messages.
+
+    Raises:
+        ConfigError: The line is not an elliptic-curve public key.
+    """
     try:
-        key = serialization.load_ssh_public_key(_read(path))
+        key = serialization.load_ssh_public_key(line)
     except (ValueError, UnsupportedAlgorithm):
-        raise ConfigError(f"{path} is not a public key in OpenSSH format; use the file that ends in .pub") from None
+        raise ConfigError(f"{place} is not a public key in OpenSSH format; use the file that ends in .pub") from None
     if not isinstance(key, ec.EllipticCurvePublicKey):
-        raise ConfigError(f"{path} is not an elliptic-curve key (ecdsa-sha2-nistp384); create a new key")
+        raise ConfigError(f"{place} is not an elliptic-curve key (ecdsa-sha2-nistp384); create a new key")
     return key
-
-
-def fingerprint(key: ec.EllipticCurvePublicKey) -> str:
-    """Return the key's fingerprint `SHA256:…`, as `ssh-keygen -lf` prints it."""
-    blob = base64.b64decode(_public_line(key).split()[1])
-    return "SHA256:" + base64.b64encode(hashlib.sha256(blob).digest()).decode().rstrip("=")
-
-
-def _public_line(key: ec.EllipticCurvePublicKey) -> bytes:
-    return key.public_bytes(serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH)
 
 
 def _read(path: Path) -> bytes:

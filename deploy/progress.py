@@ -17,12 +17,14 @@ from rich.progress import (
 from rich.text import Text
 
 from common.errors import DataError
+from common.text import printable
 from deploy.report.metric_table import format_value, headlines, is_error, measure
 from deploy.report.text import cost, duration, first_line, size
-from server.events import Event, Finish, Round, Start, event_from_line
+from server.events import Event, Finish, Round, Start, Waiting, event_from_line
 
 POLL_SECONDS = 0.1  # seconds
 MAX_METRICS = 4  # in one line
+MAX_NAMES = 8  # of clients, in one line
 
 
 def follow(
@@ -77,7 +79,7 @@ def show(events: Iterable[Event], console: Console) -> Finish | None:
 def round_line(event: Round, start: Start | None = None) -> Text:
     """Return a round's line, such as `round  12/100 · train loss 0.213  auc 0.984   0.42 s  4/4 clients`.
 
-    Traffic follows, and lost clients stand in parentheses: `3/4 clients (client-3: no answer)  ↓412 kB ↑410 kB`.
+    Traffic follows, and lost clients stand in parentheses: `3/4 clients (client-3 gone since round 9)  ↓412 kB ↑410 kB`.
     With noise clients report no loss: `round  12/100 · rmse 0.187  ρ 0.557, 65 % left  …`. If rounds are evaluated on
     validation data and the last on test data: `round   2/3 · train loss 0.095  validation: mse 0.0400  …`.
 
@@ -97,11 +99,23 @@ def round_line(event: Round, start: Start | None = None) -> Text:
 
     line.append(f"  {duration(event.seconds)}  ")
     line.append(f"{event.answered}/{event.asked} clients", "" if event.answered == event.asked else "yellow")
-    lost = [f"{name}: no answer" for name in event.missing]
-    lost += [f"{name}: {first_line(reason)}" for name, reason in event.refused.items()]
-    line.append(f" ({'; '.join(lost)})" if lost else "", "yellow")
+    line.append(_absences(event), "yellow")
     line.append(f"  ↓{size(event.bytes_down)} ↑{size(event.bytes_up)}", "dim")
     return line
+
+
+def _absences(event: Round) -> str:
+    """Return clients whose reply does not count, in parentheses; empty if there is none."""
+    lost = [_absence(event, name) for name in event.missing]
+    lost += [f"{printable(name, 80)}: {first_line(reason)}" for name, reason in event.refused.items()]
+    further = f"; and {len(lost) - MAX_NAMES} more" if len(lost) > MAX_NAMES else ""
+    return f" ({'; '.join(lost[:MAX_NAMES])}{further})" if lost else ""
+
+
+def _absence(event: Round, name: str) -> str:
+    since = event.gone.get(name, event.round)
+    what = f" gone since round {since}" if since < event.round else ": no answer"
+    return printable(name, 80) + what
 
 
 def _whole_lines(path: Path, place: int) -> list[bytes]:
@@ -113,7 +127,7 @@ def _whole_lines(path: Path, place: int) -> list[bytes]:
 
 
 def _print(events: Iterable[Event], console: Console, advance: Callable[[Event], None]) -> Finish | None:
-    done, finish, start = 0, None, None
+    done, finish, start, waiting = 0, None, None, ""
     for event in events:
         match event:
             case Start():
@@ -122,6 +136,11 @@ def _print(events: Iterable[Event], console: Console, advance: Callable[[Event],
                 line, done = round_line(event, start), event.round
             case Finish():
                 line, finish = _finish_line(event, done), event
+            case Waiting():
+                line = _waiting_line(event)
+                if line.plain == waiting:
+                    continue
+        waiting = line.plain
         console.print(line, soft_wrap=True)
         advance(event)
     return finish
@@ -145,6 +164,13 @@ def _start_line(event: Start) -> Text:
     return line.append(
         f" · model {event.model} · {event.rounds} rounds · seed {event.seed} · run {event.run}", "not bold dim"
     )
+
+
+def _waiting_line(event: Waiting) -> Text:
+    names = [printable(name, 80) for name in event.online]
+    online = ", ".join(names[:MAX_NAMES]) + (f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else "")
+    line = Text(f"waiting for clients: {len(names)} connected, {event.wanted} required", "yellow")
+    return line.append(f" ({online})" if online else "", "dim")
 
 
 def _finish_line(event: Finish, done: int) -> Text:

@@ -17,8 +17,8 @@ from common.config.run import RunConfig
 from common.privacy.randomness import fresh_generator
 from common.tasks.vocabulary import Vocabulary
 
-SIMULATED = Policy(allow_counts=True, allow_shared_sample=True, share_metrics="always")
-"""Policy of simulated clients; their data are all on this machine."""
+simulated_policy = partial(Policy, allow_counts=True, allow_shared_sample=True, share_metrics="always")
+"""Policy of simulated clients; made anew, since it allows the methods of that time."""
 
 
 class SharedStore(MemoryStore):
@@ -52,7 +52,7 @@ def open_session(node: int, data: AnyDataset, documents: dict[bytes, bytes], noi
         return build_learner(config, data)
 
     seeded = fresh_generator if noise_seed is None else partial(_next_generator, noise_seed, node, count())
-    return Session(f"client-{node - 1}", learner, SharedStore(documents), in_memory(SIMULATED, seeded))
+    return Session(f"client-{node - 1}", learner, SharedStore(documents), in_memory(simulated_policy(), seeded))
 
 
 def _next_generator(noise_seed: int, node: int, releases: Iterator[int]) -> np.random.Generator:

@@ -22,13 +22,14 @@ from client.data.read import partition
 from client.session import Session
 from client.tasks.registry import CLIENT_TASKS
 from client.training.cohort import train
+from client.training.comparison import MEASURED, Measured, from_document
 from client.training.participant import Participant
 from common.config.run import RunConfig
 from common.errors import FedloomError
 from common.wire.codec import decode, encode
 from common.wire.messages import TRAIN, TrainReply, TrainRequest
 from deploy.simulated_session import open_session
-from server.events import Result
+from server.result import Result
 from server.run import run
 
 RequestT = TypeVar("RequestT")
@@ -69,10 +70,18 @@ def simulate_clients(
         together: Number of clients that train stacked; 0: one at a time for up to 16 clients, else `TOGETHER`.
         noise_seed: Root seed of reproducible DP noise, for studies; it gives no protection. None samples fresh noise.
     """
+    return simulate_measured(config, parts, runs, together=together, noise_seed=noise_seed)[0]
+
+
+def simulate_measured(
+    config: RunConfig, parts: Sequence[AnyDataset], runs: Path, *, together: int = 0, noise_seed: int | None = None
+) -> tuple[Result, dict[str, Measured]]:
+    """Train as `simulate_clients` does; return also each client's measurement of the finished model."""
     documents: dict[bytes, bytes] = {}
     sessions = {node: open_session(node, part, documents, noise_seed) for node, part in enumerate(parts, start=1)}
     stacked = together or (1 if len(sessions) <= MAX_UNSTACKED else TOGETHER)
-    return run(InProcessGrid(sessions, stacked), config, runs)
+    result = run(InProcessGrid(sessions, stacked), config, runs)
+    return result, {s.client: from_document(s.store.read(config.run_id, MEASURED)) for s in sessions.values()}
 
 
 class InProcessGrid(Grid):

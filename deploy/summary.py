@@ -12,10 +12,10 @@ from rich.text import Text
 
 from common.metrics.spec import MetricSpec
 from common.text import count
-from deploy.report.metric_table import brief, format_value
+from deploy.report.metric_table import brief, format_value, local_metrics
 from deploy.report.sections import ARROW
-from deploy.report.text import duration, measured_by, privacy, size
-from server.events import Result
+from deploy.report.text import duration, measured_by, privacy, size, unmeasured
+from server.result import Result
 
 _BEST = 2  # column
 
@@ -59,7 +59,8 @@ def spread(result: Result, m: MetricSpec) -> tuple[float, float, float] | None:
 
 def _title(result: Result) -> str:
     what = f"{result.method} on {result.task} · model {result.model} · {result.status}"
-    return f"{what} · {result.rounds_done}/{result.rounds} rounds · {count(len(result.clients), 'client')}"
+    clients = count(len(result.clients), "client")
+    return f"{what} · {result.rounds_done}/{result.rounds} rounds · {clients}"
 
 
 def _grid(result: Result) -> list[Sequence[str]]:
@@ -90,6 +91,9 @@ def _facts(result: Result, report: Path | None) -> list[tuple[str, str]]:
     claim, terms = privacy(result.privacy)
     facts = {
         "note" if result.status == "completed" else "reason": result.reason,
+        "metrics": unmeasured(result),
+        "metrics here": local_metrics(result),
+        "verdict": result.verdict.text if result.verdict else "",
         "measured": measured_by(result),
         "time": duration(result.seconds),
         "network": f"{size(result.bytes_down)} to the clients, {size(result.bytes_up)} from them",

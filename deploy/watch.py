@@ -3,12 +3,13 @@
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
 
-from common.errors import RunError
+from common.errors import FedloomError, RunError
+from deploy.admission import Gate
 from deploy.control import Control
 from deploy.processes import Child, Processes
 from deploy.progress import follow, show
@@ -16,12 +17,12 @@ from deploy.report.render import render
 from deploy.report.text import first_line
 from deploy.summary import print_summary
 from server.artifacts import RunDirectory
-from server.events import Result
+from server.events import Event
+from server.result import Result
 
 QUERY_SECONDS = 10.0  # seconds without events after which Flower is queried for the run's status
 MAX_UNANSWERED = 3  # consecutive unanswered queries; a busy machine may fail to answer one
-ADMIT_SECONDS = 2.0  # seconds between two searches for new keys
-MAX_RETRY_SECONDS = 60.0  # maximum seconds until a key that could not be registered is tried again
+ROUND_LINE = b'{"event":"round"'  # start of the line of a round in metrics.jsonl
 
 
 @dataclass
@@ -35,8 +36,8 @@ class Pulse:
         server: Process of the SuperLink, if it is one of them.
         metrics: Events of the run.
         start: Bytes of them from before.
-        nodes: Folder of public keys; a key that appears there is admitted.
-        console: Output of ended clients and admitted keys.
+        gate: Admission of clients whose keys appear later; None without it.
+        console: Output of ended clients.
     """
 
     control: Control
@@ -45,16 +46,11 @@ class Pulse:
     server: Child | None
     metrics: Path
     start: int
-    nodes: Path | None
+    gate: Gate | None
     console: Console
-    admitted: set[Path] = field(default_factory=set)
-    refused: dict[Path, str] = field(default_factory=dict)
-    again: dict[Path, tuple[float, float]] = field(default_factory=dict)
-    """Key that failed -> time of its next attempt, and the pause before it."""
     size: int = -1
     heard: float = 0.0
     queried: float = 0.0
-    searched: float = 0.0
     reported: str = ""
     unanswered: int = 0
 
@@ -65,7 +61,8 @@ class Pulse:
             RunError: The server has ended or no longer answers, or a client has ended before the first round was done.
         """
         self._look_after_processes()
-        self._admit()
+        if self.gate is not None:
+            self.gate()
         size, now = self.metrics.stat().st_size if self.metrics.exists() else 0, time.monotonic()
         if size != self.size:
             self.size, self.heard = size, now
@@ -74,7 +71,7 @@ class Pulse:
         self.queried = now
         try:
             continues = not self.control.status(self.run_id).startswith("finished")
-        except RunError:
+        except FedloomError:
             self.unanswered += 1
             if self.unanswered == MAX_UNANSWERED:
                 raise
@@ -98,35 +95,18 @@ class Pulse:
             self.reported = line
 
     def _under_way(self) -> bool:
-        """Return True if this run has completed a round: its start was recorded, and a further event."""
+        """Return True if this run has completed a round."""
         if not self.metrics.exists():
             return False
         with self.metrics.open("rb") as events:
             events.seek(self.start)
-            return len(events.readlines()) > 1
-
-    def _admit(self) -> None:
-        if self.nodes is None or time.monotonic() < self.searched + ADMIT_SECONDS:
-            return
-        for key in sorted(set(self.nodes.glob("*.pub")) - self.admitted):
-            if time.monotonic() < self.again.get(key, (0.0, 0.0))[0]:
-                continue
-            try:
-                self.control.register(key)
-            except RunError as error:  # the file may be incomplete or the machine busy; back off exponentially
-                if self.refused.get(key) != str(error):
-                    self.console.print(str(error), style="yellow", markup=False, soft_wrap=True)
-                self.refused[key] = str(error)
-                pause = min(2 * self.again.get(key, (0.0, ADMIT_SECONDS / 2))[1], MAX_RETRY_SECONDS)
-                self.again[key] = time.monotonic() + pause, pause
-            else:
-                self.admitted.add(key)
-                self.console.print(f"admitted {key.name}", highlight=False, markup=False)
-        self.searched = time.monotonic()
+            return any(line.startswith(ROUND_LINE) for line in events)
 
 
-def watch(pulse: Pulse, folder: RunDirectory, log: Path | None, console: Console) -> Result:
-    """Show the run's rounds as they complete, then its result.
+def watch(
+    pulse: Pulse, folder: RunDirectory, log: Path | None, console: Console, after: Callable[[Result], Result]
+) -> Result:
+    """Show the run's rounds as they complete, then its result; `after` may add to the result.
 
     Raises:
         RunError: The run ended without a result.
@@ -136,15 +116,29 @@ def watch(pulse: Pulse, folder: RunDirectory, log: Path | None, console: Console
     if result is None:
         place = str(log or "the SuperLink's log")
         raise RunError(f"the run ended without a result; see {place}")
-    return conclude(result, folder, console)
+    return conclude(after(result), folder, console)
 
 
-def watch_here(work: Callable[[], Result], folder: RunDirectory, console: Console) -> Result:
-    """Do the work in this thread while another thread shows the run's rounds, then show its result."""
+def watch_here(
+    work: Callable[[], Result],
+    folder: RunDirectory,
+    console: Console,
+    on_event: Callable[[Event], object] = lambda event: None,
+    after: Callable[[Result], Result] = lambda result: result,
+) -> Result:
+    """Do the work in this thread while another thread shows the run's rounds, then show its result.
+
+    Args:
+        work: Function that trains.
+        folder: Folder of the run.
+        console: Console on stderr.
+        on_event: Function that receives each event in the other thread.
+        after: Function that may add to the result once all rounds are shown.
+    """
     metrics = folder.path / "metrics.jsonl"
     start = metrics.stat().st_size if metrics.exists() else 0
     over = threading.Event()
-    events = follow(metrics, start, lambda: not over.is_set())
+    events = (on_event(event) or event for event in follow(metrics, start, lambda: not over.is_set()))
     display = threading.Thread(target=show, args=(events, console), daemon=True)
     display.start()
     try:
@@ -155,11 +149,13 @@ def watch_here(work: Callable[[], Result], folder: RunDirectory, console: Consol
     finally:
         over.set()
         display.join()
-    return conclude(result, folder, console)
+    return conclude(after(result), folder, console)
 
 
 def conclude(result: Result, folder: RunDirectory, console: Console) -> Result:
-    """Write the report and print the result."""
+    """Write the result and the report, and print the result."""
+    if result != folder.result():
+        folder.write_result(result)
     report: Path | None = folder.path / "report.html"
     try:
         render([folder.path], folder.path / "report.html")

@@ -1,11 +1,14 @@
 """Flower ServerApp: parse -> build -> start -> save."""
 
+import logging
+
 from flwr.app import Context
 from flwr.serverapp import Grid, ServerApp
 
 from common.config.flatten import flatten
 from common.config.parse import parse
 from common.config.run import RunConfig
+from common.files import close_to_others
 from server.run import run
 from server.settings import ServerSettings
 from server.uploads import quick_uploads
@@ -16,7 +19,12 @@ app = ServerApp()
 @app.main()
 def main(grid: Grid, context: Context) -> None:
     """Train according to the run's configuration; results are written to the run's folder."""
+    own = logging.getLogger("server")
+    own.setLevel(logging.INFO)
+    own.addHandler(logging.StreamHandler())  # a line per round; Flower streams what this process prints
+    close_to_others()
     declared = flatten(RunConfig())  # Flower passes on all that pyproject.toml declares, also of other methods
     config = parse({key: value for key, value in context.run_config.items() if value != declared.get(key)})
     with quick_uploads(min(config.federation.deadline, config.federation.upload)):
-        run(grid, config, ServerSettings().runs)
+        settings = ServerSettings()
+        run(grid, config, settings.runs, settings.nodes)

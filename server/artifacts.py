@@ -19,9 +19,12 @@ from common.errors import ConfigError, DataError
 from common.files import write_atomically
 from server import tensor_file
 from server.checkpoints import Checkpoints
-from server.events import Event, Result, event_from_line, event_to_line, result_from_json, result_to_json
+from server.event_text import event_text
+from server.events import Event, event_from_line, event_to_line
+from server.result import Result, result_from_json, result_to_json
 
 LOCK_FILE = ".lock"  # locked by the process that works on the run
+FINAL_MODEL = "model.safetensors"
 LOG = logging.getLogger(__name__)
 
 
@@ -131,11 +134,13 @@ class RunDirectory:
         return (self.path / "catalogue.json").read_text("utf-8")
 
     def append(self, event: Event) -> None:
-        """Append a line to metrics.jsonl; a line that a crash has torn is ended first."""
+        """Append a line to metrics.jsonl and to the log; a line that a crash has torn is ended first."""
         with (self.path / "metrics.jsonl").open("a+b") as file:
             file.seek(max(file.tell() - 1, 0))  # append mode starts at the end and writes there, whatever the position
             torn = file.read() not in (b"", b"\n")
             file.write((b"\n" if torn else b"") + event_to_line(event))
+        if text := event_text(event, self.path):
+            LOG.info(text)
 
     def events(self) -> Iterator[Event]:
         """Yield the events so far without torn lines; nothing before the first event."""
@@ -146,17 +151,17 @@ class RunDirectory:
             except DataError:
                 LOG.warning("%s: an unreadable line is ignored", path)
 
-    def save_model(self, arrays: Mapping[str, Array], about: Mapping[str, str]) -> None:
-        """Write model.safetensors, with `about` (method, task, round, ...) in its header."""
-        write_atomically(self.path / "model.safetensors", tensor_file.dump(arrays, about))
+    def save_model(self, arrays: Mapping[str, Array], about: Mapping[str, str], name: str = FINAL_MODEL) -> None:
+        """Write a model file of this name, with `about` (method, task, round, ...) in its header."""
+        write_atomically(self.path / name, tensor_file.dump(arrays, about))
 
-    def load_model(self) -> tuple[Arrays, dict[str, str]]:
-        """Return the last valid model and its header.
+    def load_model(self, name: str = FINAL_MODEL) -> tuple[Arrays, dict[str, str]]:
+        """Return the last valid model, or the one of this name, and its header.
 
         Raises:
             StateError: The model is missing or damaged.
         """
-        return tensor_file.load(self.path / "model.safetensors")
+        return tensor_file.load(self.path / name)
 
     def write_decision(self, decision: str) -> None:
         """Write decision.json: the cost of the current round."""

@@ -79,6 +79,10 @@ class Checkpoints:
             raise StateError(f"{self.path}: no checkpoint is readable; start a new run without --resume")
         return None
 
+    def rounds(self) -> list[int]:
+        """Return the numbers of the stored rounds, ascending."""
+        return sorted(int(path.stem.removeprefix("round-")) for path in self._files())
+
     def _file(self, round_: int) -> Path:
         return self.path / f"round-{round_:06d}.safetensors"
 

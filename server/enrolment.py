@@ -2,16 +2,19 @@
 
 import logging
 import math
+import re
 import time
-from collections.abc import Callable, Iterable, Set
+from collections.abc import Callable, Collection, Iterable, Set
+from dataclasses import replace
 from typing import Protocol
 
 from flwr.app import Message
 
-from common.errors import QuorumError, WireError
-from common.text import count
+from common.errors import DataError, FedloomError, QuorumError, WireError
+from common.text import count, printable
 from common.wire.codec import decode, encode
 from common.wire.messages import ENROL, EnrolReply, EnrolRequest
+from server.node_directory import NameBindings
 from server.roster import EnrolledClient, Roster
 
 log = logging.getLogger("fedloom.server")
@@ -22,6 +25,8 @@ MAX_REWAIT_SECONDS = 120.0  # longest wait of a running run; a longer configured
 LATE_ANSWER_SECONDS = 5.0  # seconds that late-joining nodes have to answer if enough clients are enrolled
 ANSWER_SECONDS = 30.0  # seconds to answer otherwise, and the first pause before a slow node is invited again
 MAX_RETRY_SECONDS = 600.0  # longest such pause
+REPORT_SECONDS = 5.0  # seconds between two reports of the same wait
+CLIENT_NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
 class NodeDirectory(Protocol):
@@ -44,6 +49,7 @@ class Enrolment:
         ask: Function that sends messages and returns the replies within a number of seconds.
         clock: Monotonic seconds.
         sleep: Function that waits a number of seconds.
+        names: Names that belong to keys.
     """
 
     def __init__(
@@ -53,10 +59,13 @@ class Enrolment:
         ask: Callable[[list[Message], float], Iterable[Message]],
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
+        names: NameBindings | None = None,
     ) -> None:
-        self.roster = Roster(clock)
+        self.roster, self._names = Roster(clock), names or NameBindings()
         self._invitation, self._wait, self._ask = invitation, wait, ask
         self._clock, self._sleep = clock, sleep
+        self.on_wait: Callable[[Collection[int], int, float], None] = lambda online, wanted, seconds: None
+        """Callback while clients are missing: connected nodes, required clients, and remaining seconds."""
         self._slow: dict[int, tuple[float, float]] = {}
         """Node without an answer in time -> time of its next invitation, and the pause before it."""
 
@@ -74,6 +83,7 @@ class Enrolment:
         A running run waits at most `MAX_REWAIT_SECONDS`, whatever the configured wait.
 
         Raises:
+            DataError: Enough clients enrolled, and none of them has training data.
             QuorumError: Too few clients enrolled in time; names the reasons of refusals.
         """
         return self._wait_for(grid, at_least, min(self._wait, MAX_REWAIT_SECONDS), lambda client: client.examples > 0)
@@ -82,7 +92,7 @@ class Enrolment:
         self, grid: NodeDirectory, at_least: int, wait: float, is_suitable: ClientFilter
     ) -> dict[str, EnrolledClient]:
         start = news = self._clock()
-        pause = FIRST_PAUSE_SECONDS
+        pause, reported = FIRST_PAUSE_SECONDS, -math.inf
         while True:
             online = frozenset(grid.get_node_ids())
             uninvited = self.roster.select_uninvited(online)
@@ -94,13 +104,15 @@ class Enrolment:
                 return suitable
             now = self._clock()
             if now - start >= wait or (now - news >= QUIET_SECONDS and self._all_came(online, at_least, is_suitable)):
-                raise QuorumError(
-                    self._too_few(len(self.roster.select_trainable(online)), at_least, now - start, len(online))
+                raise self._explain_shortage(
+                    len(self.roster.select_trainable(online)), at_least, now - start, len(online)
                 )
             if pause == FIRST_PAUSE_SECONDS:
-                log.warning(
-                    "%s online, %d required; waiting up to %.0f s", count(len(suitable), "client"), at_least, wait
-                )
+                here = count(len(suitable), "client")
+                log.warning("%s online, %d required; waiting up to %.0f s", here, at_least, wait)
+            if now - reported >= REPORT_SECONDS:
+                self.on_wait(online, at_least, start + wait - now)
+                reported = now
             self._sleep(pause)
             pause = min(pause * PAUSE_GROWTH, MAX_PAUSE_SECONDS)
 
@@ -138,18 +150,21 @@ class Enrolment:
         node = reply.metadata.src_node_id
         before = self.roster.refused.get(node)
         try:
-            self.roster.enrol(_accept(node, reply))
+            client = _accept(node, reply)
+            self.roster.enrol(replace(client, name=self._names.resolve(node, client.name)))
         except WireError as refusal:
-            self.roster.refuse(node, str(refusal))
+            self.roster.refuse(node, printable(str(refusal)))
         reason = self.roster.refused.get(node, before)
         if reason != before:
             log.warning("node %d refused: %s", node, reason)
         return node
 
-    def _too_few(self, able: int, at_least: int, waited: float, online: int) -> str:
+    def _explain_shortage(self, able: int, at_least: int, waited: float, online: int) -> FedloomError:
         empty = sum(c.examples == 0 for c in self.roster.clients.values())
+        if empty == len(self.roster.clients) >= at_least and not self.roster.refused:
+            return DataError(f"{count(empty, 'client')} enrolled, none has training data")
         reasons = "".join(f"; refused: {reason}" for reason in sorted(set(self.roster.refused.values())))
-        return (
+        return QuorumError(
             f"{count(able, 'client')} can train, {at_least} required after {waited:.0f} s "
             f"({online} online, {empty} without training data){reasons}"
         )
@@ -159,5 +174,9 @@ def _accept(node: int, reply: Message) -> EnrolledClient:
     if reply.has_error():
         raise WireError(reply.error.reason or f"error {reply.error.code}")
     enrolled = decode(EnrolReply, reply.content)
+    if not CLIENT_NAME.fullmatch(enrolled.client):
+        raise WireError(
+            f"client name '{printable(enrolled.client, 80)}' is not 1 to 64 letters, digits, '.', '_' and '-'; set --name"
+        )
     about = (enrolled.enrolment, enrolled.examples, enrolled.budget, enrolled.shares_metrics)
     return EnrolledClient(enrolled.client, node, *about)

@@ -1,14 +1,16 @@
 """Weighted means of the metrics that clients report; pure."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from common.text import count, printable
 from common.wire.messages import EvaluateReply, Metrics
+from server.paired_sums import PairedSums, pool_sums
 
 WeightedValue = tuple[float, float]
 """Metric of a client, and its weight."""
 
-MAX_PLAUSIBLE = 1e100
+MAX_PLAUSIBLE = 1e12
 """Largest accepted magnitude of a metric or weight; sums of squares and products stay finite."""
 
 
@@ -22,6 +24,10 @@ class Evaluation:
     """Further numbers on the evaluated round."""
     weights: dict[str, Metrics] = field(default_factory=dict)
     """Client -> number of records behind each of its metrics."""
+    paired: dict[str, PairedSums] = field(default_factory=dict)
+    """Baseline -> differences to it over the units of all clients; for the final model."""
+    dropped: dict[str, str] = field(default_factory=dict)
+    """Client -> note on its metrics that are non-finite or implausible; they are left out."""
 
     def values_of(self, name: str) -> dict[str, WeightedValue]:
         """Return each client's value and weight of a metric.
@@ -39,11 +45,26 @@ class Evaluation:
 def summarize(replies: Mapping[str, EvaluateReply]) -> Evaluation:
     """Return every metric over all clients (see `pool`), and those of each client."""
     replies = dict(sorted(replies.items()))
-    clients = {client: dict(reply.metrics) for client, reply in replies.items()}
-    reported = Evaluation({}, clients, weights={client: dict(reply.weights) for client, reply in replies.items()})
+    clients = {client: _plausible(reply.metrics) for client, reply in replies.items()}
+    weights = {client: dict(reply.weights) for client, reply in replies.items()}
+    dropped = {client: sorted(reply.metrics.keys() - clients[client].keys()) for client, reply in replies.items()}
+    notes = {client: _note(replies[client].metrics, names) for client, names in dropped.items() if names}
+    baselines = dict.fromkeys(key for reply in replies.values() for key in reply.paired)
+    paired = {key: pool_sums(r.paired[key] for r in replies.values() if key in r.paired) for key in baselines}
+    reported = Evaluation({}, clients, weights=weights, dropped=notes, paired=paired)
     names = dict.fromkeys(name for metrics in clients.values() for name in metrics)
     values = {name: reported.values_of(name) for name in names}
     return replace(reported, metrics={name: pool(name, v) for name, v in values.items() if v})
+
+
+def _plausible(metrics: Metrics) -> Metrics:
+    return {name: value for name, value in metrics.items() if abs(value) <= MAX_PLAUSIBLE}
+
+
+def _note(metrics: Metrics, names: Sequence[str]) -> str:
+    """Return which metrics were left out, with the first value."""
+    rest = f" and {count(len(names) - 1, 'further metric')}" if len(names) > 1 else ""
+    return f"{printable(names[0], 40)} = {metrics[names[0]]:g}{rest} left out"
 
 
 def pool(name: str, values: Mapping[str, WeightedValue]) -> float:

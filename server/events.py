@@ -1,4 +1,4 @@
-"""Events of a run and its result: the schema of metrics.jsonl and result.json."""
+"""Events of a run: the schema of metrics.jsonl."""
 
 import math
 import time
@@ -28,6 +28,10 @@ class Start:
 
     Args:
         account: Unit of its rounds' costs, `zcdp`, `pure` or `rdp-α`; empty without noise.
+        simple: Metric key -> key of the same metric of the untrained baseline.
+        split: Split that rounds are evaluated on, as in `Round`.
+        fingerprint: SHA-256 of vocabulary and split; runs with different ones are not comparable.
+        clients: Names of the enrolled clients.
     """
 
     event: Literal["start"] = "start"
@@ -39,6 +43,36 @@ class Start:
     seed: int
     rounds: int
     account: str = ""
+    simple: dict[str, str] = field(default_factory=dict)
+    split: Split = ""
+    fingerprint: str = ""
+    clients: list[str] = field(default_factory=list)
+
+
+ClientState = Literal["online", "late", "missing", "refused", "paused", "revoked"]
+"""State of a client in a round: `missing` is not connected, `late` sent no reply in time."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClientRound:
+    """Round of one client.
+
+    Args:
+        seconds: Seconds until its reply.
+        bytes_up: Bytes of its replies.
+        bytes_down: Bytes of the messages sent to it.
+        last_seen: Time of its newest reply, seconds since 1970; 0 if there is none.
+        cost: Privacy cost that the server requested, in the account's unit.
+        left: Remaining cost of the run's budget by the server's count; None without a budget.
+    """
+
+    state: ClientState
+    seconds: float = 0.0
+    bytes_up: int = 0
+    bytes_down: int = 0
+    last_seen: float = 0.0
+    cost: float = 0.0
+    left: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,10 +84,14 @@ class Round:
         metrics: Metrics of the global model; empty if the round was not evaluated.
         split: Data split of the metrics if rounds are evaluated on validation data and the last one on test data.
         answered: Number of clients whose reply counts, out of `asked`.
-        missing: Names of the clients that did not answer.
+        asked: Number of clients in the cohort, plus clients that took part before and are gone or refuse.
+        missing: Names of the clients that did not answer or are gone.
         refused: Name -> reason for clients whose reply does not count.
         server: Numbers of the strategy.
         clusters: Client -> cluster, in methods with several models.
+        clients: Client -> its round; of more than 1,000 clients the 100 slowest and those that are not online.
+        states: State -> number of clients in it.
+        gone: Client without connection -> first round without its reply.
     """
 
     event: Literal["round"] = "round"
@@ -72,6 +110,9 @@ class Round:
     bytes_up: int
     server: Metrics = field(default_factory=dict)
     clusters: dict[str, int] = field(default_factory=dict)
+    clients: dict[str, ClientRound] = field(default_factory=dict)
+    states: dict[ClientState, int] = field(default_factory=dict)
+    gone: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,79 +125,27 @@ class Finish:
     reason: str = ""
 
 
-Event = Start | Round | Finish
-
-
 @dataclass(frozen=True, kw_only=True)
-class Best:
-    """Best evaluated round, its metrics and their split, as in `Round`."""
-
-    round: int
-    metrics: Metrics
-    split: Split = ""
-
-
-@dataclass(frozen=True, kw_only=True)
-class ClientResult:
-    """Result of one client: its examples, and metrics of the final model on its own held-out data."""
-
-    examples: int
-    metrics: Metrics
-
-
-@dataclass(frozen=True, kw_only=True)
-class Privacy:
-    """Privacy statement. The guarantee is the fixed `epsilon`; the spent amount is for planning only.
+class Waiting:
+    """Wait for clients before the first round, or until enough are connected again.
 
     Args:
-        unit: Protected unit: `client`, `record` or `none`.
-        mechanism: Description of the mechanism.
-        epsilon_spent_max: ε of the largest cost requested from any client; None without a bound.
-        delta: δ of both values of ε; None for pure ε.
-        uncovered: Channels that the claim does not cover.
-        epsilon: Limit at which each client's own ledger stops, whatever the server requests.
-        neighbours: Neighbouring relation of data sets.
-        account: Unit of costs, as in `Start`.
-        counts: Guarantee for counts that clients send in addition to updates without noise; empty if there is none.
+        online: Names of the connected clients; node numbers before they are enrolled.
+        wanted: Number of clients that the run needs.
+        until: End of the wait, seconds since 1970.
     """
 
-    unit: str
-    mechanism: str
-    epsilon_spent_max: float | None
-    delta: float | None
-    uncovered: list[str] = field(default_factory=list)
-    epsilon: float | None = None
-    neighbours: str = "none"
-    account: str = ""
-    counts: str = ""
+    event: Literal["waiting"] = "waiting"
+    time: float = field(default_factory=time.time)
+    online: list[str] = field(default_factory=list)
+    wanted: int
+    until: float
 
 
-@dataclass(frozen=True, kw_only=True)
-class Result:
-    """Content of result.json: the outcome of a run."""
-
-    run: str
-    method: str
-    task: str
-    model: str
-    seed: int
-    rounds: int
-    rounds_done: int
-    status: Literal["completed", "failed"]
-    reason: str = ""
-    metrics: Metrics
-    best: Best | None
-    clients: dict[str, ClientResult]
-    seconds: float
-    bytes_down: int
-    bytes_up: int
-    privacy: Privacy
-    model_sha256: str
-    versions: dict[str, str]
+Event = Start | Round | Finish | Waiting
 
 
 _EVENT: TypeAdapter[Event] = TypeAdapter(Annotated[Event, Field(discriminator="event")])
-_RESULT: TypeAdapter[Result] = TypeAdapter(Result)
 
 
 def event_to_line(event: Event) -> bytes:
@@ -174,21 +163,3 @@ def event_from_line(line: bytes | str) -> Event:
         return _EVENT.validate_json(line)
     except ValidationError as error:
         raise DataError(f"not a run event: {error.errors()[0]['msg']}") from None
-
-
-def result_to_json(result: Result) -> bytes:
-    """Convert a result to indented JSON."""
-    return _RESULT.dump_json(result, indent=2) + b"\n"
-
-
-def result_from_json(text: bytes | str) -> Result:
-    """Parse a result; inverse of `result_to_json`.
-
-    Raises:
-        DataError: The text is torn or not a result.
-    """
-    try:
-        return _RESULT.validate_json(text)
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise DataError(f"not a run result: {'.'.join(map(str, first['loc']))}: {first['msg']}") from None

@@ -7,7 +7,7 @@ from dataclasses import replace
 from flwr.app import Message
 
 from common.arrays import Arrays
-from common.errors import QuorumError, WireError
+from common.errors import DataError, QuorumError, WireError
 from common.text import count
 from common.wire.codec import decode, encode
 from common.wire.messages import COUNTS, CountsReply, CountsRequest
@@ -28,11 +28,12 @@ def sum_counts(grid: PollingGrid, roster: Roster, state: RunState, add: AddCount
     Late-joining clients are not included.
 
     Raises:
-        QuorumError: No client shared its counts, or no client has training data.
+        DataError: No client has training data.
+        QuorumError: No client shared its counts.
     """
     clients = sorted(roster.select_trainable(grid.get_node_ids()).values(), key=lambda client: client.name)
     if not clients:
-        raise QuorumError(f"{count(len(roster.clients), 'client')} enrolled, none has training data")
+        raise DataError(f"{count(len(roster.clients), 'client')} enrolled, none has training data")
     requests = [Message(encode(CountsRequest(c.enrolment)), c.node, COUNTS) for c in clients]
     total: Arrays = {}
     reasons: set[str] = set()

@@ -4,13 +4,13 @@ import math
 import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 
 from flwr.app import Message, RecordDict
 from flwr.proto.node_pb2 import NodeInfo
 from flwr.serverapp import Grid
 from flwr.supercore.run import Run
 
+from server.exchange import Answer, Exchange, summarize_exchange
 from server.round_limits import RoundLimits
 
 # seconds between two polls while nothing arrives
@@ -19,31 +19,6 @@ FIRST_PAUSE_SECONDS, PAUSE_GROWTH, MAX_PAUSE_SECONDS = 0.002, 1.4, 0.1
 HEAD_START_SHARE = 0.6
 RECENT_EXCHANGES = 3  # recent exchanges of a message type behind that time; an evaluation is faster than a training
 LOST_CODES = (3, 4, 5)  # Flower's ErrorCode: the message, the reply or the node is unavailable
-
-
-@dataclass(frozen=True)
-class Exchange:
-    """Outcome of one round trip to the clients.
-
-    Args:
-        kind: Message type.
-        asked: Node ids, in the order of the messages.
-        replies: Replies in that order, errors included; sums over them do not depend on the order of arrival.
-        missing: Node ids that did not answer.
-        failed: Node id -> reason, for nodes that answered with an error.
-        seconds: Time from the push to the end of the wait.
-        bytes_down: Bytes of content sent, summed over the clients.
-        bytes_up: Bytes of content received.
-    """
-
-    kind: str
-    asked: tuple[int, ...]
-    replies: tuple[Message, ...]
-    missing: tuple[int, ...]
-    failed: dict[int, str]
-    seconds: float
-    bytes_down: int
-    bytes_up: int
 
 
 class PollingGrid(Grid):
@@ -84,25 +59,26 @@ class PollingGrid(Grid):
         deadline = min(self._limits.deadline, math.inf if timeout is None else timeout)
         rhythm = self._first_answers[messages[0].metadata.message_type if messages else ""]
         arrived = self._wait_for(accepted.intersection(order), start, deadline, rhythm)
-        answers = {identity: answer for identity, answer in arrived.items() if not _is_lost(answer)}
-        exchange = _summarize(messages, [answers.get(identity) for identity in order], self._clock() - start)
+        answers = {identity: answer for identity, answer in arrived.items() if not _is_lost(answer.message)}
+        exchange = summarize_exchange(messages, [answers.get(identity) for identity in order], self._clock() - start)
         self._on_exchange(exchange)
         return exchange
 
-    def _wait_for(self, waiting: set[str], start: float, end: float, rhythm: deque[float]) -> dict[str, Message]:
-        answers: dict[str, Message] = {}
+    def _wait_for(self, waiting: set[str], start: float, end: float, rhythm: deque[float]) -> dict[str, Answer]:
+        answers: dict[str, Answer] = {}
         pause, usable = FIRST_PAUSE_SECONDS, 0
         if waiting:  # an early poll slows the clients down
             self._sleep(max(start + min(HEAD_START_SHARE * min(rhythm), end) - self._clock(), 0))
         while waiting:
             arrived = self._pull(waiting)
-            answers |= arrived
+            elapsed = self._clock() - start
+            answers |= {identity: Answer(message, elapsed) for identity, message in arrived.items()}
             waiting = waiting - arrived.keys()
 
-            elapsed = self._clock() - start
             if arrived and len(arrived) == len(answers):
                 rhythm.append(elapsed)
-            quorum_before, usable = usable >= self._limits.min_replies, sum(a.has_content() for a in answers.values())
+            quorum_before = usable >= self._limits.min_replies
+            usable = sum(answer.message.has_content() for answer in answers.values())
             if not quorum_before and usable >= self._limits.min_replies:
                 end = min(end, self._limits.end_after_quorum(elapsed))
             if not waiting or elapsed >= end:
@@ -150,42 +126,3 @@ class PollingGrid(Grid):
 def _is_lost(answer: Message) -> bool:
     """Return True if the SuperLink reports that no answer will come."""
     return answer.has_error() and answer.error.code in LOST_CODES
-
-
-def _summarize(messages: list[Message], answers: list[Message | None], seconds: float) -> Exchange:
-    nodes = tuple(message.metadata.dst_node_id for message in messages)
-    replies = tuple(
-        _set_sender(answer, node) for node, answer in zip(nodes, answers, strict=True) if answer is not None
-    )
-    pairs = list(zip(nodes, answers, strict=True))
-    return Exchange(
-        kind=messages[0].metadata.message_type if messages else "",
-        asked=nodes,
-        replies=replies,
-        missing=tuple(node for node, answer in pairs if answer is None),
-        failed={node: answer.error.reason or "no reason" for node, answer in pairs if answer and answer.has_error()},
-        seconds=seconds,
-        bytes_down=_content_bytes(messages),
-        bytes_up=_content_bytes(replies),
-    )
-
-
-def _set_sender(answer: Message, node: int) -> Message:
-    """Return the answer with the requested node as its sender.
-
-    For a lost node the SuperLink answers in its own name.
-    """
-    answer.metadata.__dict__["_src_node_id"] = node
-    return answer
-
-
-def _content_bytes(messages: Iterable[Message]) -> int:
-    """Return the size of all contents; content shared by several messages is measured once."""
-    contents = [message.content for message in messages if message.has_content()]
-    sizes = {identity: _size(content) for identity, content in {id(content): content for content in contents}.items()}
-    return sum(sizes[id(content)] for content in contents)
-
-
-def _size(content: RecordDict) -> int:
-    groups = (content.array_records, content.metric_records, content.config_records)
-    return sum(record.count_bytes() for records in groups for record in records.values())

@@ -1,38 +1,59 @@
 """Journal of a run: converts rounds to events, checkpoints and the final result."""
 
+import math
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import asdict
-from importlib.metadata import version
-from platform import python_version
-from typing import Any, Literal
+from typing import Any
 
-from common.arrays import Arrays, sha256
 from common.config.run import RunConfig
+from common.errors import FedloomError
 from common.privacy.mechanisms.registry import build_account
-from common.wire.messages import EVALUATE, TRAIN
+from common.tasks.registry import TASKS
+from common.tasks.vocabulary import Vocabulary
 from server.artifacts import RunDirectory
-from server.checkpoints import Checkpoint
 from server.enrolment import Enrolment
 from server.evaluation import Evaluation
-from server.events import Best, ClientResult, Finish, Metrics, Result, Round, Split, Start
-from server.grid import Exchange
+from server.events import Finish, Round, Split, Start, Waiting
+from server.exchange import Exchange
+from server.fingerprint import compute_fingerprint
+from server.model_choice import ModelChoice, model_file
+from server.outcome import Evaluations, RunTotals, build_result
+from server.planning.costs import budget_of
 from server.planning.planner import RoundDecision
+from server.presence import Presence
 from server.privacy_statement import statement
-from server.state import PLAN_PREFIX, RunState, Trained
+from server.result import Result
+from server.round_event import describe_round, find_training
+from server.state import RunState, Trained, to_checkpoint
 
 
 class Journal:
-    """Writer of the run's folder while rounds proceed."""
+    """Writer of the run's folder while rounds proceed.
 
-    def __init__(self, folder: RunDirectory, config: RunConfig, enrolment: Enrolment) -> None:
+    Args:
+        folder: Folder of the run.
+        config: Configuration of the run.
+        enrolment: Clients of the run.
+        online: Query of the connected nodes.
+    """
+
+    def __init__(
+        self,
+        folder: RunDirectory,
+        config: RunConfig,
+        enrolment: Enrolment,
+        online: Callable[[], Iterable[int]] = lambda: (),
+    ) -> None:
         self._folder, self._config, self._enrolment = folder, config, enrolment
+        total = budget_of(config).total
+        self._presence = Presence(enrolment.roster, online, total if math.isfinite(total) else None)
         self._started = time.monotonic()
         self._trained: Trained | None = None
         self._exchanges: list[Exchange] = []
         self._bytes = (0, 0)
         self._reported: set[int] = set()
-        self._best: Best | None = None
+        self.choice = ModelChoice(folder, config)
         self._last = Evaluation({}, {})
         self._sharing: set[str] = set()
 
@@ -41,26 +62,44 @@ class Journal:
         self._enrolment.roster.spent = dict(totals["spent"])
         self._sharing = set(totals.get("sharing", ()))
         self._started -= totals["seconds"]
-        self._best = Best(**totals["best"]) if totals["best"] else None
         for event in self._folder.events():
             if isinstance(event, Round):
                 self._add(event.bytes_down, event.bytes_up)
-                self._compare(event.round, event.metrics, event.split)
+                self.choice.record(event.round, event.metrics, event.split)
+                self._presence.restore(event)
 
-    def start(self, state: RunState) -> None:
-        """Record the start of the run, or its continuation."""
-        c = self._config
-        account = build_account(c.privacy).name if c.privacy.unit != "none" else ""
-        event = Start(
-            run=c.run_id, method=c.method, task=c.task, model=c.model, seed=c.seed, rounds=c.rounds, account=account
-        )
-        self._folder.append(event)
+    def open(self, state: RunState) -> None:
+        """Write the first checkpoint of a new run."""
         if not state.round:
             self._checkpoint(state)
+
+    def record_waiting(self, online: Collection[int], wanted: int, seconds: float) -> None:
+        """Record that the run waits up to so many seconds for more clients."""
+        names = sorted(self._enrolment.roster.name(node) for node in online)
+        self._folder.append(Waiting(online=names, wanted=wanted, until=time.time() + seconds))
+
+    def start(self, catalogue: Vocabulary) -> None:
+        """Record the start of the run, or its continuation, after its clients have enrolled."""
+        c = self._config
+        event = Start(
+            run=c.run_id,
+            method=c.method,
+            task=c.task,
+            model=c.model,
+            seed=c.seed,
+            rounds=c.rounds,
+            account=build_account(c.privacy).name if c.privacy.unit != "none" else "",
+            simple=dict(TASKS[c.task].simple),
+            split="validation" if c.task_options.validation_share else "",
+            fingerprint=compute_fingerprint(c, catalogue),
+            clients=sorted(client.name for client in self._enrolment.roster.clients.values()),
+        )
+        self._folder.append(event)
 
     def record_exchange(self, exchange: Exchange) -> None:
         """Record a round trip to the clients; called before its replies are processed."""
         self._exchanges.append(exchange)
+        self._presence.record(exchange)
 
     def record_decision(self, decision: RoundDecision) -> None:
         """Record the cost of a round, which clients may spend before the next checkpoint."""
@@ -77,20 +116,14 @@ class Journal:
 
     def record_evaluation(self, number: int, evaluation: Evaluation) -> None:
         """Record an evaluation, empty in rounds without one, and write the round's line."""
-        self._sharing |= {name for name, metrics in evaluation.clients.items() if metrics}
+        self._sharing |= {name for name, metrics in evaluation.clients.items() if metrics} | evaluation.dropped.keys()
         if evaluation.metrics or self._final(number):  # else the result would hold metrics of an earlier model
-            self._last = evaluation if evaluation.metrics else Evaluation({}, {})
-        if evaluation.metrics:
-            self._compare(number, evaluation.metrics, self._split(number))
+            self._last = evaluation if evaluation.metrics else Evaluation({}, evaluation.clients)
+        state = self._trained.state if self._trained is not None else None
+        self.choice.record(number, evaluation.metrics, self._split(number), state)
         if self._trained is not None:
-            self._folder.append(self._line(self._trained, evaluation))
+            self._folder.append(self._describe(self._trained, evaluation))
         self._trained, self._exchanges = None, []
-
-    def _compare(self, number: int, metrics: Metrics, split: Split) -> None:
-        """Record the round if it is the best among those whose metrics may select."""
-        loss = metrics.get("loss")
-        if loss is not None and split != "test" and (self._best is None or loss < self._best.metrics["loss"]):
-            self._best = Best(round=number, metrics=dict(metrics), split=split)
 
     def _add(self, down: int, up: int) -> None:
         self._bytes = (self._bytes[0] + down, self._bytes[1] + up)
@@ -105,36 +138,20 @@ class Journal:
         """Return True if the evaluation is of the final model; without a training step the run ended early."""
         return number == self._config.rounds or self._trained is None
 
-    def _unmeasured(self, missing: Iterable[int]) -> dict[str, str]:
-        """Return clients without metrics and the reasons; `asked` are those already missing in training."""
-        reasons: dict[int, str] = {}
-        for exchange in self._exchanges:
-            if exchange.kind == EVALUATE:
-                reasons |= dict.fromkeys(exchange.missing, "evaluation: no answer")
-                reasons |= {node: f"evaluation: {why}" for node, why in exchange.failed.items()}
-        return {self._enrolment.roster.name(node): why for node, why in reasons.items() if node not in set(missing)}
-
-    def _line(self, trained: Trained, evaluation: Evaluation) -> Round:
-        training = next(e for e in self._exchanges if e.kind == TRAIN)
-        name = self._enrolment.roster.name
-        down, up = sum(e.bytes_down for e in self._exchanges), sum(e.bytes_up for e in self._exchanges)
-        self._add(down, up)
-        return Round(
-            round=trained.state.round,
+    def _describe(self, trained: Trained, evaluation: Evaluation) -> Round:
+        number, rejected = trained.state.round, trained.rejected
+        event = describe_round(
+            trained,
+            evaluation,
+            self._exchanges,
+            self._presence.attend(number, find_training(self._exchanges), rejected),
+            self._enrolment.roster.name,
             rounds=self._config.rounds,
-            loss=trained.loss,
-            metrics=dict(evaluation.metrics),
-            split=self._split(trained.state.round) if evaluation.metrics else "",
-            seconds=sum(e.seconds for e in self._exchanges),
-            answered=len(training.replies) - len(trained.rejected),
-            asked=len(training.asked),
-            missing=sorted(name(node) for node in training.missing),
-            refused=self._unmeasured(training.missing) | self._new_refusals() | trained.rejected,
-            bytes_down=down,
-            bytes_up=up,
-            server={**trained.server, **evaluation.notes},
-            clusters=dict(trained.groups),
+            split=self._split(number),
+            refused=self._new_refusals(),
         )
+        self._add(event.bytes_down, event.bytes_up)
+        return event
 
     def _new_refusals(self) -> dict[str, str]:
         """Return nodes that refused the invitation since the last line, with their reasons."""
@@ -143,49 +160,28 @@ class Journal:
         self._reported |= roster.refused.keys()
         return new
 
-    def finish(self, state: RunState, status: Literal["completed", "failed"], reason: str = "") -> Result:
-        """Write the result of the run."""
-        clients = self._enrolment.roster.clients.values()
-        examples = {c.name: c.examples for c in clients}
-        result = Result(
-            run=self._config.run_id,
-            method=self._config.method,
-            task=self._config.task,
-            model=self._config.model,
-            seed=self._config.seed,
-            rounds=self._config.rounds,
-            rounds_done=state.round,
-            status=status,
-            reason=reason,
-            metrics=dict(self._last.metrics),
-            best=self._best,
-            clients={n: ClientResult(examples=examples.get(n, 0), metrics=m) for n, m in self._last.clients.items()},
+    def finish(self, state: RunState, reason: str = "", error: FedloomError | None = None) -> Result:
+        """Write the result of the run; an error means that it failed."""
+        roster = self._enrolment.roster
+        for exchange in self._exchanges:  # after the last line
+            self._add(exchange.bytes_down, exchange.bytes_up)
+        evaluations = Evaluations(self._last, self.choice.evaluation or self._last)
+        totals = RunTotals(
+            best=self.choice.best,
             seconds=time.monotonic() - self._started,
-            bytes_down=self._bytes[0],
-            bytes_up=self._bytes[1],
-            privacy=statement(self._config, self._enrolment.roster.spent, len(self._sharing)),
-            model_sha256=sha256(state.model),
-            versions={**{p: version(p) for p in ("fedloom", "flwr", "torch")}, "python": python_version()},
+            bytes=self._bytes,
+            examples={client.name: client.examples for client in roster.clients.values()},
+            privacy=statement(self._config, roster.spent, len(self._sharing)),
         )
+        result = build_result(self._config, state, evaluations, totals, reason, error)
         self._folder.write_result(result)
-        self._folder.append(Finish(status=status, reason=reason))
+        self._folder.append(Finish(status=result.status, reason=result.reason))
         return result
 
     def _checkpoint(self, state: RunState) -> None:
-        groups: dict[str, Arrays] = {"model": state.model, "statics": state.statics, **state.memory, **state.plan}
-        seconds = time.monotonic() - self._started
-        totals: dict[str, Any] = {"seconds": seconds, "best": self._best and asdict(self._best)}
+        best = self.choice.best
+        totals: dict[str, Any] = {"seconds": time.monotonic() - self._started, "best": best and asdict(best)}
         totals |= {"spent": self._enrolment.roster.spent, "sharing": sorted(self._sharing)}
-        about = {"counted": state.counted, "journal": totals}
-        best = self._best.round if self._best else 0
-        self._folder.checkpoints.save(Checkpoint(state.round, self._config.seed, groups, about), best)
-        header = {"method": self._config.method, "task": self._config.task, "round": str(state.round)}
-        self._folder.save_model({**state.model, **state.statics}, header)
-
-
-def restore(checkpoint: Checkpoint) -> RunState:
-    """Return the state in a checkpoint."""
-    groups = dict(checkpoint.groups)
-    model, statics = groups.pop("model"), groups.pop("statics", {})
-    plan = {name: groups.pop(name) for name in [*groups] if name.startswith(PLAN_PREFIX)}
-    return RunState(checkpoint.round, model, groups, statics, dict(checkpoint.state["counted"]), plan)
+        checkpoint = to_checkpoint(state, self._config.seed, totals)
+        self._folder.checkpoints.save(checkpoint, best.round if best else 0)
+        self._folder.save_model(*model_file(self._config, state))

@@ -6,7 +6,7 @@ from dataclasses import replace
 from common.config.run import RunConfig
 from common.privacy.claims import HELD_OUT, ITEM_IDS, NEIGHBOURS, SAME_ITEMS, UNCOVERED
 from common.privacy.mechanisms.registry import build_account, select_spec
-from server.events import Privacy
+from server.result import Privacy
 
 UNPROTECTED = Privacy(
     unit="none",

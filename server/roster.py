@@ -88,7 +88,7 @@ class Roster:
 
     def name(self, node: int) -> str:
         """Return the display name of a node."""
-        return self.clients[node].name if node in self.clients else f"node {node}"
+        return self.clients[node].name if node in self.clients else f"node-{node}"
 
     def _pardon(self, node: int) -> None:
         self.refused.pop(node, None)

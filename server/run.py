@@ -21,22 +21,30 @@ from common.wire.codec import to_record
 from common.wire.messages import EnrolRequest
 from server.artifacts import RunDirectory, make_run_id
 from server.enrolment import Enrolment
-from server.events import ENDED_EARLY, Result
+from server.events import ENDED_EARLY
 from server.federated_counts import sum_counts
 from server.grid import PollingGrid
-from server.journal import Journal, restore
+from server.journal import Journal
+from server.node_directory import NameBindings
 from server.planning.costs import budget_of
 from server.planning.planner import read_round_decision
+from server.result import Result
 from server.round_limits import RoundLimits
-from server.state import RunState
+from server.state import RunState, restore
 from server.strategies.planned import PlannedStrategy
 from server.strategies.registry import build_strategy
 from server.strategies.round import RoundStrategy
 from server.strategies.spec import RoundParts
 
 
-def run(grid: Grid, config: RunConfig, runs: Path) -> Result:
+def run(grid: Grid, config: RunConfig, runs: Path, nodes: Path | None = None) -> Result:
     """Train to the end; all results are in `runs/<id>/`.
+
+    Args:
+        grid: Connection to the clients.
+        config: Configuration of the run.
+        runs: Folder with one folder per run.
+        nodes: Folder with the names of clients by their keys; None if names are not bound to keys.
 
     Raises:
         ConfigError: Another process works on the run.
@@ -48,10 +56,10 @@ def run(grid: Grid, config: RunConfig, runs: Path) -> Result:
     if config.resume:
         folder.config()  # raises at once if there is no such run, and creates no folder
     with folder.lock():
-        return _run(grid, config, catalogue, folder)
+        return _run(grid, config, catalogue, folder, NameBindings(nodes, grid.get_nodes))
 
 
-def _run(grid: Grid, config: RunConfig, catalogue: Vocabulary, folder: RunDirectory) -> Result:
+def _run(grid: Grid, config: RunConfig, catalogue: Vocabulary, folder: RunDirectory, names: NameBindings) -> Result:
     state, totals = _load_or_create(folder, config, catalogue)
 
     federation = config.federation
@@ -59,24 +67,30 @@ def _run(grid: Grid, config: RunConfig, catalogue: Vocabulary, folder: RunDirect
     invitation = EnrolRequest(config.run_id, to_json(config), catalogue.to_json())
     quiet = PollingGrid(grid, limits)
     enrolment = Enrolment(
-        invitation, federation.wait, lambda messages, seconds: quiet.send_and_receive(messages, timeout=seconds)
+        invitation,
+        federation.wait,
+        lambda messages, seconds: quiet.send_and_receive(messages, timeout=seconds),
+        names=names,
     )
-    journal = Journal(folder, config, enrolment)
+    journal = Journal(folder, config, enrolment, grid.get_node_ids)
+    enrolment.on_wait = journal.record_waiting
     if totals:
         journal.resume(totals)
     strategy = _build_strategy(config, state, enrolment, journal, folder.decision() if config.resume else "")
-    journal.start(strategy.state)
+    journal.open(strategy.state)
     recorded = PollingGrid(grid, limits, on_exchange=journal.record_exchange)
     try:
         enrolment.assemble(grid, federation.min_clients)
+        journal.start(catalogue)
         if config.task_options.count_offset and not state.statics:
             add = partial(TASKS[config.task].add_counts, vocabulary=catalogue)
             strategy.state = sum_counts(quiet, enrolment.roster, strategy.state, add)
         early = _train(strategy, recorded, config.rounds - state.round, federation.deadline)
+        journal.choice.conclude(strategy, recorded)
     except FedloomError as error:
-        journal.finish(strategy.state, "failed", str(error))
+        journal.finish(strategy.state, error=error)
         raise
-    return journal.finish(strategy.state, "completed", early)
+    return journal.finish(strategy.state, early)
 
 
 def _train(strategy: RoundStrategy | PlannedStrategy, grid: Grid, rounds: int, deadline: float) -> str:
@@ -99,7 +113,8 @@ def _build_strategy(
     config: RunConfig, state: RunState, enrolment: Enrolment, journal: Journal, decided: str
 ) -> RoundStrategy | PlannedStrategy:
     """Build the strategy, inside a planner if the run has a privacy budget."""
-    parts = RoundParts(config, state, enrolment, journal.record_training, journal.record_evaluation)
+    recorders = journal.record_training, journal.record_evaluation
+    parts = RoundParts(config, state, enrolment, *recorders, lambda: journal.choice.reason_to_stop)
     if not config.needs_planner:
         return build_strategy(parts)
     decision = read_round_decision(decided) if decided else None

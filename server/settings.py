@@ -1,14 +1,20 @@
-"""Settings from the server's environment: the folder of runs."""
+"""Settings from the server's environment: the folders of runs and of keys."""
 
+import os
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from pydantic_settings import BaseSettings, SettingsConfigDict
+
+def _read_runs() -> Path:
+    return Path(os.environ.get("FEDLOOM_RUNS") or "runs")
 
 
-class ServerSettings(BaseSettings):
-    """Values of `FEDLOOM_*` variables."""
+@dataclass(frozen=True)
+class ServerSettings:
+    """Values of `FEDLOOM_*` variables, read without pydantic-settings, whose import is slow."""
 
-    model_config = SettingsConfigDict(env_prefix="FEDLOOM_", frozen=True, extra="ignore")
-
-    runs: Path = Path("runs")
+    runs: Path = field(default_factory=_read_runs)
     """Folder with one folder per run."""
+
+    nodes: Path | None = None
+    """Folder with the names of clients by their keys; None if names are not bound to keys."""

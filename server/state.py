@@ -1,9 +1,11 @@
 """State of a run on the server as one frozen value, which a checkpoint writes and `--resume` reads."""
 
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from common.arrays import Arrays
 from server.aggregation.optimizers import OptimizerState
+from server.checkpoints import Checkpoint
 
 PLAN_PREFIX = "planner_"
 """Prefix of the names of a planner's groups."""
@@ -44,3 +46,17 @@ class Trained:
     """Numbers of the strategy."""
     groups: dict[str, int] = field(default_factory=dict)
     """Client -> cluster, in methods with several models."""
+
+
+def to_checkpoint(state: RunState, seed: int, totals: dict[str, Any]) -> Checkpoint:
+    """Return the checkpoint of a state; `totals` are the sums of the journal."""
+    groups = {"model": state.model, "statics": state.statics, **state.memory, **state.plan}
+    return Checkpoint(state.round, seed, groups, {"counted": state.counted, "journal": totals})
+
+
+def restore(checkpoint: Checkpoint) -> RunState:
+    """Return the state in a checkpoint."""
+    groups = dict(checkpoint.groups)
+    model, statics = groups.pop("model"), groups.pop("statics", {})
+    plan = {name: groups.pop(name) for name in [*groups] if name.startswith(PLAN_PREFIX)}
+    return RunState(checkpoint.round, model, groups, statics, dict(checkpoint.state["counted"]), plan)

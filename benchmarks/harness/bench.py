@@ -20,7 +20,8 @@ from common.config.run import RunConfig
 from common.errors import FedloomError
 from deploy.simulation import simulate
 from server.artifacts import RunDirectory
-from server.events import Result, Round
+from server.events import Round
+from server.result import Result
 
 
 @dataclass(frozen=True)

@@ -8,14 +8,18 @@ from datetime import UTC, datetime
 from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from benchmarks.harness.results import Results
+
+if TYPE_CHECKING:
+    from benchmarks.harness.headline import Headline
 
 ROOT = Path(__file__).resolve().parents[2]
 DATA = Path(os.environ.get("FEDLOOM_SHARED_DATA", ROOT.parent / "shared" / "data"))
 RESULTS = ROOT / "docs" / "results"
 PACKAGES = ("fedloom", "flwr", "torch", "torch-geometric", "numpy")
+MARKS = ("<!-- table -->", "<!-- end of table -->")
 STUDIES = ("rules", "sessions", "traffic", "ratings", "markets")
 
 
@@ -64,10 +68,15 @@ class Study:
         """Return the page that follows from the stored results; neither data nor cache are read."""
         results = self.results()
         sections: Iterable[str] = import_module(f"benchmarks.{self.name}.page").page(results, self._provenance(results))
-        return "\n\n".join(sections) + "\n"
+        title, _, rest = "\n\n".join(sections).partition("\n\n")
+        headline = _headline(self.name).section(results, self.name) if results.rows else ()
+        return "\n\n".join([title, *headline, rest]) + "\n"
 
     def write_page(self) -> Path:
-        """Write the page; return its path."""
+        """Write the page and its figure; return the page's path."""
+        if (results := self.results()).rows:
+            (self.folder / "assets").mkdir(parents=True, exist_ok=True)
+            _headline(self.name).draw(results, self.folder / "assets" / f"{self.name}.svg")
         path = self.folder / f"{self.name}.md"
         path.write_text(self.page(), "utf-8")
         return path
@@ -92,6 +101,22 @@ class Study:
             f" [rows.json]({self.name}/rows.json), not edited by hand. Measurements up to {made.get('made', '')[:10]}, with"
             f" {versions}; {made.get('cores', '')} shared CPU cores, one thread a run."
         )
+
+
+def write_readme(path: Path = ROOT / "README.md", folder: Path = RESULTS) -> None:
+    """Write the table of results between the marks of README.md."""
+    from benchmarks.harness.headlines import readme_table
+
+    before, _, rest = path.read_text("utf-8").partition(MARKS[0])
+    _, _, after = rest.partition(MARKS[1])
+    table = readme_table({name: Study(name, folder).results() for name in STUDIES})
+    path.write_text(f"{before}{MARKS[0]}\n{table}\n{MARKS[1]}{after}", "utf-8")
+
+
+def _headline(name: str) -> "Headline":
+    from benchmarks.harness.headlines import HEADLINES  # it imports the studies
+
+    return HEADLINES[name]
 
 
 def provenance() -> dict[str, Any]:

@@ -19,8 +19,8 @@ from benchmarks.speed import timing
 from client.tasks.markets.baseline import MarketBaseline
 from client.tasks.markets.data.graph import Graph, Sparse, symmetric
 from common.tasks.markets.counts import OtherMarketCounts
+from common.tasks.markets.features import FEATURES
 from common.tasks.markets.metrics import ScoreBlock, ranking_metrics
-from common.tasks.markets.models.pair_scorer import FEATURES
 
 LIMIT = {"seconds": 90.0, "gigabytes": 2.0}
 KINDS = ("embeddings", "walk", "scorer")

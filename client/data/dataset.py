@@ -29,11 +29,13 @@ class Dataset(Generic[VocabularyT, UnitT]):
         units: Units, ordered by name.
         vocabulary: Names that indices refer to: the reader's argument, or the names in the data.
         notes: Messages of the reader to the owner, such as dropped duplicates; without names of units.
+        clients: Names of the units of each client, if a column of the source partitions them.
     """
 
     units: tuple[UnitT, ...]
     vocabulary: VocabularyT
     notes: tuple[str, ...] = ()
+    clients: tuple[tuple[str, ...], ...] = ()
 
 
 AnyDataset = Dataset[Any, Any]

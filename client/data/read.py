@@ -7,9 +7,11 @@ from typing import cast
 
 from client.data.dataset import AnyDataset, Dataset, UnitT, demo_dataset
 from client.data.partition import partition_units
+from client.data.partition_column import COLUMNS, parts_by_column, with_clients
 from client.data.sources import TEST_MARK, Source, demo_range, is_demo
-from client.data.tables.formats import tables_in
-from client.data.tables.schema import DEFAULT_DIALECT, Dialect
+from client.data.tables.formats import load, tables_in
+from client.data.tables.schema import DEFAULT_DIALECT, Dialect, TableSchema
+from client.data.tables.split_files import clients_in, splits_of
 from client.tasks.registry import CLIENT_TASKS
 from client.tasks.spec import Noun
 from common.errors import ConfigError
@@ -26,10 +28,12 @@ def read_all(
         DataError: The source cannot be read.
     """
     kind = CLIENT_TASKS[task]
+    dialect = _with_partition(kind.schema, source, dialect)
     if kind.generate and is_demo(source):  # the table engine would take 40 MB of memory
         demo = demo_dataset(source, kind.demo_units, kind.generate, seed, kind.spec.demo(), vocabulary)
         return cast(AnyDataset, demo)
-    return kind.read(Source(source, dialect), vocabulary, seed)
+    dataset = kind.read(Source(source, dialect), vocabulary, seed)
+    return with_clients(dataset) if dialect.partition else dataset
 
 
 def read_partition(
@@ -81,10 +85,56 @@ def partition(
     return [replace(dataset, units=shard) for shard in shards]
 
 
+def partition_read(
+    task: str, data: str, whole: AnyDataset, clients: int, dialect: Dialect = DEFAULT_DIALECT
+) -> Sequence[AnyDataset]:
+    """Return each client's partition of a source that was read whole.
+
+    A folder with as many tables as clients gives one table to each. Embedded data are cut in order, as clients generate their
+    own ranges. All other data are partitioned by a hash of the names of their units.
+
+    Args:
+        task: Task of the data.
+        data: Source of the data.
+        whole: Data set of the source.
+        clients: Number of clients; 0 for one a unit, or one a value of the partition column.
+        dialect: Columns and forms of the owner's tables.
+
+    Raises:
+        DataError: The data have fewer units than clients.
+    """
+    if whole.clients:
+        return parts_by_column(whole, clients, CLIENT_TASKS[task].unit[1])
+    own = find_own_tables(task, data)
+    if len(own) == clients > 0:
+        return [read_all(task, str(table), vocabulary=whole.vocabulary, dialect=dialect) for table in own]
+    parts = partition(whole, clients, unit=CLIENT_TASKS[task].unit)  # also refuses more clients than units
+    if not is_demo(data):
+        return parts
+    sources = [demo_partition(task, data, (k, len(parts))) for k in range(len(parts))]
+    return [read_all(task, source, vocabulary=whole.vocabulary) for source in sources]
+
+
 def find_own_tables(task: str, source: str) -> list[Path]:
-    """Return the tables in a folder, each of which may be one client's data; none for other sources."""
+    """Return the tables or folders in a folder, each of which may be one client's data."""
     folder, kind = Path(source), CLIENT_TASKS[task]
-    return tables_in(folder, kind.suffixes) if folder.is_dir() and not kind.published(folder) else []
+    if not folder.is_dir():
+        return []
+    if side_by_side := clients_in(folder):
+        return side_by_side
+    return [] if splits_of(folder) or kind.published(folder) else tables_in(folder, kind.suffixes)
+
+
+def _with_partition(schema: TableSchema, source: str, dialect: Dialect) -> Dialect:
+    """Return the dialect with the partition column of a data set from Hugging Face, if it has one."""
+    folder = Path(source)
+    if dialect.partition or not schema.unit or is_demo(source) or not folder.is_dir():
+        return dialect
+    from client.data.tables.reader import detect_cells  # takes 40 MB of memory
+
+    files = [file for parts in splits_of(folder).values() for file in parts]
+    titles = detect_cells(load(files[0]), schema, dialect).titles if files else []
+    return replace(dialect, partition=next((title for title in COLUMNS if title in titles), ""))
 
 
 def with_test(task: str, source: str, test: str) -> str:

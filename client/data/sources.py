@@ -11,6 +11,13 @@ from common.errors import DataError
 TEST_MARK = "::"
 """Separator of a source and its test file: `clicks.txt::held-out.txt`."""
 
+NESTED = tuple(
+    f"{folder}{name}"
+    for folder in ("", "*/")
+    for name in ("automations.y*ml", "automations/**/*.y*ml", ".storage/core.*_registry", "*.parquet")
+)
+"""Files of data below the folders of a source, besides all files in the source itself."""
+
 
 @dataclass(frozen=True)
 class Source:
@@ -70,6 +77,8 @@ def fingerprint(source: str, part: tuple[int, int], seed: int) -> str:
     try:
         for file in sorted(path.iterdir()) if path.is_dir() else [path]:
             digest.update(file.read_bytes() if file.is_file() else b"")
+        for file in sorted({file for pattern in NESTED for file in path.glob(pattern) if file.parent != path}):
+            digest.update(str(file.relative_to(path)).encode() + file.read_bytes())
         if test:
             digest.update(hashlib.sha256(test.read_bytes()).digest())
     except OSError as error:

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 import grpc
 from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
 
-from common.errors import ConnectError, FedloomError
+from common.errors import ConfigError, ConnectError, FedloomError
+from common.text import printable
 
 PROBE_SECONDS = 3.0  # seconds
 _EXPIRED, _NOT_YET_VALID, _WRONG_NAME, _WRONG_IP = 10, 9, 62, 64  # X509_V_ERR_* of OpenSSL
@@ -49,9 +50,9 @@ class Server:
         """Refuse an address without a port, and a key without encryption."""
         host, _, port = self.address.rpartition(":")
         if not host or not port.isdecimal():
-            raise ConnectError(f"invalid server address '{self.address}'; use HOST:PORT, for instance localhost:9092")
+            raise ConfigError(f"invalid server address '{self.address}'; use HOST:PORT, for instance localhost:9092")
         if self.key is not None and not self.ca:
-            raise ConnectError("a node key needs an encrypted connection; give the server's CA with --ca")
+            raise ConfigError("a node key needs an encrypted connection; give the server's CA with --ca")
 
     @property
     def host(self) -> str:
@@ -130,14 +131,29 @@ def _describe_certificate_fault(server: Server, error: ssl.SSLCertVerificationEr
             return f"the certificate of {server.address} is not valid yet; check the clock of this machine"
         case code if code in (_WRONG_NAME, _WRONG_IP):
             return (
-                f"the certificate of {server.address} is not valid for '{server.host}'; join under a name in it,"
-                " or let the server's owner create a certificate for this name"
+                f"the certificate of {server.address} is not valid for '{server.host}'; join under a name in it"
+                f"{_list_certificate_names(server)}, or let the server's owner create a certificate for this name"
             )
         case _:
             return (
                 f"the certificate of {server.address} is not signed by the given CA (wrong CA, or another server);"
                 " ask the server's owner for the current ca.pem"
             )
+
+
+def _list_certificate_names(server: Server) -> str:
+    """Return the names in the server's certificate, in brackets; empty if they cannot be read."""
+    context = ssl.create_default_context(cadata=server.ca.decode("ascii"))
+    context.check_hostname = False  # the CA is still required; only the names are wrong
+    try:
+        with (
+            socket.create_connection((server.host, server.port), timeout=PROBE_SECONDS) as connection,
+            context.wrap_socket(connection) as tls,
+        ):
+            names = [value for entry in (tls.getpeercert() or {}).get("subjectAltName", ()) for value in entry[1:]]
+    except OSError:
+        return ""
+    return f" ({printable(', '.join(map(str, names)))})"
 
 
 def _probe_plaintext(server: Server, connection: socket.socket) -> ConnectError:

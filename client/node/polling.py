@@ -1,7 +1,10 @@
 """Adaptive polling: near the expected time of the next message, then with exponential back-off."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from random import Random
+
+FIRST_RETRY_SECONDS, MAX_RETRY_SECONDS = 0.25, 5.0  # seconds between two attempts to reach an absent server
 
 
 @dataclass(frozen=True)
@@ -37,3 +40,11 @@ class Polling:
 
     def _spread(self, wait: float, random: Random) -> float:
         return wait * random.uniform(1 - self.jitter, 1 + self.jitter)
+
+
+def retry_pauses(random: Random) -> Iterator[float]:
+    """Yield the seconds to wait before the first, second, ... attempt to reach a server again."""
+    wait = FIRST_RETRY_SECONDS
+    while True:
+        yield wait * random.uniform(0.8, 1.2)
+        wait = min(2 * wait, MAX_RETRY_SECONDS)

@@ -6,7 +6,7 @@ import signal
 import threading
 import time
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from random import Random
 from types import FrameType
 
@@ -16,14 +16,15 @@ from flwr.clientapp import ClientApp
 from client.node.failures import NotAdmittedError, RunOverError, Server, ServerAwayError
 from client.node.fleet import Fleet
 from client.node.memory import release_memory
-from client.node.polling import Polling
-from common.errors import WireError, public_reason
+from client.node.observer import Observer
+from client.node.polling import Polling, retry_pauses
+from common.errors import FedloomError, RefusedError, WireError, public_reason
+from common.wire.messages import REFUSED
 
 Config = dict[str, bool | float | int | str]
 CLIENT_APP_RAISED = 2  # Flower's ErrorCode for an app that failed
 RUNS_REMEMBERED = 16
 PAUSES_REMEMBERED = 4  # pauses between a reply and the next message; a round may send two kinds
-FIRST_RETRY_SECONDS, MAX_RETRY_SECONDS = 0.25, 5.0  # seconds between two attempts to reach an absent server
 
 _log = logging.getLogger("fedloom.node")
 
@@ -38,6 +39,7 @@ def run_resident(
     patience: float = 30.0,
     random: Random | None = None,
     on_event: Callable[[str], None] = _log.info,
+    observer: Observer | None = None,
 ) -> None:
     """Serve the federation with `app` until `stop` is set.
 
@@ -54,26 +56,26 @@ def run_resident(
         patience: Seconds to wait for admission.
         random: Generator of the jitter of waits; not used for anything reproducible.
         on_event: Callback with one line of text per change: connected, away, left.
+        observer: Observer of connection and requests, in place of `on_event`.
 
     Raises:
         ConnectError: Retrying cannot help: wrong CA, expired certificate, key not admitted, not a Fleet API.
     """
-    random, on_event = random or Random(), _suppress_repeats(on_event)
-    session = _Session(app, dict(node_config or {}), polling, random, stop, on_event)
-    retries, refused_since = _retry_pauses(random), math.inf
+    random, observer = random or Random(), observer or Observer(server.address, on_event=on_event)
+    session = _Session(app, dict(node_config or {}), polling, random, stop, observer)
+    retries, refused_since = retry_pauses(random), math.inf
     while not stop.is_set():
         try:
             with Fleet(server, stop) as fleet:
-                on_event(f"connected to {server.address} as node {fleet.node_id}")
-                retries, refused_since = _retry_pauses(random), math.inf
+                observer.connected(fleet.node_id)
+                retries, refused_since = retry_pauses(random), math.inf
                 session.serve(fleet)
         except (ServerAwayError, NotAdmittedError) as error:
             refused_since = min(refused_since, time.monotonic()) if isinstance(error, NotAdmittedError) else math.inf
             if time.monotonic() > refused_since + patience:
                 raise
-            on_event(f"{error}; retrying")
-            stop.wait(next(retries))
-    on_event(f"left {server.address}")
+            session.wait_for_server(error, next(retries))
+    observer.left()
 
 
 def leave_on_signals(stop: threading.Event) -> None:
@@ -97,10 +99,10 @@ class _Session:
         polling: Polling,
         random: Random,
         stop: threading.Event,
-        on_event: Callable[[str], None],
+        observer: Observer,
     ) -> None:
         self._app, self._node_config, self._polling, self._random = app, node_config, polling, random
-        self._stop, self._on_event = stop, on_event
+        self._stop, self._observer = stop, observer
         self._runs: OrderedDict[int, tuple[RecordDict, Config]] = OrderedDict()
         self._unsent: tuple[Message, float] | None = None
         self._empty, self._replied = 0, time.monotonic()
@@ -112,15 +114,26 @@ class _Session:
         Raises:
             NotAdmittedError: The server no longer recognizes the node.
         """
-        retries = _retry_pauses(self._random)
+        retries = retry_pauses(self._random)
         while not self._stop.is_set():
             try:
                 wait = self._step(fleet)
-                retries = _retry_pauses(self._random)
+                self._observer.reached(fleet.node_id)
+                retries = retry_pauses(self._random)
+                self._wait(wait)
             except ServerAwayError as error:
-                self._on_event(f"{error}; retrying")
-                wait = next(retries)
-            self._stop.wait(wait)
+                self.wait_for_server(error, next(retries))
+
+    def wait_for_server(self, error: FedloomError, seconds: float) -> None:
+        """Wait before the next attempt to reach the server; a stop request ends the wait."""
+        if not self._stop.is_set():
+            self._observer.away(error)
+        self._wait(seconds)
+
+    def _wait(self, seconds: float) -> None:
+        if self._observer.leaves:
+            self._stop.set()
+        self._stop.wait(seconds)
 
     def _step(self, fleet: Fleet) -> float:
         """Send, receive and answer once; return the seconds to wait before the next step."""
@@ -131,7 +144,8 @@ class _Session:
             if message is not None:
                 return self._answer(fleet, message)
         except (RunOverError, WireError) as error:
-            self._on_event(f"a message is left unanswered: {error}")
+            self._observer.unanswered(error)
+        self._observer.idle()
         self._empty += 1
         return self._polling.wait_after_nothing(self._empty, time.monotonic() - start, self._random)
 
@@ -140,6 +154,7 @@ class _Session:
         self._pauses.append(start - self._replied)
         context = self._context(fleet, message.metadata.run_id)
         self._unsent = self._reply(message, context), time.monotonic() - start
+        self._observer.finish(*self._unsent)
         self._send(fleet)
         release_memory()
         self._empty, self._replied = 0, time.monotonic()
@@ -154,6 +169,7 @@ class _Session:
             self._unsent = None
             raise
         self._unsent = None
+        self._observer.acknowledge()
 
     def _context(self, fleet: Fleet, run_id: int) -> Context:
         if run_id not in self._runs:
@@ -171,29 +187,13 @@ class _Session:
 
     def _reply(self, message: Message, context: Context) -> Message:
         try:
+            self._observer.begin(message, context)
+            self._observer.check(message)
             reply = self._app(message, context)
+        except RefusedError as error:
+            return Message(Error(code=REFUSED, reason=public_reason(error)), reply_to=message)
         except Exception as error:
             _log.exception("the app failed")
             return Message(Error(code=CLIENT_APP_RAISED, reason=public_reason(error)), reply_to=message)
         self._runs[context.run_id] = context.state, self._runs[context.run_id][1]
         return reply
-
-
-def _suppress_repeats(report: Callable[[str], None]) -> Callable[[str], None]:
-    """Return a callback that passes on a text only if it differs from the previous one."""
-    last = [""]
-
-    def report_changes(text: str) -> None:
-        if text != last[0]:
-            report(text)
-        last[0] = text
-
-    return report_changes
-
-
-def _retry_pauses(random: Random) -> Iterator[float]:
-    """Yield the seconds to wait before the first, second, ... attempt to reach a server again."""
-    wait = FIRST_RETRY_SECONDS
-    while True:
-        yield wait * random.uniform(0.8, 1.2)
-        wait = min(2 * wait, MAX_RETRY_SECONDS)

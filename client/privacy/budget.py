@@ -56,7 +56,7 @@ class Budget:
         Raises:
             RefusedError: Nothing remains and this run spent nothing, or the ledger uses another account.
         """
-        options, run = config.privacy, self._run(enrolment)
+        options, run = config.privacy, self.run_name(enrolment)
         account = build_account(options)
         ledger = self.ledger(options)
         budget = self._remaining(options, account, ledger, run)
@@ -80,7 +80,7 @@ class Budget:
             options = with_clip(options, request.clip)
         if options.unit == "none":
             return None
-        run = self._run(request.enrolment)
+        run = self.run_name(request.enrolment)
         if isinstance(request, AssignRequest):
             if options.unit == "record":
                 raise RefusedError(
@@ -101,7 +101,7 @@ class Budget:
         Raises:
             RefusedError: The cost exceeds the policy or the ledger's budget.
         """
-        return self._reserve(config.task_options.count_privacy, Slot(self._run(run), 0, kind="counts"))
+        return self._reserve(config.task_options.count_privacy, Slot(self.run_name(run), 0, kind="counts"))
 
     def _reserve(self, options: PrivacyOptions, slot: Slot, requested: float | None = None) -> Reservation:
         """Reserve the requested cost, by default the run's budget, less a margin for rounding."""
@@ -113,8 +113,9 @@ class Budget:
             raise RefusedError(f"requested cost {requested} is {bound}")
         limits = self._limits(options, account)
         if cost > limits.round:
+            asked = account.claim(requested, min(options.delta, self._policy.delta))
             raise RefusedError(
-                f"requested cost {requested:.4g} ({account.name}) exceeds the policy's limit {limits.round:.4g} a round"
+                f"asked for ε {asked:.3g} in one round, this client's limit is {self._policy.max_epsilon_per_round:g}"
             )
         ledger = self.ledger(options)
         remaining = self._remaining(options, account, ledger, slot.run)
@@ -140,7 +141,7 @@ class Budget:
         a_round = account.total(epsilon, min(options.delta, self._policy.delta)) if math.isfinite(epsilon) else math.inf
         return Limits(account.total(options.epsilon, options.delta), a_round)
 
-    def _run(self, enrolment: str) -> str:
+    def run_name(self, enrolment: str) -> str:
         """Return the ledger's name of the run of an enrolment."""
         name = enrolment.partition(":")[0]
         return f"{name} {self._part}" if self._part else name

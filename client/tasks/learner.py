@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from client.stacked_tensors import Tensors
-from common.arrays import Arrays, Ints
+from common.arrays import Arrays, Floats, Ints
 from common.models import build_model, tensors
 from common.tasks.spec import OptionsT, TaskRun, TaskSpec, VocabularyT
 from common.wire.messages import Metrics, TrainRequest
@@ -61,6 +61,17 @@ class HasBaselines(Protocol):
 
     def baselines(self, split: str, statics: Arrays) -> tuple[Metrics, Metrics]:
         """Return metrics of the baselines over the held-out records, and the number of records of each."""
+
+
+@runtime_checkable
+class ComparesUnits(Protocol):
+    """Learner that evaluates each unit of data alone, by the metric of `TaskSpec.comparison`."""
+
+    def unit_values(self, model: Arrays, statics: Arrays, split: str) -> Floats:
+        """Return the metric of each unit, in the order of the data; NaN without held-out data."""
+
+    def baseline_values(self, statics: Arrays, split: str) -> Floats:
+        """Return the metric of the simple baseline for each unit; NaN without held-out data."""
 
 
 @runtime_checkable

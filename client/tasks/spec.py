@@ -1,6 +1,6 @@
 """Definition of a task at the client: reading, writing and learning from private data."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic
@@ -12,6 +12,8 @@ from client.data.tables.schema import TableSchema
 from common.tasks.spec import OptionsT, TaskRun, TaskSpec, VocabularyT
 
 if TYPE_CHECKING:
+    from client.data.summary import DataSummary
+    from client.data.tables.table import Table
     from client.tasks.learner import Learner
 
 Noun = tuple[str, str]
@@ -48,6 +50,7 @@ class ClientTask(Generic[OptionsT, VocabularyT, UnitT]):
         suffixes: Suffixes of the tables in a folder.
         client_per_unit: True if each unit is a client by default.
         public_units: True if names of units are public and reports may show them.
+        summarize: Summarize a data set under these options, with the tables that it was read from; None if the task cannot.
     """
 
     spec: TaskSpec[OptionsT, VocabularyT]
@@ -65,6 +68,7 @@ class ClientTask(Generic[OptionsT, VocabularyT, UnitT]):
     suffixes: tuple[str, ...] = TABLES
     client_per_unit: bool = False
     public_units: bool = False
+    summarize: "Callable[[OptionsT, Dataset[VocabularyT, UnitT], Sequence[Table]], DataSummary] | None" = None
 
     @property
     def name(self) -> str:

@@ -1,5 +1,6 @@
 """Evaluation of models on a client's data: metrics on held-out data, and assignment scores."""
 
+from dataclasses import replace
 from functools import partial
 
 from client.enrolment import EnrolledRun
@@ -8,22 +9,23 @@ from client.state import Store
 from client.tasks.learner import HasBaselines, HasProperty, Learner, SharesWindows, training_loss
 from client.trainers.registry import build_trainer
 from client.training.client_state import HEAD, load_group
+from client.training.comparison import MEASURED, measure_units, to_document, to_paired
 from client.training.failures import run_or_zeros
 from client.training.participant import Participant
 from common.arrays import Arrays, check_like, group
 from common.errors import RefusedError
 from common.methods.spec import MethodOptions
 from common.models import parameters
-from common.wire.messages import AssignReply, AssignRequest, Metrics, TrainRequest
+from common.wire.messages import AssignReply, AssignRequest, EvaluateReply, Metrics, TrainRequest
 
 TIE_WEIGHT = 1e-6
 """Weight of the training loss in scores by L_p: it decides between models of equal violation."""
 
 
-def evaluate_models(
-    options: MethodOptions, participant: Participant, split: str, *, final: bool
-) -> tuple[Metrics, Metrics]:
+def evaluate_models(options: MethodOptions, participant: Participant, split: str, *, final: bool) -> EvaluateReply:
     """Return metrics of the baselines and of every model the client has, with their weights.
+
+    Of the finished model, also the sums of differences to the simple baseline; the client stores all of them.
 
     Args:
         options: Options of the method.
@@ -42,11 +44,17 @@ def evaluate_models(
     weights: Metrics = {}
     if isinstance(learner, HasBaselines):
         metrics, weights = map(dict, learner.baselines(split, request.statics))
-    for prefix, model in models_of_client(options, request.model, state).items():
+    models = models_of_client(options, request.model, state)
+    for prefix, model in models.items():
         values, counts = learner.evaluate(model, request.statics, split)
         metrics |= {f"{prefix}{name}": value for name, value in values.items()}
         weights |= {f"{prefix}{name}": count for name, count in counts.items()}
-    return metrics, weights
+    reply = EvaluateReply(request.round, metrics, weights)
+    if not final:
+        return reply
+    own, simple = measure_units(learner, next(iter(models.values())), request.statics, split)
+    participant.store.write(participant.run, MEASURED, to_document(reply, own, simple))
+    return replace(reply, paired=to_paired(learner.task, own, simple))
 
 
 def assess_models(run: EnrolledRun, store: Store, request: AssignRequest, statics: Arrays) -> AssignReply:

@@ -37,3 +37,11 @@ class Federation(Options):
     updates: Literal["auto", "dense"] = "auto"
     """Form of tables in uploads: `auto` sends only the changed rows if that is smaller; `dense` always
     sends whole tables, which do not show the rows a client used."""
+
+    stop: int = Field(0, ge=0)
+    """Number of rounds without a gain on validation data after which the run ends; 0: never.
+
+    The gain is that of the task's objective. Planners have an option of their own."""
+
+    min_delta: float = Field(0.0, ge=0, allow_inf_nan=False)
+    """Minimum gain of a round for `stop`, in the unit of the objective."""

@@ -2,10 +2,14 @@
 
 import json
 
+from common.config.federation import Federation
 from common.config.parse import parse
 from common.config.run import RunConfig
 from common.errors import WireError
-from common.options import Scalar, leaves
+from common.options import Scalar, kebab, leaves
+
+ADDED = ("stop", "min_delta")
+"""Options of `[federation]` that clients of release 0.2 reject."""
 
 
 def flatten(config: RunConfig) -> dict[str, Scalar]:
@@ -18,8 +22,13 @@ def flatten(config: RunConfig) -> dict[str, Scalar]:
 
 
 def to_json(config: RunConfig) -> str:
-    """Return the configuration as the JSON text that is sent to clients."""
-    return json.dumps(flatten(config), sort_keys=True)
+    """Return the configuration as the JSON text that is sent to clients.
+
+    Options of the server alone are left out where they have their default, so that clients of earlier releases accept it.
+    """
+    flat, default = flatten(config), Federation()
+    added = {f"federation.{kebab(name)}": getattr(default, name) for name in ADDED}
+    return json.dumps({key: value for key, value in flat.items() if added.get(key, ...) != value}, sort_keys=True)
 
 
 def read_names(text: str) -> tuple[str, str, str]:

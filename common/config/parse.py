@@ -10,8 +10,9 @@ from common.config.sections import find_ignored_sections
 from common.errors import ConfigError
 from common.methods.planners import PLANNERS
 from common.methods.registry import METHODS
-from common.options import Scalar, hint, leaves
+from common.options import Scalar, leaves
 from common.tasks.registry import TASKS
+from common.text import hint
 
 
 def parse(flat: Mapping[str, Scalar]) -> RunConfig:

@@ -1,13 +1,15 @@
-"""Reference of all options: key, default and meaning, from the option classes."""
+"""Reference of all options: key, type, bounds, default and meaning, from the option classes."""
 
 import ast
-import inspect
-import textwrap
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
-from typing import Any
+from pathlib import Path
+from typing import Any, Literal, get_args, get_origin
+
+from pydantic.fields import FieldInfo
 
 from common.config.run import RunConfig
 from common.errors import ConfigError
@@ -19,6 +21,9 @@ from common.tasks.registry import TASKS
 CHOSEN = ("method_options", "planner_options", "task_options")
 """Fields that hold the options of the chosen method, planner and task."""
 
+SIGNS = {"gt": ">", "ge": "≥", "lt": "<", "le": "≤"}
+"""Attribute of a field's constraint -> sign of the bound."""
+
 
 @dataclass(frozen=True)
 class OptionReference:
@@ -28,11 +33,15 @@ class OptionReference:
         key: Dotted key.
         default: Value if the option is not set.
         meaning: Documentation of the field; empty if its source is not installed.
+        type: `true or false`, `integer`, `number`, `text`, or the allowed values.
+        bounds: Limits of a number, such as `> 0, ≤ 1`; empty if there are none.
     """
 
     key: str
     default: Scalar
     meaning: str
+    type: str = ""
+    bounds: str = ""
 
 
 def option_references() -> Iterator[OptionReference]:
@@ -63,7 +72,20 @@ def _options(kind: type[Options], prefix: str) -> Iterator[OptionReference]:
         if isinstance(value, Options):
             yield from _options(type(value), f"{key}.")
         else:
-            yield OptionReference(key, value, _meaning(kind, name))
+            field = kind.model_fields[name]
+            yield OptionReference(key, value, _meaning(kind, name), _type(field, value), _bounds(field))
+
+
+def _type(field: FieldInfo, default: Scalar) -> str:
+    if get_origin(field.annotation) is Literal:
+        return " or ".join(str(choice) for choice in get_args(field.annotation))
+    names = {bool: "true or false", int: "integer", float: "number", str: "text"}
+    return names.get(type(default), "text")
+
+
+def _bounds(field: FieldInfo) -> str:
+    limits = ((sign, getattr(one, name, None)) for one in field.metadata for name, sign in SIGNS.items())
+    return ", ".join(f"{sign} {limit:g}" for sign, limit in limits if limit is not None)
 
 
 def _meaning(kind: type[Any], name: str) -> str:
@@ -75,14 +97,21 @@ def _meaning(kind: type[Any], name: str) -> str:
 @cache
 def _field_texts(owner: type[Any]) -> dict[str, str]:
     """Return field -> the string that follows its declaration in the source of a class."""
-    try:
-        body = ast.parse(textwrap.dedent(inspect.getsource(owner))).body[0]
-    except (OSError, TypeError):
-        return {}
-    statements = body.body if isinstance(body, ast.ClassDef) else []
+    file = getattr(sys.modules.get(owner.__module__), "__file__", None)
+    body = next((node.body for node in _classes(file) if node.name == owner.__name__), []) if file else []
     texts = {}
-    for declared, text in pairwise(statements):
+    for declared, text in pairwise(body):
         match declared, text:
             case ast.AnnAssign(target=ast.Name(id=field)), ast.Expr(value=ast.Constant(value=str(meaning))):
                 texts[field] = " ".join(meaning.split())
     return texts
+
+
+@cache
+def _classes(file: str) -> tuple[ast.ClassDef, ...]:
+    """Return the classes of a module's file; none if it cannot be read."""
+    try:
+        tree = ast.parse(Path(file).read_text("utf-8"))
+    except (OSError, ValueError, SyntaxError):
+        return ()
+    return tuple(node for node in tree.body if isinstance(node, ast.ClassDef))

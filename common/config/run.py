@@ -12,10 +12,11 @@ from common.errors import ConfigError
 from common.methods.planners import PlannerOptions, Uniform
 from common.methods.registry import FIRST_METHOD, METHODS, method_names
 from common.methods.spec import Capabilities, MethodOptions
-from common.options import Options, hint
+from common.options import Options
 from common.privacy.options import PrivacyOptions
 from common.tasks.registry import FIRST_TASK, TASKS
 from common.tasks.spec import OptionsT, TaskOptions, TaskRun, TaskSpec, VocabularyT
+from common.text import hint
 
 
 class RunConfig(Options):
@@ -155,8 +156,7 @@ class RunConfig(Options):
             raise ValueError(f"{self.method} plans a privacy budget; set privacy.unit=client or privacy.unit=record")
         if unit == "record":
             self._check_records()
-        if planner and planner.by_rewards:
-            check_validation_share(self.method, self.task, self.task_options.validation_share)
+        check_validation_share(planner, self.federation.stop, self.task, self.task_options.validation_share)
         if planner and planner.by_rewards and self.evaluate_every != 1:
             raise ValueError(f"{self.method} needs the reward of every round; set evaluate-every=1")
         return self

@@ -1,4 +1,4 @@
-"""Validation split of planners that learn from rewards (algorithms.md §4.8)."""
+"""Validation split of planners that learn from rewards (algorithms.md §4.8), and of early stopping."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,26 +11,33 @@ from common.tasks.registry import FIRST_TASK, TASKS
 
 
 def add_validation_share(tree: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a raw configuration with a validation split if its planner needs one and none is set."""
+    """Return a raw configuration with a validation split if the run needs one and none is set."""
     task, tasks = tree.get("task", FIRST_TASK), tree.get("tasks", {})
     section = tasks.get(task, {}) if isinstance(tasks, Mapping) else None
     if not isinstance(section, Mapping) or {"validation-share", "validation_share"} & section.keys():
         return tree
-    if task not in TASKS or not _needs_rewards(tree):
+    if task not in TASKS or not (_needs_rewards(tree) or _stops_early(tree)):
         return tree
     return {**tree, "tasks": {**tasks, task: {**section, "validation-share": TASKS[task].planner_validation_share}}}
 
 
-def check_validation_share(method: str, task: str, share: float) -> None:
-    """Check that a planner that learns from rewards has a validation split.
+def check_validation_share(planner: PlannerOptions | None, stop: int, task: str, share: float) -> None:
+    """Check that a run has a validation split if its planner learns from rewards or it may stop early.
 
     Raises:
         ValueError: The share is 0.
     """
-    if not share:
-        raise ValueError(
-            f"{method} needs rewards, which the test split must not provide; set tasks.{task}.validation-share above 0"
-        )
+    remedy = f"set tasks.{task}.validation-share above 0"
+    if not share and planner and planner.by_rewards:
+        raise ValueError(f"{planner.name} needs rewards, which the test split must not provide; {remedy}")
+    if not share and stop:
+        raise ValueError(f"federation.stop={stop} needs metrics, which the test split must not provide; {remedy}")
+
+
+def _stops_early(tree: Mapping[str, Any]) -> bool:
+    federation = tree.get("federation")
+    stop = federation.get("stop", 0) if isinstance(federation, Mapping) else getattr(federation, "stop", 0)
+    return bool(stop)
 
 
 def _needs_rewards(tree: Mapping[str, Any]) -> bool:

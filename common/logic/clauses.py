@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from common.errors import ConfigError
 from common.logic.formula import Always, And, Atom, Eventually, Formula, Implies, Linear, Not, Or, Relation, Until
-from common.logic.margin import STRICT
+from common.logic.strict import STRICT
 
 Cell: TypeAlias = tuple[int, int]
 """Step and index of an axis."""

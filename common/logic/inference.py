@@ -12,9 +12,10 @@ import torch
 from torch import Tensor
 
 from common.errors import DataError
-from common.logic.margin import STRICT, strict_margin
+from common.logic.margin import strict_margin
 from common.logic.properties import Eventualities, Existence, HeldUntil, IntraTask, OperationalRange, Response
 from common.logic.semantics import sliding_maximum
+from common.logic.strict import STRICT
 from common.logic.templates import Window
 
 CHUNK = 1 << 24

@@ -3,8 +3,7 @@
 import torch
 from torch import Tensor
 
-STRICT = 1e-6
-"""ε of strict predicates, in the units of the variables."""
+from common.logic.strict import STRICT
 
 
 def strict_margin(bound: Tensor, dtype: torch.dtype, slack: float = STRICT) -> Tensor:

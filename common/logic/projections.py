@@ -10,7 +10,8 @@ from torch import Tensor
 from common.errors import ConfigError
 from common.logic.clauses import Interval
 from common.logic.formula import Linear
-from common.logic.margin import STRICT, strict_margin
+from common.logic.margin import strict_margin
+from common.logic.strict import STRICT
 
 Policy = Literal["split", "second"]
 """Variable that moves where x₁ − x₂ is bound: `split`, both by half; `second`, the second alone.

@@ -30,6 +30,9 @@ METHODS: Registry[AnyMethod] = Registry(
 FIRST_METHOD = "fedrule"
 """Default method."""
 
+ALONE = "local"
+"""Method in which every client trains alone."""
+
 
 def method_names() -> tuple[str, ...]:
     """Return the valid values of `method`: training methods, then planners."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
 
 from pydantic import Field
 
@@ -12,6 +12,7 @@ from common.methods.spec import Capabilities, MethodOptions
 from common.metrics.spec import MetricFamily, MetricSpec
 from common.options import Options, Scalar
 from common.privacy.options import PrivacyOptions
+from common.tasks.comparison import Comparison
 from common.tasks.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -36,6 +37,9 @@ class NamedRows:
 
 class TaskOptions(Options):
     """Options of every task, `[tasks.<name>]`; a task adds its own and may override a default."""
+
+    split_options: ClassVar[tuple[str, ...]] = ("test_share", "validation_share")
+    """Names of the options that decide on held-out data; runs with equal ones are comparable."""
 
     test_share: float = Field(0.2, gt=0, lt=1)
     """Share of a client's records in the test split."""
@@ -135,6 +139,8 @@ class TaskSpec(Generic[OptionsT, VocabularyT]):
         defaults: Options that `--task NAME` sets where no method is named; `method` among them.
         planner_validation_share: Validation split that a planner gets if the run sets none.
         loss_is_error: True if the training loss of a model variant is an error measure.
+        simple: Metric key -> key of the same metric of the simple baseline.
+        comparison: Comparison by units for the verdict; None if runs have no verdict.
     """
 
     name: str
@@ -154,6 +160,8 @@ class TaskSpec(Generic[OptionsT, VocabularyT]):
     defaults: Mapping[str, Scalar] = field(default_factory=dict)
     planner_validation_share: float = 0.1
     loss_is_error: Callable[[ModelVariant], bool] = _always
+    simple: Mapping[str, str] = field(default_factory=dict)
+    comparison: Comparison | None = None
 
     def private(self, names: Collection[str], capabilities: Capabilities) -> frozenset[str]:
         """Return the parameters, among those names, that stay with a client under a method."""

@@ -4,7 +4,8 @@ A message is one ConfigRecord that holds all arrays as one safetensors blob. Flo
 of an array as an object in a call of its own. One blob makes every message 3 objects, whatever its number of arrays.
 """
 
-from dataclasses import fields
+import dataclasses
+import json
 from typing import Any, TypeVar, get_args, get_type_hints
 
 import numpy as np
@@ -72,6 +73,39 @@ def decode(payload_type: type[P], record: RecordDict) -> P:
     return payload_type(**values)
 
 
+@dataclasses.dataclass(frozen=True)
+class Outline:
+    """Description of a message without its arrays' values."""
+
+    payload: str = ""
+    """Class name of the payload; empty if the record is not one of these messages."""
+    values: dict[str, Any] = dataclasses.field(default_factory=dict)
+    """Values of all fields but arrays; the entry of a metric is `field/key`."""
+    shapes: dict[str, tuple[int, ...]] = dataclasses.field(default_factory=dict)
+    """Shapes of the arrays, by `field/key`."""
+    size: int = 0
+    """Bytes of the content."""
+
+
+def outline(record: RecordDict) -> Outline:
+    """Describe a message, of any sender, without decoding its arrays."""
+    size, config = sum(map(_size, record.config_records.values())), record.get(_RECORD)
+    if not isinstance(config, ConfigRecord):
+        return Outline(size=size)
+    values = {key: value for key, value in config.items() if key not in (_SCHEMA, _PAYLOAD, _ARRAYS)}
+    return Outline(str(config.get(_PAYLOAD, "")), values, _shapes(config.get(_ARRAYS)), size)
+
+
+def arrays_of(record: RecordDict) -> Arrays:
+    """Return all arrays of a message, by `field/key`.
+
+    Raises:
+        WireError: The record is not one of these messages, or its arrays cannot be decoded.
+    """
+    config = record.get(_RECORD)
+    return _load("message", config.get(_ARRAYS) if isinstance(config, ConfigRecord) else None)
+
+
 def to_record(arrays: Arrays) -> ArrayRecord:
     """Convert a model to the ArrayRecord of Flower's strategies, one entry per array."""
     return ArrayRecord({name: FlowerArray(np.asarray(a, order="C")) for name, a in arrays.items()})
@@ -80,7 +114,7 @@ def to_record(arrays: Arrays) -> ArrayRecord:
 def _fields(payload_type: type[Any]) -> tuple[tuple[str, Any], ...]:
     """Return field names and types in order of declaration."""
     hints = get_type_hints(payload_type)
-    return tuple((f.name, hints[f.name]) for f in fields(payload_type))
+    return tuple((f.name, hints[f.name]) for f in dataclasses.fields(payload_type))
 
 
 _SCHEMAS: dict[type[Any], tuple[tuple[str, Any], ...]] = {payload: _fields(payload) for payload in get_args(Payload)}
@@ -104,3 +138,20 @@ def _load(name: str, blob: Any) -> Arrays:
     except Exception as error:  # parsers of foreign bytes raise errors of any type
         raise WireError(f"{name}: arrays cannot be decoded ({error})") from None
     return arrays
+
+
+def _size(config: ConfigRecord) -> int:
+    """Return the bytes of a record; Flower's own count fails on empty texts."""
+    return sum(len(key) + (len(value) if isinstance(value, str | bytes) else 8) for key, value in config.items())
+
+
+def _shapes(blob: Any) -> dict[str, tuple[int, ...]]:
+    """Return the shapes in the header of a safetensors blob; empty if malformed.
+
+    The header is its length in 8 bytes, then JSON.
+    """
+    try:
+        header = json.loads(blob[8 : 8 + int.from_bytes(blob[:8], "little")])
+        return {str(name): tuple(map(int, header[name]["shape"])) for name in header if name != "__metadata__"}
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return {}

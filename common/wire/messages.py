@@ -16,6 +16,9 @@ Metrics = dict[str, float]
 ENROL, COUNTS, ASSIGN, TRAIN, EVALUATE = "query.enrol", "query.counts", "query.assign", "train", "evaluate"
 """Flower message types (`<category>.<action>`)."""
 
+FAILED, REFUSED = 1000, 1001
+"""Flower error codes of a client that failed, and of one that refused; the error's text is the reason."""
+
 LOCAL, CLUSTER = "local", "cluster"
 """Phases of a round's training."""
 
@@ -167,6 +170,11 @@ class EvaluateReply:
     round: int
     metrics: Metrics
     weights: Metrics
+    paired: Arrays = field(default_factory=dict)
+    """Baseline -> n, Σd, Σd², wins, losses over the client's units of data.
+
+    d is the model's metric minus the baseline's. Sent for the final model, under the same policy as metrics.
+    """
 
 
 Payload = (

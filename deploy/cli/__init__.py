@@ -4,24 +4,25 @@ import sys
 
 
 def main() -> None:
-    """Run the command line; a FedloomError becomes one line and exit status 2 (wrong use) or 1 (failure)."""
+    """Run the command line; an expected error becomes one line and the exit code of its class."""
+    from common.files import close_to_others
     from deploy.cli.app import app
 
+    close_to_others()
     try:
-        app()
+        app(prog_name="fedloom")
     except Exception as error:
         _fail(error)
 
 
 def _fail(error: Exception) -> None:
     """Print an expected error in one line and exit; raise any other again."""
-    from common.errors import ConfigError, FedloomError
+    from deploy.cli.exits import find_exit_code
     from deploy.cli.output import print_error
 
-    if isinstance(error, FedloomError):
-        print_error(str(error))
-        sys.exit(2 if isinstance(error, ConfigError) else 1)
-    if isinstance(error, OSError):  # a folder without write permission, a full disk
-        print_error(f"{error.filename}: {error.strerror}" if error.filename else str(error))
-        sys.exit(1)
-    raise error
+    code = find_exit_code(error)
+    if code is None:
+        raise error
+    place = f"{error.filename}: " if isinstance(error, OSError) and error.filename else ""
+    print_error(f"{place}{error.strerror}" if isinstance(error, OSError) and error.strerror else str(error))
+    sys.exit(code)

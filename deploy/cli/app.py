@@ -3,14 +3,19 @@
 import re
 from importlib import import_module
 from importlib.metadata import version
+from platform import python_version
 from typing import Annotated, Any
 
 import typer
 from click import Command, Context
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
 from deploy.cli.commands import COMMANDS, CommandRef
+from deploy.cli.panels import PANELS, find_panel
 from deploy.tasks.registry import task_commands
+
+MIN_GROUPED = 6
+"""Number of options from which a command's help groups them."""
 
 
 class LazyGroup(TyperGroup):
@@ -21,7 +26,10 @@ class LazyGroup(TyperGroup):
         self.refs = {ref.name: ref for ref in COMMANDS}
         for ref in task_commands():
             self.refs.setdefault(ref.name, ref)  # a task cannot replace a command
-        self.commands = {ref.name: TyperCommand(ref.name, help=ref.summary) for ref in self.refs.values()}
+        self.commands = {
+            ref.name: TyperCommand(ref.name, help=_as_typed(ref.summary), rich_help_panel=ref.panel)
+            for ref in self.refs.values()
+        }
 
     def resolve_command(self, ctx: Context, args: list[str]) -> tuple[str | None, Command | None, list[str]]:
         """Return the command to run, imported; an unknown name is answered with the nearest ones."""
@@ -39,13 +47,38 @@ def load(ref: CommandRef) -> Command:
     command = typer.main.get_command(target)
     command.name = ref.name
     for one in (command, *getattr(command, "commands", {}).values()):
-        one.help = re.sub(r"(?<!\n)\n(?!\n)", " ", one.help or "")  # Rich would keep the line breaks of the source
+        _format_help(one)
     return command
+
+
+def _format_help(command: Command) -> None:
+    """Join the lines of paragraphs, show brackets as typed, and group the options if there are several."""
+    command.help = _as_typed(re.sub(r"(?<!\n)\n(?!\n)", " ", command.help or ""))
+    for parameter in command.params:
+        if isinstance(parameter, TyperOption | TyperArgument):
+            parameter.help = _as_typed(parameter.help or "")
+    options = [parameter for parameter in command.params if isinstance(parameter, TyperOption)]
+    if len(options) >= MIN_GROUPED:
+        for option in options:
+            option.rich_help_panel = option.rich_help_panel or find_panel(option.opts[0])
+        order = {panel: place for place, panel in enumerate(PANELS)}
+        command.params.sort(key=lambda one: order.get(getattr(one, "rich_help_panel", None) or "", -1))
+        setattr(command.get_help_option(Context(command)), "rich_help_panel", find_panel("--help"))  # noqa: B010
+
+
+def _as_typed(text: str) -> str:
+    """Escape the markup of Rich, so that `[sumo]` is shown."""
+    if "[" not in text:
+        return text
+    from rich.markup import escape
+
+    return escape(text)
 
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"fedloom {version('fedloom')}")
+        parts = (f"{name} {version(name)}" for name in ("flwr", "torch"))
+        typer.echo(f"fedloom {version('fedloom')} ({', '.join(parts)}, python {python_version()})")
         raise typer.Exit
 
 

@@ -11,26 +11,74 @@ class CommandRef:
         name: Name on the command line.
         target: Import path `module:attribute` of a function or of a Typer application, imported when the command runs.
         summary: One line for `fedloom --help`; the first line of the command's own help.
+        panel: Heading in `fedloom --help`: Train, Look, Use, Prepare or Owner.
     """
 
     name: str
     target: str
     summary: str
+    panel: str
 
 
 COMMANDS: tuple[CommandRef, ...] = (
-    CommandRef("up", "deploy.commands.up:up", "Train with a whole federation on this machine."),
-    CommandRef("simulate", "deploy.commands.simulate:simulate", "Train in one process, without sockets."),
-    CommandRef("serve", "deploy.commands.serve:serve", "Serve a run to clients on other machines."),
-    CommandRef("join", "deploy.commands.join:join", "Take part in training with this machine's private data."),
-    CommandRef("submit", "deploy.commands.submit:submit", "Start a run on a SuperLink that already serves."),
-    CommandRef("recommend", "deploy.commands.recommend:recommend", "Recommend by the model of a finished run."),
-    CommandRef("report", "deploy.commands.report:report", "Write report.html for one run, or to compare several."),
-    CommandRef("export", "deploy.commands.export:export", "Export the rounds of runs to TensorBoard or Prometheus."),
-    CommandRef("budget", "deploy.commands.budget:budget", "Show the privacy budgets of data, or raise one."),
-    CommandRef("keys", "deploy.commands.keys:keys", "Make certificates and node keys."),
-    CommandRef("tasks", "deploy.commands.tasks:tasks", "List the installed tasks."),
-    CommandRef("methods", "deploy.commands.methods:methods", "List the installed methods and planners."),
-    CommandRef("config", "deploy.commands.config:config", "List the options of runs."),
+    CommandRef("up", "deploy.commands.up:up", "Train with a whole federation on this machine.", "Train"),
+    CommandRef("simulate", "deploy.commands.simulate:simulate", "Train in one process, without sockets.", "Train"),
+    CommandRef("serve", "deploy.commands.serve:serve", "Serve a run to clients on other machines.", "Train"),
+    CommandRef("join", "deploy.commands.join:join", "Take part in training with this machine's private data.", "Train"),
+    CommandRef("submit", "deploy.commands.submit:submit", "Start a run on a SuperLink that already serves.", "Train"),
+    CommandRef("ui", "deploy.commands.ui:ui", "Show runs live in a browser.", "Look"),
+    CommandRef("recommend", "deploy.commands.recommend:recommend", "Recommend by the model of a finished run.", "Use"),
+    CommandRef("runs", "deploy.commands.run_folders:runs", "List, show, compare and remove stored runs.", "Look"),
+    CommandRef(
+        "export-model",
+        "deploy.commands.export_model:export_model",
+        "Export a finished run's model to ONNX.",
+        "Use",
+    ),
+    CommandRef(
+        "serve-model",
+        "deploy.commands.serve_model:serve_model",
+        "Answer requests by an exported model, on this machine only.",
+        "Use",
+    ),
+    CommandRef(
+        "report", "deploy.commands.report:report", "Write report.html for one run, or to compare several.", "Look"
+    ),
+    CommandRef(
+        "export", "deploy.commands.export:export", "Export the rounds of runs to TensorBoard or Prometheus.", "Look"
+    ),
+    CommandRef("budget", "deploy.commands.budget:budget", "Show the privacy budgets of data, or raise one.", "Look"),
+    CommandRef("check", "deploy.commands.check:check", "Show what training would read from your data.", "Prepare"),
+    CommandRef("invite", "deploy.commands.invite:invite", "Write the invitation for owners of clients.", "Prepare"),
+    CommandRef("nodes", "deploy.commands.nodes:nodes", "Admit, list and revoke clients of this server.", "Prepare"),
+    CommandRef(
+        "status",
+        "deploy.commands.status:status",
+        "Show what a client on this machine was asked, what it sent, and what its privacy cost.",
+        "Look",
+    ),
+    CommandRef(
+        "preview", "deploy.commands.preview:preview", "Show what a client would send, without sending it.", "Prepare"
+    ),
+    CommandRef("keys", "deploy.commands.keys:keys", "Make certificates and node keys.", "Prepare"),
+    CommandRef("tasks", "deploy.commands.tasks:tasks", "List the installed tasks.", "Look"),
+    CommandRef("methods", "deploy.commands.methods:methods", "List the installed methods and planners.", "Look"),
+    CommandRef("config", "deploy.commands.config:config", "List and explain the options of runs.", "Prepare"),
+    CommandRef(
+        "completion", "deploy.commands.completion:completion", "Print the completion script of a shell.", "Prepare"
+    ),
+    CommandRef(
+        "pause",
+        "deploy.commands.owner:pause",
+        "Let the clients of a state folder refuse all work until `fedloom resume`.",
+        "Owner",
+    ),
+    CommandRef("resume", "deploy.commands.owner:resume", "End the pause of the clients of a state folder.", "Owner"),
+    CommandRef(
+        "leave",
+        "deploy.commands.owner:leave",
+        "Let the clients of a state folder leave after the work under way, like SIGTERM.",
+        "Owner",
+    ),
 )
 """Commands of every task; those of one task are in its `DeployTask`."""

@@ -6,6 +6,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from deploy.cli.completions import list_assignments, list_methods, list_runs, list_tasks
+from deploy.cli.run_options import AsJson as AsJson
+from deploy.cli.run_options import Checkpoint as Checkpoint
+from deploy.cli.run_options import ControlPort as ControlPort
+from deploy.cli.run_options import Examples as Examples
+from deploy.cli.run_options import FinishedRun as FinishedRun
+from deploy.cli.run_options import Json as Json
+from deploy.cli.run_options import Port as Port
+from deploy.cli.run_options import Runs as Runs
+from deploy.cli.run_options import Ui as Ui
+
 if TYPE_CHECKING:
     from client.data.tables.schema import Dialect
 
@@ -16,29 +27,17 @@ STATE = Path.home() / ".fedloom" / "state"
 """Default folder of the private state of clients that join."""
 
 
-def _methods() -> list[str]:
-    from common.methods.registry import method_names
-
-    return list(method_names())
-
-
-def _tasks() -> list[str]:
-    from common.tasks.registry import TASKS
-
-    return list(TASKS)
-
-
 Method = Annotated[
     str,
     typer.Option(
-        autocompletion=_methods,
+        autocompletion=list_methods,
         help="Train by this method or planner (see `fedloom methods`); default: the task's own (see `fedloom tasks`).",
     ),
 ]
 Task = Annotated[
     str,
     typer.Option(
-        autocompletion=_tasks, help="Train this task (see `fedloom tasks`); default: the method's own, or rules."
+        autocompletion=list_tasks, help="Train this task (see `fedloom tasks`); default: the method's own, or rules."
     ),
 ]
 Rounds = Annotated[
@@ -53,16 +52,40 @@ Epsilon = Annotated[
     typer.Option(help="Add noise to everything that clients send: ε of the whole run. --set privacy.* sets the rest."),
 ]
 Delta = Annotated[float | None, typer.Option(help="Set δ of --epsilon; default: 1e-5.")]
+Patience = Annotated[
+    int | None,
+    typer.Option(
+        min=0,
+        help="Hold out validation data, and end the run after so many rounds without a gain on them; 0: never. "
+        "Default: 20 for `fedloom up` without noise, else 0.",
+    ),
+]
+MinDelta = Annotated[float | None, typer.Option(min=0, help="Count a gain of --patience above this value; default: 0.")]
+Alone = Annotated[
+    bool,
+    typer.Option(help="Compare the result with models that clients train alone here, for a minute or the run's time."),
+]
 Sets = Annotated[
     list[str] | None,
     typer.Option(
         "--set",
         metavar="KEY=VALUE",
+        autocompletion=list_assignments,
         help="Set any option of `fedloom config --list`, such as algorithm.fedrule.lam=0.5; repeatable.",
     ),
 ]
 RunId = Annotated[str, typer.Option(help="Name the run's folder; default: date, method and task.")]
-Resume = Annotated[str, typer.Option(metavar="ID", help="Continue this run from its newest checkpoint.")]
+ConfigFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--config",
+        metavar="FILE",
+        help="Take options from this TOML file, such as runs/ID/config.toml; --set and other options come after it.",
+    ),
+]
+Resume = Annotated[
+    str, typer.Option(metavar="ID", autocompletion=list_runs, help="Continue this run from its newest checkpoint.")
+]
 Data = Annotated[
     str, typer.Option(help="Use this data file or folder of files; 'demo' generates the task's embedded data.")
 ]
@@ -102,14 +125,9 @@ Clients = Annotated[
 StateDir = Annotated[
     Path, typer.Option(help="Find clients' private state here; give the folder that `fedloom join` was given.")
 ]
-FinishedRun = Annotated[str, typer.Option(help="Use this finished run, by name or folder; default: the newest.")]
-Port = Annotated[int, typer.Option(min=1, max=65535, help="Let clients connect to this port.")]
-ControlPort = Annotated[
-    int, typer.Option(min=1, max=65535, help="Serve Flower's Control API on this port, for this machine only.")
-]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON on stdout and everything else on stderr.")]
-Json = Annotated[
-    bool, typer.Option("--json", help="Print result.json as the last line of stdout and everything else on stderr.")
+Partition = Annotated[
+    str,
+    typer.Option(metavar="COLUMN", help="Make each value of this column of your tables one client; default: none."),
 ]
 
 
@@ -126,6 +144,9 @@ class RunRequest:
     sets: Sets = None
     run_id: RunId = ""
     resume: Resume = ""
+    config: ConfigFile = None
+    patience: Patience = None
+    min_delta: MinDelta = None
 
 
 @dataclass(frozen=True)
@@ -148,7 +169,16 @@ class DataRequest:
         from client.data.tables.schema import Dialect
         from common.errors import ConfigError
 
-        dialect = Dialect.of(self.columns or (), self.decimal, self.dates)
-        if dialect.options and is_demo(self.data):
-            raise ConfigError(f"{dialect.options[0]} needs your own data; name them with --data")
+        partition = getattr(self, "partition", "")
+        dialect = Dialect.of(self.columns or (), self.decimal, self.dates, partition)
+        options = [*dialect.options, *["--partition"][: bool(partition)]]
+        if options and is_demo(self.data):
+            raise ConfigError(f"{options[0]} needs your own data; name them with --data")
         return dialect
+
+
+@dataclass(frozen=True)
+class TrainingData(DataRequest):
+    """Options of data that several clients share."""
+
+    partition: Partition = ""

@@ -1,19 +1,26 @@
-"""Options of `fedloom recommend`, assembled from those of the tasks."""
+"""Options of commands, assembled from those of the tasks."""
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Annotated, Any
 
 import typer
 
 from deploy.cli.signature import KEYWORD, with_parameters
 from deploy.tasks.registry import usable_tasks
-from deploy.tasks.spec import QueryOption
+from deploy.tasks.spec import DeployTask, QueryOption
+
+OptionsOf = Callable[[DeployTask], Iterable[QueryOption]]
 
 
-def with_query(command: Callable[..., None]) -> Callable[..., None]:
-    """Return the command with an option for each query option of a task in place of its parameter `query`."""
-    options = _by_name()
+def with_query(command: Callable[..., None], of: OptionsOf = lambda task: task.query) -> Callable[..., None]:
+    """Return the command with an option for each option of a task in place of its parameter `query`.
+
+    Args:
+        command: Command to change.
+        of: Options of a task; by default those of `fedloom recommend`.
+    """
+    options = _by_name(of)
 
     def run(**given: Any) -> None:
         command(query={name: given.pop(_identifier(name)) for name in options}, **given)
@@ -23,11 +30,11 @@ def with_query(command: Callable[..., None]) -> Callable[..., None]:
     return with_parameters(run, parameters, command)
 
 
-def _by_name() -> dict[str, dict[str, QueryOption]]:
+def _by_name(of: OptionsOf) -> dict[str, dict[str, QueryOption]]:
     """Return, for each name, the option by task."""
     options: dict[str, dict[str, QueryOption]] = {}
     for task in usable_tasks():
-        for option in task.query:
+        for option in of(task):
             options.setdefault(option.name, {})[task.name] = option
     return options
 

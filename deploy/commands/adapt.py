@@ -13,6 +13,7 @@ from common.errors import ConfigError, DataError, RefusedError
 from common.tasks.registry import read_vocabulary
 from common.wire.messages import Metrics
 from deploy.cli.output import note, out, print_object
+from deploy.commands.checkpoint import load_checkpoint
 from deploy.commands.runs import find_run, stored_options
 from deploy.report.metric_table import format_value, in_order
 from server.artifacts import RunDirectory
@@ -43,7 +44,7 @@ def adapt_to(run: str, settings: ClientSettings, *, json: bool = False) -> None:
         RefusedError: The owner's policy forbids such a run.
     """
     folder = find_run(run)
-    config, (model, _) = _config(folder), folder.load_model()
+    config, model = _config(folder), load_checkpoint(folder).model
     vocabulary = read_vocabulary(config.task, folder.catalogue())
     try:
         metrics = adapt(_without_noise(open_session(settings)), config, vocabulary, model)

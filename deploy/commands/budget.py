@@ -48,6 +48,8 @@ def budget(
     """
     from deploy.cli.output import print_object, say
     from deploy.commands.ledgers import raise_limit, read_statements
+    from deploy.commands.runs import runs_folder
+    from deploy.report.launch_record import is_simulation
 
     if raise_to is not None:
         raise_limit(raise_to, data, state_dir, ledgers)
@@ -59,6 +61,8 @@ def budget(
             say(line)
         if not found and not broken:
             say("no privacy budget was spent here")
+            if any(is_simulation(run) for run in runs_folder().glob("*")):
+                say("simulations keep no ledger: each has its clients in one process, and their state ends with it")
     if broken:
         raise LedgerError("\n".join(map(str, broken)))
 

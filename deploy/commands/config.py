@@ -1,51 +1,162 @@
 """`fedloom config`: the options of runs."""
 
+from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+from click import Command, Context
+from typer.core import TyperGroup
 
 from common.errors import ConfigError
 from deploy.cli import options as o
+from deploy.cli.completions import list_keys, list_runs
+
+if TYPE_CHECKING:
+    from common.config.reference import OptionReference
+    from common.options import Scalar
+
+NAMED = {
+    **{key: f"--{key}" for key in ("run-id", "method", "task", "rounds", "seed", "catalogue", "resume")},
+    "federation.min-clients": "--clients",
+    "privacy.epsilon": "--epsilon",
+    "privacy.delta": "--delta",
+}
+"""Key -> option of the training commands that sets it; `--set` sets the others."""
 
 
-def config(
-    keys: Annotated[
-        list[str] | None,
-        typer.Argument(help="Show the options at or below these keys, such as privacy or tasks.rules."),
-    ] = None,
+class KeyGroup(TyperGroup):
+    """Group that reads other words than its commands as keys to list."""
+
+    def resolve_command(self, ctx: Context, args: list[str]) -> tuple[str | None, Command | None, list[str]]:
+        """Return the command; `list` for a key."""
+        return super().resolve_command(ctx, args if args[0] in self.commands else ["list", *args])
+
+
+config = typer.Typer(
+    cls=KeyGroup,
+    invoke_without_command=True,
+    add_completion=False,
+    help="List and explain the options of runs.\n\n`fedloom config privacy` lists the options below a key."
+    " `--set KEY=VALUE` of the training commands sets one.",
+)
+
+Keys = Annotated[
+    list[str] | None,
+    typer.Argument(autocompletion=list_keys, help="Keys of options or sections, such as privacy or tasks.rules."),
+]
+
+
+@config.callback()
+def default(
+    context: typer.Context,
     every: Annotated[bool, typer.Option("--list", help="Show the options of all tasks and methods.")] = False,
     json: o.AsJson = False,
 ) -> None:
-    """List the options of runs.
+    """List all options, or run a command."""
+    context.obj = json
+    if context.invoked_subcommand is None:
+        if not every:
+            raise ConfigError("no option is named; name a key, such as privacy, or set --list")
+        list_(context, json=json)
 
-    Shows key, default and meaning of each option. `--set KEY=VALUE` of the training commands sets one.
-    """
-    from common.config.reference import option_references
-    from common.options import hint
+
+@config.command("list")
+def list_(context: typer.Context, keys: Keys = None, json: o.AsJson = False) -> None:
+    """List options: key, default, type, bounds and meaning."""
     from deploy.cli.output import print_object, say
 
-    if not keys and not every:
-        raise ConfigError("no option is named; name a key, such as privacy, or set --list")
+    shown = _find(keys or ())
+    if json or context.obj:
+        print_object([_as_json(one) for one in shown])
+        return
+    for one in shown:
+        say(f"{one.key} = {as_toml(one.default)}    ({_limits(one)})\n    {one.meaning}".rstrip())
+
+
+@config.command()
+def explain(
+    key: Annotated[str, typer.Argument(autocompletion=list_keys, metavar="KEY", help="Key of one option.")],
+    json: o.AsJson = False,
+) -> None:
+    """Explain one option: type, default, bounds, meaning, and how to set it."""
+    from deploy.cli.output import print_object, say
+
+    [one, *others] = _find([key])
+    if one.key != key:
+        raise ConfigError(
+            f"'{key}' is a section of {len(others) + 1} options; list them with fedloom config list {key}"
+        )
+    if json:
+        print_object(_as_json(one))
+        return
+    say(f"{one.key}\n  {one.meaning}\n  type     {_limits(one)}\n  default  {as_toml(one.default)}")
+    say(f"  set by   {_option(one)}")
+
+
+@config.command()
+def show(
+    run: Annotated[str, typer.Argument(autocompletion=list_runs, metavar="RUN", help="Run, by name or folder.")],
+    json: o.AsJson = False,
+) -> None:
+    """Show the options of a stored run, with the defaults that it changed."""
+    from deploy.cli.output import print_object, say
+    from deploy.commands.runs import find_run, stored_options
+
+    stored = stored_options(find_run(run))
+    references = {one.key: one for one in _find(())}
+    if json:
+        print_object([_stored_as_json(key, value, references.get(key)) for key, value in stored.items()])
+        return
+    for key, value in stored.items():
+        one = references.get(key)
+        changed = one is not None and one.default != value and key != "run-id"
+        say(f"{key} = {as_toml(value)}" + (f"    (default: {as_toml(one.default)})" if one and changed else ""))
+
+
+def _find(keys: Sequence[str]) -> "list[OptionReference]":
+    """Return the options at or below the keys; all options without keys.
+
+    Raises:
+        ConfigError: There is no such key.
+    """
+    from common.config.reference import option_references
+    from common.text import hint
+
     references = list(option_references())
-    for key in keys or []:
+    for key in keys:
         if not any(_is_below(one.key, key) for one in references):
             names = [one.key for one in references]
             longer = next((f"; did you mean '{name}'?" for name in names if name.endswith(f".{key}")), "")
-            remedy = longer or hint(key, names) or "; list all with fedloom config --list"
-            raise ConfigError(f"unknown option '{key}'{remedy}")
-    shown = [one for one in references if every or any(_is_below(one.key, key) for key in keys or [])]
-    if json:
-        print_object([asdict(one) for one in shown])
-        return
-    for one in shown:
-        say(f"{one.key} = {_as_toml(one.default)}\n    {one.meaning}".rstrip())
+            remedy = longer or hint(key, ["list", "explain", "show", *names])
+            raise ConfigError(f"unknown option '{key}'{remedy or '; list all with fedloom config --list'}")
+    return [one for one in references if not keys or any(_is_below(one.key, key) for key in keys)]
 
 
 def _is_below(key: str, section: str) -> bool:
     return key == section or key.startswith(f"{section}.")
 
 
-def _as_toml(value: object) -> str:
+def _limits(one: "OptionReference") -> str:
+    return ", ".join(filter(None, (one.type, one.bounds)))
+
+
+def _option(one: "OptionReference") -> str:
+    return NAMED.get(one.key, f"--set {one.key}={as_toml(one.default)}")
+
+
+def _as_json(one: "OptionReference") -> dict[str, object]:
+    return {**asdict(one), "option": NAMED.get(one.key, "--set")}
+
+
+def _stored_as_json(key: str, value: "Scalar", one: "OptionReference | None") -> dict[str, object]:
+    return {
+        "key": key,
+        "value": value,
+        **({name: v for name, v in _as_json(one).items() if name != "key"} if one else {}),
+    }
+
+
+def as_toml(value: object) -> str:
     """Return a value as a person types it behind `--set KEY=`."""
     return str(value).lower() if isinstance(value, bool) else f'"{value}"' if isinstance(value, str) else str(value)

@@ -10,7 +10,7 @@ from deploy.cli import options as o
 
 
 def export(
-    runs: Annotated[list[str] | None, typer.Argument(help="Runs, by name or folder; default: the newest.")] = None,
+    runs: o.Runs = None,
     tensorboard: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="Write TensorBoard event files there, one folder a run.")
     ] = None,

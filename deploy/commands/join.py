@@ -28,6 +28,10 @@ class ServerRequest:
     patience: Annotated[
         float, typer.Option(min=0, help="Keep asking for so many seconds while the server has not admitted the key.")
     ] = 600.0
+    invite: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Join by this invitation (*.fedloom) of the server's owner.")
+    ] = None
+    code: Annotated[str, typer.Option(help="Join only if the invitation has this check code, read by its sender.")] = ""
     insecure: Annotated[bool, typer.Option(help="Join without TLS; for experiments on one machine.")] = False
 
 
@@ -89,11 +93,24 @@ def join(
     Answers a server elsewhere until stopped. The data stay here: the server can request training and metrics only, within the
     strictest of --policy, --method and --epsilon. SIGTERM and Ctrl-C leave cleanly; while the server is away, the client waits.
 
+    With --invite, the file of the server's owner names the server. The command shows it with its check code, creates the
+    client's key if there is none and prints the command by which the server's owner admits the client.
+
     With --adapt, no server is needed. The client trains its private layers of a finished model, stores the model in its state
     and sends nothing.
     """
+    if at.invite or at.code:
+        from deploy.commands.acceptance import accept
+
+        if at.invite is None or adapt:
+            raise ConfigError(
+                "--code needs --invite FILE" if at.code else "--invite contradicts --adapt; remove one of them"
+            )
+        at, client = accept(at, client)
     if bool(at.server) == bool(adapt):
-        raise ConfigError("give --server HOST:PORT to train with others, or --adapt RUN to adapt a finished model")
+        raise ConfigError(
+            "give --invite FILE or --server HOST:PORT to train with others, or --adapt RUN to adapt a finished model"
+        )
     if json and not adapt:
         raise ConfigError("--json needs --adapt; a client that trains with others has no result of its own")
     if at.server and not at.insecure and at.ca is None:

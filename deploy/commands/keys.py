@@ -1,19 +1,13 @@
 """`fedloom keys`: certificates and node keys."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from common.errors import ConfigError
 from deploy.cli import options as o
 from deploy.cli.output import console, print_object
-
-if TYPE_CHECKING:
-    from cryptography.hazmat.primitives.asymmetric import ec
-
-PLAIN = str.maketrans("+/=", "___")
-"""Replaces the characters of a fingerprint that file names and public names lack."""
 
 keys = typer.Typer(
     no_args_is_help=True,
@@ -60,7 +54,8 @@ def node(
 
     Send PATH.pub (public) to the server's owner.
     """
-    from deploy.keys import fingerprint, make_node_key, public_path
+    from common.node_keys import fingerprint
+    from deploy.keys import make_node_key, public_path
 
     if path.exists():
         raise ConfigError(f"{path} exists and identifies its client; name another file for another client")
@@ -79,22 +74,15 @@ def register(
     json: o.AsJson = False,
 ) -> None:
     """Admit clients: copy their public keys to the folder of `fedloom serve`."""
-    from deploy.files import write_file
-    from deploy.keys import fingerprint, load_public_key
+    from common.node_keys import fingerprint
+    from deploy.keys import load_public_key
+    from deploy.nodes import add_key
 
     registered = []
     for path in public_keys:
         public = load_public_key(path)
-        target = home / "nodes" / f"{file_name(public)}.pub"
-        write_file(target, path.read_bytes(), overwrite=True)
+        target = add_key(home / "nodes", public)
         console.print(f"registered {fingerprint(public)} from {path}")
         registered.append({"fingerprint": fingerprint(public), "file": str(target)})
     if json:
         print_object(registered)
-
-
-def file_name(public: "ec.EllipticCurvePublicKey") -> str:
-    """Return a key's fingerprint in characters of a file name."""
-    from deploy.keys import fingerprint
-
-    return fingerprint(public).removeprefix("SHA256:").translate(PLAIN)

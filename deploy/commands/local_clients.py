@@ -1,20 +1,23 @@
 """Clients of `fedloom up`: their configuration, their partitions of the data, their processes."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from client.data.dataset import AnyDataset
 from client.data.read import with_test
 from client.data.tables.schema import Dialect
 from client.policy import Policy, read_policy
 from common import text
 from common.config.run import RunConfig
+from common.options import Scalar
 from deploy import federation
 from deploy.budget_checks import require_one_budget
 from deploy.cli.options import LOCAL, DataRequest, RunRequest
 from deploy.client_data import partition_source, read_catalogue, stored_clients, unit_names, write_clients
-from deploy.commands.launch import with_catalogue, with_vocabulary_of
-from deploy.commands.request import resolve
+from deploy.commands.config_file import repeat_partition
+from deploy.commands.launch import config_catalogue, with_catalogue, with_vocabulary_of
+from deploy.commands.request import resolve, stop_of_up
 from deploy.commands.resume import refusal
 from deploy.commands.runs import runs_folder
 from deploy.federation import ClientSpec
@@ -22,6 +25,7 @@ from deploy.files import write_file
 from deploy.partitioning import PARTITIONS
 from deploy.processes import Processes
 from deploy.report.launch_record import remember
+from server.result import Result
 
 POLICY = "policy.toml"
 """Policy that `up` was given, stored among the run's private files."""
@@ -42,17 +46,30 @@ class LocalClients:
         home: Folder of the run's private files.
         specs: Description of each client.
         policy: Policy file of every client.
+        parts: Data of each client, if they were read here.
     """
 
     config: RunConfig
     home: Path
     specs: Sequence[ClientSpec]
     policy: Path | None
+    parts: Sequence[AnyDataset] = ()
 
     @property
     def server(self) -> Path:
         """Folder of the server's private files."""
         return self.home / "server"
+
+    def measure(self, result: Result, *, alone: bool) -> Result:
+        """Return the result with what its clients measured here, and the comparison with each client alone."""
+        from deploy.alone import is_comparable, with_alone
+        from deploy.own_clients import read_measured, with_local_metrics
+
+        measured = read_measured(self.specs, self.config.run_id)
+        result = with_local_metrics(result, measured)
+        if not (alone and self.parts and is_comparable(self.config)):
+            return result
+        return with_alone(result, self.config, self.parts, measured)
 
     @property
     def count(self) -> str:
@@ -79,7 +96,8 @@ def prepare_clients(
         ConfigError: An option is wrong, or the same units would have a second privacy budget.
         DataError: The data cannot be read or partitioned.
     """
-    config = resolve(request, {"federation.min-clients": clients})
+    decided = {"federation.stop": stop} if (stop := stop_of_up(request)) is not None else {}
+    config = resolve(request, {**decided, "federation.min-clients": clients})
     home = (LOCAL / "up" / config.run_id).resolve()
     if request.resume and policy is None and (home / POLICY).exists():
         policy = home / POLICY  # the owner's policy outlives a pause
@@ -91,7 +109,10 @@ def prepare_clients(
         local = _resumed(local, limits, [name for name, given in set_again.items() if given], clients)
         with_catalogue(config, catalogue)
     else:
-        local = _new(local, request, limits, data, dialect, clients, catalogue)
+        data, clients = repeat_partition(request.config, "up", data, clients)
+        local = _new(
+            local, request, decided, limits, data, dialect, clients, catalogue or config_catalogue(request, config)
+        )
     if policy and policy != home / POLICY:
         write_file(home / POLICY, policy.read_bytes(), mode=0o600, overwrite=True)
     return local
@@ -109,6 +130,7 @@ def _resumed(local: LocalClients, limits: Policy, given: list[str], clients: int
 def _new(
     local: LocalClients,
     request: RunRequest,
+    decided: Mapping[str, Scalar],
     limits: Policy,
     data: str,
     dialect: Dialect,
@@ -117,10 +139,10 @@ def _new(
 ) -> LocalClients:
     config, root = local.config, PARTITIONS.resolve()
     parts = partition_source(config.task, data, read_catalogue(config.task, catalogue), clients, dialect)
-    resolved = resolve(request, {"federation.min-clients": len(parts)})
+    resolved = resolve(request, {**decided, "federation.min-clients": len(parts)})
     config = resolved.model_copy(update={"run_id": config.run_id})
     require_one_budget(config, limits, data, len(parts), root)
     specs = write_clients(config.task, data, parts, local.home, root, dialect)
     config = with_vocabulary_of(parts, config, data, local.home)
     remember(runs_folder() / config.run_id, "up", data, len(parts), unit_names(config.task, parts))
-    return replace(local, config=config, specs=specs)
+    return replace(local, config=config, specs=specs, parts=parts)

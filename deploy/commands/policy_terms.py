@@ -11,8 +11,8 @@ from client.policy import Policy, read_policy
 from client.settings import ClientSettings
 from common.errors import ConfigError
 from common.methods.registry import METHODS
-from common.options import meant
 from common.privacy.claims import UNBOUNDED
+from common.text import meant
 from deploy.files import write_file
 
 FILE = "policy.toml"

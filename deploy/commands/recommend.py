@@ -1,22 +1,23 @@
 """`fedloom recommend`: answers of a finished run's model."""
 
-from collections.abc import Mapping, Set
+import sys
+from collections.abc import Mapping, Sequence, Set
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from common.errors import ConfigError
-from common.options import Scalar
+from common.text import count, printable
 from deploy.cli import options as o
+from deploy.cli.completions import list_runs
 from deploy.cli.query import with_query
 from deploy.cli.signature import spread
 from deploy.tasks.registry import DEPLOY_TASKS, usable_tasks
 from deploy.tasks.spec import Answers, DeployTask, TrainedRun
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from server.artifacts import RunDirectory
 
 
@@ -27,9 +28,27 @@ def recommend(
     source: o.DataRequest,
     top: Annotated[int, typer.Option(min=1, help="Show so many answers.")] = 10,
     run: Annotated[
-        str, typer.Option(help="Use this finished run, by name or folder; default: the newest that fits the options.")
+        str,
+        typer.Option(
+            autocompletion=list_runs,
+            help="Use this finished run, by name or folder; default: the newest that fits the options.",
+        ),
     ] = "",
     state_dir: o.StateDir = o.STATE,
+    everybody: Annotated[bool, typer.Option("--all", help="Recommend to everybody in the data.")] = False,
+    form: Annotated[
+        str,
+        typer.Option(
+            "--format",
+            metavar="FORM",
+            help="Print a table, csv, json or yaml (Home Assistant); default: table.",
+        ),
+    ] = "",
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Write a row per answer to this file (.csv, .json or .yaml), for its owner only."),
+    ] = None,
+    checkpoint: o.Checkpoint = "",
     json: o.AsJson = False,
 ) -> None:
     """Recommend by the model of a finished run.
@@ -37,19 +56,66 @@ def recommend(
     Shows rules to add to a home, next items of a session, products not rated yet, or items that go with an item, best first.
     Nothing leaves this machine.
     """
-    from deploy.cli.output import note, out, print_object, say
+    from deploy.cli.output import note
+    from deploy.commands import answer_formats as formats
 
+    chosen = formats.format_of(form, out, is_json=json)
     folder, task = find_answering(run, {name for name, value in query.items() if value})
-    trained = open_run(folder, task.name, source, state_dir)
-    assert task.answer is not None  # find_answering returns only tasks with an answer
-    answers = task.answer(trained, query, top)
-    for line in answers.notes:
+    trained = open_run(folder, task.name, source, state_dir, checkpoint)
+    answers = _answer_all(task, trained, query, top) if everybody else [_answer(task, trained, query, top)]
+    for line in dict.fromkeys(line for one in answers for line in one.notes):
         note(f"{source.data}: {line}")
-    if json:
-        print_object(answers.rows)
+    if chosen == "table":
+        _print_tables(answers, f"{trained.name} ({trained.about})")
         return
-    say(f"{answers.title}, by run {trained.name}")
-    out.print(_table(answers) if answers.rows else f"there is no further {answers.noun} to recommend")
+    if chosen == "yaml":
+        _write(formats.to_yaml(task, answers, trained.name), out, "the answers")
+        return
+    rows = formats.rounded(answers[0]) if chosen == "json" and not everybody else list(formats.batch_rows(answers))
+    text = formats.to_csv(rows) if chosen == "csv" else formats.to_json(rows)
+    _write(text, out, count(len(rows), "recommendation"))
+
+
+def _write(text: str, out: Path | None, what: str) -> None:
+    """Print a text, or write it to a file for its owner only."""
+    from deploy.cli.output import note
+    from deploy.commands.answer_formats import write_answers
+
+    if out is None:
+        sys.stdout.write(text)
+        return
+    write_answers(out, text)
+    note(f"{what} written to {out}")
+
+
+def _answer(task: DeployTask, trained: TrainedRun, query: Mapping[str, str], top: int) -> Answers:
+    assert task.answer is not None  # find_answering returns only tasks with an answer
+    return task.answer(trained, query, top)
+
+
+def _answer_all(task: DeployTask, trained: TrainedRun, query: Mapping[str, str], top: int) -> list[Answers]:
+    """Return the answers for every unit of the data.
+
+    Raises:
+        ConfigError: The task has no batches, or `--user` names one unit.
+    """
+    if task.everybody is None:
+        raise ConfigError(f"--all does not apply to task {task.name}; remove it")
+    if query.get("user"):
+        raise ConfigError(f"--all contradicts --user {query['user']}; remove one of them")
+    return [_answer(task, trained, one, top) for one in task.everybody(trained, query)]
+
+
+def _print_tables(batch: Sequence[Answers], run: str) -> None:
+    from deploy.cli.output import out, say
+    from deploy.commands.answer_formats import to_table
+
+    for answers in batch:
+        say(f"{printable(answers.title)}, by run {run}")
+        if answers.rows:
+            out.print(to_table(answers))
+        else:
+            say(answers.empty or f"there is no further {answers.noun} to recommend")
 
 
 def find_answering(run: str, given: Set[str]) -> tuple["RunDirectory", DeployTask]:
@@ -70,47 +136,39 @@ def find_answering(run: str, given: Set[str]) -> tuple["RunDirectory", DeployTas
     if task not in fitting:
         usable = [option.name for option in tasks[task].query]
         unusable = sorted(given - set(usable))[0]
-        remedy = f"use {' or '.join(f'--{one}' for one in usable)}" if usable else "remove it"
+        remedy = f"use {' or '.join(f'--{one}' for one in usable[:2])}" if usable else "remove it"
         raise ConfigError(f"--{unusable} does not apply to run '{name}' (task {task}); {remedy}")
     return folder, tasks[task]
 
 
-def open_run(folder: "RunDirectory", task: str, source: o.DataRequest, state_dir: Path) -> TrainedRun:
-    """Return a finished run with its model, to be applied to the data."""
+def open_run(
+    folder: "RunDirectory", task: str, source: o.DataRequest, state_dir: Path, checkpoint: str = ""
+) -> TrainedRun:
+    """Return a finished run with its model of that checkpoint, to be applied to the data."""
     from client.data.read import read_all, with_test
     from common.config.parse import parse
     from common.tasks.registry import read_vocabulary
+    from deploy.commands.checkpoint import load_checkpoint
     from deploy.commands.runs import stored_options
     from deploy.commands.stored_models import find_stored_model
 
+    chosen = load_checkpoint(folder, checkpoint)
     data, dialect = source.data, source.dialect
     name, vocabulary = folder.path.name, read_vocabulary(task, folder.catalogue())
     return TrainedRun(
         name=name,
         config=parse(stored_options(folder)),
         vocabulary=vocabulary,
-        model=folder.load_model()[0],
+        model=chosen.model,
+        about=chosen.about,
         data=data,
-        read=lambda test: read_all(task, with_test(task, data, test), vocabulary=vocabulary, dialect=dialect),
-        find_stored=lambda client: find_stored_model(task, data, name, state_dir, client),
+        read=cache(lambda test: read_all(task, with_test(task, data, test), vocabulary=vocabulary, dialect=dialect)),
+        find_stored=cache(
+            lambda client: find_stored_model(task, data, name, state_dir, client) if chosen.is_default else None
+        ),
     )
 
 
 def _other_commands(task: str) -> str:
     commands = DEPLOY_TASKS[task].commands if task in DEPLOY_TASKS else ()
     return f"; use {' or '.join(f'fedloom {ref.name}' for ref in commands)}" if commands else "; name another run"
-
-
-def _table(answers: Answers) -> "Table":
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table("", *answers.columns)
-    for place, row in enumerate(answers.rows, start=1):
-        cells = (" ".join(_cell(row[key]) for key in keys).rstrip() for keys in answers.columns.values())
-        table.add_row(str(place), *map(Text, cells))
-    return table
-
-
-def _cell(value: Scalar) -> str:
-    return f"{value:.2f}" if isinstance(value, float) else str(value)

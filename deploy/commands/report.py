@@ -9,7 +9,7 @@ from deploy.cli import options as o
 
 
 def report(
-    runs: Annotated[list[str] | None, typer.Argument(help="Runs, by name or folder; default: the newest.")] = None,
+    runs: o.Runs = None,
     out: Annotated[Path | None, typer.Option(help="Write the page here; default: into the first run's folder.")] = None,
     json: o.AsJson = False,
 ) -> None:

@@ -2,20 +2,28 @@
 
 import logging
 import math
+import os
 import threading
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 import torch
 from cryptography.hazmat.primitives.asymmetric import ec
+from flwr.app import Context
 
-from client.app import app, open_session
+from client.app import app, open_session, refusals
 from client.data.read import read_partition, with_test
+from client.journal import RequestJournal
 from client.node import resident
 from client.node.failures import Server
+from client.owner.control import OwnerControl, RunningClient
+from client.owner.view import OwnerView
+from client.session import Session
 from client.settings import ClientSettings
 from common.config.parse import parse
 from common.errors import NothingYetError
+from common.node_keys import default_name, fingerprint
 from common.options import Scalar
 from common.tasks.registry import FIRST_TASK
 from deploy.budget_checks import require_unpartitioned
@@ -23,7 +31,6 @@ from deploy.cli.options import DataRequest
 from deploy.cli.output import note
 from deploy.commands.adapt import task_of
 from deploy.commands.join import NEWCOMER, ClientRequest, PolicyRequest, ServerRequest
-from deploy.commands.keys import file_name
 from deploy.commands.policy_terms import store_limits
 from deploy.files import read_file
 from deploy.keys import load_private_key
@@ -56,13 +63,14 @@ def open_client(
     """
     torch.set_num_threads(1)
     key = load_private_key(at.key) if at.key else None
-    name = client.name or (f"node-{file_name(key.public_key())[:12]}" if key else "") or (NEWCOMER if adapt else "")
+    name = client.name or (default_name(fingerprint(key.public_key())) if key else "") or (NEWCOMER if adapt else "")
     task = task_of(adapt, client.task) if adapt else parse({"task": client.task or FIRST_TASK}).task
     config = _node_config(with_test(task, source.data, test), source, client, name, limits.policy)
     settings = ClientSettings.from_node(config, name)
     if limits.methods or limits.epsilon is not None or limits.delta is not None:
         config["policy"] = str(store_limits(settings, limits.methods or [], limits.epsilon, limits.delta))
         settings = ClientSettings.from_node(config, name)
+    settings.state_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
     session = open_session(settings)  # fails at once if policy or state are wrong, and the next lines if data are
     if at.server and (session.policy.require_noise or math.isfinite(session.policy.max_epsilon)):
         require_unpartitioned(PARTITIONS, settings.data)
@@ -76,13 +84,24 @@ def open_client(
 
 
 def serve_requests(at: ServerRequest, client: OpenClient) -> None:
-    """Answer the server until a signal stops the client."""
+    """Answer the server until a signal, or the owner's `fedloom leave`, stops the client."""
     server = Server(at.server, read_file(at.ca) if at.ca else b"", client.key)
     stop = threading.Event()
     resident.leave_on_signals(stop)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", datefmt="%H:%M:%S", force=True)
     logging.getLogger("flwr").setLevel(logging.WARNING)
-    resident.run_resident(app, server, stop=stop, node_config=client.config, patience=at.patience)
+    refusals.setLevel(logging.CRITICAL)  # the owner's log has a line for each
+    settings = client.settings
+    started = datetime.now(UTC).isoformat(timespec="seconds")
+    with OwnerControl(settings.state_dir, RunningClient(os.getpid(), settings.name, at.server, started)) as control:
+        if not control.is_alone:
+            note(f"another client '{settings.name}' runs in {settings.state_dir}; give each client its own --state-dir")
+        owner = OwnerView(at.server, settings.name, RequestJournal(settings.state_dir), control, _session_of)
+        resident.run_resident(app, server, stop=stop, node_config=client.config, patience=at.patience, observer=owner)
+
+
+def _session_of(context: Context) -> Session:
+    return open_session(ClientSettings.from_context(context))
 
 
 def _node_config(

@@ -27,36 +27,54 @@ def serve(
     ] = o.LOCAL / "server",
     port: o.Port = 9092,
     control_port: o.ControlPort = 8000,
+    resume_if_there: Annotated[
+        bool,
+        typer.Option("--resume-if-there", help="Continue the run of --run-id if it exists and is not finished."),
+    ] = False,
+    ui: o.Ui = False,
     json: o.Json = False,
 ) -> None:
     """Serve a run to clients on other machines.
 
-    Waits for the clients, trains with them and writes the result. Clients need ca.pem of --home (public), and their public
-    keys belong into its folder nodes/; `fedloom keys` makes both. Clients have a day to join before the first round;
+    Waits for the clients, trains with them and writes the result. `fedloom invite` writes the file by which clients join, and
+    `fedloom nodes add` admits them, also while the run waits. Clients have a day to join before the first round;
     --set federation.wait=SECONDS changes that.
     """
     from common.text import count
     from deploy import federation
     from deploy.cli.output import console
-    from deploy.commands.launch import finish, record_remote_launch, superlink_of, with_catalogue
+    from deploy.commands.launch import (
+        finish,
+        record_remote_launch,
+        removed_unless_started,
+        superlink_of,
+        with_catalogue,
+    )
     from deploy.commands.request import resolve
+    from deploy.commands.restart import start_or_continue
     from deploy.commands.runs import runs_folder
+    from deploy.commands.ui import page_of, with_examples
     from deploy.processes import Processes
+    from deploy.server_order import store_order
 
-    new = not request.resume
-    decided = {
-        "federation.min-clients": clients or (2 if new else None),
-        "federation.wait": WAIT_SECONDS if new else None,
-    }
-    config, home = with_catalogue(resolve(request, decided), catalogue), home.resolve()
+    if resume_if_there:
+        restarted = start_or_continue(request)
+        if restarted is None:
+            return
+        request = restarted
+    fallback = {"federation.min-clients": 2, "federation.wait": WAIT_SECONDS}
+    resolved = resolve(request, {"federation.min-clients": clients}, fallback)
+    config, home = with_catalogue(resolved, catalogue), home.resolve()
     order = federation.Order(config, runs_folder(), nodes=home / "nodes")
-    record_remote_launch("serve", config)
     keys = count(len(list((home / "nodes").glob("*.pub"))), "registered key")
-    superlink = superlink_of(home, federation.ensure_certificates(home, names or []), port, control_port, host)
+    certificates = federation.ensure_certificates(home, names or [])
+    superlink = superlink_of(home, certificates, port, control_port, host, nodes=home / "nodes")
+    record_remote_launch("serve", config)
+    store_order(home, config, port)
     console.print(
         f"run [bold]{config.run_id}[/]: serving on {host}:{port}, {keys}, CA {home / 'ca.pem'}; waits for"
         f" {count(config.federation.min_clients, 'client')}; admissions and refusals: {superlink.log}",
         soft_wrap=True,
     )
-    with Processes() as processes:
-        finish(federation.train(processes, superlink, order, console), json)
+    with page_of(config.run_id, wanted=ui, json=json), removed_unless_started(config.run_id), Processes() as processes:
+        finish(with_examples(federation.train(processes, superlink, order, console)), json)

@@ -11,7 +11,7 @@ from deploy.cli.signature import spread
 @spread
 def simulate(
     request: o.RunRequest,
-    source: o.DataRequest,
+    source: o.TrainingData,
     test: o.Test = "",
     clients: Annotated[
         int | None,
@@ -21,26 +21,42 @@ def simulate(
     together: Annotated[
         int, typer.Option(min=0, help="Train so many clients stacked; 0 chooses, 1 gives the bits of real clients.")
     ] = 0,
+    alone: o.Alone = True,
+    examples: o.Examples = False,
     json: o.Json = False,
 ) -> None:
     """Train in one process, without sockets.
 
     Runs the same server and client code as `fedloom up`, deterministically, for thousands of clients.
     """
-    from functools import partial
-
     import torch
 
+    from client.training.comparison import Measured
+    from deploy.alone import is_comparable, with_alone
     from deploy.cli.output import console
-    from deploy.commands.launch import finish
+    from deploy.commands.launch import finish, removed_unless_started
     from deploy.commands.runs import runs_folder
     from deploy.commands.simulated_clients import prepare_simulation
-    from deploy.simulation import simulate_clients
+    from deploy.commands.ui import with_examples
+    from deploy.simulation import simulate_measured
     from deploy.watch import watch_here
     from server.artifacts import RunDirectory
+    from server.result import Result
 
     torch.set_num_threads(1)  # the tensors are small: more threads take longer and change the rounding
     config, parts = prepare_simulation(request, source, test, clients, catalogue)
     runs = runs_folder()
-    work = partial(simulate_clients, config, parts, runs, together=together)
-    finish(watch_here(work, RunDirectory(runs, config.run_id), console), json)
+
+    own: dict[str, Measured] = {}
+
+    def work() -> Result:
+        result, measured = simulate_measured(config, parts, runs, together=together)
+        own.update(measured)
+        return result
+
+    def compare(result: Result) -> Result:
+        return with_alone(result, config, parts, own) if alone and is_comparable(config) else result
+
+    with removed_unless_started(config.run_id):
+        result = watch_here(work, RunDirectory(runs, config.run_id), console, after=compare)
+        finish(with_examples(result, source, own=examples), json)

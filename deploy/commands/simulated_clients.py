@@ -10,7 +10,8 @@ from common.text import count
 from deploy.cli.options import LOCAL, DataRequest, RunRequest
 from deploy.cli.output import console, note
 from deploy.client_data import partition_source, read_catalogue, unit_names
-from deploy.commands.launch import with_vocabulary_of
+from deploy.commands.config_file import repeat_partition
+from deploy.commands.launch import config_catalogue, with_vocabulary_of
 from deploy.commands.request import resolve
 from deploy.commands.resume import run_partition, run_vocabulary
 from deploy.commands.runs import runs_folder
@@ -29,11 +30,13 @@ def prepare_simulation(
     """
     config = resolve(request, {"federation.min-clients": 1, "federation.wait": 1})
     data, dialect = with_test(config.task, source.data, test), source.dialect
-    vocabulary = read_catalogue(config.task, catalogue)
+    vocabulary = read_catalogue(config.task, catalogue or config_catalogue(request, config))
     folder = RunDirectory(runs_folder(), config.run_id)
     if request.resume:
         vocabulary = run_vocabulary(folder, config.task, vocabulary)
         data, clients = run_partition(folder, data, clients)
+    else:
+        data, clients = repeat_partition(request.config, "simulate", data, clients)
     parts = partition_source(config.task, data, vocabulary, clients or 0, dialect)
     if request.resume:
         note("the clients' private state ended with the earlier process; control variates and moments start anew")

@@ -28,16 +28,16 @@ def submit(
     """
     from deploy import federation
     from deploy.cli.output import console
-    from deploy.commands.launch import finish, record_remote_launch, with_catalogue
+    from deploy.commands.launch import finish, record_remote_launch, removed_unless_started, with_catalogue
     from deploy.commands.request import resolve
     from deploy.commands.runs import runs_folder
     from deploy.control import Control
     from deploy.processes import Processes
 
-    least = clients or (None if request.resume else 2)
-    config = with_catalogue(resolve(request, {"federation.min-clients": least}), catalogue)
+    resolved = resolve(request, {"federation.min-clients": clients}, {"federation.min-clients": 2})
+    config = with_catalogue(resolved, catalogue)
     order = federation.Order(config, runs_folder(), nodes=nodes)
-    record_remote_launch("submit", config)
     superlink = Control(control, ca, work.resolve() / "control")
-    with Processes() as processes:
+    record_remote_launch("submit", config)
+    with removed_unless_started(config.run_id), Processes() as processes:
         finish(federation.submit(processes, work.resolve(), superlink, order, console), json)

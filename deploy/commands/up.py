@@ -12,7 +12,7 @@ from deploy.cli.signature import spread
 @spread
 def up(
     request: o.RunRequest,
-    source: o.DataRequest,
+    source: o.TrainingData,
     test: o.Test = "",
     clients: Annotated[
         int | None,
@@ -22,6 +22,9 @@ def up(
     policy: Annotated[Path | None, typer.Option(help="Apply this policy file (TOML) at every client.")] = None,
     port: o.Port = 9092,
     control_port: o.ControlPort = 8000,
+    alone: o.Alone = True,
+    ui: o.Ui = False,
+    examples: o.Examples = False,
     json: o.Json = False,
 ) -> None:
     """Train with a whole federation on this machine.
@@ -32,11 +35,14 @@ def up(
     After Ctrl-C, --resume continues the run from its folder. Partitions of your own data stay in .fedloom/dealt; later runs
     find their privacy ledgers there.
     """
+    from functools import partial
+
     from deploy import federation
     from deploy.cli.output import console
-    from deploy.commands.launch import finish, superlink_of
+    from deploy.commands.launch import finish, removed_unless_started, superlink_of
     from deploy.commands.local_clients import prepare_clients
     from deploy.commands.runs import runs_folder
+    from deploy.commands.ui import page_of, with_examples
     from deploy.processes import Processes
 
     local = prepare_clients(request, source, test, clients, catalogue, policy)
@@ -45,7 +51,9 @@ def up(
         f"run [bold]{local.config.run_id}[/]: {local.count}, server on {superlink.address}; logs in {local.home}",
         soft_wrap=True,
     )
-    with Processes() as processes:
-        keys = local.start(processes, superlink.address)
-        order = federation.Order(local.config, runs_folder(), keys)
-        finish(federation.train(processes, superlink, order, console), json)
+    with page_of(local.config.run_id, wanted=ui, json=json):
+        with removed_unless_started(local.config.run_id), Processes() as processes:
+            keys = local.start(processes, superlink.address)
+            order = federation.Order(local.config, runs_folder(), keys, after=partial(local.measure, alone=alone))
+            result = federation.train(processes, superlink, order, console)
+        finish(with_examples(result, source, own=examples), json)

@@ -9,7 +9,7 @@ from deploy.report import text
 from deploy.report.metric_table import format_value, in_order, is_baseline
 from deploy.report.run import RunRecord
 from deploy.report.sections import ARROW
-from server.events import Result
+from server.result import Result
 
 _TOTALS: tuple[tuple[str, Callable[[Result], str]], ...] = (
     ("Rounds", lambda r: str(r.rounds_done)),

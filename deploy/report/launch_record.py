@@ -43,3 +43,9 @@ def origin_of(run: Path) -> Origin | None:
         return Origin(**json.loads((run / FILE).read_text("utf-8")))
     except (OSError, ValueError, TypeError):
         return None
+
+
+def is_simulation(run: Path) -> bool:
+    """Return True if the run was started by `fedloom simulate`."""
+    origin = origin_of(run)
+    return origin is not None and origin.command == "simulate"

@@ -8,9 +8,9 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import LogLocator
 
 from common.metrics.spec import MetricSpec
-from deploy.report.metric_table import EXAMPLES, curve
+from deploy.report.metric_table import EXAMPLES, curve, format_value
 from deploy.report.run import RunRecord, client_values
-from deploy.report.svg import dot_size, svg, with_colors
+from deploy.report.svg import INK, dot_size, svg, with_colors
 from server.events import Round
 
 MAX_DOTS = 400
@@ -29,6 +29,9 @@ def metric_curves(histories: Sequence[RunRecord], m: MetricSpec) -> str:
                 rounds = [r.round for r in history.rounds]
                 axes.plot(rounds, [r.loss for r in history.rounds], color=color, linewidth=1.2, linestyle=(0, (2, 2)))
             rounds, values = history.series(m.key)
+            if len(rounds) == 1:
+                _mark_value(axes, rounds[0], values[0], format_value(m, values[0]), color)
+                continue
             axes.plot(rounds, values, color=color)
             _mark_best(axes, rounds, values, m, color)
         axes.set_xlabel("round")
@@ -86,6 +89,10 @@ def per_round(histories: Sequence[RunRecord], label: str, value: Callable[[Round
     def draw(axes: Axes) -> None:
         for color, history in with_colors(histories):
             rounds = [r.round for r in history.rounds]
+            if len(rounds) == 1:
+                only = value(history.rounds[0])
+                _mark_value(axes, rounds[0], only, f"{only:.3g}", color)
+                continue
             axes.plot(
                 rounds,
                 list(map(value, history.rounds)),
@@ -113,6 +120,16 @@ def step_rates(histories: Sequence[RunRecord]) -> str:
         axes.set_xlabel("round")
 
     return svg(draw, "Server step size per round")
+
+
+def _mark_value(axes: Axes, number: int, value: float, text: str, color: str) -> None:
+    """Plot the only round of a run as a dot with its value."""
+    if not math.isfinite(value):
+        return
+    axes.plot([number], [value], color=color, marker="o", markersize=6)
+    axes.annotate(text, (number, value), xytext=(8, 5), textcoords="offset points", color=INK)
+    axes.set_xlim(number - 0.5, number + 0.5)
+    axes.margins(y=0.4)
 
 
 def _mark_best(axes: Axes, rounds: list[int], values: list[float], m: MetricSpec, color: str) -> None:

@@ -11,6 +11,7 @@ from common.metrics.known import EXAMPLES as EXAMPLES
 from common.metrics.spec import MetricFamily, MetricSpec
 from common.tasks.registry import TASKS
 from common.tasks.spec import AnyTask
+from server.result import Result
 
 _HEADLINE_CUT = "20"  # the cut-off that represents a metric with several
 
@@ -62,6 +63,20 @@ def format_value(m: MetricSpec, value: float | None) -> str:
     if value is None or math.isnan(value):
         return "–"
     return f"{value:.{m.digits}f}" if abs(value) < 10_000 else f"{value:.3g}"
+
+
+def folded(measures: Iterable[MetricSpec], most: int = 5) -> list[MetricSpec]:
+    """Return the metrics of cards, headlines first, and one of near duplicates such as other cut-offs."""
+    kinds: dict[str, MetricSpec] = {}
+    for m in sorted(measures, key=lambda m: not m.headline):
+        kinds.setdefault(re.split(r",| @| of ", m.label)[0], m)
+    return list(kinds.values())[:most]
+
+
+def local_metrics(result: Result) -> str:
+    """Return metrics that this machine's own clients measured and did not send; empty if there are none."""
+    values = [f"{m.short} {format_value(m, result.local[m.key])}" for m in brief(result.local, result.task)]
+    return f"{', '.join(values)}; measured on this machine by its own clients, not sent" if values else ""
 
 
 @cache

@@ -14,7 +14,7 @@ from deploy.report import budget_section, text
 from deploy.report.clusters import clusters
 from deploy.report.comparison import compare_runs
 from deploy.report.metric_plots import MEDIAN_RATE, client_spread, hit_rates, metric_curves, per_round, step_rates
-from deploy.report.metric_table import EXAMPLES, brief, curve, format_value, headlines, in_order
+from deploy.report.metric_table import EXAMPLES, brief, curve, folded, format_value, headlines, in_order, local_metrics
 from deploy.report.reproduce import command, lacks
 from deploy.report.run import RunRecord, absences, client_values, labels, read
 from deploy.report.sections import ARROW, Section, figure, figure_of, section, table
@@ -52,6 +52,8 @@ def page(runs: Sequence[Path]) -> str:
         settings=_settings(histories),
         reproduction=[_again(history) for history in histories],
         duration=text.duration,
+        unmeasured=text.unmeasured,
+        local_metrics=local_metrics,
         day=lambda seconds: f"{datetime.fromtimestamp(seconds):%-d %B %Y, %H:%M}",
     )
 
@@ -64,7 +66,7 @@ def _cards(history: RunRecord) -> list[dict[str, Any]]:
     best = history.result.best if history.result else None
     which = "the best on validation data" if history.validated else "the best"
     cards: list[dict[str, Any]] = []
-    for m in brief(history.final, history.task):
+    for m in folded(brief(history.final, history.task)):
         value = format_value(m, history.final[m.key])
         top = format_value(m, best.metrics[m.key]) if best and m.key in best.metrics else value
         cards.append(

@@ -21,7 +21,7 @@ _BLANKS = {
 }
 
 _OPTIONS = ("method", "task", "rounds", "seed")
-_NOT_SETTINGS = {*_OPTIONS, "run-id", "resume", "catalogue"}
+_NOT_SETTINGS = {*_OPTIONS, "run-id", "resume", "catalogue", "federation.stop"}
 _MADE = "demo"
 
 
@@ -38,12 +38,20 @@ def command(history: RunRecord) -> str:
     words += ["--clients", str(origin.clients)] if origin.clients else []
     noisy = config.get("privacy.unit") == "client" and "privacy.epsilon" in config
     words += ["--epsilon", f"{config['privacy.epsilon']:g}"] if noisy else []
+    words += _patience(config, origin)
     implied = {**_defaults(config), **_command_settings(origin)}
     implied |= {"privacy.unit": "client", "privacy.epsilon": config["privacy.epsilon"]} if noisy else {}
     for key, value in config.items():
         if key not in _NOT_SETTINGS and implied.get(key) != value:
             words += ["--set", f"{key}={value if isinstance(value, str) else json.dumps(value)}"]
     return shlex.join(words)
+
+
+def _patience(config: dict[str, Any], origin: Origin) -> list[str]:
+    """Return early stopping where it differs from the command's default; `fedloom up` has one of its own."""
+    stop = config.get("federation.stop", 0)
+    own = origin.command == "up" and config.get("privacy.unit", "none") == "none" and config.get("rounds") != 1
+    return ["--patience", str(stop)] if stop or (own and config.get("method") not in PLANNERS) else []
 
 
 def lacks(history: RunRecord) -> str:
@@ -84,7 +92,7 @@ def _command_settings(origin: Origin) -> dict[str, Any]:
 
 def _defaults(config: dict[str, Any]) -> dict[str, Any]:
     """Return the defaults of runs with that method, task, model and privacy unit."""
-    chosen = ("model", "privacy.unit", f"algorithm.{config.get('method')}.inner")
+    chosen = ("model", "privacy.unit", "federation.stop", f"algorithm.{config.get('method')}.inner")
     try:
         defaults = flatten(parse({key: config[key] for key in ("method", "task", *chosen) if key in config}))
     except ConfigError:

@@ -11,7 +11,8 @@ from common.options import leaves
 from deploy.report.launch_record import Origin, origin_of
 from deploy.report.metric_table import EXAMPLES, is_error
 from server.artifacts import RunDirectory
-from server.events import Finish, Metrics, Result, Round, Start
+from server.events import Finish, Metrics, Round, Start
+from server.result import Result
 
 Status = Literal["completed", "failed", "unfinished"]
 

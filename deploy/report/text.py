@@ -2,18 +2,9 @@
 
 import math
 
-from server.events import Privacy, Result
-
-_UNITS = ("B", "kB", "MB", "GB", "TB")
-
-
-def size(count: float) -> str:
-    """Return bytes with three significant digits in decimal units: `412 kB`."""
-    power = 0
-    while count >= 999.5 and power < len(_UNITS) - 1:
-        count, power = count / 1000, power + 1
-    digits = 0 if power == 0 or count >= 99.95 else 1
-    return f"{count:.{digits}f} {_UNITS[power]}"
+from common.text import count, printable
+from common.text import size as size
+from server.result import Privacy, Result
 
 
 def duration(seconds: float) -> str:
@@ -34,7 +25,15 @@ def measured_by(result: Result) -> str:
     measuring, clients = sum(not all(map(math.isnan, values)) for values in shared), len(result.clients)
     if not 0 < measuring < clients:
         return ""
-    return f"by {measuring:,} of {clients:,} clients; the rest have no held-out data or do not share metrics"
+    return f"by {measuring:,} of {clients:,} clients; the rest have no held-out data, share no metrics or are gone"
+
+
+def unmeasured(result: Result) -> str:
+    """Return why a run with noise has no metrics, and how many clients trained; empty if it has some."""
+    if result.metrics or result.privacy.unit == "none" or not result.clients:
+        return ""
+    trained = count(len(result.clients), "client")
+    return f"no metrics: owners share none beside noise (policy `share-metrics = always`); {trained} trained"
 
 
 def privacy(statement: Privacy) -> tuple[str, dict[str, tuple[str, ...]]]:
@@ -92,5 +91,4 @@ _BY_UNIT = {
 
 def first_line(reason: str, longest: int = 160) -> str:
     """Return the first line of a reason, shortened to `longest` characters; stack traces stay in the log."""
-    line = reason.strip().partition("\n")[0]
-    return line if len(line) <= longest else line[: longest - 1] + "…"
+    return printable(reason.strip().partition("\n")[0], longest)

@@ -15,10 +15,10 @@ DEPLOY_TASKS: Registry[DeployTask] = Registry(
     "fedloom.tasks.deploy",
     DeployTask,
     {
-        "rules": "deploy.tasks.rules:TASK",
-        "sessions": "deploy.tasks.sessions:TASK",
+        "rules": "deploy.tasks.rules.task:TASK",
+        "sessions": "deploy.tasks.sessions.task:TASK",
         "traffic": "deploy.tasks.traffic.task:TASK",
-        "ratings": "deploy.tasks.ratings:TASK",
+        "ratings": "deploy.tasks.ratings.task:TASK",
         "markets": "deploy.tasks.markets.task:TASK",
     },
 )

@@ -13,13 +13,15 @@ if TYPE_CHECKING:
     from common.arrays import Arrays
     from common.config.run import RunConfig
     from common.options import Scalar
+    from deploy.model_service.spec import Serving
     from deploy.report.run import RunRecord
     from deploy.report.sections import Section
+    from server.checkpoints import Checkpoint
 
 QUERY_NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 """Form of the name of a query option."""
 
-RESERVED = frozenset({"data", "top", "run", "state-dir", "json", "help"})
+RESERVED = frozenset({"data", "top", "run", "state-dir", "json", "format", "all", "out", "checkpoint", "help"})
 """Options of `fedloom recommend` that every task has."""
 
 
@@ -60,6 +62,10 @@ class Answers:
         columns: Heading of a column -> keys of a row whose values it shows.
         rows: Answers as JSON objects.
         notes: Lines about the model that was used, printed on stderr.
+        empty: Reason why there are no rows, if so.
+        what: Key of a row that names the answer.
+        score: Key of a row with the number by which answers are ranked.
+        user: Name of the unit, or of the item, that the answers are for; empty if there is none.
     """
 
     title: str
@@ -67,6 +73,39 @@ class Answers:
     columns: Mapping[str, tuple[str, ...]]
     rows: Sequence[Mapping[str, "Scalar"]]
     notes: tuple[str, ...] = ()
+    empty: str = ""
+    what: str = ""
+    score: str = "score"
+    user: str = ""
+
+
+@dataclass(frozen=True)
+class ForecastExample:
+    """Forecast of held-out readings, beside the true ones; missing values are None.
+
+    Args:
+        title: Name of the series and its variable.
+        note: Sentence about time and model.
+        digits: Digits after the decimal point.
+        times: Times of the steps, as text.
+        forecast: Forecast of the model.
+        low: Lower bounds of the interval.
+        high: Upper bounds.
+        truth: True readings.
+    """
+
+    title: str
+    note: str
+    digits: int
+    times: Sequence[str]
+    forecast: Sequence[float | None]
+    low: Sequence[float | None]
+    high: Sequence[float | None]
+    truth: Sequence[float | None]
+
+
+Example = Answers | ForecastExample
+"""Answer of a finished run on the live page."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +120,8 @@ class TrainedRun:
         data: Source of the data.
         read: Read the data under the run's vocabulary; the argument names a file of records to hold out, or is empty.
         find_stored: Find the model that a client on this machine stored of the run; the argument is its name, or empty
-            for the client that trained on these data.
+            for the client that trained on these data. None if another checkpoint is chosen.
+        about: Round of the model.
     """
 
     name: str
@@ -91,6 +131,20 @@ class TrainedRun:
     data: str
     read: Callable[[str], "AnyDataset"]
     find_stored: Callable[[str], "StoredModel | None"]
+    about: str = ""
+
+
+@dataclass(frozen=True)
+class ServingRef:
+    """Export and local serving of a task's models, loaded when needed.
+
+    Args:
+        unit: Option of `fedloom export-model` that names a unit of the data.
+        load: Return the definition.
+    """
+
+    unit: QueryOption
+    load: Callable[[], "Serving"]
 
 
 @dataclass(frozen=True)
@@ -102,12 +156,24 @@ class DeployTask:
         query: Options of `fedloom recommend` that `answer` understands.
         answer: Answer a query; arguments are the run, the values of the options by name, and the number of answers.
             None if the task answers no queries.
+        examples: Make up to three examples of a run's answers for the live page. None for the first queries of `everybody`.
+        clusters: Describe the clusters of a run in words, cluster -> text, from its last checkpoint. None without words.
         sections: Sections of report.html, from all runs of the page.
         commands: Further commands; a name that `fedloom` has already is left out.
+        everybody: Return the queries of `fedloom recommend --all`; arguments are the run and the values of the options by name.
+            None if the task has no batches.
+        to_yaml: Return the answers to one query as a configuration that another program reads; arguments are the answers and
+            the name of the run. None if there is no such program.
+        serving: Export and local serving of models; None if models of the task are not exported.
     """
 
     name: str
     query: tuple[QueryOption, ...] = ()
     answer: Callable[[TrainedRun, Mapping[str, str], int], Answers] | None = None
+    examples: Callable[[TrainedRun], Sequence[Example]] | None = None
+    clusters: "Callable[[Checkpoint], Mapping[str, str]] | None" = None
     sections: Callable[[Sequence["RunRecord"]], Iterable["Section"]] = no_sections
     commands: tuple[CommandRef, ...] = ()
+    everybody: Callable[[TrainedRun, Mapping[str, str]], Iterable[Mapping[str, str]]] | None = None
+    to_yaml: Callable[[Answers, str], str] | None = None
+    serving: ServingRef | None = None

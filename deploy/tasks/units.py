@@ -4,7 +4,7 @@ from typing import Any
 
 from client.data.dataset import AnyDataset
 from common.errors import DataError
-from common.options import hint
+from common.text import hint
 
 
 def find_unit(dataset: AnyDataset, name: str, data: str, noun: str) -> Any:

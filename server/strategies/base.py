@@ -7,6 +7,7 @@ from flwr.app import Message
 from flwr.serverapp.strategy import Strategy
 
 from common.arrays import Arrays
+from common.errors import BudgetSpentError
 from common.tasks.registry import TASKS
 from server.aggregation.optimizers import OptimizerState
 from server.aggregation.row_mean import Rows
@@ -34,6 +35,7 @@ class StrategyBase(Strategy):
     def __init__(self, parts: RoundParts) -> None:
         self.config, self.state, self.enrolment = parts.config, parts.state, parts.enrolment
         self._on_trained, self._on_evaluated = parts.on_trained, parts.on_evaluated
+        self._reason_to_stop = parts.reason_to_stop
         self.task, self.capabilities = TASKS[parts.config.task], parts.config.capabilities
         self._send: SendAndReceive = lambda messages: []
         self.cost, self.clip, self.is_over = 0.0, 1.0, False
@@ -48,6 +50,15 @@ class StrategyBase(Strategy):
     def next_round(self) -> tuple[int, int]:
         """Number of the next round, and the number of rounds."""
         return self.state.round + 1, self.config.rounds
+
+    def require_progress(self) -> None:
+        """Check that another round is worth its cost.
+
+        Raises:
+            BudgetSpentError: The run ends early.
+        """
+        if reason := self._reason_to_stop():
+            raise BudgetSpentError(reason)
 
     @abstractmethod
     def update(self, state: OptimizerState, model: Arrays, replies: list[Reply]) -> tuple[Arrays, OptimizerState]:

@@ -78,6 +78,7 @@ class PlannedStrategy(Strategy):
             BudgetSpentError: Too few clients can pay, or the planner ends the run.
             RunError: The reward of the round could not be computed; no client is charged.
         """
+        self.inner.require_progress()
         roster, number = self.inner.enrolment.roster, self.state.round + 1
         available = self.inner.enrolment.gather(grid, self.config.federation.min_replies)
         check_metrics_shared(self.config, available.values())
@@ -122,6 +123,10 @@ class PlannedStrategy(Strategy):
     def conclude(self, grid: Grid) -> None:
         """Evaluate the final model with the inner strategy."""
         self.inner.conclude(grid)
+
+    def measure(self, grid: Grid, split: str, model: Arrays, *, final: bool = False) -> Evaluation:
+        """Return metrics of one model, as the inner strategy does."""
+        return self.inner.measure(grid, split, model, final=final)
 
     def _decide(self, number: int, available: Mapping[str, EnrolledClient]) -> RoundDecision:
         """Return the last decision if it was sent for this round, else the planner's decision.

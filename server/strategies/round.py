@@ -10,11 +10,13 @@ from collections.abc import Iterable
 from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord, RecordDict
 from flwr.serverapp import Grid
 
+from common.arrays import Arrays
 from common.errors import QuorumError, WireError
+from common.text import printable
 from common.wire.codec import decode, encode, to_record
 from common.wire.messages import EVALUATE, LOCAL, TRAIN, EvaluateReply, EvaluateRequest, TrainReply, TrainRequest
 from common.wire.sparse_rows import expand_reply
-from server.evaluation import summarize
+from server.evaluation import Evaluation, summarize
 from server.planning.arms import SLACK
 from server.roster import EnrolledClient
 from server.sampling import cohort
@@ -42,7 +44,12 @@ class RoundStrategy(StrategyBase):
     def configure_train(
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
     ) -> Iterable[Message]:
-        """Sample the cohort, and return its training requests."""
+        """Sample the cohort, and return its training requests.
+
+        Raises:
+            BudgetSpentError: The run ends early.
+        """
+        self.require_progress()
         clients = self.enrolment.gather(grid, self.config.federation.min_replies)
         minimum = self.cost * self.releases * (1 - SLACK)
         clients = {name: client for name, client in clients.items() if minimum <= client.budget}
@@ -84,38 +91,51 @@ class RoundStrategy(StrategyBase):
         if number % self.config.evaluate_every and not final:
             return []
         held_out = not final and self.config.task_options.validation_share > 0
-        split = "validation" if held_out else "test"
-        clients = self.enrolment.roster.select_trainable(grid.get_node_ids())
-        self.prepare(clients, grid.send_and_receive, training=False)
-        encoded: dict[RequestKey, RecordDict] = {}
-        messages = []
-        for name, client in sorted(clients.items()):
-            statics = self.statics_for(name)
-            key = client.enrolment, 0, self.group_of(name), tuple(statics)
-            if key not in encoded:
-                model = self.model_for(name)
-                encoded[key] = encode(EvaluateRequest(number, client.enrolment, model, split, statics, final))
-            messages.append(self._message(client, EVALUATE, encoded[key]))
-        return messages
+        return self._evaluations(grid, "validation" if held_out else "test", final=final)
 
     def aggregate_evaluate(self, server_round: int, replies: Iterable[Message]) -> MetricRecord | None:
         """Return the weighted means of the clients' metrics."""
-        decoded: dict[str, EvaluateReply] = {}
-        for message in replies:
-            name = self.enrolment.roster.name(message.metadata.src_node_id)
-            try:
-                decoded[name] = decode(EvaluateReply, content_of(message))
-            except WireError as error:
-                log.warning("%s: left out of the evaluation: %s", name, error)
-        evaluation = summarize(decoded)
+        evaluation = self._summarize(replies)
         self._on_evaluated(self.state.round, evaluation)
         return MetricRecord(dict(evaluation.metrics)) if evaluation.metrics else None
+
+    def measure(self, grid: Grid, split: str, model: Arrays, *, final: bool = False) -> Evaluation:
+        """Return metrics of one model for all clients; `final`: clients store it as the finished model."""
+        messages = self._evaluations(grid, split, final=final, model=model)
+        return self._summarize(grid.send_and_receive(messages))
 
     def conclude(self, grid: Grid) -> None:
         """Evaluate the final model of a run that ends before its last round."""
         self.is_over = True
         messages = self.configure_evaluate(self.state.round, ArrayRecord(), ConfigRecord(), grid)
         self.aggregate_evaluate(self.state.round, grid.send_and_receive(messages))
+
+    def _evaluations(self, grid: Grid, split: str, *, final: bool, model: Arrays | None = None) -> list[Message]:
+        """Return the evaluation requests to all clients, of `model` or of each client's own one."""
+        clients = self.enrolment.roster.select_trainable(grid.get_node_ids())
+        if model is None:
+            self.prepare(clients, grid.send_and_receive, training=False)
+        encoded: dict[RequestKey, RecordDict] = {}
+        messages = []
+        for name, client in sorted(clients.items()):
+            statics = self.statics_for(name)
+            key = client.enrolment, 0, self.group_of(name), tuple(statics)
+            if key not in encoded:
+                sent = self.model_for(name) if model is None else model
+                request = EvaluateRequest(self.state.round, client.enrolment, sent, split, statics, final)
+                encoded[key] = encode(request)
+            messages.append(self._message(client, EVALUATE, encoded[key]))
+        return messages
+
+    def _summarize(self, replies: Iterable[Message]) -> Evaluation:
+        decoded: dict[str, EvaluateReply] = {}
+        for message in replies:
+            name = self.enrolment.roster.name(message.metadata.src_node_id)
+            try:
+                decoded[name] = decode(EvaluateReply, content_of(message))
+            except WireError as error:
+                log.warning("%s: left out of the evaluation: %s", name, printable(str(error)))
+        return summarize(decoded)
 
     def summary(self) -> None:
         """Log the method and its options; Flower calls this at the start."""

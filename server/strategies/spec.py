@@ -24,6 +24,7 @@ class RoundParts:
         enrolment: Clients of the run.
         on_trained: Callback after each training step.
         on_evaluated: Callback after each evaluation.
+        reason_to_stop: Reason why the run ends before the next round; empty if it continues.
     """
 
     config: RunConfig
@@ -31,6 +32,7 @@ class RoundParts:
     enrolment: Enrolment
     on_trained: Callable[[Trained], None] = lambda trained: None
     on_evaluated: Callable[[int, Evaluation], None] = lambda number, evaluation: None
+    reason_to_stop: Callable[[], str] = lambda: ""
 
 
 @dataclass(frozen=True)

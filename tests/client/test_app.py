@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from flwr.app import Context, Message, RecordDict
 
-from client.app import FAILED, handle, open_session, public_reason
+from client.app import handle, open_session, public_reason
 from client.privacy.ledger.ledger import Ledger
 from client.privacy.ledger.records import Slot
 from client.settings import ClientSettings
@@ -24,7 +24,7 @@ from common.tasks.markets.vocabulary import MarketCatalogue
 from common.tasks.ratings.demo import demo_products
 from common.tasks.rules.demo import demo_catalogue
 from common.wire.codec import decode, encode
-from common.wire.messages import COUNTS, ENROL, CountsRequest, EnrolReply, EnrolRequest
+from common.wire.messages import COUNTS, ENROL, REFUSED, CountsRequest, EnrolReply, EnrolRequest
 from tests.support.toys import instruction
 
 INVITATION = EnrolRequest("toy", to_json(parse({"run-id": "toy"})), demo_catalogue().to_json())
@@ -79,7 +79,7 @@ def test_a_broken_data_file_is_refused_and_its_details_are_logged(
     with caplog.at_level(logging.ERROR, "fedloom.client"):
         reply = handle(instruction(77, encode(INVITATION), ENROL), context(tmp_path, data=str(data)))
     assert (reply.error.code, reply.error.reason) == (
-        FAILED,
+        REFUSED,
         "this client's data do not match the run's vocabulary or format; see the client's log",
     )
     [message] = [record.getMessage() for record in caplog.records]

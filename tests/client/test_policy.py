@@ -114,7 +114,8 @@ def test_an_invalid_file_is_refused_with_the_reason(text: str, reason: str, tmp_
     path.write_text(text)
     with pytest.raises(ConfigError, match=reason) as caught:
         read_policy(path)
-    assert str(caught.value).startswith(f"policy {path}: ")
+    assert str(caught.value).startswith(f"policy {path}")
+    assert ("end of document" if text.endswith("[") else ", line 1: ") in str(caught.value)
 
 
 def test_a_missing_file_is_refused(tmp_path: Path) -> None:
@@ -135,7 +136,14 @@ def test_an_unknown_name_is_refused_with_the_closest_one(text: str, hint: str, t
     path.write_text(text, "utf-8")
     with pytest.raises(ConfigError) as caught:
         read_policy(path)
-    assert str(caught.value) == f"policy {path}: {hint}"
+    assert str(caught.value) == f"policy {path}, line 1: {hint}"
+
+
+def test_an_invalid_option_is_named_with_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "policy.toml"
+    path.write_text("# mine\n\ndelta = 1e-5\n'max-epsilon' = -1.0\n")
+    with pytest.raises(ConfigError, match=r"policy\.toml, line 4: 'max-epsilon': "):
+        read_policy(path)
 
 
 def test_a_file_with_a_byte_order_mark_is_read(tmp_path: Path) -> None:

@@ -1,10 +1,12 @@
 """A write that fails leaves the old file and no draft."""
 
+import os
+import stat
 from pathlib import Path
 
 import pytest
 
-from common.files import write_atomically
+from common.files import close_to_others, write_atomically
 
 
 def test_replaces_the_file(tmp_path: Path) -> None:
@@ -27,3 +29,19 @@ def test_a_failed_write_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.
         write_atomically(path, b"new")
     assert path.read_bytes() == b"old"
     assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize(("setting", "mode"), [(None, 0o600), ("027", 0o640), ("wrong", 0o600)])
+def test_new_files_are_closed_to_others_unless_the_owner_opens_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, setting: str | None, mode: int
+) -> None:
+    monkeypatch.delenv("FEDLOOM_UMASK", raising=False)
+    if setting is not None:
+        monkeypatch.setenv("FEDLOOM_UMASK", setting)
+    before = os.umask(0o022)
+    try:
+        close_to_others()
+        write_atomically(tmp_path / "result.json", b"{}")
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "result.json").stat().st_mode) == mode

@@ -19,7 +19,7 @@ from common.registry import Registry
 from common.tasks.registry import TASKS
 from common.tasks.spec import TaskSpec
 from deploy.simulation import simulate
-from server.events import Result
+from server.result import Result
 from tests.support.plugins import install, method_of, misshapen, not_a_number, task_of, with_further_keys
 
 RUN: dict[str, Scalar] = {"rounds": 2, "federation.min-clients": 1, "federation.wait": 0.1, "run-id": "r"}

@@ -28,7 +28,7 @@ from common.wire.messages import TrainReply
 from common.wire.sparse_rows import ROWS, VALUES, compress, expand_reply
 from deploy.simulation import InProcessGrid, simulate
 from server.artifacts import RunDirectory
-from server.events import Result
+from server.result import Result
 from server.run import run
 from tests.support.build import task_model
 from tests.support.sensors import rounds_of

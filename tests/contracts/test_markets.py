@@ -9,7 +9,7 @@ from common.config.parse import parse
 from common.config.run import RunConfig
 from common.options import Scalar
 from deploy.simulation import simulate_clients
-from server.events import Result
+from server.result import Result
 
 DEMO = read_all("markets", "demo:1-5")
 

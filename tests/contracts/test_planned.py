@@ -18,6 +18,7 @@ from deploy.simulation import InProcessGrid
 from server.artifacts import RunDirectory
 from server.evaluation import Evaluation, pool
 from server.journal import Journal
+from server.model_choice import BEST_MODEL
 from server.run import run
 from tests.support.owners import PLANNERS, SHARING, Owners, costs_of, listening, model_of, noisy, owners, total_of
 from tests.support.sensors import road_config, rounds_of, sensor
@@ -50,7 +51,8 @@ def test_a_run_with_exhausted_budgets_completes_and_stores_its_model(tmp_path: P
     assert result.rounds_done == len(rounds_of(tmp_path)) < 8
     assert result.model_sha256 == sha256(model_of(tmp_path))
     for store in clients.stores.values():
-        assert sha256(load(store.read("toy", MODEL) or b"")) == result.model_sha256
+        used = RunDirectory(tmp_path, "toy").load_model(BEST_MODEL)[0]
+        assert sha256(load(store.read("toy", MODEL) or b"")) == sha256(used) != result.model_sha256
     assert result.metrics.keys() == rounds_of(tmp_path)[-1].metrics.keys() != set()
     assert sorted(result.clients) == ["client-0", "client-1", "client-2"]
 

@@ -10,8 +10,9 @@ from common.arrays import add, scale, sha256, sub, zeros_like
 from server.artifacts import RunDirectory
 from server.evaluation import Evaluation
 from server.events import Round
-from server.grid import _summarize
-from server.journal import Journal, restore
+from server.exchange import Answer, summarize_exchange
+from server.journal import Journal
+from server.state import restore
 from server.strategies.round import Trained
 from tests.support.strategies import (
     MODEL,
@@ -137,7 +138,9 @@ def test_the_round_s_event_has_the_numbers_of_the_strategy(variant: str, count: 
     folder.create({}, {})
     server.round(*good())
     journal = Journal(folder, server.config, server.enrolment)
-    journal.record_exchange(_summarize([instruction(node) for node in NODES.values()], [*good()], 0.1))
+    journal.record_exchange(
+        summarize_exchange([instruction(n) for n in NODES.values()], [Answer(m, 0.1) for m in good()], 0.1)
+    )
     journal.record_training(server.trained[0])
     journal.record_evaluation(1, Evaluation({}, {}))
     [line] = list(folder.events())

@@ -11,7 +11,7 @@ from common.arrays import Arrays, sha256
 from common.errors import QuorumError
 from common.wire.codec import encode
 from common.wire.messages import SCHEMA, TrainReply
-from server.grid import _summarize
+from server.exchange import Answer, summarize_exchange
 from tests.support.strategies import MODEL, NODES, Server, every_strategy, fingerprint, good, message_of, reply_of
 from tests.support.toys import instruction
 
@@ -108,7 +108,8 @@ def test_errors_of_the_superlink_for_absent_nodes_name_the_clients(variant: str)
     """Flower signs such errors with its own node id, 1."""
     server = Server(variant)
     lost = [_from_superlink(node) for node in (NODES["bob"], NODES["cyd"])]
-    exchange = _summarize([instruction(node) for node in NODES.values()], [*good("ann"), *lost, *good("dee")], 0.1)
+    answers = [Answer(message, 0.1) for message in (*good("ann"), *lost, *good("dee"))]
+    exchange = summarize_exchange([instruction(node) for node in NODES.values()], answers, 0.1)
     server.round(*exchange.replies)
     assert server.trained[0].rejected == {"bob": "Node Unavailable", "cyd": "Node Unavailable"}
     assert server.enrolment.roster.select_uninvited(NODES.values()) == [NODES["bob"], NODES["cyd"]]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from common.config.run import RunConfig
-from common.errors import RunError
+from common.errors import ConnectError, FedloomError, RunError
 from deploy import control
 from deploy.bundle import make_app
 from deploy.control import Control
@@ -20,14 +20,14 @@ ABSENT = "Connection to the SuperLink is unavailable. Please check your network 
 
 
 @pytest.mark.parametrize(
-    ("reason", "message"),
+    ("reason", "kind", "message"),
     [
-        ("App is too large\n", "cannot start the run: App is too large"),
-        (ABSENT, "cannot start the run: no SuperLink answers at nowhere:9; check --control and --ca"),
+        ("App is too large\n", RunError, "cannot start the run: App is too large"),
+        (ABSENT, ConnectError, "cannot start the run: no SuperLink answers at nowhere:9; check --control and --ca"),
     ],
 )
 def test_a_fault_is_reported_without_the_greeting_of_flower(
-    reason: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    reason: str, kind: type[FedloomError], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program = tmp_path / "flwr"
     program.write_text(f"#!/bin/sh\ncat {tmp_path}/answer.json\n")
@@ -35,7 +35,7 @@ def test_a_fault_is_reported_without_the_greeting_of_flower(
     (tmp_path / "answer.json").write_text(json.dumps({"success": False, "error-message": GREETING + reason}))
     monkeypatch.setattr(control, "flower_program", lambda name: program)
     app = make_app(tmp_path / "app", RunConfig())
-    with pytest.raises(RunError) as caught:
+    with pytest.raises(kind) as caught:
         Control("nowhere:9", None, tmp_path / "home").submit(app, {})
     assert str(caught.value).startswith(message)
     assert "Recommended" not in str(caught.value)
@@ -45,3 +45,10 @@ def test_the_app_has_all_properties_that_flower_recommends(tmp_path: Path) -> No
     project = tomllib.loads((make_app(tmp_path / "app", RunConfig(run_id="one")) / "pyproject.toml").read_text())
     assert project["project"]["description"] == "fedloom run one"
     assert {"name", "version", "license"} <= project["project"].keys()
+
+
+def test_the_app_is_closed_to_other_users(tmp_path: Path) -> None:
+    app = make_app(tmp_path / "app", RunConfig(run_id="one"))
+    copies = [path for path in app.rglob("*") if path.name != "pyproject.toml"]
+    assert copies
+    assert all(path.stat().st_mode & 0o077 == 0 for path in copies)

@@ -20,7 +20,7 @@ from deploy.control import Control
 from deploy.federation import Order, ensure_certificates, submit
 from deploy.processes import Processes
 from server.artifacts import RunDirectory
-from server.events import Result
+from server.result import Result
 
 
 def test_a_certificate_for_another_host_is_refused(tmp_path: Path) -> None:

@@ -1,37 +1,29 @@
-"""Light start of the command line, in fresh interpreters: no heavy package, little processor time and memory."""
+"""Light start of the command line, in fresh interpreters: no heavy package. Times are in tests/deploy/cli/test_start.py."""
 
 import json
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 HEAVY = ("torch", "torch_geometric", "sklearn", "scipy", "pandas", "pyarrow", "flwr", "matplotlib")
-CPU_SECONDS, MEGABYTES = 0.5, 80  # of `fedloom --help`
-FEW_TRIES = 3  # other processes on the machine slow a single start
 
 PROGRAM = """
-import json, resource, runpy, sys
-from pathlib import Path
+import json, runpy, sys
 try:
     runpy.run_module("deploy.cli", run_name="__main__")
 except SystemExit as exit:
     assert not exit.code, exit.code
-used = resource.getrusage(resource.RUSAGE_SELF)
-[peak] = [line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM")]
-imported = sorted({name.partition(".")[0] for name in sys.modules})
-print(json.dumps([used.ru_utime + used.ru_stime, int(peak.split()[1]) / 1024, imported]), file=sys.stderr)
+print(json.dumps(sorted({name.partition(".")[0] for name in sys.modules})), file=sys.stderr)
 """
 
 
-def run(folder: Path, *words: str) -> tuple[float, float, set[str]]:
-    """Return processor seconds, peak memory (RSS) in MB and the imported packages of a command."""
+def run(folder: Path, *words: str) -> set[str]:
+    """Return the packages that a command imports."""
     command = [sys.executable, "-c", PROGRAM, *words]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
-    found: list[Any] = json.loads(done.stderr.splitlines()[-1])
-    return found[0], found[1], set(found[2])
+    return set(json.loads(done.stderr.splitlines()[-1]))
 
 
 @pytest.fixture(autouse=True)
@@ -42,29 +34,42 @@ def source_path(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     "words",
     [
-        "--help",
-        "--version",
         "keys node node.key",
         "keys server",
+        "nodes list",
+        "nodes --help",
         "budget",
         "budget --help",
+        "status --state-dir .",
+        "pause --state-dir .",
+        "resume --state-dir .",
         "tasks",
         "methods",
         "config --list",
         "up --help",
+        "ui --help",
         "recommend --help",
         "forecast --help",
     ],
 )
 def test_a_light_command_imports_nothing_heavy(words: str, tmp_path: Path) -> None:
-    *_, imported = run(tmp_path, *words.split())
-    assert not imported.intersection(HEAVY)
+    assert not run(tmp_path, *words.split()).intersection(HEAVY)
 
 
-def test_help_is_quick_and_small(tmp_path: Path) -> None:
-    seconds, megabytes, _ = min(run(tmp_path, "--help") for _ in range(FEW_TRIES))
-    assert seconds <= CPU_SECONDS
-    assert megabytes <= MEGABYTES
+def test_the_live_page_imports_nothing_heavy(tmp_path: Path) -> None:
+    program = """
+import json, sys
+import deploy.ui.server
+from deploy.ui.run_detail import read_detail
+from deploy.ui.run_list import summarize
+from pathlib import Path
+from tests.support.ui import a_round, a_start, write_run
+write_run(Path(), "r1", [a_start(), a_round(1)])
+assert summarize(Path(), "r1") and read_detail(Path(), "r1")
+print(json.dumps(sorted({name.partition(".")[0] for name in sys.modules})))
+"""
+    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert not {*json.loads(done.stdout)}.intersection(HEAVY)
 
 
 @pytest.mark.parametrize("task", ["traffic", "ratings", "sessions"])

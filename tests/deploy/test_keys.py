@@ -9,7 +9,8 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from common.errors import ConfigError
-from deploy.keys import fingerprint, load_private_key, load_public_key, make_node_key, public_path
+from common.node_keys import fingerprint
+from deploy.keys import load_private_key, load_public_key, make_node_key, public_path
 
 
 def test_both_halves_belong_together(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from rich.console import Console
 
 from deploy.progress import follow, round_line, show
-from server.events import Event, Finish, Round, Start, event_to_line
+from server.events import Event, Finish, Round, Start, Waiting, event_to_line
 
 START = Start(run="r1", method="fedrule", task="rules", model="default", seed=0, rounds=100)
 ROUND = Round(
@@ -146,3 +146,30 @@ def test_follow_ends_with_its_writer_after_the_remaining_events(tmp_path: Path) 
     alive = iter([True, False])
     sleep = writer(path, [event_to_line(START) + event_to_line(ROUND)])
     assert list(follow(path, going_on=lambda: next(alive), sleep=sleep)) == [START, ROUND]
+
+
+def test_a_client_that_is_gone_is_named_with_its_last_round() -> None:
+    event = Round(**vars(ROUND) | {"answered": 1, "asked": 2, "missing": ["client-1"], "gone": {"client-1": 9}})
+    assert "1/2 clients (client-1 gone since round 9)" in round_line(event).plain
+    now = Round(**vars(event) | {"gone": {"client-1": 12}})
+    assert "1/2 clients (client-1: no answer)" in round_line(now).plain
+
+
+def test_many_lost_clients_are_counted() -> None:
+    event = Round(**vars(ROUND) | {"missing": [f"client-{k}" for k in range(300)]})
+    assert "client-7: no answer; and 292 more)" in round_line(event).plain
+
+
+def test_texts_of_clients_cannot_control_the_terminal() -> None:
+    event = Round(**vars(ROUND) | {"refused": {"client-1": "\x1b[2Jgone\x07"}})
+    assert "(client-1: �gone�)" in round_line(event).plain
+
+
+def test_a_wait_is_one_line_until_something_changes() -> None:
+    one, two = (Waiting(online=[f"client-{k}" for k in range(n)], wanted=3, until=1.0) for n in (1, 2))
+    text, _ = plain([one, one, one, two, START, ROUND])
+    assert text.splitlines()[:3] == [
+        "waiting for clients: 1 connected, 3 required (client-0)",
+        "waiting for clients: 2 connected, 3 required (client-0, client-1)",
+        "fedrule on rules · model default · 100 rounds · seed 0 · run r1",
+    ]

@@ -1,6 +1,7 @@
 """Resumed runs: their folder describes all rounds, after an interruption at any point."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,15 +11,22 @@ from client.session import Session
 from client.state import DiskStore, Store
 from common.config.run import RunConfig
 from common.errors import RefusedError
+from common.tasks.registry import TASKS
 from common.wire.messages import EvaluateReply, EvaluateRequest
 from deploy.simulation import InProcessGrid, simulate
 from server.artifacts import RunDirectory
-from server.events import Result
 from server.journal import Journal
+from server.result import Result
 from server.run import run
 from tests.support.sensors import rounds_of, stores
 from tests.support.toy_sessions import toy_sessions
 from tests.support.toys import toy_dataset
+
+
+@pytest.fixture(autouse=True)
+def _chosen_by_loss(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Choose by the objective, as in tasks without a comparison; the toy clients report a loss only."""
+    monkeypatch.setitem(TASKS._loaded, "rules", replace(TASKS["rules"], comparison=None))
 
 
 class PowerFailureError(Exception):

@@ -11,7 +11,7 @@ from rich.console import Console
 from deploy.report.metric_table import measure
 from deploy.report.text import privacy
 from deploy.summary import print_summary, spread, summary_lines
-from server.events import Best, ClientResult, Privacy, Result
+from server.result import Best, ClientResult, Privacy, Result
 
 RESULT = Result(
     run="r1",
@@ -93,7 +93,7 @@ def test_the_number_of_measuring_clients_is_shown() -> None:
         "client-8": ClientResult(examples=1, metrics={"auc": math.nan}),
     }
     lines = summary_lines(replace(RESULT, clients={**RESULT.clients, **silent}), None)
-    assert "measured by 4 of 6 clients; the rest have no held-out data or do not share metrics" in lines
+    assert "measured by 4 of 6 clients; the rest have no held-out data, share no metrics or are gone" in lines
     assert not any(line.startswith("measured") for line in summary_lines(RESULT, None))
 
 

@@ -47,7 +47,12 @@ class Block:
 
 def pages() -> list[Path]:
     """Return the pages whose text is written by hand."""
-    found = [README, ROOT / "DECISIONS.md", *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/*/README.md")]
+    found = [
+        README,
+        *(ROOT / f"{name}.md" for name in ("CONTRIBUTING", "DECISIONS", "SECURITY")),
+        *ROOT.glob("docs/**/*.md"),
+        *ROOT.glob("examples/*/README.md"),
+    ]
     return sorted(path for path in found if path.parent.name != "results" or path.stem not in GENERATED)
 
 

@@ -30,7 +30,8 @@ def test_an_upload_takes_at_most_its_configured_time_and_at_most_a_round(
         yield
 
     monkeypatch.setattr(server_app, "quick_uploads", uploads)
-    monkeypatch.setattr(server_app, "run", lambda grid, config, runs: None)
+    monkeypatch.setattr(server_app, "close_to_others", lambda: None)  # changes the whole process
+    monkeypatch.setattr(server_app, "run", lambda grid, config, runs, nodes: None)
     nobody: Any = None
     server_app.main(nobody, Context(1, 1, {}, RecordDict(), {"method": "fedavg", **options}))
     assert given == [seconds]

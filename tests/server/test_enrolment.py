@@ -1,9 +1,11 @@
 """Invitation of nodes, with a simulated Grid and clock."""
 
+from itertools import pairwise
+
 import pytest
 from flwr.app import RecordDict
 
-from common.errors import QuorumError
+from common.errors import DataError, QuorumError
 from common.wire.codec import encode
 from common.wire.messages import EnrolReply
 from tests.server.simulated_nodes import INVITATION, Answer, World, yes
@@ -51,6 +53,12 @@ def test_waiting_ends_with_the_reasons_of_refusals() -> None:
     )
     assert 5 <= world.now < 6, "enough nodes have answered"
     assert world.invited == [11, 12, 13], "each node once"
+
+
+def test_clients_that_all_lack_training_data_are_an_error_of_data() -> None:
+    world = World({11: yes("ann", 0), 12: yes("bob", 0)})
+    with pytest.raises(DataError, match=r"^2 clients enrolled, none has training data$"):
+        world.gather(1)
 
 
 def test_missing_nodes_are_waited_for_until_the_deadline() -> None:
@@ -150,3 +158,21 @@ def test_a_node_that_refused_is_invited_after_a_minute_and_equal_reasons_are_log
     world.answers[12], world.now = yes("bob"), 180.0
     assert world.gather(1) == ["ann", "bob"]
     assert world.enrolment.roster.refused == {}
+
+
+@pytest.mark.parametrize("name", ["", "two words", "a/b", "x" * 65, "\x1b[31m", "<b>"])
+def test_a_client_name_that_files_cannot_hold_is_refused(name: str) -> None:
+    world = World({11: yes(name), 12: yes("ann")})
+    assert world.gather(1) == ["ann"]
+    assert world.enrolment.roster.refused[11].endswith("is not 1 to 64 letters, digits, '.', '_' and '-'; set --name")
+    assert world.enrolment.roster.refused[11].isprintable()
+
+
+def test_a_wait_is_reported_at_once_and_every_five_seconds() -> None:
+    world = World({11: yes("ann"), 12: yes("bob")}, online=lambda now: [11] if now < 12 else [11, 12], wait=60.0)
+    reports: list[tuple[float, int]] = []
+    world.enrolment.on_wait = lambda online, wanted, seconds: reports.append((round(60 - seconds), wanted))
+    assert world.gather(2) == ["ann", "bob"]
+    assert reports[0] == (0, 2)
+    assert all(later - earlier >= 5 for (earlier, _), (later, _) in pairwise(reports))
+    assert len(reports) == 3

@@ -40,8 +40,8 @@ def test_root_mean_squares_are_averaged_as_squares_under_any_prefix() -> None:
         (0.1, math.nan),
         (0.1, math.inf),
         (1e200, 5),
-        (-1e101, 5),
-        (0.1, 1e101),
+        (-1.1e12, 5),
+        (0.1, 1.1e12),
     ],
 )
 def test_a_metric_that_is_implausible_or_without_weight_is_omitted_for_that_client(value: float, weight: float) -> None:
@@ -62,3 +62,10 @@ def test_a_metric_without_a_weight_is_left_out() -> None:
 
 def test_without_clients_there_are_no_metrics() -> None:
     assert (summarize({}).metrics, summarize({}).clients) == ({}, {})
+
+
+def test_dropped_metrics_are_noted_by_client() -> None:
+    odd = EvaluateReply(1, {"auc": math.nan, "loss": -2e12, "hr20": 0.5}, {})
+    evaluation = summarize({"ann": odd, "bob": reply(1, auc=0.8)})
+    assert evaluation.dropped == {"ann": "auc = nan and 1 further metric left out"}
+    assert evaluation.clients["ann"] == {"hr20": 0.5}

@@ -7,17 +7,8 @@ from dataclasses import replace
 import pytest
 
 from common.errors import DataError
-from server.events import (
-    Best,
-    ClientResult,
-    Finish,
-    Privacy,
-    Result,
-    event_from_line,
-    event_to_line,
-    result_from_json,
-    result_to_json,
-)
+from server.events import Finish, event_from_line, event_to_line
+from server.result import Best, ClientResult, Privacy, Result, result_from_json, result_to_json
 
 RESULT = Result(
     run="r1",
@@ -71,7 +62,18 @@ def test_a_result_has_the_documented_keys_and_is_strict_json() -> None:
     assert document["metrics"] == {"loss": None}
     assert set(document) == {
         *("run", "method", "task", "model", "seed", "rounds", "rounds_done", "status", "reason", "metrics", "best"),
-        *("clients", "seconds", "bytes_down", "bytes_up", "privacy", "model_sha256", "versions"),
+        *(
+            "clients",
+            "seconds",
+            "bytes_down",
+            "bytes_up",
+            "privacy",
+            "model_sha256",
+            "versions",
+            "verdict",
+            "local",
+            "error",
+        ),
     }
     promised = ("unit", "mechanism", "epsilon_spent_max", "delta", "uncovered", "epsilon", "neighbours", "account")
     assert set(document["privacy"]) == {*promised, "counts"}

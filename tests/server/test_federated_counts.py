@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from flwr.app import Error, Message
 
-from common.errors import QuorumError
+from common.errors import DataError, QuorumError
 from common.tasks.registry import TASKS
 from common.tasks.rules.vocabulary import RuleCatalogue
 from common.wire.codec import encode
@@ -65,7 +65,7 @@ def test_no_counts_at_all_end_the_run_with_advice() -> None:
 
 
 def test_clients_without_training_data_end_the_run_before_counts_are_requested() -> None:
-    with pytest.raises(QuorumError, match=r"^2 clients enrolled, none has training data$"):
+    with pytest.raises(DataError, match=r"^2 clients enrolled, none has training data$"):
         total({11: ONES, 12: ONES}, examples=0)
 
 

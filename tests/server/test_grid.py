@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 from flwr.app import Error, Message
 
-from server.grid import LOST_CODES, Exchange, PollingGrid, _is_lost
+from server.exchange import Exchange
+from server.grid import LOST_CODES, PollingGrid, _is_lost
 from tests.server.fake_grid import LIMITS, Clock, FakeGrid, content, exchange, instruction
 
 NEVER = 1e9

@@ -10,8 +10,8 @@ from common.methods.fedstl import PROPERTIES
 from common.options import Scalar
 from common.privacy.claims import HELD_OUT, UNCOVERED
 from common.privacy.zcdp import rho_of
-from server.events import Privacy
 from server.privacy_statement import SUMMED, UNPROTECTED, statement
+from server.result import Privacy
 
 
 def said(spent: dict[str, float], sharing: int = 0, **options: Scalar) -> Privacy:

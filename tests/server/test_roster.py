@@ -90,7 +90,7 @@ def test_a_client_without_training_data_is_enrolled_but_cannot_train() -> None:
 def test_a_removed_client_is_uninvited_and_nodes_have_display_names() -> None:
     roster = Roster()
     roster.enrol(client("ann", 11))
-    assert (roster.name(11), roster.name(99)) == ("ann", "node 99")
+    assert (roster.name(11), roster.name(99)) == ("ann", "node-99")
     roster.forget(11)
     roster.forget(99)
     assert roster.select_uninvited([11]) == [11]
@@ -99,5 +99,5 @@ def test_a_removed_client_is_uninvited_and_nodes_have_display_names() -> None:
 def test_a_client_that_leaves_is_named_and_invited_again() -> None:
     roster = Roster()
     roster.enrol(client("a", 11))
-    assert (roster.leave(11), roster.leave(12)) == ("a", "node 12")
+    assert (roster.leave(11), roster.leave(12)) == ("a", "node-12")
     assert roster.select_uninvited([11]) == [11]

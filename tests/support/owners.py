@@ -22,8 +22,8 @@ from common.tasks.vocabulary import Vocabulary
 from deploy.simulation import InProcessGrid
 from server.artifacts import RunDirectory
 from server.evaluation import Evaluation
-from server.events import Result
 from server.journal import Journal
+from server.result import Result
 from server.run import run
 from tests.support.sensors import rounds_of
 from tests.support.toys import CATALOGUE, configured, toy_homes

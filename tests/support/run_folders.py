@@ -9,7 +9,8 @@ from typing import Literal
 import numpy as np
 
 from server.artifacts import RunDirectory
-from server.events import Best, ClientResult, Finish, Privacy, Result, Round, Start
+from server.events import Finish, Round, Start
+from server.result import Best, ClientResult, Privacy, Result
 
 MakeRun = Callable[..., Path]
 """Writes a run folder and returns its path."""

@@ -2,9 +2,10 @@
 
 import signal
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import psutil
 import pytest
@@ -13,7 +14,14 @@ from client.tasks.rules.data.generator import demo_homes
 from client.tasks.rules.data.homes import Homes
 from client.tasks.rules.data.writer import write_homes
 from common.tasks.rules.demo import demo_catalogue
+from server.artifacts import RunDirectory
+from tests.support.exported_runs import export_of
+from tests.support.run_folders import make_forecasts, make_run
+from tests.support.ui import a_round, a_start, write_run
 from tests.system.desk import Desk
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -46,3 +54,43 @@ def homes(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("data") / "homes.csv"
     write_homes(path, Homes(demo_homes(0, 40, seed=1), demo_catalogue()))
     return path
+
+
+@pytest.fixture(scope="session")
+def trained_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("trained")
+
+
+@pytest.fixture
+def export(trained_runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
+    """Return an exporter of a run of a task; further arguments are options of the command."""
+    monkeypatch.setenv("FEDLOOM_RUNS", str(trained_runs))
+    return lambda task, *words: export_of(trained_runs, task, tmp_path / f"{task}.onnx", *words)
+
+
+@pytest.fixture(scope="module")
+def chromium() -> "Iterator[Browser]":
+    """Yield Chromium."""
+    from tests.system.ui_browser import browser
+
+    with browser() as found:
+        yield found
+
+
+@pytest.fixture
+def live(desk: Desk) -> Iterator[RunDirectory]:
+    """Write a run that has begun and hold its lock, as its server does."""
+    folder = write_run(desk.folder / "runs", "live", [a_start("live", 40)], rounds=40)
+    with folder.lock():
+        yield folder
+
+
+@pytest.fixture
+def full_desk(desk: Desk, live: RunDirectory) -> None:
+    """Write runs that fill every section."""
+    root = desk.folder / "runs"
+    make_run(root, "one")
+    make_forecasts(root, "two")
+    spent = {"arm": 1.0, "p_arm": 0.4, "cost": 0.01, "left": 0.9, "reward": 0.1}
+    for number in range(1, 6):
+        live.append(a_round(number, 40, server=spent, clusters={"client-0": number % 2, "client-1": 1}))

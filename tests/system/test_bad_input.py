@@ -1,4 +1,4 @@
-"""Wrong use of the command: one line on stderr, exit status 2 (1 for data), and no file written."""
+"""Wrong use of the command: one line on stderr, exit status 2 (3 for data), and no file written."""
 
 import json
 import socket
@@ -57,31 +57,31 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, homes: Path) -> Path
         (2, "up --rounds 0", "'rounds': Input should be greater than or equal to 1"),
         (2, "up --run-id ../x", "invalid run id '../x'; use up to 100 letters"),
         (2, "up --resume nobody", "no run 'nobody' in"),
-        (2, "up --policy typo.toml", "policy typo.toml: unknown option 'method'; did you mean 'methods'?"),
+        (2, "up --policy typo.toml", "policy typo.toml, line 1: unknown option 'method'; did you mean 'methods'?"),
         (2, "up --policy absent.toml", "policy absent.toml: No such file"),
-        (1, "up --data absent.csv", "absent.csv: no such file or folder"),
-        (1, "up --data empty.csv", "empty.csv: the file is empty"),
-        (1, "up --data header.csv", "header.csv: the file has a header but no rows"),
+        (3, "up --data absent.csv", "absent.csv: no such file or folder"),
+        (3, "up --data empty.csv", "empty.csv: the file is empty"),
+        (3, "up --data header.csv", "header.csv: the file has a header but no rows"),
         (
-            1,
+            3,
             "up --data columns.csv",
             "no column 'trigger_device'; 'triger_device' is near: rename it, or say --column trigger_device=",
         ),
         (
-            1,
+            3,
             "up --data types.csv --catalogue demo.json",
             "types.csv, line 2, column 'trigger_device': the federation's",
         ),
-        (1, "up --data good.csv --clients 41", "cannot partition 40 homes among 41 clients; set 1 to 40 clients"),
-        (1, "up --clients 99999", "homes among 99999 clients; set 1 to "),
-        (1, "up --catalogue absent.json", "absent.json: No such file"),
-        (1, "up --catalogue none.json --data good.csv", "not a vocabulary of device types and relations: entities"),
-        (1, "up --catalogue other.json", "the embedded data do not fit the vocabulary of this federation"),
+        (3, "up --data good.csv --clients 41", "cannot partition 40 homes among 41 clients; set 1 to 40 clients"),
+        (3, "up --clients 99999", "homes among 99999 clients; set 1 to "),
+        (3, "up --catalogue absent.json", "absent.json: No such file"),
+        (3, "up --catalogue none.json --data good.csv", "not a vocabulary of device types and relations: entities"),
+        (3, "up --catalogue other.json", "the embedded data do not fit the vocabulary of this federation"),
         (2, "up --data good.csv --test held-out.txt", "--test does not apply to task rules"),
         (2, "simulate --task sessions --test held-out.txt", "set --data to your own data"),
-        (1, "up --task sessions --data clicks.txt --test absent.txt", "absent.txt: No such file"),
-        (1, "serve --catalogue absent.json", "absent.json: No such file"),
-        (1, "simulate --clients 99999", "homes among 99999 clients; set 1 to "),
+        (3, "up --task sessions --data clicks.txt --test absent.txt", "absent.txt: No such file"),
+        (3, "serve --catalogue absent.json", "absent.json: No such file"),
+        (3, "simulate --clients 99999", "homes among 99999 clients; set 1 to "),
         (2, "recommend", "no completed run in"),
         (2, "recommend --run nobody", "no run 'nobody' in"),
         (2, "report nobody", "no run 'nobody' in"),
@@ -89,8 +89,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, homes: Path) -> Path
         (2, "join --server localhost:1 --ca absent.pem", "cannot read absent.pem (No such file"),
         (2, "join --server localhost:1 --insecure --shard 2/2", "use a shard from 0/2 to 1/2"),
         (2, "join --server localhost:1 --insecure --name a/b", "--name 'a/b': "),
-        (1, "join --server localhost --insecure", "use HOST:PORT"),
-        (1, "join --server localhost:1 --insecure --data absent.csv", "absent.csv: no such file or folder"),
+        (2, "join --server localhost --insecure", "use HOST:PORT"),
+        (3, "join --server localhost:1 --insecure --data absent.csv", "absent.csv: no such file or folder"),
         (
             2,
             "join --server localhost:1 --insecure --data good.csv --test held-out.txt",
@@ -151,7 +151,7 @@ def test_a_finished_run_is_not_overwritten_and_names_close_users(
     assert (folder / "runs" / "one" / "result.json").read_bytes() == result
 
     status, error = answer(monkeypatch, capsys, "recommend", "--data", "odd.csv", "--user", "home-0000")
-    assert status == 1
+    assert status == 3
     assert "no user 'home-0000' among its 41 users; did you mean 'home-000" in error
 
 

@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 from deploy.files import write_file
 from deploy.processes import Processes, free_port
 from deploy.superlink import flower_environment, flower_program
+from tests.docs.pages import blocks
 from tests.system.desk import ROOT, until
 
 pytestmark = pytest.mark.system
@@ -55,3 +57,31 @@ def test_the_same_apps_run_in_flowers_simulation(tmp_path: Path) -> None:
     assert (values["status"], values["rounds_done"]) == ("completed", 2)
     assert sorted(values["clients"]) == ["client-0", "client-1", "client-2"]
     assert list(tmp_path.glob("state/client-0/*/*/memory.safetensors"))
+
+
+def words(part: str) -> str:
+    """Return the block of the how-to page that holds a part."""
+    [block] = [block.text for block in blocks(ROOT / "docs/howto/flower-simulation.md") if part in block.text]
+    return block
+
+
+def test_the_words_of_the_page_work_in_a_fresh_shell(tmp_path: Path) -> None:
+    app = checkout(tmp_path / "app")
+    (app / ".venv").symlink_to(Path(sys.prefix))
+    home = {"HOME": str(tmp_path), "FLWR_HOME": str(tmp_path / "flwr"), "PATH": "/usr/bin:/bin", "OMP_NUM_THREADS": "1"}
+
+    def shell(text: str) -> subprocess.CompletedProcess[str]:
+        command = ["/bin/bash", "-ec", text]
+        return subprocess.run(command, cwd=app, env=home, capture_output=True, check=False, text=True, timeout=400)
+
+    text = words("flwr run").replace("rounds=5", "rounds=2")
+    try:
+        done = shell(text)
+        while "Failed to start local SuperLink within" in done.stdout + done.stderr:  # 15 s on a busy machine
+            done = shell(text)
+        assert done.returncode == 0, done.stdout + done.stderr
+    finally:
+        assert shell(words("pkill")).returncode == 0
+    assert "round 2/2: 4/4 clients" in done.stdout, done.stdout + done.stderr
+    [result] = app.glob("runs/*/result.json")
+    assert f"run completed; result in {result}" in done.stdout

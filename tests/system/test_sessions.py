@@ -10,7 +10,20 @@ pytestmark = pytest.mark.system
 
 
 def test_a_federation_of_visitors_trains_the_model_of_a_simulation(desk: Desk) -> None:
-    options = ("--task", "sessions", "--data", "demo:0-24", "--clients", "2", "--rounds", "3", "--seed", "3")
+    options = (
+        "--task",
+        "sessions",
+        "--data",
+        "demo:0-24",
+        "--clients",
+        "2",
+        "--rounds",
+        "3",
+        "--seed",
+        "3",
+        "--patience",
+        "20",
+    )
     up = desk.up(*options, "--run-id", "shop")
     assert up.end() == 0, up.error()
     desk.require_clean(up)

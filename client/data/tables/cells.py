@@ -1,7 +1,7 @@
 """Cells of a file as columns, whatever its form."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
@@ -18,12 +18,14 @@ class Cells(ABC):
         titles: Titles of the columns.
         header_line: One-based line of the titles, 0 without one.
         delimiter: Character between cells, empty without one.
+        lists: Title -> type of each column whose cells hold several values, such as `token_seq`.
     """
 
     content: Content
     titles: Sequence[str]
     header_line: int = field(default=0, kw_only=True)
     delimiter: str = field(default="", kw_only=True)
+    lists: Mapping[str, str] = field(default_factory=dict, kw_only=True)
 
     unit: ClassVar[Literal["line", "row"]] = "row"
     """Noun of a row's place."""

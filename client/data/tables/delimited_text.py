@@ -22,6 +22,8 @@ DELIMITERS = ("\t", ";", ",", "|")
 TWO_COLONS, UNIT_SEPARATOR = "::", "\x1f"
 """MovieLens' delimiter, and the character that stands in for it."""
 
+ATOMIC = re.compile(r"(?P<title>.+):(?P<type>token|token_seq|float|float_seq)")
+"""Title in an atomic file of RecBole, with its type."""
 FIGURE = re.compile(r"[+-]?[.,]?\d\S*")
 """Begin of a number or a time."""
 
@@ -52,9 +54,10 @@ class Delimited(Cells):
             file.seek(content.data.index(text.encode()) + len(text.encode()))
             cells = _split(text, delimiter)
         titles = [cell.strip() for cell in cells]
+        titles, lists = _without_types(titles)
         if _is_headerless(titles, schema, dialect):
             return cls(content, schema.positions[: len(titles)], delimiter=delimiter)
-        return cls(content, titles, file.tell(), header_line=line, delimiter=delimiter)
+        return cls(content, titles, file.tell(), header_line=line, delimiter=delimiter, lists=lists)
 
     def take(self, places: Sequence[int]) -> list[Any]:
         """Return the columns at these places as text.
@@ -144,6 +147,15 @@ def _separated(content: Content, schema: TableSchema, dialect: Dialect) -> tuple
 
 def _split(line: str, delimiter: str) -> list[str]:
     return next((cells for _, cells in _records(io.BytesIO(line.encode()), delimiter)), [])
+
+
+def _without_types(titles: list[str]) -> tuple[list[str], dict[str, str]]:
+    """Return the titles of an atomic file without their types, and the types of lists; others unchanged."""
+    typed = [ATOMIC.fullmatch(title) for title in titles]
+    if not all(typed):
+        return titles, {}
+    pairs = [(found["title"], found["type"]) for found in typed if found]
+    return [title for title, _ in pairs], {title: kind for title, kind in pairs if kind.endswith("_seq")}
 
 
 def _is_headerless(cells: Sequence[str], schema: TableSchema, dialect: Dialect) -> bool:

@@ -11,14 +11,19 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
+from client.data.tables.split_files import split_files
 from common.errors import DataError
 
-TABLES = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet")
+TABLES = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet", ".inter")
 """Suffixes of tables, without `.gz`."""
 LINE_LIMIT = 2**24
 """Bytes of a line."""
 CHUNK = 2**20
 """Bytes read at a time."""
+EXPANSION, EXPANSION_FREE, EXPANDED_LIMIT = 100, 2**24, 8 * 10**9
+"""Limit of unpacked bytes per packed byte, and of all unpacked bytes.
+
+The first does not apply to the first `EXPANSION_FREE` bytes."""
 
 PARQUET, GZIP, ZIP = b"PAR1", b"\x1f\x8b", b"PK\x03\x04"
 """First bytes of files."""
@@ -86,7 +91,8 @@ def find_tables(path: Path, suffixes: Sequence[str] = TABLES) -> list[Path]:
     """
     if not path.exists():
         raise DataError("no such file or folder; give a table, a folder of tables, or 'demo'", path)
-    tables = [path] if path.is_file() else tables_in(path, suffixes)
+    splits = [] if path.is_file() else split_files(path)
+    tables = [path] if path.is_file() else [file for _, file in splits] or tables_in(path, suffixes)
     if not tables:
         raise DataError(f"the folder holds no table ({', '.join(suffixes)}); name a file in it", path)
     return tables
@@ -99,14 +105,14 @@ def load(path: Path) -> Content:
         DataError: It cannot be read, is empty, is neither, or has too long a line.
     """
     with reading(path), _opened(path) as file:
-        first = file.read(CHUNK)
+        rest = _chunks(path, file)
+        first = next(rest, b"")
         if first.startswith(ZIP):
             raise DataError("a workbook or ZIP archive, not text; save the table as CSV in UTF-8", path)
         if first.startswith(PARQUET):
-            return Content(path, first + file.read())
+            return Content(path, b"".join([first, *rest]))
         if suffix_of(path) == ".parquet":
             raise DataError("not Parquet, as its name says; is the file complete?", path)
-        rest = iter(lambda: file.read(CHUNK), b"")
         data = _text(path, chain([first], rest), UTF_16.get(first[:2], "utf-8-sig"))
     if b"\0" in data:
         line = data.count(b"\n", 0, data.index(b"\0")) + 1
@@ -140,6 +146,22 @@ def _opened(path: Path) -> Iterator[io.BufferedReader | gzip.GzipFile]:
             return
         with gzip.GzipFile(fileobj=file) as unpacked:
             yield unpacked
+
+
+def _chunks(path: Path, file: io.BufferedReader | gzip.GzipFile) -> Iterator[bytes]:
+    """Yield the bytes of a file.
+
+    Raises:
+        DataError: A compressed file expands too much.
+    """
+    packed = path.stat().st_size if isinstance(file, gzip.GzipFile) else 0
+    most, total = min(max(EXPANSION * packed, EXPANSION_FREE), EXPANDED_LIMIT), 0
+    while chunk := file.read(CHUNK):
+        total += len(chunk)
+        if packed and total > most:
+            message = f"expands to more than {most:,} bytes from {packed:,}; give the table unpacked, or split it"
+            raise DataError(message, path)
+        yield chunk
 
 
 def _text(path: Path, chunks: Iterator[bytes], charset: str) -> bytes:

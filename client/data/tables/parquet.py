@@ -9,8 +9,11 @@ import pyarrow
 import pyarrow.parquet
 
 from client.data.tables.cells import Cells
-from client.data.tables.formats import Content
+from client.data.tables.formats import EXPANDED_LIMIT, Content
 from common.errors import DataError
+
+BATCH = 2**12
+"""Rows decoded at a time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,11 +37,18 @@ class Parquet(Cells):
         """Return the columns at these places.
 
         Raises:
-            DataError: The file is damaged.
+            DataError: The file is damaged, or its columns exceed `EXPANDED_LIMIT` bytes.
         """
         with _decoding(self.content):
             names = [self.file.schema_arrow.names[place] for place in places]
-            table = self.file.read(columns=names, use_threads=False)
+            batches, size = list[Any](), 0
+            for batch in self.file.iter_batches(BATCH, columns=names, use_threads=False):
+                batches.append(batch)
+                size += batch.nbytes
+                if size > EXPANDED_LIMIT:
+                    raise DataError(f"expands to more than {EXPANDED_LIMIT:,} bytes; split the file", self.content.path)
+            schema = batches[0].schema if batches else self.file.schema_arrow
+            table = pyarrow.Table.from_batches(batches, schema)
             table.validate(full=True)
             return [table.column(name).combine_chunks() for name in names]
 

@@ -1,6 +1,7 @@
 """Tables as typed columns, whatever the form of their file."""
 
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,19 +10,23 @@ import pyarrow
 import pyarrow.compute as pc
 from pyarrow import types
 
-from client.data.tables.cell_errors import LEAVE_EMPTY, LEAVE_OUT, CellError
+from client.data.tables.cell_errors import LEAVE_EMPTY, LEAVE_OUT, CellError, escape
 from client.data.tables.cells import Cells
 from client.data.tables.delimited_text import Delimited
 from client.data.tables.formats import Content, load, suffix_of
 from client.data.tables.json_lines import SUFFIXES, JsonLines, is_object
 from client.data.tables.parquet import Parquet
-from client.data.tables.schema import DEFAULT_DIALECT, Column, Dialect, TableSchema
+from client.data.tables.schema import DEFAULT_DIALECT, PARTITION_MARK, Column, Dialect, TableSchema
 from client.data.tables.table import Table, cell_error
 from client.data.tables.times import Clock, to_times
-from client.data.tables.titles import match_titles
-from client.data.tables.values import to_flags, to_numbers, to_text
+from client.data.tables.titles import match_titles, normalize_title
+from client.data.tables.values import convert_distinct, to_flags, to_numbers, to_text
 from common.arrays import Flags
 from common.errors import DataError
+from common.text import count
+
+MOST_COLUMNS, LONGEST_CELL = 1_000, 10**6
+"""Columns of a table, and bytes of a cell."""
 
 
 def read_table(source: Path | Content, schema: TableSchema, dialect: Dialect = DEFAULT_DIALECT) -> Table:
@@ -53,6 +58,9 @@ def to_table(cells: Cells, schema: TableSchema, dialect: Dialect = DEFAULT_DIALE
     Raises:
         DataError: A column is missing, or cells are malformed.
     """
+    if len(cells.titles) > MOST_COLUMNS:
+        number = count(len(cells.titles), "column")
+        raise cells.header_error(f"{number}, more than {MOST_COLUMNS:,}; leave out those that the task does not read")
     places = match_titles(cells, schema, dialect)
     if not places:
         raise cells.header_error(f"none of the columns {', '.join(schema.names)}; name one with --column NAME=TITLE")
@@ -69,6 +77,7 @@ def to_table(cells: Cells, schema: TableSchema, dialect: Dialect = DEFAULT_DIALE
     columns, comma_separated = {}, cells.delimiter == ","
     for name, text in texts.items():
         try:
+            _check_length(text)
             columns[name] = _converted(text, kinds[name], dialect, schema.clock, comma_separated)
         except CellError as error:
             if kinds[name].blank == "missing":
@@ -78,7 +87,36 @@ def to_table(cells: Cells, schema: TableSchema, dialect: Dialect = DEFAULT_DIALE
             raise cell_error(cells, titles[name], text, rows, error) from None
     if schema.rest == "numbers":
         _check_named(cells)
-    return Table(cells, titles, texts, columns, variables, rows)
+    table = Table(cells, titles, texts, columns, variables, rows, len(filled) - len(rows))
+    if dialect.partition:
+        table = _partitioned(table, schema.unit, dialect.partition)
+    if dialect.observe:
+        dialect.observe(table)
+    return table
+
+
+def _partitioned(table: Table, unit: str, title: str) -> Table:
+    """Return a table whose units are named by the value of a column and their own name.
+
+    Raises:
+        DataError: The table has no such column, a cell of it is empty, or the task has no column of units.
+    """
+    cells, plain = table.cells, normalize_title(title)
+    places = [place for place, other in enumerate(cells.titles) if normalize_title(other) == plain]
+    if not places or not unit:
+        raise cells.header_error(f"no column '{escape(title)}' for --partition; name a column of the table")
+    value = to_text(cells.take(places[:1])[0].take(pyarrow.array(table.rows)))
+    if value.null_count:
+        wrong = ~to_flags(value.is_valid())
+        raise cell_error(cells, title, value, table.rows, CellError(wrong, "", f"fill it, or {LEAVE_OUT}"))
+    own = table.columns[unit] if unit in table else pyarrow.nulls(len(table), pyarrow.string())
+    names = pc.binary_join_element_wise(value, own.fill_null(""), PARTITION_MARK)
+    return replace(
+        table,
+        titles={unit: title, **table.titles},
+        texts={unit: value, **table.texts},
+        columns={**table.columns, unit: names},
+    )
 
 
 def _variable(name: str) -> Column:
@@ -92,18 +130,29 @@ def _converted(text: Any, column: Column, dialect: Dialect, clock: Clock, comma_
         CellError: Some are of another kind, or blank where that is refused.
     """
     of_numbers = dialect.dates in ("unix", "excel") and not types.is_temporal(text.type)
-    if column.kind == "number" or (column.kind == "time" and of_numbers):
-        text = to_numbers(text, dialect.decimal, comma_separated)
-    match column.kind:
-        case "text":
-            values = to_text(text)
-        case "number":
-            values = text
-        case "time":
-            values = to_times(text, dialect.dates, clock)
+
+    def convert(cells: Any) -> Any:
+        if column.kind == "number" or of_numbers:
+            cells = to_numbers(cells, dialect.decimal, comma_separated)
+        return to_times(cells, dialect.dates, clock) if column.kind == "time" else cells
+
+    values = to_text(text) if column.kind == "text" else convert_distinct(text, convert)
     if column.blank == "refuse" and values.null_count:
         raise CellError(~to_flags(values.is_valid()), "", f"fill it, or {LEAVE_OUT}")
     return values
+
+
+def _check_length(text: Any) -> None:
+    """Accept cells of up to `LONGEST_CELL` bytes.
+
+    Raises:
+        CellError: A cell is longer.
+    """
+    if types.is_string(text.type) or types.is_large_string(text.type):
+        length = pc.binary_length(text)
+        if (pc.max(length).as_py() or 0) > LONGEST_CELL:
+            wrong = to_flags(pc.greater(length, LONGEST_CELL))
+            raise CellError(wrong, f"is longer than {LONGEST_CELL:,} bytes", f"shorten it, or {LEAVE_OUT}")
 
 
 def _filled_rows(cells: Cells, columns: Sequence[Any], places: Collection[int]) -> Flags:

@@ -1,14 +1,20 @@
 """Columns that a task reads from a table, and how its owner's file spells them."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal, Self, cast, get_args
+from typing import TYPE_CHECKING, Literal, Self, cast, get_args
 
 from common.errors import ConfigError
+
+if TYPE_CHECKING:
+    from client.data.tables.table import Table
 
 Kind = Literal["text", "number", "time"]
 Decimal = Literal["auto", "point", "comma"]
 Dates = Literal["auto", "iso", "unix", "excel", "dmy", "mdy"]
+
+PARTITION_MARK = "\x1f"
+"""Character between the value of a partition column and the name of a unit, while both are one text."""
 
 
 @dataclass(frozen=True)
@@ -21,6 +27,7 @@ class Column:
         aliases: Further titles that files give it.
         required: True if every table has it; see also `TableSchema.layouts`.
         blank: Cells without a value are errors, or missing values.
+        many: True if a cell may hold several values.
     """
 
     name: str
@@ -28,6 +35,7 @@ class Column:
     aliases: tuple[str, ...] = ()
     required: bool = True
     blank: Literal["refuse", "missing"] = "refuse"
+    many: bool = False
 
 
 @dataclass(frozen=True)
@@ -39,6 +47,7 @@ class TableSchema:
         rest: Further columns are ignored, or each is a variable of numbers, whose cells may be missing.
         layouts: Alternative sets of required columns, of which a table has at least one.
         positions: Names of the columns of a file without a header; the last ones may be absent.
+        unit: Name of the column that names the units of data; empty if a table cannot be partitioned by a column.
         clock: Times are instants in UTC, or readings of a local clock, whose offset from UTC is dropped.
     """
 
@@ -47,6 +56,7 @@ class TableSchema:
     layouts: tuple[tuple[str, ...], ...] = ()
     positions: tuple[str, ...] = ()
     clock: Literal["utc", "wall"] = "utc"
+    unit: str = ""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -68,14 +78,18 @@ class Dialect:
         columns: Name of a column -> its title in the files.
         decimal: Decimal mark of numbers.
         dates: Form of times.
+        partition: Title of the column whose values are clients; empty for none.
+        observe: Function that gets each table that is read; None for none.
     """
 
     columns: Mapping[str, str] = field(default_factory=dict)
     decimal: Decimal = "auto"
     dates: Dates = "auto"
+    partition: str = ""
+    observe: "Callable[[Table], None] | None" = field(default=None, compare=False, repr=False)
 
     @classmethod
-    def of(cls, columns: Iterable[str] = (), decimal: str = "auto", dates: str = "auto") -> Self:
+    def of(cls, columns: Iterable[str] = (), decimal: str = "auto", dates: str = "auto", partition: str = "") -> Self:
         """Return the dialect of options, of which each column is `NAME=TITLE`.
 
         Raises:
@@ -89,7 +103,7 @@ class Dialect:
             if value not in values:
                 raise ConfigError(f"--{option} {value!r}: write one of {', '.join(values)}")
         named = {name.strip(): title.strip() for name, _, title in pairs}
-        return cls(named, cast(Decimal, decimal), cast(Dates, dates))
+        return cls(named, cast(Decimal, decimal), cast(Dates, dates), partition.strip())
 
     @property
     def options(self) -> tuple[str, ...]:

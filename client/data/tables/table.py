@@ -27,6 +27,7 @@ class Table:
         columns: Name -> Arrow array: text, floats, or times as seconds from 1970; null where blank or missing.
         variables: Names of the columns that the schema does not name.
         rows: R, the rows' places in the file, from 0.
+        blank: Number of rows without any text, which were skipped.
     """
 
     cells: Cells
@@ -35,6 +36,7 @@ class Table:
     columns: Mapping[str, Any]
     variables: tuple[str, ...]
     rows: Ints
+    blank: int = 0
 
     def __len__(self) -> int:
         return len(self.rows)

@@ -164,7 +164,8 @@ def _numbered(numbers: Any, dates: Dates, clock: Clock) -> Any:
     days = filled & (values >= EXCEL_FIRST) & (values <= EXCEL_LAST)
     if dates == "auto" and days.any() and (days == filled).all():
         remedy = "say --dates excel, or --dates unix for seconds since 1970"
-        raise CellError(days, "looks like a day number of a spreadsheet", remedy)
+        first = datetime.fromtimestamp((values[days.argmax()] - EXCEL_EPOCH) * DAY, UTC)
+        raise CellError(days, f"looks like an Excel date, {first:%Y-%m-%d}", remedy)
     size = np.abs(values)
     seconds = values / np.where(size > MICROSECONDS_FROM, 1e6, np.where(size > MILLISECONDS_FROM, 1e3, 1.0))
     return _checked(seconds, (seconds < FIRST) & ((size > FIRST) | (clock == "wall")))

@@ -32,6 +32,7 @@ def match_titles(cells: Cells, schema: TableSchema, dialect: Dialect) -> dict[st
         if column.name not in places and (found := _matched(cells, column, set(places.values()), dialect)):
             places[column.name] = found[0]
     _check_required(cells, schema, places)
+    _check_single(cells, schema, places)
     variables = _variables(cells, schema, places) if schema.rest == "numbers" else {}
     return {name: place for name, place in places.items() if name in schema.names} | variables
 
@@ -85,6 +86,15 @@ def _check_required(cells: Cells, schema: TableSchema, places: Mapping[str, int]
     else:
         remedy = f"the table needs {needed}: rename a column, or say --column {name}=TITLE"
     raise cells.header_error(f"no column '{name}'; {remedy}", name)
+
+
+def _check_single(cells: Cells, schema: TableSchema, places: Mapping[str, int]) -> None:
+    """Accept columns of lists only where a cell may hold several values."""
+    for column in schema.columns:
+        title = cells.titles[places[column.name]] if column.name in places else ""
+        if title in cells.lists and not column.many:
+            what = f"of type {cells.lists[title]}, several values a cell, but '{column.name}' needs one"
+            raise cells.header_error(f"{what}; name another column with --column {column.name}=TITLE", escape(title))
 
 
 def _variables(cells: Cells, schema: TableSchema, places: Mapping[str, int]) -> dict[str, int]:

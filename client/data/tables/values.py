@@ -1,6 +1,7 @@
 """Cells of a column as text, numbers and codes, by Arrow."""
 
 import unicodedata
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,9 @@ from common.arrays import Flags
 
 MISSING = ("", "na", "n/a", "nan", "null", "none", "nil", "-", "--", "?", ".", "#n/a", "#value!")
 """Cells without a value among numbers and times, in lower case."""
+
+LONG = 10_000
+"""Number of cells from which on equal texts are converted once."""
 
 PLAIN = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
 GROUPED = r"^[+-]?((\d+|\d{1,3}(MARK\d{3})+|\d{1,3}([ \x{a0}\x{202f}']\d{3})+)(POINT\d*)?|POINT\d+)([eE][+-]?\d+)?$"
@@ -71,6 +75,23 @@ def to_numbers(column: Any, decimal: Decimal, comma_separated: bool) -> Any:
     if plain is None or pc.any(pc.is_nan(plain)).as_py():
         plain = try_cast(_plain_text(text, decimal, comma_separated), pyarrow.float64())
     return _finite(plain, text)
+
+
+def convert_distinct(text: Any, convert: Callable[[Any], Any]) -> Any:
+    """Convert each distinct text of a long column once if there are few; otherwise every cell.
+
+    Raises:
+        CellError: Cells are refused by `convert`.
+    """
+    sample = text.slice(0, LONG // 10)
+    if not types.is_string(text.type) or len(text) < LONG or pc.count_distinct(sample).as_py() > len(sample) // 2:
+        return convert(text)
+    coded = text.dictionary_encode()
+    try:
+        return convert(coded.dictionary).take(coded.indices)
+    except CellError as error:
+        wrong = np.append(error.wrong, False)[coded.indices.fill_null(-1).to_numpy(zero_copy_only=False)]
+        raise CellError(wrong, error.problem, error.remedy) from None
 
 
 def drop_missing(text: Any) -> Any:

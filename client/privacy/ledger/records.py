@@ -3,14 +3,16 @@
 import hashlib
 from dataclasses import astuple, dataclass
 from datetime import UTC, datetime
-from typing import Literal, Self
+from typing import TYPE_CHECKING, Literal, Self
 
 from common.errors import RefusedError
 from common.privacy.accounts import Account
 from common.privacy.claims import NEIGHBOURS, LimitChange
-from common.privacy.mechanisms.spec import AccountedMechanism
 from common.privacy.options import Unit
 from common.privacy.validation import check_positive
+
+if TYPE_CHECKING:  # readers of ledgers need no numpy
+    from common.privacy.mechanisms.spec import AccountedMechanism
 
 Status = Literal["reserved", "released"]
 """`reserved`: charged, but perhaps never sent, as after a crash; `released`: the bytes exist."""
@@ -54,7 +56,7 @@ class Terms:
         check_positive(sensitivity=self.sensitivity, noise=self.noise, cost=self.cost)
 
     @classmethod
-    def of(cls, unit: Unit, mechanism: AccountedMechanism, account: Account) -> Self:
+    def of(cls, unit: Unit, mechanism: "AccountedMechanism", account: Account) -> Self:
         """Return the terms of a mechanism, charged to an account.
 
         Raises:

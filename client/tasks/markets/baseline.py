@@ -17,7 +17,7 @@ from client.tasks.markets.data.sparse_products import passed, product, tiles
 from client.tasks.markets.shrinkage import FULL_WEIGHT, reach, shrinkage_weight
 from common.arrays import Floats32, Ints
 from common.tasks.markets.counts import OtherMarketCounts
-from common.tasks.markets.models.pair_scorer import FEATURES, GRAPH_FEATURES
+from common.tasks.markets.features import FEATURES, GRAPH_FEATURES
 from common.tasks.sparse_counts import MIN_COUNT
 
 LOG_SCALE = 100.0
@@ -97,7 +97,7 @@ class MarketBaseline:
     def features(self, queries: Ints) -> Iterator[Floats32]:
         """Yield each of `FEATURES` in turn, b × n; logarithms of values with heavy tails."""
         has_neighbors = (self.degree[queries] > 0).astype(np.float32)[:, None]
-        yield from (has_neighbors * x for x in self._graph_features(queries))
+        yield from (has_neighbors * x for x in self.graph_features(queries))
         yield from ((1 - has_neighbors) * x for x in self.cold_features(queries))
 
     def cold_features(self, queries: Ints) -> Iterator[Floats32]:
@@ -112,7 +112,8 @@ class MarketBaseline:
         yield np.broadcast_to(np.log1p(self.other_counts.degrees), pairs.shape)
         yield np.log1p(LOG_SCALE * product(_normalize_rows(pairs), self.step)) if pairs.nnz else _dense(pairs)
 
-    def _graph_features(self, queries: Ints) -> Iterator[Floats32]:
+    def graph_features(self, queries: Ints) -> Iterator[Floats32]:
+        """Yield each of `GRAPH_FEATURES` in turn, b × n, as if all queries had edges."""
         walk = self.scores(queries)
         yield np.log1p(LOG_SCALE * walk)
         yield np.log1p(LOG_SCALE * passed(self.back, walk))
@@ -135,7 +136,7 @@ class MarketBaseline:
         is_warm, is_cold = kappa > 0, kappa < FULL_WEIGHT
         total = np.zeros((len(queries), len(self.degree)), np.float32)
         if is_warm.any():
-            total[is_warm] = _add(total[is_warm], weight[:first_cold], self._graph_features(queries[is_warm]))
+            total[is_warm] = _add(total[is_warm], weight[:first_cold], self.graph_features(queries[is_warm]))
             total *= kappa[:, None]
         if is_cold.any():
             cold = _add(np.zeros_like(total[is_cold]), weight[first_cold:], self.cold_features(queries[is_cold]))

@@ -1,26 +1,33 @@
 """Recommendations of related items by a finished model; on the client, from its own market."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 
+from client.lists.items import ItemFilter
+from client.lists.order import best_first
+from client.lists.reasons import LEARNT, about
 from client.tasks.markets.baseline import MarketBaseline
 from client.tasks.markets.data.counts import graph_counts
 from client.tasks.markets.data.features import item_features
 from client.tasks.markets.data.graph import Graph, graph_of, propagated
 from client.tasks.markets.data.markets import Market
-from client.tasks.markets.networks import embed, network_inputs, similarity
-from common.arrays import Arrays, Floats32
+from common.arrays import Arrays, Floats32, Ints
 from common.config.run import RunConfig
 from common.errors import DataError
-from common.models import build_model, tensors
-from common.options import hint
 from common.tasks.markets.counts import DEGREES, KEYS, VALUES, OtherMarketCounts, add_pairs, includes
 from common.tasks.markets.task import TASK
 from common.tasks.markets.vocabulary import MarketCatalogue
+from common.text import hint
 
 SUMS = (KEYS, VALUES, DEGREES)
+
+Scorer = Callable[[Graph, int], Floats32]
+"""Scorer: a graph of n items and the place of one among them -> scores of all with it, n."""
+
+UNSEEN = ItemFilter.seen(hide=True)
+"""Filter of a market's list by default: items without a pair yet."""
 
 
 @dataclass(frozen=True)
@@ -32,12 +39,20 @@ class Companion:
     """Title; empty if the catalogue has none."""
     score: float
     """Score of the model; it ranks, and is no probability."""
+    why: str
+    """Reason, in one clause."""
 
 
 def companions(
-    config: RunConfig, goods: MarketCatalogue, trained: Arrays, market: Market, item: int, top: int
+    config: RunConfig,
+    goods: MarketCatalogue,
+    trained: Arrays,
+    market: Market,
+    item: int,
+    top: int,
+    chosen: ItemFilter = UNSEEN,
 ) -> list[Companion]:
-    """Return the `top` items of a market most related to one, without its known pairs, best first.
+    """Return the `top` items of a market most related to one, best first; ties by item.
 
     Items without a pair in the market count too, and so does an item that is not sold there; for those, summed counts of
     other markets decide if the run has them.
@@ -49,17 +64,59 @@ def companions(
         market: The market with all its records.
         item: Number of the item in the catalogue.
         top: Number of items.
+        chosen: Items that the list may contain; seen are those with a pair in the market.
     """
+    return list_companions(
+        config, goods, trained, market, item, top, lambda graph, k: _scores(config, goods, trained, graph, k), chosen
+    )
+
+
+def list_companions(
+    config: RunConfig,
+    goods: MarketCatalogue,
+    statics: Arrays,
+    market: Market,
+    item: int,
+    top: int,
+    scores_of: Scorer,
+    chosen: ItemFilter = UNSEEN,
+) -> list[Companion]:
+    """Return the items with the highest scores, as `companions` does."""
     named = np.unique(np.concatenate([market.ratings[:, 1], market.pairs.ravel(), [item]]))
-    graph = graph_of(market, config.options_of(TASK).co_rating).among(named)
+    options = config.options_of(TASK)
+    graph = graph_of(market, options.co_rating).among(named)
     place = int(np.searchsorted(graph.items, item))
-    scores = _scores(config, goods, trained, graph, place)
-    scores[np.append(graph.weights[[place]].indices, place)] = -np.inf
-    best = [k for k in np.argsort(-scores, kind="stable")[:top].tolist() if np.isfinite(scores[k])]
+    scores = scores_of(graph, place)
+    allowed = chosen.allowed(len(goods.items), graph.items[graph.weights[[place]].indices])[graph.items]
+    allowed[place] = False
+    best = best_first(scores, allowed)[:top].tolist()
     titles = goods.titles or ("",) * len(goods.items)
+    others = None if options.bounded else _elsewhere(statics, graph, len(goods.items))  # bounded counts are shares
     return [
-        Companion(goods.items[i], titles[i], float(scores[k])) for k, i in zip(best, graph.items[best], strict=True)
+        Companion(goods.items[i], titles[i], float(scores[k]), _reason(graph, place, k, goods, others))
+        for k, i in zip(best, graph.items[best].tolist(), strict=True)
     ]
+
+
+def seen_companions(config: RunConfig, market: Market, item: int) -> Ints:
+    """Return the items that have a pair with one in the market."""
+    graph = graph_of(market, config.options_of(TASK).co_rating)
+    place = np.flatnonzero(graph.items == item)
+    return np.asarray(graph.items[graph.weights[place].indices])
+
+
+def _reason(graph: Graph, place: int, other: int, goods: MarketCatalogue, counts: OtherMarketCounts | None) -> str:
+    """Return the reason of an item: pairs of the own market first, then released counts of other markets."""
+    own, theirs = graph.weights[[place]].tocsr(), graph.weights[[other]].tocsr()
+    if other in own.indices:
+        return "goes with it in your market already"
+    common, mine, yours = np.intersect1d(own.indices, theirs.indices, return_indices=True)
+    if len(common):
+        link = common[int(np.minimum(own.data[mine], theirs.data[yours]).argmax())]
+        index = int(graph.items[link])
+        return f"both go with '{goods.titles[index] if goods.titles and goods.titles[index] else goods.items[index]}'"
+    number = about(float(counts.pairs[[place]].toarray()[0, other])) if counts is not None else ""
+    return f"{number} records of other markets pair them" if number else LEARNT
 
 
 def labelled(goods: MarketCatalogue, item: int) -> str:
@@ -89,22 +146,41 @@ def _places(text: str, names: tuple[str, ...]) -> list[int]:
 
 def _scores(config: RunConfig, goods: MarketCatalogue, trained: Arrays, graph: Graph, place: int) -> Floats32:
     """Return the model's scores of the graph's n items with the one at `place`."""
-    options = config.options_of(TASK)
-    vectors = item_features(goods, graph.items, options)
     if config.model == "paper":
-        weights = graph.weights if options.adjacency == "counts" else graph.weights.sign()
-        x = torch.from_numpy(propagated(weights, vectors, options.smoothing))
-        shown, every = network_inputs(x, [graph], options), torch.arange(len(x))
-        with torch.no_grad():
-            z = embed(build_model(TASK, config.task_run(TASK, goods)), tensors(trained), shown, every).numpy()
-        alike: Floats32 = similarity(z, np.array([place]), trained)[0]
-        return alike
-    has_text = options.features != "ids" and any(goods.text(k) for k in graph.items.tolist())
-    baseline = MarketBaseline.of(
-        graph, vectors if has_text else vectors[:, :0], _elsewhere(trained, graph, len(goods.items))
-    )
+        return _network_scores(config, goods, trained, graph, place)
+    baseline = market_baseline(config, goods, trained, graph)
     weighed: Floats32 = baseline.weighted_scores(np.array([place]), trained["scorer.weight"][0])[0]
     return weighed
+
+
+def _network_scores(config: RunConfig, goods: MarketCatalogue, trained: Arrays, graph: Graph, place: int) -> Floats32:
+    import torch
+
+    from client.tasks.markets.networks import embed, network_inputs, similarity
+    from common.models import build_model, tensors
+
+    x = torch.from_numpy(smooth_features(config, goods, graph))
+    shown, every = network_inputs(x, [graph], config.options_of(TASK)), torch.arange(len(x))
+    with torch.no_grad():
+        z = embed(build_model(TASK, config.task_run(TASK, goods)), tensors(trained), shown, every).numpy()
+    alike: Floats32 = similarity(z, np.array([place]), trained)[0]
+    return alike
+
+
+def smooth_features(config: RunConfig, goods: MarketCatalogue, graph: Graph) -> Floats32:
+    """Return the propagated features of a graph's items, the input of the paper's networks, n × width."""
+    options = config.options_of(TASK)
+    weights = graph.weights if options.adjacency == "counts" else graph.weights.sign()
+    return propagated(weights, item_features(goods, graph.items, options), options.smoothing)
+
+
+def market_baseline(config: RunConfig, goods: MarketCatalogue, statics: Arrays, graph: Graph) -> MarketBaseline:
+    """Return the count-based predictors of a graph, with summed counts if the run has them."""
+    options = config.options_of(TASK)
+    vectors = item_features(goods, graph.items, options)
+    has_text = options.features != "ids" and any(goods.text(k) for k in graph.items.tolist())
+    texts = vectors if has_text else vectors[:, :0]
+    return MarketBaseline.of(graph, texts, _elsewhere(statics, graph, len(goods.items)))
 
 
 def _elsewhere(trained: Arrays, graph: Graph, items: int) -> OtherMarketCounts:

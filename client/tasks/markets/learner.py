@@ -16,11 +16,11 @@ from client.tasks.markets.data.markets import Markets
 from client.tasks.markets.networks import embed, network_inputs, similarity, triple_loss
 from client.tasks.markets.prepare import ReadyMarket, prepare
 from client.tasks.markets.triples import TripleSource
-from common.arrays import Arrays, Floats32, Ints
+from common.arrays import Arrays, Floats, Floats32, Ints
 from common.models import tensors
 from common.tasks.markets.counts import KEYS, add_pairs, includes, no_counts
+from common.tasks.markets.features import FEATURES
 from common.tasks.markets.metrics import ScoreBlock, ranking_metrics
-from common.tasks.markets.models.pair_scorer import FEATURES
 from common.tasks.markets.options import MarketsOptions
 from common.tasks.markets.task import TASK
 from common.tasks.markets.vocabulary import MarketCatalogue
@@ -95,6 +95,19 @@ class MarketsLearner:
     def baselines(self, split: str, statics: Arrays) -> tuple[Metrics, Metrics]:
         """Return metrics of the baselines: walk, popularity and, if counts are shared, popularity with counts."""
         return _pool([_baselines(market, statics, split) for market in self.markets])
+
+    def unit_values(self, model: Arrays, statics: Arrays, split: str) -> Floats:
+        """Return NDCG@20 of each market."""
+        return self._each_market(split, [self.scores(model, statics, k) for k in range(len(self.markets))])
+
+    def baseline_values(self, statics: Arrays, split: str) -> Floats:
+        """Return NDCG@20 of the random walk in each market."""
+        return self._each_market(split, [market.baseline(market.graph, statics).scores for market in self.markets])
+
+    def _each_market(self, split: str, scores: Sequence[ScoreBlock]) -> Floats:
+        pairs = zip(scores, self.markets, strict=True)
+        rows = [ranking_metrics(s, m.split.right(split), m.masked(split))[0] for s, m in pairs]
+        return np.array([row.get("ndcg20", np.nan) for row in rows])
 
     def scores(self, model: Arrays, statics: Arrays, k: int) -> ScoreBlock:
         """Return the scoring function of the k-th market: b query items -> scores of its n items, b × n."""

@@ -15,6 +15,7 @@ SCHEMA = TableSchema(
     ),
     layouts=((USER, ITEM), (FIRST, SECOND)),
     positions=(USER, ITEM, RATING, "date"),
+    unit=MARKET,
 )
 """Columns of markets: a row is a rating, a pair of items, or the name of a market without either.
 
@@ -23,7 +24,7 @@ XMarket's raw ratings have no header."""
 CATALOGUE = TableSchema(
     columns=(
         Column(ITEM, "text", ("itemid", "asin")),
-        Column("title", "text", required=False, blank="missing"),
-        Column("description", "text", required=False, blank="missing"),
+        Column("title", "text", ("movietitle", "itemname", "name"), required=False, blank="missing", many=True),
+        Column("description", "text", required=False, blank="missing", many=True),
     )
 )

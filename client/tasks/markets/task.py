@@ -1,6 +1,6 @@
 """Client task of the markets task."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from client.data.sources import Source
@@ -16,6 +16,8 @@ from common.tasks.markets.vocabulary import MarketCatalogue
 from common.tasks.spec import TaskRun
 
 if TYPE_CHECKING:
+    from client.data.summary import DataSummary
+    from client.data.tables.table import Table
     from client.tasks.markets.learner import MarketsLearner
 
 
@@ -40,6 +42,13 @@ def warnings(options: MarketsOptions, dataset: Markets) -> Iterable[str]:
     return warn(options, dataset)
 
 
+def summarize(options: MarketsOptions, dataset: Markets, tables: Sequence["Table"]) -> "DataSummary":
+    """Summarize a data set for its owner."""
+    from client.tasks.markets.data import summary
+
+    return summary.summarize(options, dataset, tables)
+
+
 TASK = ClientTask(
     spec=SPEC,
     unit=("market", "markets"),
@@ -54,4 +63,5 @@ TASK = ClientTask(
     warnings=warnings,
     client_per_unit=True,
     public_units=True,
+    summarize=summarize,
 )

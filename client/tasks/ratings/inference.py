@@ -4,15 +4,23 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from client.inference.choose_model import fit_client_only
+from client.lists.items import ItemFilter
+from client.lists.order import best_first
+from client.lists.reasons import LEARNT
 from client.tasks.ratings.baseline import own_mean
 from client.tasks.ratings.data.raters import Rater, Ratings
 from client.tasks.ratings.data.split import Rated, SplitRater
-from client.tasks.ratings.learner import RatingsLearner
-from common.arrays import Arrays
+from common.arrays import Arrays, Floats
 from common.config.run import RunConfig
+from common.tasks.ratings.options import RatingsOptions
 from common.tasks.ratings.task import TASK
 from common.tasks.ratings.vocabulary import ProductCatalogue
+
+EMBEDDING = "items"
+"""Parameter of the paper's model with a vector per product."""
+
+UNSEEN = ItemFilter.seen(hide=True)
+"""Filter of a person's list by default: products not rated yet."""
 
 
 @dataclass(frozen=True)
@@ -24,20 +32,71 @@ class Suggestion:
     """Predicted rating."""
     own_mean: float
     """Baseline: the person's mean rating, shrunk to the prior by the number of ratings."""
+    why: str
+    """Reason, in one clause."""
 
 
 def suggestions(
-    config: RunConfig, products: ProductCatalogue, trained: Arrays, rater: Rater, top: int
+    config: RunConfig,
+    products: ProductCatalogue,
+    trained: Arrays,
+    rater: Rater,
+    top: int,
+    chosen: ItemFilter = UNSEEN,
 ) -> list[Suggestion]:
-    """Return the `top` unrated products with the highest predicted ratings, best first."""
+    """Return the `top` products with the highest predicted ratings, best first; ties by product.
+
+    Args:
+        config: Configuration of the run.
+        products: Vocabulary of the run.
+        trained: Finished model.
+        rater: The person with all ratings.
+        top: Number of products.
+        chosen: Products that the list may contain.
+    """
+    from client.inference.choose_model import fit_client_only
+    from client.tasks.ratings.learner import RatingsLearner
+
     learner = RatingsLearner(config.task_run(TASK, products), Ratings((rater,), products))
     empty = Rated(rater.items[:0], rater.ratings[:0])
-    rated = Rated(rater.items, np.asarray(products.scaled(rater.ratings), np.float64))
-    every = np.arange(len(products.items))
-    model = fit_client_only(config, learner, trained)
-    shares = learner.predictor(model)(SplitRater(rater, rated, empty, empty), every)
-    new = np.setdiff1d(every, rater.items)
-    best = new[np.argsort(-shares[new], kind="stable")][:top]
-    mean = float(products.unscaled(np.array(own_mean(rated, learner.options))))
+    model, split = fit_client_only(config, learner, trained), SplitRater(rater, rated(rater, products), empty, empty)
+    shares = learner.predictor(model)(split, np.arange(len(products.items)))
+    return list_products(shares, learner.options, products, model, rater, top, chosen)
+
+
+def rated(rater: Rater, products: ProductCatalogue) -> Rated:
+    """Return a person's ratings as shares of the scale."""
+    return Rated(rater.items, np.asarray(products.scaled(rater.ratings), np.float64))
+
+
+def list_products(
+    shares: Floats,
+    options: RatingsOptions,
+    products: ProductCatalogue,
+    model: Arrays,
+    rater: Rater,
+    top: int,
+    chosen: ItemFilter = UNSEEN,
+) -> list[Suggestion]:
+    """Return the products with the highest shares of the scale, I, as `suggestions` does."""
+    best = best_first(shares, chosen.allowed(len(shares), rater.items))[:top]
+    mean = float(products.unscaled(np.array(own_mean(rated(rater, products), options))))
     predicted = products.unscaled(shares[best]).tolist()
-    return [Suggestion(products.items[i], rating, mean) for i, rating in zip(best, predicted, strict=True)]
+    return [
+        Suggestion(products.items[i], rating, mean, _reason(i, products, rater, model))
+        for i, rating in zip(best.tolist(), predicted, strict=True)
+    ]
+
+
+def _reason(product: int, products: ProductCatalogue, rater: Rater, model: Arrays) -> str:
+    """Return the reason of a product: the most similar one that the person likes.
+
+    Only the paper's model has similarities.
+    """
+    liked = rater.items[rater.ratings >= rater.ratings.mean()] if len(rater.items) else rater.items
+    liked = liked[liked != product]
+    if EMBEDDING not in model or not len(liked):
+        return LEARNT
+    vectors = model[EMBEDDING] / np.maximum(np.linalg.norm(model[EMBEDDING], axis=1, keepdims=True), 1e-12)
+    nearest = int(liked[int((vectors[liked] @ vectors[product]).argmax())])
+    return f"like '{products.items[nearest]}', which you rate highly"

@@ -1,6 +1,6 @@
 """Ratings learner: ratings as tensors, objectives of both models, errors of predictions."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
@@ -120,6 +120,21 @@ class RatingsLearner:
         liked, weight = f1(guesses["half"], truth)
         weights = {**dict.fromkeys(metrics, float(len(truth))), "f1_all_liked": weight}
         return {**metrics, "f1_all_liked": liked}, weights
+
+    def unit_values(self, model: Arrays, statics: Arrays, split: str) -> Floats:
+        """Return the RMSE of each rater."""
+        ratings = self.predictor(model)
+        return self._each_rater(split, lambda rater: ratings(rater, rater.held_out(split).items))
+
+    def baseline_values(self, statics: Arrays, split: str) -> Floats:
+        """Return the RMSE of each rater's own mean."""
+        return self._each_rater(
+            split, lambda rater: np.full(len(rater.held_out(split)), own_mean(rater.train, self.options))
+        )
+
+    def _each_rater(self, split: str, guess: Callable[[SplitRater], Floats]) -> Floats:
+        rows = [rating_metrics(guess(rater), rater.held_out(split).values)[0] for rater in self.splits]
+        return np.array([row.get("rmse", np.nan) for row in rows])
 
     def predictor(self, model: Arrays) -> "Predictor":
         """Return the model as a function of a rater and products; it uses all training ratings."""

@@ -12,6 +12,7 @@ SCHEMA = TableSchema(
         Column(TIME, "time", ("time", "datetime", "unixreviewtime", "date"), required=False, blank="missing"),
     ),
     positions=POSITIONS,
+    unit=USER,
 )
 """A row with a user and nothing else declares a person, who may have no rating."""
 

@@ -1,5 +1,6 @@
 """Client task of the ratings task."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from client.data.sources import Source
@@ -15,6 +16,8 @@ from common.tasks.ratings.vocabulary import ProductCatalogue
 from common.tasks.spec import TaskRun
 
 if TYPE_CHECKING:
+    from client.data.summary import DataSummary
+    from client.data.tables.table import Table
     from client.tasks.ratings.learner import RatingsLearner
 
 
@@ -32,6 +35,13 @@ def learner(run: TaskRun[RatingsOptions, ProductCatalogue], dataset: Ratings) ->
     return RatingsLearner(run, dataset)
 
 
+def summarize(options: RatingsOptions, dataset: Ratings, tables: Sequence["Table"]) -> "DataSummary":
+    """Summarize a data set for its owner."""
+    from client.tasks.ratings.data import summary
+
+    return summary.summarize(options, dataset, tables)
+
+
 TASK = ClientTask(
     spec=SPEC,
     unit=("rater", "raters"),
@@ -43,4 +53,5 @@ TASK = ClientTask(
     learner=learner,
     published=is_published,
     generate=demo_raters,
+    summarize=summarize,
 )

@@ -1,5 +1,7 @@
 """Rules learner: homes as tensors, the objective of Eq 2, and the metrics of algorithms.md §1.5."""
 
+from functools import cached_property
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -11,15 +13,20 @@ from client.tasks.learner import means
 from client.tasks.rules.data.batches import collate
 from client.tasks.rules.data.homes import Homes
 from client.tasks.rules.data.split import SplitHome, split_homes
-from common.arrays import Array, Arrays
+from client.tasks.rules.lists.abilities import Abilities
+from client.tasks.rules.lists.shown import ListOptions, shown
+from common.arrays import Array, Arrays, Floats
 from common.models import build_model, tensors
 from common.tasks.rules.counts import COUNTS, offset_of
-from common.tasks.rules.metrics import home_metrics
+from common.tasks.rules.metrics import SHOWN_TOPS, home_metrics, shown_metrics
 from common.tasks.rules.options import RulesOptions
 from common.tasks.rules.task import TASK
 from common.tasks.rules.vocabulary import RuleCatalogue
 from common.tasks.spec import TaskRun
 from common.wire.messages import Metrics, TrainRequest
+
+UNIT_METRIC = "hr20"
+"""Metric by which homes are compared."""
 
 COUNT_TOLERANCE = 0.5
 """Difference of counts that is a rounding error; a rule counts 1."""
@@ -43,6 +50,7 @@ class RulesLearner:
         self._batch = collate(self.splits, len(run.vocabulary.entities))
         self.examples = int(self._batch.home_mask.sum())
         self.size, self.rows = self._batch.labels.numel(), len(self._batch.x)
+        self._frequencies: dict[str, Floats] = {}
 
     def batch(self, request: TrainRequest) -> Tensors:
         """Return all homes, zero-padded (see `HomeBatch`), and `offset`, 2 × F × R.
@@ -70,6 +78,29 @@ class RulesLearner:
         """Return the mean of each metric over homes with held-out rules, and its number of homes."""
         rows = [m for m in self.each_home(model, statics, split) if m is not None]
         return means(rows)
+
+    def baselines(self, split: str, statics: Arrays) -> tuple[Metrics, Metrics]:
+        """Return HR@20 of relations by frequency in a home's own rules, and its number of homes."""
+        values = self.baseline_values(statics, split)
+        values = values[~np.isnan(values)]
+        return means([{f"{UNIT_METRIC}_frequency": value} for value in values.tolist()])
+
+    def unit_values(self, model: Arrays, statics: Arrays, split: str) -> Floats:
+        """Return HR@20 of each home."""
+        return np.array([row[UNIT_METRIC] if row else np.nan for row in self.each_home(model, statics, split)])
+
+    def baseline_values(self, statics: Arrays, split: str) -> Floats:
+        """Return HR@20 of each home if relations are ranked by their frequency in its own training rules."""
+        if split not in self._frequencies:
+            rows = [self._metrics(home, self._frequency(home), split) for home in self.splits]
+            self._frequencies[split] = np.array([row[UNIT_METRIC] if row else np.nan for row in rows])
+        return self._frequencies[split]
+
+    def _frequency(self, home: SplitHome) -> np.ndarray:
+        """Return the counts of relations in a home's training rules as logits, N × N × R."""
+        devices, relations = len(home.home.devices), len(self._catalogue.relations)
+        counts = np.bincount(home.train.positives[:, 2], minlength=relations).astype(float)
+        return np.broadcast_to(counts, (devices, devices, relations))
 
     def each_home(self, model: Arrays, statics: Arrays, split: str) -> list[Metrics | None]:
         """Return the metrics of every home; None for a home without held-out rules."""
@@ -108,10 +139,15 @@ class RulesLearner:
 
     def _metrics(self, home: SplitHome, logits: np.ndarray, split: str) -> Metrics | None:
         held_out = home.test if split == "test" else home.validation
-        return home_metrics(
-            logits,
-            home.train.positives,
-            held_out.positives,
-            held_out.negatives,
-            self_pairs=self._options.hit_self_pairs,
+        rules = home.train.positives
+        metrics = home_metrics(
+            logits, rules, held_out.positives, held_out.negatives, self_pairs=self._options.hit_self_pairs
         )
+        if metrics is None:
+            return None
+        listed = shown(logits, home.home, rules, self._abilities, ListOptions(SHOWN_TOPS[-1]))
+        return metrics | shown_metrics(logits, listed, held_out.positives)
+
+    @cached_property
+    def _abilities(self) -> Abilities:
+        return Abilities.of(self._catalogue)

@@ -21,7 +21,8 @@ SCHEMA = TableSchema(
         Column(VERB, "text", ("actionid",), blank="missing"),
         Column(ACTION, "text", blank="missing"),
         Column(ACTION_ID, "text", blank="missing"),
-    )
+    ),
+    unit=USER,
 )
 """Columns of rules.
 

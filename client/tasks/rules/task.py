@@ -1,5 +1,6 @@
 """Client task of the rules task."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,8 @@ from common.tasks.rules.vocabulary import RuleCatalogue
 from common.tasks.spec import TaskRun
 
 if TYPE_CHECKING:
+    from client.data.summary import DataSummary
+    from client.data.tables.table import Table
     from client.tasks.rules.learner import RulesLearner
 
 
@@ -34,9 +37,17 @@ def learner(run: TaskRun[RulesOptions, RuleCatalogue], dataset: Homes) -> "Rules
 
 def published(folder: Path) -> bool:
     """Return True if the folder is a public set in its published form."""
+    from client.tasks.rules.data.home_assistant.reader import is_home_assistant
     from client.tasks.rules.data.ifttt import is_recrules
 
-    return is_recrules(folder)
+    return is_recrules(folder) or is_home_assistant(folder)
+
+
+def summarize(options: RulesOptions, dataset: Homes, tables: Sequence["Table"]) -> "DataSummary":
+    """Summarize a data set for its owner."""
+    from client.tasks.rules.data import summary
+
+    return summary.summarize(options, dataset, tables)
 
 
 TASK = ClientTask(
@@ -50,4 +61,5 @@ TASK = ClientTask(
     learner=learner,
     generate=demo_homes,
     published=published,
+    summarize=summarize,
 )

@@ -9,7 +9,7 @@ import numpy as np
 
 from common.arrays import Floats, Floats32, Ints
 from common.tasks.sessions.counts import FADING, SharedRules
-from common.tasks.sessions.history_blend import FEATURES
+from common.tasks.sessions.features import FEATURES
 from common.tasks.sessions.vocabulary import Clicks
 
 _NO_ITEMS, _NO_SCORES = np.zeros(0, np.int64), np.zeros(0)
@@ -52,7 +52,7 @@ class VisitHistory:
 
 
 def history_features(prefix: Clicks, history: VisitHistory, rules: SharedRules | None = None) -> ItemFeatures:
-    """Compute features of items after the clicks `prefix`; see `history_blend.FEATURES`.
+    """Compute features of items after the clicks `prefix`; see `features.FEATURES`.
 
     Args:
         prefix: Clicks of the session so far, at least one.

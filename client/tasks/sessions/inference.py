@@ -5,15 +5,21 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from client.lists.items import ItemFilter
+from client.lists.order import best_first
+from client.lists.reasons import LEARNT, about
+from client.tasks.sessions.baseline import VisitHistory
 from client.tasks.sessions.data.visitors import Visits
-from client.tasks.sessions.learner import SessionsLearner
-from common.arrays import Arrays
+from common.arrays import Arrays, Floats, Ints
 from common.config.run import RunConfig
 from common.errors import DataError
-from common.options import hint
-from common.tasks.sessions.counts import KEYS, VALUES
+from common.tasks.sessions.counts import KEYS, VALUES, SharedRules
 from common.tasks.sessions.task import TASK
 from common.tasks.sessions.vocabulary import Clicks, Items
+from common.text import hint
+
+ALL = ItemFilter.seen(hide=False)
+"""Filter of a session's list by default: clicked items stay, since visitors return to items."""
 
 
 @dataclass(frozen=True)
@@ -21,27 +27,78 @@ class NextItem:
     """A recommended item."""
 
     item: str
-    probability: float
-    """Probability of the next click, among all items."""
+    score: float
+    """Share of the model's softmax over all items; it ranks, and is no probability."""
+    why: str
+    """Reason, in one clause."""
 
 
 def next_items(
-    config: RunConfig, items: Items, trained: Arrays, clicks: Clicks, history: Sequence[Clicks], top: int
+    config: RunConfig,
+    items: Items,
+    trained: Arrays,
+    clicks: Clicks,
+    history: Sequence[Clicks],
+    top: int,
+    chosen: ItemFilter = ALL,
 ) -> list[NextItem]:
-    """Return the `top` likeliest next items after `clicks`, best first.
+    """Return the `top` best next items after `clicks`, best first; ties by item.
 
-    `history` holds the visitor's earlier sessions.
+    Args:
+        config: Configuration of the run.
+        items: Vocabulary of the run.
+        trained: Finished model, with the summed counts.
+        clicks: Clicks of the session so far.
+        history: Earlier sessions of the visitor.
+        top: Number of items.
+        chosen: Items that the list may contain.
     """
+    from client.tasks.sessions.learner import SessionsLearner
+
     model = {name: a for name, a in trained.items() if name not in (KEYS, VALUES)}
     statics = {name: a for name, a in trained.items() if name in (KEYS, VALUES)}
-    logits = (
-        SessionsLearner(config.task_run(TASK, items), Visits((), items))
-        .next_items(model, statics, clicks, history)
-        .astype(np.float64)
-    )
-    probabilities = np.exp(logits - np.logaddexp.reduce(logits))
-    best = np.argsort(-logits, kind="stable")[:top]
-    return [NextItem(items.items[j], float(probabilities[j])) for j in best]
+    learner = SessionsLearner(config.task_run(TASK, items), Visits((), items))
+    logits = learner.next_items(model, statics, clicks, history)
+    return list_items(logits.astype(np.float64), items, statics, clicks, history, top, chosen)
+
+
+def list_items(
+    logits: Floats,
+    items: Items,
+    statics: Arrays,
+    clicks: Clicks,
+    history: Sequence[Clicks],
+    top: int,
+    chosen: ItemFilter = ALL,
+) -> list[NextItem]:
+    """Return the items with the highest logits, V, as `next_items` does."""
+    scores = np.exp(logits - np.logaddexp.reduce(logits))
+    best = best_first(scores, chosen.allowed(len(scores), seen_items(clicks, history)))[:top]
+    rules = SharedRules(statics[KEYS], statics[VALUES], len(items.items)) if KEYS in statics else None
+    visits = VisitHistory.of(history)
+    return [NextItem(items.items[j], float(scores[j]), _reason(j, items, clicks, visits, rules)) for j in best.tolist()]
+
+
+def seen_items(clicks: Clicks, history: Sequence[Clicks]) -> Ints:
+    """Return the items that a visitor has clicked."""
+    return np.unique(np.concatenate([clicks, *history]))
+
+
+def _reason(item: int, items: Items, clicks: Clicks, visits: VisitHistory, rules: SharedRules | None) -> str:
+    """Return the reason of an item: own clicks first, then released counts."""
+    last = int(clicks[-1])
+    if (last, item) in visits.pairs:
+        return f"you went there from '{items.items[last]}' before"
+    if item in visits.visits:
+        return "you clicked it in an earlier session"
+    if item in clicks:
+        return "you clicked it in this session"
+    if rules is not None:
+        after, weights = rules.scores(clicks[-1:])
+        number = about(float(weights[after == item].sum()))  # these counts are sent in plaintext, without noise
+        if number:
+            return f"{number} clicks of the federation follow '{items.items[last]}', weighted by nearness"
+    return LEARNT
 
 
 def clicks_of(text: str, items: Items) -> Clicks:

@@ -10,15 +10,16 @@ from torch.func import functional_call, vmap
 
 from client.data.partition import own_rng
 from client.stacked_tensors import Tensors, cross_entropies, stack
-from client.tasks.learner import shell
+from client.tasks.learner import means, shell
 from client.tasks.sessions.baseline import ItemFeatures, VisitHistory, history_features, pad
 from client.tasks.sessions.data.graphs import GRAPH, collate
 from client.tasks.sessions.data.split import SplitVisitor, cases_of, split_visitor
 from client.tasks.sessions.data.visitors import Case, Visits
-from common.arrays import Arrays
+from client.tasks.sessions.ranking import TOP, compute_ranks, held_out, history_hits, visitor_means
+from common.arrays import Arrays, Floats, Ints
 from common.models import tensors
 from common.tasks.sessions.counts import KEYS, VALUES, SharedRules, add_rules, count_rules
-from common.tasks.sessions.metrics import ranks, session_metrics
+from common.tasks.sessions.metrics import session_metrics
 from common.tasks.sessions.options import SessionsOptions
 from common.tasks.sessions.task import TASK
 from common.tasks.sessions.vocabulary import Clicks, Items
@@ -53,6 +54,7 @@ class SessionsLearner:
         if self._blended:
             is_blend = [keep for s in self.splits for keep in _blend_flags(s, self._options.blend_share, run.seed)]
             self._graphs["blends"] = torch.tensor(is_blend, dtype=torch.float32)
+        self._hits: dict[str, Floats] = {}
         self._features: dict[str, list[ItemFeatures]] = {}
 
     def batch(self, request: TrainRequest) -> Tensors:
@@ -88,17 +90,35 @@ class SessionsLearner:
 
     def evaluate(self, model: Arrays, statics: Arrays, split: str) -> tuple[Metrics, Metrics]:
         """Return the mean of each metric over the held-out cases, and their number."""
-        cases = [case for s in self.splits for case in _held_out(s, split)]
-        if not cases:
-            return {}, {}
-        logits = self.scores(model, statics, split)
-        targets = np.array([case.target for case in cases])
-        metrics = session_metrics(*_ranks_and_losses(logits, targets))
-        return metrics, dict.fromkeys(metrics, float(len(cases)))
+        targets = self._targets(split)
+        metrics = session_metrics(*compute_ranks(self.scores(model, statics, split), targets))
+        return metrics, dict.fromkeys(metrics, float(len(targets)))
+
+    def baselines(self, split: str, statics: Arrays) -> tuple[Metrics, Metrics]:
+        """Return HR@20 of the visitors' own histories, and its number of cases."""
+        hits = self._history_hits(split)
+        return means([{"hr20_history": hit} for hit in hits.tolist()])
+
+    def unit_values(self, model: Arrays, statics: Arrays, split: str) -> Floats:
+        """Return HR@20 of each visitor."""
+        places, _ = compute_ranks(self.scores(model, statics, split), self._targets(split))
+        return visitor_means((places <= TOP).astype(float), self.splits, split)
+
+    def baseline_values(self, statics: Arrays, split: str) -> Floats:
+        """Return HR@20 of each visitor's own history."""
+        return visitor_means(self._history_hits(split), self.splits, split)
+
+    def _history_hits(self, split: str) -> Floats:
+        if split not in self._hits:
+            self._hits[split] = history_hits(self.splits, split, len(self._items.items))
+        return self._hits[split]
+
+    def _targets(self, split: str) -> Ints:
+        return np.array([case.target for s in self.splits for case in held_out(s, split)], np.int64)
 
     def scores(self, model: Arrays, statics: Arrays, split: str) -> Iterator[np.ndarray]:
         """Yield logits of all items for the held-out cases of `split`, in chunks of cases × V."""
-        cases = [case for s in self.splits for case in _held_out(s, split)]
+        cases = [case for s in self.splits for case in held_out(s, split)]
         yield from self._score_cases(tensors(model), cases, self._features_of(split, statics) if self._blended else [])
 
     def next_items(self, model: Arrays, statics: Arrays, prefix: Clicks, history: Sequence[Clicks]) -> np.ndarray:
@@ -160,7 +180,7 @@ class SessionsLearner:
 def _features_of_split(split: SplitVisitor, part: str, shared: SharedRules | None) -> Iterator[ItemFeatures]:
     history = VisitHistory.of(split.train)
     if part != "train":
-        for case in _held_out(split, part):
+        for case in held_out(split, part):
             yield history_features(case.prefix, history, shared)
         return
     for session in split.train:
@@ -175,22 +195,6 @@ def _blend_flags(split: SplitVisitor, share: float, seed: int) -> list[bool]:
     return [bool(keep) for keep, session in zip(is_drawn, split.train, strict=True) for _ in session[1:]]
 
 
-def _held_out(split: SplitVisitor, part: str) -> tuple[Case, ...]:
-    return split.test if part == "test" else split.validation
-
-
 def _pad_features(rows: Sequence[ItemFeatures]) -> Tensors:
     index, value = pad(rows)
     return {"index": torch.from_numpy(index), "value": torch.from_numpy(value)}
-
-
-def _ranks_and_losses(chunks: Iterator[np.ndarray], targets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the rank of each target and −log of its probability."""
-    places, losses, first = [], [], 0
-    for logits in chunks:
-        block_targets = targets[first : first + len(logits)]
-        first += len(logits)
-        places.append(ranks(logits, block_targets))
-        log_sum = np.logaddexp.reduce(logits.astype(np.float64), axis=1)
-        losses.append(log_sum - logits[np.arange(len(block_targets)), block_targets])
-    return np.concatenate(places), np.concatenate(losses)

@@ -1,5 +1,6 @@
 """Client task of the sessions task."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,8 @@ from common.tasks.sessions.vocabulary import Items
 from common.tasks.spec import TaskRun
 
 if TYPE_CHECKING:
+    from client.data.summary import DataSummary
+    from client.data.tables.table import Table
     from client.tasks.sessions.learner import SessionsLearner
 
 
@@ -39,6 +42,13 @@ def published(folder: Path) -> bool:
     return is_published(folder)
 
 
+def summarize(options: SessionsOptions, dataset: Visits, tables: Sequence["Table"]) -> "DataSummary":
+    """Summarize a data set for its owner."""
+    from client.tasks.sessions.data import summary
+
+    return summary.summarize(options, dataset, tables)
+
+
 TASK = ClientTask(
     spec=SPEC,
     unit=("visitor", "visitors"),
@@ -51,4 +61,5 @@ TASK = ClientTask(
     generate=demo_visitors,
     published=published,
     test_file=True,
+    summarize=summarize,
 )

@@ -1,6 +1,8 @@
 """Forecasts of a sensor by a finished model, in the units of the data, on the client."""
 
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,14 +10,14 @@ from numpy.typing import NDArray
 from client.tasks.traffic.cold_start import with_pooled_property
 from client.tasks.traffic.data.split import split_series
 from client.tasks.traffic.federated_ridge import average_forecasts, with_federated_ridge
-from client.tasks.traffic.learner import TrafficLearner
+from client.tasks.traffic.intervals import next_bounds
 from client.tasks.traffic.prepare import Sensor, fit_ridge, prepare
 from client.tasks.traffic.profile import profile
-from common.arrays import Arrays, Flags, Floats
+from common.arrays import Arrays, Flags, Floats, Ints
 from common.errors import ConfigError, DataError
 from common.tasks.traffic.options import TrafficOptions
 from common.tasks.traffic.ranges import rows_per_week
-from common.tasks.traffic.vocabulary import DAY, HOUR
+from common.tasks.traffic.vocabulary import DAY, HOUR, SensorVariables
 
 STUCK_SECONDS = 3 * HOUR
 """Length of constant readings, at the end of the data, that counts as a fault."""
@@ -40,6 +42,8 @@ class Forecast:
         low: Lower bounds of the property; NaN where it bounds no single variable.
         high: Upper bounds.
         profile: Weekly profile at these times.
+        low80: Lower bounds of the 80 % interval by the sensor's own past errors; NaN with too few.
+        high80: Upper bounds.
     """
 
     basis: Sensor
@@ -50,6 +54,8 @@ class Forecast:
     low: Floats
     high: Floats
     profile: Floats
+    low80: Floats
+    high80: Floats
 
     @property
     def marked(self) -> Flags:
@@ -57,7 +63,26 @@ class Forecast:
         return np.asarray(self.student != self.corrected)
 
 
-def forecast(learner: TrafficLearner, sensor: Sensor, model: Arrays, horizon: int, pooled: Arrays) -> Forecast:
+class Forecaster(Protocol):
+    """Model of the traffic task with its options."""
+
+    @property
+    def options(self) -> TrafficOptions:
+        """Options of the task."""
+
+    @property
+    def variables(self) -> SensorVariables:
+        """Vocabulary of the run."""
+
+    @property
+    def residual(self) -> bool:
+        """True if forecasts are residuals of the weekly profile."""
+
+    def forecasts(self, model: Arrays, sensor: Sensor, first: Ints) -> Floats:
+        """Return forecasts in standard deviations, N × P × D, of windows whose first targets are at `first`."""
+
+
+def forecast(learner: Forecaster, sensor: Sensor, model: Arrays, horizon: int, pooled: Arrays) -> Forecast:
     """Forecast the `horizon` steps after the last reading, and correct them by the property.
 
     Profile, baseline and property are fitted anew to all readings. `pooled` may hold the federated ridge statistics, and the
@@ -84,7 +109,10 @@ def forecast(learner: TrafficLearner, sensor: Sensor, model: Arrays, horizon: in
     longer, coming = _longer(basis, options, residual=learner.residual), slice(length, length + horizon)
     usual, clock = longer.profile[coming], longer.clock[coming]
     student = usual if fault else learner.forecasts(model, longer, np.array([length]))[0, :horizon]
-    tables = student, basis.ranges.project(student, clock), *basis.ranges.limits(student, clock), usual
+    floor = sensor.scaler.scale(np.zeros(1)) if sensor.series.values.min() >= 0 else -np.inf
+    errors = _errors(learner, sensor, model, pooled, fault)
+    interval = [np.maximum(student + error[:horizon], floor) for error in errors]
+    tables = student, basis.ranges.project(student, clock), *basis.ranges.limits(student, clock), usual, *interval
     return Forecast(basis, fault, longer.series.times(sensor.step)[coming], *map(sensor.scaler.unscale, tables))
 
 
@@ -119,6 +147,19 @@ def held_later(sensor: Sensor) -> tuple[float, int]:
     names, readings = np.unique(days, return_counts=True)
     complete = [bool(satisfied[days == day].all()) for day in names[readings == DAY // sensor.step]]
     return (float(np.mean(complete)) if complete else float("nan")), len(complete)
+
+
+def _errors(learner: Forecaster, sensor: Sensor, model: Arrays, pooled: Arrays, fault: str) -> tuple[Floats, Floats]:
+    """Return the bounds of past errors of the model, or of the profile after a fault, P × D."""
+    if not fault:
+        held = with_federated_ridge(sensor, pooled, learner.options)
+        return next_bounds(partial(learner.forecasts, model, held), held)
+
+    def usual(first: Ints) -> Floats:
+        profile: Floats = sensor.profile[first[:, None] + np.arange(learner.options.horizon)]
+        return profile
+
+    return next_bounds(usual, sensor)
 
 
 def _longer(sensor: Sensor, options: TrafficOptions, *, residual: bool) -> Sensor:

@@ -1,6 +1,6 @@
 """Traffic learner: windows of series, objective F = MSE + λ·L_p (Eq 2), property of the past."""
 
-from functools import reduce
+from functools import partial, reduce
 
 import numpy as np
 import torch
@@ -11,7 +11,9 @@ from client.stacked_tensors import Tensors
 from client.tasks.learner import means_over_windows, shell
 from client.tasks.traffic.cold_start import with_pooled_property
 from client.tasks.traffic.data.series import Sensors
+from client.tasks.traffic.errors import forecast_error, ridge_error
 from client.tasks.traffic.federated_ridge import compute_sums, includes, with_federated_ridge
+from client.tasks.traffic.intervals import split_coverage
 from client.tasks.traffic.prepare import Sensor, prepare, warn_too_short
 from client.tasks.traffic.tensors import bounds_by_time, join_ridges, join_sensors, select_windows
 from common.arrays import Arrays, Floats, Ints, add, scale, sub
@@ -25,11 +27,8 @@ from common.tasks.traffic.task import TASK
 from common.tasks.traffic.vocabulary import SensorVariables
 from common.wire.messages import Metrics, TrainRequest
 
-BLOCK_WINDOWS = 1024
-"""Number of windows forecast together."""
-
-PROPERTY_WINDOWS = 256
-"""Approximate number of training windows, evenly spaced, for the property violation of a model."""
+BLOCK_WINDOWS = 1024  # windows forecast together
+PROPERTY_WINDOWS = 256  # about so many training windows, evenly spaced, for the property violation of a model
 
 
 class TrafficLearner:
@@ -49,9 +48,7 @@ class TrafficLearner:
         self.residual, self._has_noise = run.model == "default", run.privacy.unit != "none"
         self.module = shell(TASK, run)
         self._pair = compared_variables(self.options, self.variables) if self.options.property == "difference" else None
-        self.sensors = [
-            prepare(series, self.variables, self.options, residual=self.residual) for series in dataset.units
-        ]
+        self.sensors = [prepare(s, self.variables, self.options, residual=self.residual) for s in dataset.units]
         self._whole = join_sensors(self.sensors)
         self._with_ridge: list[Sensor] = []
         self.examples = len(self._whole["starts"])
@@ -112,7 +109,7 @@ class TrafficLearner:
 
     def evaluate(self, model: Arrays, statics: Arrays, split: str) -> tuple[Metrics, Metrics]:
         """Return errors and satisfaction of forecasts before and after the teacher, in standard deviations."""
-        rows = [self._evaluate(model, sensor, sensor.starts(split)) for sensor in self._sensors_with(statics)]
+        rows = [self._evaluate(model, sensor, split) for sensor in self._sensors_with(statics)]
         return means_over_windows([row for row in rows if row])
 
     def baselines(self, split: str, statics: Arrays) -> tuple[Metrics, Metrics]:
@@ -133,16 +130,23 @@ class TrafficLearner:
                 rows.append({**row, "windows": float(len(first))})
         return means_over_windows(rows)
 
+    def unit_values(self, model: Arrays, statics: Arrays, split: str) -> Floats:
+        """Return the MSE of each sensor's forecasts."""
+        sensors, horizon = self._sensors_with(statics), self.options.horizon
+        return np.array([forecast_error(s, split, horizon, partial(self.forecasts, model, s)) for s in sensors])
+
+    def baseline_values(self, statics: Arrays, split: str) -> Floats:
+        """Return the MSE of each sensor's own ridge regression; NaN without one."""
+        return np.array([ridge_error(sensor, split, self.options.horizon) for sensor in self._sensors_with(statics)])
+
     def forecasts(self, model: Arrays, sensor: Sensor, first: Ints) -> Floats:
         """Return forecasts in standard deviations, N × P × D, of windows whose first targets are at `first`."""
         whole, params = join_sensors([sensor]), tensors(model)
         if not len(first):
             return np.zeros((0, self.options.horizon, sensor.values.shape[1]))
+        chunks = np.array_split(first, -(-len(first) // BLOCK_WINDOWS))
         with torch.no_grad():
-            parts = [
-                self._forecast(params, whole, torch.from_numpy(chunk))
-                for chunk in np.array_split(first, -(-len(first) // BLOCK_WINDOWS))
-            ]
+            parts = [self._forecast(params, whole, torch.from_numpy(chunk)) for chunk in chunks]
         return torch.cat(parts).double().numpy()
 
     def counts(self) -> Arrays:
@@ -175,7 +179,8 @@ class TrafficLearner:
             ]
         return [with_pooled_property(sensor, statics, self.options) for sensor in sensors]
 
-    def _evaluate(self, model: Arrays, sensor: Sensor, first: Ints) -> Metrics:
+    def _evaluate(self, model: Arrays, sensor: Sensor, split: str) -> Metrics:
+        first = sensor.starts(split)
         if not len(first):
             return {}
         _, places = sensor.targets(first, self.options.horizon)
@@ -190,5 +195,6 @@ class TrafficLearner:
             **satisfaction(excess),
             "teacher_mse": sensor.error(corrected, places),
             **teacher,
+            "coverage80": split_coverage(partial(self.forecasts, model, sensor), sensor, split, forecast),
             "windows": float(len(first)),
         }

@@ -15,4 +15,5 @@ SCHEMA = TableSchema(
     ),
     rest="numbers",
     clock="wall",
+    unit=SITE,
 )

@@ -1,5 +1,6 @@
 """Client task of the traffic task."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from client.data.sources import Source
@@ -15,6 +16,8 @@ from common.tasks.traffic.task import TASK as SPEC
 from common.tasks.traffic.vocabulary import SensorVariables
 
 if TYPE_CHECKING:
+    from client.data.summary import DataSummary
+    from client.data.tables.table import Table
     from client.tasks.traffic.learner import TrafficLearner
 
 
@@ -32,6 +35,13 @@ def learner(run: TaskRun[TrafficOptions, SensorVariables], dataset: Sensors) -> 
     return TrafficLearner(run, dataset)
 
 
+def summarize(options: TrafficOptions, dataset: Sensors, tables: Sequence["Table"]) -> "DataSummary":
+    """Summarize a data set for its owner."""
+    from client.tasks.traffic.data import summary
+
+    return summary.summarize(options, dataset, tables)
+
+
 TASK = ClientTask(
     spec=SPEC,
     unit=("sensor", "sensors"),
@@ -44,4 +54,5 @@ TASK = ClientTask(
     published=is_published,
     generate=demo_series,
     suffixes=SUFFIXES,
+    summarize=summarize,
 )

@@ -1,6 +1,6 @@
 """Options of the markets task (algorithms.md §5)."""
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
@@ -11,6 +11,8 @@ from common.tasks.spec import TaskOptions
 
 class MarketsOptions(TaskOptions):
     """Options `tasks.markets.*`."""
+
+    split_options: ClassVar[tuple[str, ...]] = (*TaskOptions.split_options, "protocol", "co_rating")
 
     protocol: Literal["pairs", "users", "cold"] = "pairs"
     """Held-out data.

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from common.methods.pfgnn import PFGNN
 from common.metrics.known import LOSS, MODEL_FAMILIES, MRR, NDCG
 from common.metrics.spec import MetricFamily, MetricSpec
+from common.tasks.comparison import Comparison
 from common.tasks.markets.counts import add_pairs, check_pairs
 from common.tasks.markets.demo import demo_market_catalogue
 from common.tasks.markets.options import MarketsOptions
@@ -58,4 +59,6 @@ TASK = TaskSpec(
         "tasks.markets.count-offset": True,
         "tasks.markets.count-epsilon": 8.0,
     },
+    simple={"ndcg20": "walk_ndcg20", "mrr20": "walk_mrr20"},
+    comparison=Comparison("ndcg20", "markets", "random walk", higher_is_better=True),
 )

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from common.metrics.known import LOSS, MODEL_FAMILIES
 from common.metrics.spec import MetricSpec
+from common.tasks.comparison import Comparison
 from common.tasks.ratings.demo import demo_products
 from common.tasks.ratings.options import RatingsOptions
 from common.tasks.ratings.vocabulary import ProductCatalogue
@@ -94,4 +95,6 @@ TASK = TaskSpec(
     # One report per client holds all training data of the default model, and it gets the whole budget.
     defaults={"method": "fedavg", "rounds": 1, "privacy.mechanism": "privunit"},
     loss_is_error=lambda model: model == "paper",
+    simple={"rmse": "rmse_local_mean", "f1": "f1_all_liked"},
+    comparison=Comparison("rmse", "raters", "own mean"),
 )

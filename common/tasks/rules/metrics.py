@@ -10,6 +10,7 @@ from common.metrics.ranking import Mask, Scores, auc, hit_rates, mean_rank
 from common.tasks.rules.vocabulary import Edges
 
 TOPS = (5, 10, 20, 40)
+SHOWN_TOPS = (5, 10, 20)
 KEYS = ("loss", "auc", "mr0", "mr1", "mr_rt", *(f"hr{top}" for top in TOPS))
 
 
@@ -47,6 +48,22 @@ def home_metrics(
         result["auc"] = area
     result |= _ranks(logits, train, positives)
     return result | _hits(logits, train, positives, _candidates(logits.shape, train, self_pairs, valid))
+
+
+def shown_metrics(logits: NDArray[np.floating[Any]], shown: Edges, positives: Edges) -> dict[str, float]:
+    """Return `hrN_shown`, the share of test rules among the first N rules shown to the home.
+
+    If a logit is NaN, all are NaN.
+
+    Args:
+        logits: Log-odds of rules, (N, N, R).
+        shown: Rules as shown to the home, best first.
+        positives: Test rules.
+    """
+    if np.isnan(logits).any():
+        return {f"hr{top}_shown": float("nan") for top in SHOWN_TOPS}
+    hits = (shown[:, None] == positives[None]).all(axis=2).any(axis=1)
+    return {f"hr{top}_shown": float(hits[:top].sum() / len(positives)) for top in SHOWN_TOPS}
 
 
 def _bce(positive: Scores, negative: Scores) -> float:

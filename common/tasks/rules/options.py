@@ -1,6 +1,6 @@
 """Options of the rules task."""
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
@@ -9,6 +9,8 @@ from common.tasks.spec import TaskOptions
 
 class RulesOptions(TaskOptions):
     """Options `tasks.rules.*`."""
+
+    split_options: ClassVar[tuple[str, ...]] = (*TaskOptions.split_options, "small_users", "hit_self_pairs")
 
     negatives: int = Field(5, ge=1)
     """Number of pools of sampled negatives for training.

@@ -4,8 +4,10 @@ from typing import TYPE_CHECKING
 
 from common.metrics.known import HIT_RATE, LOSS, MODEL_FAMILIES
 from common.metrics.spec import MetricSpec
+from common.tasks.comparison import Comparison
 from common.tasks.rules.counts import add_counts, check_counts
 from common.tasks.rules.demo import demo_catalogue
+from common.tasks.rules.metrics import SHOWN_TOPS
 from common.tasks.rules.options import RulesOptions
 from common.tasks.rules.vocabulary import RuleCatalogue
 from common.tasks.spec import CountStatistics, Objective, TaskRun, TaskSpec
@@ -61,6 +63,28 @@ TASK = TaskSpec(
             headline=False,
         ),
         HIT_RATE,
+        *(
+            MetricSpec(
+                f"hr{top}_shown",
+                f"hr@{top} shown",
+                f"Hit rate @{top} of the shown list",
+                "higher",
+                3,
+                f"Share of the held-out rules among the first {top} that are shown: possible ones without contradictions.",
+                headline=False,
+            )
+            for top in SHOWN_TOPS
+        ),
+        MetricSpec(
+            "hr20_frequency",
+            "hr@20(frequency)",
+            "Hit rate @20 of relation frequency",
+            "higher",
+            3,
+            "Baseline: relations in the order of their number in the home's own training rules.",
+            headline=False,
+            baseline=True,
+        ),
     ),
     families=MODEL_FAMILIES,
     objective=Objective("loss"),
@@ -69,4 +93,6 @@ TASK = TaskSpec(
     counts=CountStatistics(check_counts, add_counts),
     defaults={"method": "fedrule"},
     planner_validation_share=0.3,  # a home has few rules
+    simple={"hr20": "hr20_frequency"},
+    comparison=Comparison("hr20", "homes", "relation frequency", higher_is_better=True),
 )

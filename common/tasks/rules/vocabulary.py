@@ -16,6 +16,15 @@ Edges = Ints
 SEPARATOR = " → "
 """Text between the two parts of a relation's name."""
 
+OPPOSITES = (
+    ("turn on", "turn off"),
+    ("open", "close"),
+    ("lock", "unlock"),
+    ("arm", "disarm"),
+    ("start", "stop"),
+)
+"""Actions that contradict each other; see `RuleCatalogue.opposites`."""
+
 
 def relation_name(trigger_state: str, action: str) -> str:
     """Return the name of a relation: `opens`, `turn on` -> `opens → turn on`.
@@ -59,6 +68,12 @@ class RuleCatalogue(Vocabulary):
     does: dict[str, tuple[str, ...]] = Field(default={}, exclude_if=lambda actions: not actions)
     """Device type -> actions that it supports, the second part of a relation; otherwise like `notices`."""
 
+    opposites: tuple[tuple[str, str], ...] = Field(default=OPPOSITES, exclude_if=lambda pairs: pairs == OPPOSITES)
+    """Pairs of actions that contradict each other, whole or by their words, without regard to case.
+
+    `start`, `stop` also makes opposites of `start recording on` and `stop recording on`.
+    """
+
     @model_validator(mode="after")
     def _names_are_usable(self) -> Self:
         check_names("a device type", self.entities)
@@ -67,6 +82,8 @@ class RuleCatalogue(Vocabulary):
             relation_parts(relation)
         if unknown := sorted({*self.notices, *self.does} - set(self.entities)):
             raise ValueError(f"notices or does names '{unknown[0]}', which is not in entities")
+        if not all(any(character.isalnum() for character in name) for pair in self.opposites for name in pair):
+            raise ValueError("opposites names an action without a letter")
         return self
 
     def possible(self) -> tuple[Flags, Flags]:

@@ -29,6 +29,8 @@ def target_scores(candidates: Tensor, keys: Tensor, values: Tensor, owner: Tenso
     Returns:
         Scores, B × V.
     """
+    if torch.compiler.is_exporting():  # graphs for inference have neither chunks nor autograd functions
+        return _attend(candidates, keys, values, owner, sessions)[3]
     scores: Tensor = _TargetScores.apply(candidates, keys, values, owner, sessions)  # type: ignore[no-untyped-call]  # as torch has it
     return scores
 

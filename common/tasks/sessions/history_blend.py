@@ -8,12 +8,7 @@ weight is overestimated.
 import torch
 from torch import Tensor, nn
 
-FEATURES = ("own_frequency", "own_bigram", "session_recency", "last_item", "shared_rules")
-"""The F features of an item.
-
-log(1 + visits); log(1 + visits right after the last item); .8^(clicks ago) if the session has it; 1 if it is the last
-item; log(1 + summed sequential rules) if counts are shared.
-"""
+from common.tasks.sessions.features import FEATURES
 
 INITIAL_WEIGHT = 0.5
 """Initial value of every weight; gives a usable ranking before training."""

@@ -3,6 +3,8 @@
 from typing import TYPE_CHECKING
 
 from common.metrics.known import HIT_RATE, LOSS, MODEL_FAMILIES, MRR, NDCG
+from common.metrics.spec import MetricSpec
+from common.tasks.comparison import Comparison
 from common.tasks.sessions.counts import add_rules, check_rules
 from common.tasks.sessions.demo import demo_items
 from common.tasks.sessions.options import SessionsOptions
@@ -29,11 +31,28 @@ TASK = TaskSpec(
     vocabulary=Items,
     demo=demo_items,
     build_model=build_model,
-    metrics=(LOSS, HIT_RATE, MRR, NDCG),
+    metrics=(
+        LOSS,
+        HIT_RATE,
+        MRR,
+        NDCG,
+        MetricSpec(
+            "hr20_history",
+            "hr@20(history)",
+            "Hit rate @20 of own history",
+            "higher",
+            3,
+            "Baseline: items by the visitor's own visits, visits after the last item, and clicks of the session.",
+            headline=False,
+            baseline=True,
+        ),
+    ),
     families=MODEL_FAMILIES,
     objective=Objective("loss"),
     head=("scale", "weight"),  # weights of the blend
     record_dp=frozenset({"paper"}),
     counts=CountStatistics(lambda counts, items: check_rules(counts, len(items.items)), add_rules),
     defaults={"method": "fedga"},
+    simple={"hr20": "hr20_history"},
+    comparison=Comparison("hr20", "visitors", "own history", higher_is_better=True),
 )

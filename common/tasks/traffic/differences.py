@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from common.arrays import Arrays, Floats, Ints
-from common.logic.margin import STRICT
+from common.logic.strict import STRICT
 from common.tasks.traffic.ranges import Ranges
 
 

@@ -72,7 +72,7 @@ class Transformer(nn.Module):
         seen = self.encoder_input(history) + self.places
         recent = self.decoder_input(history[:, -self.horizon :]) + self.places[-self.horizon :]
         with sdpa_kernel(SDPBackend.MATH):  # the only attention that vmap supports
-            states = self.head(seen, recent, tgt_mask=self.mask)
+            states = self.head(seen, recent, tgt_mask=self.mask, tgt_is_causal=True)
         forecast: Tensor = self.linear_mapping(states)
         return forecast
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from common.metrics.known import LOSS, MODEL_FAMILIES
 from common.metrics.spec import MetricFamily, MetricSpec
+from common.tasks.comparison import Comparison
 from common.tasks.spec import CountStatistics, Objective, TaskRun, TaskSpec
 from common.tasks.traffic.counts import add_lags, check_lags
 from common.tasks.traffic.demo import demo_variables
@@ -104,6 +105,16 @@ TASK = TaskSpec(
             "Share of whole forecasts that satisfy the property; compare with the share of true days.",
         ),
         MetricSpec(
+            "coverage80",
+            "coverage80",
+            "Coverage of 80 % intervals",
+            "",
+            3,
+            "Share of readings inside intervals from the sensor's earlier errors; 0.8 is right.",
+            headline=False,
+            short_table=False,
+        ),
+        MetricSpec(
             "property_width",
             "width",
             "Width of the property",
@@ -124,4 +135,6 @@ TASK = TaskSpec(
     counts=CountStatistics(lambda sums, variables: check_lags(sums, len(variables.variables)), add_lags),
     pooled=frozenset(POOLED),
     defaults={"method": "fedstl"},
+    simple={"mse": "ridge_mse"},
+    comparison=Comparison("mse", "sensors", "own ridge regression"),
 )

@@ -4,16 +4,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from common.errors import ConfigError
-from deploy.tasks.spec import Answers, DeployTask, QueryOption, TrainedRun
+from deploy.tasks.query import HIDE, item_options, read_filter
+from deploy.tasks.spec import Answers, DeployTask, QueryOption, ServingRef, TrainedRun
 
 if TYPE_CHECKING:
+    from deploy.model_service.spec import Serving
     from deploy.report.run import RunRecord
     from deploy.report.sections import Section
 
 
 def answer(run: TrainedRun, query: Mapping[str, str], top: int) -> Answers:
     """Return items of a market that go with an item."""
-    from client.tasks.markets.inference import companions, item_named, labelled
+    from client.tasks.markets.inference import companions, item_named, labelled, seen_companions
     from deploy.tasks.markets.model_choice import model_of
     from deploy.tasks.units import find_unit
 
@@ -22,10 +24,30 @@ def answer(run: TrainedRun, query: Mapping[str, str], top: int) -> Answers:
         raise ConfigError("--item is missing; name the item by its id or title")
     item = item_named(query["item"], run.vocabulary)
     model, note = model_of(run, query["client"])
-    found = companions(run.config, run.vocabulary, model, market, item, top)
-    title = f"{labelled(run.vocabulary, item)} in {market.name}"
-    columns = {"goes with it": ("item", "title"), "score": ("score",)}
-    return Answers(title, "companion", columns, [vars(one) for one in found], (note,))
+    chosen, notes = read_filter(query, run.vocabulary.items, HIDE)
+    found = companions(run.config, run.vocabulary, model, market, item, top, chosen)
+    return Answers(
+        f"{labelled(run.vocabulary, item)} in {market.name}",
+        "companion",
+        {"goes with it": ("item", "title"), "score": ("score",), "why": ("why",)},
+        [vars(one) for one in found],
+        (note, *notes),
+        empty=chosen.reason_of_none(len(run.vocabulary.items), seen_companions(run.config, market, item)),
+        what="item",
+        user=run.vocabulary.items[item],
+    )
+
+
+def every_item(run: TrainedRun, query: Mapping[str, str]) -> Iterator[Mapping[str, str]]:
+    """Yield a query for each item with a record in the market, or for the named item."""
+    import numpy as np
+
+    from deploy.tasks.units import find_unit
+
+    market = find_unit(run.read(""), query["market"], run.data, "market")
+    sold = np.unique(np.concatenate([market.ratings[:, 1], market.pairs.ravel()])).tolist()
+    for name in [query["item"]] if query["item"] else [run.vocabulary.items[k] for k in sold]:
+        yield {**query, "market": market.name, "item": name}
 
 
 def sections(records: "Sequence[RunRecord]") -> "Iterator[Section]":
@@ -35,13 +57,25 @@ def sections(records: "Sequence[RunRecord]") -> "Iterator[Section]":
     yield bars(records)
 
 
+def load_serving() -> "Serving":
+    """Return export and local serving of the task."""
+    from deploy.tasks.markets.model_service import SERVING
+
+    return SERVING
+
+
 TASK = DeployTask(
     name="markets",
     query=(
         QueryOption("market", "Recommend in this market; default: the first of the data."),
         QueryOption("item", "Recommend items that go with this one, by id or title."),
         QueryOption("client", "Use the model that this client stored; default: who trained on the data."),
+        *item_options(HIDE),
     ),
     answer=answer,
+    everybody=every_item,
     sections=sections,
+    serving=ServingRef(
+        QueryOption("market", "Put the data of this market into the file; default: the first."), load_serving
+    ),
 )

@@ -62,11 +62,13 @@ def forecast(
     plot: Annotated[
         Path | None, typer.Option(help="Draw the figure here (.svg, .png or .pdf); default: forecast-SITE.svg.")
     ] = None,
+    checkpoint: o.Checkpoint = "",
     json: o.AsJson = False,
 ) -> None:
     """Forecast a sensor's next readings.
 
-    Shows the model's forecast and the closest one that satisfies the property of the sensor's past. If a client on this
+    Shows the model's forecast with an 80 % interval by the sensor's own past errors, and the closest forecast that satisfies
+    the property of the sensor's past. If a client on this
     machine trained on these data, or on earlier ones at this place, its private layers are used. Profile and property are
     fitted to all readings. Nothing leaves this machine.
     """
@@ -76,7 +78,7 @@ def forecast(
 
     if plot and plot.suffix not in SUFFIXES:
         raise ConfigError(f"--plot {plot}: the suffix is none of {', '.join(SUFFIXES)}; use one of them")
-    view = compute_forecast(source, sensor, horizon)
+    view = compute_forecast(source, sensor, horizon, checkpoint)
     path = plot or (None if json else Path("forecast-" + re.sub(r"[^\w.-]+", "_", view.site) + ".svg"))
     try:
         if path:

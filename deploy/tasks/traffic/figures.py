@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 
 from deploy.report.run import RunRecord
 from deploy.report.svg import COLORS, INK, dot_size, svg, with_colors
-from server.events import ClientResult
+from server.result import ClientResult
 
 ROLES = {"": "student", "cluster_": "cluster model", "global_": "shared model", "teacher_": "teacher"}
 """Prefix of a metric -> the forecaster."""

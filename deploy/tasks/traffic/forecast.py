@@ -12,10 +12,12 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from client.tasks.traffic.inference import Forecast
+from client.tasks.traffic.intervals import MIN_ERRORS
 from common.tasks.traffic.options import TrafficOptions
 from common.tasks.traffic.vocabulary import DAY
 from deploy.tasks.traffic.clock import digits_for, number
 from deploy.tasks.traffic.property import describe_satisfaction
+from deploy.tasks.traffic.rows import forecast_rows
 
 Floats = NDArray[np.float64]
 
@@ -45,7 +47,10 @@ class ForecastView:
         return self.forecast.basis.series.name
 
     def as_lines(self) -> list[str]:
-        """Return a table for each variable; a star marks values that the teacher corrected."""
+        """Return a table for each variable; a star marks values that the teacher corrected.
+
+        Without enough past errors, the column of the interval is empty and a line says why.
+        """
         f = self.forecast
         lines = [f"{self.site} by run {self.run}"]
         lines += [f"{f.fault}; the weekly profile replaces the forecast"] if f.fault else []
@@ -55,37 +60,38 @@ class ForecastView:
         corrected = (
             f"* {count} of {f.marked.size} forecasts violate the property" if count else "no forecast violates it"
         )
-        return [*lines, "", f"property: {'; '.join(describe_satisfaction(f.basis, self.options))}", corrected]
+        held = describe_satisfaction(f.basis, self.options)
+        return [*lines, "", self._interval(), f"property: {'; '.join(held)}", corrected]
 
     def as_json(self) -> dict[str, Any]:
         """Return one row for each step and variable."""
         f = self.forecast
-        columns = {"forecast": f.student, "corrected": f.corrected, "low": f.low, "high": f.high, "profile": f.profile}
-        rows = [
-            {"time": str(f.times[t]), "variable": variable}
-            | {name: _finite(float(table[t, d])) for name, table in columns.items()}
-            | {"marked": bool(f.marked[t, d])}
-            for t in range(len(f.times))
-            for d, variable in enumerate(self.variables)
-        ]
         about = {"site": self.site, "run": self.run, "pooled": f.basis.pooled}
-        return {**about, "fault": f.fault, "rows": rows}
+        return {**about, "fault": f.fault, "rows": forecast_rows(f, self.variables)}
 
     def _table(self, d: int, variable: str) -> list[str]:
         f = self.forecast
-        shown = np.concatenate([f.low[:, d], f.high[:, d], f.student[:, d]])
+        shown = np.concatenate([table[:, d] for table in (f.low, f.high, f.student)])
         digits = digits_for(float(np.ptp(shown[np.isfinite(shown)])))
-        columns = [f.student[:, d], f.corrected[:, d], f.low[:, d], f.high[:, d]]
-        cells = [[number(float(value), digits) for value in column] for column in columns]
+        numbers = [
+            [number(float(value), digits) for value in table[:, d]]
+            for table in (f.student, f.low80, f.high80, f.corrected, f.low, f.high)
+        ]
+        cells = [numbers[0], _between(*numbers[1:3]), numbers[3], _between(*numbers[4:])]
         stars = ["*" if mark else "" for mark in f.marked[:, d]]
-        rows = [(variable, "profile" if f.fault else "forecast", "corrected", "low", "high", "")]
+        rows = [(variable, "profile" if f.fault else "forecast", "80 % interval", "corrected", "property", "")]
         rows += list(zip(map(_moment, f.times), *cells, stars, strict=True))
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         return ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]).rstrip() for row in rows]
 
+    def _interval(self) -> str:
+        if np.isnan(self.forecast.low80).all():
+            return f"80 % interval: none; it needs {MIN_ERRORS} past errors in held-out readings"
+        return "80 % interval: by the sensor's own past errors at each step, in held-out readings"
+
 
 def draw(view: ForecastView, path: Path) -> None:
-    """Write a figure of the last readings, the forecast, its correction and the property.
+    """Write a figure of last readings, forecast, its 80 % interval, its correction and the property.
 
     The suffix of the path sets the format.
     """
@@ -102,7 +108,10 @@ def _draw(axes: Axes, view: ForecastView, d: int) -> None:
     f, sensor = view.forecast, view.forecast.basis
     count = DAYS_BEFORE * DAY // sensor.step
     times, readings = sensor.series.times(sensor.step)[-count:], sensor.series.values[-count:, d]
-    axes.fill_between(f.times, f.low[:, d], f.high[:, d], color=_BLUE, alpha=0.13, linewidth=0, label="property")
+    axes.fill_between(f.times, f.low[:, d], f.high[:, d], color=_GREY, alpha=0.16, linewidth=0, label="property")
+    if np.isfinite(f.low80[:, d]).any():
+        band = f.low80[:, d], f.high80[:, d]
+        axes.fill_between(f.times, *band, color=_BLUE, alpha=0.28, linewidth=0, label="80 % interval")
     axes.plot(times, readings, color=_GREY, label="readings")
     if not f.fault:
         axes.plot(f.times, f.profile[:, d], color=_GREY, linewidth=1, linestyle=(0, (2, 2)), label="profile")
@@ -116,17 +125,20 @@ def _draw(axes: Axes, view: ForecastView, d: int) -> None:
     locator = AutoDateLocator()  # type: ignore[no-untyped-call]  # matplotlib types no dates
     axes.xaxis.set_major_locator(locator)
     axes.xaxis.set_major_formatter(ConciseDateFormatter(locator, formats=_DATES, show_offset=False))  # type: ignore[no-untyped-call]
-    axes.legend(loc="upper left", ncols=5, frameon=False, fontsize=8.5)
+    axes.legend(loc="upper left", ncols=6, frameon=False, fontsize=8.5)
     axes.set_ylim(top=axes.get_ylim()[1] + 0.12 * np.ptp(axes.get_ylim()))
+
+
+def _between(low: list[str], high: list[str]) -> list[str]:
+    """Return `low to high` in columns of equal width; empty without a number."""
+    widths = [max(map(len, column)) for column in (low, high)]
+    pairs = zip(low, high, strict=True)
+    return [f"{a.rjust(widths[0])} to {b.rjust(widths[1])}" if a and b else "" for a, b in pairs]
 
 
 def _moment(time: np.datetime64) -> str:
     clock = "%H:%M" if time == time.astype("datetime64[m]") else "%H:%M:%S"
     return f"{time.astype('datetime64[s]').item():%a %Y-%m-%d {clock}}"
-
-
-def _finite(value: float) -> float | None:
-    return value if np.isfinite(value) else None
 
 
 _DATES = ["%Y", "%b %Y", "%a %-d %b", "%H:%M", "%H:%M", "%H:%M"]

@@ -19,6 +19,7 @@ from common.tasks.traffic.task import TASK
 from common.tasks.traffic.vocabulary import SensorVariables
 from deploy.cli.options import DataRequest
 from deploy.cli.output import note
+from deploy.commands.checkpoint import load_checkpoint
 from deploy.commands.runs import find_run, newest, newest_or_none, stored_options
 from deploy.commands.stored_models import find_stored_model
 from deploy.tasks.units import find_unit
@@ -42,17 +43,19 @@ class TrainedForecaster:
     pooled: Arrays
 
 
-def find_forecaster(source: DataRequest, request: "SensorRequest") -> TrainedForecaster:
+def find_forecaster(source: DataRequest, request: "SensorRequest", checkpoint: str = "") -> TrainedForecaster:
     """Return the requested run, else the newest that trained on the data, else the newest of all.
+
+    With a checkpoint, models that clients stored are not used.
 
     Raises:
         ConfigError: The run does not exist.
         DataError: The data cannot be read, or lack the sensor.
     """
-    if stored := _find_stored(source.data, request):
+    if not checkpoint and (stored := _find_stored(source.data, request)):
         return _of_client(stored, source, request)
     folder = find_run(request.run) if request.run else newest([TASK.name])
-    config, trained, pooled = _open(folder)
+    config, trained, pooled = _open(folder, checkpoint)
     dataset = read_sensors(source, cast(SensorVariables, read_vocabulary(TASK.name, folder.catalogue())))
     sensor = replace(dataset, units=(find_series(request.site, dataset, source.data),))
     learner = TrafficLearner(config.task_run(TASK, dataset.vocabulary), sensor)
@@ -106,11 +109,14 @@ def _find_stored(data: str, request: "SensorRequest") -> StoredModel | None:
     return find_stored_model(TASK.name, data, run, request.state_dir, request.client)
 
 
-def _open(folder: RunDirectory) -> tuple[RunConfig, Arrays, Arrays]:
+def _open(folder: RunDirectory, checkpoint: str = "") -> tuple[RunConfig, Arrays, Arrays]:
     """Return a run's configuration, its model, and the statistics and pooled properties saved with it."""
     config = parse(stored_options(folder))
     if config.task != TASK.name:
         raise ConfigError(f"run '{folder.path.name}' is of task {config.task}; name one of task {TASK.name} with --run")
-    trained, _ = folder.load_model()
+    chosen = load_checkpoint(folder, checkpoint)
+    if checkpoint:
+        note(f"run {folder.path.name}: model of {chosen.about}")
+    trained = dict(chosen.model)
     pooled = {name: trained.pop(name) for name in STATICS if name in trained}
     return config, trained, pooled

@@ -40,14 +40,14 @@ def infer_property(
     return sensor, dataset.vocabulary, options
 
 
-def compute_forecast(source: DataRequest, request: "SensorRequest", horizon: int) -> ForecastView:
-    """Return the forecast of the sensor.
+def compute_forecast(source: DataRequest, request: "SensorRequest", horizon: int, checkpoint: str = "") -> ForecastView:
+    """Return the forecast of the sensor, by the model of that checkpoint.
 
     Raises:
         ConfigError: The run does not exist, or its model forecasts fewer steps.
         DataError: The data cannot be read, lack the sensor, or are too few for the model.
     """
-    trained = find_forecaster(source, request)
+    trained = find_forecaster(source, request, checkpoint)
     learner = trained.learner
     sensor = next(one for one in learner.sensors if not request.site or one.series.name == request.site)
     sensor = with_pooled_property(sensor, trained.pooled, learner.options)

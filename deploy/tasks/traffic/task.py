@@ -4,11 +4,13 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from deploy.cli.commands import CommandRef
-from deploy.tasks.spec import DeployTask
+from deploy.tasks.spec import DeployTask, ForecastExample, QueryOption, ServingRef, TrainedRun
 
 if TYPE_CHECKING:
+    from deploy.model_service.spec import Serving
     from deploy.report.run import RunRecord
     from deploy.report.sections import Section
+    from server.checkpoints import Checkpoint
 
 PLACE = "deploy.tasks.traffic"
 
@@ -20,12 +22,40 @@ def sections(records: "Sequence[RunRecord]") -> "Iterator[Section]":
     yield from (learning(records), teaching(records))
 
 
+def load_serving() -> "Serving":
+    """Return export and local serving of the task."""
+    from deploy.tasks.traffic.model_service import SERVING
+
+    return SERVING
+
+
+def examples(run: TrainedRun) -> list[ForecastExample]:
+    """Return forecasts of held-out readings of the first sensors."""
+    from deploy.tasks.traffic.examples import held_out_forecasts
+
+    return held_out_forecasts(run)
+
+
+def clusters(checkpoint: "Checkpoint") -> dict[str, str]:
+    """Return the property of each cluster in words."""
+    from deploy.tasks.traffic.cluster_words import describe_clusters
+
+    return describe_clusters(checkpoint)
+
+
 TASK = DeployTask(
     name="traffic",
+    examples=examples,
+    clusters=clusters,
     sections=sections,
     commands=(
-        CommandRef("forecast", f"{PLACE}.commands:forecast", "Forecast a sensor's next readings."),
-        CommandRef("properties", f"{PLACE}.commands:properties", "Show the properties that a sensor's past satisfies."),
-        CommandRef("data", f"{PLACE}.data:data", "Make data sets."),
+        CommandRef("forecast", f"{PLACE}.commands:forecast", "Forecast a sensor's next readings.", "Use"),
+        CommandRef(
+            "properties", f"{PLACE}.commands:properties", "Show the properties that a sensor's past satisfies.", "Use"
+        ),
+        CommandRef("data", f"{PLACE}.data:data", "Make data sets.", "Prepare"),
+    ),
+    serving=ServingRef(
+        QueryOption("site", "Put the data of this sensor into the file; default: the first."), load_serving
     ),
 )

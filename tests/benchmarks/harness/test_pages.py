@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.harness.study import RESULTS, ROOT, STUDIES, Study
+from benchmarks.harness.study import RESULTS, ROOT, STUDIES, Study, write_readme
 from benchmarks.markets.experiments import TITLES as MARKETS
 from benchmarks.ratings.experiments import AUTHORS, EXPERIMENTS
 from benchmarks.rules.experiments import TITLES as RULES
@@ -45,7 +45,8 @@ def test_a_page_needs_neither_data_nor_torch(name: str, tmp_path: Path) -> None:
         [sys.executable, "-c", program], env=environment, capture_output=True, text=True, cwd=tmp_path
     )
     assert done.stderr.strip() == ""
-    assert (tmp_path / f"{name}.md").read_text("utf-8") == (RESULTS / f"{name}.md").read_text("utf-8")
+    for file in (f"{name}.md", f"assets/{name}.svg"):
+        assert (tmp_path / file).read_text("utf-8") == (RESULTS / file).read_text("utf-8")
 
 
 @pytest.mark.parametrize("name", STUDIES)
@@ -89,3 +90,18 @@ def test_a_malformed_file_ends_with_its_place_and_no_page(tmp_path: Path, capsys
         assert main() == 1
     assert "runs.csv, line 3756, column 'value'" in capsys.readouterr().err
     assert not (tmp_path / "rules.md").exists()
+
+
+def test_the_table_of_the_readme_follows_from_the_stored_results(tmp_path: Path) -> None:
+    readme = tmp_path / "README.md"
+    readme.write_text((ROOT / "README.md").read_text("utf-8"), "utf-8")
+    write_readme(readme)
+    assert readme.read_text("utf-8") == (ROOT / "README.md").read_text("utf-8")
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_the_verdict_and_the_figure_are_the_first_screen_of_a_page(name: str) -> None:
+    title, verdict, figure = (RESULTS / f"{name}.md").read_text("utf-8").split("\n\n")[:3]
+    assert title.startswith("# ")
+    assert verdict.startswith("**Verdict.** On ")
+    assert figure.endswith(f"](assets/{name}.svg)")

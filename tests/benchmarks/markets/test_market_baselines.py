@@ -12,7 +12,7 @@ from client.tasks.markets.data.graph import Graph, symmetric
 from client.tasks.markets.prepare import ReadyMarket, prepare
 from common.tasks.markets.counts import counts_of as summed_counts
 from common.tasks.markets.counts import no_counts
-from common.tasks.markets.models.pair_scorer import FEATURES
+from common.tasks.markets.features import FEATURES
 from common.tasks.markets.options import MarketsOptions
 
 SIZE = 9

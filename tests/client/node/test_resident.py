@@ -1,72 +1,22 @@
-import threading
 import time
-from collections.abc import Callable
-from random import Random
 from typing import Any
 
 import pytest
-from flwr.app import ConfigRecord, Context, Message, RecordDict
-from flwr.clientapp import ClientApp
+from flwr.app import Context, Message, RecordDict
 
-from client.node.failures import NotAdmittedError, Server
+from client.node.failures import NotAdmittedError
 from client.node.fleet import Fleet
-from client.node.polling import Polling
-from client.node.resident import run_resident
 from common.errors import DataError, RefusedError
 from deploy.processes import free_port
-
-EAGER = Polling(first=0.001, cap=0.02)
-
-
-def _app(train: Callable[[Message, Context], Message]) -> ClientApp:
-    app = ClientApp()
-    app.train()(train)
-    return app
-
-
-def _echo(message: Message, context: Context) -> Message:
-    seen = int(context.state.config_records["seen"]["count"]) if "seen" in context.state else 0  # type: ignore[arg-type]
-    context.state["seen"] = ConfigRecord({"count": seen + 1})
-    return Message(RecordDict({"answer": ConfigRecord({"seen": seen + 1})}), reply_to=message)
-
-
-def _wait_until(condition: Callable[[], bool], seconds: float = 5.0) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "it did not come to pass"
-        time.sleep(0.005)
-
-
-class _Running:
-    """A resident client in a thread of this process."""
-
-    def __init__(self, app: ClientApp, address: str, **options: Any) -> None:
-        self.stop, self.events = threading.Event(), list[str]()
-        self.error: Exception | None = None
-        options = {"polling": EAGER, "random": Random(0), **options}
-        self.thread = threading.Thread(target=self._run, args=(app, address, options), daemon=True)
-        self.thread.start()
-
-    def _run(self, app: ClientApp, address: str, options: dict[str, Any]) -> None:
-        try:
-            run_resident(app, Server(address), stop=self.stop, on_event=self.events.append, **options)
-        except Exception as error:
-            self.error = error
-
-    def leave(self) -> float:
-        start = time.monotonic()
-        self.stop.set()
-        self.thread.join(10)
-        assert not self.thread.is_alive()
-        return time.monotonic() - start
+from tests.support.residents import RunningResident, app_of, echo, wait_until
 
 
 def test_messages_are_answered_in_sequence_and_state_is_stored(fake: Any) -> None:
     for _ in range(3):
         fake.post(RecordDict())
         time.sleep(0.001)
-    client = _Running(_app(_echo), fake.address)
-    _wait_until(lambda: len(fake.replies) == 3)
+    client = RunningResident(app_of(echo), fake.address)
+    wait_until(lambda: len(fake.replies) == 3)
     assert [reply.content["answer"]["seen"] for reply in fake.replies] == [1, 2, 3]
     assert client.leave() < 2
     assert client.error is None
@@ -82,8 +32,8 @@ def test_the_context_names_node_run_and_configuration(fake: Any) -> None:
         return Message(RecordDict(), reply_to=message)
 
     fake.post(RecordDict())
-    client = _Running(_app(look), fake.address, node_config={"home": "a"})
-    _wait_until(lambda: len(fake.replies) == 1)
+    client = RunningResident(app_of(look), fake.address, node_config={"home": "a"})
+    wait_until(lambda: len(fake.replies) == 1)
     client.leave()
     (context,) = seen
     assert (context.node_id, context.run_id) == (7, 99)
@@ -103,8 +53,8 @@ def test_a_failure_is_an_answer_without_private_data(fake: Any, error: Exception
         raise error
 
     fake.post(RecordDict())
-    client = _Running(_app(fail), fake.address)
-    _wait_until(lambda: len(fake.replies) == 1)
+    client = RunningResident(app_of(fail), fake.address)
+    wait_until(lambda: len(fake.replies) == 1)
     client.leave()
     assert fake.replies[0].error.reason == reason
 
@@ -112,22 +62,22 @@ def test_a_failure_is_an_answer_without_private_data(fake: Any, error: Exception
 def test_a_reply_to_a_finished_run_is_dropped_and_the_client_continues(fake: Any) -> None:
     fake.running = False
     fake.post(RecordDict())
-    client = _Running(_app(_echo), fake.address)
-    _wait_until(lambda: any("unanswered" in event for event in client.events))
+    client = RunningResident(app_of(echo), fake.address)
+    wait_until(lambda: any("unanswered" in event for event in client.events))
     fake.running = True
     fake.post(RecordDict())
-    _wait_until(lambda: len(fake.replies) == 1)
+    wait_until(lambda: len(fake.replies) == 1)
     client.leave()
     assert fake.replies[0].content["answer"]["seen"] == 2
 
 
 def test_a_node_joins_again_if_the_server_forgot_it(fake: Any) -> None:
-    client = _Running(_app(_echo), fake.address)
-    _wait_until(lambda: "PullMessages" in fake.calls)
+    client = RunningResident(app_of(echo), fake.address)
+    wait_until(lambda: "PullMessages" in fake.calls)
     fake.is_registered = False
-    _wait_until(lambda: fake.calls.count("ActivateNode") == 2)
+    wait_until(lambda: fake.calls.count("ActivateNode") == 2)
     fake.post(RecordDict())
-    _wait_until(lambda: len(fake.replies) == 1)
+    wait_until(lambda: len(fake.replies) == 1)
     client.leave()
 
 
@@ -151,15 +101,15 @@ def test_a_reply_to_an_absent_server_is_sent_again_without_retraining(
 
     monkeypatch.setattr(Fleet, "send", unreliable)
     fake.post(RecordDict())
-    client = _Running(_app(train), fake.address)
-    _wait_until(lambda: len(fake.replies) == 1)
+    client = RunningResident(app_of(train), fake.address)
+    wait_until(lambda: len(fake.replies) == 1)
     client.leave()
     assert len(trained) == 1
 
 
 def test_leaving_is_fast_while_the_server_is_absent() -> None:
-    client = _Running(_app(_echo), f"127.0.0.1:{free_port()}")
-    _wait_until(lambda: any("no server at" in event for event in client.events))
+    client = RunningResident(app_of(echo), f"127.0.0.1:{free_port()}")
+    wait_until(lambda: any("no server at" in event for event in client.events))
     assert client.leave() < 1
     assert client.error is None
 
@@ -169,6 +119,6 @@ def test_a_key_that_is_never_admitted_ends_the_client(fake: Any, monkeypatch: py
         raise NotAdmittedError("register its public key")
 
     monkeypatch.setattr(Fleet, "__enter__", refuse)
-    client = _Running(_app(_echo), fake.address, patience=0.2)
+    client = RunningResident(app_of(echo), fake.address, patience=0.2)
     client.thread.join(5)
     assert isinstance(client.error, NotAdmittedError)

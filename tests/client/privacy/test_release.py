@@ -173,7 +173,7 @@ def test_the_owner_has_the_last_word() -> None:
         Asked(configured(delta=1e-3), Policy(max_epsilon=1.0))
     modest = Asked(configured(), Policy(max_epsilon=1.0))
     assert modest.enrolled.budget == pytest.approx(rho_of(1.0, 1e-5)), "less than the run would spend"
-    with pytest.raises(RefusedError, match="exceeds the policy's limit"):
+    with pytest.raises(RefusedError, match="this client's limit is"):
         Asked(configured(), Policy(max_epsilon_per_round=0.5)).train(1, RHO)
 
 

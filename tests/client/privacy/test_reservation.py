@@ -127,9 +127,9 @@ def test_noise_of_local_steps_belongs_to_unit_record() -> None:
 def test_what_is_refused_is_refused_before_any_work(monkeypatch: pytest.MonkeyPatch) -> None:
     client = Asked(configured(), Policy(max_epsilon_per_round=0.5))
     monkeypatch.setattr(RulesLearner, "batch", lambda *about: pytest.fail("trained"))
-    with pytest.raises(RefusedError, match="exceeds the policy's limit"):
+    with pytest.raises(RefusedError, match="this client's limit is"):
         client.train(1, 1.0)
-    with pytest.raises(RefusedError, match="exceeds the policy's limit"):
+    with pytest.raises(RefusedError, match="this client's limit is"):
         client.session.assign(AssignRequest(1, client.enrolled.enrolment, {}, "loss", cost=1.0))
 
 

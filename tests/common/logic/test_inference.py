@@ -12,9 +12,9 @@ from torch import Tensor
 from common.errors import DataError
 from common.logic import inference
 from common.logic.inference import smallest_cover
-from common.logic.margin import STRICT
 from common.logic.properties import Property
 from common.logic.semantics import satisfied
+from common.logic.strict import STRICT
 from common.logic.templates import windows
 from tests.common.logic.drawn import traces
 

@@ -5,14 +5,14 @@ from typing import Any, get_args, get_type_hints
 
 import numpy as np
 import pytest
-from flwr.app import ConfigRecord
+from flwr.app import ConfigRecord, RecordDict
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from common.arrays import Arrays
 from common.wire import codec
-from common.wire.codec import decode, encode, to_record
+from common.wire.codec import decode, encode, outline, to_record
 from common.wire.messages import (
     EnrolReply,
     EnrolRequest,
@@ -110,3 +110,28 @@ def test_a_model_becomes_the_record_of_flowers_strategies() -> None:
 def test_a_catalogue_of_a_megabyte_is_encoded() -> None:
     request = EnrolRequest("run", "{}", "x" * 1_000_000)
     assert decode(EnrolRequest, encode(request)) == request
+
+
+def test_an_outline_has_names_numbers_and_shapes_without_decoding_arrays() -> None:
+    reply = TrainReply(3, {"w": np.zeros((2, 3), np.float32)}, {}, 0.5, 7, 4)
+    found = outline(encode(reply))
+    assert found.payload == "TrainReply"
+    assert found.values == {"round": 3, "loss": 0.5, "examples": 7, "steps": 4}
+    assert found.shapes == {"update/w": (2, 3)}
+    assert found.size > 24
+
+
+@pytest.mark.parametrize(
+    "blob",
+    [
+        b"",
+        b"\xff" * 20,
+        b"\x02\0\0\0\0\0\0\0[]",
+        b'\x07\0\0\0\0\0\0\0{"a":1}',
+        "text",
+        b"\x00\x00\x01\0\0\0\0\0" + b"[" * 65_536,
+    ],
+)
+def test_an_outline_of_a_malformed_message_is_empty(blob: bytes | str) -> None:
+    assert outline(RecordDict({"fedloom": ConfigRecord({"wire.arrays": blob})})).shapes == {}
+    assert outline(RecordDict()).payload == ""

@@ -99,12 +99,12 @@ def test_without_a_suitable_run_the_message_says_what_to_train() -> None:
 @pytest.mark.parametrize(
     ("run", "option", "message"),
     [
-        ("homes", "session", "--session does not apply to run 'homes' (task rules); use --user"),
-        ("films", "item", "--item does not apply to run 'films' (task ratings); use --user"),
+        ("homes", "session", "--session does not apply to run 'homes' (task rules); use --user or --diverse"),
+        ("films", "item", "--item does not apply to run 'films' (task ratings); use --user or --seen"),
         (
             "shop",
             "market",
-            "--market does not apply to run 'shop' (task sessions); use --user or --session or --test",
+            "--market does not apply to run 'shop' (task sessions); use --user or --session",
         ),
     ],
 )
@@ -119,7 +119,7 @@ def test_an_option_that_does_not_apply_to_the_named_run_is_refused(run: str, opt
 def test_options_that_no_run_accepts_together_are_refused() -> None:
     refused = recommend("--session", "sea waders", "--item", "P0001").exception
     assert isinstance(refused, ConfigError)
-    assert str(refused) == "--item does not apply to run 'homes' (task rules); use --user"
+    assert str(refused) == "--item does not apply to run 'homes' (task rules); use --user or --diverse"
 
 
 def test_a_run_is_found_by_name_and_by_any_folder(

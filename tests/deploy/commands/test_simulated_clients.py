@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from common.config.flatten import flatten
 from common.config.parse import parse
-from common.errors import ConfigError
+from common.errors import ConfigError, DataError
 from common.tasks.rules.demo import demo_catalogue
 from deploy.cli.app import app
 from deploy.commands.resume import run_partition
@@ -75,3 +75,12 @@ def test_simulate_resumes_with_the_clients_of_the_run(runs: Path) -> None:
     rounds = [event for event in RunDirectory(runs, "short").events() if isinstance(event, Round)]
     assert [(event.round, event.answered) for event in rounds] == [(1, 2), (2, 2)]
     assert isinstance(simulate("--resume short --rounds 3 --clients 3").exception, ConfigError)
+
+
+@pytest.mark.parametrize("noise", ["", "--epsilon 2"])
+def test_a_run_without_a_record_to_train_on_does_not_start(noise: str, here: Path) -> None:
+    Path("short.csv").write_text("time,v\n2024-01-01 00:00,1\n2024-01-01 01:00,2\n")
+    begun = simulate(f"--run-id empty --task traffic --data short.csv {noise}")
+    assert isinstance(begun.exception, DataError)
+    assert str(begun.exception) == "short.csv: no client has a record to train on; add records to the data"
+    assert not Path("runs", "empty").exists()

@@ -16,7 +16,8 @@ from common.errors import ConfigError
 from deploy.cli.app import app
 from deploy.report import exporters
 from server.artifacts import RunDirectory
-from server.events import Finish, Round, result_to_json
+from server.events import Finish, Round
+from server.result import result_to_json
 from tests.deploy.test_summary import RESULT
 from tests.support.run_folders import MakeRun
 

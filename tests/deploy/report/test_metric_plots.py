@@ -57,3 +57,13 @@ def test_one_dot_per_client_up_to_a_limit(fake_run: MakeRun, clients: int, dots:
     svg = client_spread([read(fake_run("a", rounds=2, clients=clients))], measure("auc"))
     drawn = re.findall(r"<use [^>]*fill: var\(--series-1\)", svg)
     assert len(drawn) == dots
+
+
+@pytest.mark.parametrize("method", ["fedrule", "fedga"])
+@pytest.mark.filterwarnings("error")
+def test_a_run_of_one_round_is_a_dot_with_its_value(fake_run: MakeRun, method: str) -> None:
+    history = read(fake_run("one", method=method, rounds=1))
+    _, [value] = history.series("auc")
+    assert f">{value:.3f}</text>" in metric_curves([history], measure("auc"))
+    assert f">{history.rounds[0].seconds:.3g}</text>" in per_round([history], "Seconds", lambda r: r.seconds)
+    assert "<svg" in step_rates([history])

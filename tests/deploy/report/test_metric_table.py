@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from deploy.report.metric_table import brief, curve, format_value, headlines, in_order, measure
+from deploy.report.metric_table import brief, curve, folded, format_value, headlines, in_order, measure
 
 RULES = ("hr40", "hr5", "loss", "mr1", "auc", "hr20", "mr_rt", "mr0", "hr10")
 
@@ -70,3 +70,9 @@ def test_values_as_text() -> None:
 
 def test_curve_of_cut_offs() -> None:
     assert curve({"hr40": 0.5, "hr5": 0.1, "hr_any": 1.0, "auc": 0.9}) == {5: 0.1, 40: 0.5}
+
+
+def test_cards_show_at_most_five_metrics_without_near_duplicates() -> None:
+    keys = ("loss", "auc", "mr0", "mr1", "mr_rt", "hr5", "hr10", "hr20", "hr40", "hr20_frequency")
+    assert [m.key for m in folded(in_order(keys))] == ["loss", "auc", "mr0", "hr20"]
+    assert len(folded(in_order([f"other{name}" for name in "abcdefgh"]))) == 5

@@ -27,12 +27,24 @@ UP = Origin("up", "demo", 4)
 def test_only_what_differs_from_the_defaults_is_set() -> None:
     of = resolved(method="fedrule", rounds=7, federation__deadline=33.5, federation__min_clients=4)
     assert command(history(UP, **of | {"run-id": "r1"})) == (
-        "fedloom up --method fedrule --task rules --rounds 7 --seed 0 --clients 4 --set federation.deadline=33.5"
+        "fedloom up --method fedrule --task rules --rounds 7 --seed 0 --clients 4 --patience 0"
+        " --set federation.deadline=33.5"
     )
 
 
+def test_early_stopping_is_named_where_the_command_would_choose_otherwise() -> None:
+    stopping = resolved(federation__stop=20)
+    assert command(history(UP, **stopping)).endswith("--clients 4 --patience 20 --set federation.min-clients=2")
+    assert "--patience" not in command(history(UP, **resolved(privacy__unit="client")))
+    assert "--patience" not in command(history(UP, **resolved(rounds=1)))
+    assert "--patience" not in command(history(Origin("simulate", "demo", 0), **resolved() | SIMULATED))
+    assert "--patience 5" in command(history(Origin("simulate", "demo", 0), **resolved(federation__stop=5)))
+
+
 def test_words_are_quoted_for_the_shell() -> None:
-    assert command(history(method="of yesterday", note="a b")) == "fedloom up --method 'of yesterday' --set 'note=a b'"
+    assert command(history(method="of yesterday", note="a b")) == (
+        "fedloom up --method 'of yesterday' --patience 0 --set 'note=a b'"
+    )
 
 
 @pytest.mark.parametrize(("clients", "option"), [(0, ""), (8, " --clients 8")])

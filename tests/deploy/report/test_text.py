@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from deploy.report.text import cost, counted, duration, first_line, privacy, size, strength
-from server.events import Privacy
+from server.result import Privacy
 
 
 @pytest.mark.parametrize(

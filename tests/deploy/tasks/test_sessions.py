@@ -31,7 +31,9 @@ def recommend(*words: str) -> Result:
 def test_a_session_without_a_user_uses_no_history(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FEDLOOM_RUNS", str(runs))
     clicks = ("--session", "sea waders, telescopic line spool")
-    assert recommend(*clicks).stdout.startswith("anybody after sea waders, telescopic line spool, by run shop\n")
+    assert recommend(*clicks).stdout.startswith(
+        "anybody after sea waders, telescopic line spool, by run shop (round 1, the last)\n"
+    )
     assert recommend(*clicks, "--user", "visitor-00003").stdout.startswith("visitor-00003 after sea waders,")
     user = ("--user", "visitor-00003")
     without, with_history = (json.loads(recommend(*clicks, *words, "--json").stdout) for words in ((), user))

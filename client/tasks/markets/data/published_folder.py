@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from client.data.tables.formats import TABLES, Content, files_in, plain_name
+from client.data.tables.formats import TABLES, Content, files_in, plain_name, suffix_of
 from common.errors import DataError
 
-CATALOGUE = "catalogue"
+CATALOGUE, ITEMS_OF_RECBOLE = "catalogue", ".item"
 
 RATINGS = (r"(.+)_5core\.txt", r"(.+)_10core\.txt", r"ratings_([a-z]+)_.+\.txt")
 """Names of files of a market's ratings: of users and items with at least 5 or 10 ratings, or raw.
@@ -64,7 +64,7 @@ def catalogue_of(folder: Path) -> Path | None:
 
 def is_catalogue(path: Path) -> bool:
     """Return True if a file is a catalogue by its name."""
-    return plain_name(path) in {f"{CATALOGUE}{suffix}" for suffix in TABLES}
+    return plain_name(path) in {f"{CATALOGUE}{suffix}" for suffix in TABLES} or suffix_of(path) == ITEMS_OF_RECBOLE
 
 
 def read_metadata(content: Content) -> Iterator[Product]:

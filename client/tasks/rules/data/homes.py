@@ -1,12 +1,16 @@
 """A home as a graph: nodes are devices, edges are rules."""
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
 from client.data.dataset import Dataset
-from common.tasks.rules.vocabulary import Edges, RuleCatalogue, relation_parts
+from common.tasks.rules.vocabulary import SEPARATOR, Edges, RuleCatalogue, relation_parts
+
+ENTITY_ID = re.compile(r"[a-z_]+\.[a-z0-9_]+")
+"""Name of a device in Home Assistant, such as `light.hall`."""
 
 
 @dataclass(frozen=True)
@@ -40,15 +44,30 @@ def as_edges(rules: Iterable[tuple[int, int, int]]) -> Edges:
 
 def describe(home: Home, rule: tuple[int, int, int], catalogue: RuleCatalogue) -> str:
     """Return a rule as a sentence: `when Front door contact sensor opens, turn on Hall light`."""
+    event, act = _parts(home, rule, catalogue)
+    return f"when {event}, {act}"
+
+
+def describe_shortly(home: Home, rule: tuple[int, int, int], catalogue: RuleCatalogue) -> str:
+    """Return a rule as event and action: `Front door contact sensor opens → turn on Hall light`."""
+    return SEPARATOR.join(_parts(home, rule, catalogue))
+
+
+def _parts(home: Home, rule: tuple[int, int, int], catalogue: RuleCatalogue) -> tuple[str, str]:
     trigger, action, relation = rule
     state, verb = relation_parts(catalogue.relations[relation])
-    sentence = (
-        f"when {_label(home.devices[trigger], catalogue)} {state}, {verb} {_label(home.devices[action], catalogue)}"
+    event, act = (
+        f"{_label(home.devices[trigger], catalogue)} {state}",
+        f"{verb} {_label(home.devices[action], catalogue)}",
     )
-    return sentence.replace("_", " ")
+    return event.replace("_", " "), act.replace("_", " ")
 
 
 def _label(device: Device, catalogue: RuleCatalogue) -> str:
-    """Return a device's name if that contains its type, else type and name."""
-    kind = catalogue.entities[device.entity]
-    return device.name if kind.casefold() in device.name.casefold() else f"{kind} {device.name}"
+    """Return a device's name if that contains its type, else type and name.
+
+    Of an entity id, the part after the point is the name.
+    """
+    kind, name = catalogue.entities[device.entity], device.name
+    name = name.partition(".")[2] if ENTITY_ID.fullmatch(name) else name
+    return name if kind.casefold() in name.casefold() else f"{kind} {name}"

@@ -1,12 +1,14 @@
 """Every form of rules data behind one door."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from client.data.tables.formats import TABLES, find_tables, suffix_of
 from client.data.tables.reader import read_table
 from client.data.tables.schema import DEFAULT_DIALECT, Dialect
 from client.tasks.rules.data.assemble import to_dataset
+from client.tasks.rules.data.home_assistant.reader import is_home_assistant, read_home_assistant
 from client.tasks.rules.data.homes import Homes
 from client.tasks.rules.data.ifttt import Setup, is_recrules, read_recrules
 from client.tasks.rules.data.rows import RuleRows, check_vocabulary, derive_catalogue, join_rows, to_rows
@@ -25,8 +27,8 @@ def read_homes(
     """Read the homes of one source.
 
     Args:
-        source: Table (CSV, TSV, JSON lines or Parquet), folder of tables, or folder in the RecRules form. All but Parquet
-            may be gzipped.
+        source: Table (CSV, TSV, JSON lines or Parquet), folder of tables, folder in the RecRules form, or automations of
+            Home Assistant: a file, a configuration folder, or a folder of such folders. Tables but Parquet may be gzipped.
         catalogue: Vocabulary of the federation; None for the names in the data.
         setup: Grouping of names in the RecRules form.
         dialect: Columns and forms of the owner's tables.
@@ -36,7 +38,12 @@ def read_homes(
         VocabularyError: The data use names that the catalogue lacks.
     """
     dialect.check(SCHEMA)
-    rows = join_rows(list(_rows(Path(source), setup, dialect, catalogue)))
+    if is_home_assistant(path := Path(source)):
+        rows, notes = read_home_assistant(path)
+        check_vocabulary(rows, catalogue or derive_catalogue(rows))
+        homes = to_dataset(rows, catalogue or derive_catalogue(rows))
+        return replace(homes, notes=(*notes, *homes.notes))
+    rows = join_rows(list(_rows(path, setup, dialect, catalogue)))
     return to_dataset(rows, catalogue or derive_catalogue(rows))
 
 

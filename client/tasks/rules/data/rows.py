@@ -9,13 +9,13 @@ import numpy as np
 import pyarrow
 import pyarrow.compute as pc
 
-from client.data.tables.codes import Codes, index_names, recode
+from client.data.tables.codes import Codes, index_names, recode, sort_unique
 from client.data.tables.table import Table
 from client.data.tables.values import to_codes, to_flags
 from client.tasks.rules.schema import ACTION, ACTION_ID, COLUMNS, STATE, TRIGGER, TRIGGER_ID, USER, VERB
 from common.arrays import Flags
 from common.errors import VocabularyError
-from common.tasks.rules.vocabulary import SEPARATOR, RuleCatalogue, relation_name
+from common.tasks.rules.vocabulary import SEPARATOR, RuleCatalogue, relation_name, relation_parts
 
 NONE = -1
 """Code of a relation or device that a row does not name."""
@@ -93,10 +93,26 @@ def join_rows(parts: Sequence[RuleRows]) -> RuleRows:
 
 
 def derive_catalogue(rows: RuleRows) -> RuleCatalogue:
-    """Return the vocabulary that the rows use, in alphabetical order."""
+    """Return the vocabulary that the rows use, in alphabetical order.
+
+    Its abilities of a device type are the trigger states and the actions of that type in the rows.
+    """
     return RuleCatalogue(
-        entities=tuple(sorted({kind for _, kind in rows.devices})), relations=tuple(sorted(rows.relations))
+        entities=tuple(sorted({kind for _, kind in rows.devices})),
+        relations=tuple(sorted(rows.relations)),
+        notices=_abilities(rows, rows.trigger, 0),
+        does=_abilities(rows, rows.action, 1),
     )
+
+
+def _abilities(rows: RuleRows, devices: Codes, side: int) -> dict[str, tuple[str, ...]]:
+    """Return, for each device type, the trigger states (side 0) or actions (side 1) of its rules."""
+    is_rule = rows.relation != NONE
+    pairs = sort_unique(devices[is_rule] * len(rows.relations) + rows.relation[is_rule]).tolist()
+    abilities: dict[str, set[str]] = {}
+    for device, relation in (divmod(pair, len(rows.relations)) for pair in pairs):
+        abilities.setdefault(rows.devices[device][1], set()).add(relation_parts(rows.relations[relation])[side])
+    return {kind: tuple(sorted(names)) for kind, names in sorted(abilities.items())}
 
 
 def check_vocabulary(rows: RuleRows, catalogue: RuleCatalogue, table: Table | None = None) -> None:

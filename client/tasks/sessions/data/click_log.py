@@ -1,6 +1,7 @@
 """Click logs, with a click a row, and tables with a whole session a row."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -13,8 +14,45 @@ from client.tasks.sessions.schema import ITEM, ITEMS, SCHEMA, SESSION, SPLIT, TI
 PARTS = {"train": TRAIN, "test": TEST, "case": CASE}
 
 
+@dataclass(frozen=True, eq=False)
+class OrderedClicks:
+    """C clicks of a table, and the order that makes sessions of them.
+
+    Args:
+        table: Rows with a click.
+        users: Names of the users of all rows.
+        rows: C, places of the clicks among the rows.
+        user: C, codes into `users` or `NOBODY`.
+        part: C, one of `TRAIN`, `TEST`, `CASE`.
+        time: C, Unix seconds; 0 where unknown.
+        order: C, places of the clicks, those of a session next to each other.
+        session: C, numbers of the sessions in that order.
+    """
+
+    table: Table
+    users: Sequence[str]
+    rows: Codes
+    user: Codes
+    part: Codes
+    time: Seconds
+    order: Codes
+    session: Codes
+
+
 def log_of_clicks(table: Table, cut: Cut, time: Seconds | None = None) -> Log:
-    """Return clicks as sessions in order of time.
+    """Return clicks as sessions in order of time; see `order_clicks`.
+
+    Raises:
+        DataError: A cell is empty, or a part of the data unknown; with file, line and column.
+    """
+    found = order_clicks(table, cut, time)
+    item, items = found.table.codes(ITEM)
+    item, part, user = (column[found.order] for column in (item, found.part, found.user))
+    return Log(found.session, item, part, user, found.time[found.order], items, found.users)
+
+
+def order_clicks(table: Table, cut: Cut, time: Seconds | None = None) -> OrderedClicks:
+    """Return the clicks of a table in sessions.
 
     A row with a user and nothing else declares a user, who may have no clicks.
 
@@ -33,12 +71,12 @@ def log_of_clicks(table: Table, cut: Cut, time: Seconds | None = None) -> Log:
     clicks.require(*names, remedy="fill it, or leave the row out")
     if time is None:
         time = clicks.numbers(TIME) if TIME in clicks else np.zeros(len(clicks))
-    part, (item, items) = _parts(clicks), clicks.codes(ITEM)
+    part = _parts(clicks)
     if SESSION in clicks:
         order, session = sessions_by_name(user[is_click], clicks.codes(SESSION)[0], part, time)
     else:
         order, session = sessions_by_cut(user[is_click], part, time, cut)
-    return Log(session, item[order], part[order], user[is_click][order], time[order], items, users)
+    return OrderedClicks(clicks, users, np.flatnonzero(is_click), user[is_click], part, time, order, session)
 
 
 def _parts(clicks: Table) -> Codes:

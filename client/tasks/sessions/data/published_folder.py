@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from client.data.tables.formats import files_in, plain_name
+from client.data.tables.split_files import TEST as HELD_OUT
+from client.data.tables.split_files import split_files
 from client.tasks.sessions.data.log import CASE, TEST, TRAIN
 from client.tasks.sessions.data.published_formats import FILES
 
@@ -29,9 +31,10 @@ FORMS = (
     PublishedSessions((r"train_sessions\.txt",), r"test_pairs\.tsv", CASE),
     PublishedSessions((r".+_train_full\.txt",), r".+_test\.txt"),
     PublishedSessions((r"train\.(txt|csv|tsv|jsonl|ndjson|parquet)",), r"test\.(txt|csv|tsv|jsonl|ndjson|parquet)"),
+    PublishedSessions((r".+\.train\.inter", r".+\.valid\.inter"), r".+\.test\.inter"),
     *(PublishedSessions((name,)) for name in FILES),
 )
-"""Gowalla with users; SR-GNN's sets as texts; session-rec's sets; plain files; the originals.
+"""Gowalla with users; SR-GNN's sets as texts; session-rec's; plain files; RecBole's; the originals.
 
 Gowalla's own parts are ignored: they are a fraction of the whole."""
 
@@ -42,7 +45,13 @@ def is_published(folder: Path) -> bool:
 
 
 def parts_of(folder: Path) -> list[tuple[Path, int]]:
-    """Return the files of the first form that fits, each with its part; none if no form does."""
+    """Return the files of the first form that fits, each with its part; none if no form does.
+
+    Raises:
+        DataError: Parts of a split in Parquet are missing.
+    """
+    if splits := split_files(folder):
+        return [(file, TEST if split == HELD_OUT else TRAIN) for split, file in splits]
     for form in FORMS:
         train = [(path, TRAIN) for pattern in form.train for path in _files(folder, pattern)]
         if train:

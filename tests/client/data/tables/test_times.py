@@ -77,7 +77,7 @@ def test_dates_in_either_order_or_in_both_are_asked_about() -> None:
 def test_day_numbers_of_a_spreadsheet_are_recognised_and_read_on_request() -> None:
     """45443.5 is noon of 31 May 2024 by LibreOffice."""
     remedy = "say --dates excel, or --dates unix for seconds since 1970"
-    problem = "looks like a day number of a spreadsheet"
+    problem = "looks like an Excel date, 2024-05-31"
     assert refusal("45443.5", "", "20000") == ([True, False, True], problem, remedy)
     assert to_times(pyarrow.array([45443.5, None]), "excel", "utc").to_pylist() == [NOON, None]
     assert to_times(pyarrow.array([45443.5]), "unix", "utc").to_pylist() == [45443.5]

@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 
+from client.lists.items import ItemFilter
 from client.tasks.markets.data.counts import graph_counts
 from client.tasks.markets.data.graph import graph_of
 from client.tasks.markets.data.markets import Market, as_ratings, no_rows
-from client.tasks.markets.inference import companions, item_named, labelled
+from client.tasks.markets.inference import companions, item_named, labelled, seen_companions
 from common.arrays import Arrays
 from common.config.parse import parse
 from common.config.run import RunConfig
@@ -14,7 +15,7 @@ from common.errors import DataError
 from common.models import parameters
 from common.options import Scalar
 from common.tasks.markets.counts import add_pairs, counts_of
-from common.tasks.markets.models.pair_scorer import COLD_FEATURES, FEATURES
+from common.tasks.markets.features import COLD_FEATURES, FEATURES
 from common.tasks.markets.vocabulary import MarketCatalogue
 from tests.support.build import learner_of, task_model
 
@@ -50,6 +51,27 @@ def test_best_first_without_the_item_and_its_neighbors() -> None:
     assert ranked[1].score == 0
     assert (ranked[0].item, ranked[0].title) == ("tea", "Tea")
     assert len(companions(build_config(), CATALOGUE, weights(walk=1.0), SHOP, 0, top=1)) == 1
+
+
+def test_neighbors_may_be_kept_and_reasons_name_the_own_market_first() -> None:
+    kept = companions(build_config(), CATALOGUE, weights(walk=1.0), SHOP, 0, 5, ItemFilter.seen(hide=False))
+    reasons = {c.item: c.why for c in kept}
+    assert reasons["pot"] == "goes with it in your market already"
+    assert reasons["tea"] == "both go with 'Pot'"
+    assert reasons["jam"] == "learnt by the federation"
+    assert seen_companions(build_config(), SHOP, 0).tolist() == [1]
+    assert seen_companions(build_config(), SHOP, 6).tolist() == []
+
+
+def test_a_reason_states_only_plaintext_counts_of_other_markets() -> None:
+    sums = other_counts((3, 4), users=26)
+    for bounded, expected in (
+        (False, "about 30 records of other markets pair them"),
+        (True, "learnt by the federation"),
+    ):
+        config = build_config(**{"bound-users": bounded})
+        [best] = companions(config, CATALOGUE, {**weights(new_elsewhere=1.0), **sums}, SHOP, 4, top=1)
+        assert (best.item, best.why) == ("jam", expected)
 
 
 def test_a_new_item_is_ranked_by_its_pairs_in_other_markets() -> None:

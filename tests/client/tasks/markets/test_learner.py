@@ -9,7 +9,7 @@ from client.tasks.markets.shrinkage import shrinkage_weight
 from common.models import parameters, tensors
 from common.options import Scalar
 from common.tasks.markets.counts import DEGREES, KEYS
-from common.tasks.markets.models.pair_scorer import FEATURES, GRAPH_FEATURES
+from common.tasks.markets.features import FEATURES, GRAPH_FEATURES
 from tests.support.build import learner_of
 from tests.support.market_learners import DEMO, build_config, learner, one_and_rest, request
 

@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from client.inference.choose_model import fit_client_only
+from client.lists.items import ItemFilter
 from client.tasks.ratings.baseline import own_mean
 from client.tasks.ratings.data.raters import Rater
 from client.tasks.ratings.data.split import Rated
@@ -58,4 +59,15 @@ def test_under_the_papers_model_the_own_embedding_is_made_anew_and_all_else_stay
     with torch.no_grad():
         before, after = (float(learner.loss(tensors(m), batch, {})) for m in (trained, model))
     assert after < before
-    assert {s.product for s in suggestions(PAPER, PRODUCTS, trained, ANN, 9)} == {"coffee", "milk", "gin"}
+    suggested = suggestions(PAPER, PRODUCTS, trained, ANN, 9)
+    assert {s.product for s in suggested} == {"coffee", "milk", "gin"}
+    assert {s.why for s in suggested} == {"like 'tea', which you rate highly"}
+
+
+def test_rated_products_may_be_kept_and_others_excluded() -> None:
+    nothing = {"scores": np.zeros(5, np.float32)}
+    kept = suggestions(CONFIG, PRODUCTS, nothing, ANN, 9, ItemFilter(False, np.array([1])))
+    assert [s.product for s in kept] == ["tea", "milk", "rum", "gin"], "ties by product"
+    assert {s.why for s in kept} == {"learnt by the federation"}
+    only = suggestions(CONFIG, PRODUCTS, nothing, ANN, 9, ItemFilter(True, np.array([1]), np.array([0, 1, 4])))
+    assert [s.product for s in only] == ["gin"]

@@ -5,12 +5,14 @@ import json
 import numpy as np
 import pytest
 
+from client.tasks.rules.data.homes import Home, as_edges
 from client.tasks.rules.inference import recommend
+from client.tasks.rules.lists.shown import ListOptions
 from common.config.parse import parse
 from common.errors import DataError
 from common.models import parameters
 from common.tasks.rules.demo import ACTIONS, STATES, demo_catalogue
-from common.tasks.rules.vocabulary import RuleCatalogue
+from common.tasks.rules.vocabulary import OPPOSITES, RuleCatalogue, relation_parts
 from tests.support.build import task_model
 from tests.support.toys import CATALOGUE, toy_homes
 
@@ -18,32 +20,39 @@ CONFIG = parse({"method": "fedavg", "task": "rules", "run-id": "toy", "rounds": 
 HOME = toy_homes(3)[2]
 
 
-def rules(catalogue: RuleCatalogue, top: int = 10_000) -> list[str]:
+def rules(catalogue: RuleCatalogue, top: int = 10_000, home: Home = HOME) -> list[str]:
     trained = parameters(task_model(CONFIG, catalogue))
-    return [answer.rule for answer in recommend(CONFIG, catalogue, trained, HOME, top)]
+    return [answer.rule for answer in recommend(CONFIG, catalogue, trained, home, ListOptions(top))[0]]
 
 
-def test_every_missing_rule_between_two_devices_is_ranked() -> None:
-    devices, relations = len(HOME.devices), len(CATALOGUE.relations)
-    assert len(rules(CATALOGUE)) == devices * (devices - 1) * relations - len(HOME.rules)
+def test_one_action_is_ranked_for_every_event_and_other_device() -> None:
+    free = Home("new", HOME.devices, as_edges([]))
+    devices, states = len(HOME.devices), {relation_parts(name)[0] for name in CATALOGUE.relations}
+    assert len(rules(CATALOGUE, home=free)) == devices * (devices - 1) * len(states)
     assert rules(CATALOGUE, 3) == rules(CATALOGUE)[:3]
 
 
 def test_rules_beyond_the_devices_abilities_are_left_out() -> None:
+    free = Home("new", HOME.devices, as_edges([]))
     first = CATALOGUE.relations[0].partition(" → ")
     trigger_type, action_type = CATALOGUE.entities[:2]
     able = CATALOGUE.model_copy(update={"notices": {trigger_type: (first[0],)}, "does": {action_type: (first[2],)}})
-    possible = rules(able)
+    possible = rules(able, home=free)
     triggers = sum(CATALOGUE.entities[device.entity] == trigger_type for device in HOME.devices)
     actions = sum(CATALOGUE.entities[device.entity] == action_type for device in HOME.devices)
-    existing = sum(
-        (CATALOGUE.entities[HOME.devices[i].entity], CATALOGUE.entities[HOME.devices[j].entity], r)
-        == (trigger_type, action_type, 0)
-        for i, j, r in HOME.rules.tolist()
-    )
-    same = sum(name.startswith(first[0]) and name.endswith(first[2]) for name in CATALOGUE.relations)
-    assert len(possible) == triggers * actions * same - existing
-    assert set(possible) < set(rules(CATALOGUE))
+    assert len(possible) == triggers * actions
+
+
+def test_a_recommendation_has_a_score_a_reason_and_the_columns_of_rules_data() -> None:
+    trained = parameters(task_model(CONFIG, CATALOGUE))
+    [answer], empty = recommend(CONFIG, CATALOGUE, trained, HOME, ListOptions(1))
+    assert 0 <= answer.score <= 1
+    assert answer.score == round(answer.score, 2)
+    assert answer.why
+    assert answer.trigger_device in CATALOGUE.entities
+    assert answer.action_device_id in {device.name for device in HOME.devices}
+    assert (answer.trigger_state, answer.action) in map(relation_parts, CATALOGUE.relations)
+    assert empty == ""
 
 
 def test_the_demo_vocabulary_names_the_devices_abilities() -> None:
@@ -67,3 +76,12 @@ def test_abilities_of_an_unknown_type_are_refused() -> None:
         RuleCatalogue.from_json(
             '{"entities": ["Light"], "relations": ["opens → turn on"], "does": {"Teapot": ["boil"]}}'
         )
+
+
+def test_opposites_beyond_the_default_pairs_are_written() -> None:
+    assert CATALOGUE.opposites == OPPOSITES
+    own = CATALOGUE.model_copy(update={"opposites": (("heat", "cool"),)})
+    assert json.loads(own.to_json())["opposites"] == [["heat", "cool"]]
+    assert RuleCatalogue.from_json(own.to_json()) == own
+    with pytest.raises(DataError, match="without a letter"):
+        RuleCatalogue.from_json('{"entities": [], "relations": [], "opposites": [["on", "->"]]}')

@@ -7,7 +7,7 @@ import pytest
 
 from client.tasks.sessions.baseline import ItemFeatures, VisitHistory, history_features, pad
 from common.tasks.sessions.counts import KEYS, VALUES, SharedRules, count_rules
-from common.tasks.sessions.history_blend import FEATURES
+from common.tasks.sessions.features import FEATURES
 
 A, B, C, D = range(4)
 

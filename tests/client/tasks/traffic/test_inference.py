@@ -36,6 +36,31 @@ def test_the_teacher_moves_what_violates_the_property_to_its_nearest_bound() -> 
     assert result.marked[:3].all()
 
 
+def test_the_interval_has_four_fifths_of_the_held_out_errors_at_each_step() -> None:
+    rng = np.random.default_rng(0)
+
+    def jitter(readings: np.ndarray) -> None:
+        readings += rng.normal(0, 1, len(readings))
+
+    made = weekly_learner(change=jitter)
+    sensor, model = made.sensors[0], parameters(made.module)
+    result = forecast(made, sensor, model, 6, {})
+    first = np.concatenate([sensor.validation, sensor.test])
+    first = first[first >= len(sensor.values) - 28 * 24]
+    errors = sensor.targets(first, 6)[0] - made.forecasts(model, sensor, first)[:, :6]
+    low, high = ((bound - result.student) / sensor.scaler.std for bound in (result.low80, result.high80))
+    np.testing.assert_allclose(((low <= errors) & (errors <= high)).mean(axis=0), 0.8, atol=0.03)
+
+
+def test_without_held_out_windows_there_is_no_interval_and_counts_stay_non_negative() -> None:
+    short = weekly_learner(hours=130)
+    assert np.isnan(forecast(short, short.sensors[0], parameters(short.module), 24, {}).low80).all()
+    made = weekly_learner(change=double_last_days)
+    result = forecast(made, made.sensors[0], parameters(made.module), 24, {})
+    assert result.low80.min() >= 0
+    assert (result.low80 <= result.high80).all()
+
+
 def test_a_shorter_horizon_is_a_cut_and_a_longer_one_refused() -> None:
     made = weekly_learner()
     model = {**parameters(made.module), "linear.bias": np.arange(24, dtype=np.float32)}

@@ -31,10 +31,12 @@ def test_metrics_are_errors_and_satisfaction_before_and_after_the_teacher() -> N
         "teacher_rho_window": 1.0,
         "teacher_rho_trace": 1.0,
     }
+    assert 0 <= metrics.pop("coverage80") <= 1
+    assert weights.pop("coverage80") == float(len(prepared.test))
     assert metrics == pytest.approx(expected, rel=1e-5)
     assert weights == dict.fromkeys(metrics, float(len(prepared.test)))
     assert metrics["rho_trace"] < 1
-    assert of.evaluate(model, {}, "validation")[0].keys() == metrics.keys()
+    assert of.evaluate(model, {}, "validation")[0].keys() == expected.keys() | {"coverage80"}
 
 
 def test_baselines_and_satisfaction_by_the_truth_do_not_depend_on_the_model() -> None:

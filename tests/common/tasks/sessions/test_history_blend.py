@@ -3,7 +3,8 @@
 import torch
 from torch import Tensor, nn
 
-from common.tasks.sessions.history_blend import FEATURES, INITIAL_WEIGHT, LocalBlend
+from common.tasks.sessions.features import FEATURES
+from common.tasks.sessions.history_blend import INITIAL_WEIGHT, LocalBlend
 
 
 class Constant(nn.Module):

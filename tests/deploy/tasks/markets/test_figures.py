@@ -8,7 +8,7 @@ import pytest
 from deploy.report.launch_record import Origin
 from deploy.report.run import RunRecord, read
 from deploy.tasks.markets.figures import bars
-from server.events import ClientResult
+from server.result import ClientResult
 from tests.support.run_folders import MakeRun
 
 MARKETS = {"uk": 0.6, "jp": 0.3}

@@ -9,7 +9,7 @@ import pytest
 from deploy.report.run import RunRecord, read
 from deploy.tasks.markets.figures import bars
 from deploy.tasks.markets.figures_by_size import MAX_NAMED, sizes
-from server.events import ClientResult
+from server.result import ClientResult
 from tests.support.run_folders import MakeRun
 
 FOUR = {"in": (10, 0.8, 0.2), "jp": (100, 0.6, 0.4), "uk": (1000, 0.4, 0.4), "us": (10000, 0.5, 0.6)}

@@ -27,7 +27,8 @@ def view(fault: str = "", variables: tuple[str, ...] = ("volume",)) -> ForecastV
         return np.tile(np.array(numbers, float)[:, None], (1, len(variables)))
 
     times = np.array(["2024-01-22T00:00", "2024-01-22T01:00"], "datetime64[m]")
-    tables = column(90, 150), column(90, 120), column(-10, 20), column(1_100, 120), column(80, 100)
+    interval = column(75, np.nan), column(105, np.nan)
+    tables = column(90, 150), column(90, 120), column(-10, 20), column(1_100, 120), column(80, 100), *interval
     return ForecastView("r1", variables, TrafficOptions(), Forecast(sensor, fault, times, *tables))
 
 
@@ -36,9 +37,9 @@ def test_the_table_marks_corrected_values() -> None:
     assert lines[:5] == [
         "a by run r1",
         "",
-        "volume                forecast  corrected  low   high",
-        "Mon 2024-01-22 00:00        90         90  -10  1,100",
-        "Mon 2024-01-22 01:00       150        120   20    120  *",
+        "volume                forecast  80 % interval  corrected      property",
+        "Mon 2024-01-22 00:00        90      75 to 105         90  -10 to 1,100",
+        "Mon 2024-01-22 01:00       150                       120   20 to   120  *",
     ]
     assert lines[-2].startswith("property: satisfied on ")
     assert lines[-1] == "* 1 of 2 forecasts violate the property"
@@ -47,7 +48,17 @@ def test_the_table_marks_corrected_values() -> None:
 def test_a_fault_is_reported_above_the_profile() -> None:
     lines = view("its last 9 readings are all 0: the sensor seems dead or stuck").as_lines()
     assert lines[1].endswith("dead or stuck; the weekly profile replaces the forecast")
-    assert lines[3].split() == ["volume", "profile", "corrected", "low", "high"]
+    assert lines[3].split() == ["volume", "profile", "80", "%", "interval", "corrected", "property"]
+
+
+def test_without_past_errors_a_line_says_why_there_is_no_interval(tmp_path: Path) -> None:
+    forecast = view()
+    assert forecast.as_lines()[-3].startswith("80 % interval: by the sensor's own past errors")
+    for table in (forecast.forecast.low80, forecast.forecast.high80):
+        table[:] = np.nan
+    assert forecast.as_lines()[-3] == "80 % interval: none; it needs 20 past errors in held-out readings"
+    draw(forecast, tmp_path / "a.svg")
+    assert forecast.as_json()["rows"][0]["low80"] is None
 
 
 def test_each_variable_has_a_table() -> None:
@@ -61,6 +72,7 @@ def test_json_has_a_row_for_each_step_and_variable() -> None:
     parsed = json.loads(json.dumps(forecast.as_json(), allow_nan=False))
     assert (parsed["site"], parsed["run"], parsed["fault"], len(parsed["rows"])) == ("a", "r1", "", 4)
     assert parsed["rows"][0]["high"] is None
+    assert (parsed["rows"][0]["low80"], parsed["rows"][0]["high80"]) == (75, 105)
     assert parsed["rows"][3] == {
         "time": "2024-01-22T01:00",
         "variable": "trucks",
@@ -69,6 +81,8 @@ def test_json_has_a_row_for_each_step_and_variable() -> None:
         "low": 20,
         "high": 120,
         "profile": 100,
+        "low80": None,
+        "high80": None,
         "marked": True,
     }
 

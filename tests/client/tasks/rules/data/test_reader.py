@@ -36,7 +36,8 @@ def test_an_empty_range_of_the_demo_is_refused(source: str) -> None:
 
 def test_a_table_with_or_without_a_catalogue(table: TableWriter) -> None:
     derived = read_homes(table(RULE))
-    assert derived.vocabulary == RuleCatalogue(entities=("Light", "Plug"), relations=("turns on → turn off",))
+    names = {"entities": ("Light", "Plug"), "relations": ("turns on → turn off",)}
+    assert derived.vocabulary == RuleCatalogue(**names, notices={"Light": ("turns on",)}, does={"Plug": ("turn off",)})
     wider = RuleCatalogue(entities=("Camera", "Plug", "Light"), relations=("opens → dim", "turns on → turn off"))
     given = read_homes(table(RULE), wider)
     assert given.vocabulary is wider

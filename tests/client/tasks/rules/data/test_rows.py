@@ -40,6 +40,15 @@ def test_the_catalogue_of_the_data_is_alphabetical(table: TableWriter) -> None:
     assert catalogue.relations == ("turns off → turn off", "turns on → turn off")
 
 
+def test_the_catalogue_states_the_abilities_that_the_rows_show(table: TableWriter) -> None:
+    catalogue = derive_catalogue(rows(table(*LINES, "ann,Idle,x,,,,")))
+    assert catalogue.entities == ("Idle", "Light", "Plug")
+    assert catalogue.notices == {"Light": ("turns on",), "Plug": ("turns off",)}
+    assert catalogue.does == {"Light": ("turn off",), "Plug": ("turn off",)}
+    devices_only = derive_catalogue(rows(table("ann,Idle,x,,,,")))
+    assert (devices_only.notices, devices_only.does) == ({}, {})
+
+
 def test_homes_do_not_depend_on_the_order_of_rows(table: TableWriter) -> None:
     ann, bob = homes(table(*LINES)).units
     assert [(device.name, device.entity) for device in bob.devices] == [("b", 0), ("p", 1)]

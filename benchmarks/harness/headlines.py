@@ -1,0 +1,105 @@
+"""Headlines of the five studies, shown first on their pages and in the table of README.md."""
+
+from benchmarks.harness.headline import Entry, Headline
+from benchmarks.harness.results import Results
+from benchmarks.markets.experiments import SMALL
+
+_A, _G, _B, _ML, _X = "A/default", "gowalla/default", "boroondara/origin-0", "ml", "xmarket/pairs"
+
+HEADLINES = {
+    "rules": Headline(
+        "rules",
+        "IFTTT",
+        "HR@20 in %",
+        higher=True,
+        digits=0,
+        scale=100,
+        entries=(
+            Entry("relation frequency", f"{_A}/counts-relation", "hr20"),
+            Entry("FedAvg, paper's model", f"{_A}/fedgnn-server", "hr20"),
+            Entry("FedRule, paper's model", f"{_A}/fedrule-adam", "hr20", "paper"),
+            Entry("default", f"{_A}/default-fedrule", "hr20", "default"),
+            Entry("default with shared counts", f"{_A}/default-counts", "hr20"),
+            Entry("pooled counts", f"{_A}/counts-triple", "hr20", "pooled"),
+        ),
+    ),
+    "sessions": Headline(
+        "sessions",
+        "Gowalla",
+        "HR@20 in %",
+        higher=True,
+        digits=1,
+        scale=100,
+        entries=(
+            Entry("FedAvg", f"{_G}/fedavg", "hr20"),
+            Entry("FedGA, paper's model", f"{_G}/fedga", "hr20", "paper"),
+            Entry("own history", f"{_G}/own-bigram", "hr20", "alone"),
+            Entry("own history and pooled rules", f"{_G}/own-rules", "hr20", "pooled"),
+            Entry("default", f"{_G}/default", "hr20", "default"),
+        ),
+    ),
+    "traffic": Headline(
+        "traffic",
+        "Boroondara",
+        "MSE",
+        higher=False,
+        digits=4,
+        entries=(
+            Entry("FedSTL, paper's model", f"{_B}/fedstl", "mse", "paper"),
+            Entry("last week", f"{_B}/default", "last_week_mse"),
+            Entry("weekly profile", f"{_B}/baselines-calibrated", "profile_mse", "alone"),
+            Entry("profile and pooled ridge", f"{_B}/default-shared", "ridge_mse", "pooled"),
+            Entry("default", f"{_B}/default", "mse", "default"),
+        ),
+    ),
+    "ratings": Headline(
+        "ratings",
+        "MovieLens 100K with ε = 10",
+        "RMSE",
+        higher=False,
+        digits=4,
+        entries=(
+            Entry("BGTplanner, paper's model", f"{_ML}/paper/bgtplanner-gaussian-10", "rmse", "paper"),
+            Entry("own mean", f"{_ML}/all/own-mean", "rmse", "alone"),
+            Entry("default", f"{_ML}/once/privunit-10", "rmse", "default"),
+            Entry("pooled biases, not private", f"{_ML}/all/biases", "rmse", "pooled"),
+        ),
+    ),
+    "markets": Headline(
+        "markets",
+        "five XMarket markets",
+        "MRR@20 in %",
+        higher=True,
+        digits=1,
+        scale=100,
+        entries=(
+            Entry("popularity", f"{_X}/degree", "mrr20", clients=SMALL),
+            Entry("local GNN", f"{_X}/local", "mrr20", clients=SMALL),
+            Entry("PF-GNN+, centroids", f"{_X}/pfgnn-centroid", "mrr20", "paper", SMALL),
+            Entry("own random walk", f"{_X}/walk", "mrr20", "alone", SMALL),
+            Entry("default", f"{_X}/default", "mrr20", "default", SMALL),
+        ),
+    ),
+}
+
+
+def readme_table(results: dict[str, Results]) -> str:
+    """Return the table of README.md."""
+    lines = [
+        "| task, data, measure | alone | pooled | paper's method | default here | in words |",
+        "|---|---|---|---|---|---|",
+    ]
+    for study, headline in HEADLINES.items():
+        found = results[study]
+        cells = [headline.cell(found, part) for part in ("alone", "pooled", "paper", "default")]
+        against = {"alone": "clients alone", "pooled": "pooled data", "paper": "the paper's method"}
+        judged = [
+            f"{headline.judge(found, entry)} {words}"
+            for part, words in against.items()
+            if (entry := headline.of(part))  # type: ignore[arg-type]
+        ]
+        arrow = "↑" if headline.higher else "↓"
+        lines.append(
+            f"| {study}, {headline.data}, {headline.measure} {arrow} | {' | '.join(cells)} | {'; '.join(judged)} |"
+        )
+    return "\n".join(lines)

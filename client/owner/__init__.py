@@ -1,0 +1,1 @@
+"""Owner's view on a client: control files, journal entries and log."""

@@ -1,0 +1,155 @@
+"""Control files in a state folder: pause, leave, and the running processes.
+
+A client reads them between two messages. No port and no socket is needed.
+"""
+
+import fcntl
+import json
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from common.errors import RefusedError
+
+PAUSED = "paused"
+"""File that exists while the owner has paused all clients of the state folder."""
+
+PAUSED_TEXT = "paused by its owner"
+"""Reason in the reply of a paused client."""
+
+LOCK_ATTEMPTS, LOCK_PAUSE_SECONDS = 5, 0.02
+
+
+@dataclass(frozen=True)
+class RunningClient:
+    """Client process, as its pid file names it."""
+
+    pid: int
+    client: str
+    server: str
+    started: str
+    """UTC by this machine's clock, ISO 8601."""
+
+
+class OwnerControl:
+    """Control files of one client process; a context manager that holds the pid file's lock.
+
+    Args:
+        folder: State folder.
+        running: Content of the pid file.
+    """
+
+    def __init__(self, folder: Path, running: RunningClient) -> None:
+        self._folder, self._running = folder, running
+        self._pid_file: IO[bytes] | None = None
+
+    def __enter__(self) -> "OwnerControl":
+        """Write the pid file and lock it; without the lock, the other process of the same name keeps the file."""
+        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        path = _pid_path(self._folder, self._running.client)
+        handle = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o600), "r+b")
+        if not _lock(handle):
+            handle.close()
+            return self
+        _leave_path(path).unlink(missing_ok=True)  # of an earlier process
+        handle.truncate()
+        handle.write(json.dumps(asdict(self._running)).encode())
+        handle.flush()
+        self._pid_file = handle
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Remove the pid file, and the request to leave that it answered."""
+        if self._pid_file:
+            path = _pid_path(self._folder, self._running.client)
+            path.unlink(missing_ok=True)
+            _leave_path(path).unlink(missing_ok=True)
+            self._pid_file.close()
+
+    @property
+    def is_alone(self) -> bool:
+        """True if no other process of the same name runs in this state folder."""
+        return self._pid_file is not None
+
+    def check_not_paused(self) -> None:
+        """Accept work unless the owner has paused the client.
+
+        Raises:
+            RefusedError: The client is paused.
+        """
+        if is_paused(self._folder):
+            raise RefusedError(PAUSED_TEXT)
+
+    @property
+    def leaves(self) -> bool:
+        """True if the owner has asked this client to leave."""
+        return _leave_path(_pid_path(self._folder, self._running.client)).exists()
+
+
+def is_paused(folder: Path) -> bool:
+    """Return True if the clients of a state folder are paused."""
+    return (folder / PAUSED).exists()
+
+
+def pause(folder: Path) -> None:
+    """Pause all clients of a state folder, also those that start later."""
+    os.close(os.open(folder / PAUSED, os.O_WRONLY | os.O_CREAT, 0o600))
+
+
+def resume(folder: Path) -> bool:
+    """End a pause; return False if there was none."""
+    was_paused = is_paused(folder)
+    (folder / PAUSED).unlink(missing_ok=True)
+    return was_paused
+
+
+def leave(folder: Path) -> list[RunningClient]:
+    """Ask all running clients of a state folder to leave; return them."""
+    found = list(running_clients(folder))
+    for running in found:
+        path = _leave_path(_pid_path(folder, running.client))
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600))
+    return found
+
+
+def running_clients(folder: Path) -> Iterator[RunningClient]:
+    """Yield the clients whose processes hold the locks of their pid files; other pid files are stale."""
+    for path in sorted(folder.glob("*.pid")):
+        try:
+            with path.open("rb") as file:
+                if _is_locked(file):
+                    stored: dict[str, Any] = json.loads(file.read())
+                    yield RunningClient(**stored)
+        except (OSError, ValueError, TypeError):
+            continue
+
+
+def _lock(file: IO[bytes]) -> bool:
+    """Lock a pid file; return False if another client holds the lock. Readers hold it for a moment only."""
+    for _ in range(LOCK_ATTEMPTS):
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            time.sleep(LOCK_PAUSE_SECONDS)
+        else:
+            return True
+    return False
+
+
+def _is_locked(file: IO[bytes]) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    return False
+
+
+def _pid_path(folder: Path, client: str) -> Path:
+    return folder / f"{client or 'client'}.pid"
+
+
+def _leave_path(pid_path: Path) -> Path:
+    return pid_path.with_suffix(".leave")

@@ -1,0 +1,1 @@
+"""Home Assistant's automations: read as rules, and written from recommended rules."""

@@ -1,0 +1,97 @@
+"""Registries of entities and devices, which Home Assistant keeps in `.storage`."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from client.data.tables.formats import reading
+from client.tasks.rules.data.home_assistant.types import domain_of
+from common.errors import DataError
+
+FILES = Path(".storage") / "core.entity_registry", Path(".storage") / "core.device_registry"
+MOST_BYTES = 64 * 2**20
+"""Bytes of a registry."""
+
+
+@dataclass(frozen=True)
+class Entity:
+    """Entity of a home, such as `light.hall`.
+
+    Args:
+        name: Entity id.
+        device_class: Class that its owner or its integration gave it; may be empty.
+        device: Id of its device; may be empty.
+        area: Id of its area, or of its device's; may be empty.
+        listed: True if it is neither disabled nor hidden.
+    """
+
+    name: str
+    device_class: str = ""
+    device: str = ""
+    area: str = ""
+    listed: bool = True
+
+
+@dataclass(frozen=True)
+class HomeRegistry:
+    """Entities of a home by entity id, and by id in the registry."""
+
+    entities: Mapping[str, Entity] = field(default_factory=dict)
+    by_id: Mapping[str, Entity] = field(default_factory=dict)
+
+    def find(self, name: str) -> Entity:
+        """Return the entity of an entity id or a registry id; one without a registry entry has no class."""
+        return self.entities.get(name) or self.by_id.get(name) or Entity(name)
+
+    def of_device(self, device: str, domain: str) -> list[str]:
+        """Return the entities of a domain that belong to a device."""
+        return [e.name for e in self.entities.values() if e.device == device and domain_of(e.name) == domain]
+
+    def of_area(self, area: str, domain: str) -> list[str]:
+        """Return the entities of a domain that are in an area and are listed."""
+        return [e.name for e in self.entities.values() if e.area == area and domain_of(e.name) == domain and e.listed]
+
+
+def read_registry(folder: Path) -> HomeRegistry:
+    """Return the registry of a home; an empty one if there is none.
+
+    Raises:
+        DataError: A file is no registry.
+    """
+    devices = {_text(one, "id"): _text(one, "area_id") for one in _list(folder / FILES[1], "devices")}
+    entities, by_id = dict[str, Entity](), dict[str, Entity]()
+    for one in _list(folder / FILES[0], "entities"):
+        name, device = _text(one, "entity_id"), _text(one, "device_id")
+        entity = Entity(
+            name,
+            _text(one, "device_class") or _text(one, "original_device_class"),
+            device,
+            _text(one, "area_id") or devices.get(device, ""),
+            not (_text(one, "disabled_by") or _text(one, "hidden_by")),
+        )
+        if name:
+            entities[name] = by_id[_text(one, "id")] = entity
+    return HomeRegistry(entities, by_id)
+
+
+def _list(path: Path, key: str) -> Sequence[Mapping[str, Any]]:
+    if not path.is_file():
+        return []
+    with reading(path), path.open("rb") as file:
+        data = file.read(MOST_BYTES + 1)
+    if len(data) > MOST_BYTES:
+        raise DataError(f"longer than {MOST_BYTES:,} bytes; is this a registry of Home Assistant?", path)
+    try:
+        found = json.loads(data)["data"][key]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        found = None
+    if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
+        raise DataError(f"not a registry with a list data.{key}; copy it again, or leave it out", path)
+    return found
+
+
+def _text(one: Mapping[str, Any], key: str) -> str:
+    value = one.get(key)
+    return value if isinstance(value, str) else ""

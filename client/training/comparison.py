@@ -1,0 +1,72 @@
+"""Comparison of models unit by unit on held-out data; only sums over units may leave the client."""
+
+import json
+from dataclasses import asdict, dataclass, field
+
+import numpy as np
+
+from client.tasks.learner import ComparesUnits, Learner
+from common.arrays import Array, Arrays, Floats
+from common.tasks.registry import TASKS
+from common.wire.messages import EvaluateReply, Metrics
+
+MEASURED = "measured.json"
+"""Name of the document in a run's state: metrics of the finished model; private."""
+
+SIMPLE = "simple"
+"""Key of the sums of differences to the simple baseline."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Metrics of the finished model on a client's own held-out data.
+
+    Args:
+        metrics: Metrics, as in `EvaluateReply`.
+        weights: Numbers of records behind the metrics.
+        units: Value of the compared metric of each unit, in the order of the data; None without held-out data.
+        simple: The same of the simple baseline.
+    """
+
+    metrics: Metrics = field(default_factory=dict)
+    weights: Metrics = field(default_factory=dict)
+    units: list[float | None] = field(default_factory=list)
+    simple: list[float | None] = field(default_factory=list)
+
+
+def measure_units(learner: Learner, model: Arrays, statics: Arrays, split: str) -> tuple[Floats, Floats]:
+    """Return the compared metric of each unit, of the model and of the simple baseline; may be empty."""
+    if not isinstance(learner, ComparesUnits) or TASKS[learner.task].comparison is None:
+        return np.zeros(0), np.zeros(0)
+    return learner.unit_values(model, statics, split), learner.baseline_values(statics, split)
+
+
+def paired_sums(own: Floats, other: Floats, *, higher_is_better: bool) -> Array:
+    """Return n, Σd, Σd², wins and losses for d = own − other over units with both values."""
+    both = np.isfinite(own) & np.isfinite(other)
+    d = (own - other)[both]
+    gain = d if higher_is_better else -d
+    return np.array([len(d), d.sum(), (d**2).sum(), (gain > 0).sum(), (gain < 0).sum()], np.float64)
+
+
+def to_paired(task: str, own: Floats, simple: Floats) -> Arrays:
+    """Return the sums that a reply has; empty if the task compares no units."""
+    comparison = TASKS[task].comparison
+    if comparison is None or not len(own):
+        return {}
+    return {SIMPLE: paired_sums(own, simple, higher_is_better=comparison.higher_is_better)}
+
+
+def to_document(reply: EvaluateReply, own: Floats, simple: Floats) -> bytes:
+    """Return the document of a client's own measurement."""
+    values = [[value if np.isfinite(value) else None for value in row.tolist()] for row in (own, simple)]
+    finite = {name: value for name, value in reply.metrics.items() if np.isfinite(value)}
+    return json.dumps(asdict(Measured(finite, reply.weights, *values))).encode()
+
+
+def from_document(content: bytes) -> Measured:
+    """Return the measurement in a document; an empty one if there is none or it cannot be read."""
+    try:
+        return Measured(**json.loads(content))
+    except (ValueError, TypeError):
+        return Measured()

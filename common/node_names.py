@@ -1,0 +1,72 @@
+"""Names that the server's owner has bound to keys of nodes, stored in `nodes/names.toml`."""
+
+import re
+import tomllib
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+
+import tomli_w
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+
+from common.errors import ConfigError
+from common.files import write_atomically
+
+FILE = "names.toml"
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+"""Form of a public name."""
+
+
+class NamedKey(BaseModel):
+    """Key that a name belongs to."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    fingerprint: str = Field(pattern=r"^SHA256:[A-Za-z0-9+/]{43}$")
+    """Fingerprint of the public key."""
+
+    added: AwareDatetime = Field(default_factory=lambda: datetime.now(UTC).replace(microsecond=0))
+    """Time of the binding."""
+
+
+_FORM = TypeAdapter(dict[str, NamedKey])
+
+
+def read_names(folder: Path) -> dict[str, NamedKey]:
+    """Return name -> key from the file in the folder; nothing without the file.
+
+    Raises:
+        ConfigError: The file is damaged, a name is invalid or a key has two names.
+    """
+    path = folder / FILE
+    try:
+        names = _FORM.validate_python(tomllib.loads(path.read_text("utf-8")))
+    except FileNotFoundError:
+        return {}
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, ValidationError) as error:
+        raise ConfigError(f"{path} cannot be read ({str(error).splitlines()[0]}); correct or remove it") from None
+    keys = [key.fingerprint for key in names.values()]
+    if wrong := next((name for name in names if not NAME.fullmatch(name)), None):
+        raise ConfigError(f"{path} holds the invalid name {wrong[:80]!r}; use letters, digits, '.', '_' and '-'")
+    if double := next((key for key in keys if keys.count(key) > 1), None):
+        raise ConfigError(f"{path} gives key {double} two names; remove one of them")
+    return names
+
+
+def write_names(folder: Path, names: Mapping[str, NamedKey]) -> None:
+    """Replace the file in the folder."""
+    stored = {name: names[name].model_dump() for name in sorted(names)}
+    write_atomically(folder / FILE, tomli_w.dumps(stored).encode(), mode=0o600)
+
+
+def check_name(name: str) -> str:
+    """Return a public name that has the right form.
+
+    Raises:
+        ConfigError: It has another form.
+    """
+    if not NAME.fullmatch(name):
+        raise ConfigError(
+            f"invalid name {name[:80]!r}; use up to 64 letters, digits, '.', '_' and '-', starting with a letter or digit"
+        )
+    return name

@@ -1,0 +1,20 @@
+"""Comparison of models by the units of a task's data."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Comparison of models unit by unit, for the verdict on a run.
+
+    Args:
+        metric: Key of the compared metric.
+        units: Plural noun of the units of data, such as `homes`.
+        baseline: Name of the simple baseline, whose metric is that of `TaskSpec.simple`.
+        higher_is_better: True if higher values of the metric are better.
+    """
+
+    metric: str
+    units: str
+    baseline: str
+    higher_is_better: bool = False

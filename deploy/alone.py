@@ -1,0 +1,124 @@
+"""Comparison of a finished run with each client alone, in this process."""
+
+import tempfile
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from flwr.app import Message
+
+from client.data.dataset import AnyDataset
+from client.session import Session
+from client.training.comparison import MEASURED, Measured, from_document
+from common.config.flatten import flatten
+from common.config.parse import parse
+from common.config.run import RunConfig
+from common.errors import BudgetSpentError, FedloomError
+from common.methods.local_training import LocalTraining
+from common.methods.registry import ALONE, METHODS
+from common.options import kebab
+from common.tasks.registry import TASKS
+from common.wire.messages import TRAIN
+from deploy.cli.output import console
+from deploy.own_clients import pair_clients, pool_measured
+from deploy.simulated_session import open_session
+from deploy.simulation import TOGETHER, InProcessGrid
+from server.result import Result
+from server.run import run
+from server.verdict import compare_alone
+
+MIN_SECONDS = 60.0
+"""Time that the comparison may take at least; a longer run may be compared for as long as it took."""
+
+
+class TimedGrid(InProcessGrid):
+    """Grid that ends the run after a time.
+
+    Args:
+        sessions: Clients by node id.
+        together: Number of clients that train stacked.
+        seconds: Time after which no further round begins.
+    """
+
+    def __init__(self, sessions: Mapping[int, Session], together: int, seconds: float) -> None:
+        super().__init__(sessions, together)
+        self._end = time.monotonic() + seconds
+
+    def push_messages(self, messages: Iterable[Message]) -> list[str]:
+        """Answer all messages.
+
+        Raises:
+            BudgetSpentError: Another round is requested after the end of the time.
+        """
+        messages = list(messages)
+        if time.monotonic() > self._end and any(message.metadata.message_type == TRAIN for message in messages):
+            raise BudgetSpentError("the time of the comparison is over")
+        return super().push_messages(messages)
+
+
+def is_comparable(config: RunConfig) -> bool:
+    """Return True if a run can be compared with each client alone: no noise, units, another method."""
+    is_alone = config.method_options.name == ALONE
+    return config.privacy.unit == "none" and not is_alone and TASKS[config.task].comparison is not None
+
+
+def with_alone(result: Result, config: RunConfig, parts: Sequence[AnyDataset], own: Mapping[str, Measured]) -> Result:
+    """Return the result with the comparison in its verdict; unchanged if nothing was compared.
+
+    Args:
+        result: Result of the run.
+        config: Its configuration.
+        parts: Each client's data.
+        own: Client -> measurement of the finished model.
+    """
+    if result.verdict is None or result.status != "completed" or not own:
+        return result
+    seconds = max(MIN_SECONDS, result.seconds)
+    console.print(
+        f"comparing with each client alone, for at most {seconds:.0f} s; Ctrl-C ends this, --no-alone omits it",
+        style="dim",
+        highlight=False,
+        soft_wrap=True,
+    )
+    try:
+        done, alone = train_alone(config, result.rounds_done, parts, seconds)
+    except (FedloomError, KeyboardInterrupt):
+        return result
+    metric = pool_measured(result.task, alone).metrics.get(result.verdict.metric)
+    sums = pair_clients(result.task, own, alone)
+    if metric is None or not sums.units:
+        return result
+    note = f"; alone for {done} of {result.rounds_done} rounds" if done < result.rounds_done else ""
+    return replace(result, verdict=compare_alone(result.verdict, result.task, result.best, metric, sums, note))
+
+
+def train_alone(
+    config: RunConfig, rounds: int, parts: Sequence[AnyDataset], seconds: float
+) -> tuple[int, dict[str, Measured]]:
+    """Train every client alone, as in the run; return the number of rounds, and each client's measurement.
+
+    Raises:
+        FedloomError: The method does not support the task's options.
+    """
+    documents: dict[bytes, bytes] = {}
+    sessions = {node: open_session(node, part, documents, None) for node, part in enumerate(parts, start=1)}
+    with tempfile.TemporaryDirectory() as folder:
+        own_catalogue = Path(folder) / "catalogue.json"
+        own_catalogue.write_text(parts[0].vocabulary.to_json(), "utf-8")
+        alone = configure_alone(config, rounds, str(own_catalogue))
+        result = run(TimedGrid(sessions, TOGETHER, seconds), alone, Path(folder))
+    stored = {s.client: from_document(s.store.read(alone.run_id, MEASURED)) for s in sessions.values()}
+    return result.rounds_done, stored
+
+
+def configure_alone(config: RunConfig, rounds: int, catalogue: str) -> RunConfig:
+    """Return the configuration of the same training without a federation: no noise, no sums of others."""
+    flat = {key: value for key, value in flatten(config).items() if not key.startswith(("algorithm.", "federation."))}
+    option_names = METHODS[ALONE].options.model_fields
+    shared = [name for name in LocalTraining.model_fields if name in option_names]
+    flat |= {f"algorithm.{ALONE}.{kebab(name)}": getattr(config.method_options, name) for name in shared}
+    flat |= {"method": ALONE, "rounds": rounds, "evaluate-every": rounds, "run-id": "alone", "resume": False}
+    flat |= {key: False for key in flat if key.endswith(".count-offset")}
+    flat |= {"federation.min-clients": 1, "federation.wait": 1, "catalogue": catalogue}
+    return parse(flat)

@@ -1,0 +1,80 @@
+"""`fedloom nodes`: clients of this server, by their keys and names."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from deploy.cli import options as o
+
+nodes = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    suggest_commands=False,
+    help="Admit, list and revoke clients of this server.\n\nA running `fedloom serve` follows within seconds.",
+)
+
+Home = Annotated[Path, typer.Option(help="Use this folder as the server's.")]
+
+
+@nodes.command(name="list")
+def list_all(home: Home = o.LOCAL / "server", json: o.AsJson = False) -> None:
+    """List the clients' keys with their names, registered ones first."""
+    from deploy.cli.output import note, print_object, say
+    from deploy.nodes import list_nodes
+
+    entries = list_nodes(home / "nodes")
+    if json:
+        print_object([{**asdict(entry), "file": str(entry.file)} for entry in entries])
+        return
+    if not entries:
+        note(f"no keys in {home / 'nodes'}; admit a client with fedloom nodes add")
+    width = max((len(entry.name) for entry in entries), default=0)
+    for entry in entries:
+        say(
+            f"{entry.name or '-':<{width}}  {entry.state:<10}  {entry.since}  {entry.fingerprint or entry.file}".lstrip()
+        )
+
+
+@nodes.command()
+def add(
+    key: Annotated[str, typer.Argument(metavar="KEY|FILE", help="Public key fl1:… of the client, or its file *.pub.")],
+    name: Annotated[str, typer.Option(help="Bind this public name to the key; no other client can use it.")] = "",
+    home: Home = o.LOCAL / "server",
+    json: o.AsJson = False,
+) -> None:
+    """Admit a client: register its public key.
+
+    `fedloom join --invite` prints this command for the server's owner. A revoked key is refused.
+    """
+    from common.node_keys import fingerprint
+    from deploy.cli.output import note, print_object
+    from deploy.nodes import add_key, read_key
+
+    public = read_key(key)
+    file = add_key(home / "nodes", public, name)
+    note(f"admitted {f'{name} by ' if name else ''}{fingerprint(public)}")
+    if json:
+        print_object({"name": name, "fingerprint": fingerprint(public), "file": str(file)})
+
+
+@nodes.command()
+def revoke(
+    client: Annotated[str, typer.Argument(metavar="NAME|FINGERPRINT", help="Name or fingerprint of the client's key.")],
+    home: Home = o.LOCAL / "server",
+    json: o.AsJson = False,
+) -> None:
+    """Revoke a client's key; it stays refused.
+
+    A running server removes the client within seconds. Its name becomes free for another key.
+    """
+    from deploy.cli.output import note, print_object
+    from deploy.nodes import revoke_key
+
+    entry = revoke_key(home / "nodes", client)
+    note(
+        f"revoked {entry.name or 'the key without a name'}, {entry.fingerprint}; a running server removes it within seconds"
+    )
+    if json:
+        print_object({"name": entry.name, "fingerprint": entry.fingerprint})

@@ -1,0 +1,162 @@
+"""`fedloom preview`: messages that a client would send, before it joins."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from common.errors import ConfigError
+from common.options import Scalar
+from deploy.cli import options as o
+from deploy.cli.signature import spread
+
+if TYPE_CHECKING:
+    from client.data.dataset import AnyDataset
+    from client.policy import Policy
+    from common.config.run import RunConfig
+    from common.tasks.vocabulary import Vocabulary
+    from deploy.preview import Preview
+
+
+@dataclass(frozen=True)
+class PreviewTarget:
+    """Ledgers against which a preview is counted, and its output."""
+
+    state_dir: o.StateDir = o.STATE
+    ledgers: Annotated[
+        Path | None, typer.Option(help="Find privacy ledgers in this folder instead of beside the data.")
+    ] = None
+    save: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the bytes of the messages to this ZIP file.")
+    ] = None
+    json: o.AsJson = False
+
+
+@spread
+def preview(
+    source: o.DataRequest,
+    target: PreviewTarget,
+    invite: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Take task, method, rounds, privacy and vocabulary from this invitation."),
+    ] = None,
+    task: o.Task = "",
+    method: o.Method = "",
+    rounds: o.Rounds = None,
+    epsilon: o.Epsilon = None,
+    delta: o.Delta = None,
+    sets: o.Sets = None,
+    test: o.Test = "",
+    policy: Annotated[
+        Path | None, typer.Option(help="Show what this policy file (TOML) would refuse; default: the default policy.")
+    ] = None,
+    catalogue: o.Catalogue = None,
+) -> None:
+    """Show what a client would send, without sending it.
+
+    Makes one real round on the data in this process, with a new model, and with state and ledger in memory. Prints every field
+    of every message with shape, type, bytes, protection, norms and example values. Opens no connection, and changes neither
+    ledger nor state folder.
+    """
+    from client.data.read import read_all, with_test
+    from client.data.sources import is_demo
+    from client.policy import read_policy
+    from deploy.client_data import read_catalogue
+    from deploy.commands.request import resolve
+
+    limits = read_policy(policy, is_generated=is_demo(source.data))
+    request = o.RunRequest(method=method, task=task, rounds=rounds, epsilon=epsilon, delta=delta, sets=sets)
+    decided: dict[str, Scalar | None] = {"federation.min-clients": 1, "federation.wait": 1}
+    vocabulary: Vocabulary | None
+    if invite:
+        config, vocabulary = _read_invited(invite, request, catalogue, decided)
+    else:
+        config = resolve(request, decided)
+        vocabulary = read_catalogue(config.task, catalogue)
+    text = with_test(config.task, source.data, test)
+    data = read_all(config.task, text, vocabulary=vocabulary, dialect=source.dialect)
+    show_preview(config, text, data, limits, target)
+
+
+def _read_invited(
+    path: Path, request: o.RunRequest, catalogue: Path | None, decided: Mapping[str, Scalar | None]
+) -> tuple["RunConfig", "Vocabulary"]:
+    """Return configuration and vocabulary of an invitation; print what its owner must see.
+
+    Raises:
+        ConfigError: The file is no invitation, or an option contradicts it.
+    """
+    import json
+
+    from common.tasks.registry import read_vocabulary
+    from deploy.cli.output import note
+    from deploy.commands.request import resolve
+    from deploy.invitation import read_invitation
+
+    given: dict[str, object] = {
+        "task": request.task,
+        "method": request.method,
+        "rounds": request.rounds,
+        "epsilon": request.epsilon,
+    }
+    given |= {"delta": request.delta, "catalogue": catalogue}
+    if named := next((name for name, value in given.items() if value not in ("", None)), ""):
+        raise ConfigError(f"--{named} contradicts --invite, which names it; remove one of them")
+    invitation = read_invitation(path).check_catalogue()
+    for line in invitation.lines():
+        note(line)
+    invited = o.RunRequest(method=invitation.method, task=invitation.task, rounds=invitation.rounds, sets=request.sets)
+    noise = {} if invitation.privacy.unit == "none" else invitation.privacy.model_dump()
+    config = resolve(invited, {**decided, **{f"privacy.{key}": value for key, value in noise.items()}})
+    return config, read_vocabulary(config.task, json.dumps(invitation.catalogue))
+
+
+def show_preview(config: "RunConfig", source: str, data: "AnyDataset", policy: "Policy", target: PreviewTarget) -> None:
+    """Print the messages of one round on the data, and save them if wanted.
+
+    Args:
+        config: Configuration of the run.
+        source: Source of the data, by which their ledgers are found.
+        data: The data, read under the run's vocabulary.
+        policy: The owner's policy.
+        target: Ledgers and output.
+    """
+    import torch
+
+    from deploy.cli.output import print_object, say
+    from deploy.commands.ledgers import read_statements
+    from deploy.preview import preview_messages
+    from deploy.preview_text import as_json, ledger_costs, lines_of
+
+    torch.set_num_threads(1)
+    statements, broken = read_statements(source, target.state_dir, target.ledgers)
+    found = preview_messages(config, data, policy)
+    costs = ledger_costs(config, statements)
+    if target.json:
+        print_object(as_json(found, costs))
+    else:
+        for line in (*lines_of(found, costs), *(f"ledger cannot be used: {error}" for error in broken)):
+            say(line)
+    if target.save:
+        _save(found, target.save)
+
+
+def _save(found: "Preview", path: Path) -> None:
+    """Write each message as a file of a ZIP archive, readable by its owner only."""
+    import io
+    import zipfile
+
+    from common.text import count
+    from deploy.cli.output import note
+    from deploy.files import write_file
+
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w") as archive:
+        for number, message in enumerate(found.messages, start=1):
+            archive.writestr(f"{number:02d}-{message.kind}.bin", message.content)
+    write_file(path, content.getvalue(), mode=0o600, overwrite=True)
+    exact = "without noise they are" if found.config.privacy.unit == "none" else "values in plaintext are"
+    messages = count(len(found.messages), "message")
+    note(f"wrote {path}: the bytes of {messages}; {exact} private, so delete the file after use")

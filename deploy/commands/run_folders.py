@@ -1,0 +1,157 @@
+"""`fedloom runs`: list, show, compare and remove stored runs."""
+
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from common.errors import ConfigError, FedloomError
+from deploy.cli import options as o
+from deploy.cli.completions import list_runs
+
+if TYPE_CHECKING:
+    from server.artifacts import RunDirectory
+
+runs = typer.Typer(
+    invoke_without_command=True,
+    add_completion=False,
+    suggest_commands=False,
+    help="List, show, compare and remove stored runs.\n\nWithout a command, lists the runs, newest first.",
+)
+
+OfTask = Annotated[str, typer.Option("--task", help="List runs of this task only.")]
+Names = Annotated[list[str], typer.Argument(autocompletion=list_runs, metavar="ID...", help="Runs, by name.")]
+
+
+@runs.callback()
+def default(context: typer.Context, task: OfTask = "", json: o.AsJson = False) -> None:
+    """List the runs if no command is named."""
+    if context.invoked_subcommand is None:
+        list_(task, json)
+
+
+@runs.command("list")
+def list_(task: OfTask = "", json: o.AsJson = False) -> None:
+    """List the stored runs, newest first."""
+    from common.text import printable
+    from deploy.cli.output import note, print_object, say
+    from deploy.commands.run_tables import as_json, print_runs
+    from deploy.commands.runs import runs_folder
+    from deploy.report.run import read
+    from deploy.report.text import first_line
+    from deploy.run_removal import stored_runs
+
+    folder, records = runs_folder(), []
+    for run in stored_runs(folder):
+        try:
+            record = read(run.path)
+        except (FedloomError, ValueError, OSError) as error:
+            note(f"{run.path.name} cannot be read: {first_line(printable(str(error)))}")
+            continue
+        if task in ("", record.task):
+            records.append((run, record))
+    if json:
+        print_object([as_json(run, record) for run, record in records])
+    elif records:
+        print_runs(records)
+    else:
+        say(f"no {f'{task} ' if task else ''}runs in {folder}; train one, for example with fedloom up")
+
+
+@runs.command()
+def show(
+    run: Annotated[str, typer.Argument(autocompletion=list_runs, metavar="ID", help="Run, by name or folder.")],
+    json: o.AsJson = False,
+) -> None:
+    """Show a run: result, privacy, time and files."""
+    from deploy.cli.output import print_object, say
+    from deploy.commands.run_tables import as_json, describe
+    from deploy.commands.runs import find_run
+    from deploy.report.run import read
+
+    folder = find_run(run)
+    if json:
+        print_object(as_json(folder, read(folder.path)))
+        return
+    for line in describe(folder, read(folder.path)):
+        say(line)
+
+
+@runs.command()
+def compare(names: Names, json: o.AsJson = False) -> None:
+    """Compare the metrics of runs with paired differences to the first.
+
+    A difference is of the same clients in both runs: mean and standard error. The best value is marked only if the runs have
+    the same task, data and split.
+    """
+    from deploy.cli.output import print_object
+    from deploy.commands.run_tables import comparison_as_json, print_comparison
+    from deploy.commands.runs import find_run
+
+    folders = [find_run(name).path for name in dict.fromkeys(names)]
+    if len(folders) < 2:
+        raise ConfigError("a comparison needs two runs; name another one")
+    if json:
+        print_object(comparison_as_json(folders))
+    else:
+        print_comparison(folders)
+
+
+@runs.command()
+def rm(
+    names: Annotated[
+        list[str] | None, typer.Argument(autocompletion=list_runs, metavar="ID...", help="Runs, by name.")
+    ] = None,
+    older_than: Annotated[
+        str, typer.Option(metavar="AGE", help="Remove only runs without changes for so long, such as 12h, 30d or 8w.")
+    ] = "",
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Remove without a question.")] = False,
+    now: Annotated[bool, typer.Option("--now", help="Delete at once instead of moving to .trash.")] = False,
+    json: o.AsJson = False,
+) -> None:
+    """Remove stored runs.
+
+    Moves their folders to .trash in the folder of runs. A run in use is never removed. Privacy ledgers and the state of clients
+    stay: what was released stays released.
+    """
+    from deploy.cli.output import print_object, say
+    from deploy.commands.runs import runs_folder
+    from deploy.run_removal import find_removable, read_age, remove, select_older, stored_runs
+
+    root = runs_folder()
+    if not names and not older_than:
+        raise ConfigError("no run is named; give names, or --older-than AGE")
+    chosen = [find_removable(root, name) for name in dict.fromkeys(names or [])] if names else stored_runs(root)
+    chosen = select_older(chosen, read_age(older_than)) if older_than else chosen
+    if chosen and not yes and not _agreed(chosen, now=now):
+        chosen = []
+    places = [str(path) for path in remove(chosen, root, now=now)]
+    if json:
+        print_object(
+            [
+                {"run": run.path.name, "moved_to": "" if now else place}
+                for run, place in zip(chosen, places, strict=True)
+            ]
+        )
+        return
+    for run, place in zip(chosen, places, strict=True):
+        say(f"deleted {run.path.name}" if now else f"moved {run.path.name} to {place}")
+    if not chosen:
+        say("nothing was removed")
+
+
+def _agreed(chosen: list["RunDirectory"], *, now: bool) -> bool:
+    """Ask whether to remove the runs.
+
+    Raises:
+        ConfigError: Nobody can answer.
+    """
+    from common.text import count
+    from deploy.cli.output import note
+
+    if not sys.stdin.isatty():
+        raise ConfigError("removing runs needs a confirmation; set --yes")
+    for run in chosen:
+        note(f"  {run.path.name}")
+    note(f"{'delete' if now else 'move to .trash:'} {count(len(chosen), 'run')}? [y/N]")
+    return input().strip().lower() in ("y", "yes")

@@ -1,0 +1,147 @@
+"""`fedloom status`: connection, requests and privacy budgets of the clients of a state folder."""
+
+import time
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from deploy.cli import options as o
+
+if TYPE_CHECKING:
+    from client.owner.status import ClientStatus, OwnerStatus, RunStatus
+
+WATCH_SECONDS = 2.0
+"""Time between two readings with --watch."""
+
+KINDS = {"train": "updates", "assign": "scores", "counts": "counts", "enrol": "enrolments", "evaluate": "metrics"}
+"""Noun of the replies of each kind of request."""
+
+StateFolder = Annotated[
+    Path, typer.Option("--state-dir", help="Use this state folder; give the one that `fedloom join` was given.")
+]
+
+
+def status(
+    state_dir: StateFolder = o.STATE,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Show the status again every two seconds, until Ctrl-C.")
+    ] = False,
+    json: o.AsJson = False,
+) -> None:
+    """Show what a client on this machine was asked, what it sent, and what its privacy cost.
+
+    Reads the journal, the privacy ledgers and the pid file in the state folder, while `fedloom join` runs and after it ended.
+    Nothing is changed and no connection is opened.
+    """
+    from client.owner.status import read_status
+    from deploy.cli.output import out, print_object, say
+
+    folder = state_folder(state_dir)
+    while True:
+        found = read_status(folder)
+        if watch and out.is_terminal and not json:
+            out.clear()
+        if json:
+            print_object(as_json(found))
+        else:
+            for line in as_lines(found):
+                say(line)
+        if not watch:
+            return
+        try:
+            time.sleep(WATCH_SECONDS)
+        except KeyboardInterrupt:
+            return
+
+
+def state_folder(state_dir: Path) -> Path:
+    """Return an existing state folder.
+
+    Raises:
+        ConfigError: There is no such folder.
+    """
+    from common.errors import ConfigError
+
+    if not state_dir.is_dir():
+        raise ConfigError(f"no state folder {state_dir}; give the --state-dir of `fedloom join`")
+    return state_dir
+
+
+def as_json(found: "OwnerStatus") -> dict[str, Any]:
+    """Return the status as a JSON object."""
+    from deploy.commands.budget import as_json as statement_as_json
+
+    clients = [{**asdict(client), "runs": [asdict(run) for run in client.runs.values()]} for client in found.clients]
+    ledgers = [statement_as_json(statement) for statement in found.ledgers]
+    about = {"state_dir": found.folder, "paused": found.paused}
+    return {**about, "clients": clients, "ledgers": ledgers, "broken_ledgers": list(found.broken)}
+
+
+def as_lines(found: "OwnerStatus") -> Iterator[str]:
+    """Iterate over the lines of a status."""
+    from deploy.commands.budget import as_lines as statement_lines
+
+    yield f"state folder {found.folder}{': paused by its owner' if found.paused else ''}"
+    if not found.clients:
+        yield "no client has run here yet"
+    for client in found.clients:
+        yield from _client_lines(client)
+    for statement in found.ledgers:
+        yield from statement_lines(statement)
+    for error in found.broken:
+        yield f"ledger cannot be used: {error}"
+
+
+def _client_lines(client: "ClientStatus") -> Iterator[str]:
+    from common.text import count, printable, size
+
+    yield f"{client.client or 'client without a name'}: {_connection(client)}"
+    for run in client.runs.values():
+        yield f"  {_run(run)}"
+    for covered, sizes in (("noised", client.noised_bytes), ("without noise", client.plaintext_bytes)):
+        if parts := [f"{size(n)} {KINDS.get(kind, 'other replies')}" for kind, n in sizes.items() if n]:
+            yield f"  sent {covered}: {', '.join(parts)}"
+    yield f"  sent {count(client.numbers, 'number')} in plaintext; received {size(client.received_bytes)}"
+    if client.unacknowledged:
+        yield f"  {count(client.unacknowledged, 'reply').replace('replys', 'replies')} perhaps never arrived"
+    last = (
+        f"; the last at {_local(client.last_refusal_time)}: {printable(client.last_refusal)}" if client.refusals else ""
+    )
+    yield f"  refused {count(client.refusals, 'request')}{last}"
+    if client.last_error:
+        yield f"  last error at {_local(client.last_error_time)}: {printable(client.last_error)}"
+
+
+def _connection(client: "ClientStatus") -> str:
+    since = _local(client.connection_since)
+    if client.process is None:
+        ended = f"left {client.server} at {since}" if client.connection == "left" else "ended without leaving"
+        return f"not running; {ended}"
+    process = f"process {client.process.pid}"
+    if client.connection == "connected" and client.connection_since >= client.process.started[:19]:
+        return f"connected to {client.server} since {since}, {process}"
+    return f"waiting for {client.server} since {since or _local(client.process.started)}, {process}"
+
+
+def _run(run: "RunStatus") -> str:
+    from client.owner.sentences import amount
+    from common.text import printable
+
+    name = f"run {printable(run.run, 80)} (task {run.task or 'unknown'}, method {run.method or 'unknown'})"
+    of = f" of {run.rounds}" if run.rounds else ""
+    left = f", {amount(run.epsilon_left)} left" if run.epsilon_left is not None else ""
+    cost = f"; ε {amount(run.epsilon_spent)} spent{left}" if run.epsilon_left is not None else "; no noise"
+    return f"{name}: trained in {len(run.trained)}{of} rounds, last request at {_local(run.last)}{cost}"
+
+
+def _local(time_text: str) -> str:
+    """Return a time of the journal in this machine's time zone."""
+    from datetime import datetime
+
+    try:
+        return datetime.fromisoformat(time_text).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+    except ValueError:
+        return "an unknown time"

@@ -1,0 +1,1 @@
+"""Exported models: ONNX files, model cards and the local server."""

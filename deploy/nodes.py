@@ -1,0 +1,148 @@
+"""Keys of clients at the server: the folder `nodes/` with registered keys, revoked keys and names."""
+
+import fcntl
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Literal
+
+from common.errors import ConfigError
+from common.node_keys import PREFIX, NodeKey, file_name, fingerprint, from_word, openssh_line
+from common.node_names import NamedKey, check_name, read_names, write_names
+from deploy.files import write_file
+from deploy.keys import load_public_key, parse_public_key
+
+REVOKED = "revoked"
+"""Folder below `nodes/` with the keys that stay refused."""
+
+
+@dataclass(frozen=True)
+class NodeEntry:
+    """Key in the folder.
+
+    Args:
+        name: Name that is bound to the key; empty if none is.
+        fingerprint: Fingerprint of the key; empty if the file holds none.
+        state: Registered, revoked, or the file holds no key.
+        file: File of the key.
+        since: Time of registration or of revocation, ISO 8601.
+    """
+
+    name: str
+    fingerprint: str
+    state: Literal["registered", "revoked", "unreadable"]
+    file: Path
+    since: str
+
+
+def read_key(text: str) -> NodeKey:
+    """Return the public key of a word `fl1:…`, a line of text or a file.
+
+    Raises:
+        ConfigError: There is no such key.
+    """
+    if text.startswith(PREFIX):
+        return from_word(text)
+    return (
+        parse_public_key(text.encode(), "the given line") if text.startswith("ecdsa-") else load_public_key(Path(text))
+    )
+
+
+def add_key(nodes: Path, key: NodeKey, name: str = "") -> Path:
+    """Register a key, and bind a name to it; return its file.
+
+    A further name of the same key replaces the first.
+
+    Raises:
+        ConfigError: The key was revoked, or the name belongs to another key.
+    """
+    mark = fingerprint(key)
+    with _locked(nodes):
+        if any(entry.fingerprint == mark for entry in _entries(nodes / REVOKED, "revoked")):
+            raise ConfigError(f"key {mark} was revoked; let its owner create a new key with fedloom keys node")
+        if name:
+            names = {bound: of for bound, of in read_names(nodes).items() if of.fingerprint != mark or bound == name}
+            holder = names.setdefault(check_name(name), NamedKey(fingerprint=mark))
+            if holder.fingerprint != mark:
+                raise ConfigError(
+                    f"name '{name}' belongs to key {holder.fingerprint}; choose another --name, or revoke that key with"
+                    f" fedloom nodes revoke {name}"
+                )
+            write_names(nodes, names)
+        target = _find(nodes, mark) or nodes / f"{file_name(mark)}.pub"
+        write_file(target, openssh_line(key) + b"\n", overwrite=True)
+    return target
+
+
+def revoke_key(nodes: Path, name_or_fingerprint: str) -> NodeEntry:
+    """Move a key to the revoked ones and free its name; return its former entry.
+
+    Raises:
+        ConfigError: No registered key has this name or fingerprint.
+    """
+    with _locked(nodes):
+        registered = [entry for entry in list_nodes(nodes) if entry.state == "registered"]
+        found = [entry for entry in registered if name_or_fingerprint in (entry.name, entry.fingerprint)]
+        if not found or not name_or_fingerprint:
+            raise ConfigError(
+                f"no registered key has the name or fingerprint {name_or_fingerprint[:80]!r}; see fedloom nodes list"
+            )
+        for entry in found:
+            line = openssh_line(load_public_key(entry.file)) + f" {entry.name}".rstrip().encode() + b"\n"
+            write_file(nodes / REVOKED / f"{file_name(entry.fingerprint)}.pub", line, overwrite=True)
+            entry.file.unlink()
+        write_names(nodes, {name: key for name, key in read_names(nodes).items() if name != found[0].name})
+    return found[0]
+
+
+def list_nodes(nodes: Path) -> list[NodeEntry]:
+    """Return the keys of the folder: registered ones first, each by name.
+
+    Raises:
+        ConfigError: The file of names is damaged.
+    """
+    names = {key.fingerprint: name for name, key in read_names(nodes).items()}
+    registered = _entries(nodes, "registered", names)
+    return [*registered, *_entries(nodes / REVOKED, "revoked")]
+
+
+def revoked_keys(nodes: Path) -> dict[Path, NodeKey]:
+    """Return the revoked keys by their files."""
+    return {
+        entry.file: load_public_key(entry.file) for entry in _entries(nodes / REVOKED, "revoked") if entry.fingerprint
+    }
+
+
+def _entries(
+    folder: Path, state: Literal["registered", "revoked"], names: dict[str, str] | None = None
+) -> list[NodeEntry]:
+    return sorted((_entry(path, state, names) for path in folder.glob("*.pub")), key=lambda e: (e.name, e.fingerprint))
+
+
+def _entry(path: Path, state: Literal["registered", "revoked"], names: dict[str, str] | None) -> NodeEntry:
+    """Return the entry of a file; without `names`, the name is the comment of the key."""
+    since = datetime.fromtimestamp(path.lstat().st_mtime, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    try:
+        mark = fingerprint(load_public_key(path))
+    except ConfigError:
+        return NodeEntry("", "", "unreadable", path, since)
+    if names is not None:
+        return NodeEntry(names.get(mark, ""), mark, state, path, since)
+    words = path.read_text("utf-8").split()
+    return NodeEntry(words[2] if len(words) > 2 else "", mark, state, path, since)
+
+
+def _find(nodes: Path, mark: str) -> Path | None:
+    """Return the file of a registered key."""
+    return next((entry.file for entry in _entries(nodes, "registered", {}) if entry.fingerprint == mark), None)
+
+
+@contextmanager
+def _locked(nodes: Path) -> Iterator[None]:
+    """Keep other commands out while files of the folder change."""
+    nodes.mkdir(parents=True, exist_ok=True)
+    with (nodes / ".lock").open("a") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield

@@ -1,0 +1,1 @@
+"""Ratings task at the command line."""

@@ -1,0 +1,50 @@
+"""Ratings task at the command line."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from deploy.tasks.query import HIDE, each_user, item_options, read_filter
+from deploy.tasks.spec import Answers, DeployTask, QueryOption, ServingRef, TrainedRun
+
+if TYPE_CHECKING:
+    from deploy.model_service.spec import Serving
+
+
+def answer(run: TrainedRun, query: Mapping[str, str], top: int) -> Answers:
+    """Return products that a person has not rated."""
+    from client.tasks.ratings.inference import suggestions
+    from deploy.tasks.units import find_unit
+
+    rater = find_unit(run.read(""), query["user"], run.data, "user")
+    chosen, notes = read_filter(query, run.vocabulary.items, HIDE)
+    found = suggestions(run.config, run.vocabulary, run.model, rater, top, chosen)
+    title = f"{rater.name}, whose mean rating is {found[0].own_mean:.2f}" if found else rater.name
+    return Answers(
+        title,
+        "product",
+        {"not rated yet" if chosen.hides_seen else "product": ("product",), "rating": ("rating",), "why": ("why",)},
+        [vars(one) for one in found],
+        notes,
+        empty=chosen.reason_of_none(len(run.vocabulary.items), rater.items),
+        what="product",
+        score="rating",
+        user=rater.name,
+    )
+
+
+def load_serving() -> "Serving":
+    """Return export and local serving of the task."""
+    from deploy.tasks.ratings.model_service import SERVING
+
+    return SERVING
+
+
+TASK = DeployTask(
+    name="ratings",
+    query=(QueryOption("user", "Recommend to this user of the data; default: the first."), *item_options(HIDE)),
+    answer=answer,
+    everybody=each_user,
+    serving=ServingRef(
+        QueryOption("user", "Put the data of this user into the file; default: the first."), load_serving
+    ),
+)

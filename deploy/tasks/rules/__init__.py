@@ -1,0 +1,1 @@
+"""Rules task at the command line."""

@@ -1,0 +1,115 @@
+"""Export and local serving of the rules task."""
+
+from dataclasses import replace
+
+from pydantic import Field
+
+from client.data.dataset import AnyDataset
+from client.tasks.rules.data.homes import Device, Home, as_edges
+from client.tasks.rules.lists.answers import list_rules
+from client.tasks.rules.lists.shown import ListOptions
+from client.tasks.rules.network_answers import network_inputs
+from common.errors import DataError
+from common.options import Scalar
+from common.tasks.rules.counts import COUNTS
+from common.tasks.rules.vocabulary import RuleCatalogue, relation_name
+from deploy.model_service.spec import (
+    MAX_NAME,
+    Export,
+    ModelAnswer,
+    RankingRequest,
+    Request,
+    ServedModel,
+    Serving,
+    places_of,
+)
+from deploy.tasks.spec import TrainedRun
+
+MAX_DEVICES, MAX_RULES = 200, 2000
+
+UNKNOWN_TYPES = "device types"
+
+
+class DeviceOfHome(Request):
+    """Device of a home."""
+
+    id: str = Field(min_length=1)
+    """Name of the device, unique in the request."""
+    type: str
+    """Type of the device, as in the vocabulary."""
+
+
+class RuleOfHome(Request):
+    """Rule of a home: when `trigger` gets into `state`, do `action` with `device`."""
+
+    trigger: str
+    state: str
+    action: str
+    device: str
+
+
+class RulesRequest(RankingRequest):
+    """Home for which rules are recommended; without devices, the user's home in the server's data."""
+
+    devices: list[DeviceOfHome] = Field([], max_length=MAX_DEVICES)
+    rules: list[RuleOfHome] = Field([], max_length=MAX_RULES)
+    user: str = Field("", max_length=MAX_NAME)
+    exclude_seen: bool = True
+    """True to leave out rules that the home has."""
+
+
+def export(run: TrainedRun, dataset: AnyDataset | None) -> Export:
+    """Return the rule recommender of a run."""
+    from client.inference.trained_network import trained_network
+    from client.tasks.rules.onnx_network import exportable
+
+    network, statics = trained_network(run.config, run.vocabulary, run.model)
+    return Export(exportable(network, run.vocabulary), run.config, run.vocabulary, statics)
+
+
+def answer(model: ServedModel, request: RulesRequest) -> ModelAnswer:
+    """Return rules to add to a home."""
+    home = home_of(request, model.vocabulary) if request.devices else _stored_home(model, request)
+    logits = model.network(network_inputs(home, model.vocabulary, model.statics))[0]
+    shown, counts = home if request.exclude_seen else replace(home, rules=as_edges([])), model.statics.get(COUNTS)
+    rules, empty = list_rules(logits, shown, model.vocabulary, ListOptions(request.top), counts)
+    rows: list[dict[str, Scalar | None]] = [{"what": rule.rule, "score": rule.score, "why": rule.why} for rule in rules]
+    return ModelAnswer(rows, (empty,) if empty else ())
+
+
+def home_of(request: RulesRequest, catalogue: RuleCatalogue) -> Home:
+    """Return the home of a request, its devices ordered as a reader orders them.
+
+    Raises:
+        DataError: A type, relation or device is unknown, or two devices have the same id.
+    """
+    types = places_of([device.type for device in request.devices], catalogue.entities, UNKNOWN_TYPES)
+    named = sorted(zip((device.id for device in request.devices), types, strict=True))
+    devices = tuple(Device(name, entity) for name, entity in named)
+    ids = [device.name for device in devices]
+    if len(set(ids)) < len(ids):
+        raise DataError("two devices have the same id; give each device an id of its own")
+    triggers = places_of([rule.trigger for rule in request.rules], ids, "devices of rules")
+    actions = places_of([rule.device for rule in request.rules], ids, "devices of rules")
+    try:
+        names = [relation_name(rule.state, rule.action) for rule in request.rules]
+    except ValueError as error:
+        raise DataError(str(error)) from None
+    relations = places_of(names, catalogue.relations, "relations")
+    return Home("", devices, as_edges(zip(triggers, actions, relations, strict=True)))
+
+
+def _stored_home(model: ServedModel, request: RulesRequest) -> Home:
+    if request.rules:
+        raise DataError("the request has rules, but no devices; give the devices of the home")
+    home: Home = model.find(request.user, "user", "give the devices of the home")
+    return home
+
+
+SERVING = Serving(
+    route="recommend",
+    request=RulesRequest,
+    export=export,
+    answer=answer,
+    limits="Not for locks, alarms or heating without a person who checks each rule before it is switched on.",
+)

@@ -1,0 +1,68 @@
+"""Rules task at the command line."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from deploy.tasks.query import each_user, parse_share
+from deploy.tasks.spec import Answers, DeployTask, QueryOption, ServingRef, TrainedRun
+
+if TYPE_CHECKING:
+    from deploy.model_service.spec import Serving
+
+
+def answer(run: TrainedRun, query: Mapping[str, str], top: int) -> Answers:
+    """Return rules to add to a home."""
+    from client.tasks.rules.inference import recommend
+    from client.tasks.rules.lists.shown import ListOptions
+    from deploy.tasks.units import find_unit
+
+    home = find_unit(run.read(""), query["user"], run.data, "user")
+    options = ListOptions(top, parse_share("diverse", query.get("diverse", "")))
+    rules, empty = recommend(run.config, run.vocabulary, run.model, home, options)
+    columns = {"rule to add": ("rule",), "score": ("score",), "why": ("why",)}
+    return Answers(home.name, "rule", columns, [vars(rule) for rule in rules], empty=empty, what="rule", user=home.name)
+
+
+def to_yaml(answers: Answers, run: str) -> str:
+    """Return recommended rules as automations of Home Assistant."""
+    from client.tasks.rules.data.home_assistant.writer import ProposedRule, write_automations
+
+    rules = [
+        ProposedRule(
+            trigger=str(row["trigger_device_id"]),
+            trigger_type=str(row["trigger_device"]),
+            state=str(row["trigger_state"]),
+            action=str(row["action"]),
+            device=str(row["action_device_id"]),
+            sentence=str(row["rule"]),
+            score=float(row["score"]),
+        )
+        for row in answers.rows
+    ]
+    return write_automations(rules, run)
+
+
+def load_serving() -> "Serving":
+    """Return export and local serving of the task."""
+    from deploy.tasks.rules.model_service import SERVING
+
+    return SERVING
+
+
+TASK = DeployTask(
+    name="rules",
+    query=(
+        QueryOption("user", "Recommend to this user of the data; default: the first."),
+        QueryOption(
+            "diverse",
+            "Vary the devices: weight of the rank in [0, 1], such as 0.7; default: best rules first.",
+            "WEIGHT",
+        ),
+    ),
+    answer=answer,
+    everybody=each_user,
+    to_yaml=to_yaml,
+    serving=ServingRef(
+        QueryOption("user", "Put the data of this user into the file; default: the first."), load_serving
+    ),
+)

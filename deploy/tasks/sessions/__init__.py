@@ -1,0 +1,1 @@
+"""Sessions task at the command line."""

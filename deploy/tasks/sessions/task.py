@@ -1,0 +1,81 @@
+"""Sessions task at the command line."""
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from common.errors import DataError
+from deploy.tasks.query import KEEP, item_options, read_filter
+from deploy.tasks.spec import Answers, DeployTask, QueryOption, ServingRef, TrainedRun
+
+if TYPE_CHECKING:
+    from client.tasks.sessions.data.visitors import Visitor
+    from common.tasks.sessions.vocabulary import Clicks, Items
+    from deploy.model_service.spec import Serving
+
+SHOWN_CLICKS = 3
+"""Number of last clicks in a title."""
+
+
+def answer(run: TrainedRun, query: Mapping[str, str], top: int) -> Answers:
+    """Return the next items of a session."""
+    from client.tasks.sessions.inference import next_items, seen_items
+    from deploy.tasks.units import find_unit
+
+    visitor = find_unit(run.read(query["test"]), query["user"], run.data, "user")
+    anonymous = bool(query["session"]) and not query["user"]
+    earlier, clicks = _session(query["session"], visitor, run.vocabulary)
+    history, names = () if anonymous else earlier, run.vocabulary.items
+    chosen, notes = read_filter(query, names, KEEP)
+    found = next_items(run.config, run.vocabulary, run.model, clicks, history, top, chosen)
+    title = f"{'anybody' if anonymous else visitor.name} after {', '.join(names[k] for k in clicks[-SHOWN_CLICKS:])}"
+    return Answers(
+        title,
+        "item",
+        {"next item": ("item",), "score": ("score",), "why": ("why",)},
+        [vars(one) for one in found],
+        notes,
+        empty=chosen.reason_of_none(len(names), seen_items(clicks, history)),
+        what="item",
+        user="" if anonymous else visitor.name,
+    )
+
+
+def everybody(run: TrainedRun, query: Mapping[str, str]) -> Iterator[Mapping[str, str]]:
+    """Yield a query for each visitor with a session."""
+    for visitor in run.read(query["test"]).units:
+        if visitor.sessions or query["session"]:
+            yield {**query, "user": visitor.name}
+
+
+def _session(text: str, visitor: "Visitor", items: "Items") -> "tuple[tuple[Clicks, ...], Clicks]":
+    """Return the visitor's earlier sessions and the clicks of the text, or of the last session."""
+    from client.tasks.sessions.inference import clicks_of
+
+    if text:
+        return visitor.sessions, clicks_of(text, items)
+    if not visitor.sessions:
+        raise DataError(f"{visitor.name} has no session; give the clicks with --session")
+    return visitor.sessions[:-1], visitor.sessions[-1]
+
+
+def load_serving() -> "Serving":
+    """Return export and local serving of the task."""
+    from deploy.tasks.sessions.model_service import SERVING
+
+    return SERVING
+
+
+TASK = DeployTask(
+    name="sessions",
+    query=(
+        QueryOption("user", "Recommend to this user of the data; default: the first."),
+        QueryOption("session", "Continue these clicks: item names separated by commas; default: the last session."),
+        QueryOption("test", "Hold out the sessions of this file.", "FILE"),
+        *item_options(KEEP),
+    ),
+    answer=answer,
+    everybody=everybody,
+    serving=ServingRef(
+        QueryOption("user", "Put the data of this user into the file; default: the first."), load_serving
+    ),
+)

@@ -1,0 +1,108 @@
+"""Export and local serving of the traffic task."""
+
+import csv
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, cast
+
+from pydantic import Field
+
+from client.data.dataset import AnyDataset
+from common.errors import ConfigError, DataError
+from common.tasks.traffic.vocabulary import SensorVariables
+from deploy.model_service.spec import MAX_NAME, Export, ModelAnswer, Request, ServedModel, Serving
+from deploy.tasks.spec import TrainedRun
+from deploy.tasks.traffic.rows import forecast_rows
+
+if TYPE_CHECKING:
+    from client.tasks.traffic.data.series import Series
+    from common.arrays import Arrays
+    from common.config.run import RunConfig
+
+MAX_READINGS = 100_000
+"""A body of 1 MiB holds fewer."""
+
+SITE = "sensor"
+
+
+class ForecastRequest(Request):
+    """Readings of a sensor, each a time and a value per variable; without any, those of the server's data."""
+
+    readings: list[list[int | float | str | None]] = Field([], max_length=MAX_READINGS)
+    horizon: int = Field(24, ge=1)
+    site: str = Field("", max_length=MAX_NAME)
+
+
+def export(run: TrainedRun, dataset: AnyDataset | None) -> Export:
+    """Return the forecaster of a run; with data, the one that their client uses.
+
+    Raises:
+        ConfigError: Clients have private layers or models of clusters, and there are no data.
+    """
+    from client.inference.trained_network import trained_network
+    from client.tasks.traffic.onnx_network import exportable
+    from common.tasks.traffic.task import TASK
+
+    config, vocabulary, model, statics = _model(run, dataset)
+    network, _ = trained_network(config, vocabulary, model)
+    exported = exportable(network, len(vocabulary.variables), config.options_of(TASK))
+    return Export(exported, config, vocabulary, statics)
+
+
+def _model(run: TrainedRun, dataset: AnyDataset | None) -> "tuple[RunConfig, SensorVariables, Arrays, Arrays]":
+    """Return configuration, vocabulary, parameters and statistics as `fedloom forecast` chooses them."""
+    from client.inference.choose_model import fit_model, has_own_parameters, models_of_run
+    from client.tasks.traffic.learner import TrafficLearner
+    from common.tasks.traffic.counts import STATICS
+    from common.tasks.traffic.task import TASK
+
+    stored = run.find_stored("") if dataset is not None else None
+    if stored:
+        return stored.config, cast(SensorVariables, stored.vocabulary), stored.model, stored.statics
+    trained = {name: a for name, a in run.model.items() if name not in STATICS}
+    statics = {name: a for name, a in run.model.items() if name in STATICS}
+    if dataset is None and (has_own_parameters(run.config, trained) or len(models_of_run(trained)) > 1):
+        raise ConfigError(
+            f"clients of run '{run.name}' have private layers or models of clusters; add --data FILE --site NAME"
+        )
+    if dataset is not None:
+        learner = TrafficLearner(run.config.task_run(TASK, run.vocabulary), dataset)
+        trained = fit_model(run.config, learner, trained, statics)
+    return run.config, run.vocabulary, trained, statics
+
+
+def answer(model: ServedModel, request: ForecastRequest) -> ModelAnswer:
+    """Return the forecast after the last reading."""
+    from client.tasks.traffic.network_answers import forecast_by
+
+    series = _read(model, request) if request.readings else model.find(request.site, SITE, "give readings")
+    made = forecast_by(model.network, model.config, model.vocabulary, model.statics, series, request.horizon)
+    return ModelAnswer(forecast_rows(made, model.vocabulary.variables), (made.fault,) if made.fault else ())
+
+
+def _read(model: ServedModel, request: ForecastRequest) -> "Series":
+    """Read the readings as a table of one sensor, by the task's reader."""
+    from client.data.read import read_all
+    from client.tasks.traffic.schema import TIME
+
+    variables = model.vocabulary.variables
+    if any(len(row) != 1 + len(variables) for row in request.readings):
+        raise DataError(f"a reading is a time and one value each of {', '.join(variables)}")
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "readings.csv"
+        with path.open("w", encoding="utf-8", newline="") as file:
+            csv.writer(file).writerows([(TIME, *variables), *request.readings])
+        try:
+            [series] = read_all(model.config.task, str(path), vocabulary=model.vocabulary).units
+        except DataError as error:
+            raise DataError(str(error).replace(f"{path}, ", "").replace(str(path), "readings")) from None
+    return cast("Series", series)
+
+
+SERVING = Serving(
+    route="forecast",
+    request=ForecastRequest,
+    export=export,
+    answer=answer,
+    limits="Not for control of signals or machines without a person: it forecasts usual days.",
+)

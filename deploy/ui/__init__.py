@@ -1,0 +1,1 @@
+"""Live page of runs, served to this machine only."""

@@ -1,0 +1,31 @@
+"""Methods of your own from Python."""
+
+from client.trainers.fedavg import FedAvgTrainer
+from client.trainers.registry import CLIENT_METHODS
+from client.trainers.spec import AnyClientMethod, ClientMethod
+from common.methods.registry import METHODS
+from common.methods.spec import AnyMethod
+from server.strategies.registry import SERVER_METHODS
+from server.strategies.spec import AnyServerMethod, ServerMethod
+
+
+def add_method(method: AnyMethod, server: type, client: AnyClientMethod | None = None) -> None:
+    """Add a training method for this process; `simulate(method=...)` then trains with it.
+
+    A package provides a method for good, also over gRPC: see "Add a method" in the documentation.
+
+    Args:
+        method: Options of the method, as a `MethodSpec`.
+        server: Subclass of `RoundStrategy` with `update`.
+        client: Client side; default: local training as in FedAvg.
+
+    Raises:
+        ConfigError: fedloom or an installed package has a method of this name.
+    """
+    sides: tuple[AnyServerMethod, AnyClientMethod] = (
+        ServerMethod(method, server),
+        client or ClientMethod(method, FedAvgTrainer),
+    )
+    METHODS.add(method)
+    SERVER_METHODS.add(sides[0])
+    CLIENT_METHODS.add(sides[1])

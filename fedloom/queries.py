@@ -1,0 +1,73 @@
+"""Recommendations, forecasts and checks of data from Python."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from common.errors import ConfigError
+from common.options import Scalar
+from deploy.cli.options import STATE, DataRequest
+from deploy.commands.answer_formats import rounded
+from deploy.commands.recommend import find_answering, open_run
+from deploy.data_check import check_data
+from deploy.data_report import DataReport
+from fedloom.console import silence
+
+__all__ = ["DataReport", "Recommendation", "check", "forecast", "recommend"]
+
+
+@dataclass(frozen=True)
+class Recommendation:
+    """One recommendation.
+
+    Args:
+        what: Text of the answer.
+        score: Number by which answers are ranked; no probability.
+        why: Reason in one clause; empty in tasks without reasons.
+        fields: All fields of the answer, as `fedloom recommend --json` prints them.
+    """
+
+    what: str
+    score: float
+    why: str
+    fields: Mapping[str, Scalar]
+
+
+def recommend(run: str, data: str, top: int, query: Mapping[str, str]) -> list[Recommendation]:
+    """Return recommendations of a finished run, best first; see `Run.recommend`."""
+    folder, task = find_answering(run, set(query))
+    if task.answer is None:
+        raise ConfigError(f"run '{run}' is of task {task.name}, which answers no queries")
+    options = {option.name: query.get(option.name, "") for option in task.query}
+    with silence():
+        answers = task.answer(open_run(folder, task.name, DataRequest(data), STATE), options, top)
+    what = answers.what or next(iter(answers.columns.values()))[0]
+    return [
+        Recommendation(str(row[what]), float(row.get(answers.score, 0.0)), str(row.get("why", "")), row)
+        for row in rounded(answers)
+    ]
+
+
+def forecast(run: str, data: str, site: str, horizon: int) -> list[dict[str, Any]]:
+    """Return the forecast of a sensor by a finished run, one row per step and variable; see `Run.forecast`."""
+    from deploy.tasks.traffic.commands import SensorRequest
+    from deploy.tasks.traffic.inference import compute_forecast
+
+    with silence():
+        view = compute_forecast(DataRequest(data), SensorRequest(site, run), horizon)
+    rows: list[dict[str, Any]] = view.as_json()["rows"]
+    return rows
+
+
+def check(data: str, *, task: str, clients: int = 0) -> DataReport:
+    """Return what training would read from your data, as `fedloom check` shows.
+
+    Args:
+        data: Data file or folder.
+        task: Name of the task.
+        clients: Number of clients among whom the data are partitioned; 0 for none.
+
+    Raises:
+        DataError: The data cannot be read.
+    """
+    return check_data(task, data, clients, DataRequest(data).dialect)

@@ -1,0 +1,148 @@
+"""Finished runs as Python objects."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from common.errors import ConfigError
+from deploy.commands.runs import find_run
+from server.artifacts import RunDirectory
+from server.events import Round
+from server.result import Best, Privacy, Result, Verdict
+
+if TYPE_CHECKING:
+    from fedloom.queries import Recommendation
+
+Row = dict[str, Any]
+"""One row of a table; `pandas.DataFrame(rows)` makes a table of several."""
+
+
+class Run:
+    """Finished run.
+
+    Args:
+        folder: Its folder.
+
+    Raises:
+        ConfigError: The run has no result; it was stopped or still trains.
+    """
+
+    def __init__(self, folder: RunDirectory) -> None:
+        self._folder = folder
+        result = folder.result()
+        if result is None:
+            raise ConfigError(f"run '{folder.path.name}' has no result; wait for its end or resume it")
+        self.result: Result = result
+        """Content of result.json."""
+
+    def __repr__(self) -> str:
+        figures = ", ".join(f"{key}={value:.4g}" for key, value in list(self.metrics.items())[:4])
+        return f"<Run {self.id}: {self.result.status}, {self.result.rounds_done} rounds, {figures}>"
+
+    @property
+    def id(self) -> str:
+        """Name of the run's folder."""
+        return self._folder.path.name
+
+    @property
+    def path(self) -> Path:
+        """Folder of the run."""
+        return self._folder.path
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """Options of the run, by their keys."""
+        return self._folder.config()
+
+    @property
+    def metrics(self) -> dict[str, float]:
+        """Metrics of the final model on test data."""
+        return dict(self.result.metrics)
+
+    @property
+    def best(self) -> Best | None:
+        """Best evaluated round; None if no round was evaluated."""
+        return self.result.best
+
+    @property
+    def privacy(self) -> Privacy:
+        """Privacy statement."""
+        return self.result.privacy
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """Comparison with the baseline and with clients alone; None in runs that did not make one."""
+        return self.result.verdict
+
+    @property
+    def rounds(self) -> list[Row]:
+        """Rows of rounds: round, loss, seconds, answered, asked, bytes and metrics."""
+        return [round_row(event) for event in self._folder.events() if isinstance(event, Round)]
+
+    @property
+    def clients(self) -> list[Row]:
+        """Rows of clients: client, examples and metrics of the final model on the client's own held-out data."""
+        return [{"client": name, "examples": one.examples, **one.metrics} for name, one in self.result.clients.items()]
+
+    def recommend(self, *, data: str | Path = "demo", top: int = 10, **query: str) -> list["Recommendation"]:
+        """Return recommendations, best first, as `fedloom recommend` prints them.
+
+        Args:
+            data: Data file or folder.
+            top: Largest number of answers.
+            query: Options of the task: `user`, `session`, `market`, `item`, `seen`; see `fedloom recommend --help`.
+
+        Raises:
+            ConfigError: The task does not understand an option.
+            DataError: The data cannot be read, or lack the name.
+        """
+        from fedloom.queries import recommend
+
+        return recommend(str(self.path), str(data), top, query)
+
+    def forecast(self, *, data: str | Path = "demo", site: str = "", horizon: int = 24) -> list[Row]:
+        """Return the forecast of a sensor: one row per step and variable, as `fedloom forecast --json` prints them.
+
+        Args:
+            data: Data file or folder.
+            site: Name of the sensor; default: the first.
+            horizon: Number of steps after the last reading.
+
+        Raises:
+            ConfigError: The run forecasts nothing.
+            DataError: The data cannot be read, or lack the sensor.
+        """
+        from fedloom.queries import forecast
+
+        return forecast(str(self.path), str(data), site, horizon)
+
+
+def load_run(run: str | Path) -> Run:
+    """Return a finished run by its name, or by its folder anywhere.
+
+    Raises:
+        ConfigError: The run does not exist or has no result.
+    """
+    return Run(find_run(str(run)))
+
+
+def compare(runs: Sequence[Run]) -> list[Row]:
+    """Return one row per run: run, task, method, seed, rounds, ε and metrics."""
+    return [
+        {
+            "run": run.id,
+            "task": run.result.task,
+            "method": run.result.method,
+            "seed": run.result.seed,
+            "rounds": run.result.rounds_done,
+            "epsilon": run.privacy.epsilon,
+            **run.metrics,
+        }
+        for run in runs
+    ]
+
+
+def round_row(event: Round) -> Row:
+    """Return a round as a flat row."""
+    keys = ("round", "loss", "seconds", "answered", "asked", "bytes_down", "bytes_up", "split")
+    return {key: getattr(event, key) for key in keys} | dict(event.metrics)

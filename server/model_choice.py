@@ -1,0 +1,98 @@
+"""Choice of a run's model: that of the best validated round, kept beside the final one."""
+
+from dataclasses import replace
+from typing import Protocol
+
+from flwr.serverapp import Grid
+
+from common.arrays import Arrays
+from common.config.run import RunConfig
+from common.tasks.registry import TASKS
+from server.artifacts import RunDirectory
+from server.best_round import BestRound
+from server.evaluation import Evaluation
+from server.events import Metrics, Split
+from server.result import Best
+from server.state import RunState
+
+BEST_MODEL = "model-best.safetensors"
+"""File of the best validated round's model in a run's folder."""
+
+
+class EvaluatesModels(Protocol):
+    """Strategy, as far as the choice of a model needs it."""
+
+    @property
+    def state(self) -> RunState:
+        """State of the run."""
+
+    def measure(self, grid: Grid, split: str, model: Arrays, *, final: bool = False) -> Evaluation:
+        """Return metrics of one model for all clients."""
+
+
+class ModelChoice:
+    """Best validated round of a run, and the file of its model.
+
+    Args:
+        folder: Folder of the run.
+        config: Configuration of the run.
+
+    Attributes:
+        evaluation: Evaluation of the best round's model on test data; None if the final model is used.
+    """
+
+    def __init__(self, folder: RunDirectory, config: RunConfig) -> None:
+        self._folder, self._config = folder, config
+        spec, federation = TASKS[config.task], config.federation
+        goal = spec.comparison or spec.objective  # a lower loss does not rank better
+        self._rounds = BestRound(goal.metric, goal.higher_is_better, federation.stop, federation.min_delta)
+        self.evaluation: Evaluation | None = None
+
+    @property
+    def best(self) -> Best | None:
+        """Best round so far."""
+        return self._rounds.best
+
+    @property
+    def reason_to_stop(self) -> str:
+        """Reason why the run ends before the next round; empty if it continues."""
+        return self._rounds.reason_to_stop()
+
+    def record(self, number: int, metrics: Metrics, split: Split, state: RunState | None = None) -> None:
+        """Record a round, and write its model if it is the best; without a state, only record it."""
+        is_best = self._rounds.compare(number, metrics, split)
+        if is_best and state is not None and split == "validation" and is_selectable(self._config, state):
+            self._folder.save_model(*model_file(self._config, state), BEST_MODEL)
+
+    def conclude(self, strategy: EvaluatesModels, grid: Grid) -> None:
+        """Compare the best round with the last one, and measure its model on test data if it is better.
+
+        Clients then store that model as the finished one.
+        """
+        state = strategy.state
+        if self.best is None or self.best.split != "validation" or not is_selectable(self._config, state):
+            return
+        if self._rounds.newest < state.round:
+            last = strategy.measure(grid, "validation", state.model)
+            self.record(state.round, last.metrics, "validation", state)
+        if self.best.round < state.round:
+            saved, _ = self._folder.load_model(BEST_MODEL)
+            model = {name: a for name, a in saved.items() if name in state.model}
+            self.evaluation = strategy.measure(grid, "test", model, final=True)
+            self._rounds.best = replace(self.best, test=dict(self.evaluation.metrics))
+
+
+def is_selectable(config: RunConfig, state: RunState) -> bool:
+    """Return True if the model of an earlier round can replace the final one.
+
+    It cannot if clients keep layers or whole models of the last round, or if each cluster has its own model.
+    """
+    capabilities = config.capabilities
+    private = TASKS[config.task].private(state.model, capabilities)
+    return not private and capabilities.own_model in ("none", "adapted")
+
+
+def model_file(config: RunConfig, state: RunState) -> tuple[Arrays, dict[str, str]]:
+    """Return the arrays and the header of a model file."""
+    header = {"method": config.method, "task": config.task, "round": str(state.round)}
+    return {**state.model, **state.statics}, header

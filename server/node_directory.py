@@ -1,0 +1,70 @@
+"""Names of connected nodes by their keys, as the server's owner has bound them."""
+
+import logging
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Protocol
+
+from common.errors import ConfigError, WireError
+from common.node_keys import default_name, file_name, fingerprint, from_pem
+from common.node_names import read_names
+
+log = logging.getLogger("fedloom.server")
+
+
+class ConnectedNode(Protocol):
+    """Part of Flower's description of a node that names need."""
+
+    @property
+    def node_id(self) -> int:
+        """Id at the server."""
+
+    @property
+    def public_key(self) -> bytes:
+        """PEM of the key; empty in simulations."""
+
+
+class NameBindings:
+    """Check of the names that nodes claim against the keys that they proved.
+
+    Args:
+        folder: Folder `nodes/` of the server's owner; None if names are not bound to keys.
+        list_nodes: Function that returns the connected nodes.
+    """
+
+    def __init__(self, folder: Path | None = None, list_nodes: Callable[[], Iterable[ConnectedNode]] = tuple) -> None:
+        self._folder, self._list_nodes = folder, list_nodes
+        self._fingerprints: dict[int, str] = {}
+
+    def resolve(self, node: int, name: str) -> str:
+        """Return the name under which a node that calls itself `name` is enrolled.
+
+        A node with a bound name may call itself by it, or by the default name of its key.
+
+        Raises:
+            WireError: The key was revoked, the name belongs to another key, or the key has another name.
+        """
+        if self._folder is None:
+            return name
+        mark = self._fingerprint(node)
+        if mark and (self._folder / "revoked" / f"{file_name(mark)}.pub").exists():
+            raise WireError("the server's owner has revoked this key; create a new key with fedloom keys node")
+        try:
+            names = read_names(self._folder)
+        except ConfigError as error:
+            log.warning("%s", error)
+            raise WireError("the server cannot read its names of clients; ask the server's owner") from None
+        if (holder := names.get(name)) is not None and holder.fingerprint != mark:
+            raise WireError(f"the name '{name}' belongs to another key; join with another --name")
+        bound = next((own for own, key in names.items() if key.fingerprint == mark), "")
+        if bound and name not in (bound, default_name(mark)):
+            raise WireError(f"this key is registered as '{bound}'; join with --name {bound}")
+        return bound or name
+
+    def _fingerprint(self, node: int) -> str:
+        """Return the fingerprint of a node's key; empty if it has none."""
+        if node not in self._fingerprints:
+            for one in self._list_nodes():
+                key = from_pem(one.public_key)
+                self._fingerprints[one.node_id] = fingerprint(key) if key else ""
+        return self._fingerprints.get(node, "")

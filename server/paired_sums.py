@@ -1,0 +1,73 @@
+"""Sums over units of the differences between two models on the same held-out data; pure."""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from common.arrays import Array
+
+MAX_UNITS, MAX_SUM = 1e9, 1e15
+"""Largest accepted number of units of one client, and magnitude of its sums."""
+
+
+@dataclass(frozen=True)
+class PairedSums:
+    """Sums over units of differences d.
+
+    Args:
+        units: Number n of units.
+        total: Σd.
+        squares: Σd².
+        wins: Number of units that do better by the first model.
+        losses: Number of units that do worse.
+    """
+
+    units: int = 0
+    total: float = 0.0
+    squares: float = 0.0
+    wins: int = 0
+    losses: int = 0
+
+    def __add__(self, other: "PairedSums") -> "PairedSums":
+        """Return the sums over the units of both."""
+        return PairedSums(
+            self.units + other.units,
+            self.total + other.total,
+            self.squares + other.squares,
+            self.wins + other.wins,
+            self.losses + other.losses,
+        )
+
+    @property
+    def mean(self) -> float | None:
+        """Mean of d; None without units."""
+        return self.total / self.units if self.units else None
+
+    @property
+    def standard_error(self) -> float | None:
+        """Standard error of the mean of d; None below two units."""
+        if self.units < 2:
+            return None
+        variance = max(self.squares - self.total**2 / self.units, 0.0) / (self.units - 1)
+        return math.sqrt(variance / self.units)
+
+
+def pool_sums(reports: Iterable[Array]) -> PairedSums:
+    """Return the sums over clients; reports that no client can have measured are left out."""
+    pooled = PairedSums()
+    for report in filter(is_plausible, reports):
+        n, total, squares, wins, losses = report.tolist()
+        pooled += PairedSums(int(n), total, squares, int(wins), int(losses))
+    return pooled
+
+
+def is_plausible(report: Array) -> bool:
+    """Return True if the report has five finite sums that some units can have."""
+    if report.shape != (5,) or report.dtype.kind != "f" or not np.isfinite(report).all():
+        return False
+    n, total, squares, wins, losses = (float(value) for value in report)
+    if any(count < 0 or count != int(count) for count in (n, wins, losses)) or not wins + losses <= n <= MAX_UNITS:
+        return False
+    return abs(total) <= MAX_SUM and squares <= MAX_SUM and squares * n >= total**2 * (1 - 1e-9)

@@ -1,0 +1,140 @@
+"""Automations of Home Assistant as rules; all fixtures are written by hand."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from client.data.sources import fingerprint
+from client.tasks.rules.data.home_assistant.reader import is_home_assistant
+from client.tasks.rules.data.homes import Home, Homes
+from client.tasks.rules.data.reader import read_homes
+from common.errors import DataError, VocabularyError
+from common.tasks.rules.vocabulary import RuleCatalogue
+
+HERE = Path(__file__).parent
+
+
+def rules(homes: Homes, home: Home) -> set[tuple[str, str, str]]:
+    """Return the rules of a home as (trigger device, relation, action device)."""
+    names = [device.name for device in home.devices]
+    return {(names[u], homes.vocabulary.relations[r], names[v]) for u, v, r in home.rules.tolist()}
+
+
+def read(name: str) -> tuple[set[tuple[str, str, str]], Homes]:
+    homes = read_homes(HERE / name)
+    return rules(homes, homes.units[0]), homes
+
+
+def test_the_new_spelling_is_read_with_registries_branches_and_loops() -> None:
+    found, homes = read("new")
+    assert found == {
+        ("binary_sensor.front_door", "opens → turn on", "light.hall"),
+        ("binary_sensor.front_door", "opens → turn on", "light.porch"),
+        ("sun.sun", "sets → close", "cover.living"),
+        ("sensor.outside", "rises above a value → turn on", "fan.bath"),
+        ("sensor.outside", "rises above a value → turn off", "light.hall"),
+        ("sensor.outside", "rises above a value → turn on", "siren.hall"),
+        ("person.someone", "comes home → turn on", "fan.bath"),
+        ("person.someone", "comes home → turn off", "light.hall"),
+        ("person.someone", "comes home → turn on", "siren.hall"),
+        ("binary_sensor.stairs", "detects motion → turn on", "light.porch"),
+    }
+    assert homes.notes[0] == "4 of 4 automations read as rules"
+    types = {device.name: homes.vocabulary.entities[device.entity] for device in homes.units[0].devices}
+    assert (types["cover.living"], types["sensor.outside"]) == ("Blind", "Temperature sensor")
+    assert types["lock.front"] == "Door lock", "a device of the registry without a rule"
+    assert not {"light.cellar", "sensor.uptime"} & types.keys(), "disabled, or of no class"
+
+
+def test_the_old_spelling_is_read_and_on_is_no_boolean() -> None:
+    found, _ = read("old")
+    assert found == {
+        ("binary_sensor.garden", "turns on → turn on", "switch.pump"),
+        ("binary_sensor.garage", "turns on → turn on", "switch.pump"),
+        ("light.hall", "turns off → turn off", "media_player.kitchen"),
+        ("clock.clock", "reaches a time → turn off", "media_player.kitchen"),
+        ("clock.clock", "ticks → turn off", "media_player.kitchen"),
+        ("zone.home", "is left → turn off", "media_player.kitchen"),
+    }
+
+
+def test_what_is_not_read_is_counted_by_reason_with_the_first_place() -> None:
+    found, homes = read("mixed")
+    assert found == {("binary_sensor.hall", "turns on → turn on", "light.hall")}
+    assert homes.notes == (
+        "1 of 5 automations read as rules",
+        "1 automation by blueprint not read; the first: automations.yaml, line 2",
+        "1 condition ignored; the first: automations.yaml, line 14",
+        "3 templates not read; the first: automations.yaml, line 8",
+        "1 notification not read; the first: automations.yaml, line 17",
+        "2 scenes and scripts not read; the first: automations.yaml, line 19",
+        "1 value of a tag such as !secret not read; the first: automations.yaml, line 24",
+        "2 triggers of other kinds not read; the first: automations.yaml, line 30",
+        "1 state outside the public table not read; the first: automations.yaml, line 32",
+        "1 disabled part not read; the first: automations.yaml, line 35",
+        "1 device or area without entities in the registry not read; the first: automations.yaml, line 44",
+        "1 service outside the public table not read; the first: automations.yaml, line 46",
+        "2 automations without a device that they act on not read; the first: automations.yaml, line 28",
+        "1 malformed part not read; the first: automations.yaml, line 48",
+    )
+
+
+def test_nothing_but_types_states_and_actions_enters_the_vocabulary() -> None:
+    homes = read_homes(HERE)
+    assert [home.name for home in homes.units] == ["mixed", "new", "old"]
+    text = homes.vocabulary.to_json()
+    assert not any(word in text for word in ("hall", "Grandmother", "secret", "garden", "mobile", "living", "new"))
+
+
+def test_a_home_may_have_a_folder_of_automations_or_be_one_file(tmp_path: Path) -> None:
+    inner = tmp_path / "home" / "automations" / "rooms"
+    inner.mkdir(parents=True)
+    shutil.copy(HERE / "old" / "automations.yaml", inner / "a.yaml")
+    (tmp_path / "home" / "automations" / "empty.yml").write_text("")
+    (tmp_path / "notes").mkdir()
+    expected, _ = read("old")
+    for source in (tmp_path, tmp_path / "home", inner / "a.yaml"):
+        homes = read_homes(source)
+        assert rules(homes, homes.units[0]) == expected
+    assert [home.name for home in read_homes(tmp_path).units] == ["home"]
+    assert not is_home_assistant(tmp_path / "notes")
+
+
+def test_a_link_out_of_the_folder_is_not_read(tmp_path: Path) -> None:
+    (tmp_path / "automations").mkdir()
+    (tmp_path / "automations" / "a.yaml").symlink_to(HERE / "old" / "automations.yaml")
+    assert not is_home_assistant(tmp_path)
+
+
+def test_a_catalogue_must_express_the_rules() -> None:
+    with pytest.raises(VocabularyError, match="lacks this device type"):
+        read_homes(HERE / "old", RuleCatalogue(entities=("Light",), relations=("turns on → turn on",)))
+
+
+def test_automations_without_a_device_are_refused_with_what_was_found(tmp_path: Path) -> None:
+    path = tmp_path / "automations.yaml"
+    path.write_text("- triggers: {trigger: mqtt}\n  actions: [{delay: 5}]\n")
+    with pytest.raises(
+        DataError, match=r"no device in the automations \(0 of 1 automation read as rules; 1 trigger of"
+    ):
+        read_homes(tmp_path)
+
+
+def test_a_registry_that_is_none_is_refused(tmp_path: Path) -> None:
+    shutil.copytree(HERE / "new", tmp_path / "home")
+    registry = tmp_path / "home" / ".storage" / "core.entity_registry"
+    for text in ("", "[]", '{"data": 5}', '{"data": {"entities": {}}}', '{"data": {"entities": [5]}}', "[" * 100_000):
+        registry.write_text(text)
+        with pytest.raises(DataError, match=r"not a registry with a list data\.entities"):
+            read_homes(tmp_path / "home")
+
+
+def test_client_state_follows_the_content_of_automations_and_registries(tmp_path: Path) -> None:
+    shutil.copytree(HERE / "new", tmp_path / "homes" / "a")
+    seen = {fingerprint(str(tmp_path / "homes"), (0, 1), 0)}
+    for name in ("automations.yaml", ".storage/core.entity_registry"):
+        path = tmp_path / "homes" / "a" / name
+        path.write_text(path.read_text() + "\n")
+        seen.add(fingerprint(str(tmp_path / "homes"), (0, 1), 0))
+    assert len(seen) == 3

@@ -1,0 +1,33 @@
+"""Command `nodes`."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+from typer.testing import CliRunner
+
+from deploy.cli.app import app
+from deploy.nodes import list_nodes
+
+pytestmark = pytest.mark.usefixtures("here")
+
+NODES = Path(".fedloom/server/nodes")
+
+
+def command(*words: str) -> Result:
+    return CliRunner().invoke(app, words)
+
+
+def test_nodes_are_listed_with_names_for_people_and_programs() -> None:
+    assert "no keys in .fedloom/server/nodes" in command("nodes", "list").stderr
+    assert command("keys", "node", "node.key").exit_code == 0
+    assert command("nodes", "add", "node.key.pub", "--name", "shop-3").exit_code == 0
+    assert command("nodes", "list").stdout.split()[:2] == ["shop-3", "registered"]
+    [entry] = json.loads(command("nodes", "list", "--json").stdout)
+    assert (entry["name"], entry["state"]) == ("shop-3", "registered")
+    assert command("nodes", "revoke", entry["fingerprint"]).exit_code == 0
+    assert json.loads(command("nodes", "list", "--json").stdout)[0]["state"] == "revoked"
+    assert "was revoked" in str(command("keys", "register", "node.key.pub").exception)
+    assert replace(list_nodes(NODES)[0], since="", file=Path()).state == "revoked"

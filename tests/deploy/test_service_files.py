@@ -1,0 +1,85 @@
+"""Compose files and systemd units of separate machines, checked by the programs that read them."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+DEPLOY = Path(__file__).parents[2] / "deploy"
+NEEDED = {"compose.server.yml": "FEDLOOM_NAME", "compose.client.yml": "DATA"}
+UNITS = ("fedloom-server.service", "fedloom-client.service")
+PROGRAM = "/opt/fedloom/bin/fedloom"
+
+
+def services(file: str) -> dict[str, Any]:
+    found: dict[str, Any] = yaml.safe_load((DEPLOY / file).read_text())["services"]
+    return found
+
+
+@pytest.mark.parametrize(("file", "needed"), NEEDED.items())
+def test_compose_accepts_the_file_and_asks_for_what_is_missing(file: str, needed: str) -> None:
+    if shutil.which("docker") is None:
+        pytest.skip("needs Docker Compose; the `docker` command is not installed")
+    command = ["docker", "compose", "-f", str(DEPLOY / file), "config", "-q"]
+    environment = {key: value for key, value in os.environ.items() if key != needed}
+    done = subprocess.run(command, env={**environment, needed: "x"}, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    missing = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert missing.returncode != 0
+    assert f"{needed} is missing a value" in missing.stderr
+
+
+@pytest.mark.parametrize("file", NEEDED)
+def test_every_container_is_confined(file: str) -> None:
+    for service in services(file).values():
+        assert service["read_only"] is True
+        assert service["cap_drop"] == ["ALL"]
+        assert service["security_opt"] == ["no-new-privileges:true"]
+        assert "user" not in service
+        assert not service.get("privileged")
+
+
+def test_the_server_publishes_one_port_and_does_not_train_again_after_its_run() -> None:
+    found = services("compose.server.yml")
+    assert found["server"]["ports"] == ["${BIND:-0.0.0.0}:${PORT:-9092}:9092"]
+    assert found["server"]["restart"] == "on-failure"
+    assert found["keys"]["network_mode"] == "none"
+
+
+def test_a_client_publishes_no_port_and_reads_its_data_only() -> None:
+    client = services("compose.client.yml")["client"]
+    assert "ports" not in client
+    assert [volume for volume in client["volumes"] if not volume.endswith(":ro")] == ["state:/state"]
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_systemd_accepts_the_unit(unit: str, tmp_path: Path) -> None:
+    if shutil.which("systemd-analyze") is None:
+        pytest.skip("needs systemd; the `systemd-analyze` command is not installed")
+    text = (DEPLOY / "systemd" / unit).read_text()
+    assert PROGRAM in text
+    (tmp_path / unit).write_text(text.replace(PROGRAM, str(Path(sys.executable).with_name("fedloom"))))
+    done = subprocess.run(["systemd-analyze", "verify", tmp_path / unit], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_a_unit_confines_its_service(unit: str) -> None:
+    lines = (DEPLOY / "systemd" / unit).read_text().splitlines()
+    for line in (
+        "User=fedloom",
+        "UMask=0077",
+        "StateDirectory=fedloom",
+        "NoNewPrivileges=true",
+        "ProtectSystem=strict",
+        "ProtectHome=read-only",
+        "PrivateTmp=true",
+        "Restart=on-failure",
+        "RestartPreventExitStatus=2 3 4",
+    ):
+        assert line in lines

@@ -1,0 +1,121 @@
+"""The Python interface: quick to import, complete, quiet, and equal to the command line."""
+
+import asyncio
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+import fedloom
+from deploy.cli.app import app
+
+
+@pytest.fixture
+def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("FEDLOOM_RUNS", str(tmp_path / "runs"))
+    return tmp_path / "runs"
+
+
+def test_what_is_promised_is_what_can_be_imported() -> None:
+    assert dir(fedloom) == sorted(fedloom.__all__)
+    assert all(getattr(fedloom, name) is not None for name in fedloom.__all__)
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'simulat'"):
+        fedloom.simulat  # noqa: B018
+
+
+def test_the_import_loads_nothing_heavy() -> None:
+    code = "import sys, fedloom; assert not {'torch', 'flwr', 'sklearn', 'pyarrow', 'pydantic'} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_training_returns_the_run_and_prints_nothing(runs: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    threads, state = torch.get_num_threads(), torch.get_rng_state()
+    seen: list[int] = []
+    run = fedloom.simulate("rules", rounds=2, data="demo:0-30", on_round=lambda row: seen.append(row["round"]))
+    assert capfd.readouterr() == ("", "")
+    assert seen == [1, 2] == [row["round"] for row in run.rounds]
+    assert run.path.parent == runs
+    assert run.metrics == fedloom.load_run(run.path).metrics == fedloom.load_run(run.id).metrics
+    assert {row["client"] for row in run.clients} == set(run.result.clients) != set()
+    assert run.privacy.unit == "none"
+    assert "2 rounds" in repr(run)
+    assert torch.get_num_threads() == threads
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+def test_equal_calls_give_equal_models_also_inside_an_event_loop(runs: Path) -> None:
+    async def train() -> fedloom.Run:
+        return fedloom.simulate("rules", rounds=1, data="demo:0-30", settings={"algorithm.fedrule.lr": 0.005})
+
+    first, second = asyncio.run(train()), asyncio.run(train())
+    assert first.result.model_sha256 == second.result.model_sha256
+    rows = fedloom.compare([first, second])
+    assert [row["run"] for row in rows] == [first.id, second.id]
+    assert rows[0]["auc"] == rows[1]["auc"]
+
+
+def test_an_error_of_the_callback_is_raised(runs: Path) -> None:
+    def fail(row: dict[str, object]) -> None:
+        raise ValueError("stop here")
+
+    with pytest.raises(ValueError, match="stop here"):
+        fedloom.simulate("rules", rounds=1, data="demo:0-30", on_round=fail)
+
+
+def test_errors_are_those_of_the_command_line(runs: Path) -> None:
+    with pytest.raises(fedloom.ConfigError, match="did you mean"):
+        fedloom.simulate("ruls", rounds=1)
+    with pytest.raises(fedloom.DataError):
+        fedloom.simulate("rules", rounds=1, data="missing.csv")
+    with pytest.raises(fedloom.ConfigError, match="no run 'nothing'"):
+        fedloom.load_run("nothing")
+
+
+def test_a_method_of_ones_own_trains(runs: Path) -> None:
+    from typing import ClassVar
+
+    from common.api import Arrays, MethodOptions, MethodSpec
+    from server.api import OptimizerState, Reply, RoundParts, RoundStrategy
+
+    class Still(MethodOptions):
+        name: ClassVar[str] = "still"
+
+    class StillStrategy(RoundStrategy):
+        def __init__(self, options: Still, parts: RoundParts) -> None:
+            super().__init__(parts)
+
+        def update(self, state: OptimizerState, model: Arrays, replies: list[Reply]) -> tuple[Arrays, OptimizerState]:
+            return model, state
+
+    fedloom.add_method(MethodSpec(Still, "Change nothing"), StillStrategy)
+    first, second = (fedloom.simulate("rules", data="demo:0-30", method="still", rounds=n) for n in (1, 2))
+    assert first.result.model_sha256 == second.result.model_sha256
+
+    class Taken(MethodOptions):
+        name: ClassVar[str] = "fedavg"
+
+    with pytest.raises(fedloom.ConfigError, match="method 'fedavg' is provided by fedloom; choose another name"):
+        fedloom.add_method(MethodSpec(Taken, "Mine"), StillStrategy)
+
+
+def test_a_run_recommends_and_forecasts_as_the_command_line(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = fedloom.simulate("rules", rounds=1, data="demo:0-30")
+    app(["recommend", "--run", run.id, "--user", "home-00003", "--top", "3", "--json"], standalone_mode=False)
+    printed = json.loads(capsys.readouterr().out)
+    assert [dict(one.fields) for one in run.recommend(user="home-00003", top=3)] == printed
+    with pytest.raises(fedloom.ConfigError, match="--market does not apply"):
+        run.recommend(market="hills")
+
+
+def test_check_reports_what_training_would_read(tmp_path: Path) -> None:
+    table = tmp_path / "ratings.csv"
+    table.write_text("user,item,rating\n" + "".join(f"u{n % 4},i{n},{n % 5 + 1}\n" for n in range(40)))
+    report = fedloom.check(str(table), task="ratings")
+    assert isinstance(report, fedloom.DataReport)

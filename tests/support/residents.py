@@ -1,0 +1,59 @@
+"""Resident clients in threads of this process, and apps for them."""
+
+import threading
+import time
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+from flwr.app import ConfigRecord, Context, Message, RecordDict
+from flwr.clientapp import ClientApp
+
+from client.node.failures import Server
+from client.node.polling import Polling
+from client.node.resident import run_resident
+
+EAGER = Polling(first=0.001, cap=0.02)
+
+
+def app_of(train: Callable[[Message, Context], Message]) -> ClientApp:
+    app = ClientApp()
+    app.train()(train)
+    return app
+
+
+def echo(message: Message, context: Context) -> Message:
+    seen = int(context.state.config_records["seen"]["count"]) if "seen" in context.state else 0  # type: ignore[arg-type]
+    context.state["seen"] = ConfigRecord({"count": seen + 1})
+    return Message(RecordDict({"answer": ConfigRecord({"seen": seen + 1})}), reply_to=message)
+
+
+def wait_until(condition: Callable[[], bool], seconds: float = 5.0) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it did not come to pass"
+        time.sleep(0.005)
+
+
+class RunningResident:
+    """A resident client in a thread of this process."""
+
+    def __init__(self, app: ClientApp, address: str, **options: Any) -> None:
+        self.stop, self.events = threading.Event(), list[str]()
+        self.error: Exception | None = None
+        options = {"polling": EAGER, "random": Random(0), **options}
+        self.thread = threading.Thread(target=self._run, args=(app, address, options), daemon=True)
+        self.thread.start()
+
+    def _run(self, app: ClientApp, address: str, options: dict[str, Any]) -> None:
+        try:
+            run_resident(app, Server(address), stop=self.stop, on_event=self.events.append, **options)
+        except Exception as error:
+            self.error = error
+
+    def leave(self) -> float:
+        start = time.monotonic()
+        self.stop.set()
+        self.thread.join(10)
+        assert not self.thread.is_alive()
+        return time.monotonic() - start

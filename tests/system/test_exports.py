@@ -1,0 +1,37 @@
+"""Every model of every task is exported to ONNX and computes the same, or is refused with a remedy."""
+
+from dataclasses import replace
+
+import pytest
+
+from common.errors import ConfigError
+from common.options import Scalar
+from deploy.model_service.onnx_export import to_onnx
+from deploy.model_service.spec import Export, Serving
+from deploy.tasks.registry import DEPLOY_TASKS
+from deploy.tasks.spec import TrainedRun
+from tests.support.exports import ALL, describe, untrained
+
+
+def attempt(serving: Serving, run: TrainedRun) -> tuple[str, Export | None]:
+    """Return the export without data, or the refusal."""
+    try:
+        return "", serving.export(run, None)
+    except ConfigError as refused:
+        return str(refused), None
+
+
+@pytest.mark.system
+@pytest.mark.parametrize("options", ALL, ids=describe)
+def test_a_model_exports_and_computes_the_same_or_is_refused_with_a_remedy(options: dict[str, Scalar]) -> None:
+    run = untrained(options)
+    ref = DEPLOY_TASKS[run.config.task].serving
+    assert ref is not None
+    serving = ref.load()
+    refusal, export = attempt(serving, run)
+    if export is None:
+        assert "r1" in refusal
+        assert "--data FILE" in refusal
+        whole = run.read("")
+        export = serving.export(run, replace(whole, units=whole.units[:1]))
+    assert to_onnx(export.network, {"run": "r1"})  # compares 20 inputs of three sizes with torch

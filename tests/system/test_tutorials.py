@@ -1,0 +1,58 @@
+"""Tutorials and notebooks run as they are written, and the pages show them."""
+
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+
+import jupytext
+import nbclient
+import pytest
+
+from tests.system.desk import ROOT
+
+pytestmark = pytest.mark.system
+TUTORIALS = sorted((ROOT / "docs" / "tutorials").glob("*.py"))
+NOTEBOOKS = sorted((ROOT / "docs" / "notebooks").glob("*.py"))
+MOST_LINES, SECONDS = 80, 300  # seconds on a busy machine; about 60 on a quiet one
+BY_NAME = pytest.mark.parametrize("script", TUTORIALS, ids=lambda path: path.stem)
+
+
+@BY_NAME
+def test_a_tutorial_runs(script: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FEDLOOM_RUNS", str(tmp_path / "runs"))
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    done = subprocess.run(
+        [sys.executable, script], cwd=tmp_path, capture_output=True, text=True, timeout=SECONDS, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert len(script.read_text("utf-8").splitlines()) <= MOST_LINES
+
+
+@BY_NAME
+def test_the_page_shows_the_script(script: Path) -> None:
+    spec = importlib.util.spec_from_file_location("make_tutorials", ROOT / "docs" / "make_tutorials.py")
+    assert spec
+    assert spec.loader
+    maker = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(maker)
+    page = script.with_suffix(".md").read_text("utf-8")
+    assert [section for section in maker.sections(script, execute=False) if section not in page] == []
+
+
+@pytest.mark.parametrize("script", NOTEBOOKS, ids=lambda path: path.stem)
+def test_a_notebook_runs(script: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FEDLOOM_RUNS", str(tmp_path / "runs"))
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    notebook = jupytext.read(script)
+    client = nbclient.NotebookClient(
+        notebook,
+        timeout=SECONDS,
+        kernel_name="python3",
+        resources={"metadata": {"path": str(tmp_path)}},
+        extra_arguments=["--transport=ipc"],
+    )
+    client.execute()
+    outputs = [output for cell in notebook.cells if cell.cell_type == "code" for output in cell.outputs]
+    assert any(output.get("name") == "stdout" for output in outputs)
+    assert not [output for output in outputs if output.output_type == "error"]
