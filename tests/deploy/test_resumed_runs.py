@@ -164,4 +164,5 @@ def test_trained_clients_without_metrics_are_named(
     assert [event.answered for event in rounds] == [3, 3, 3]
     assert [sorted(event.refused) for event in rounds] == [["client-1"]] * 2 + [["client-0", "client-1", "client-2"]]
     assert rounds[0].refused == {"client-1": "evaluation: busy"}
-    assert (result.metrics, result.clients) == ({}, {}), "no metrics of an older model"
+    of_clients = [client.metrics for client in result.clients.values()]
+    assert (result.metrics, of_clients) == ({}, [{}, {}, {}]), "no metrics of an older model"

@@ -19,7 +19,6 @@ from client.trainers.spec import ClientMethod
 from common.api import Arrays, MethodOptions, MethodSpec, sub
 from common.methods.registry import METHODS, method_names
 from common.tasks.registry import TASKS
-from deploy import simulated_session
 from server.api import OptimizerState, Reply, RoundParts, RoundStrategy, ServerMethod, mean_update
 from server.strategies.registry import SERVER_METHODS
 
@@ -98,5 +97,3 @@ def install(monkeypatch: pytest.MonkeyPatch, groups: Mapping[str, Mapping[str, o
         monkeypatch.setattr(registry, "_loaded", {})
         monkeypatch.delitem(registry.__dict__, "_plugins", raising=False)
         monkeypatch.setitem(registry.__dict__, "_plugins", type(registry)._plugins.func(registry))
-    everything = simulated_session.SIMULATED.model_copy(update={"tasks": tuple(TASKS), "methods": method_names()})
-    monkeypatch.setattr(simulated_session, "SIMULATED", everything)
