@@ -28,6 +28,9 @@ ROTATED_FILES = 5
 Asked = Literal["enrol", "counts", "assign", "train", "evaluate", ""]
 """Kind of a request; empty for a message of another kind."""
 
+Connection = Literal["connected", "away", "left"]
+"""State of the connection to the server."""
+
 _log = logging.getLogger("fedloom.node")
 
 
@@ -80,7 +83,7 @@ class ConnectionEntry:
 
     time: str
     client: str
-    connection: Literal["connected", "away", "left"]
+    connection: Connection
     server: str
     reason: str = ""
     """Error of the last attempt; empty if there was none."""

@@ -1,4 +1,4 @@
-"""Removal of stored runs, into a trash folder or for good; links and runs in use are refused."""
+"""Removal of stored runs, into a trash folder or permanently; links and runs in use are refused."""
 
 import re
 import shutil

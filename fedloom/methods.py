@@ -12,7 +12,7 @@ from server.strategies.spec import AnyServerMethod, ServerMethod
 def add_method(method: AnyMethod, server: type, client: AnyClientMethod | None = None) -> None:
     """Add a training method for this process; `simulate(method=...)` then trains with it.
 
-    A package provides a method for good, also over gRPC: see "Add a method" in the documentation.
+    An installed package provides a method to all processes, also over gRPC: see "Add a method" in the documentation.
 
     Args:
         method: Options of the method, as a `MethodSpec`.

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -78,7 +79,7 @@ def simulate(
     with _one_thread(), silence(not progress):
         config, parts = prepare_simulation(request, DataRequest(str(data)), "", clients, None)
         folder = RunDirectory(runs_folder(), config.run_id)
-        work = lambda: simulate_clients(config, parts, runs_folder(), together=together)  # noqa: E731
+        work = partial(simulate_clients, config, parts, runs_folder(), together=together)
         result = watch_here(work, folder, console, report)
     if failures:
         raise failures[0]

@@ -1,6 +1,6 @@
 """Headlines of the five studies, shown first on their pages and in the table of README.md."""
 
-from benchmarks.harness.headline import Entry, Headline
+from benchmarks.harness.headline import Entry, Headline, Part
 from benchmarks.harness.results import Results
 from benchmarks.markets.experiments import SMALL
 
@@ -92,11 +92,9 @@ def readme_table(results: dict[str, Results]) -> str:
     for study, headline in HEADLINES.items():
         found = results[study]
         cells = [headline.cell(found, part) for part in ("alone", "pooled", "paper", "default")]
-        against = {"alone": "clients alone", "pooled": "pooled data", "paper": "the paper's method"}
+        against: dict[Part, str] = {"alone": "clients alone", "pooled": "pooled data", "paper": "the paper's method"}
         judged = [
-            f"{headline.judge(found, entry)} {words}"
-            for part, words in against.items()
-            if (entry := headline.of(part))  # type: ignore[arg-type]
+            f"{headline.judge(found, entry)} {words}" for part, words in against.items() if (entry := headline.of(part))
         ]
         arrow = "↑" if headline.higher else "↓"
         lines.append(

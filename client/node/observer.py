@@ -38,7 +38,7 @@ class Observer:
             self.connected(node_id)
 
     def away(self, error: FedloomError) -> None:
-        """Log failed attempts, ever less often: the 1st, the 3rd, the 10th, the 30th and so on."""
+        """Log failed attempts at growing distances: the 1st, the 3rd, the 10th, the 30th and so on."""
         self._attempts += 1
         self._away_since = self._away_since if self._attempts > 1 else time.strftime("%H:%M:%S")
         if str(self._attempts).rstrip("0") in ("1", "3"):

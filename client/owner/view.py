@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from flwr.app import Context, Message
 
-from client.journal import ConnectionEntry, RequestEntry, RequestJournal
+from client.journal import Connection, ConnectionEntry, RequestEntry, RequestJournal
 from client.node.observer import Observer
 from client.owner.control import OwnerControl
 from client.owner.entry import describe_reply, describe_request, enrolment_of
@@ -26,7 +26,7 @@ OpenSession = Callable[[Context], Session]
 
 
 class OwnerView(Observer):
-    """Observer that writes the journal and the log, and obeys the control files.
+    """Observer that writes the journal and the log, and follows the control files.
 
     Args:
         address: Address of the server.
@@ -138,8 +138,8 @@ class OwnerView(Observer):
             return read_epsilon(session.releaser.budget, session.config(self._enrolment), self._enrolment)
         return None
 
-    def _write_connection(self, connection: str, reason: str = "") -> None:
-        self._journal.write(ConnectionEntry(_now(), self.client, connection, self.address, reason))  # type: ignore[arg-type]
+    def _write_connection(self, connection: Connection, reason: str = "") -> None:
+        self._journal.write(ConnectionEntry(_now(), self.client, connection, self.address, reason))
 
 
 def _now() -> str:

@@ -63,7 +63,8 @@ def _format_help(command: Command) -> None:
             option.rich_help_panel = option.rich_help_panel or find_panel(option.opts[0])
         order = {panel: place for place, panel in enumerate(PANELS)}
         command.params.sort(key=lambda one: order.get(getattr(one, "rich_help_panel", None) or "", -1))
-        setattr(command.get_help_option(Context(command)), "rich_help_panel", find_panel("--help"))  # noqa: B010
+        help_option = command.get_help_option(Context(command))
+        setattr(help_option, "rich_help_panel", find_panel("--help"))  # noqa: B010 - Typer's attribute, unknown to Click
 
 
 def _as_typed(text: str) -> str:

@@ -49,7 +49,7 @@ def build_app(
         except FedloomError as error:
             return JSONResponse({"detail": str(error)}, 422)
         except Exception as error:  # a traceback could hold values of the body
-            LOG.error("request failed: %s", type(error).__name__)  # noqa: TRY400
+            LOG.error("request failed: %s", type(error).__name__)  # noqa: TRY400 - no traceback
             return JSONResponse({"detail": "the request could not be answered; see the server's log"}, 500)
         return {"model": model.run, "items": [_rounded(item) for item in reply.items], "notes": list(reply.notes)}
 

@@ -4,6 +4,7 @@ import logging
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from importlib.util import find_spec
 from io import StringIO
 from typing import Any
 
@@ -33,12 +34,9 @@ def to_onnx(network: ExportableNetwork, properties: Mapping[str, str]) -> bytes:
         ConfigError: The extra `serving` is not installed.
         RunError: The network cannot be exported, or the file computes other values.
     """
-    try:
-        import onnx  # noqa: F401
-        import onnxruntime  # noqa: F401
-        import onnxscript  # noqa: F401
-    except ImportError as error:
-        raise ConfigError(f"export-model needs {error.name}; {EXTRA}") from None
+    for package in ("onnx", "onnxruntime", "onnxscript"):
+        if not find_spec(package):
+            raise ConfigError(f"export-model needs {package}; {EXTRA}")
     try:
         with torch.no_grad(), _quiet():
             program = torch.onnx.export(

@@ -17,7 +17,7 @@ from client.trainers.fedavg import FedAvgTrainer
 from client.trainers.registry import CLIENT_METHODS
 from client.trainers.spec import ClientMethod
 from common.api import Arrays, MethodOptions, MethodSpec, sub
-from common.methods.registry import METHODS, method_names
+from common.methods.registry import METHODS
 from common.tasks.registry import TASKS
 from server.api import OptimizerState, Reply, RoundParts, RoundStrategy, ServerMethod, mean_update
 from server.strategies.registry import SERVER_METHODS

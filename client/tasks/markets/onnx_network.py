@@ -48,7 +48,7 @@ class ItemSimilarity(nn.Module):
 class ItemSimilarityWithIds(ItemSimilarity):
     """SPE, whose embedding reads items and degrees too."""
 
-    def forward(  # type: ignore[override]
+    def forward(  # type: ignore[override]  # other inputs
         self, propagated: Tensor, place: Tensor, items: Tensor, degrees: Tensor
     ) -> Tensor:
         """Compute scores, n; see `SemiParametric.forward`."""

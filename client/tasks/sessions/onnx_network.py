@@ -41,7 +41,7 @@ class SessionNetwork(nn.Module):
 class BlendNetwork(SessionNetwork):
     """Default model for one session, with features of the visitor's history."""
 
-    def forward(  # type: ignore[override]
+    def forward(  # type: ignore[override]  # other inputs
         self,
         nodes: Tensor,
         edges: Tensor,
