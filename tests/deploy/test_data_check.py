@@ -66,7 +66,7 @@ def test_examples_of_clients_are_those_of_the_partition(tmp_path: Path) -> None:
 def test_any_bytes_end_in_a_report_or_in_a_data_error(
     tmp_path_factory: pytest.TempPathFactory, content: bytes, task: str, suffix: str
 ) -> None:
-    path = tmp_path_factory.getbasetemp() / f"any{suffix}"
+    path = tmp_path_factory.getbasetemp() / f"any-bytes{suffix}"
     path.write_bytes(content)
     with suppress(DataError):
         assert list(lines_of(check_data(task, str(path))))
