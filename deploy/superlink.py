@@ -1,4 +1,4 @@
-"""Flower's server process, `flower-superlink`: start it unchanged and wait until it answers."""
+"""Flower's server process, behind a guard of its control port: start it and wait until it answers."""
 
 import http.client
 import os
@@ -127,7 +127,8 @@ def is_healthy(settings: SuperLinkSettings) -> bool:
 
 
 def _command(settings: SuperLinkSettings) -> list[str | Path]:
-    command: list[str | Path] = [flower_program("flower-superlink"), "--disable-runtime-dependency-installation"]
+    command: list[str | Path] = [sys.executable, "-m", "deploy.guarded_superlink"]
+    command.append("--disable-runtime-dependency-installation")
     command += ["--isolation", "subprocess", "--host", settings.control_host, "--port", str(settings.control_port)]
     command += ["--fleet-api-address", _bracketed(settings.host, settings.port)]
     if settings.certificates is None:
