@@ -1,7 +1,7 @@
 """Flower's SuperLink, whose Control and Runtime API answer processes of its own user only.
 
-Flower 1.39 offers accounts for these APIs in its commercial edition only. On Linux, the kernel tells the owner of each end of
-a TCP connection on the same machine; connections of other users and of other machines get status 403.
+Flower 1.39 offers accounts for these APIs in its commercial edition only. On Linux, the kernel lists the owner of each end
+of a TCP connection on the same machine; connections of other users and of other machines get status 403.
 """
 
 import logging
@@ -55,7 +55,7 @@ class OwnUserOnly:
 
 
 def find_user(peer: Endpoint, own: Endpoint, tables: Iterable[Path]) -> int | None:
-    """Return the user id that owns the other end of a connection; None if no process of this machine holds it open.
+    """Return the user id of the process at the other end of a connection; None if there is none here.
 
     A socket that its process has closed has no inode, and its user would be listed as 0.
 
