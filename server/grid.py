@@ -3,7 +3,7 @@
 import math
 import time
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from flwr.app import Message, RecordDict
 from flwr.proto.node_pb2 import NodeInfo
@@ -11,6 +11,7 @@ from flwr.serverapp import Grid
 from flwr.supercore.run import Run
 
 from server.exchange import Answer, Exchange, summarize_exchange
+from server.liveness import Liveness
 from server.round_limits import RoundLimits
 
 # seconds between two polls while nothing arrives
@@ -30,6 +31,7 @@ class PollingGrid(Grid):
         on_exchange: Callback of every exchange, for callers that only see `send_and_receive`.
         clock: Monotonic seconds.
         sleep: Function that waits a number of seconds.
+        liveness: Record of heartbeats, shared by the wrappers of a Grid.
     """
 
     def __init__(
@@ -39,7 +41,9 @@ class PollingGrid(Grid):
         on_exchange: Callable[[Exchange], None] = lambda exchange: None,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
+        liveness: Liveness | None = None,
     ) -> None:
+        self._liveness = liveness or Liveness(grid.get_nodes, clock)
         self._grid, self._limits, self._on_exchange = grid, limits, on_exchange
         self._clock, self._sleep = clock, sleep
         self._first_answers: dict[str, deque[float]] = defaultdict(lambda: deque([0.0], maxlen=RECENT_EXCHANGES))
@@ -51,20 +55,25 @@ class PollingGrid(Grid):
     def exchange(self, messages: Iterable[Message], *, timeout: float | None = None) -> Exchange:
         """Send the messages and wait for all answers, the end of patience or the deadline.
 
-        An error is an answer, but does not count towards the quorum. `timeout` can only shorten the deadline.
+        Nodes that stop sending heartbeats are not waited for. An error is an answer, but does not count towards the
+        quorum. `timeout` can only shorten the deadline.
         """
         messages, start = list(messages), self._clock()
         accepted = set(self._grid.push_messages(messages))
         order = [message.metadata.message_id for message in messages]  # the push assigns each message its id
         deadline = min(self._limits.deadline, math.inf if timeout is None else timeout)
         rhythm = self._first_answers[messages[0].metadata.message_type if messages else ""]
-        arrived = self._wait_for(accepted.intersection(order), start, deadline, rhythm)
+        nodes = {m.metadata.message_id: m.metadata.dst_node_id for m in messages if m.metadata.message_id in accepted}
+        arrived = self._wait_for(nodes, start, deadline, rhythm)
         answers = {identity: answer for identity, answer in arrived.items() if not _is_lost(answer.message)}
         exchange = summarize_exchange(messages, [answers.get(identity) for identity in order], self._clock() - start)
         self._on_exchange(exchange)
         return exchange
 
-    def _wait_for(self, waiting: set[str], start: float, end: float, rhythm: deque[float]) -> dict[str, Answer]:
+    def _wait_for(self, nodes: Mapping[str, int], start: float, end: float, rhythm: deque[float]) -> dict[str, Answer]:
+        """Return message id -> answer, for messages of which each node was sent one."""
+        waiting = set(nodes)
+        self._liveness.begin()
         answers: dict[str, Answer] = {}
         pause, usable = FIRST_PAUSE_SECONDS, 0
         if waiting:  # an early poll slows the clients down
@@ -81,6 +90,8 @@ class PollingGrid(Grid):
             usable = sum(answer.message.has_content() for answer in answers.values())
             if not quorum_before and usable >= self._limits.min_replies:
                 end = min(end, self._limits.end_after_quorum(elapsed))
+            silent = self._liveness.silent({nodes[identity] for identity in waiting})
+            waiting = {identity for identity in waiting if nodes[identity] not in silent}
             if not waiting or elapsed >= end:
                 break
             pause = FIRST_PAUSE_SECONDS if arrived else min(pause * PAUSE_GROWTH, MAX_PAUSE_SECONDS)
@@ -107,8 +118,8 @@ class PollingGrid(Grid):
         return self._grid.create_message(content, message_type, dst_node_id, group_id, ttl)
 
     def get_node_ids(self) -> Iterable[int]:
-        """Return the ids of the connected nodes."""
-        return self._grid.get_node_ids()
+        """Return the ids of the connected nodes, without those that send no heartbeats."""
+        return self._liveness.audible(self._grid.get_node_ids())
 
     def get_nodes(self) -> Iterable[NodeInfo]:
         """Return the connected nodes."""

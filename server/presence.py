@@ -120,7 +120,9 @@ class Presence:
     def _states(self, training: Exchange, refused: Mapping[str, str]) -> dict[str, ClientState]:
         """Return the state of every client that took part in the run, is enrolled or refuses."""
         enrolled = {client.name: node for node, client in self._roster.clients.items()}
-        present = frozenset(self._online()) if training.missing else self._roster.present
+        heard = self._roster.present
+        present = frozenset(self._online()) if training.missing else heard
+        present &= heard.union(training.asked)  # connected nodes that send no heartbeats are not asked
         silent = {self._roster.name(node) for node in training.missing} | (self._nodes.keys() - enrolled.keys())
         states: dict[str, ClientState] = {}
         for name, node in (self._nodes | enrolled).items():

@@ -25,6 +25,7 @@ from server.events import ENDED_EARLY
 from server.federated_counts import sum_counts
 from server.grid import PollingGrid
 from server.journal import Journal
+from server.liveness import Liveness
 from server.node_directory import NameBindings
 from server.planning.costs import budget_of
 from server.planning.planner import read_round_decision
@@ -65,7 +66,8 @@ def _run(grid: Grid, config: RunConfig, catalogue: Vocabulary, folder: RunDirect
     federation = config.federation
     limits = RoundLimits(federation.min_replies, federation.deadline, federation.patience)
     invitation = EnrolRequest(config.run_id, to_json(config), catalogue.to_json())
-    quiet = PollingGrid(grid, limits)
+    liveness = Liveness(grid.get_nodes)
+    quiet = PollingGrid(grid, limits, liveness=liveness)
     enrolment = Enrolment(
         invitation,
         federation.wait,
@@ -78,9 +80,9 @@ def _run(grid: Grid, config: RunConfig, catalogue: Vocabulary, folder: RunDirect
         journal.resume(totals)
     strategy = _build_strategy(config, state, enrolment, journal, folder.decision() if config.resume else "")
     journal.open(strategy.state)
-    recorded = PollingGrid(grid, limits, on_exchange=journal.record_exchange)
+    recorded = PollingGrid(grid, limits, on_exchange=journal.record_exchange, liveness=liveness)
     try:
-        enrolment.assemble(grid, federation.min_clients)
+        enrolment.assemble(recorded, federation.min_clients)
         journal.start(catalogue)
         if config.task_options.count_offset and not state.statics:
             add = partial(TASKS[config.task].add_counts, vocabulary=catalogue)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 import grpc
 from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
 
+from client.node.place import Place
 from common.errors import ConfigError, ConnectError, FedloomError
 from common.text import printable
 
@@ -40,11 +41,13 @@ class Server:
         address: `host:port` of the Fleet API.
         ca: PEM of the certificate authority of the server; empty for an unencrypted connection.
         key: Private key of this node; None for a guest, which a server with authentication refuses.
+        place: Place of this node's last connection, which the next one takes over.
     """
 
     address: str
     ca: bytes = b""
     key: EllipticCurvePrivateKey | None = field(default=None, repr=False)
+    place: Place = field(default_factory=Place)
 
     def __post_init__(self) -> None:
         """Refuse an address without a port, and a key without encryption."""

@@ -1,8 +1,9 @@
 """Connection of a client to the server: Flower's Fleet API over gRPC.
 
-This module and `client.node.version` alone use internals of Flower; `tests/contracts/test_fleet_api.py` pins them. This one
-calls the generated gRPC stub instead of Flower's own connection wrapper. That wrapper retries without end, ends the
-process on failure and swallows exceptions. The stub's GetFab is never called, so no code is received.
+This module, `client.node.content` and `client.node.version` alone use internals of Flower, which
+`tests/contracts/test_fleet_api.py` pins. This one calls the generated gRPC stub instead of Flower's own connection wrapper.
+That wrapper retries without end, ends the process on failure and swallows exceptions. The stub's GetFab is never called,
+so no code is received.
 """
 
 import math
@@ -13,14 +14,12 @@ from typing import Self
 
 import grpc
 from flwr.app import Message
-from flwr.app.message import remove_content_from_message
 from flwr.client.grpc_rere_client.node_auth_client_interceptor import NodeAuthClientInterceptor
-from flwr.common.serde import message_to_proto, run_from_proto
+from flwr.common.serde import run_from_proto
 from flwr.proto.fleet_pb2 import (
     ActivateNodeRequest,
     DeactivateNodeRequest,
     PullMessagesRequest,
-    PushMessagesRequest,
     RegisterNodeFleetRequest,
     UnregisterNodeFleetRequest,
 )
@@ -29,22 +28,17 @@ from flwr.proto.heartbeat_pb2 import SendNodeHeartbeatRequest
 from flwr.proto.message_pb2 import ConfirmMessageReceivedRequest, ObjectTree, PullObjectRequest, PushObjectRequest
 from flwr.proto.node_pb2 import Node
 from flwr.proto.run_pb2 import GetRunRequest
-from flwr.supercore.inflatable.inflatable_object import (
-    get_all_nested_objects,
-    get_object_tree,
-    iterate_object_tree,
-    no_object_id_recompute,
-)
-from flwr.supercore.inflatable.inflatable_utils import inflate_object_from_contents
+from flwr.supercore.inflatable.inflatable_object import iterate_object_tree
 from flwr.supercore.primitives.asymmetric import generate_key_pairs, public_key_to_bytes
 
 from client.node.channel import CALL_SECONDS, LAST_CALL_SECONDS, Channel
-from client.node.failures import RunOverError, Server, ServerAwayError
+from client.node.content import pack_reply, unpack_message
+from client.node.failures import NotAdmittedError, RunOverError, Server, ServerAwayError
+from client.node.heart import Heart
 from client.node.version import VERSION_METADATA
-from common.errors import FedloomError, WireError
+from common.errors import FedloomError
+from common.heartbeat import IDLE_SECONDS, PROMISE_SECONDS
 
-HEARTBEAT_PROMISE_SECONDS = 10.0  # seconds, the minimum of Flower; a silent node counts as gone after twice that
-HEARTBEAT_SECONDS = 5.0  # seconds
 LAST_SEND_SECONDS = 5.0  # seconds to send a finished reply after a stop request, since it cost privacy budget
 FETCH_SECONDS = 1.0  # seconds from the last reply to leaving; the server polls ten times a second and must fetch it
 FIRST_PULL_RETRY_SECONDS, MAX_PULL_RETRY_SECONDS = 0.01, 0.2  # seconds, for announced content that has not arrived yet
@@ -62,7 +56,7 @@ class Fleet:
     """
 
     def __init__(self, server: Server, stop: threading.Event) -> None:
-        self._server, self._stop, self._left = server, stop, threading.Event()
+        self._server, self._stop = server, stop
         self._guest = server.key is None
         key = generate_key_pairs()[0] if server.key is None else server.key
         self._public_key = public_key_to_bytes(key.public_key())
@@ -73,24 +67,38 @@ class Fleet:
         self._confirmation: object = None
         self._announced: tuple[int, ObjectTree] | None = None
         self._sent = -math.inf
-        self._heart = threading.Thread(target=self._beat, name="heartbeat", daemon=True)
+        self._heart = Heart(self._beat)
 
     def __enter__(self) -> Self:
         """Join the federation and start the heartbeat."""
         try:
             if self._guest:
                 self._channel.call(self._stub.RegisterNode, RegisterNodeFleetRequest(public_key=self._public_key))
-            request = ActivateNodeRequest(public_key=self._public_key, heartbeat_interval=HEARTBEAT_PROMISE_SECONDS)
-            self._node = Node(node_id=self._channel.call(self._stub.ActivateNode, request).node_id)
+            self._node = Node(node_id=self._activate())
         except BaseException:
             self._channel.close()
             raise
+        self._server.place.write(self.node_id)
         self._heart.start()
         return self
 
+    def _activate(self) -> int:
+        """Return the node's id; a connection that this client left behind in a crash is ended first."""
+        request = ActivateNodeRequest(public_key=self._public_key, heartbeat_interval=PROMISE_SECONDS)
+        try:
+            return int(self._channel.call(self._stub.ActivateNode, request).node_id)
+        except NotAdmittedError as refusal:
+            if (before := self._server.place.read()) is None:
+                raise
+            try:
+                self._channel.call(self._stub.DeactivateNode, DeactivateNodeRequest(node_id=before))
+            except FedloomError:
+                raise refusal from None
+            return int(self._channel.call(self._stub.ActivateNode, request).node_id)
+
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         """Announce the departure, after time for the server to fetch the last reply."""
-        self._left.set()
+        self._heart.stop(LAST_CALL_SECONDS)
         time.sleep(max(0.0, self._sent + FETCH_SECONDS - time.monotonic()))
         calls = [(self._stub.DeactivateNode, DeactivateNodeRequest(node_id=self.node_id))]
         calls += [(self._stub.UnregisterNode, UnregisterNodeFleetRequest(node_id=self.node_id))] if self._guest else []
@@ -114,12 +122,14 @@ class Fleet:
             if not answer.messages_list:
                 return None
             self._announced = answer.messages_list[0].metadata.run_id, answer.message_object_trees[0]
+            self._heart.busy.set()
         try:
             message = self._fetch(*self._announced)
         except ServerAwayError:
             raise  # a message is announced once: fetch it when the server is back
         except FedloomError:
             self._announced = None
+            self._heart.busy.clear()
             raise
         self._announced = None
         return message
@@ -130,16 +140,13 @@ class Fleet:
         All objects are sent at once. The server's app may request them as soon as the reply is announced, and Flower lets it
         wait a full second for a missing one.
         """
-        reply.metadata.__dict__["_message_id"] = reply.object_id
-        run_id = reply.metadata.run_id
-        with no_object_id_recompute():
-            contents = {identity: thing.deflate() for identity, thing in get_all_nested_objects(reply).items()}
-            request = PushMessagesRequest(
-                node=self._node,
-                messages_list=[message_to_proto(remove_content_from_message(reply))],
-                message_object_trees=[get_object_tree(reply)],
-                clientapp_runtime_list=[seconds],
-            )
+        try:
+            self._push(reply, seconds)
+        finally:
+            self._heart.busy.clear()
+
+    def _push(self, reply: Message, seconds: float) -> None:
+        run_id, (request, contents) = reply.metadata.run_id, pack_reply(self._node, reply, seconds)
         answer = self._channel.call(self._stub.PushMessages, request, last_call=LAST_SEND_SECONDS)
         requested, session = set(answer.objects_to_push), answer.session_id
         objects = [
@@ -164,14 +171,7 @@ class Fleet:
         confirmation = ConfirmMessageReceivedRequest(node=self._node, run_id=run_id, message_object_id=root)
         # lets the server delete the message; gRPC cancels a call whose future is not referenced
         self._confirmation = self._channel.start(self._stub.ConfirmMessageReceived, confirmation)
-        try:
-            message = inflate_object_from_contents(root, contents)
-        except Exception as error:  # servers may send any bytes
-            raise WireError(f"{self._server.address} sent malformed content ({type(error).__name__})") from error
-        if not isinstance(message, Message):
-            raise WireError(f"{self._server.address} sent a {type(message).__name__} instead of a message")
-        message.metadata.__dict__["_message_id"] = root  # the content cannot contain its own hash
-        return message
+        return unpack_message(root, contents, self._server.address)
 
     def _pull(self, objects: list[str], run_id: int) -> dict[str, bytes]:
         """Return the contents of announced objects; objects in transit are requested again."""
@@ -190,9 +190,5 @@ class Fleet:
         return contents
 
     def _beat(self) -> None:
-        request = SendNodeHeartbeatRequest(node=self._node, heartbeat_interval=HEARTBEAT_PROMISE_SECONDS)
-        while not self._left.wait(HEARTBEAT_SECONDS):
-            try:
-                self._channel.start(self._stub.SendNodeHeartbeat, request, deadline=HEARTBEAT_SECONDS).result()
-            except (grpc.RpcError, ValueError):  # the next poll reports the failure; ValueError: channel closed
-                continue
+        request = SendNodeHeartbeatRequest(node=self._node, heartbeat_interval=PROMISE_SECONDS)
+        self._channel.start(self._stub.SendNodeHeartbeat, request, deadline=IDLE_SECONDS).result()

@@ -44,7 +44,7 @@ def run_resident(
     """Serve the federation with `app` until `stop` is set.
 
     An absent server is waited for without a limit. A server that does not admit the node's key is polled for `patience`
-    seconds: the key may be registered soon, or its last session may expire after a crash (20 s). Work in progress when
+    seconds: the key may be registered soon, or a session elsewhere may expire after a crash (20 s). Work in progress when
     `stop` is set is finished and sent, since it has already cost privacy budget.
 
     Args:

@@ -17,6 +17,7 @@ from client.data.read import read_partition, with_test
 from client.journal import RequestJournal
 from client.node import resident
 from client.node.failures import Server
+from client.node.place import Place
 from client.owner.control import OwnerControl, RunningClient
 from client.owner.view import OwnerView
 from client.session import Session
@@ -85,7 +86,7 @@ def open_client(
 
 def serve_requests(at: ServerRequest, client: OpenClient) -> None:
     """Answer the server until a signal, or the owner's `fedloom leave`, stops the client."""
-    server = Server(at.server, read_file(at.ca) if at.ca else b"", client.key)
+    ca = read_file(at.ca) if at.ca else b""
     stop = threading.Event()
     resident.leave_on_signals(stop)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", datefmt="%H:%M:%S", force=True)
@@ -97,6 +98,9 @@ def serve_requests(at: ServerRequest, client: OpenClient) -> None:
         if not control.is_alone:
             note(f"another client '{settings.name}' runs in {settings.state_dir}; give each client its own --state-dir")
         owner = OwnerView(at.server, settings.name, RequestJournal(settings.state_dir), control, _session_of)
+        is_known = control.is_alone and client.key is not None
+        place = Place(settings.state_dir / f"{settings.name or 'client'}.node" if is_known else None)
+        server = Server(at.server, ca, client.key, place)
         resident.run_resident(app, server, stop=stop, node_config=client.config, patience=at.patience, observer=owner)
 
 

@@ -22,7 +22,7 @@ class FakeFleet(FleetServicer):
     """One node, one run, a queue of messages and a store of objects.
 
     Tests set: `late` (objects that are unavailable that many times), `is_registered` (of the node), `running` (of the run),
-    `fail_pulls` (number of failing pulls of objects), `hang` (polls hang until it is set).
+    `fail_pulls` (number of failing pulls of objects), `hang` (polls hang until it is set), `held` (the key is connected).
     """
 
     def __init__(self) -> None:
@@ -31,7 +31,7 @@ class FakeFleet(FleetServicer):
         self.replies: list[Message] = []
         self.calls: list[str] = []
         self.late: dict[str, int] = {}
-        self.is_registered, self.running = True, True
+        self.is_registered, self.running, self.held = True, True, False
         self.fail_pulls = 0
         self.hang: threading.Event | None = None
         self.confirmed: list[str] = []
@@ -69,11 +69,14 @@ class FakeFleet(FleetServicer):
 
     def ActivateNode(self, request: Any, context: Any) -> Any:
         self.calls.append("ActivateNode")
+        if self.held:
+            context.abort(grpc.StatusCode.FAILED_PRECONDITION, '{"code": 2004, "detail": ""}')
         self.is_registered = True
         return fleet_pb2.ActivateNodeResponse(node_id=NODE_ID)
 
     def DeactivateNode(self, request: Any, context: Any) -> Any:
         self._enter("DeactivateNode", context)
+        self.held = False
         return fleet_pb2.DeactivateNodeResponse()
 
     def UnregisterNode(self, request: Any, context: Any) -> Any:

@@ -1,0 +1,13 @@
+"""Rhythm of the clients' heartbeats, from which the server tells slow clients from lost ones."""
+
+PROMISE_SECONDS = 10.0
+"""Interval that a client promises to the SuperLink, the minimum of Flower; it misses a node after twice that."""
+
+IDLE_SECONDS = 5.0
+"""Interval while no request waits for an answer."""
+
+BUSY_SECONDS = 0.75
+"""Interval from the arrival of a request until its reply is sent."""
+
+SILENCE_SECONDS = 2.25
+"""Time without heartbeat after which the server expects no reply of a client that it has asked."""

@@ -1,0 +1,87 @@
+"""Silence of nodes, by their heartbeats."""
+
+import pytest
+from flwr.proto.node_pb2 import NodeInfo
+
+from common.heartbeat import PROMISE_SECONDS, SILENCE_SECONDS
+from server.grid import PollingGrid
+from server.liveness import Liveness
+from tests.server.fake_grid import LIMITS, Clock, FakeGrid, instruction
+
+
+class Nodes:
+    """Nodes that send a heartbeat every half second until `dead` has them."""
+
+    def __init__(self, clock: Clock, *nodes: int, promise: float = PROMISE_SECONDS) -> None:
+        self.clock, self.nodes, self.promise = clock, nodes, promise
+        self.dead: dict[int, float] = {}
+
+    def __call__(self) -> list[NodeInfo]:
+        def last(node: int) -> float:
+            return self.dead.get(node, self.clock() // 0.5)
+
+        return [NodeInfo(node_id=n, heartbeat_interval=self.promise, online_until=last(n)) for n in self.nodes]
+
+
+def watch(liveness: Liveness, clock: Clock, seconds: float, nodes: tuple[int, ...] = (10, 11)) -> list[float]:
+    """Return seconds from the begin until node 11 counts as silent."""
+    liveness.begin()
+    start, found = clock(), list[float]()
+    while clock() < start + seconds:
+        if 11 in liveness.silent(nodes):
+            found.append(clock() - start)
+        clock.sleep(0.1)
+    return found[:1]
+
+
+def test_only_a_node_without_heartbeats_is_silent_and_within_three_seconds() -> None:
+    clock = Clock()
+    nodes = Nodes(clock, 10, 11)
+    liveness = Liveness(nodes, clock)
+    assert watch(liveness, clock, 10) == []
+    nodes.dead = {11: 0.0}
+    [seconds] = watch(liveness, clock, 10)
+    assert SILENCE_SECONDS <= seconds <= 3.0
+    assert liveness.audible([10, 11]) == [10]
+
+
+def test_a_silent_node_is_asked_again_after_its_next_heartbeat() -> None:
+    clock = Clock()
+    nodes = Nodes(clock, 10, 11)
+    nodes.dead = {11: 0.0}
+    liveness = Liveness(nodes, clock)
+    assert watch(liveness, clock, 10)
+    assert watch(liveness, clock, 1) == [0.0], "silent still, without another wait"
+    nodes.dead = {}
+    assert liveness.audible([10, 11]) == [10, 11]
+    assert watch(liveness, clock, 10) == []
+
+
+def test_stock_clients_with_rare_heartbeats_are_not_judged() -> None:
+    clock = Clock()
+    nodes = Nodes(clock, 10, 11, promise=30.0)
+    nodes.dead = {10: 0.0, 11: 0.0}
+    assert watch(Liveness(nodes, clock), clock, 60) == []
+
+
+def test_a_pause_of_this_process_makes_nobody_silent() -> None:
+    clock = Clock()
+    nodes = Nodes(clock, 10, 11)
+    liveness = Liveness(nodes, clock)
+    watch(liveness, clock, 1)
+    nodes.dead = dict.fromkeys((10, 11), 0.0)
+    liveness.silent([10, 11])
+    clock.sleep(60)
+    assert liveness.silent([10, 11]) == frozenset()
+
+
+def test_an_exchange_ends_without_a_silent_client_and_the_next_does_not_ask_it() -> None:
+    clock = Clock()
+    nodes = Nodes(clock, 10, 11)
+    nodes.dead = {11: 0.0}
+    grid = FakeGrid(clock, [0.5, 1e9])
+    polling = PollingGrid(grid, LIMITS, clock=clock, sleep=clock.sleep, liveness=Liveness(nodes, clock))
+    result = polling.exchange([instruction(10), instruction(11)])
+    assert result.missing == (11,)
+    assert result.seconds == pytest.approx(2.75, abs=0.3)
+    assert polling.get_node_ids() == [10]
