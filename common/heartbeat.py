@@ -1,7 +1,9 @@
-"""Rhythm of the clients' heartbeats, from which the server tells slow clients from lost ones."""
+"""Rhythm of the clients' heartbeats, by which the server separates slow clients from lost ones."""
 
 PROMISE_SECONDS = 10.0
-"""Interval that a client promises to the SuperLink, the minimum of Flower; it misses a node after twice that."""
+"""Interval that a client promises to the SuperLink, which misses a node after twice that.
+
+This is the minimum of Flower."""
 
 IDLE_SECONDS = 5.0
 """Interval while no request waits for an answer."""

@@ -1,4 +1,4 @@
-"""Silence of nodes: heartbeats tell lost clients from slow ones long before the SuperLink does.
+"""Silence of nodes: heartbeats separate lost clients from slow ones long before the SuperLink does.
 
 Clients of fedloom send a heartbeat every 0.75 s while they answer a request. The SuperLink keeps the time of the last
 one, but counts a node as connected for another 20 s. Flower's stock clients send them every 25 s, and are not judged.
