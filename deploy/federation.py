@@ -27,6 +27,8 @@ from deploy.processes import Child, Processes
 from deploy.superlink import SuperLinkSettings, flower_environment, start_superlink
 from deploy.watch import Pulse, watch
 from server.artifacts import RunDirectory
+from server.process_records import COMMAND, record_process
+from server.process_records import FOLDER as RECORDS
 from server.result import Result
 
 
@@ -92,7 +94,8 @@ def start_client(
     command += ["--policy", policy] if policy else []
     command += ["--patience", f"{patience:g}"]
     log = client.home / "client.log"
-    processes.start(client.name, command, log=log, environment=flower_environment({"OMP_NUM_THREADS": "1"}))
+    child = processes.start(client.name, command, log=log, environment=flower_environment({"OMP_NUM_THREADS": "1"}))
+    record_process(ca.parent / RECORDS, client.name, child.process.pid)
     return public_path(key)
 
 
@@ -117,6 +120,7 @@ class Order:
 
 def train(processes: Processes, superlink: SuperLinkSettings, order: Order, console: Console) -> Result:
     """Start a SuperLink and a run on it, and watch the run to its end."""
+    record_process(superlink.folder / RECORDS, COMMAND, run=order.config.run_id)
     server = start_superlink(processes, superlink)
     return submit(processes, superlink.folder, control_of(superlink), order, console, server)
 

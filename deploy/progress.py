@@ -104,6 +104,14 @@ def round_line(event: Round, start: Start | None = None) -> Text:
     return line
 
 
+def waiting_line(event: Waiting) -> Text:
+    """Return the line of a wait, such as `waiting for clients: 1 connected, 2 required (shop-3)`."""
+    names = [printable(name, 80) for name in event.online]
+    online = ", ".join(names[:MAX_NAMES]) + (f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else "")
+    line = Text(f"waiting for clients: {len(names)} connected, {event.wanted} required", "yellow")
+    return line.append(f" ({online})" if online else "", "dim")
+
+
 def _absences(event: Round) -> str:
     """Return clients whose reply does not count, in parentheses; empty if there is none."""
     lost = [_absence(event, name) for name in event.missing]
@@ -137,7 +145,7 @@ def _print(events: Iterable[Event], console: Console, advance: Callable[[Event],
             case Finish():
                 line, finish = _finish_line(event, done), event
             case Waiting():
-                line = _waiting_line(event)
+                line = waiting_line(event)
                 if line.plain == waiting:
                     continue
         waiting = line.plain
@@ -164,13 +172,6 @@ def _start_line(event: Start) -> Text:
     return line.append(
         f" · model {event.model} · {event.rounds} rounds · seed {event.seed} · run {event.run}", "not bold dim"
     )
-
-
-def _waiting_line(event: Waiting) -> Text:
-    names = [printable(name, 80) for name in event.online]
-    online = ", ".join(names[:MAX_NAMES]) + (f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else "")
-    line = Text(f"waiting for clients: {len(names)} connected, {event.wanted} required", "yellow")
-    return line.append(f" ({online})" if online else "", "dim")
 
 
 def _finish_line(event: Finish, done: int) -> Text:

@@ -12,6 +12,8 @@ from pathlib import Path
 from common.errors import RunError
 from deploy.certificates import Certificates
 from deploy.processes import Child, Processes, require_free_port
+from server.process_records import FOLDER as RECORDS
+from server.process_records import record_process
 
 START_SECONDS = 60.0  # seconds
 LOOPBACK = "127.0.0.1"
@@ -90,8 +92,11 @@ def start_superlink(processes: Processes, settings: SuperLinkSettings) -> Child:
     require_free_port(settings.host, settings.port, "--port")
     require_free_port(settings.control_host, settings.control_port, "--control-port")
     settings.folder.mkdir(parents=True, exist_ok=True)
-    environment = flower_environment({"FLWR_HOME": str(settings.folder / "flwr"), **settings.environment})
+    records = settings.folder / RECORDS
+    own = {"FLWR_HOME": str(settings.folder / "flwr"), "FEDLOOM_PROCESSES": str(records)}
+    environment = flower_environment({**own, **settings.environment})
     child = processes.start("the SuperLink", _command(settings), log=settings.log, environment=environment)
+    record_process(records, child.name, child.process.pid)
 
     end = time.monotonic() + START_SECONDS
     while not is_healthy(settings):

@@ -9,6 +9,7 @@ from common.config.flatten import flatten
 from common.config.parse import parse
 from common.config.run import RunConfig
 from common.files import close_to_others
+from server.process_records import record_process
 from server.run import run
 from server.settings import ServerSettings
 from server.uploads import quick_uploads
@@ -27,4 +28,6 @@ def main(grid: Grid, context: Context) -> None:
     config = parse({key: value for key, value in context.run_config.items() if value != declared.get(key)})
     with quick_uploads(min(config.federation.deadline, config.federation.upload)):
         settings = ServerSettings()
+        if settings.processes:
+            record_process(settings.processes, "the ServerApp", run=config.run_id)
         run(grid, config, settings.runs, settings.nodes)

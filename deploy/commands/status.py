@@ -1,17 +1,21 @@
-"""`fedloom status`: connection, requests and privacy budgets of the clients of a state folder."""
+"""`fedloom status`: the federation of this folder, and the clients of a state folder."""
 
 import time
 from collections.abc import Iterator
 from dataclasses import asdict
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from deploy.cli import options as o
+from deploy.commands.server_status import as_json as server_as_json
+from deploy.commands.server_status import as_lines as server_as_lines
 
 if TYPE_CHECKING:
     from client.owner.status import ClientStatus, OwnerStatus, RunStatus
+    from deploy.server_status import ServerStatus
 
 WATCH_SECONDS = 2.0
 """Time between two readings with --watch."""
@@ -25,29 +29,37 @@ StateFolder = Annotated[
 
 
 def status(
-    state_dir: StateFolder = o.STATE,
+    state_dir: Annotated[
+        Path | None,
+        typer.Option(
+            help="Use this state folder; give the one that `fedloom join` was given; default: ~/.fedloom/state."
+        ),
+    ] = None,
+    home: Annotated[
+        Path | None,
+        typer.Option(help="Show only the server of this folder; default: also those of `serve` and `up` in .fedloom."),
+    ] = None,
     watch: Annotated[
         bool, typer.Option("--watch", help="Show the status again every two seconds, until Ctrl-C.")
     ] = False,
     json: o.AsJson = False,
 ) -> None:
-    """Show what a client on this machine was asked, what it sent, and what its privacy cost.
+    """Show the federation of this folder, and what a client on this machine was asked, sent and spent.
 
-    Reads the journal, the privacy ledgers and the pid file in the state folder, while `fedloom join` runs and after it ended.
-    Nothing is changed and no connection is opened.
+    Reads the events of the run at a server; at a client, the journal, the privacy ledgers and the pid file in the state folder,
+    while `fedloom join` runs and after it ended. Nothing is changed and no connection is opened.
     """
-    from client.owner.status import read_status
     from deploy.cli.output import out, print_object, say
 
-    folder = state_folder(state_dir)
     while True:
-        found = read_status(folder)
+        servers, owner = _read(state_dir, home)
         if watch and out.is_terminal and not json:
             out.clear()
         if json:
-            print_object(as_json(found))
+            federations = [server_as_json(server) for server in servers]
+            print_object({**(as_json(owner) if owner else {}), **({"federations": federations} if servers else {})})
         else:
-            for line in as_lines(found):
+            for line in (*chain(*map(server_as_lines, servers)), *(as_lines(owner) if owner else ())):
                 say(line)
         if not watch:
             return
@@ -55,6 +67,25 @@ def status(
             time.sleep(WATCH_SECONDS)
         except KeyboardInterrupt:
             return
+
+
+def _read(state_dir: Path | None, home: Path | None) -> "tuple[list[ServerStatus], OwnerStatus | None]":
+    """Return the servers of this folder and the clients of the state folder; one of them may be missing.
+
+    Raises:
+        ConfigError: There is neither.
+    """
+    from client.owner.status import read_status
+    from common.errors import ConfigError
+    from deploy.commands.runs import runs_folder
+    from deploy.server_status import read_servers
+
+    servers = list(read_servers(o.LOCAL, runs_folder(), home))
+    if home and not servers:
+        raise ConfigError(f"no server has run in {home}; give the --home of `fedloom serve`")
+    folder = state_dir or o.STATE
+    wants_clients = not home and (state_dir or folder.is_dir() or not servers)
+    return servers, read_status(state_folder(folder)) if wants_clients else None
 
 
 def state_folder(state_dir: Path) -> Path:

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -82,4 +83,10 @@ def test_a_unit_confines_its_service(unit: str) -> None:
         "Restart=on-failure",
         "RestartPreventExitStatus=2 3 4",
     ):
-        assert line in lines
+        assert any(one.startswith(line) for one in lines)
+
+
+def test_a_server_that_was_stopped_by_its_owner_stays_stopped() -> None:
+    lines = (DEPLOY / "systemd" / "fedloom-server.service").read_text().splitlines()
+    [line] = [line for line in lines if line.startswith("RestartPreventExitStatus=")]
+    assert str(128 + signal.SIGTERM) in line.split(), "exit code of a server after `fedloom stop`"

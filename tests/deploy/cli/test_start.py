@@ -33,8 +33,10 @@ print(json.dumps([code, seconds, int(peak.split()[1]) / 1024, imported]), file=s
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Return a working directory with a finished run and a key."""
+    """Return a working directory with a finished run and the folder of its server."""
     make_run(tmp_path / "runs", "r1", rounds=3)
+    (tmp_path / "server").mkdir()
+    (tmp_path / "server" / "order.toml").write_text('port = 9092\n[config]\nrun-id = "r1"\n')
     return tmp_path
 
 
@@ -63,6 +65,8 @@ def starts(folder: Path, words: str) -> Iterator[tuple[int, float, float, set[st
         (0.8, 0, "runs"),
         (0.8, 0, "runs show r1"),
         (0.8, 0, "status --state-dir ."),
+        (0.8, 0, "status --home server"),
+        (0.8, 2, "stop"),
     ],
 )
 def test_a_light_command_starts_fast_and_imports_nothing_heavy(

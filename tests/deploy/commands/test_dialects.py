@@ -1,5 +1,6 @@
 """Dialects: titles, decimal mark and dates of an own table reach every reader; partitions have none."""
 
+import os
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -77,7 +78,8 @@ def test_a_client_process_gets_the_dialect_of_its_owner_s_table_only(table: Path
     assert stored_clients(tmp_path / "home") == specs, "a resumed run reads them alike"
 
     started: list[list[str]] = []
-    processes = SimpleNamespace(start=lambda name, command, **rest: started.append(list(map(str, command))))
+    child = SimpleNamespace(process=SimpleNamespace(pid=os.getpid()))
+    processes = SimpleNamespace(start=lambda name, command, **rest: started.append(list(map(str, command))) or child)
     for spec in specs:
         spec.home.mkdir(parents=True, exist_ok=True)
         federation.start_client(cast(Any, processes), spec, "localhost:1", tmp_path / "ca.pem", None, 1.0)

@@ -1,0 +1,69 @@
+"""`fedloom stop` and `fedloom status` on real federations: running ones, and what killed commands have left."""
+
+import json
+import signal
+from pathlib import Path
+
+import pytest
+
+from server.process_records import FOLDER, read_records
+from tests.system.desk import Command, Desk, until
+
+pytestmark = pytest.mark.system
+
+
+def _serve(desk: Desk) -> Command:
+    ports = ("--port", str(desk.port), "--control-port", str(desk.control_port))
+    served = desk.start("serve", "--clients", "2", "--rounds", "3", "--run-id", "r1", *ports)
+    home = desk.folder / ".fedloom" / "server"
+    until(lambda: {"fedloom", "the SuperLink", "the ServerApp"} <= _names(home), served.error)
+    served.family()
+    return served
+
+
+def _names(home: Path) -> set[str]:
+    return {record.name for record in read_records(home / FOLDER)}
+
+
+def _fedloom(desk: Desk, *words: str) -> str:
+    command = desk.start(*words)
+    assert command.end() == 0, command.error()
+    return command.out.read_text()
+
+
+def test_a_running_server_is_shown_and_stopped(desk: Desk) -> None:
+    served = _serve(desk)
+    until(lambda: "waits for clients" in _fedloom(desk, "status"), served.error)
+    assert "0 connected, 2 required" in _fedloom(desk, "status")
+    stopped = _fedloom(desk, "stop")
+    assert stopped.startswith(f"stopped the federation in .fedloom/server: fedloom (process {served.process.pid}), the")
+    assert served.end() == 128 + signal.SIGTERM
+    desk.require_clean(served)
+    again = desk.start("stop")
+    assert again.end() == 2
+    assert "no federation of this folder is running" in again.error()
+
+
+def test_what_a_killed_server_left_is_stopped(desk: Desk) -> None:
+    served = _serve(desk)
+    served.process.kill()
+    served.process.wait()
+    left = served.left_behind()
+    assert left, "a SuperLink outlives a killed command"
+    stopped = json.loads(_fedloom(desk, "stop", "--json"))
+    assert {one["name"] for one in stopped} == {"the SuperLink", "the ServerApp"}
+    assert {one["pid"] for one in stopped} <= {process.pid for process in left}
+    desk.require_clean(served)
+
+
+def test_what_a_killed_up_left_is_stopped_with_its_clients(desk: Desk) -> None:
+    up = desk.up("--clients", "2", "--rounds", "500", "--run-id", "r1", "--no-alone")
+    until(lambda: bool(desk.rounds("r1")), up.error)
+    up.family()
+    up.process.kill()
+    up.process.wait()
+    text = _fedloom(desk, "status")
+    assert "run r1 (fedrule on rules): trains; " in text
+    assert "client-0 (process " in text
+    assert "client-1 (process " in _fedloom(desk, "stop")
+    desk.require_clean(up)
