@@ -1,4 +1,4 @@
-"""Status of the federations of a working directory, from the servers' folders and the events of their runs."""
+"""Status of the federations of a working directory."""
 
 import tomllib
 from collections.abc import Iterable, Iterator
@@ -43,7 +43,7 @@ class ServerStatus:
 
 
 def read_servers(local: Path, runs: Path, home: Path | None = None) -> Iterator[ServerStatus]:
-    """Yield the status of the server in `home`, or of those below `local`: of `serve`, and of `up` while it runs."""
+    """Yield the status of the server in `home`, or of those below `local` of `serve` and of running `up`."""
     for folder in [home] if home else find_servers(local):
         processes = read_records(folder / FOLDER)
         run = next((one.run for one in reversed(processes) if one.run), "") or _ordered_run(folder)
@@ -61,7 +61,7 @@ def _read_server(home: Path, run: RunDirectory, processes: tuple[ProcessRecord, 
 
 
 def _newest(events: Iterable[Event]) -> tuple[Start | None, Round | None, Waiting | None, Finish | None]:
-    """Return the newest event of each kind; a wait ends with the next event, and a resumed run is not over."""
+    """Return the newest event of each kind; a wait and a finish end with the next event."""
     start: Start | None = None
     last: Round | None = None
     waiting: Waiting | None = None

@@ -20,7 +20,7 @@ POLL_SECONDS = 0.05
 
 
 def find_servers(local: Path) -> list[Path]:
-    """Return the folders of servers below the private folder of a working directory: of `serve`, then of `up`."""
+    """Return the servers' folders below a working directory's private folder, of `serve` first."""
     return [local / "server", *sorted(local.glob("up/*/server"))]
 
 

@@ -1,4 +1,4 @@
-"""Records of a federation's processes in the server's folder, so that `fedloom stop` ends these and no others."""
+"""Records of a federation's processes in the server's folder, for `fedloom stop`."""
 
 import json
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ COMMAND = "fedloom"
 """Name of the command that started a federation; it ends all other processes when it ends."""
 
 SAME_START_SECONDS = 1.0
-"""Largest difference between two readings of one process's start; a later process of the same id starts later."""
+"""Largest difference between two readings of one process's start."""
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ def as_json(server: "ServerStatus") -> dict[str, Any]:
 
 
 def as_lines(server: "ServerStatus") -> Iterator[str]:
-    """Iterate over the lines of a status: run and state, newest round, clients that are awaited, processes."""
+    """Iterate over the lines of a server's status."""
     from common.text import printable
     from deploy.progress import round_line, waiting_line
     from deploy.report.text import first_line
