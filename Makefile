@@ -8,7 +8,7 @@ PIP := $(BIN)/pip install --quiet --disable-pip-version-check $(if $(INDEX),--ex
 
 FLOWER := .flower.log
 
-.PHONY: demo flower flower-stop test check docs docs-serve format lock clean
+.PHONY: demo flower flower-stop test check docs docs-serve links format lock clean
 
 demo: .venv/runtime  ## train a rule recommender with a whole federation on this machine
 	$(BIN)/fedloom up --rounds 30
@@ -38,6 +38,9 @@ docs: .venv/dev  ## build the documentation into site/; a broken link fails
 
 docs-serve: .venv/dev  ## show the documentation while it is written
 	$(BIN)/zensical serve
+
+links:  ## ask the external links of the documentation; needs the internet
+	$(PYTHON) docs/check_links.py
 
 format: .venv/dev
 	$(BIN)/ruff format .

@@ -27,6 +27,14 @@ class Start:
     """Start of a run, or its continuation after `--resume`.
 
     Args:
+        event: Kind of the event; the other fields follow from it.
+        time: Time of the event, seconds since 1970.
+        run: Name of the run.
+        method: Name of the training method, or of a planner.
+        task: Name of the learning task.
+        model: Name of the network, such as `default`.
+        seed: Seed of every random choice but privacy noise.
+        rounds: Planned number of rounds.
         account: Unit of its rounds' costs, `zcdp`, `pure` or `rdp-α`; empty without noise.
         simple: Metric key -> key of the same metric of the untrained baseline.
         split: Split that rounds are evaluated on, as in `Round`.
@@ -58,6 +66,7 @@ class ClientRound:
     """Round of one client.
 
     Args:
+        state: State of the client: `missing` is not connected, `late` sent no reply in time.
         seconds: Seconds until its reply.
         bytes_up: Bytes of its replies.
         bytes_down: Bytes of the messages sent to it.
@@ -80,14 +89,18 @@ class Round:
     """Completed round.
 
     Args:
+        round: Number of the round, from 1.
         loss: Mean training loss that the clients reported.
         metrics: Metrics of the global model; empty if the round was not evaluated.
         split: Data split of the metrics if rounds are evaluated on validation data and the last one on test data.
+        seconds: Duration of the round.
         answered: Number of clients whose reply counts, out of `asked`.
         asked: Number of clients in the cohort, plus clients that took part before and are gone or refuse.
         missing: Names of the clients that did not answer or are gone.
         refused: Name -> reason for clients whose reply does not count.
-        server: Numbers of the strategy.
+        bytes_down: Bytes sent to all clients.
+        bytes_up: Bytes received from all clients.
+        server: Numbers of the strategy, such as norms and step sizes.
         clusters: Client -> cluster, in methods with several models.
         clients: Client -> its round; of more than 1,000 clients the 100 slowest and those that are not online.
         states: State -> number of clients in it.
@@ -117,7 +130,12 @@ class Round:
 
 @dataclass(frozen=True, kw_only=True)
 class Finish:
-    """End of the run; no event follows."""
+    """End of the run; no event follows unless the run is resumed.
+
+    Args:
+        status: Outcome of the run.
+        reason: Cause of a failure, or of an early end; empty otherwise.
+    """
 
     event: Literal["finish"] = "finish"
     time: float = field(default_factory=time.time)

@@ -1,6 +1,9 @@
-"""Markdown tables of the results pages."""
+"""Markdown tables of the results pages, folded so that a page begins with its verdict and figure."""
 
+import html
 from collections.abc import Iterable, Sequence
+
+from common.text import count
 
 
 class Table:
@@ -21,4 +24,7 @@ class Table:
 
     def __str__(self) -> str:
         lines = [self.header, ["---"] * len(self.header), *self.rows]
-        return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+        table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
+        columns = html.escape(" · ".join(filter(None, self.header[1:])), quote=False)
+        summary = f"<summary>Table of {count(len(self.rows), 'row')}: {columns}</summary>"
+        return f'<details markdown="1">\n{summary}\n\n{table}\n\n</details>'

@@ -35,7 +35,7 @@ class Federation(Options):
     wait for `min-replies` clients, at most 120 seconds."""
 
     updates: Literal["auto", "dense"] = "auto"
-    """Form of tables in uploads: `auto` sends only the changed rows if that is smaller; `dense` always
+    """Form of tables in uploads: `auto` sends only the changed rows if that is smaller. `dense` always
     sends whole tables, which do not show the rows a client used."""
 
     stop: int = Field(0, ge=0)

@@ -90,12 +90,12 @@ def _bounds(field: FieldInfo) -> str:
 
 def _meaning(kind: type[Any], name: str) -> str:
     """Return the text below a field, in the class that declares the field last."""
-    texts = (_field_texts(owner).get(name, "") for owner in kind.__mro__)
+    texts = (field_texts(owner).get(name, "") for owner in kind.__mro__)
     return next((text for text in texts if text), "")
 
 
 @cache
-def _field_texts(owner: type[Any]) -> dict[str, str]:
+def field_texts(owner: type[Any]) -> dict[str, str]:
     """Return field -> the string that follows its declaration in the source of a class."""
     file = getattr(sys.modules.get(owner.__module__), "__file__", None)
     body = next((node.body for node in _classes(file) if node.name == owner.__name__), []) if file else []

@@ -35,7 +35,7 @@ class FedSTL(Clustered):
 
     cluster_steps: int = Field(2, ge=0)
     """Number κ of further steps of the shared layers under the cluster's property φ_j, in a second
-    exchange with its clients; 0 omits the exchange and halves the uploads."""
+    exchange with its clients. 0 omits the exchange and halves the uploads."""
 
     cluster_data: Literal["none", "shared_sample"] = "none"
     """Data of the assignment and of the κ steps. `none`: the clients' own data. `shared_sample`, to

@@ -37,7 +37,7 @@ class PFGNN(MethodOptions):
     the authors' code."""
 
     summary: Literal["sum", "centroid"] = "sum"
-    """Form of the summary: `sum` is ξ = CᵀZ, as in the paper, whose mean is dominated by large markets;
+    """Form of the summary: `sum` is ξ = CᵀZ, as in the paper, whose mean is dominated by large markets.
     `centroid` is the mean of each cluster."""
 
     beta: float = Field(0.5, gt=0, le=1)
@@ -54,7 +54,7 @@ class PFGNN(MethodOptions):
     """Weight of ‖A − E[A | P⁻¹(ξ)]‖²/n² (Eq 15); 0 omits the term."""
 
     rows: int = Field(64, ge=0)
-    """Number of items whose rows of A estimate the reconstruction term and the divergence in a step; 0, or
+    """Number of items whose rows of A estimate the reconstruction term and the divergence in a step. 0, or
     a market with no more items, uses all."""
 
     clusters: int = Field(24, ge=1)
@@ -68,7 +68,7 @@ class PFGNN(MethodOptions):
     the server's centroids. `drawn`: the server's centroids."""
 
     prior: Literal["learnable", "standard"] = "learnable"
-    """Prior of the embeddings: `learnable` is N(0, diag α(X)) with α a network of X, as in the paper;
+    """Prior of the embeddings: `learnable` is N(0, diag α(X)) with α a network of X, as in the paper.
     `standard` is N(0, I), as in the authors' code."""
 
     divergence: float = Field(1.0, ge=0)

@@ -66,6 +66,7 @@ class CountsReply:
     """Counts of one client: with noise if the run's privacy options require it, else in plaintext."""
 
     counts: Arrays
+    """Counts by the names that the task defines."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +74,7 @@ class AssignRequest:
     """Request for the assignment scores of K models on a client's data."""
 
     round: int
+    """Number of the round, from 1; a reply repeats that of its request."""
     enrolment: str
     models: Arrays
     """The K models, as `0/name`, `1/name` and so on."""
@@ -169,7 +171,9 @@ class EvaluateReply:
 
     round: int
     metrics: Metrics
+    """Metric key -> mean over the client's records or units."""
     weights: Metrics
+    """Metric key -> number of records or units behind the mean."""
     paired: Arrays = field(default_factory=dict)
     """Baseline -> n, Σd, Σd², wins, losses over the client's units of data.
 

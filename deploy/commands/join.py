@@ -93,8 +93,8 @@ def join(
     Answers a server elsewhere until stopped. The data stay here: the server can request training and metrics only, within the
     strictest of --policy, --method and --epsilon. SIGTERM and Ctrl-C leave cleanly; while the server is away, the client waits.
 
-    With --invite, the file of the server's owner names the server. The command shows it with its check code, creates the
-    client's key if there is none and prints the command by which the server's owner admits the client.
+    With --invite, the file of the server's owner names the server. The command shows it with its check code and creates the
+    client's key if there is none. It prints the command by which the server's owner admits the client.
 
     With --adapt, no server is needed. The client trains its private layers of a finished model, stores the model in its state
     and sends nothing.

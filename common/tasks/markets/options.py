@@ -17,7 +17,7 @@ class MarketsOptions(TaskOptions):
     protocol: Literal["pairs", "users", "cold"] = "pairs"
     """Held-out data.
 
-    `pairs`: random undirected pairs; `users`: random users, with the pairs that only they have; `cold`: all pairs of random
+    `pairs`: random undirected pairs; `users`: random users, with the pairs that only they have. `cold`: all pairs of random
     items, which are then cold in the market. `users` needs ratings and uses every co-rated pair.
     """
 

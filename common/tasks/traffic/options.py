@@ -27,8 +27,8 @@ class TrafficOptions(TaskOptions):
     slice: Literal["yesterday", "paper", "latest"] = "yesterday"
     """Part of the history that step t of the horizon reads, with L = history − horizon.
 
-    `yesterday`: x[t+1 : t+1+L], whose last reading is the same hour of the day before; `paper`: x[t : t+L], which never
-    contains that hour; `latest`: the whole history at every step, for readings of seconds.
+    `yesterday`: x[t+1 : t+1+L], whose last reading is the same hour of the day before. `paper`: x[t : t+L], which never
+    contains that hour. `latest`: the whole history at every step, for readings of seconds.
     """
 
     ridge: Literal["chosen", "none"] = "chosen"
@@ -41,8 +41,8 @@ class TrafficOptions(TaskOptions):
     property: Literal["calibrated", "weekday", "paper", "difference"] = "calibrated"
     """STL property that a client infers from its past.
 
-    `calibrated`: hourly ranges for working days and weekends, widened until the share `coverage` of past days satisfies them;
-    `weekday`: these ranges without widening; `paper`: the paper's twelve two-hour ranges; `difference`: hourly lower bounds
+    `calibrated`: hourly ranges for working days and weekends, widened until the share `coverage` of past days satisfies them.
+    `weekday`: these ranges without widening. `paper`: the paper's twelve two-hour ranges. `difference`: hourly lower bounds
     of the difference of two variables (template 4), calibrated too.
     """
 

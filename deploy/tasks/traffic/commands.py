@@ -67,10 +67,9 @@ def forecast(
 ) -> None:
     """Forecast a sensor's next readings.
 
-    Shows the model's forecast with an 80 % interval by the sensor's own past errors, and the closest forecast that satisfies
-    the property of the sensor's past. If a client on this
-    machine trained on these data, or on earlier ones at this place, its private layers are used. Profile and property are
-    fitted to all readings. Nothing leaves this machine.
+    Shows the model's forecast with an 80 % interval by the sensor's own past errors. Also shows the closest forecast that
+    satisfies the property of the sensor's past. If a client on this machine trained on these data, or on earlier ones at
+    this place, its private layers are used. Profile and property are fitted to all readings. Nothing leaves this machine.
     """
     from deploy.cli.output import print_object, say
     from deploy.tasks.traffic.forecast import draw

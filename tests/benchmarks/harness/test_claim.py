@@ -41,4 +41,11 @@ def test_mean_and_standard_deviation() -> None:
 
 def test_a_table_without_its_empty_columns() -> None:
     table = Table(["a", "b", "c"], [["1", "", ""], ["2", "", "3"]])
-    assert str(table.without_empty_columns()) == "| a | c |\n| --- | --- |\n| 1 |  |\n| 2 | 3 |"
+    assert "\n\n| a | c |\n| --- | --- |\n| 1 |  |\n| 2 | 3 |\n\n" in str(table.without_empty_columns())
+
+
+def test_a_table_is_folded_below_its_columns() -> None:
+    first, summary, *_, last = str(Table(["method", "a < b", "c"], [["x", "1", "2"]])).splitlines()
+    assert first == '<details markdown="1">'
+    assert summary == "<summary>Table of 1 row: a &lt; b · c</summary>"
+    assert last == "</details>"

@@ -27,8 +27,8 @@ class ListOptions:
 def shown(scores: Array, home: Home, rules: Edges, abilities: Abilities, options: ListOptions) -> Edges:
     """Return the rules to show, best first, k × 3; ties by device and relation.
 
-    They are possible, new to the home and free of contradictions. There is one action for each trigger device, trigger state
-    and action device.
+    They are possible, new to the home and free of contradictions. The best action of each event (trigger device, trigger
+    state, action device) comes first. If these are fewer than `top`, further actions that contradict none of them follow.
 
     Args:
         scores: Scores of rules (trigger device, action device, relation), N × N × R; NaN is not shown.
@@ -42,7 +42,9 @@ def shown(scores: Array, home: Home, rules: Edges, abilities: Abilities, options
     events = np.ravel_multi_index(
         (triples[:, 0], triples[:, 1], abilities.state[triples[:, 2]]), (*scores.shape[:2], max(scores.shape[2], 1))
     )
-    triples = triples[first_of_each(events)]
+    first = first_of_each(events)
+    further = np.setdiff1d(np.arange(len(events)), first)
+    triples = _fill(triples[first], triples[further], abilities, options.top)
     if options.diverse >= 1:
         return triples[: options.top]
     triples = triples[: POOL * options.top]
@@ -69,6 +71,17 @@ def contradicts_own(home: Home, rules: Edges, abilities: Abilities) -> Flags:
     for i, j, r in rules.tolist():
         contradictions[i, j] |= abilities.contradicts(r)
     return contradictions
+
+
+def _fill(first: Edges, further: Edges, abilities: Abilities, top: int) -> Edges:
+    """Append further rules, best first, up to `top` in all; none contradicts a listed rule."""
+    listed = first.tolist()
+    for i, j, r in further.tolist():
+        if len(listed) >= top:
+            break
+        if not any((i, j) == (a, b) and abilities.contradicts(other)[r] for a, b, other in listed):
+            listed.append([i, j, r])
+    return np.array(listed, np.int64).reshape(-1, 3)
 
 
 def _is_same(devices: Ints) -> Floats:

@@ -1,5 +1,6 @@
 """Shown rules: possible for the devices, free of contradictions, in the order of the scores."""
 
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -41,7 +42,10 @@ def check_free_of_contradictions(home: Home, rules: Edges, catalogue: RuleCatalo
     pairs = {frozenset(pair) for pair in catalogue.opposites}
     parts = [relation_parts(name) for name in catalogue.relations]
     events = [(i, j, parts[r][0]) for i, j, r in rules.tolist()]
-    assert len(set(events)) == len(events)
+    assert len(set(events[: len(set(events))])) == len(set(events))  # further actions follow the best of each event
+    for event in set(events):
+        actions = [parts[r][1] for other, (_, _, r) in zip(events, rules.tolist(), strict=True) if other == event]
+        assert not any(frozenset(pair) in pairs for pair in combinations(actions, 2))
     own = {(i, j, *parts[r]) for i, j, r in home.rules.tolist()}
     for (i, j, state), (_, _, r) in zip(events, rules.tolist(), strict=True):
         assert (i, j, *parts[r]) not in own
@@ -117,6 +121,20 @@ def test_a_catalogue_may_name_further_opposites() -> None:
     )
     home = Home("h", (Device("d", 0), Device("h", 1)), as_edges([(0, 1, 1)]))
     assert (0, 1, 0) not in set(map(tuple, listed(home, catalogue).tolist()))
+
+
+def test_a_short_list_is_filled_with_actions_that_contradict_none_above() -> None:
+    catalogue = RuleCatalogue(
+        entities=("Door", "Lamp"), relations=("opens → dim", "opens → turn off", "opens → turn on")
+    )
+    home = Home("h", (Device("d", 0), Device("l", 1)), as_edges([]))
+    scores = np.zeros((2, 2, 3), np.float32)
+    scores[0, 1], scores[1, 0] = (1, 2, 3), (4, 5, 6)
+    abilities = Abilities.of(catalogue)
+    lists = {top: shown(scores, home, home.rules, abilities, ListOptions(top)).tolist() for top in (2, 3, 9)}
+    assert lists[9] == [[1, 0, 2], [0, 1, 2], [1, 0, 0], [0, 1, 0]]
+    assert lists[2] == lists[9][:2]
+    assert lists[3] == lists[9][:3]
 
 
 def test_diverse_lists_name_more_devices_and_keep_the_best_rule_first() -> None:

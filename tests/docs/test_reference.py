@@ -1,0 +1,39 @@
+"""Generated pages of the reference follow from the code."""
+
+import importlib.util
+from types import ModuleType
+
+import pytest
+
+from tests.docs.pages import ROOT
+
+
+def load() -> ModuleType:
+    """Import the script that makes the pages."""
+    spec = importlib.util.spec_from_file_location("make_reference", ROOT / "docs" / "make_reference.py")
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+MAKER = load()
+
+
+@pytest.mark.parametrize("name", MAKER.PAGES)
+def test_a_page_follows_from_the_code(name: str) -> None:
+    page = (ROOT / "docs" / "reference" / f"{name}.md").read_text("utf-8")
+    assert MAKER.make(name) == page, "run python docs/make_reference.py"
+
+
+@pytest.mark.parametrize("name", MAKER.PAGES)
+def test_every_row_of_a_page_has_a_meaning(name: str) -> None:
+    rows = [line for line in MAKER.make(name).splitlines() if line.startswith("| `")]
+    assert rows
+    assert [row for row in rows if row.endswith("|  |")] == []
+
+
+def test_every_command_and_every_message_has_a_section() -> None:
+    headings = {line for page in ("cli", "wire") for line in MAKER.make(page).splitlines() if line.startswith("## ")}
+    assert {"## fedloom up", "## fedloom nodes revoke", "## TrainReply", "## AssignRequest"} <= headings
