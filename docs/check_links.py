@@ -1,4 +1,4 @@
-"""Ask every external link of `docs/links.toml` for an answer: `make links`. CI has no internet and does not run it."""
+"""Ask every external link of `docs/links.toml` for an answer: `make links`. CI has no internet."""
 
 import sys
 import tomllib
