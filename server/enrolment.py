@@ -14,7 +14,9 @@ from common.errors import DataError, FedloomError, QuorumError, WireError
 from common.text import count, printable
 from common.wire.codec import decode, encode
 from common.wire.messages import ENROL, EnrolReply, EnrolRequest
+from server.exchange import content_size
 from server.node_directory import NameBindings
+from server.plausible import MAX_EXAMPLES, SMALL_REPLY, check_size
 from server.roster import EnrolledClient, Roster
 
 log = logging.getLogger("fedloom.server")
@@ -173,10 +175,13 @@ class Enrolment:
 def _accept(node: int, reply: Message) -> EnrolledClient:
     if reply.has_error():
         raise WireError(reply.error.reason or f"error {reply.error.code}")
+    check_size(content_size(reply.content), SMALL_REPLY)
     enrolled = decode(EnrolReply, reply.content)
     if not CLIENT_NAME.fullmatch(enrolled.client):
         raise WireError(
             f"client name '{printable(enrolled.client, 80)}' is not 1 to 64 letters, digits, '.', '_' and '-'; set --name"
         )
+    if not 0 <= enrolled.examples <= MAX_EXAMPLES:
+        raise WireError(f"{enrolled.examples} training records, at most {MAX_EXAMPLES:,} are accepted")
     about = (enrolled.enrolment, enrolled.examples, enrolled.budget, enrolled.shares_metrics)
     return EnrolledClient(enrolled.client, node, *about)

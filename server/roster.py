@@ -86,6 +86,10 @@ class Roster:
         present = set(online)
         return {c.name: c for n, c in self.clients.items() if n in present and c.examples > 0}
 
+    def by_name(self) -> dict[str, EnrolledClient]:
+        """Return the enrolled clients by name."""
+        return {client.name: client for client in self.clients.values()}
+
     def name(self, node: int) -> str:
         """Return the display name of a node."""
         return self.clients[node].name if node in self.clients else f"node-{node}"

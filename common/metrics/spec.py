@@ -1,5 +1,7 @@
 """Metric descriptions: names, direction, digits and meaning."""
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -20,6 +22,8 @@ class MetricSpec:
         headline: True if progress lines and curves show it; False if only tables do.
         baseline: True if it is a metric of an untrained baseline.
         short_table: True if short tables show it.
+        low: Smallest possible value.
+        high: Largest possible value.
     """
 
     key: str
@@ -31,6 +35,8 @@ class MetricSpec:
     headline: bool = True
     baseline: bool = False
     short_table: bool = True
+    low: float = -math.inf
+    high: float = math.inf
 
 
 @dataclass(frozen=True)
@@ -52,3 +58,14 @@ class MetricFamily:
     better: bool = True
     headlines: tuple[str, ...] = ()
     short_table: tuple[str, ...] | None = None
+
+
+def find_metric(key: str, metrics: Sequence[MetricSpec], families: Sequence[MetricFamily]) -> MetricSpec | None:
+    """Return the description that a key of clients falls under; None if no metric and family has it."""
+    for spec in metrics:
+        stem, star, end = spec.key.partition("*")
+        cut = key.removeprefix(stem).removesuffix(end)
+        if key == spec.key or (star and key == f"{stem}{cut}{end}" and cut.isascii() and cut.isdigit()):
+            return spec
+    rests = (key.removeprefix(family.prefix) for family in families if key.startswith(family.prefix))
+    return next((found for rest in rests if (found := find_metric(rest, metrics, families))), None)

@@ -9,7 +9,7 @@ from pydantic import Field
 from common.arrays import Arrays
 from common.errors import WireError
 from common.methods.spec import Capabilities, MethodOptions
-from common.metrics.spec import MetricFamily, MetricSpec
+from common.metrics.spec import MetricFamily, MetricSpec, find_metric
 from common.options import Options, Scalar
 from common.privacy.options import PrivacyOptions
 from common.tasks.comparison import Comparison
@@ -181,6 +181,10 @@ class TaskSpec(Generic[OptionsT, VocabularyT]):
             raise WireError(f"task '{self.name}' has no count statistics")
         self.counts.check(counts, vocabulary)
         return self.counts.add([total, counts]) if total else counts
+
+    def find_metric(self, key: str) -> MetricSpec | None:
+        """Return the description of a metric that clients report; None if the task declares none."""
+        return find_metric(key, self.metrics, self.families)
 
     def is_client_only(self, parameter: str) -> bool:
         """Return True if the parameter never leaves a client, whatever the method."""

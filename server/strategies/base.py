@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 
-from flwr.app import Message
+from flwr.app import Message, RecordDict
 from flwr.serverapp.strategy import Strategy
 
 from common.arrays import Arrays
@@ -99,3 +99,8 @@ class StrategyBase(Strategy):
     def refine(self, model: Arrays, replies: list[Reply]) -> Arrays:
         """Return the model after the method's further exchanges in a round, through `self._send`."""
         return model
+
+    def _message(self, client: EnrolledClient, kind: str, content: RecordDict) -> Message:
+        return Message(
+            content, client.node, kind, ttl=self.config.federation.deadline, group_id=str(self.state.round + 1)
+        )

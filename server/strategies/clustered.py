@@ -16,6 +16,7 @@ from common.wire.codec import decode, encode
 from common.wire.messages import ASSIGN, AssignReply, AssignRequest
 from server.aggregation.clusters import assign_clusters, spread_copies
 from server.aggregation.optimizers import OptimizerState
+from server.plausible import ASSIGN_REPLY
 from server.roster import EnrolledClient
 from server.strategies.base import SendAndReceive
 from server.strategies.replies import Reply, check_assignment, content_of, mean_update
@@ -80,7 +81,7 @@ class ClusteredStrategy(RoundStrategy):
         for message in send(messages) if messages else []:
             name = self.enrolment.roster.name(message.metadata.src_node_id)
             try:
-                replies[name] = self._accept_scores(name, decode(AssignReply, content_of(message)))
+                replies[name] = self._accept_scores(name, decode(AssignReply, content_of(message, ASSIGN_REPLY)))
             except WireError as error:
                 log.warning("%s: cluster not updated: %s", name, error)
         return dict(sorted(replies.items()))

@@ -8,11 +8,14 @@ from flwr.app import Message, RecordDict
 
 from common.arrays import Arrays, check_like
 from common.errors import WireError
+from common.tasks.spec import AnyTask
 from common.wire.codec import decode
 from common.wire.messages import AssignReply, TrainReply
 from common.wire.sparse_rows import rows_of
 from server.aggregation import fednova
 from server.aggregation.row_mean import Rows, rescale_rows
+from server.exchange import content_size
+from server.plausible import check_loss, check_size
 
 
 @dataclass(frozen=True)
@@ -39,12 +42,16 @@ class ExpectedReply:
     Args:
         round: Number of the round.
         max_steps: Maximum number of local steps.
+        max_examples: Number of records at enrolment.
+        task: Task, which gives the loss its range.
         model: Arrays that the update must match.
         needs_gradient: True if the reply must contain s_k.
     """
 
     round: int
     max_steps: int
+    max_examples: int
+    task: AnyTask
     model: Arrays
     needs_gradient: bool
 
@@ -57,10 +64,10 @@ def check_reply(reply: TrainReply, expected: ExpectedReply) -> None:
     """
     if reply.round != expected.round:
         raise WireError(f"reply is of round {reply.round}, not of round {expected.round}")
-    if not 1 <= reply.steps <= expected.max_steps or reply.examples < 1:
-        raise WireError(f"invalid reply: {reply.steps} local steps on {reply.examples} records")
-    if not math.isfinite(reply.loss):
-        raise WireError(f"invalid reply: loss {reply.loss}")
+    if not 1 <= reply.steps <= expected.max_steps or not 1 <= reply.examples <= expected.max_examples:
+        most = f"at most {expected.max_steps} on {expected.max_examples} are possible"
+        raise WireError(f"invalid reply: {reply.steps} local steps on {reply.examples} records; {most}")
+    check_loss(reply.loss, expected.task)
     check_like(reply.update, expected.model, "update")
     if reply.gradient or expected.needs_gradient:
         check_like(reply.gradient, expected.model, "gradient")
@@ -112,7 +119,10 @@ def average_by_row(replies: list[Reply]) -> list[Reply]:
 
 
 def split_replies(
-    messages: Iterable[Message], name_of: Callable[[int], str], accept: Callable[[str, TrainReply], Reply]
+    messages: Iterable[Message],
+    name_of: Callable[[int], str],
+    accept: Callable[[str, TrainReply], Reply],
+    limit: float = math.inf,
 ) -> tuple[list[Reply], dict[int, str]]:
     """Return valid replies, ordered by client name, and node -> reason for invalid ones.
 
@@ -120,24 +130,26 @@ def split_replies(
         messages: Replies of the cohort.
         name_of: Name of a node's client.
         accept: Check of a client's decoded reply; raises WireError.
+        limit: Largest size of a reply in bytes.
     """
     usable: list[Reply] = []
     failed: dict[int, str] = {}
     for message in messages:
         node = message.metadata.src_node_id
         try:
-            usable.append(accept(name_of(node), decode(TrainReply, content_of(message))))
+            usable.append(accept(name_of(node), decode(TrainReply, content_of(message, limit))))
         except WireError as error:
             failed[node] = str(error)
     return sorted(usable, key=lambda reply: reply.client), failed
 
 
-def content_of(message: Message) -> RecordDict:
+def content_of(message: Message, limit: float = math.inf) -> RecordDict:
     """Return the content of a message.
 
     Raises:
-        WireError: The message is an error; the text is its reason.
+        WireError: The message is an error, with its reason as text, or has more than `limit` bytes.
     """
     if message.has_error():
         raise WireError(message.error.reason or f"error {message.error.code}")
+    check_size(content_size(message.content), limit)
     return message.content

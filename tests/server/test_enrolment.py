@@ -176,3 +176,10 @@ def test_a_wait_is_reported_at_once_and_every_five_seconds() -> None:
     assert reports[0] == (0, 2)
     assert all(later - earlier >= 5 for (earlier, _), (later, _) in pairwise(reports))
     assert len(reports) == 3
+
+
+def test_a_client_that_enrols_with_more_records_than_exist_is_refused() -> None:
+    world = World({1: yes("ann"), 2: yes("liar", 2**63 - 1), 3: yes("neg", -1)})
+    assert world.gather(1) == ["ann"]
+    assert sorted(world.enrolment.roster.refused) == [2, 3]
+    assert "at most 1,000,000,000 are accepted" in world.enrolment.roster.refused[2]

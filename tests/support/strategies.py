@@ -45,7 +45,7 @@ class Server:
         self.config = VARIANTS[variant].model_copy(update={"federation": federation})
         self.enrolment = Enrolment(EnrolRequest("toy", "{}", "{}"), 0.0, lambda messages, seconds: [])
         for name, node in NODES.items():
-            self.enrolment.roster.enrol(EnrolledClient(name, node, "toy:0", 3))
+            self.enrolment.roster.enrol(EnrolledClient(name, node, "toy:0", node))
         self.trained: list[Trained] = []
         self.strategy = self.at(RunState(0, MODEL))
 

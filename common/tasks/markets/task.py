@@ -35,7 +35,16 @@ TASK = TaskSpec(
         LOSS,
         MRR,
         NDCG,
-        MetricSpec("recall*", "recall@*", "Recall @*", "higher", 3, "Share of all right answers among the first *."),
+        MetricSpec(
+            "recall*",
+            "recall@*",
+            "Recall @*",
+            "higher",
+            3,
+            "Share of all right answers among the first *.",
+            low=0,
+            high=1,
+        ),
     ),
     families=(
         *MODEL_FAMILIES,

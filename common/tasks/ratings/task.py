@@ -37,6 +37,7 @@ TASK = TaskSpec(
             "lower",
             4,
             "Root mean squared error of a predicted rating, as a share of the scale.",
+            low=0,
         ),
         MetricSpec(
             "rmse_local_mean",
@@ -46,6 +47,7 @@ TASK = TaskSpec(
             4,
             "Baseline: each rater's own mean.",
             baseline=True,
+            low=0,
         ),
         MetricSpec(
             "rmse_prior_mean",
@@ -56,6 +58,7 @@ TASK = TaskSpec(
             "Baseline: always the option `prior`, in place of the mean of all clients, which is unknown.",
             headline=False,
             baseline=True,
+            low=0,
         ),
         MetricSpec(
             "rmse_half",
@@ -66,6 +69,7 @@ TASK = TaskSpec(
             "Baseline: always the middle of the scale.",
             headline=False,
             baseline=True,
+            low=0,
         ),
         MetricSpec(
             "mae",
@@ -75,8 +79,18 @@ TASK = TaskSpec(
             3,
             "Mean absolute error of a predicted rating, as a share of the scale.",
             headline=False,
+            low=0,
         ),
-        MetricSpec("f1", "f1", "F1", "higher", 3, "Harmonic mean of precision and recall of liked items."),
+        MetricSpec(
+            "f1",
+            "f1",
+            "F1",
+            "higher",
+            3,
+            "Harmonic mean of precision and recall of liked items.",
+            low=0,
+            high=1,
+        ),
         MetricSpec(
             "f1_all_liked",
             "f1(all)",
@@ -86,6 +100,8 @@ TASK = TaskSpec(
             "Baseline: every item is predicted as liked.",
             headline=False,
             baseline=True,
+            low=0,
+            high=1,
         ),
     ),
     families=MODEL_FAMILIES,

@@ -34,7 +34,14 @@ TASK = TaskSpec(
     metrics=(
         LOSS,
         MetricSpec(
-            "auc", "auc", "AUC", "higher", 3, "Probability that a true rule scores above a false one; 0.5 is random."
+            "auc",
+            "auc",
+            "AUC",
+            "higher",
+            3,
+            "Probability that a true rule scores above a false one; 0.5 is random.",
+            low=0,
+            high=1,
         ),
         MetricSpec(
             "mr0",
@@ -43,6 +50,7 @@ TASK = TaskSpec(
             "lower",
             2,
             "Mean number of wrong relations that score above the right one; 0 is best.",
+            low=0,
         ),
         MetricSpec(
             "mr1",
@@ -52,6 +60,7 @@ TASK = TaskSpec(
             2,
             "Mean position of the right relation; 1 is best.",
             headline=False,
+            low=1,
         ),
         MetricSpec(
             "mr_rt",
@@ -61,6 +70,7 @@ TASK = TaskSpec(
             2,
             "Mean rank without relations that the pair has in training.",
             headline=False,
+            low=0,
         ),
         HIT_RATE,
         *(
@@ -72,6 +82,8 @@ TASK = TaskSpec(
                 3,
                 f"Share of the held-out rules among the first {top} that are shown: possible ones without contradictions.",
                 headline=False,
+                low=0,
+                high=1,
             )
             for top in SHOWN_TOPS
         ),
@@ -84,6 +96,8 @@ TASK = TaskSpec(
             "Baseline: relations in the order of their number in the home's own training rules.",
             headline=False,
             baseline=True,
+            low=0,
+            high=1,
         ),
     ),
     families=MODEL_FAMILIES,

@@ -45,6 +45,8 @@ TASK = TaskSpec(
             "Baseline: items by the visitor's own visits, visits after the last item, and clicks of the session.",
             headline=False,
             baseline=True,
+            low=0,
+            high=1,
         ),
     ),
     families=MODEL_FAMILIES,

@@ -46,6 +46,7 @@ TASK = TaskSpec(
             "lower",
             4,
             "Mean squared error of forecasts; each sensor in standard deviations of its own past.",
+            low=0,
         ),
         MetricSpec(
             "profile_mse",
@@ -56,6 +57,7 @@ TASK = TaskSpec(
             "Baseline: mean reading of the sensor at that time of the week.",
             headline=False,
             baseline=True,
+            low=0,
         ),
         MetricSpec(
             "ridge_mse",
@@ -66,6 +68,7 @@ TASK = TaskSpec(
             "Baseline: profile plus the sensor's ridge regression, averaged with federated ridge if sums are shared.",
             headline=False,
             baseline=True,
+            low=0,
         ),
         MetricSpec(
             "last_week_mse",
@@ -76,6 +79,7 @@ TASK = TaskSpec(
             "Baseline: the same hours of the week before.",
             headline=False,
             baseline=True,
+            low=0,
         ),
         MetricSpec(
             "rho_point",
@@ -85,6 +89,8 @@ TASK = TaskSpec(
             3,
             "Share of forecast readings that satisfy the sensor's property.",
             headline=False,
+            low=0,
+            high=1,
         ),
         MetricSpec(
             "rho_window",
@@ -95,6 +101,8 @@ TASK = TaskSpec(
             "Share of pairs of forecast readings that both satisfy the property.",
             headline=False,
             short_table=False,
+            low=0,
+            high=1,
         ),
         MetricSpec(
             "rho_trace",
@@ -103,6 +111,8 @@ TASK = TaskSpec(
             "higher",
             3,
             "Share of whole forecasts that satisfy the property; compare with the share of true days.",
+            low=0,
+            high=1,
         ),
         MetricSpec(
             "coverage80",
@@ -113,6 +123,8 @@ TASK = TaskSpec(
             "Share of readings inside intervals from the sensor's earlier errors; 0.8 is right.",
             headline=False,
             short_table=False,
+            low=0,
+            high=1,
         ),
         MetricSpec(
             "property_width",
@@ -123,6 +135,7 @@ TASK = TaskSpec(
             "Mean distance of the bounds in standard deviations; a wide property is easy to satisfy.",
             headline=False,
             baseline=True,
+            low=0,
         ),
     ),
     families=(

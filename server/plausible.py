@@ -1,0 +1,100 @@
+"""Ranges of the numbers that clients report; a number outside them cannot be an honest measurement."""
+
+import math
+
+from common.arrays import Arrays
+from common.errors import WireError
+from common.tasks.spec import AnyTask
+from common.text import printable
+from common.wire.messages import EvaluateReply
+from server.evaluation import MAX_PLAUSIBLE
+
+MAX_EXAMPLES = 10**9
+"""Largest number of records that a client may enrol with."""
+
+MAX_WEIGHT_PER_RECORD = 10.0
+"""Largest weight of a metric per record of a client; an F1 score has two per record."""
+
+ALWAYS_POSSIBLE_WEIGHT = 1000.0
+"""Weight that any client may have.
+
+In splits that came with the data, a client with few training records may have many held-out ones.
+"""
+
+TOLERANCE = 1e-6
+"""Accepted excess over the range of a metric, from rounding."""
+
+MEGABYTE = 10**6
+SMALL_REPLY, ASSIGN_REPLY = MEGABYTE, 64 * MEGABYTE
+"""Largest replies in bytes: without a model's arrays, and with a client's property or windows."""
+
+
+def check_size(size: int, limit: float) -> None:
+    """Check that a reply is no larger than the largest honest one.
+
+    Raises:
+        WireError: It is larger.
+    """
+    if size > limit:
+        raise WireError(f"reply of {size / MEGABYTE:,.1f} MB, at most {limit / MEGABYTE:,.1f} MB can be needed")
+
+
+def limit_reply(model: Arrays) -> int:
+    """Return the largest size of a training reply: update and gradient, both with ids of all rows."""
+    return 4 * sum(a.nbytes for a in model.values()) + MEGABYTE
+
+
+def check_loss(loss: float, task: AnyTask) -> None:
+    """Check that a training loss is finite and in the range of the task's loss.
+
+    Raises:
+        WireError: It is not.
+    """
+    spec = task.find_metric("loss")
+    low = -MAX_PLAUSIBLE if spec is None else max(spec.low, -MAX_PLAUSIBLE)
+    if not low - TOLERANCE <= loss <= MAX_PLAUSIBLE:
+        raise WireError(f"invalid reply: loss {loss:g}")
+
+
+def check_metrics(reply: EvaluateReply, number: int, task: AnyTask, max_weight: float) -> None:
+    """Check that a client can have measured what it reports.
+
+    Values that a diverged model has, NaN and beyond `MAX_PLAUSIBLE`, are left to `server.evaluation`.
+
+    Args:
+        reply: Metrics of a client.
+        number: Number of the round.
+        task: The run's task.
+        max_weight: Largest possible weight.
+
+    Raises:
+        WireError: The round, a name, a value or a weight is impossible.
+    """
+    if reply.round != number:
+        raise WireError(f"reply is of round {reply.round}, not of round {number}")
+    for key in (*reply.metrics, *reply.weights):
+        if task.find_metric(key) is None:
+            raise WireError(f"metric '{printable(key, 40)}' is not one of task '{task.name}'")
+    for key, weight in reply.weights.items():
+        if not 0 <= weight <= max_weight:
+            raise WireError(f"weight {weight:g} of {printable(key, 40)}, at most {max_weight:g} is possible")
+    for key, value in reply.metrics.items():
+        spec = task.find_metric(key)
+        if spec is not None and abs(value) <= MAX_PLAUSIBLE and not _is_within(value, spec.low, spec.high):
+            raise WireError(f"{printable(key, 40)} = {value:g} is outside {spec.low:g} to {spec.high:g}")
+
+
+def limit_weight(examples: int, test_share: float, *, hides_examples: bool) -> float:
+    """Return the largest weight of a client's metric, from its number of training records.
+
+    Args:
+        examples: Number of training records at enrolment.
+        test_share: Share of records in the test split.
+        hides_examples: True if the privacy unit protects the number of records.
+    """
+    by_records = MAX_WEIGHT_PER_RECORD * examples / (1 - test_share)
+    return MAX_PLAUSIBLE if hides_examples else max(by_records, ALWAYS_POSSIBLE_WEIGHT)
+
+
+def _is_within(value: float, low: float, high: float) -> bool:
+    return low - TOLERANCE <= value <= high + TOLERANCE and not math.isnan(value)

@@ -1,0 +1,96 @@
+"""Evaluation of models by all clients: requests, checks of the replies, and means."""
+
+import logging
+from collections.abc import Iterable
+from dataclasses import replace
+
+from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord, RecordDict
+from flwr.serverapp import Grid
+
+from common.arrays import Arrays
+from common.errors import WireError
+from common.text import printable
+from common.wire.codec import decode, encode
+from common.wire.messages import EVALUATE, EvaluateReply, EvaluateRequest
+from server.evaluation import Evaluation, summarize
+from server.plausible import SMALL_REPLY, check_metrics, limit_weight
+from server.roster import EnrolledClient
+from server.strategies.base import StrategyBase
+from server.strategies.replies import content_of
+
+log = logging.getLogger("fedloom.server")
+
+RequestKey = tuple[str, int, int, tuple[str, ...]]
+"""Enrolment, last aggregated round, group, names of statics; equal keys share an encoded request."""
+
+
+class EvaluatedStrategy(StrategyBase):
+    """Base of strategies whose model all clients evaluate."""
+
+    def configure_evaluate(
+        self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
+    ) -> Iterable[Message]:
+        """Return the evaluation requests to all clients, in rounds that evaluate."""
+        number, final = self.state.round, self.is_over or self.state.round == self.config.rounds
+        if number % self.config.evaluate_every and not final:
+            return []
+        held_out = not final and self.config.task_options.validation_share > 0
+        return self._evaluations(grid, "validation" if held_out else "test", final=final)
+
+    def aggregate_evaluate(self, server_round: int, replies: Iterable[Message]) -> MetricRecord | None:
+        """Return the weighted means of the clients' metrics."""
+        evaluation = self._summarize(replies)
+        self._on_evaluated(self.state.round, evaluation)
+        return MetricRecord(dict(evaluation.metrics)) if evaluation.metrics else None
+
+    def measure(self, grid: Grid, split: str, model: Arrays, *, final: bool = False) -> Evaluation:
+        """Return metrics of one model for all clients; `final`: clients store it as the finished model."""
+        messages = self._evaluations(grid, split, final=final, model=model)
+        return self._summarize(grid.send_and_receive(messages))
+
+    def conclude(self, grid: Grid) -> None:
+        """Evaluate the final model of a run that ends before its last round."""
+        self.is_over = True
+        messages = self.configure_evaluate(self.state.round, ArrayRecord(), ConfigRecord(), grid)
+        self.aggregate_evaluate(self.state.round, grid.send_and_receive(messages))
+
+    def _evaluations(self, grid: Grid, split: str, *, final: bool, model: Arrays | None = None) -> list[Message]:
+        """Return the evaluation requests to all clients, of `model` or of each client's own one."""
+        clients = self.enrolment.roster.select_trainable(grid.get_node_ids())
+        if model is None:
+            self.prepare(clients, grid.send_and_receive, training=False)
+        encoded: dict[RequestKey, RecordDict] = {}
+        messages = []
+        for name, client in sorted(clients.items()):
+            statics = self.statics_for(name)
+            key = client.enrolment, 0, self.group_of(name), tuple(statics)
+            if key not in encoded:
+                sent = self.model_for(name) if model is None else model
+                request = EvaluateRequest(self.state.round, client.enrolment, sent, split, statics, final)
+                encoded[key] = encode(request)
+            messages.append(self._message(client, EVALUATE, encoded[key]))
+        return messages
+
+    def _summarize(self, replies: Iterable[Message]) -> Evaluation:
+        """Return the means over the clients; replies that cannot be honest are left out and named."""
+        decoded: dict[str, EvaluateReply] = {}
+        dropped: dict[str, str] = {}
+        enrolled = self.enrolment.roster.by_name()
+        for message in replies:
+            name = self.enrolment.roster.name(message.metadata.src_node_id)
+            try:
+                reply = decode(EvaluateReply, content_of(message, SMALL_REPLY))
+                check_metrics(reply, self.state.round, self.task, self._max_weight(enrolled.get(name)))
+                decoded[name] = reply
+            except WireError as error:
+                log.warning("%s: left out of the evaluation: %s", name, printable(str(error)))
+                if not message.has_error():  # the exchange has the reasons of errors
+                    dropped[name] = f"left out, {error}"
+        evaluation = summarize(decoded)
+        return replace(evaluation, dropped={**evaluation.dropped, **dropped})
+
+    def _max_weight(self, client: EnrolledClient | None) -> float:
+        """Return the largest possible weight of a client's metrics."""
+        hidden = client is None or self.config.privacy.unit != "none"
+        examples = 1 if client is None else client.examples
+        return limit_weight(examples, self.config.task_options.test_share, hides_examples=hidden)
