@@ -1,8 +1,10 @@
-"""Names that the server's owner has bound to keys of nodes, stored in `nodes/names.toml`."""
+"""Names that belong to keys of nodes, stored in `nodes/names.toml`."""
 
+import fcntl
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -57,6 +59,15 @@ def write_names(folder: Path, names: Mapping[str, NamedKey]) -> None:
     """Replace the file in the folder."""
     stored = {name: names[name].model_dump() for name in sorted(names)}
     write_atomically(folder / FILE, tomli_w.dumps(stored).encode(), mode=0o600)
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Keep other processes out while files of the folder change."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / ".lock").open("a") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def check_name(name: str) -> str:

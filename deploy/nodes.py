@@ -1,8 +1,5 @@
 """Keys of clients at the server: the folder `nodes/` with registered keys, revoked keys and names."""
 
-import fcntl
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -10,7 +7,7 @@ from typing import Literal
 
 from common.errors import ConfigError
 from common.node_keys import PREFIX, NodeKey, file_name, fingerprint, from_word, openssh_line
-from common.node_names import NamedKey, check_name, read_names, write_names
+from common.node_names import NamedKey, check_name, locked, read_names, write_names
 from deploy.files import write_file
 from deploy.keys import load_public_key, parse_public_key
 
@@ -59,7 +56,7 @@ def add_key(nodes: Path, key: NodeKey, name: str = "") -> Path:
         ConfigError: The key was revoked, or the name belongs to another key.
     """
     mark = fingerprint(key)
-    with _locked(nodes):
+    with locked(nodes):
         if any(entry.fingerprint == mark for entry in _entries(nodes / REVOKED, "revoked")):
             raise ConfigError(f"key {mark} was revoked; let its owner create a new key with fedloom keys node")
         if name:
@@ -82,7 +79,7 @@ def revoke_key(nodes: Path, name_or_fingerprint: str) -> NodeEntry:
     Raises:
         ConfigError: No registered key has this name or fingerprint.
     """
-    with _locked(nodes):
+    with locked(nodes):
         registered = [entry for entry in list_nodes(nodes) if entry.state == "registered"]
         found = [entry for entry in registered if name_or_fingerprint in (entry.name, entry.fingerprint)]
         if not found or not name_or_fingerprint:
@@ -95,6 +92,22 @@ def revoke_key(nodes: Path, name_or_fingerprint: str) -> NodeEntry:
             entry.file.unlink()
         write_names(nodes, {name: key for name, key in read_names(nodes).items() if name != found[0].name})
     return found[0]
+
+
+def rotate_key(nodes: Path, name: str, key: NodeKey) -> Path:
+    """Give a name to a new key, and revoke its old one; return the new key's file.
+
+    Raises:
+        ConfigError: No key has the name, or the new key was revoked or is the old one.
+    """
+    holder = read_names(nodes).get(name)
+    if holder is None:
+        raise ConfigError(f"no key has the name {name[:80]!r}; see fedloom nodes list")
+    if holder.fingerprint == fingerprint(key):
+        raise ConfigError(f"{name} has this key already; let its owner create a new key with fedloom keys node")
+    add_key(nodes, key)
+    revoke_key(nodes, name)
+    return add_key(nodes, key, name)
 
 
 def list_nodes(nodes: Path) -> list[NodeEntry]:
@@ -137,12 +150,3 @@ def _entry(path: Path, state: Literal["registered", "revoked"], names: dict[str,
 def _find(nodes: Path, mark: str) -> Path | None:
     """Return the file of a registered key."""
     return next((entry.file for entry in _entries(nodes, "registered", {}) if entry.fingerprint == mark), None)
-
-
-@contextmanager
-def _locked(nodes: Path) -> Iterator[None]:
-    """Keep other commands out while files of the folder change."""
-    nodes.mkdir(parents=True, exist_ok=True)
-    with (nodes / ".lock").open("a") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield

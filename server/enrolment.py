@@ -2,7 +2,6 @@
 
 import logging
 import math
-import re
 import time
 from collections.abc import Callable, Collection, Iterable, Set
 from dataclasses import replace
@@ -11,6 +10,7 @@ from typing import Protocol
 from flwr.app import Message
 
 from common.errors import DataError, FedloomError, QuorumError, WireError
+from common.node_names import NAME
 from common.text import count, printable
 from common.wire.codec import decode, encode
 from common.wire.messages import ENROL, EnrolReply, EnrolRequest
@@ -28,7 +28,6 @@ LATE_ANSWER_SECONDS = 5.0  # seconds that late-joining nodes have to answer if e
 ANSWER_SECONDS = 30.0  # seconds to answer otherwise, and the first pause before a slow node is invited again
 MAX_RETRY_SECONDS = 600.0  # longest such pause
 REPORT_SECONDS = 5.0  # seconds between two reports of the same wait
-CLIENT_NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
 class NodeDirectory(Protocol):
@@ -177,9 +176,10 @@ def _accept(node: int, reply: Message) -> EnrolledClient:
         raise WireError(reply.error.reason or f"error {reply.error.code}")
     check_size(content_size(reply.content), SMALL_REPLY)
     enrolled = decode(EnrolReply, reply.content)
-    if not CLIENT_NAME.fullmatch(enrolled.client):
+    if not NAME.fullmatch(enrolled.client):
         raise WireError(
-            f"client name '{printable(enrolled.client, 80)}' is not 1 to 64 letters, digits, '.', '_' and '-'; set --name"
+            f"invalid client name '{printable(enrolled.client, 80)}'; use up to 64 letters, digits, '.', '_' and"
+            " '-', starting with a letter or digit (--name)"
         )
     if not 0 <= enrolled.examples <= MAX_EXAMPLES:
         raise WireError(f"{enrolled.examples} training records, at most {MAX_EXAMPLES:,} are accepted")

@@ -1,4 +1,4 @@
-"""Names of connected nodes by their keys, as the server's owner has bound them."""
+"""Names of connected nodes by their keys: chosen by the server's owner, or by the client at its first enrolment."""
 
 import logging
 from collections.abc import Callable, Iterable
@@ -7,7 +7,7 @@ from typing import Protocol
 
 from common.errors import ConfigError, WireError
 from common.node_keys import default_name, file_name, fingerprint, from_pem
-from common.node_names import read_names
+from common.node_names import NamedKey, locked, read_names, write_names
 
 log = logging.getLogger("fedloom.server")
 
@@ -39,7 +39,8 @@ class NameBindings:
     def resolve(self, node: int, name: str) -> str:
         """Return the name under which a node that calls itself `name` is enrolled.
 
-        A node with a bound name may call itself by it, or by the default name of its key.
+        A node with a bound name may call itself by it, or by the default name of its key. The first other name of a key is
+        bound to it.
 
         Raises:
             WireError: The key was revoked, the name belongs to another key, or the key has another name.
@@ -59,7 +60,16 @@ class NameBindings:
         bound = next((own for own, key in names.items() if key.fingerprint == mark), "")
         if bound and name not in (bound, default_name(mark)):
             raise WireError(f"this key is registered as '{bound}'; join with --name {bound}")
+        if mark and not bound and name != default_name(mark):
+            self._bind(self._folder, name, mark)
         return bound or name
+
+    def _bind(self, folder: Path, name: str, mark: str) -> None:
+        try:
+            with locked(folder):
+                write_names(folder, {name: NamedKey(fingerprint=mark), **read_names(folder)})
+        except (OSError, ConfigError) as error:
+            log.warning("the name '%s' is not bound to its key: %s", name, error)
 
     def _fingerprint(self, node: int) -> str:
         """Return the fingerprint of a node's key; empty if it has none."""

@@ -70,6 +70,7 @@ def node(
 @keys.command()
 def register(
     public_keys: Annotated[list[Path], typer.Argument(help="Clients' public keys (*.pub).")],
+    name: Annotated[str, typer.Option(help="Bind this public name to the key; no other client can use it.")] = "",
     home: Home = o.LOCAL / "server",
     json: o.AsJson = False,
 ) -> None:
@@ -78,10 +79,12 @@ def register(
     from deploy.keys import load_public_key
     from deploy.nodes import add_key
 
+    if name and len(public_keys) > 1:
+        raise ConfigError("--name belongs to one key; register keys one by one")
     registered = []
     for path in public_keys:
         public = load_public_key(path)
-        target = add_key(home / "nodes", public)
+        target = add_key(home / "nodes", public, name)
         console.print(f"registered {fingerprint(public)} from {path}")
         registered.append({"fingerprint": fingerprint(public), "file": str(target)})
     if json:

@@ -60,6 +60,25 @@ def add(
 
 
 @nodes.command()
+def rotate(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the client.")],
+    key: Annotated[str, typer.Argument(metavar="KEY|FILE", help="Its new public key fl1:…, or the key's file *.pub.")],
+    home: Home = o.LOCAL / "server",
+    json: o.AsJson = False,
+) -> None:
+    """Give a client's name to its new key, and revoke the old one."""
+    from common.node_keys import fingerprint
+    from deploy.cli.output import note, print_object
+    from deploy.nodes import read_key, rotate_key
+
+    public = read_key(key)
+    file = rotate_key(home / "nodes", name, public)
+    note(f"{name} has the key {fingerprint(public)} now; its old key is revoked")
+    if json:
+        print_object({"name": name, "fingerprint": fingerprint(public), "file": str(file)})
+
+
+@nodes.command()
 def revoke(
     client: Annotated[str, typer.Argument(metavar="NAME|FINGERPRINT", help="Name or fingerprint of the client's key.")],
     home: Home = o.LOCAL / "server",

@@ -8,7 +8,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from common.errors import ConfigError
 from common.node_keys import fingerprint, from_word, openssh_line, to_word
 from common.node_names import FILE, read_names
-from deploy.nodes import add_key, list_nodes, read_key, revoke_key
+from deploy.nodes import add_key, list_nodes, read_key, revoke_key, rotate_key
 
 
 def new_key(curve: ec.EllipticCurve | None = None) -> ec.EllipticCurvePublicKey:
@@ -54,6 +54,22 @@ def test_a_new_name_of_a_key_replaces_the_old_one(tmp_path: Path) -> None:
     added = read_names(tmp_path)["home-8"].added
     add_key(tmp_path, ann, "home-8")
     assert read_names(tmp_path)["home-8"].added == added
+
+
+def test_a_rotated_name_has_the_new_key_and_the_old_one_stays_refused(tmp_path: Path) -> None:
+    old, new = new_key(), new_key()
+    add_key(tmp_path, old, "home-7")
+    with pytest.raises(ConfigError, match="has this key already"):
+        rotate_key(tmp_path, "home-7", old)
+    with pytest.raises(ConfigError, match="no key has the name 'home-8'"):
+        rotate_key(tmp_path, "home-8", new)
+    rotate_key(tmp_path, "home-7", new)
+    assert [(entry.name, entry.fingerprint, entry.state) for entry in list_nodes(tmp_path)] == [
+        ("home-7", fingerprint(new), "registered"),
+        ("home-7", fingerprint(old), "revoked"),
+    ]
+    with pytest.raises(ConfigError, match="was revoked"):
+        rotate_key(tmp_path, "home-7", old)
 
 
 def test_a_key_without_a_name_keeps_the_names_of_others(tmp_path: Path) -> None:

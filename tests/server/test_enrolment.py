@@ -164,7 +164,7 @@ def test_a_node_that_refused_is_invited_after_a_minute_and_equal_reasons_are_log
 def test_a_client_name_that_files_cannot_hold_is_refused(name: str) -> None:
     world = World({11: yes(name), 12: yes("ann")})
     assert world.gather(1) == ["ann"]
-    assert world.enrolment.roster.refused[11].endswith("is not 1 to 64 letters, digits, '.', '_' and '-'; set --name")
+    assert world.enrolment.roster.refused[11].endswith("starting with a letter or digit (--name)")
     assert world.enrolment.roster.refused[11].isprintable()
 
 

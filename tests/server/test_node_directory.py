@@ -9,7 +9,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from common.errors import WireError
 from common.node_keys import default_name, file_name, fingerprint
-from common.node_names import NamedKey, write_names
+from common.node_names import NamedKey, read_names, write_names
 from server.node_directory import NameBindings
 
 
@@ -49,9 +49,30 @@ def test_the_name_of_another_key_is_refused(bindings: NameBindings, node: int) -
         bindings.resolve(node, "shop-3")
 
 
-def test_a_key_without_a_name_chooses_any_free_one(bindings: NameBindings) -> None:
+def test_the_first_name_that_a_key_chooses_belongs_to_it(bindings: NameBindings, tmp_path: Path) -> None:
+    assert bindings.resolve(2, default_name(MARKS[2])) == default_name(MARKS[2])
     assert bindings.resolve(2, "shop-4") == "shop-4"
+    assert read_names(tmp_path)["shop-4"].fingerprint == MARKS[2]
+    with pytest.raises(WireError, match="the name 'shop-4' belongs to another key"):
+        bindings.resolve(3, "shop-4")
+    with pytest.raises(WireError, match="this key is registered as 'shop-4'"):
+        NameBindings(tmp_path, lambda: NODES).resolve(2, "shop-5")
+
+
+def test_a_node_without_a_key_chooses_any_free_name(bindings: NameBindings, tmp_path: Path) -> None:
     assert bindings.resolve(3, "guest") == "guest"
+    assert list(read_names(tmp_path)) == ["shop-3"]
+
+
+def test_names_are_not_bound_in_a_folder_that_cannot_be_written(
+    bindings: NameBindings, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(folder: Path, names: object) -> None:
+        raise PermissionError("read-only")
+
+    monkeypatch.setattr("server.node_directory.write_names", fail)
+    assert bindings.resolve(2, "shop-4") == "shop-4"
+    assert "the name 'shop-4' is not bound to its key: read-only" in caplog.text
 
 
 def test_a_name_that_is_bound_during_a_run_holds_from_the_next_enrolment_on(
