@@ -1,4 +1,4 @@
-"""Names of connected nodes by their keys: chosen by the server's owner, or by the client at its first enrolment."""
+"""Names of connected nodes by their keys: of the server's owner, or of the first enrolment."""
 
 import logging
 from collections.abc import Callable, Iterable
