@@ -10,6 +10,7 @@ from client.enrolment import BuildLearner, EnrolledRun, Enrolments, fingerprint
 from client.privacy.release import Releaser
 from client.state import Store
 from client.tasks.counts import release_counts, without_own_counts
+from client.training.alone import with_alone
 from client.training.cohort import train
 from client.training.evaluation import assess_models, evaluate_models
 from client.training.failures import run_or_zeros
@@ -96,10 +97,10 @@ class Session:
         check_like(request.model, parameters(run.learner.module), "the server's model")
         if request.final:
             self.store.write(run.run, MODEL, save({**request.model, **request.statics}))
-        evaluate = partial(self._evaluate, run, request)
+        work = partial(self._evaluate, run, request, compares=shares_metrics and request.final)
         if shares_metrics:
-            return evaluate()
-        run_or_zeros(evaluate, lambda: empty)  # the shared model is adapted and stored in any case
+            return work()
+        run_or_zeros(work, lambda: empty)  # the shared model is adapted and stored in any case
         return empty
 
     def config(self, enrolment: str) -> RunConfig:
@@ -125,11 +126,13 @@ class Session:
         """Release the reply of local training as the configuration, the policy and the ledger allow."""
         return self.releaser.release_update(self.config(participant.request.enrolment), participant, work)
 
-    def _evaluate(self, run: EnrolledRun, request: EvaluateRequest) -> EvaluateReply:
+    def _evaluate(self, run: EnrolledRun, request: EvaluateRequest, *, compares: bool) -> EvaluateReply:
         options, statics = run.config.method_options, without_own_counts(run, self.store, request.statics)
         adapt = TrainRequest(request.round, request.enrolment, request.model, statics=statics, phase=ADAPT)
-        participant = self._participant(run, adapt, self.policy.local_steps(options.steps(ADAPT)))
-        return evaluate_models(options, participant, request.split, final=request.final)
+        limit, split = self.policy.local_steps, request.split
+        participant = self._participant(run, adapt, limit(options.steps(ADAPT)))
+        reply = evaluate_models(options, participant, split, final=request.final)
+        return with_alone(run, participant, self.build_learner, limit, split, reply) if compares else reply
 
     def _participant(self, run: EnrolledRun, request: TrainRequest, steps: int) -> Participant:
         return Participant(self.client, run.run, run.config.seed, run.learner, self.store, request, steps)

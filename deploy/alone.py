@@ -11,14 +11,9 @@ from flwr.app import Message
 from client.data.dataset import AnyDataset
 from client.session import Session
 from client.training.comparison import MEASURED, Measured, from_document
-from common.config.flatten import flatten
-from common.config.parse import parse
+from common.config.alone import configure_alone
 from common.config.run import RunConfig
 from common.errors import BudgetSpentError, FedloomError
-from common.methods.local_training import LocalTraining
-from common.methods.registry import ALONE, METHODS
-from common.options import kebab
-from common.tasks.registry import TASKS
 from common.wire.messages import TRAIN
 from deploy.cli.output import console
 from deploy.own_clients import pair_clients, pool_measured
@@ -57,14 +52,8 @@ class TimedGrid(InProcessGrid):
         return super().push_messages(messages)
 
 
-def is_comparable(config: RunConfig) -> bool:
-    """Return True if a run can be compared with each client alone: no noise, units, another method."""
-    is_alone = config.method_options.name == ALONE
-    return config.privacy.unit == "none" and not is_alone and TASKS[config.task].comparison is not None
-
-
 def with_alone(result: Result, config: RunConfig, parts: Sequence[AnyDataset], own: Mapping[str, Measured]) -> Result:
-    """Return the result with the comparison in its verdict; unchanged if nothing was compared.
+    """Return the result with the comparison in its verdict; unchanged if nothing was compared, or if it is there.
 
     Args:
         result: Result of the run.
@@ -72,7 +61,8 @@ def with_alone(result: Result, config: RunConfig, parts: Sequence[AnyDataset], o
         parts: Each client's data.
         own: Client -> measurement of the finished model.
     """
-    if result.verdict is None or result.status != "completed" or not own:
+    verdict = result.verdict
+    if verdict is None or verdict.alone is not None or result.status != "completed" or not own:
         return result
     seconds = max(MIN_SECONDS, result.seconds)
     console.print(
@@ -85,12 +75,12 @@ def with_alone(result: Result, config: RunConfig, parts: Sequence[AnyDataset], o
         done, alone = train_alone(config, result.rounds_done, parts, seconds)
     except (FedloomError, KeyboardInterrupt):
         return result
-    metric = pool_measured(result.task, alone).metrics.get(result.verdict.metric)
+    metric = pool_measured(result.task, alone).metrics.get(verdict.metric)
     sums = pair_clients(result.task, own, alone)
     if metric is None or not sums.units:
         return result
     note = f"; alone for {done} of {result.rounds_done} rounds" if done < result.rounds_done else ""
-    return replace(result, verdict=compare_alone(result.verdict, result.task, result.best, metric, sums, note))
+    return replace(result, verdict=compare_alone(verdict, result.task, result.best, metric, sums, note))
 
 
 def train_alone(
@@ -110,15 +100,3 @@ def train_alone(
         result = run(TimedGrid(sessions, TOGETHER, seconds), alone, Path(folder))
     stored = {s.client: from_document(s.store.read(alone.run_id, MEASURED)) for s in sessions.values()}
     return result.rounds_done, stored
-
-
-def configure_alone(config: RunConfig, rounds: int, catalogue: str) -> RunConfig:
-    """Return the configuration of the same training without a federation: no noise, no sums of others."""
-    flat = {key: value for key, value in flatten(config).items() if not key.startswith(("algorithm.", "federation."))}
-    option_names = METHODS[ALONE].options.model_fields
-    shared = [name for name in LocalTraining.model_fields if name in option_names]
-    flat |= {f"algorithm.{ALONE}.{kebab(name)}": getattr(config.method_options, name) for name in shared}
-    flat |= {"method": ALONE, "rounds": rounds, "evaluate-every": rounds, "run-id": "alone", "resume": False}
-    flat |= {key: False for key in flat if key.endswith(".count-offset")}
-    flat |= {"federation.min-clients": 1, "federation.wait": 1, "catalogue": catalogue}
-    return parse(flat)

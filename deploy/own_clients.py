@@ -4,10 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
-
-from client.training.comparison import MEASURED, SIMPLE, Measured, from_document, paired_sums
-from common.arrays import Floats
+from client.training.comparison import MEASURED, Measured, from_document, paired_sums, values
+from common.tasks.comparison import SIMPLE
 from common.tasks.registry import TASKS
 from common.wire.messages import EvaluateReply
 from deploy.federation import ClientSpec
@@ -58,8 +56,3 @@ def pair_clients(task: str, own: Mapping[str, Measured], other: Mapping[str, Mea
     pairs = [(values(own[name].units), values(other[name].units)) for name in own if name in other]
     fitting = [(a, b) for a, b in pairs if a.shape == b.shape]
     return pool_sums(paired_sums(a, b, higher_is_better=comparison.higher_is_better) for a, b in fitting)
-
-
-def values(units: Sequence[float | None]) -> Floats:
-    """Return the values of units as an array; NaN for None."""
-    return np.array([np.nan if value is None else value for value in units], np.float64)

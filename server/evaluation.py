@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from common.tasks.comparison import ALONE_PREFIX
 from common.text import count, printable
 from common.wire.messages import EvaluateReply, Metrics
 from server.paired_sums import PairedSums, pool_sums
@@ -26,6 +27,8 @@ class Evaluation:
     """Client -> number of records behind each of its metrics."""
     paired: dict[str, PairedSums] = field(default_factory=dict)
     """Baseline -> differences to it over the units of all clients; for the final model."""
+    alone: Metrics = field(default_factory=dict)
+    """Metrics of models that clients trained alone, and the number of their rounds, without the prefix."""
     dropped: dict[str, str] = field(default_factory=dict)
     """Client -> note on its metrics that are non-finite or implausible; they are left out."""
 
@@ -54,7 +57,18 @@ def summarize(replies: Mapping[str, EvaluateReply]) -> Evaluation:
     reported = Evaluation({}, clients, weights=weights, dropped=notes, paired=paired)
     names = dict.fromkeys(name for metrics in clients.values() for name in metrics)
     values = {name: reported.values_of(name) for name in names}
-    return replace(reported, metrics={name: pool(name, v) for name, v in values.items() if v})
+    alone, metrics = _split_alone({name: pool(name, v) for name, v in values.items() if v})
+    clients = {client: _split_alone(reported)[1] for client, reported in clients.items()}
+    return replace(reported, metrics=metrics, clients=clients, alone=alone)
+
+
+def _split_alone(metrics: Metrics) -> tuple[Metrics, Metrics]:
+    """Return the metrics of models that clients trained alone, without their prefix, and the other metrics."""
+    alone = {name for name in metrics if name.startswith(ALONE_PREFIX)}
+    return (
+        {name.removeprefix(ALONE_PREFIX): metrics[name] for name in metrics if name in alone},
+        {name: value for name, value in metrics.items() if name not in alone},
+    )
 
 
 def _plausible(metrics: Metrics) -> Metrics:

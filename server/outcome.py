@@ -8,11 +8,12 @@ from typing import NamedTuple
 from common.arrays import sha256
 from common.config.run import RunConfig
 from common.errors import FedloomError
+from common.tasks.comparison import ALONE, ALONE_PREFIX, ALONE_ROUNDS, SIMPLE
 from server.evaluation import Evaluation
 from server.paired_sums import PairedSums
-from server.result import Best, ClientResult, Privacy, Result
+from server.result import Best, ClientResult, Privacy, Result, Verdict
 from server.state import RunState
-from server.verdict import judge_run
+from server.verdict import compare_alone, judge_run
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,6 @@ def build_result(
     """Return the result of a run; an error means that it failed."""
     examples, (last, used) = totals.examples, evaluations
     names = sorted({*last.clients, *state.counted})
-    sums = used.paired.get("simple", PairedSums())
     return Result(
         run=config.run_id,
         method=config.method,
@@ -72,6 +72,17 @@ def build_result(
         privacy=totals.privacy,
         model_sha256=sha256(state.model),
         error=type(error).__name__ if error else "",
-        verdict=judge_run(config.task, used.metrics, totals.best, sums),
+        verdict=_judge(config, used, totals.best, state.round),
         versions={**{p: version(p) for p in ("fedloom", "flwr", "torch")}, "python": python_version()},
     )
+
+
+def _judge(config: RunConfig, used: Evaluation, best: Best | None, done: int) -> Verdict | None:
+    """Return the verdict, with the comparison with clients alone if they measured it."""
+    verdict = judge_run(config.task, used.metrics, best, used.paired.get(SIMPLE, PairedSums()))
+    sums = used.paired.get(ALONE, PairedSums())
+    if verdict is None or not sums.units or verdict.metric not in used.alone:
+        return verdict
+    rounds = round(used.alone.get(ALONE_ROUNDS.removeprefix(ALONE_PREFIX), done))
+    note = f"; alone for {rounds} of {done} rounds" if rounds < done else ""
+    return compare_alone(verdict, config.task, best, used.alone[verdict.metric], sums, note)

@@ -1,20 +1,19 @@
 """Comparison of models unit by unit on held-out data; only sums over units may leave the client."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 
 import numpy as np
 
 from client.tasks.learner import ComparesUnits, Learner
 from common.arrays import Array, Arrays, Floats
+from common.tasks.comparison import SIMPLE
 from common.tasks.registry import TASKS
 from common.wire.messages import EvaluateReply, Metrics
 
 MEASURED = "measured.json"
 """Name of the document in a run's state: metrics of the finished model; private."""
-
-SIMPLE = "simple"
-"""Key of the sums of differences to the simple baseline."""
 
 
 @dataclass(frozen=True)
@@ -70,3 +69,8 @@ def from_document(content: bytes) -> Measured:
         return Measured(**json.loads(content))
     except (ValueError, TypeError):
         return Measured()
+
+
+def values(units: Sequence[float | None]) -> Floats:
+    """Return the values of units as an array; NaN for None."""
+    return np.array([np.nan if value is None else value for value in units], np.float64)

@@ -45,3 +45,8 @@ class Federation(Options):
 
     min_delta: float = Field(0.0, ge=0, allow_inf_nan=False)
     """Minimum gain of a round for `stop`, in the unit of the objective."""
+
+    compare_alone: bool = False
+    """True if each client also trains a model on its own data alone, after the last round and for at most
+    half of `deadline`, and sends how its units differ: sums, as metrics under the owner's policy. Runs with
+    noise are not compared."""

@@ -8,7 +8,7 @@ from common.config.run import RunConfig
 from common.errors import WireError
 from common.options import Scalar, kebab, leaves
 
-ADDED = ("stop", "min_delta")
+ADDED = ("stop", "min_delta", "compare_alone")
 """Options of `[federation]` that clients of release 0.2 reject."""
 
 
@@ -24,7 +24,7 @@ def flatten(config: RunConfig) -> dict[str, Scalar]:
 def to_json(config: RunConfig) -> str:
     """Return the configuration as the JSON text that is sent to clients.
 
-    Options of the server alone are left out where they have their default, so that clients of earlier releases accept it.
+    Options of later releases are left out where they have their default, so that clients of earlier releases accept it.
     """
     flat, default = flatten(config), Federation()
     added = {f"federation.{kebab(name)}": getattr(default, name) for name in ADDED}

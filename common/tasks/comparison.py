@@ -2,6 +2,18 @@
 
 from dataclasses import dataclass
 
+SIMPLE = "simple"
+"""Key of the sums of differences to the simple baseline."""
+
+ALONE = "alone"
+"""Key of the sums of differences to models that each client trained alone."""
+
+ALONE_PREFIX = "alone_"
+"""Prefix of the metrics of these models."""
+
+ALONE_ROUNDS = f"{ALONE_PREFIX}rounds"
+"""Number of rounds that a client trained alone, sent as a metric."""
+
 
 @dataclass(frozen=True)
 class Comparison:

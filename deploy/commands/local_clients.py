@@ -62,7 +62,8 @@ class LocalClients:
 
     def measure(self, result: Result, *, alone: bool) -> Result:
         """Return the result with what its clients measured here, and the comparison with each client alone."""
-        from deploy.alone import is_comparable, with_alone
+        from common.config.alone import is_comparable
+        from deploy.alone import with_alone
         from deploy.own_clients import read_measured, with_local_metrics
 
         measured = read_measured(self.specs, self.config.run_id)

@@ -32,7 +32,8 @@ def simulate(
     import torch
 
     from client.training.comparison import Measured
-    from deploy.alone import is_comparable, with_alone
+    from common.config.alone import is_comparable
+    from deploy.alone import with_alone
     from deploy.cli.output import console
     from deploy.commands.launch import finish, removed_unless_started
     from deploy.commands.runs import runs_folder

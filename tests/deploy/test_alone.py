@@ -10,10 +10,11 @@ import pytest
 
 from client.data.read import partition, read_all
 from client.training.comparison import MEASURED, Measured, from_document, paired_sums
+from common.config.alone import configure_alone, is_comparable
 from common.config.parse import parse
 from common.config.run import RunConfig
 from deploy import alone
-from deploy.alone import configure_alone, is_comparable, train_alone, with_alone
+from deploy.alone import train_alone, with_alone
 from deploy.federation import ClientSpec
 from deploy.own_clients import pair_clients, read_measured, with_local_metrics
 from deploy.simulation import simulate_measured

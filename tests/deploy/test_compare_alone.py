@@ -1,0 +1,134 @@
+"""`federation.compare-alone`: clients measure a model of their own data alone, and the verdict uses it."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from client.data.read import partition, read_all
+from client.policy import Policy
+from client.session import Session
+from client.training import alone
+from common.config.parse import parse
+from common.config.run import RunConfig
+from common.errors import RunError
+from common.wire.messages import EvaluateReply
+from deploy import simulated_session
+from deploy.alone import with_alone
+from deploy.simulation import simulate_measured
+from server.artifacts import RunDirectory
+from server.result import Result, Verdict
+
+DATA = {"rules": "demo:0-30", "sessions": "demo:0-8", "ratings": "demo:0-8"}
+
+
+def config(task: str, compares: bool, **options: Any) -> RunConfig:
+    flat = {"task": task, "method": "fedavg", "rounds": 2, "federation.min-clients": 1, "federation.wait": 1}
+    return parse({**flat, "federation.compare-alone": compares, "run-id": f"compares-{compares}", **options})
+
+
+def simulated(tmp_path: Path, task: str, compares: bool, **options: Any) -> Result:
+    parts = partition(read_all(task, DATA[task]), 0)
+    return simulate_measured(config(task, compares, **options), parts, tmp_path)[0]
+
+
+def verdict_of(result: Result) -> Verdict:
+    assert result.verdict is not None
+    return result.verdict
+
+
+@pytest.mark.parametrize("task", DATA)
+def test_the_verdict_is_that_of_a_comparison_in_one_process(task: str, tmp_path: Path) -> None:
+    parts = partition(read_all(task, DATA[task]), 0)
+    chosen = config(task, False)
+    result, own = simulate_measured(chosen, parts, tmp_path)
+    here = verdict_of(with_alone(result, chosen, parts, own))
+    compared = simulated(tmp_path, task, True)
+    sent = verdict_of(compared)
+    assert sent.text == here.text
+    assert (sent.alone, sent.mean_alone, sent.se_alone) == pytest.approx((here.alone, here.mean_alone, here.se_alone))
+    assert sent.wins_alone == here.wins_alone
+    assert compared.metrics == result.metrics, "the metrics of models alone are in the verdict only"
+    assert compared.model_sha256 == result.model_sha256
+    assert with_alone(compared, chosen, parts, own) == compared, "what clients compared is not compared again"
+    events = (RunDirectory(tmp_path, compared.run).path / "metrics.jsonl").read_text()
+    assert "alone_" not in events
+
+
+def test_a_comparison_of_fewer_rounds_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(alone, "DEADLINE_SHARE", 0.0)
+    assert "; alone for 0 of 2 rounds)" in verdict_of(simulated(tmp_path, "rules", True)).text
+
+
+@pytest.fixture
+def replies(monkeypatch: pytest.MonkeyPatch) -> list[EvaluateReply]:
+    """Return the replies to evaluations of the sessions that follow."""
+    sent: list[EvaluateReply] = []
+    evaluate = Session.evaluate
+
+    def recorded(session: Session, request: Any) -> EvaluateReply:
+        sent.append(evaluate(session, request))
+        return sent[-1]
+
+    monkeypatch.setattr(Session, "evaluate", recorded)
+    return sent
+
+
+def refuse_to_train(*_: object) -> None:
+    pytest.fail("a model was trained alone")
+
+
+def test_without_the_option_nobody_trains_alone(
+    replies: list[EvaluateReply], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(alone, "_train_alone", refuse_to_train)
+    assert verdict_of(simulated(tmp_path, "rules", False)).alone is None
+    assert {key for reply in replies for key in reply.paired} == {"simple"}
+
+
+def test_an_owner_who_shares_no_metrics_sends_no_comparison(
+    replies: list[EvaluateReply], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(alone, "_train_alone", refuse_to_train)
+    monkeypatch.setattr(simulated_session, "simulated_policy", lambda: Policy(allow_counts=True, share_metrics="never"))
+    assert simulated(tmp_path, "rules", True).verdict is None
+    assert all(not (reply.metrics or reply.weights or reply.paired) for reply in replies)
+
+
+def test_under_noise_nothing_is_compared_even_where_metrics_are_shared(
+    replies: list[EvaluateReply], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(alone, "_train_alone", refuse_to_train)
+    simulated(tmp_path, "rules", True, **{"privacy.unit": "client", "privacy.epsilon": 10.0})
+    assert any(reply.metrics for reply in replies)
+    assert not any(key.startswith("alone") for reply in replies for key in (*reply.metrics, *reply.paired))
+
+
+def test_a_client_that_cannot_train_alone_still_sends_its_metrics(
+    replies: list[EvaluateReply], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise RunError("no")
+
+    monkeypatch.setattr(alone, "_train_alone", fail)
+    assert verdict_of(simulated(tmp_path, "rules", True)).alone is None
+    assert any(reply.metrics for reply in replies)
+
+
+def test_a_repeated_request_is_answered_without_training_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    trained: list[str] = []
+    train_alone, evaluate = alone._train_alone, Session.evaluate
+
+    def counted(run: Any, participant: Any, *rest: Any) -> Any:
+        trained.append(participant.client)
+        return train_alone(run, participant, *rest)
+
+    def twice(session: Session, request: Any) -> EvaluateReply:
+        first, second = evaluate(session, request), evaluate(session, request)
+        assert first.metrics == second.metrics
+        return second
+
+    monkeypatch.setattr(alone, "_train_alone", counted)
+    monkeypatch.setattr(Session, "evaluate", twice)
+    assert verdict_of(simulated(tmp_path, "rules", True)).alone is not None
+    assert len(trained) == len(set(trained)) > 1
