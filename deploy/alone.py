@@ -53,7 +53,7 @@ class TimedGrid(InProcessGrid):
 
 
 def with_alone(result: Result, config: RunConfig, parts: Sequence[AnyDataset], own: Mapping[str, Measured]) -> Result:
-    """Return the result with the comparison in its verdict; unchanged if nothing was compared, or if it is there.
+    """Return the result with the comparison in its verdict, unless it has one or nothing was compared.
 
     Args:
         result: Result of the run.

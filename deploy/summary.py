@@ -14,7 +14,7 @@ from common.metrics.spec import MetricSpec
 from common.text import count
 from deploy.report.metric_table import brief, format_value, local_metrics
 from deploy.report.sections import ARROW
-from deploy.report.text import duration, measured_by, privacy, size, unmeasured
+from deploy.report.text import COMMAND_MARK, duration, measured_by, privacy, size, unmeasured, without_marks
 from server.result import Result
 
 _BEST = 2  # column
@@ -26,28 +26,38 @@ def print_summary(result: Result, report: Path | None, console: Console) -> None
         for line in summary_lines(result, report):
             console.print(Text(line), soft_wrap=True)
         return
+    console.print(_table(result))
+    facts = _facts(result, report)
+    for name, value in facts:
+        fact = Text(f"{name:<{_width(facts)}} ", "dim")
+        for number, part in enumerate(value.split(COMMAND_MARK)):
+            fact.append(part, "not dim bold" if number % 2 else "not dim")
+        console.print(fact, soft_wrap=True)
+
+
+def _table(result: Result) -> Table | Text:
+    """Return the title with the table of metrics, or alone if the result has none."""
+    header, *rows = _grid(result)
+    if not rows:
+        return Text(_title(result), "bold")
     table = Table(
         box=HORIZONTALS, title=_title(result), title_justify="left", title_style="bold", show_edge=False, pad_edge=False
     )
-    header, *rows = _grid(result)
     for i, column in enumerate(header):
         column = column.replace(" on ", " on\n").replace(" data (", " data\n(")
         table.add_column(column, justify="right" if i else "left", no_wrap=True)
     for row in rows:
         table.add_row(row[0], Text(row[1], "bold"), *row[2:])
-    console.print(table)
-    facts = _facts(result, report)
-    for name, value in facts:
-        console.print(Text(f"{name:<{_width(facts)}} ", "dim").append(value, "not dim"), soft_wrap=True)
+    return table
 
 
 def summary_lines(result: Result, report: Path | None) -> list[str]:
     """Return the summary as aligned plain text."""
-    rows = _grid(result)
+    rows = _grid(result) if brief(result.metrics, result.task) else []
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]) for row in rows]
     facts = _facts(result, report)
-    return [_title(result), *lines, *(f"{name:<{_width(facts)}} {value}" for name, value in facts)]
+    return [_title(result), *lines, *(f"{name:<{_width(facts)}} {without_marks(value)}" for name, value in facts)]
 
 
 def spread(result: Result, m: MetricSpec) -> tuple[float, float, float] | None:

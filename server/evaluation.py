@@ -63,7 +63,7 @@ def summarize(replies: Mapping[str, EvaluateReply]) -> Evaluation:
 
 
 def _split_alone(metrics: Metrics) -> tuple[Metrics, Metrics]:
-    """Return the metrics of models that clients trained alone, without their prefix, and the other metrics."""
+    """Return the metrics of models trained alone, without their prefix, and the other metrics."""
     alone = {name for name in metrics if name.startswith(ALONE_PREFIX)}
     return (
         {name.removeprefix(ALONE_PREFIX): metrics[name] for name in metrics if name in alone},

@@ -64,7 +64,7 @@ def with_alone(
 def _measure_once(
     run: EnrolledRun, participant: Participant, build: BuildLearner, steps: Steps, split: str
 ) -> tuple[int, Measured]:
-    """Return the number of rounds alone and the measurement; a repeated request is answered from the state."""
+    """Return the number of rounds alone and the measurement, stored ones if there are any."""
     asked = {"rounds": run.config.rounds, "split": split}
     try:
         stored = json.loads(participant.store.read(participant.run, DOCUMENT))

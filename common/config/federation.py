@@ -47,6 +47,6 @@ class Federation(Options):
     """Minimum gain of a round for `stop`, in the unit of the objective."""
 
     compare_alone: bool = False
-    """True if each client also trains a model on its own data alone, after the last round and for at most
-    half of `deadline`, and sends how its units differ: sums, as metrics under the owner's policy. Runs with
+    """True if each client also trains a model on its own data alone after the last round, for at most half
+    of `deadline`. It sends sums of the differences of its units, under the policy for metrics. Runs with
     noise are not compared."""

@@ -78,8 +78,6 @@ def describe(run: RunDirectory, record: RunRecord) -> Iterator[str]:
         lines = summary_lines(record.result, report if report.exists() else None)
         yield f"run {record.run}"
         yield from (printable(line, LONGEST) for line in lines)
-        if record.result.verdict and not any(record.result.verdict.text in line for line in lines):
-            yield f"verdict  {printable(record.result.verdict.text, LONGEST)}"
     else:
         name, method, status, rounds, _, _, metrics = _cells(run, record)
         yield f"run {name}"

@@ -6,6 +6,9 @@ from common.text import count, printable
 from common.text import size as size
 from server.result import Privacy, Result
 
+COMMAND_MARK = "`"
+"""Mark before and after a command in the text of a result."""
+
 
 def duration(seconds: float) -> str:
     """Return a duration: `0.42 s`, `12.6 s`, `3 min 05 s`, `2 h 07 min`."""
@@ -92,3 +95,8 @@ _BY_UNIT = {
 def first_line(reason: str, longest: int = 160) -> str:
     """Return the first line of a reason, shortened to `longest` characters; stack traces stay in the log."""
     return printable(reason.strip().partition("\n")[0], longest)
+
+
+def without_marks(text: str) -> str:
+    """Return a text for people without the marks around its commands."""
+    return text.replace(COMMAND_MARK, "")

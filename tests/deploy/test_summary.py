@@ -11,7 +11,7 @@ from rich.console import Console
 from deploy.report.metric_table import measure
 from deploy.report.text import privacy
 from deploy.summary import print_summary, spread, summary_lines
-from server.result import Best, ClientResult, Privacy, Result
+from server.result import Best, ClientResult, Privacy, Result, Verdict
 
 RESULT = Result(
     run="r1",
@@ -103,7 +103,7 @@ def test_a_failed_run_without_anything() -> None:
     )
     lines = summary_lines(failed, None)
     assert lines[0].endswith("failed · 29/30 rounds · 0 clients")
-    assert lines[2] == "reason   no client came"
+    assert lines[1] == "reason   no client came"
     assert lines[-1].startswith("privacy")
 
 
@@ -147,3 +147,27 @@ def test_a_guarantee_has_its_own_lines_and_an_early_end_is_completed() -> None:
         "not covered metrics; tuning",
         "model       sha256 0123456789abcdef…",
     ]
+
+
+def _terminal(result: Result) -> str:
+    out = io.StringIO()
+    print_summary(result, None, Console(file=out, width=200, force_terminal=True, color_system="standard"))
+    return out.getvalue()
+
+
+def test_a_run_without_metrics_has_no_table() -> None:
+    silent = replace(RESULT, metrics={}, best=None)
+    assert summary_lines(silent, None)[1].startswith("time")
+    assert "clients min" not in _terminal(silent)
+    assert "fedrule on rules · model default" in _terminal(silent)
+    assert "clients min" in _terminal(RESULT)
+
+
+def test_commands_in_a_verdict_are_shown_without_marks() -> None:
+    text = "Level with alone. By validation hr@20 round 3 was better than the last: `--checkpoint best` is used."
+    verdict = Verdict(metric="hr20", better="higher", final=0.4, text=text)
+    result = replace(RESULT, verdict=verdict)
+    [line] = [line for line in summary_lines(result, None) if line.startswith("verdict")]
+    assert line.endswith("than the last: --checkpoint best is used.")
+    assert "\x1b[1m--checkpoint best\x1b[0m" in _terminal(result)
+    assert "`" not in _terminal(result)

@@ -229,7 +229,7 @@ function renderTop(run) {
   $("bar").hidden = Boolean(run.finish);
   $("bar-fill").style.width = `${100 * (last?.round ?? 0) / total(run)}%`;
   write("skipped", run.skipped ? `${count(run.skipped, "line")} of metrics.jsonl cannot be read, and are left out.` : "");
-  write("verdict", detail?.result?.verdict?.text ?? "");
+  write("verdict", (detail?.result?.verdict?.text ?? "").replaceAll("`", ""));
   const isTest = run.finish && ordered(run).some((r) => r.split), split = isTest ? "on test data" : last?.split ? "on validation data" : "";
   const notes = (key) => [is(values[simple[key]]) ? `simple line ${show(key, values[simple[key]])}` : "", split].filter(Boolean).join(", ");
   refill($("keys"), headlines(new Set(Object.keys(values))).slice(0, 6).map((key) => el("div", null,
