@@ -136,7 +136,7 @@ def test_a_second_start_keeps_certificates_and_keys(
 
 def test_a_client_without_a_registered_key_is_refused(serving: Project) -> None:
     unregistered = serving.inside("client-1", "sh", "-c", UNREGISTERED)
-    assert unregistered.returncode == 1
+    assert unregistered.returncode == 5
     last = unregistered.stderr.strip().splitlines()[-1]
     assert last.startswith("fedloom: superlink:9092 does not admit this node's key")
 

@@ -10,7 +10,7 @@ pytestmark = pytest.mark.system
 def test_a_federation_of_raters_trains_the_model_of_a_simulation(desk: Desk) -> None:
     """The paper's model with its private embedding, on ratings that arrive over the rounds."""
     made = ("--method", "fedavg", "--task", "ratings", "--data", "demo:0-24", "--clients", "2", "--rounds", "2")
-    options = (*made, "--seed", "3", "--set", "model=paper", "--set", "tasks.ratings.arrival=online")
+    options = (*made, "--seed", "3", "--set", "model=paper", "--set", "tasks.ratings.arrival=online", "--patience", "0")
     up = desk.up(*options, "--run-id", "films")
     assert up.end() == 0, up.error()
     desk.require_clean(up)

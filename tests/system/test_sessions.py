@@ -45,5 +45,5 @@ def test_a_federation_of_visitors_trains_the_model_of_a_simulation(desk: Desk) -
     assert {entry["item"] for entry in recommended} <= set(items)
 
     typo = desk.start("recommend", "--run", "shop", "--session", items[0] + "x")
-    assert typo.end() == 1
+    assert typo.end() == 3
     assert f"did you mean '{items[0]}'" in typo.error()

@@ -64,7 +64,7 @@ def test_lost_clients_are_named_and_may_rejoin_and_the_run_fails_without_any(des
     clients["client-0"].kill()
     clients["client-1"].kill()
     rejoined.process.kill()
-    assert up.end() == 1
+    assert up.end() == 5
     desk.require_clean(up)
     result = up.result()
     assert result["status"] == "failed"
