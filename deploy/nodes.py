@@ -10,6 +10,7 @@ from common.node_keys import PREFIX, NodeKey, file_name, fingerprint, from_word,
 from common.node_names import NamedKey, check_name, locked, read_names, write_names
 from deploy.files import write_file
 from deploy.keys import load_public_key, parse_public_key
+from server.ledger_heads import read_heads, write_heads
 
 REVOKED = "revoked"
 """Folder below `nodes/` with the keys that stay refused."""
@@ -100,14 +101,30 @@ def rotate_key(nodes: Path, name: str, key: NodeKey) -> Path:
     Raises:
         ConfigError: No key has the name, or the new key was revoked or is the old one.
     """
-    holder = read_names(nodes).get(name)
-    if holder is None:
-        raise ConfigError(f"no key has the name {name[:80]!r}; see fedloom nodes list")
-    if holder.fingerprint == fingerprint(key):
+    if _holder(nodes, name).fingerprint == fingerprint(key):
         raise ConfigError(f"{name} has this key already; let its owner create a new key with fedloom keys node")
     add_key(nodes, key)
     revoke_key(nodes, name)
     return add_key(nodes, key, name)
+
+
+def accept_ledger(nodes: Path, name: str) -> str:
+    """Forget the ledgers of a client's key, so that its next one is accepted; return the key's fingerprint.
+
+    Raises:
+        ConfigError: No key has the name, or the file of ledgers is damaged.
+    """
+    with locked(nodes):
+        mark = _holder(nodes, name).fingerprint
+        write_heads(nodes, {key: heads for key, heads in read_heads(nodes).items() if key != mark})
+    return mark
+
+
+def _holder(nodes: Path, name: str) -> NamedKey:
+    holder = read_names(nodes).get(name)
+    if holder is None:
+        raise ConfigError(f"no key has the name {name[:80]!r}; see fedloom nodes list")
+    return holder
 
 
 def list_nodes(nodes: Path) -> list[NodeEntry]:

@@ -51,6 +51,7 @@ class Enrolment:
         clock: Monotonic seconds.
         sleep: Function that waits a number of seconds.
         names: Names that belong to keys.
+        check_ledger: Function that refuses a node by the head of its privacy ledger.
     """
 
     def __init__(
@@ -61,8 +62,10 @@ class Enrolment:
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
         names: NameBindings | None = None,
+        check_ledger: Callable[[int, str], None] = lambda node, head: None,
     ) -> None:
         self.roster, self._names = Roster(clock), names or NameBindings()
+        self._check_ledger = check_ledger
         self._invitation, self._wait, self._ask = invitation, wait, ask
         self._clock, self._sleep = clock, sleep
         self.on_wait: Callable[[Collection[int], int, float], None] = lambda online, wanted, seconds: None
@@ -152,7 +155,9 @@ class Enrolment:
         before = self.roster.refused.get(node)
         try:
             client = _accept(node, reply)
-            self.roster.enrol(replace(client, name=self._names.resolve(node, client.name)))
+            client = replace(client, name=self._names.resolve(node, client.name))
+            self._check_ledger(node, client.ledger)
+            self.roster.enrol(client)
         except WireError as refusal:
             self.roster.refuse(node, printable(str(refusal)))
         reason = self.roster.refused.get(node, before)
@@ -183,5 +188,5 @@ def _accept(node: int, reply: Message) -> EnrolledClient:
         )
     if not 0 <= enrolled.examples <= MAX_EXAMPLES:
         raise WireError(f"{enrolled.examples} training records, at most {MAX_EXAMPLES:,} are accepted")
-    about = (enrolled.enrolment, enrolled.examples, enrolled.budget, enrolled.shares_metrics)
+    about = (enrolled.enrolment, enrolled.examples, enrolled.budget, enrolled.shares_metrics, enrolled.ledger)
     return EnrolledClient(enrolled.client, node, *about)

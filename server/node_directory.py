@@ -47,7 +47,7 @@ class NameBindings:
         """
         if self._folder is None:
             return name
-        mark = self._fingerprint(node)
+        mark = self.fingerprint(node)
         if mark and (self._folder / "revoked" / f"{file_name(mark)}.pub").exists():
             raise WireError("the server's owner has revoked this key; create a new key with fedloom keys node")
         try:
@@ -71,7 +71,7 @@ class NameBindings:
         except (OSError, ConfigError) as error:
             log.warning("the name '%s' is not bound to its key: %s", name, error)
 
-    def _fingerprint(self, node: int) -> str:
+    def fingerprint(self, node: int) -> str:
         """Return the fingerprint of a node's key; empty if it has none."""
         if node not in self._fingerprints:
             for one in self._list_nodes():

@@ -19,6 +19,8 @@ class EnrolledClient:
     """Remaining budget at enrolment; 0 in runs without noise."""
     shares_metrics: bool = False
     """True if it sends metrics of its held-out data to the server."""
+    ledger: str = ""
+    """Head of its privacy ledger at enrolment; empty in runs without noise."""
 
 
 @dataclass

@@ -25,6 +25,7 @@ from server.events import ENDED_EARLY
 from server.federated_counts import sum_counts
 from server.grid import PollingGrid
 from server.journal import Journal
+from server.ledger_heads import LedgerHeads
 from server.liveness import Liveness
 from server.node_directory import NameBindings
 from server.planning.costs import budget_of
@@ -57,22 +58,23 @@ def run(grid: Grid, config: RunConfig, runs: Path, nodes: Path | None = None) ->
     if config.resume:
         folder.config()  # raises at once if there is no such run, and creates no folder
     with folder.lock():
-        return _run(grid, config, catalogue, folder, NameBindings(nodes, grid.get_nodes))
+        return _run(grid, config, catalogue, folder, nodes)
 
 
-def _run(grid: Grid, config: RunConfig, catalogue: Vocabulary, folder: RunDirectory, names: NameBindings) -> Result:
+def _run(grid: Grid, config: RunConfig, catalogue: Vocabulary, folder: RunDirectory, nodes: Path | None) -> Result:
     state, totals = _load_or_create(folder, config, catalogue)
 
     federation = config.federation
     limits = RoundLimits(federation.min_replies, federation.deadline, federation.patience)
     invitation = EnrolRequest(config.run_id, to_json(config), catalogue.to_json())
-    liveness = Liveness(grid.get_nodes)
+    names, liveness = NameBindings(nodes, grid.get_nodes), Liveness(grid.get_nodes)
     quiet = PollingGrid(grid, limits, liveness=liveness)
     enrolment = Enrolment(
         invitation,
         federation.wait,
         lambda messages, seconds: quiet.send_and_receive(messages, timeout=seconds),
         names=names,
+        check_ledger=LedgerHeads(nodes, config.task, names.fingerprint).check,
     )
     journal = Journal(folder, config, enrolment, grid.get_node_ids)
     enrolment.on_wait = journal.record_waiting

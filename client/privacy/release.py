@@ -63,7 +63,7 @@ class Releaser:
         self.budget = Budget(policy, open_ledger, part)
 
     def release_enrolment(self, config: RunConfig, reply: EnrolReply) -> EnrolReply:
-        """Hide the number of records in runs with noise; add the remaining budget and the policy on metrics.
+        """Hide the number of records in runs with noise; add the budget, the ledger and the policy on metrics.
 
         Raises:
             RefusedError: The budget is exhausted.
@@ -71,7 +71,8 @@ class Releaser:
         reply = replace(reply, shares_metrics=self.policy.shares_metrics(config.privacy))
         if config.privacy.unit == "none":
             return reply
-        return replace(reply, examples=1, budget=self.budget.remaining(config, reply.enrolment))
+        budget, head = self.budget.remaining(config, reply.enrolment), self.budget.ledger(config.privacy).head()
+        return replace(reply, examples=1, budget=budget, ledger=f"{head.lineage}:{head.sequence}:{head.link}")
 
     def privatize(self, reservation: Reservation | None, steps: int = 0) -> Privatize:
         """Return the step from exact to released values: plaintext without a reservation.

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from common.arrays import Arrays
 
-SCHEMA = 5
+SCHEMA = 6
 """Version of the schema, checked when a message is decoded."""
 
 Metrics = dict[str, float]
@@ -49,6 +49,8 @@ class EnrolReply:
     """Remaining budget of this client in this run, in the unit of the run's costs; 0 without noise."""
     shares_metrics: bool = False
     """True if metrics of this client's held-out data are sent to the server in this run."""
+    ledger: str = ""
+    """Head of the client's privacy ledger, `lineage:sequence:link`; empty without noise."""
 
 
 @dataclass(frozen=True)

@@ -78,6 +78,20 @@ def rotate(
         print_object({"name": name, "fingerprint": fingerprint(public), "file": str(file)})
 
 
+@nodes.command(name="accept-ledger")
+def accept_ledger(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the client.")], home: Home = o.LOCAL / "server"
+) -> None:
+    """Accept a client's next privacy ledger, whatever it had before.
+
+    Do this after its owner explained why the ledger is new or older, such as other data under the same key.
+    """
+    from deploy.cli.output import note
+    from deploy.nodes import accept_ledger as forget
+
+    note(f"the next privacy ledger of {name}, {forget(home / 'nodes', name)}, is accepted")
+
+
 @nodes.command()
 def revoke(
     client: Annotated[str, typer.Argument(metavar="NAME|FINGERPRINT", help="Name or fingerprint of the client's key.")],

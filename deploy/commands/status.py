@@ -46,8 +46,8 @@ def status(
 ) -> None:
     """Show the federation of this folder, and what a client on this machine was asked, sent and spent.
 
-    Reads the events of the run at a server; at a client, the journal, the privacy ledgers and the pid file in the state folder,
-    while `fedloom join` runs and after it ended. Nothing is changed and no connection is opened.
+    Reads the events of the run at a server. At a client it reads the journal, the privacy ledgers and the pid file in the state
+    folder, while `fedloom join` runs and after it ended. Nothing is changed and no connection is opened.
     """
     from deploy.cli.output import out, print_object, say
 

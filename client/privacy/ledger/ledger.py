@@ -70,6 +70,11 @@ class Ledger:
             raise
         self._record_head(head)
 
+    def head(self) -> LedgerHead:
+        """Return the state after the newest row."""
+        with self._database.reading() as db:
+            return current_head(db, self._database)
+
     @property
     def path(self) -> Path:
         """Path of the ledger."""
@@ -122,10 +127,7 @@ class Ledger:
     def charge(self, slot: Slot, terms: Terms, limits: Limits = UNLIMITED) -> int | bytes:
         """Charge a slot and return its entry's sequence number, for `store`; or its cached bytes, for free.
 
-        A slot is charged again if its bytes were never cached, or were acknowledged.
-
-        Raises:
-            RefusedError, LedgerError: See `release`.
+        A slot is charged again if its bytes were never cached, or were acknowledged. It raises the errors of `release`.
         """
         self._check_account(terms)
         with self._database.writing() as db:
