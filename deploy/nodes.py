@@ -109,7 +109,7 @@ def rotate_key(nodes: Path, name: str, key: NodeKey) -> Path:
 
 
 def accept_ledger(nodes: Path, name: str) -> str:
-    """Forget the ledgers of a client's key, so that its next one is accepted; return the key's fingerprint.
+    """Forget the ledgers of a client, so that its next one is accepted; return its fingerprint.
 
     Raises:
         ConfigError: No key has the name, or the file of ledgers is damaged.

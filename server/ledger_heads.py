@@ -99,9 +99,9 @@ def _parse(head: str, task: str) -> tuple[str, StoredHead]:
     return lineage, StoredHead(task, int(sequence), link)
 
 
-def _require_newer(lineage: str, reported: StoredHead, known: dict[str, StoredHead]) -> None:
-    """Refuse a ledger with fewer releases than known, an altered one, and a new one in place of a used one."""
-    if old := known.get(lineage):
+def _require_newer(lineage: str, reported: StoredHead, stored: dict[str, StoredHead]) -> None:
+    """Refuse an older ledger, an altered one, and a new one in place of a used one."""
+    if old := stored.get(lineage):
         if reported.sequence < old.sequence:
             raise WireError(
                 f"the privacy ledger {lineage[:8]} has {reported.sequence} rows and had {old.sequence}; it is an older"
@@ -112,7 +112,7 @@ def _require_newer(lineage: str, reported: StoredHead, known: dict[str, StoredHe
         return
     used = [
         f"{name[:8]} with {old.sequence} rows"
-        for name, old in known.items()
+        for name, old in stored.items()
         if old.task == reported.task and old.sequence
     ]
     if used:
