@@ -43,7 +43,7 @@ def _command(command: click.Command, words: tuple[str, ...]) -> Iterator[str]:
         rows = [row for parameter in command.params for row in _parameter(parameter, context)]
         yield f"## {' '.join(words)}"
         yield html.escape(inspect.cleandoc(command.help or ""), quote=False)
-        yield _table(("option", "default", "meaning"), rows) if rows else ""
+        yield _table(("option", "meaning"), rows) if rows else ""
     if isinstance(command, click.Group):
         for name in command.list_commands(context):
             _, found, _ = command.resolve_command(context, [name])
@@ -51,21 +51,21 @@ def _command(command: click.Command, words: tuple[str, ...]) -> Iterator[str]:
             yield from _command(found, (*words, name))
 
 
-def _parameter(parameter: click.Parameter, context: click.Context) -> Iterator[tuple[str, str, str]]:
+def _parameter(parameter: click.Parameter, context: click.Context) -> Iterator[tuple[str, str]]:
     if getattr(parameter, "hidden", False):
         return
     meta = parameter.make_metavar(context)
     argument = isinstance(parameter, click.Argument)
     names = [meta.strip("[]")] if argument else [*parameter.opts, *parameter.secondary_opts]
     shown = f"{', '.join(names)}{'' if argument or getattr(parameter, 'is_flag', False) else f' {meta}'}"
-    yield f"`{shown}`", _default(parameter), getattr(parameter, "help", "") or ""
+    yield f"`{shown}`", f"{getattr(parameter, 'help', '') or ''}{_default(parameter)}"
 
 
 def _default(parameter: click.Parameter) -> str:
     value = parameter.opts[0] if parameter.default is True else parameter.default
     if value is None or value is False or str(value) in ("", "()", "[]"):
         return ""
-    return f"`{str(value).replace(str(Path.home()), '~')}`"
+    return f" Default: `{str(value).replace(str(Path.home()), '~')}`."
 
 
 def options() -> Iterator[str]:

@@ -48,6 +48,10 @@ class ItemFilter:
         return f"no item is left of {count}" + (f": {', '.join(reasons)}" if reasons else "")
 
 
+UNSEEN = ItemFilter.seen(hide=True)
+"""Filter of items that the owner's records do not contain, the default of ratings and markets."""
+
+
 def read_items(path: Path, names: Sequence[str]) -> tuple[Ints, int]:
     """Read items from a text file in UTF-8 with one name per line.
 

@@ -1,15 +1,17 @@
 """Query options that several tasks take, and their values."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from common.errors import ConfigError
 from common.text import count
-from deploy.tasks.spec import QueryOption, TrainedRun
+from deploy.tasks.spec import QueryOption, ServingRef, TrainedRun
 
 if TYPE_CHECKING:
     from client.lists.items import ItemFilter
+    from deploy.model_service.spec import Serving
 
 HIDE, KEEP = "hide", "keep"
 
@@ -60,6 +62,24 @@ def each_user(run: TrainedRun, query: Mapping[str, str]) -> Iterator[Mapping[str
     """Yield a query for each unit of the data, by its option `--user`."""
     for unit in run.read("").units:
         yield {**query, "user": unit.name}
+
+
+def serving_in(module: str, option: str, noun: str = "") -> ServingRef:
+    """Return export and local serving of a task by the `SERVING` of a module, imported when needed.
+
+    Args:
+        module: Import path of the module.
+        option: Option of `fedloom export-model` that names a unit of the data.
+        noun: Noun of the unit; empty for the name of the option.
+    """
+
+    def load() -> "Serving":
+        serving: Serving = import_module(module).SERVING
+        return serving
+
+    return ServingRef(
+        QueryOption(option, f"Put the data of this {noun or option} into the file; default: the first."), load
+    )
 
 
 def parse_share(option: str, text: str) -> float:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from client.lists.items import ItemFilter
+from client.lists.items import UNSEEN, ItemFilter
 from client.lists.order import best_first
 from client.lists.reasons import LEARNT, about
 from client.tasks.markets.baseline import MarketBaseline
@@ -25,9 +25,6 @@ SUMS = (KEYS, VALUES, DEGREES)
 
 Scorer = Callable[[Graph, int], Floats32]
 """Scorer: a graph of n items and the place of one among them -> scores of all with it, n."""
-
-UNSEEN = ItemFilter.seen(hide=True)
-"""Filter of a market's list by default: items without a pair yet."""
 
 
 @dataclass(frozen=True)

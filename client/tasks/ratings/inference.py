@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from client.lists.items import ItemFilter
+from client.lists.items import UNSEEN, ItemFilter
 from client.lists.order import best_first
 from client.lists.reasons import LEARNT
 from client.tasks.ratings.baseline import own_mean
@@ -18,9 +18,6 @@ from common.tasks.ratings.vocabulary import ProductCatalogue
 
 EMBEDDING = "items"
 """Parameter of the paper's model with a vector per product."""
-
-UNSEEN = ItemFilter.seen(hide=True)
-"""Filter of a person's list by default: products not rated yet."""
 
 
 @dataclass(frozen=True)

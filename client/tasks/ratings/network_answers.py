@@ -3,8 +3,9 @@
 import numpy as np
 
 from client.inference.network import Network
+from client.lists.items import UNSEEN
 from client.tasks.ratings.data.raters import Rater
-from client.tasks.ratings.inference import UNSEEN, Suggestion, list_products, rated
+from client.tasks.ratings.inference import Suggestion, list_products, rated
 from common.arrays import Arrays
 from common.config.run import RunConfig
 from common.tasks.ratings.task import TASK

@@ -4,11 +4,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from common.errors import ConfigError
-from deploy.tasks.query import HIDE, item_options, read_filter
-from deploy.tasks.spec import Answers, DeployTask, QueryOption, ServingRef, TrainedRun
+from deploy.tasks.query import HIDE, item_options, read_filter, serving_in
+from deploy.tasks.spec import Answers, DeployTask, QueryOption, TrainedRun
 
 if TYPE_CHECKING:
-    from deploy.model_service.spec import Serving
     from deploy.report.run import RunRecord
     from deploy.report.sections import Section
 
@@ -57,13 +56,6 @@ def sections(records: "Sequence[RunRecord]") -> "Iterator[Section]":
     yield bars(records)
 
 
-def load_serving() -> "Serving":
-    """Return export and local serving of the task."""
-    from deploy.tasks.markets.model_service import SERVING
-
-    return SERVING
-
-
 TASK = DeployTask(
     name="markets",
     query=(
@@ -75,7 +67,5 @@ TASK = DeployTask(
     answer=answer,
     everybody=every_item,
     sections=sections,
-    serving=ServingRef(
-        QueryOption("market", "Put the data of this market into the file; default: the first."), load_serving
-    ),
+    serving=serving_in("deploy.tasks.markets.model_service", "market"),
 )

@@ -1,13 +1,9 @@
 """Ratings task at the command line."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
-from deploy.tasks.query import HIDE, each_user, item_options, read_filter
-from deploy.tasks.spec import Answers, DeployTask, QueryOption, ServingRef, TrainedRun
-
-if TYPE_CHECKING:
-    from deploy.model_service.spec import Serving
+from deploy.tasks.query import HIDE, each_user, item_options, read_filter, serving_in
+from deploy.tasks.spec import Answers, DeployTask, QueryOption, TrainedRun
 
 
 def answer(run: TrainedRun, query: Mapping[str, str], top: int) -> Answers:
@@ -32,19 +28,10 @@ def answer(run: TrainedRun, query: Mapping[str, str], top: int) -> Answers:
     )
 
 
-def load_serving() -> "Serving":
-    """Return export and local serving of the task."""
-    from deploy.tasks.ratings.model_service import SERVING
-
-    return SERVING
-
-
 TASK = DeployTask(
     name="ratings",
     query=(QueryOption("user", "Recommend to this user of the data; default: the first."), *item_options(HIDE)),
     answer=answer,
     everybody=each_user,
-    serving=ServingRef(
-        QueryOption("user", "Put the data of this user into the file; default: the first."), load_serving
-    ),
+    serving=serving_in("deploy.tasks.ratings.model_service", "user"),
 )

@@ -1,13 +1,9 @@
 """Rules task at the command line."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
-from deploy.tasks.query import each_user, parse_share
-from deploy.tasks.spec import Answers, DeployTask, QueryOption, ServingRef, TrainedRun
-
-if TYPE_CHECKING:
-    from deploy.model_service.spec import Serving
+from deploy.tasks.query import each_user, parse_share, serving_in
+from deploy.tasks.spec import Answers, DeployTask, QueryOption, TrainedRun
 
 
 def answer(run: TrainedRun, query: Mapping[str, str], top: int) -> Answers:
@@ -42,13 +38,6 @@ def to_yaml(answers: Answers, run: str) -> str:
     return write_automations(rules, run)
 
 
-def load_serving() -> "Serving":
-    """Return export and local serving of the task."""
-    from deploy.tasks.rules.model_service import SERVING
-
-    return SERVING
-
-
 TASK = DeployTask(
     name="rules",
     query=(
@@ -62,7 +51,5 @@ TASK = DeployTask(
     answer=answer,
     everybody=each_user,
     to_yaml=to_yaml,
-    serving=ServingRef(
-        QueryOption("user", "Put the data of this user into the file; default: the first."), load_serving
-    ),
+    serving=serving_in("deploy.tasks.rules.model_service", "user"),
 )

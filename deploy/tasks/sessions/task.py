@@ -4,13 +4,12 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from common.errors import DataError
-from deploy.tasks.query import KEEP, item_options, read_filter
-from deploy.tasks.spec import Answers, DeployTask, QueryOption, ServingRef, TrainedRun
+from deploy.tasks.query import KEEP, item_options, read_filter, serving_in
+from deploy.tasks.spec import Answers, DeployTask, QueryOption, TrainedRun
 
 if TYPE_CHECKING:
     from client.tasks.sessions.data.visitors import Visitor
     from common.tasks.sessions.vocabulary import Clicks, Items
-    from deploy.model_service.spec import Serving
 
 SHOWN_CLICKS = 3
 """Number of last clicks in a title."""
@@ -58,13 +57,6 @@ def _session(text: str, visitor: "Visitor", items: "Items") -> "tuple[tuple[Clic
     return visitor.sessions[:-1], visitor.sessions[-1]
 
 
-def load_serving() -> "Serving":
-    """Return export and local serving of the task."""
-    from deploy.tasks.sessions.model_service import SERVING
-
-    return SERVING
-
-
 TASK = DeployTask(
     name="sessions",
     query=(
@@ -75,7 +67,5 @@ TASK = DeployTask(
     ),
     answer=answer,
     everybody=everybody,
-    serving=ServingRef(
-        QueryOption("user", "Put the data of this user into the file; default: the first."), load_serving
-    ),
+    serving=serving_in("deploy.tasks.sessions.model_service", "user"),
 )

@@ -4,10 +4,10 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from deploy.cli.commands import CommandRef
-from deploy.tasks.spec import DeployTask, ForecastExample, QueryOption, ServingRef, TrainedRun
+from deploy.tasks.query import serving_in
+from deploy.tasks.spec import DeployTask, ForecastExample, TrainedRun
 
 if TYPE_CHECKING:
-    from deploy.model_service.spec import Serving
     from deploy.report.run import RunRecord
     from deploy.report.sections import Section
     from server.checkpoints import Checkpoint
@@ -20,13 +20,6 @@ def sections(records: "Sequence[RunRecord]") -> "Iterator[Section]":
     from deploy.tasks.traffic.sections import learning, teaching
 
     yield from (learning(records), teaching(records))
-
-
-def load_serving() -> "Serving":
-    """Return export and local serving of the task."""
-    from deploy.tasks.traffic.model_service import SERVING
-
-    return SERVING
 
 
 def examples(run: TrainedRun) -> list[ForecastExample]:
@@ -55,7 +48,5 @@ TASK = DeployTask(
         ),
         CommandRef("data", f"{PLACE}.data:data", "Make data sets.", "Prepare"),
     ),
-    serving=ServingRef(
-        QueryOption("site", "Put the data of this sensor into the file; default: the first."), load_serving
-    ),
+    serving=serving_in("deploy.tasks.traffic.model_service", "site", "sensor"),
 )
