@@ -15,7 +15,7 @@ from common.options import kebab
 from deploy.cli.app import app
 from tests.docs.pages import README, ROOT, anchors, blocks, headings, links, pages, prose, sentences, spans
 
-MOST_WORDS, LONGEST = 900, 25
+MOST_WORDS, MOST_LINES, LONGEST = 900, 160, 25
 EXAMPLES = ("weather", "trimmedmean")
 """Task and method of the example packages, which are not installed here."""
 
@@ -63,7 +63,9 @@ def keys(page: Path) -> Iterator[str]:
 
 
 def test_the_readme_is_short() -> None:
-    assert len(README.read_text("utf-8").split()) <= MOST_WORDS
+    text = README.read_text("utf-8")
+    assert len(text.split()) <= MOST_WORDS
+    assert len(text.splitlines()) <= MOST_LINES
 
 
 @PROSE
