@@ -31,6 +31,8 @@ class Evaluation:
     """Metrics of models that clients trained alone, and the number of their rounds, without the prefix."""
     dropped: dict[str, str] = field(default_factory=dict)
     """Client -> note on its metrics that are non-finite or implausible; they are left out."""
+    diverged: frozenset[str] = frozenset()
+    """Clients that reported a loss which is non-finite or implausible."""
 
     def values_of(self, name: str) -> dict[str, WeightedValue]:
         """Return each client's value and weight of a metric.
@@ -54,7 +56,8 @@ def summarize(replies: Mapping[str, EvaluateReply]) -> Evaluation:
     notes = {client: _note(replies[client].metrics, names) for client, names in dropped.items() if names}
     baselines = dict.fromkeys(key for reply in replies.values() for key in reply.paired)
     paired = {key: pool_sums(r.paired[key] for r in replies.values() if key in r.paired) for key in baselines}
-    reported = Evaluation({}, clients, weights=weights, dropped=notes, paired=paired)
+    diverged = frozenset(client for client, names in dropped.items() if "loss" in names)
+    reported = Evaluation({}, clients, weights=weights, dropped=notes, paired=paired, diverged=diverged)
     names = dict.fromkeys(name for metrics in clients.values() for name in metrics)
     values = {name: reported.values_of(name) for name in names}
     alone, metrics = _split_alone({name: pool(name, v) for name, v in values.items() if v})

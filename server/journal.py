@@ -17,6 +17,7 @@ from server.evaluation import Evaluation
 from server.events import Finish, Round, Split, Start, Waiting
 from server.exchange import Exchange
 from server.fingerprint import compute_fingerprint
+from server.loss_watch import LossWatch, median_loss
 from server.model_choice import ModelChoice, model_file
 from server.outcome import Evaluations, RunTotals, build_result
 from server.planning.costs import budget_of
@@ -54,6 +55,7 @@ class Journal:
         self._bytes = (0, 0)
         self._reported: set[int] = set()
         self.choice = ModelChoice(folder, config)
+        self.losses = LossWatch()
         self._last = Evaluation({}, {})
         self._sharing: set[str] = set()
 
@@ -66,6 +68,7 @@ class Journal:
             if isinstance(event, Round):
                 self._add(event.bytes_down, event.bytes_up)
                 self.choice.record(event.round, event.metrics, event.split)
+                self.losses.record(event.median_loss)
                 self._presence.restore(event)
 
     def open(self, state: RunState) -> None:
@@ -123,6 +126,7 @@ class Journal:
         self.choice.record(number, evaluation.metrics, self._split(number), state)
         if self._trained is not None:
             self._folder.append(self._describe(self._trained, evaluation))
+            self.losses.record(median_loss(evaluation))
         self._trained, self._exchanges = None, []
 
     def _add(self, down: int, up: int) -> None:

@@ -7,6 +7,7 @@ from common.wire.messages import EVALUATE, TRAIN
 from server.evaluation import Evaluation
 from server.events import Round, Split
 from server.exchange import Exchange
+from server.loss_watch import median_loss
 from server.presence import Attendance
 from server.state import Trained
 
@@ -59,6 +60,7 @@ def describe_round(
         bytes_up=sum(exchange.bytes_up for exchange in exchanges),
         server={**trained.server, **evaluation.notes},
         clusters=dict(trained.groups),
+        median_loss=median_loss(evaluation),
         clients=attendance.clients,
         states=attendance.states,
         gone=attendance.gone,

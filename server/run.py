@@ -118,7 +118,8 @@ def _build_strategy(
 ) -> RoundStrategy | PlannedStrategy:
     """Build the strategy, inside a planner if the run has a privacy budget."""
     recorders = journal.record_training, journal.record_evaluation
-    parts = RoundParts(config, state, enrolment, *recorders, lambda: journal.choice.reason_to_stop)
+    deciders = (lambda: journal.choice.reason_to_stop), journal.losses.find_explosion
+    parts = RoundParts(config, state, enrolment, *recorders, *deciders)
     if not config.needs_planner:
         return build_strategy(parts)
     decision = read_round_decision(decided) if decided else None

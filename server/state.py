@@ -1,11 +1,12 @@
 """State of a run on the server as one frozen value, which a checkpoint writes and `--resume` reads."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from common.arrays import Arrays
 from server.aggregation.optimizers import OptimizerState
 from server.checkpoints import Checkpoint
+from server.guard import Guard, RoundLengths
 
 PLAN_PREFIX = "planner_"
 """Prefix of the names of a planner's groups."""
@@ -25,6 +26,8 @@ class RunState:
     """Client -> last round in which its reply was aggregated."""
     plan: OptimizerState = field(default_factory=dict)
     """State of a budget planner, by group."""
+    guard: Guard = field(default_factory=Guard)
+    """Memory of the checks on replies."""
 
     def next(self, model: Arrays, memory: OptimizerState, clients: list[str]) -> "RunState":
         """Return the state after one more round, in which the replies of these clients were aggregated."""
@@ -51,7 +54,8 @@ class Trained:
 def to_checkpoint(state: RunState, seed: int, totals: dict[str, Any]) -> Checkpoint:
     """Return the checkpoint of a state; `totals` are the sums of the journal."""
     groups = {"model": state.model, "statics": state.statics, **state.memory, **state.plan}
-    return Checkpoint(state.round, seed, groups, {"counted": state.counted, "journal": totals})
+    about = {"counted": state.counted, "journal": totals, "guard": asdict(state.guard)}
+    return Checkpoint(state.round, seed, groups, about)
 
 
 def restore(checkpoint: Checkpoint) -> RunState:
@@ -59,4 +63,6 @@ def restore(checkpoint: Checkpoint) -> RunState:
     groups = dict(checkpoint.groups)
     model, statics = groups.pop("model"), groups.pop("statics", {})
     plan = {name: groups.pop(name) for name in [*groups] if name.startswith(PLAN_PREFIX)}
-    return RunState(checkpoint.round, model, groups, statics, dict(checkpoint.state["counted"]), plan)
+    stored = checkpoint.state.get("guard", {})  # checkpoints of earlier releases have none
+    guard = Guard(tuple(RoundLengths(**one) for one in stored.get("recent", ())), dict(stored.get("excluded", {})))
+    return RunState(checkpoint.round, model, groups, statics, dict(checkpoint.state["counted"]), plan, guard)

@@ -38,6 +38,15 @@ class Federation(Options):
     """Form of tables in uploads: `auto` sends only the changed rows if that is smaller. `dense` always
     sends whole tables, which do not show the rows a client used."""
 
+    norm_bound: float = Field(10.0, ge=0, allow_inf_nan=False)
+    """Largest norm of an update, as a multiple of the median; 0: no bound.
+
+    A longer update is left out. The median is that of the round, or of the last rounds where fewer than five clients
+    answered."""
+
+    penalty: int = Field(5, ge=0)
+    """Number of rounds that a client sits out after the server took a step back because of its update."""
+
     stop: int = Field(0, ge=0)
     """Number of rounds without a gain on validation data after which the run ends; 0: never.
 

@@ -2,6 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping
+from typing import ClassVar
 
 from flwr.app import Message, RecordDict
 from flwr.serverapp.strategy import Strategy
@@ -28,9 +29,13 @@ class StrategyBase(Strategy):
     Attributes:
         cost: Privacy cost of each reply of the next round; set by a planner, 0 without noise.
         clip: Factor on the run's clip norm in the next round; set by a planner.
+        is_on_test: True if the last evaluation is on test data that no decision may follow.
         is_over: True if no round follows; the next evaluation is then the last.
         row_ids: Row ids in each reply of the last round, in runs whose clients send them.
     """
+
+    per_step: ClassVar[bool] = True
+    """True if means are of updates per local step."""
 
     def __init__(self, parts: RoundParts) -> None:
         self.config, self.state, self.enrolment = parts.config, parts.state, parts.enrolment
@@ -38,7 +43,7 @@ class StrategyBase(Strategy):
         self._reason_to_stop = parts.reason_to_stop
         self.task, self.capabilities = TASKS[parts.config.task], parts.config.capabilities
         self._send: SendAndReceive = lambda messages: []
-        self.cost, self.clip, self.is_over = 0.0, 1.0, False
+        self.cost, self.clip, self.is_over, self.is_on_test = 0.0, 1.0, False, False
         self.row_ids: list[Rows] = []
 
     @property

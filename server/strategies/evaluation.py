@@ -34,7 +34,8 @@ class EvaluatedStrategy(StrategyBase):
         number, final = self.state.round, self.is_over or self.state.round == self.config.rounds
         if number % self.config.evaluate_every and not final:
             return []
-        held_out = not final and self.config.task_options.validation_share > 0
+        has_validation = self.config.task_options.validation_share > 0
+        held_out, self.is_on_test = has_validation and not final, has_validation and final
         return self._evaluations(grid, "validation" if held_out else "test", final=final)
 
     def aggregate_evaluate(self, server_round: int, replies: Iterable[Message]) -> MetricRecord | None:
@@ -57,6 +58,8 @@ class EvaluatedStrategy(StrategyBase):
     def _evaluations(self, grid: Grid, split: str, *, final: bool, model: Arrays | None = None) -> list[Message]:
         """Return the evaluation requests to all clients, of `model` or of each client's own one."""
         clients = self.enrolment.roster.select_trainable(grid.get_node_ids())
+        if not final:
+            clients = {n: c for n, c in clients.items() if not self.state.guard.sits_out(n, self.state.round)}
         if model is None:
             self.prepare(clients, grid.send_and_receive, training=False)
         encoded: dict[RequestKey, RecordDict] = {}

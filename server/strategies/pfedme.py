@@ -12,6 +12,8 @@ from server.strategies.spec import RoundParts, ServerMethod
 class PFedMeStrategy(RoundStrategy):
     """pFedMe: w ← (1 − β)w + β·mean w_i."""
 
+    per_step = False
+
     def __init__(self, options: PFedMe, parts: RoundParts) -> None:
         super().__init__(parts)
         self.beta = options.beta

@@ -16,6 +16,8 @@ class PFGNNStrategy(RoundStrategy):
     values, for new clients.
     """
 
+    per_step = False
+
     def __init__(self, options: PFGNN, parts: RoundParts) -> None:
         super().__init__(parts)
         self.beta = options.beta

@@ -25,6 +25,7 @@ class RoundParts:
         on_trained: Callback after each training step.
         on_evaluated: Callback after each evaluation.
         reason_to_stop: Reason why the run ends before the next round; empty if it continues.
+        find_explosion: Reason why the step before an evaluation is taken back; empty if it stays.
     """
 
     config: RunConfig
@@ -33,6 +34,7 @@ class RoundParts:
     on_trained: Callable[[Trained], None] = lambda trained: None
     on_evaluated: Callable[[int, Evaluation], None] = lambda number, evaluation: None
     reason_to_stop: Callable[[], str] = lambda: ""
+    find_explosion: Callable[[Evaluation], str] = lambda evaluation: ""
 
 
 @dataclass(frozen=True)

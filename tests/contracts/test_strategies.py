@@ -12,8 +12,7 @@ from server.evaluation import Evaluation
 from server.events import Round
 from server.exchange import Answer, summarize_exchange
 from server.journal import Journal
-from server.state import restore
-from server.strategies.round import Trained
+from server.state import Trained, restore
 from tests.support.strategies import (
     MODEL,
     NAMES,

@@ -1,0 +1,67 @@
+"""Lengths of updates, and the bound on them. Pure, NumPy."""
+
+import statistics
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from common.arrays import Arrays, norm
+
+LARGE_ROUND = 5
+"""Number of replies from which a round's own median is the reference."""
+
+FIRST_REFERENCE = 10.0
+"""Reference of one or two exact updates without an earlier round, as a multiple of max(1, ‖θ‖)."""
+
+Lengths = dict[str, float]
+"""`update` and `gradient` -> L2 norm."""
+
+
+def measure(update: Arrays, gradient: Arrays, factor: float) -> Lengths:
+    """Return the norms of a reply; `factor` scales the update to the number of local steps of the round."""
+    with np.errstate(over="ignore"):
+        return {"update": factor * norm(update), **({"gradient": norm(gradient)} if gradient else {})}
+
+
+def typical(lengths: Sequence[Lengths]) -> Lengths:
+    """Return the median of each kind over positive lengths; a kind without any is left out."""
+    kinds = dict.fromkeys(kind for one in lengths for kind in one)
+    return {kind: statistics.median(found) for kind in kinds if (found := _positive(lengths, kind))}
+
+
+def references(lengths: Sequence[Lengths], past: Sequence[Lengths], first: float) -> Lengths:
+    """Return the length of each kind that counts as typical in a round; infinite if none exists.
+
+    From five replies on it is their median. Below, it is the largest median of the last rounds or, if that is longer, the
+    lower median of the round, since all updates may grow together. One or two replies cannot judge each other.
+
+    Args:
+        lengths: Lengths of the round's replies.
+        past: Typical lengths of the last rounds under the same noise.
+        first: Reference if there is no other.
+    """
+    found = {}
+    for kind in dict.fromkeys(kind for one in lengths for kind in one):
+        now, earlier = _positive(lengths, kind), [one[kind] for one in past if kind in one]
+        if len(now) >= LARGE_ROUND:
+            found[kind] = statistics.median(now)
+        elif len(now) > 2 or (len(now) == 2 and earlier):
+            found[kind] = max([statistics.median_low(now), *earlier])
+        else:
+            found[kind] = max(earlier, default=first)
+    return found
+
+
+def find_excess(lengths: Mapping[str, Lengths], limits: Lengths, bound: float) -> dict[str, str]:
+    """Return client -> reason, for clients with a length of more than `bound` times its reference."""
+    return {
+        client: f"{kind} of norm {length:.3g}, {length / limits[kind]:.3g} times the typical {limits[kind]:.3g};"
+        f" federation.norm-bound is {bound:g}"
+        for client, one in lengths.items()
+        for kind, length in one.items()
+        if length > bound * limits[kind] > 0
+    }
+
+
+def _positive(lengths: Sequence[Lengths], kind: str) -> list[float]:
+    return sorted(one[kind] for one in lengths if one.get(kind, 0) > 0)

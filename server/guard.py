@@ -1,0 +1,43 @@
+"""Memory of the checks on clients' replies, part of a run's state; pure."""
+
+from collections.abc import Collection
+from dataclasses import dataclass, field, replace
+
+from server.aggregation.lengths import Lengths
+
+RECENT_ROUNDS = 5
+"""Number of last rounds whose lengths are stored."""
+
+
+@dataclass(frozen=True)
+class RoundLengths:
+    """Typical lengths of a round's replies; `noise` names its privacy cost and clip norm."""
+
+    noise: str
+    lengths: Lengths
+
+
+@dataclass(frozen=True)
+class Guard:
+    """Memory of the checks on replies."""
+
+    recent: tuple[RoundLengths, ...] = ()
+    """The last rounds, oldest first."""
+    excluded: dict[str, int] = field(default_factory=dict)
+    """Client -> last round in which it sits out."""
+
+    def past(self, noise: str) -> list[Lengths]:
+        """Return the lengths of the last rounds with equal noise, since noise decides on the length."""
+        return [one.lengths for one in self.recent if one.noise == noise]
+
+    def record(self, noise: str, lengths: Lengths) -> "Guard":
+        """Return the memory after a round with these typical lengths."""
+        return replace(self, recent=(*self.recent, RoundLengths(noise, lengths))[-RECENT_ROUNDS:]) if lengths else self
+
+    def exclude(self, clients: Collection[str], last_round: int) -> "Guard":
+        """Return the memory after clients were excluded up to a round."""
+        return replace(self, excluded={**self.excluded, **dict.fromkeys(clients, last_round)}) if clients else self
+
+    def sits_out(self, client: str, number: int) -> bool:
+        """Return True if the client is not asked in a round."""
+        return number <= self.excluded.get(client, 0)

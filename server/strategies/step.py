@@ -1,0 +1,173 @@
+"""Server step from checked replies, which is taken back if it spoils the model."""
+
+import logging
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord
+from flwr.serverapp import Grid
+
+from common.arrays import all_finite, norm
+from common.errors import QuorumError
+from common.wire.messages import LOCAL, TrainReply
+from common.wire.sparse_rows import expand_reply
+from server.aggregation.lengths import FIRST_REFERENCE, Lengths, find_excess, measure, references, typical
+from server.aggregation.outliers import find_outliers
+from server.evaluation import Evaluation
+from server.plausible import MAX_EXAMPLES, limit_reply
+from server.state import RunState, Trained
+from server.strategies.evaluation import EvaluatedStrategy
+from server.strategies.replies import ExpectedReply, Reply, average_by_row, check_reply, read_row_ids, split_replies
+from server.strategies.spec import RoundParts
+
+log = logging.getLogger("fedloom.server")
+
+
+class StepStrategy(EvaluatedStrategy):
+    """Base of strategies that step from the replies of a round."""
+
+    def __init__(self, parts: RoundParts) -> None:
+        super().__init__(parts)
+        self._find_explosion = parts.find_explosion
+        self._typical: Lengths = {}
+        self._before: RunState | None = None
+        self._trained: Trained | None = None
+        self._replies: list[Reply] = []
+        self._grid: Grid | None = None
+
+    def aggregate_evaluate(self, server_round: int, replies: Iterable[Message]) -> MetricRecord | None:
+        """Return the weighted means of the clients' metrics, after taking back a step that ruined the model."""
+        evaluation = self._summarize(replies)
+        if self._trained is not None and not self.cost and not self.is_on_test:  # noise may ruin a model, too
+            evaluation = self._retry(evaluation)
+        self._before, self._trained, self._replies = None, None, []
+        self._on_evaluated(self.state.round, evaluation)
+        return MetricRecord(dict(evaluation.metrics)) if evaluation.metrics else None
+
+    def _advance(self, usable: list[Reply], rejected: dict[str, str]) -> list[Reply]:
+        """Make the server step, without the longest updates if it is not finite; return the replies in it.
+
+        Raises:
+            QuorumError: Fewer usable replies than `federation.min-replies`.
+        """
+        self._before, blamed = self.state, list[str]()
+        while True:
+            self._require_quorum(usable, rejected)
+            with np.errstate(over="ignore", invalid="ignore"):
+                state = self._next_state(usable)
+            if all_finite(state.model) and all(map(all_finite, state.memory.values())):
+                break
+            longest = max(usable, key=lambda reply: norm(reply.train.update))
+            rejected[longest.client] = self._blame("the step with its update is not finite", self.state.round + 1)
+            blamed.append(longest.client)
+            usable = [reply for reply in usable if reply is not longest]
+        guard = state.guard.record(self._noise, self._typical)
+        self.state = replace(state, guard=guard.exclude(blamed, self._end_of_penalty(state.round)))
+        self._replies = usable
+        return usable
+
+    def _next_state(self, usable: list[Reply]) -> RunState:
+        shared = {name: a for name, a in self.state.model.items() if not self.task.is_client_only(name)}
+        self.row_ids = [reply.rows for reply in usable]
+        updated, memory = self.update(self.state.memory, shared, average_by_row(usable))
+        model = self.refine({**self.state.model, **updated}, usable)
+        return self.state.next(model, memory, [r.client for r in usable])
+
+    def _report(self, usable: list[Reply], rejected: dict[str, str]) -> float:
+        """Record the step and return its training loss; noisy replies have none."""
+        weight = sum(r.weight for r in usable)
+        loss = math.nan if self.cost > 0 or not usable else sum(r.weight * r.train.loss for r in usable) / weight
+        numbers = self.diagnostics(self.state.memory) if usable else {"taken_back": 1.0}
+        self._trained = Trained(self.state, loss, rejected, numbers, self.groups())
+        self._on_trained(self._trained)
+        return loss
+
+    def _retry(self, evaluation: Evaluation) -> Evaluation:
+        """Return the evaluation of the step, or of the one without outliers if its validation loss exploded.
+
+        If that one fails as well, no client is to blame: the model before the step stays.
+        """
+        reason, before, trained = self._find_explosion(evaluation), self._before, self._trained
+        if not reason or before is None or trained is None or self._grid is None:
+            return evaluation
+        log.warning("round %d is taken back: %s", self.state.round, reason)
+        after, number = self.state, self.state.round
+        outliers = find_outliers({reply.client: reply.train.update for reply in self._replies})
+        kept = [reply for reply in self._replies if reply.client not in outliers]
+        rejected = {**trained.rejected, **dict.fromkeys(outliers, self._blame(reason, number))}
+        if outliers and len(kept) >= self.config.federation.min_replies:
+            self.state = before
+            kept = self._advance(kept, rejected)
+            self.state = replace(self.state, guard=self.state.guard.exclude(outliers, self._end_of_penalty(number)))
+            self._report(kept, rejected)
+            evaluation = self._evaluate_again(self._grid)
+            if not self._find_explosion(evaluation):
+                return evaluation
+        self.state = replace(before, round=number, guard=after.guard)
+        self._report([], trained.rejected)
+        return self._evaluate_again(self._grid)
+
+    def _evaluate_again(self, grid: Grid) -> Evaluation:
+        messages = self.configure_evaluate(self.state.round, ArrayRecord(), ConfigRecord(), grid)
+        return self._summarize(grid.send_and_receive(messages))
+
+    def _require_quorum(self, usable: list[Reply], rejected: Mapping[str, str]) -> None:
+        quorum = self.config.federation.min_replies
+        if len(usable) < quorum:
+            reasons = "".join(f"; {name}: {reason}" for name, reason in sorted(rejected.items()))
+            raise QuorumError(f"round {self.state.round + 1}: {len(usable)} usable replies, {quorum} needed{reasons}")
+
+    def _split(self, messages: Iterable[Message], phase: str = LOCAL) -> tuple[list[Reply], dict[str, str]]:
+        """Return usable replies, ordered by client name, and client -> reason for the others.
+
+        Clients that failed leave the roster and are invited again in the next round.
+        """
+        roster, limit = self.enrolment.roster, limit_reply(self.state.model)
+        accept = partial(self._accept, phase, {c.name: c.examples for c in roster.clients.values()})
+        usable, failed = split_replies(messages, roster.name, accept, limit)
+        rejected = {roster.leave(node): reason for node, reason in failed.items()}
+        excess = self._find_excess(usable, phase) if self.config.federation.norm_bound else {}
+        return [reply for reply in usable if reply.client not in excess], {**rejected, **excess}
+
+    def _find_excess(self, usable: list[Reply], phase: str) -> dict[str, str]:
+        """Return client -> reason, for replies that are longer than `federation.norm-bound` allows."""
+        steps = self.config.method_options.steps(phase)
+        factors = {r.client: steps / r.train.steps if self.per_step else 1.0 for r in usable}
+        lengths = {r.client: measure(r.train.update, r.train.gradient, factors[r.client]) for r in usable}
+        first = math.inf if self.cost else FIRST_REFERENCE * max(1.0, norm(self.state.model))
+        past = self.state.guard.past(self._noise) if phase == LOCAL else []
+        limits = references([*lengths.values()], past, first)
+        excess = find_excess(lengths, limits, self.config.federation.norm_bound)
+        if phase == LOCAL:
+            self._typical = typical([one for client, one in lengths.items() if client not in excess])
+        return excess
+
+    def _accept(self, phase: str, enrolled: Mapping[str, int], name: str, reply: TrainReply) -> Reply:
+        options, template = self.config.method_options, self.select_uploaded(self.model_for(name))
+        expected = ExpectedReply(
+            round=self.state.round + 1,
+            max_steps=options.steps(phase),
+            max_examples=enrolled.get(name, MAX_EXAMPLES),
+            task=self.task,
+            model=template,
+            needs_gradient=self.capabilities.needs_gradient,
+        )
+        rows = read_row_ids(reply.update) if self.config.task_options.named_rows else {}
+        reply = expand_reply(reply, template)
+        check_reply(reply, expected)
+        return Reply(name, 1.0 if options.weighting == "uniform" else float(reply.examples), reply, rows)
+
+    @property
+    def _noise(self) -> str:
+        """Name of the round's noise, on which the length of an update depends."""
+        return f"{self.cost:.6g} {self.clip:.6g}"
+
+    def _end_of_penalty(self, number: int) -> int:
+        return number + self.config.federation.penalty
+
+    def _blame(self, reason: str, number: int) -> str:
+        penalty = f"; sits out until round {self._end_of_penalty(number)}" if self.config.federation.penalty else ""
+        return f"{reason}{penalty}"

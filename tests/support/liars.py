@@ -1,0 +1,115 @@
+"""Federation in one process with a client that lies."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from flwr.app import ConfigRecord, Error, Message, RecordDict
+
+from client.session import Session
+from common.arrays import Arrays
+from common.wire.codec import decode, encode
+from common.wire.messages import ENROL, EVALUATE, TRAIN, EnrolReply, EvaluateReply, TrainReply
+from deploy.simulation import InProcessGrid
+
+Lie = Callable[[Message], Message | None]
+"""Change of a client's reply; None sends nothing."""
+
+
+class LyingGrid(InProcessGrid):
+    """Grid in which one node changes its replies of a kind."""
+
+    def __init__(self, sessions: Mapping[int, Session], liar: int, kind: str, lie: Lie) -> None:
+        super().__init__(sessions, 1)
+        self._liar, self._kind, self._lie = liar, kind, lie
+        self._kinds: dict[str, str] = {}
+
+    def push_messages(self, messages: Iterable[Message]) -> list[str]:
+        messages = list(messages)
+        pushed = super().push_messages(messages)
+        self._kinds |= {m.metadata.message_id: m.metadata.message_type for m in messages}
+        return pushed
+
+    def pull_messages(self, message_ids: Iterable[str]) -> list[Message]:
+        replies = super().pull_messages(message_ids)
+        return [sent for reply in replies if (sent := self._send(reply)) is not None]
+
+    def _send(self, reply: Message) -> Message | None:
+        is_lie = self._kinds[reply.metadata.reply_to_message_id] == self._kind
+        return self._lie(reply) if is_lie and reply.metadata.src_node_id == self._liar else reply
+
+
+def _changed(reply: Message, content: RecordDict) -> Message:
+    reply.__dict__["_content"] = content
+    return reply
+
+
+def trained(**changes: Any) -> Lie:
+    """Return the lie with other fields of the training reply; a function gets the true value."""
+
+    def lie(message: Message) -> Message:
+        reply = decode(TrainReply, message.content)
+        values = {key: value(getattr(reply, key)) if callable(value) else value for key, value in changes.items()}
+        return _changed(message, encode(replace(reply, **values)))
+
+    return lie
+
+
+def scaled(factor: float) -> Callable[[Arrays], Arrays]:
+    return lambda update: {n: a * a.dtype.type(factor) if a.dtype.kind == "f" else a for n, a in update.items()}
+
+
+def filled(value: float) -> Callable[[Arrays], Arrays]:
+    return lambda update: {n: np.full_like(a, value) if a.dtype.kind == "f" else a for n, a in update.items()}
+
+
+def measured(metrics: dict[str, float], weights: dict[str, float]) -> Lie:
+    def lie(message: Message) -> Message:
+        reply = decode(EvaluateReply, message.content)
+        told = replace(reply, metrics={**reply.metrics, **metrics}, weights={**reply.weights, **weights})
+        return _changed(message, encode(told))
+
+    return lie
+
+
+def enrolled(**changes: Any) -> Lie:
+    return lambda message: _changed(message, encode(replace(decode(EnrolReply, message.content), **changes)))
+
+
+def oversized(message: Message) -> Message:
+    """Return a reply with a blob beyond the limit of a small model; the size of a real one is not needed."""
+    return _changed(message, RecordDict({**message.content, "more": ConfigRecord({"blob": bytes(8_000_000)})}))
+
+
+def failed(reason: str) -> Lie:
+    def lie(message: Message) -> Message:
+        message.__dict__["_content"], message.__dict__["_error"] = None, Error(1000, reason)
+        return message
+
+    return lie
+
+
+ESCAPES = "\x1b]0;owned\x07\x1b[2J=cmd\r\n"
+
+HARMFUL: dict[str, tuple[str, Lie]] = {
+    "3.3e38": (TRAIN, trained(update=filled(3.3e38))),
+    "1e30": (TRAIN, trained(update=filled(1e30), gradient=filled(1e30))),
+    "100 x norm": (TRAIN, trained(update=scaled(100), gradient=scaled(100))),
+    "one step": (TRAIN, trained(steps=1, update=scaled(5))),
+    "examples": (TRAIN, trained(examples=2**63 - 1)),
+}
+"""Lies about the update, which every strategy must withstand."""
+
+REPORTED: dict[str, tuple[str, Lie]] = {
+    "loss": (TRAIN, trained(loss=1.7e308)),
+    "metric": (EVALUATE, measured({"hr20": 1e200}, {"hr20": 1e100})),
+    "invented": (EVALUATE, measured({"accuracy": 1.0}, {"accuracy": 1.0})),
+    "escapes in metrics": (EVALUATE, measured({ESCAPES: 1.0}, {})),
+    "escapes in reasons": (TRAIN, failed(ESCAPES)),
+    "escapes in names": (ENROL, enrolled(client=ESCAPES)),
+    "oversized": (TRAIN, oversized),
+    "silence": (TRAIN, lambda message: None),
+    "another's name": (ENROL, enrolled(client="client-0")),
+}
+"""Lies that the code shared by all strategies meets."""
