@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rich.console import Console
@@ -23,10 +23,13 @@ from deploy.certificates import (
 from deploy.control import Control
 from deploy.files import write_file
 from deploy.keys import make_node_key, public_path
+from deploy.locks import locked_home
 from deploy.processes import Child, Processes
+from deploy.server_app import ServerAppProcess
 from deploy.superlink import SuperLinkSettings, flower_environment, start_superlink
+from deploy.supervision import Supervisor
 from deploy.watch import Pulse, watch
-from server.artifacts import RunDirectory
+from server.artifacts import EVENTS_FILE, RunDirectory
 from server.process_records import COMMAND, record_process
 from server.process_records import FOLDER as RECORDS
 from server.result import Result
@@ -119,10 +122,26 @@ class Order:
 
 
 def train(processes: Processes, superlink: SuperLinkSettings, order: Order, console: Console) -> Result:
-    """Start a SuperLink and a run on it, and watch the run to its end."""
-    record_process(superlink.folder / RECORDS, COMMAND, run=order.config.run_id)
-    server = start_superlink(processes, superlink)
-    return submit(processes, superlink.folder, control_of(superlink), order, console, server)
+    """Start a SuperLink and a run on it, and watch the run to its end; repeat this if its processes end before.
+
+    Raises:
+        ConfigError: Another process serves from the same folder.
+    """
+    folder = RunDirectory(order.runs, order.config.run_id)
+    began = _size(folder)
+
+    def attempt(again: bool) -> Result:
+        config = order.config.model_copy(update={"resume": True}) if again else order.config
+        server, control = start_superlink(processes, superlink), control_of(superlink)
+        try:
+            return submit(processes, superlink.folder, control, replace(order, config=config), console, server, began)
+        except FedloomError:
+            processes.kill(server)
+            raise
+
+    with locked_home(superlink.folder):
+        record_process(superlink.folder / RECORDS, COMMAND, run=order.config.run_id)
+        return Supervisor(folder, console).run(attempt)
 
 
 def control_of(superlink: SuperLinkSettings) -> Control:
@@ -132,21 +151,31 @@ def control_of(superlink: SuperLinkSettings) -> Control:
 
 
 def submit(
-    processes: Processes, folder: Path, control: Control, order: Order, console: Console, server: Child | None = None
+    processes: Processes,
+    folder: Path,
+    control: Control,
+    order: Order,
+    console: Console,
+    server: Child | None = None,
+    began: int | None = None,
 ) -> Result:
-    """Start a run on a running SuperLink and watch it to its end; `folder` is for this command's files."""
+    """Start a run on a running SuperLink and watch it to its end; `folder` is for this command's files.
+
+    `server` is the SuperLink if this command started it, `began` the size of the run's events when the command began.
+    """
     gate = Gate(control, order.nodes, console, set(order.nodes.glob("*.pub"))) if order.nodes else None
     control.register_all(sorted({*order.keys, *(gate.admitted if gate else ())}))
     if gate:
         gate.remove_revoked()
     run = RunDirectory(order.runs, order.config.run_id)
-    metrics = run.path / "metrics.jsonl"
-    start = metrics.stat().st_size if metrics.exists() else 0
+    start = _size(run)
     with _set_aside(run.path / "result.json"):
         run_id = control.submit(make_app(folder / "app", order.config), {})
-    pulse = Pulse(control, run_id, processes, server, metrics, start, gate, console)
+    app = ServerAppProcess(server.process.pid, lambda: run.holder) if server else None
+    first = start if began is None else began
+    pulse = Pulse(control, run_id, processes, server, run.path / EVENTS_FILE, first, gate, console, app)
     try:
-        return watch(pulse, run, server.log if server else None, console, order.after)
+        return watch(pulse, run, start, server.log if server else None, console, order.after)
     except BaseException as error:  # Ctrl-C, or SIGTERM and SIGHUP as `Processes` raises them
         if not isinstance(error, FedloomError):
             console.print(f"\nstopping; resume with --resume {order.config.run_id}", highlight=False, markup=False)
@@ -154,6 +183,11 @@ def submit(
             with suppress(FedloomError):
                 control.stop(run_id)
         raise
+
+
+def _size(run: RunDirectory) -> int:
+    events = run.path / EVENTS_FILE
+    return events.stat().st_size if events.exists() else 0
 
 
 @contextmanager

@@ -4,6 +4,7 @@ Flower 1.39 offers accounts for these APIs in its commercial edition only. On Li
 of a TCP connection on the same machine; connections of other users and of other machines get status 403.
 """
 
+import importlib
 import logging
 import os
 import socket
@@ -16,6 +17,8 @@ from flwr.superlink.cli import flower_superlink
 from starlette.middleware import Middleware
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
+
+from common.system_calls import ends_with_parent
 
 TABLES = Path("/proc/net/tcp"), Path("/proc/net/tcp6")
 """Connections of this machine, as Linux lists them."""
@@ -88,9 +91,12 @@ def _plain(endpoint: str) -> str:
 
 
 def main() -> None:
-    """Run `flower-superlink` with the middleware."""
+    """Run `flower-superlink` with the middleware, and with a SuperExec that ends with it."""
     os.environ["FORWARDED_ALLOW_IPS"] = ""  # otherwise a header of the request could name another peer
     extensions.get_middleware = lambda: (Middleware(OwnUserOnly),)
+    module = importlib.import_module(flower_superlink.__module__)
+    detached = {"start_new_session": True, "preexec_fn": ends_with_parent()}
+    setattr(module, "get_popen_detach_kwargs", lambda: detached)  # noqa: B010 (mypy knows no such export)
     flower_superlink()
 
 

@@ -1,11 +1,9 @@
 """Child processes that end with their parent's work, also after errors and signals."""
 
-import ctypes
 import os
 import signal
 import socket
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -18,10 +16,10 @@ from typing import Any, Self
 import psutil
 
 from common.errors import ConfigError, RunError
+from common.system_calls import adopt_orphans, ends_with_parent
 
 GRACE_SECONDS = 5.0  # seconds between SIGTERM and SIGKILL
 TAIL_LINES = 12  # last lines of an ended process's log in its error
-_PR_SET_CHILD_SUBREAPER = 36  # from linux/prctl.h
 
 
 @dataclass(frozen=True)
@@ -50,7 +48,7 @@ class Processes:
 
     Flower detaches some of its processes into their own sessions and loses track of others. Inside the block this process
     therefore adopts orphans (PR_SET_CHILD_SUBREAPER, if the system has it). SIGTERM and SIGHUP raise SystemExit, which
-    unwinds the block. Enter it in the main thread.
+    unwinds the block; after SIGKILL the system ends the children. Enter it in the main thread.
     """
 
     def __init__(self, grace: float = GRACE_SECONDS) -> None:
@@ -61,7 +59,7 @@ class Processes:
 
     def __enter__(self) -> Self:
         """Start to adopt orphans, and convert signals to SystemExit."""
-        _adopt_orphans(True)
+        adopt_orphans(True)
         self._strangers = set(psutil.Process().children(recursive=True))
         if threading.current_thread() is threading.main_thread():
             self._handlers = {n: signal.signal(n, _leave) for n in (signal.SIGTERM, signal.SIGHUP)}
@@ -76,7 +74,7 @@ class Processes:
         try:
             self.stop()
         finally:
-            _adopt_orphans(False)
+            adopt_orphans(False)
             for number, handler in self._handlers.items():
                 signal.signal(number, handler)
 
@@ -113,6 +111,7 @@ class Processes:
                     env=None if environment is None else dict(environment),
                     cwd=folder,
                     start_new_session=True,
+                    preexec_fn=ends_with_parent(),
                 )
             except FileNotFoundError as error:
                 raise RunError(f"cannot start {name}; {error.filename} is missing") from None
@@ -139,6 +138,16 @@ class Processes:
         _wait(late, self._grace)
         self._children = [child for child in self._children if child.process.poll() is None]
 
+    def kill(self, child: Child) -> None:
+        """Kill a child and its family at once, also what it started before it ended."""
+        others = {psutil.Process(c.process.pid) for c in self._children if c != child and c.process.poll() is None}
+        doomed = set(psutil.Process().children()) - self._strangers - others
+        for process in [one for root in doomed for one in (root, *_below(root))]:
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
+        _wait(doomed, self._grace)
+        self._children.remove(child)
+
     def _descendants(self, children: Sequence[Child]) -> set[psutil.Process]:
         roots = [psutil.Process()] if not children else []
         descendants: set[psutil.Process] = set()
@@ -146,9 +155,14 @@ class Processes:
             with suppress(psutil.NoSuchProcess):
                 roots.append(psutil.Process(child.process.pid))
         for root in roots:
-            with suppress(psutil.NoSuchProcess):
-                descendants |= {root, *root.children(recursive=True)}
+            descendants |= {root, *_below(root)}
         return descendants - self._strangers - {psutil.Process()}
+
+
+def _below(process: psutil.Process) -> list[psutil.Process]:
+    with suppress(psutil.NoSuchProcess):
+        return list(process.children(recursive=True))
+    return []
 
 
 def free_port() -> int:
@@ -175,11 +189,6 @@ def require_free_port(host: str, port: int, option: str) -> None:
 
 def _leave(number: int, frame: FrameType | None) -> None:
     raise SystemExit(128 + number)
-
-
-def _adopt_orphans(enabled: bool) -> None:
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, int(enabled), 0, 0, 0)
 
 
 def _wait(processes: set[psutil.Process], seconds: float) -> set[psutil.Process]:

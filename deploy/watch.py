@@ -15,7 +15,9 @@ from deploy.processes import Child, Processes
 from deploy.progress import follow, show
 from deploy.report.render import render
 from deploy.report.text import first_line
+from deploy.server_app import ServerAppProcess
 from deploy.summary import print_summary
+from deploy.supervision import LostRunError
 from server.artifacts import RunDirectory
 from server.events import Event
 from server.result import Result
@@ -38,6 +40,7 @@ class Pulse:
         start: Bytes of them from before.
         gate: Admission of clients whose keys appear later; None without it.
         console: Output of ended clients.
+        server_app: Processes that the SuperLink started for the run, if it is one of `processes`.
     """
 
     control: Control
@@ -48,6 +51,7 @@ class Pulse:
     start: int
     gate: Gate | None
     console: Console
+    server_app: ServerAppProcess | None = None
     size: int = -1
     heard: float = 0.0
     queried: float = 0.0
@@ -58,9 +62,12 @@ class Pulse:
         """Return True while the run continues.
 
         Raises:
-            RunError: The server has ended or no longer answers, or a client has ended before the first round was done.
+            LostRunError: The server has ended or no longer answers.
+            RunError: A client has ended before the first round was done.
         """
         self._look_after_processes()
+        if self.server_app is not None and self.server_app.is_lost():
+            return False
         if self.gate is not None:
             self.gate()
         size, now = self.metrics.stat().st_size if self.metrics.exists() else 0, time.monotonic()
@@ -71,17 +78,20 @@ class Pulse:
         self.queried = now
         try:
             continues = not self.control.status(self.run_id).startswith("finished")
-        except FedloomError:
+        except FedloomError as error:
             self.unanswered += 1
             if self.unanswered == MAX_UNANSWERED:
-                raise
+                raise LostRunError(str(error)) from None
             return True
         self.unanswered = 0
         return continues
 
     def _look_after_processes(self) -> None:
-        if self.server is not None:
-            self.server.check()
+        if self.server is not None and self.server.process.poll() is not None:
+            try:
+                self.server.check()
+            except RunError as error:
+                raise LostRunError(str(error)) from None
         try:
             self.processes.check()
         except RunError as error:
@@ -104,18 +114,23 @@ class Pulse:
 
 
 def watch(
-    pulse: Pulse, folder: RunDirectory, log: Path | None, console: Console, after: Callable[[Result], Result]
+    pulse: Pulse,
+    folder: RunDirectory,
+    start: int,
+    log: Path | None,
+    console: Console,
+    after: Callable[[Result], Result],
 ) -> Result:
-    """Show the run's rounds as they complete, then its result; `after` may add to the result.
+    """Show the run's events after `start` as they are written, then its result; `after` may add to the result.
 
     Raises:
-        RunError: The run ended without a result.
+        LostRunError: The run ended without a result.
     """
-    show(follow(pulse.metrics, pulse.start, pulse), console)
+    show(follow(pulse.metrics, start, pulse), console)
     result = folder.result()
     if result is None:
         place = str(log or "the SuperLink's log")
-        raise RunError(f"the run ended without a result; see {place}")
+        raise LostRunError(f"the run ended without a result; see {place}")
     return conclude(after(result), folder, console)
 
 

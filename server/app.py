@@ -1,6 +1,8 @@
 """Flower ServerApp: parse -> build -> start -> save."""
 
 import logging
+import sys
+from pathlib import Path
 
 from flwr.app import Context
 from flwr.serverapp import Grid, ServerApp
@@ -9,10 +11,14 @@ from common.config.flatten import flatten
 from common.config.parse import parse
 from common.config.run import RunConfig
 from common.files import close_to_others
+from common.system_calls import end_with_parent
 from server.process_records import record_process
 from server.run import run
 from server.settings import ServerSettings
 from server.uploads import quick_uploads
+
+OWN_PROCESS = "flwr-serverapp"
+"""Program of a ServerApp with a process of its own; its parent ends with the SuperLink."""
 
 app = ServerApp()
 
@@ -24,6 +30,8 @@ def main(grid: Grid, context: Context) -> None:
     own.setLevel(logging.INFO)
     own.addHandler(logging.StreamHandler())  # a line per round; Flower streams what this process prints
     close_to_others()
+    if Path(sys.argv[0]).name == OWN_PROCESS:
+        end_with_parent()
     declared = flatten(RunConfig())  # Flower passes on all that pyproject.toml declares, also of other methods
     config = parse({key: value for key, value in context.run_config.items() if value != declared.get(key)})
     with quick_uploads(min(config.federation.deadline, config.federation.upload)):

@@ -1,6 +1,5 @@
 """Folder of a run, runs/<id>/; only it and `server.checkpoints` write to the server's disk."""
 
-import fcntl
 import json
 import logging
 import re
@@ -17,6 +16,7 @@ import tomli_w
 from common.arrays import Array, Arrays
 from common.errors import ConfigError, DataError
 from common.files import write_atomically
+from common.locks import HeldError, exclusive, holder
 from server import tensor_file
 from server.checkpoints import Checkpoints
 from server.event_text import event_text
@@ -24,6 +24,8 @@ from server.events import Event, event_from_line, event_to_line
 from server.result import Result, result_from_json, result_to_json
 
 LOCK_FILE = ".lock"  # locked by the process that works on the run
+LOCK_SECONDS = 5.0  # time to release it for a process that lists runs, or is being ended
+EVENTS_FILE = "metrics.jsonl"
 FINAL_MODEL = "model.safetensors"
 LOG = logging.getLogger(__name__)
 
@@ -89,24 +91,26 @@ class RunDirectory:
             )
 
     @contextmanager
-    def lock(self) -> Iterator[None]:
+    def lock(self, wait: float = 0.0) -> Iterator[None]:
         """Lock the folder against other processes until the block or this process ends.
+
+        `wait` is the time in seconds that another process has to end.
 
         Raises:
             ConfigError: Another process holds the lock.
         """
         self.path.mkdir(parents=True, exist_ok=True)
-        with (self.path / LOCK_FILE).open("a") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                run = self.path.name
-                raise ConfigError(
-                    f"run '{run}' is in use by another process; wait for its end or stop it, then use --resume {run}"
-                ) from None
-            except OSError as error:  # some shared file systems have no locks
-                LOG.warning("%s cannot be locked: %s", self.path, error.strerror)
-            yield
+        run = self.path.name
+        try:
+            with exclusive(self.path / LOCK_FILE, wait):
+                yield
+        except HeldError as held:
+            raise ConfigError(f"run '{run}' is in use by {held}; end that process, then use --resume {run}") from None
+
+    @property
+    def holder(self) -> int:
+        """Process that works on the run or was killed at it; 0 without one."""
+        return holder(self.path / LOCK_FILE)
 
     def is_idle(self) -> bool:
         """Return True if no process works on the run at the moment."""
@@ -135,7 +139,7 @@ class RunDirectory:
 
     def append(self, event: Event) -> None:
         """Append a line to metrics.jsonl and to the log; a line that a crash has torn is ended first."""
-        with (self.path / "metrics.jsonl").open("a+b") as file:
+        with (self.path / EVENTS_FILE).open("a+b") as file:
             file.seek(max(file.tell() - 1, 0))  # append mode starts at the end and writes there, whatever the position
             torn = file.read() not in (b"", b"\n")
             file.write((b"\n" if torn else b"") + event_to_line(event))
@@ -144,7 +148,7 @@ class RunDirectory:
 
     def events(self) -> Iterator[Event]:
         """Yield the events so far without torn lines; nothing before the first event."""
-        path = self.path / "metrics.jsonl"
+        path = self.path / EVENTS_FILE
         for line in path.read_bytes().splitlines() if path.exists() else ():
             try:
                 yield event_from_line(line)

@@ -19,7 +19,7 @@ from common.tasks.registry import TASKS, demo_vocabulary, read_vocabulary
 from common.tasks.vocabulary import Vocabulary
 from common.wire.codec import to_record
 from common.wire.messages import EnrolRequest
-from server.artifacts import RunDirectory, make_run_id
+from server.artifacts import LOCK_SECONDS, RunDirectory, make_run_id
 from server.enrolment import Enrolment
 from server.events import ENDED_EARLY
 from server.federated_counts import sum_counts
@@ -57,7 +57,7 @@ def run(grid: Grid, config: RunConfig, runs: Path, nodes: Path | None = None) ->
     catalogue, folder = read_catalogue(config), RunDirectory(runs, config.run_id)
     if config.resume:
         folder.config()  # raises at once if there is no such run, and creates no folder
-    with folder.lock():
+    with folder.lock(wait=LOCK_SECONDS):
         return _run(grid, config, catalogue, folder, nodes)
 
 

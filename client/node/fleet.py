@@ -139,7 +139,12 @@ class Fleet:
 
         All objects are sent at once. The server's app may request them as soon as the reply is announced, and Flower lets it
         wait a full second for a missing one.
+
+        Raises:
+            RunOverError: The run has ended, or the server has started anew since the request.
         """
+        if reply.metadata.src_node_id != self.node_id:
+            raise RunOverError("the server has started anew since this request")
         try:
             self._push(reply, seconds)
         finally:

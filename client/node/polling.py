@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from random import Random
 
-FIRST_RETRY_SECONDS, MAX_RETRY_SECONDS = 0.25, 5.0  # seconds between two attempts to reach an absent server
+FIRST_RETRY_SECONDS, MAX_RETRY_SECONDS = 0.25, 2.5  # seconds between two attempts to reach an absent server
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -121,6 +121,10 @@ SharedCatalogue = Annotated[
 Clients = Annotated[
     int | None,
     typer.Option(min=1, help="Wait for so many clients before the first round; default: 2, or the resumed run's own."),
+]
+SuperLinkState = Annotated[
+    Literal["memory", "sqlite"],
+    typer.Option(help="Keep messages in memory, or in a database file that outlives the server's process."),
 ]
 StateDir = Annotated[
     Path, typer.Option(help="Find clients' private state here; give the folder that `fedloom join` was given.")

@@ -73,16 +73,18 @@ def superlink_of(
     control_port: int,
     host: str = "127.0.0.1",
     nodes: Path | None = None,
+    *,
+    database: bool = False,
 ) -> SuperLinkSettings:
     """Return the settings of a SuperLink that writes runs where this command reads them.
 
-    `nodes` is the folder with the names of clients by their keys.
+    `nodes` is the folder with the names of clients by their keys. Without `database` its state is in memory.
     """
     return SuperLinkSettings(
         folder=folder,
         certificates=files,
         authenticate=True,
-        database=True,
+        database=database,
         host=host,
         port=port,
         control_port=control_port,

@@ -12,7 +12,7 @@ from common.options import Scalar
 from common.tasks.registry import read_vocabulary
 from common.tasks.vocabulary import Vocabulary
 from deploy.report.launch_record import origin_of
-from server.artifacts import RunDirectory
+from server.artifacts import LOCK_SECONDS, RunDirectory
 from server.events import ENDED_EARLY
 
 FREE = ("rounds", "evaluate-every", "federation.", "algorithm.")
@@ -57,7 +57,7 @@ def resume_config(
 
 def _require_unfinished(folder: RunDirectory, config: RunConfig) -> None:
     run = folder.path.name
-    with folder.lock():  # fails at once if another process continues the run
+    with folder.lock(wait=LOCK_SECONDS):  # processes of a killed command end within a second
         result = folder.result()
     if result is None:
         return

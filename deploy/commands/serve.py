@@ -27,6 +27,7 @@ def serve(
     ] = o.LOCAL / "server",
     port: o.Port = 9092,
     control_port: o.ControlPort = 8000,
+    superlink_state: o.SuperLinkState = "memory",
     resume_if_there: Annotated[
         bool,
         typer.Option("--resume-if-there", help="Continue the run of --run-id if it exists and is not finished."),
@@ -38,7 +39,8 @@ def serve(
 
     Waits for the clients, trains with them and writes the result. `fedloom invite` writes the file by which clients join, and
     `fedloom nodes add` admits them, also while the run waits. Clients have a day to join before the first round;
-    --set federation.wait=SECONDS changes that.
+    --set federation.wait=SECONDS changes that. A server process that ends is started again, and the run goes on from its
+    checkpoint.
     """
     from common.text import count
     from deploy import federation
@@ -68,7 +70,8 @@ def serve(
     order = federation.Order(config, runs_folder(), nodes=home / "nodes")
     keys = count(len(list((home / "nodes").glob("*.pub"))), "registered key")
     certificates = federation.ensure_certificates(home, names or [])
-    superlink = superlink_of(home, certificates, port, control_port, host, nodes=home / "nodes")
+    database = superlink_state == "sqlite"
+    superlink = superlink_of(home, certificates, port, control_port, host, home / "nodes", database=database)
     record_remote_launch("serve", config)
     store_order(home, config, port)
     console.print(

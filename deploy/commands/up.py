@@ -22,6 +22,7 @@ def up(
     policy: Annotated[Path | None, typer.Option(help="Apply this policy file (TOML) at every client.")] = None,
     port: o.Port = 9092,
     control_port: o.ControlPort = 8000,
+    superlink_state: o.SuperLinkState = "memory",
     alone: o.Alone = True,
     ui: o.Ui = False,
     examples: o.Examples = False,
@@ -32,8 +33,8 @@ def up(
     Starts a server and separate client processes over TLS, with certificates and keys of their own. Each client reads its own
     private partition of the data. A result table and a report follow the last round.
 
-    After Ctrl-C, --resume continues the run from its folder. Partitions of your own data stay in .fedloom/dealt; later runs
-    find their privacy ledgers there.
+    A server process that ends is started again, and the run goes on from its checkpoint. After Ctrl-C, --resume continues the
+    run from its folder. Partitions of your own data stay in .fedloom/dealt; later runs find their privacy ledgers there.
     """
     from functools import partial
 
@@ -46,7 +47,9 @@ def up(
     from deploy.processes import Processes
 
     local = prepare_clients(request, source, test, clients, catalogue, policy)
-    superlink = superlink_of(local.server, federation.ensure_certificates(local.server), port, control_port)
+    certificates = federation.ensure_certificates(local.server)
+    database = superlink_state == "sqlite"
+    superlink = superlink_of(local.server, certificates, port, control_port, database=database)
     console.print(
         f"run [bold]{local.config.run_id}[/]: {local.count}, server on {superlink.address}; logs in {local.home}",
         soft_wrap=True,

@@ -94,7 +94,7 @@ def test_processes_started_before_the_block_continue() -> None:
         other.wait()
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
 def test_a_signal_to_the_parent_leaves_no_process(tmp_path: Path, number: signal.Signals) -> None:
     script = textwrap.dedent(f"""
         import signal, sys, time
@@ -113,7 +113,21 @@ def test_a_signal_to_the_parent_leaves_no_process(tmp_path: Path, number: signal
         child = int(parent.stdout.readline())
         parent.send_signal(number)
         assert parent.wait(10) != 0
-    assert not _is_alive(child)
+    end = time.monotonic() + 5
+    while _is_alive(child):
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def test_a_killed_child_takes_its_detached_grandchildren_along(tmp_path: Path) -> None:
+    with Processes() as processes:
+        other = processes.start("other", SLEEPER)
+        detaching = processes.start("detaching", DETACHING, log=tmp_path / "log")
+        grandchild = int(_first_line(tmp_path / "log"))
+        detaching.process.wait(10)
+        processes.kill(detaching)
+        assert not _is_alive(grandchild)
+        assert _is_alive(other.process.pid)
 
 
 def test_an_ended_child_is_named_with_the_end_of_its_log(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """A run and its folder: one process at a time."""
 
 import fcntl
+import os
 import threading
 from pathlib import Path
 from typing import Any
@@ -41,7 +42,7 @@ def test_a_run_of_another_process_is_refused(
         assert trained.wait(30)
         before = RunDirectory(tmp_path, "toy").config()
         again = config.model_copy(update={"resume": True, "rounds": 9})
-        with pytest.raises(ConfigError, match=r"^run 'toy' is in use by another process; wait for its end or stop it"):
+        with pytest.raises(ConfigError, match=rf"^run 'toy' is in use by process {os.getpid()}; end that process"):
             simulate(again, toy_dataset(2), tmp_path)
         assert RunDirectory(tmp_path, "toy").config() == before
     finally:

@@ -72,7 +72,7 @@ def test_a_listing_of_one_task_and_as_json() -> None:
 def test_a_locked_run_is_running(stored: Path) -> None:
     with RunDirectory(stored, "open").lock():
         assert json.loads(output("show open --json"))["status"] == "running"
-        assert refusal("rm open --yes").startswith("run 'open' is in use by another process")
+        assert refusal("rm open --yes").startswith("run 'open' is in use by process ")
     assert (stored / "open").exists()
 
 

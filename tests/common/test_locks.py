@@ -1,0 +1,58 @@
+"""Locks that name the process that holds them."""
+
+import os
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import pytest
+
+from common.locks import HeldError, exclusive, holder
+
+HOLD = textwrap.dedent("""
+    import sys, time
+    from pathlib import Path
+    from common.locks import exclusive
+    with exclusive(Path(sys.argv[1])):
+        print("held", flush=True)
+        time.sleep(float(sys.argv[2]))
+""")
+
+
+def hold(path: Path, seconds: float) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-c", HOLD, str(path), str(seconds)]
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    other = subprocess.Popen(command, stdout=subprocess.PIPE, env=environment)
+    assert other.stdout is not None
+    other.stdout.readline()
+    return other
+
+
+def test_a_held_lock_names_its_holder_and_a_killed_one_holds_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    with hold(path, 60) as other:
+        assert holder(path) == other.pid
+        with pytest.raises(HeldError, match=f"^process {other.pid}$"), exclusive(path):
+            pass
+        other.kill()
+    assert holder(path) == other.pid, "the last word of a process that was killed"
+    with exclusive(path):
+        assert holder(path) == os.getpid()
+    assert holder(path) == 0
+
+
+def test_a_process_that_is_about_to_end_is_waited_for(tmp_path: Path) -> None:
+    with hold(tmp_path / "lock", 0.3) as other:
+        start = time.monotonic()
+        with exclusive(tmp_path / "lock", wait=20.0):
+            assert time.monotonic() - start < 15
+        other.wait(10)
+
+
+@pytest.mark.parametrize("content", [b"", b"\xff", b"soon"])
+def test_a_damaged_lock_file_names_nobody(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / "lock").write_bytes(content)
+    assert holder(tmp_path / "lock") == 0
+    assert holder(tmp_path / "none") == 0

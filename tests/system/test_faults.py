@@ -1,0 +1,102 @@
+"""Kills of every process of a federation: the run ends with the model of the unbroken run, and nobody types a word."""
+
+import signal
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.system.desk import Command, Desk, until
+
+GOES_ON = "; the run goes on from round "
+
+pytestmark = pytest.mark.system
+
+
+def find(command: Command, word: str) -> psutil.Process:
+    """Return the newest process of the command with a word in its command line."""
+    found = [process for process in command.family() if process.is_running() and word in " ".join(words(process))]
+    return max(found, key=lambda process: process.create_time())
+
+
+def words(process: psutil.Process) -> list[str]:
+    try:
+        return process.cmdline()
+    except psutil.Error:
+        return []
+
+
+def await_rounds(desk: Desk, command: Command, further: int) -> None:
+    count = len(desk.rounds("run")) + further
+    until(lambda: len(desk.rounds("run")) >= count or command.process.poll() is not None, command.error)
+    assert command.process.poll() is None, command.error()
+
+
+def test_a_run_survives_the_kill_of_each_server_process(desk: Desk, homes: Path) -> None:
+    options = ("--data", homes, "--clients", "2", "--rounds", "12", "--seed", "3", "--patience", "0")
+    up = desk.up(*options, "--run-id", "run")
+    for faults, name in enumerate(("flwr-serverapp", "deploy.guarded_superlink", "flower-superexec"), 1):
+        await_rounds(desk, up, 2)
+        find(up, name).kill()
+        until(lambda: up.error().count(GOES_ON) == faults, up.error)  # noqa: B023 (called at once)
+    assert up.end() == 0, up.error()
+    desk.require_clean(up)
+    assert [event["round"] for event in desk.rounds("run")] == [*range(1, 13)]
+    assert {event["answered"] for event in desk.rounds("run")} == {2}
+    assert list(desk.folder.rglob("*.sqlite*")) == [], "the SuperLink's state is in memory, and this run has no ledger"
+
+    simulated = desk.start("simulate", *options, "--together", "1", "--json")
+    assert simulated.end() == 0, simulated.error()
+    assert simulated.result()["model_sha256"] == up.result()["model_sha256"]
+
+
+def test_a_killed_command_leaves_no_process_and_is_resumed_at_once(desk: Desk, homes: Path) -> None:
+    options = ("--data", homes, "--clients", "2", "--rounds", "6", "--seed", "3", "--patience", "0")
+    killed = desk.up(*options, "--run-id", "run")
+    await_rounds(desk, killed, 2)
+    assert killed.end(signal.SIGKILL) == -signal.SIGKILL
+    resumed = desk.up("--resume", "run")
+    until(lambda: killed.left_behind() == [], lambda: str(killed.left_behind()), seconds=20)
+    assert resumed.end() == 0, resumed.error()
+    assert "in use" not in resumed.error()
+    assert [event["round"] for event in desk.rounds("run")] == [*range(1, 7)]
+
+
+def test_a_dead_client_costs_seconds_and_takes_its_place_over(desk: Desk, homes: Path) -> None:
+    up = desk.up("--data", homes, "--clients", "3", "--rounds", "500", "--run-id", "run", "--patience", "0")
+    await_rounds(desk, up, 3)
+    client = find(up, "client-2")
+    command, environment = client.cmdline(), client.environ()
+    client.kill()
+    until(lambda: desk.rounds("run")[-1]["answered"] == 2, up.error)
+    until(lambda: "(client-2 gone since round " in up.error(), up.error)
+    usual = sorted(event["seconds"] for event in desk.rounds("run"))[len(desk.rounds("run")) // 2]
+    lost = next(event for event in desk.rounds("run") if event["missing"])
+    assert lost["seconds"] <= 3.0 + 3 * usual, "the SuperLink itself notices after 20 s"
+
+    started = time.monotonic()
+    again = psutil.Popen(command, env=environment, cwd=desk.folder)
+    try:
+        until(lambda: desk.rounds("run")[-1]["answered"] == 3, up.error)
+        assert time.monotonic() - started < 20 + 10 * usual
+        again.suspend()
+        until(lambda: desk.rounds("run")[-1]["answered"] == 2, up.error)
+        again.resume()
+        until(lambda: desk.rounds("run")[-1]["answered"] == 3, up.error)
+    finally:
+        again.kill()
+        again.wait(5)
+    assert up.end(signal.SIGTERM) == 128 + signal.SIGTERM
+    desk.require_clean(up)
+
+
+def test_a_home_serves_one_command_at_a_time(desk: Desk) -> None:
+    ports = ("--port", str(desk.port), "--control-port", str(desk.control_port))
+    first = desk.start("serve", "--home", "home", "--run-id", "first", *ports)
+    until(lambda: (desk.folder / "home" / "server.lock").exists(), first.error)
+    second = desk.start("serve", "--home", "home", "--run-id", "second", *ports)
+    assert second.end() == 2
+    assert f"home is in use by process {first.process.pid}; end that process" in second.error()
+    assert not (desk.folder / "runs" / "second").exists()
+    assert first.end(signal.SIGTERM) == 128 + signal.SIGTERM
