@@ -4,10 +4,14 @@ import ctypes
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Iterable
 
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36  # from linux/prctl.h
 _LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
+_FOLLOW = (
+    f"import ctypes, os, sys; ctypes.CDLL(None).prctl({_PR_SET_PDEATHSIG}, {int(signal.SIGKILL)}, 0, 0, 0);"
+    " os.getppid() == int(sys.argv[1]) or os._exit(1); os.execvp(sys.argv[2], sys.argv[2:])"
+)
 
 
 def adopt_orphans(enabled: bool) -> None:
@@ -22,13 +26,10 @@ def end_with_parent() -> None:
         _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
-def ends_with_parent() -> Callable[[], None]:
-    """Return a function for a new child, after which the system kills it when this thread's process ends."""
-    parent = os.getpid()
+def ending_with_this(command: Iterable[str]) -> list[str]:
+    """Return the command of a child that the system kills when this process ends.
 
-    def follow() -> None:
-        end_with_parent()
-        if os.getppid() != parent:  # it ended in the meantime
-            os._exit(1)
-
-    return follow
+    A process of its own sets this and becomes the program: code between fork and exec is unsafe in processes with threads.
+    """
+    words = list(command)
+    return [sys.executable, "-I", "-S", "-c", _FOLLOW, str(os.getpid()), *words] if _LIBC is not None else words

@@ -11,6 +11,7 @@ import socket
 import sys
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from flwr.superlink import extensions
 from flwr.superlink.cli import flower_superlink
@@ -18,7 +19,7 @@ from starlette.middleware import Middleware
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from common.system_calls import ends_with_parent
+from common.system_calls import ending_with_this
 
 TABLES = Path("/proc/net/tcp"), Path("/proc/net/tcp6")
 """Connections of this machine, as Linux lists them."""
@@ -94,9 +95,9 @@ def main() -> None:
     """Run `flower-superlink` with the middleware, and with a SuperExec that ends with it."""
     os.environ["FORWARDED_ALLOW_IPS"] = ""  # otherwise a header of the request could name another peer
     extensions.get_middleware = lambda: (Middleware(OwnUserOnly),)
-    module = importlib.import_module(flower_superlink.__module__)
-    detached = {"start_new_session": True, "preexec_fn": ends_with_parent()}
-    setattr(module, "get_popen_detach_kwargs", lambda: detached)  # noqa: B010 (mypy knows no such export)
+    module: Any = importlib.import_module(flower_superlink.__module__)
+    command = module._get_superexec_command
+    module._get_superexec_command = lambda **options: ending_with_this(command(**options))
     flower_superlink()
 
 

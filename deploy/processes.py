@@ -1,6 +1,7 @@
 """Child processes that end with their parent's work, also after errors and signals."""
 
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -16,7 +17,7 @@ from typing import Any, Self
 import psutil
 
 from common.errors import ConfigError, RunError
-from common.system_calls import adopt_orphans, ends_with_parent
+from common.system_calls import adopt_orphans, ending_with_this
 
 GRACE_SECONDS = 5.0  # seconds between SIGTERM and SIGKILL
 TAIL_LINES = 12  # last lines of an ended process's log in its error
@@ -101,20 +102,18 @@ class Processes:
         """
         if log is not None:
             log.parent.mkdir(parents=True, exist_ok=True)
+        if shutil.which(command[0]) is None:
+            raise RunError(f"cannot start {name}; {command[0]} is missing")
         with open(log or os.devnull, "ab") as output:
-            try:
-                process = subprocess.Popen(
-                    [str(part) for part in command],
-                    stdin=subprocess.DEVNULL,
-                    stdout=output,
-                    stderr=subprocess.STDOUT,
-                    env=None if environment is None else dict(environment),
-                    cwd=folder,
-                    start_new_session=True,
-                    preexec_fn=ends_with_parent(),
-                )
-            except FileNotFoundError as error:
-                raise RunError(f"cannot start {name}; {error.filename} is missing") from None
+            process = subprocess.Popen(
+                ending_with_this(str(part) for part in command),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                env=None if environment is None else dict(environment),
+                cwd=folder,
+                start_new_session=True,
+            )
         child = Child(name, process, log)
         self._children.append(child)
         return child
