@@ -1,5 +1,6 @@
 """Journal of a run: converts rounds to events, checkpoints and the final result."""
 
+import copy
 import math
 import time
 from collections.abc import Callable, Collection, Iterable
@@ -8,15 +9,13 @@ from typing import Any
 
 from common.config.run import RunConfig
 from common.errors import FedloomError
-from common.privacy.mechanisms.registry import build_account
-from common.tasks.registry import TASKS
 from common.tasks.vocabulary import Vocabulary
+from common.wire.messages import TRAIN
 from server.artifacts import RunDirectory
 from server.enrolment import Enrolment
 from server.evaluation import Evaluation
-from server.events import Finish, Round, Split, Start, Waiting
+from server.events import Finish, Round, Split, Waiting
 from server.exchange import Exchange
-from server.fingerprint import compute_fingerprint
 from server.loss_watch import LossWatch, median_loss
 from server.model_choice import ModelChoice, model_file
 from server.outcome import Evaluations, RunTotals, build_result
@@ -26,7 +25,9 @@ from server.presence import Presence
 from server.privacy_statement import statement
 from server.result import Result
 from server.round_event import describe_round, find_training
+from server.start_event import describe_start
 from server.state import RunState, Trained, to_checkpoint
+from server.unwritten import complete, find_unwritten, to_json
 
 
 class Journal:
@@ -51,7 +52,10 @@ class Journal:
         self._presence = Presence(enrolment.roster, online, total if math.isfinite(total) else None)
         self._started = time.monotonic()
         self._trained: Trained | None = None
+        self.unwritten: Round | None = None  # of a run that was killed between a checkpoint and the line of its round
+        self._opened: RunState | None = None
         self._exchanges: list[Exchange] = []
+        self._failed: list[Exchange] = []
         self._bytes = (0, 0)
         self._reported: set[int] = set()
         self.choice = ModelChoice(folder, config)
@@ -64,15 +68,19 @@ class Journal:
         self._enrolment.roster.spent = dict(totals["spent"])
         self._sharing = set(totals.get("sharing", ()))
         self._started -= totals["seconds"]
+        written = 0
         for event in self._folder.events():
             if isinstance(event, Round):
+                written = event.round
                 self._add(event.bytes_down, event.bytes_up)
                 self.choice.record(event.round, event.metrics, event.split)
                 self.losses.record(event.median_loss)
                 self._presence.restore(event)
+        self.unwritten = find_unwritten(totals, written)
 
     def open(self, state: RunState) -> None:
         """Write the first checkpoint of a new run."""
+        self._opened = state if self.unwritten else None
         if not state.round:
             self._checkpoint(state)
 
@@ -83,21 +91,8 @@ class Journal:
 
     def start(self, catalogue: Vocabulary) -> None:
         """Record the start of the run, or its continuation, after its clients have enrolled."""
-        c = self._config
-        event = Start(
-            run=c.run_id,
-            method=c.method,
-            task=c.task,
-            model=c.model,
-            seed=c.seed,
-            rounds=c.rounds,
-            account=build_account(c.privacy).name if c.privacy.unit != "none" else "",
-            simple=dict(TASKS[c.task].simple),
-            split="validation" if c.task_options.validation_share else "",
-            fingerprint=compute_fingerprint(c, catalogue),
-            clients=sorted(client.name for client in self._enrolment.roster.clients.values()),
-        )
-        self._folder.append(event)
+        names = [client.name for client in self._enrolment.roster.clients.values()]
+        self._folder.append(describe_start(self._config, catalogue, names))
 
     def record_exchange(self, exchange: Exchange) -> None:
         """Record a round trip to the clients; called before its replies are processed."""
@@ -122,12 +117,33 @@ class Journal:
         self._sharing |= {name for name, metrics in evaluation.clients.items() if metrics} | evaluation.dropped.keys()
         if evaluation.metrics or self._final(number):  # else the result would hold metrics of an earlier model
             self._last = evaluation if evaluation.metrics else Evaluation({}, evaluation.clients)
-        state = self._trained.state if self._trained is not None else None
+        state = self._trained.state if self._trained is not None else self._opened
         self.choice.record(number, evaluation.metrics, self._split(number), state)
+        if line := self._line(number, evaluation):
+            self._folder.append(line)
+            self._add(line.bytes_down, line.bytes_up)
+            self.losses.record(line.median_loss)
+        self._trained = self.unwritten = self._opened = None
+        self._exchanges, self._failed = [], []
+
+    def _line(self, number: int, evaluation: Evaluation) -> Round | None:
+        """Return the line of a round; None for a further evaluation of a model whose line is written."""
         if self._trained is not None:
-            self._folder.append(self._describe(self._trained, evaluation))
-            self.losses.record(median_loss(evaluation))
-        self._trained, self._exchanges = None, []
+            line = self._describe(self._trained, evaluation, self._presence)
+            self._reported |= self._enrolment.roster.refused.keys()
+            return line
+        if self.unwritten is not None:
+            self._presence.restore(self.unwritten)
+            return complete(self.unwritten, evaluation, self._split(number), self._exchanges)
+        return None
+
+    def repeat_round(self, quorum: int) -> bool:
+        """Prepare to ask a round again; return False if clients that only need to come back cannot complete it."""
+        training = next((e for e in reversed(self._exchanges) if e.kind == TRAIN), None)
+        if training is None or len(training.asked) - len(training.failed) < quorum or not training.missing:
+            return False
+        self._failed, self._exchanges = [*self._failed, *self._exchanges], []
+        return True
 
     def _add(self, down: int, up: int) -> None:
         self._bytes = (self._bytes[0] + down, self._bytes[1] + up)
@@ -140,34 +156,27 @@ class Journal:
 
     def _final(self, number: int) -> bool:
         """Return True if the evaluation is of the final model; without a training step the run ended early."""
-        return number == self._config.rounds or self._trained is None
+        return number == self._config.rounds or (self._trained is None and self.unwritten is None)
 
-    def _describe(self, trained: Trained, evaluation: Evaluation) -> Round:
-        number, rejected = trained.state.round, trained.rejected
-        event = describe_round(
+    def _describe(self, trained: Trained, evaluation: Evaluation, presence: Presence) -> Round:
+        number, rejected, roster = trained.state.round, trained.rejected, self._enrolment.roster
+        new = {roster.name(node): why for node, why in roster.refused.items() if node not in self._reported}
+        line = describe_round(
             trained,
             evaluation,
             self._exchanges,
-            self._presence.attend(number, find_training(self._exchanges), rejected),
-            self._enrolment.roster.name,
+            presence.attend(number, find_training(self._exchanges), rejected),
+            roster.name,
             rounds=self._config.rounds,
             split=self._split(number),
-            refused=self._new_refusals(),
+            refused=new,
         )
-        self._add(event.bytes_down, event.bytes_up)
-        return event
-
-    def _new_refusals(self) -> dict[str, str]:
-        """Return nodes that refused the invitation since the last line, with their reasons."""
-        roster = self._enrolment.roster
-        new = {roster.name(node): reason for node, reason in roster.refused.items() if node not in self._reported}
-        self._reported |= roster.refused.keys()
-        return new
+        return complete(line, evaluation, line.split, self._failed)
 
     def finish(self, state: RunState, reason: str = "", error: FedloomError | None = None) -> Result:
         """Write the result of the run; an error means that it failed."""
         roster = self._enrolment.roster
-        for exchange in self._exchanges:  # after the last line
+        for exchange in (*self._failed, *self._exchanges):  # after the last line
             self._add(exchange.bytes_down, exchange.bytes_up)
         evaluations = Evaluations(self._last, self.choice.evaluation or self._last)
         totals = RunTotals(
@@ -186,6 +195,9 @@ class Journal:
         best = self.choice.best
         totals: dict[str, Any] = {"seconds": time.monotonic() - self._started, "best": best and asdict(best)}
         totals |= {"spent": self._enrolment.roster.spent, "sharing": sorted(self._sharing)}
+        if self._trained is not None:  # the line waits for the evaluation, the sums of its round go on
+            line = self._describe(self._trained, Evaluation({}, {}), copy.copy(self._presence))
+            totals["line"] = to_json(line)
         checkpoint = to_checkpoint(state, self._config.seed, totals)
         self._folder.checkpoints.save(checkpoint, best.round if best else 0)
         self._folder.save_model(*model_file(self._config, state))

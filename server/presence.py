@@ -8,16 +8,13 @@ from dataclasses import dataclass, field
 from common.wire.messages import TRAIN
 from server.events import ClientRound, ClientState, Round
 from server.exchange import Exchange
-from server.roster import Roster
+from server.roster import PAUSED, Roster
 
 MAX_CLIENTS = 1000
 """Largest number of clients of which a line has every one."""
 
 SLOWEST = 100
 """Number of online clients in the line of a run with more clients: the slowest."""
-
-PAUSED = "paused by its owner"
-"""Reason with which a paused client refuses a request."""
 
 REVOKED = "has revoked this key"
 """Part of the reason for which the server refuses a node whose key is revoked."""

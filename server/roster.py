@@ -6,6 +6,9 @@ from dataclasses import dataclass, field, replace
 
 REINVITE_SECONDS = 60.0  # seconds after which a node that refused is invited again: its policy may have changed
 
+PAUSED = "paused by its owner"
+"""Reason with which a paused client refuses a request."""
+
 
 @dataclass(frozen=True)
 class EnrolledClient:
@@ -77,10 +80,12 @@ class Roster:
         """Remove a client; it is invited again in the next round."""
         self.clients.pop(node, None)
 
-    def leave(self, node: int) -> str:
-        """Remove a client and return its name."""
+    def leave(self, node: int, reason: str = "") -> str:
+        """Remove a client that failed and return its name; a paused one is not invited for a while."""
         name = self.name(node)
         self.forget(node)
+        if PAUSED in reason:
+            self.refuse(node, reason)
         return name
 
     def select_trainable(self, online: Iterable[int]) -> dict[str, EnrolledClient]:

@@ -13,15 +13,13 @@ from flwr.serverapp import Grid
 
 from common.config.flatten import flatten, to_json
 from common.config.run import RunConfig
-from common.errors import BudgetSpentError, ConfigError, DataError, FedloomError
+from common.errors import ConfigError, DataError, FedloomError
 from common.models import build_model, parameters
 from common.tasks.registry import TASKS, demo_vocabulary, read_vocabulary
 from common.tasks.vocabulary import Vocabulary
-from common.wire.codec import to_record
 from common.wire.messages import EnrolRequest
 from server.artifacts import LOCK_SECONDS, RunDirectory, make_run_id
 from server.enrolment import Enrolment
-from server.events import ENDED_EARLY
 from server.federated_counts import sum_counts
 from server.grid import PollingGrid
 from server.journal import Journal
@@ -37,6 +35,7 @@ from server.strategies.planned import PlannedStrategy
 from server.strategies.registry import build_strategy
 from server.strategies.round import RoundStrategy
 from server.strategies.spec import RoundParts
+from server.training import train
 
 
 def run(grid: Grid, config: RunConfig, runs: Path, nodes: Path | None = None) -> Result:
@@ -89,28 +88,12 @@ def _run(grid: Grid, config: RunConfig, catalogue: Vocabulary, folder: RunDirect
         if config.task_options.count_offset and not state.statics:
             add = partial(TASKS[config.task].add_counts, vocabulary=catalogue)
             strategy.state = sum_counts(quiet, enrolment.roster, strategy.state, add)
-        early = _train(strategy, recorded, config.rounds - state.round, federation.deadline)
+        early = train(strategy, recorded, journal)
         journal.choice.conclude(strategy, recorded)
     except FedloomError as error:
         journal.finish(strategy.state, error=error)
         raise
     return journal.finish(strategy.state, early)
-
-
-def _train(strategy: RoundStrategy | PlannedStrategy, grid: Grid, rounds: int, deadline: float) -> str:
-    """Train all rounds, or as many as the clients can afford; return the reason of an early end.
-
-    Without remaining rounds the run ended in its last evaluation; only that evaluation is done.
-    """
-    if rounds <= 0:
-        strategy.conclude(grid)
-        return ""
-    try:
-        strategy.start(grid, to_record(strategy.state.model), num_rounds=rounds, timeout=deadline)
-    except BudgetSpentError as spent:
-        strategy.conclude(grid)
-        return f"{ENDED_EARLY}: {spent}"
-    return ""
 
 
 def _build_strategy(

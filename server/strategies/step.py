@@ -128,7 +128,7 @@ class StepStrategy(EvaluatedStrategy):
         roster, limit = self.enrolment.roster, limit_reply(self.state.model)
         accept = partial(self._accept, phase, {c.name: c.examples for c in roster.clients.values()})
         usable, failed = split_replies(messages, roster.name, accept, limit)
-        rejected = {roster.leave(node): reason for node, reason in failed.items()}
+        rejected = {roster.leave(node, reason): reason for node, reason in failed.items()}
         excess = self._find_excess(usable, phase) if self.config.federation.norm_bound else {}
         return [reply for reply in usable if reply.client not in excess], {**rejected, **excess}
 

@@ -1,6 +1,6 @@
 """Roster: names, departures and returns."""
 
-from server.roster import EnrolledClient, Roster
+from server.roster import REINVITE_SECONDS, EnrolledClient, Roster
 
 
 def client(name: str, node: int, examples: int = 3) -> EnrolledClient:
@@ -101,3 +101,16 @@ def test_a_client_that_leaves_is_named_and_invited_again() -> None:
     roster.enrol(client("a", 11))
     assert (roster.leave(11), roster.leave(12)) == ("a", "node-12")
     assert roster.select_uninvited([11]) == [11]
+
+
+def test_a_paused_client_is_not_enrolled_anew_each_round() -> None:
+    now = [0.0]
+    roster = Roster(lambda: now[0])
+    for node, name in ((1, "ann"), (2, "bob")):
+        roster.enrol(EnrolledClient(name, node, "toy:0", 3))
+    assert roster.leave(1, "paused by its owner") == "ann"
+    assert roster.leave(2, "update: non-finite numbers") == "bob"
+    assert roster.select_uninvited([1, 2]) == [2]
+    assert roster.refused == {1: "paused by its owner"}
+    now[0] = REINVITE_SECONDS
+    assert roster.select_uninvited([1, 2]) == [1, 2]

@@ -69,7 +69,7 @@ def test_lost_clients_are_named_and_may_rejoin_and_the_run_fails_without_any(des
     result = up.result()
     assert result["status"] == "failed"
     assert result["rounds_done"] == desk.rounds("lost")[-1]["round"]
-    assert "1 needed" in result["reason"]
+    assert "1 required" in result["reason"]
     assert up.error().splitlines()[-1] == f"fedloom: the run failed: {result['reason']}"
     assert (desk.folder / "runs" / "lost" / "model.safetensors").stat().st_size > 0
 

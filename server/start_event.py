@@ -1,0 +1,27 @@
+"""Event of the start of a run; pure."""
+
+from collections.abc import Iterable
+
+from common.config.run import RunConfig
+from common.privacy.mechanisms.registry import build_account
+from common.tasks.registry import TASKS
+from common.tasks.vocabulary import Vocabulary
+from server.events import Start
+from server.fingerprint import compute_fingerprint
+
+
+def describe_start(config: RunConfig, catalogue: Vocabulary, clients: Iterable[str]) -> Start:
+    """Return the event of the start of a run, or of its continuation, with these clients."""
+    return Start(
+        run=config.run_id,
+        method=config.method,
+        task=config.task,
+        model=config.model,
+        seed=config.seed,
+        rounds=config.rounds,
+        account=build_account(config.privacy).name if config.privacy.unit != "none" else "",
+        simple=dict(TASKS[config.task].simple),
+        split="validation" if config.task_options.validation_share else "",
+        fingerprint=compute_fingerprint(config, catalogue),
+        clients=sorted(clients),
+    )

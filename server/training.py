@@ -1,0 +1,75 @@
+"""All rounds of a run: training, rounds that lost their clients, and the early end."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from flwr.app import ArrayRecord, ConfigRecord
+from flwr.serverapp import Grid
+
+from common.errors import BudgetSpentError, QuorumError
+from common.wire.codec import to_record
+from server.enrolment import MAX_REWAIT_SECONDS
+from server.events import ENDED_EARLY
+from server.journal import Journal
+from server.strategies.planned import PlannedStrategy
+from server.strategies.round import RoundStrategy
+
+Strategy = RoundStrategy | PlannedStrategy
+
+
+@dataclass
+class Patience:
+    """Time in which one round may be asked again, from its first failure.
+
+    Args:
+        seconds: The time.
+        clock: Monotonic seconds.
+    """
+
+    seconds: float
+    clock: Callable[[], float] = time.monotonic
+    round: int = -1
+    end: float = 0.0
+
+    def allows(self, number: int) -> bool:
+        """Return True if the round of this number may be asked again."""
+        if number != self.round:
+            self.round, self.end = number, self.clock() + self.seconds
+        return self.clock() <= self.end
+
+
+def train(strategy: Strategy, grid: Grid, journal: Journal) -> str:
+    """Train all rounds, or as many as the clients can afford; return the reason of an early end.
+
+    Without remaining rounds the run ended in its last evaluation; only that evaluation is done. A round that lost its
+    clients is asked again once enough are back, for as long as a running run waits for clients.
+
+    Raises:
+        QuorumError: Too few clients answered or came back.
+    """
+    config = strategy.config
+    patience = Patience(min(config.federation.wait, MAX_REWAIT_SECONDS))
+    if journal.unwritten and strategy.state.round < config.rounds:
+        _evaluate(strategy, grid)
+    while (rounds := config.rounds - strategy.state.round) > 0:
+        try:
+            arrays = to_record(strategy.state.model)
+            strategy.start(grid, arrays, num_rounds=rounds, timeout=config.federation.deadline)
+        except BudgetSpentError as spent:
+            strategy.conclude(grid)
+            return f"{ENDED_EARLY}: {spent}"
+        except QuorumError:
+            can_come_back = journal.repeat_round(config.federation.min_replies)
+            if not (can_come_back and patience.allows(strategy.state.round)):
+                raise
+        else:
+            return ""
+    strategy.conclude(grid)
+    return ""
+
+
+def _evaluate(strategy: Strategy, grid: Grid) -> None:
+    """Evaluate the model of a round whose evaluation a kill has interrupted."""
+    messages = strategy.configure_evaluate(strategy.state.round, ArrayRecord(), ConfigRecord(), grid)
+    strategy.aggregate_evaluate(strategy.state.round, grid.send_and_receive(messages))
