@@ -23,4 +23,6 @@ def locked_home(folder: Path) -> Iterator[None]:
         with exclusive(folder / FILE, WAIT_SECONDS):
             yield
     except HeldError as held:
-        raise ConfigError(f"{folder} is in use by {held}; end that process, or use another --home") from None
+        raise ConfigError(
+            f"{folder} is in use by {held}; end it with fedloom stop --home {folder}, or use another --home"
+        ) from None

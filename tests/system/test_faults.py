@@ -97,6 +97,6 @@ def test_a_home_serves_one_command_at_a_time(desk: Desk) -> None:
     until(lambda: (desk.folder / "home" / "server.lock").exists(), first.error)
     second = desk.start("serve", "--home", "home", "--run-id", "second", *ports)
     assert second.end() == 2
-    assert f"home is in use by process {first.process.pid}; end that process" in second.error()
+    assert f"home is in use by process {first.process.pid}; end it with fedloom stop" in second.error()
     assert not (desk.folder / "runs" / "second").exists()
     assert first.end(signal.SIGTERM) == 128 + signal.SIGTERM
