@@ -122,7 +122,7 @@ class Order:
 
 
 def train(processes: Processes, superlink: SuperLinkSettings, order: Order, console: Console) -> Result:
-    """Start a SuperLink and a run on it, and watch the run to its end; repeat this if its processes end before."""
+    """Start a SuperLink and a run on it, and watch it to its end; again if its processes end before."""
     folder = RunDirectory(order.runs, order.config.run_id)
     began = _size(folder)
 

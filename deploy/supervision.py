@@ -1,4 +1,4 @@
-"""Supervision of a run: a run that lost its processes is submitted again and goes on from its checkpoint."""
+"""Supervision: a run that lost its processes is submitted again and goes on from its checkpoint."""
 
 import time
 from collections.abc import Callable

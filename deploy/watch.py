@@ -121,7 +121,9 @@ def watch(
     console: Console,
     after: Callable[[Result], Result],
 ) -> Result:
-    """Show the run's events after `start` as they are written, then its result; `after` may add to the result.
+    """Show the run's events after `start` as they are written, then its result.
+
+    `after` may add to the result.
 
     Raises:
         LostRunError: The run ended without a result.

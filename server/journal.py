@@ -119,26 +119,26 @@ class Journal:
             self._last = evaluation if evaluation.metrics else Evaluation({}, evaluation.clients)
         state = self._trained.state if self._trained is not None else self._opened
         self.choice.record(number, evaluation.metrics, self._split(number), state)
-        if line := self._line(number, evaluation):
-            self._folder.append(line)
-            self._add(line.bytes_down, line.bytes_up)
-            self.losses.record(line.median_loss)
+        if event := self._event(number, evaluation):
+            self._folder.append(event)
+            self._add(event.bytes_down, event.bytes_up)
+            self.losses.record(event.median_loss)
         self._trained = self.unwritten = self._opened = None
         self._exchanges, self._failed = [], []
 
-    def _line(self, number: int, evaluation: Evaluation) -> Round | None:
-        """Return the line of a round; None for a further evaluation of a model whose line is written."""
+    def _event(self, number: int, evaluation: Evaluation) -> Round | None:
+        """Return the event of a round; None for a further evaluation of a model whose line is written."""
         if self._trained is not None:
-            line = self._describe(self._trained, evaluation, self._presence)
+            event = self._describe(self._trained, evaluation, self._presence)
             self._reported |= self._enrolment.roster.refused.keys()
-            return line
+            return event
         if self.unwritten is not None:
             self._presence.restore(self.unwritten)
             return complete(self.unwritten, evaluation, self._split(number), self._exchanges)
         return None
 
     def repeat_round(self, quorum: int) -> bool:
-        """Prepare to ask a round again; return False if clients that only need to come back cannot complete it."""
+        """Prepare to ask a round again; return False if returning clients could not complete it."""
         training = next((e for e in reversed(self._exchanges) if e.kind == TRAIN), None)
         if training is None or len(training.asked) - len(training.failed) < quorum or not training.missing:
             return False
@@ -161,7 +161,7 @@ class Journal:
     def _describe(self, trained: Trained, evaluation: Evaluation, presence: Presence) -> Round:
         number, rejected, roster = trained.state.round, trained.rejected, self._enrolment.roster
         new = {roster.name(node): why for node, why in roster.refused.items() if node not in self._reported}
-        line = describe_round(
+        event = describe_round(
             trained,
             evaluation,
             self._exchanges,
@@ -171,7 +171,7 @@ class Journal:
             split=self._split(number),
             refused=new,
         )
-        return complete(line, evaluation, line.split, self._failed)
+        return complete(event, evaluation, event.split, self._failed)
 
     def finish(self, state: RunState, reason: str = "", error: FedloomError | None = None) -> Result:
         """Write the result of the run; an error means that it failed."""
@@ -196,8 +196,8 @@ class Journal:
         totals: dict[str, Any] = {"seconds": time.monotonic() - self._started, "best": best and asdict(best)}
         totals |= {"spent": self._enrolment.roster.spent, "sharing": sorted(self._sharing)}
         if self._trained is not None:  # the line waits for the evaluation, the sums of its round go on
-            line = self._describe(self._trained, Evaluation({}, {}), copy.copy(self._presence))
-            totals["line"] = to_json(line)
+            event = self._describe(self._trained, Evaluation({}, {}), copy.copy(self._presence))
+            totals["line"] = to_json(event)
         checkpoint = to_checkpoint(state, self._config.seed, totals)
         self._folder.checkpoints.save(checkpoint, best.round if best else 0)
         self._folder.save_model(*model_file(self._config, state))

@@ -15,9 +15,9 @@ from server.exchange import Exchange
 from server.loss_watch import median_loss
 
 
-def to_json(line: Round) -> str:
+def to_json(event: Round) -> str:
     """Return a line as the text that a checkpoint keeps."""
-    return event_to_line(line).decode()
+    return event_to_line(event).decode()
 
 
 def find_unwritten(totals: dict[str, Any], written: int) -> Round | None:
@@ -29,17 +29,17 @@ def find_unwritten(totals: dict[str, Any], written: int) -> Round | None:
     return event if isinstance(event, Round) and event.round > written else None
 
 
-def complete(line: Round, evaluation: Evaluation, split: Split, exchanges: Sequence[Exchange]) -> Round:
+def complete(event: Round, evaluation: Evaluation, split: Split, exchanges: Sequence[Exchange]) -> Round:
     """Return a kept line with the evaluation of its round and the traffic since."""
     dropped = {client: f"evaluation: {why}" for client, why in evaluation.dropped.items()}
     return replace(
-        line,
+        event,
         metrics=dict(evaluation.metrics),
         median_loss=median_loss(evaluation),
         split=split if evaluation.metrics else "",
-        seconds=line.seconds + sum(exchange.seconds for exchange in exchanges),
-        refused={**line.refused, **dropped},
-        bytes_down=line.bytes_down + sum(exchange.bytes_down for exchange in exchanges),
-        bytes_up=line.bytes_up + sum(exchange.bytes_up for exchange in exchanges),
-        server={**line.server, **evaluation.notes},
+        seconds=event.seconds + sum(exchange.seconds for exchange in exchanges),
+        refused={**event.refused, **dropped},
+        bytes_down=event.bytes_down + sum(exchange.bytes_down for exchange in exchanges),
+        bytes_up=event.bytes_up + sum(exchange.bytes_up for exchange in exchanges),
+        server={**event.server, **evaluation.notes},
     )

@@ -14,8 +14,9 @@ class Federation(Options):
     """Number of enrolled clients at which the run starts."""
 
     min_replies: int = Field(1, ge=1)
-    """Quorum: a round with fewer usable replies stops the run; the last good model stays. If clients were lost, the
-    round is asked again for `wait` seconds, at most 120."""
+    """Quorum: a round with fewer usable replies stops the run; the last good model stays.
+
+    If clients were lost, the round is asked again for `wait` seconds, at most 120."""
 
     cohort: float = Field(1.0, gt=0, le=1)
     """Share of the enrolled clients in a cohort, sampled from (seed, round, client names)."""
