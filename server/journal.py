@@ -16,7 +16,7 @@ from server.enrolment import Enrolment
 from server.evaluation import Evaluation
 from server.events import Finish, Round, Split, Waiting
 from server.exchange import Exchange
-from server.loss_watch import LossWatch, median_loss
+from server.loss_watch import LossWatch
 from server.model_choice import ModelChoice, model_file
 from server.outcome import Evaluations, RunTotals, build_result
 from server.planning.costs import budget_of
@@ -54,8 +54,7 @@ class Journal:
         self._trained: Trained | None = None
         self.unwritten: Round | None = None  # of a run that was killed between a checkpoint and the line of its round
         self._opened: RunState | None = None
-        self._exchanges: list[Exchange] = []
-        self._failed: list[Exchange] = []
+        self._exchanges, self._failed = list[Exchange](), list[Exchange]()
         self._bytes = (0, 0)
         self._reported: set[int] = set()
         self.choice = ModelChoice(folder, config)
@@ -68,15 +67,13 @@ class Journal:
         self._enrolment.roster.spent = dict(totals["spent"])
         self._sharing = set(totals.get("sharing", ()))
         self._started -= totals["seconds"]
-        written = 0
-        for event in self._folder.events():
-            if isinstance(event, Round):
-                written = event.round
-                self._add(event.bytes_down, event.bytes_up)
-                self.choice.record(event.round, event.metrics, event.split)
-                self.losses.record(event.median_loss)
-                self._presence.restore(event)
-        self.unwritten = find_unwritten(totals, written)
+        rounds = [event for event in self._folder.events() if isinstance(event, Round)]
+        for event in rounds:
+            self._add(event.bytes_down, event.bytes_up)
+            self.choice.record(event.round, event.metrics, event.split)
+            self.losses.record(event.median_loss)
+            self._presence.restore(event)
+        self.unwritten = find_unwritten(totals, rounds)
 
     def open(self, state: RunState) -> None:
         """Write the first checkpoint of a new run."""
@@ -91,7 +88,7 @@ class Journal:
 
     def start(self, catalogue: Vocabulary) -> None:
         """Record the start of the run, or its continuation, after its clients have enrolled."""
-        names = [client.name for client in self._enrolment.roster.clients.values()]
+        names = (client.name for client in self._enrolment.roster.clients.values())
         self._folder.append(describe_start(self._config, catalogue, names))
 
     def record_exchange(self, exchange: Exchange) -> None:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from common.errors import DataError
+from common.text import printable
 from server.evaluation import Evaluation
 from server.events import Round, Split, event_from_line, event_to_line
 from server.exchange import Exchange
@@ -20,18 +21,19 @@ def to_json(event: Round) -> str:
     return event_to_line(event).decode()
 
 
-def find_unwritten(totals: dict[str, Any], written: int) -> Round | None:
+def find_unwritten(totals: dict[str, Any], written: Sequence[Round]) -> Round | None:
     """Return the line that a checkpoint keeps, if the newest written one is of an earlier round."""
     try:
         event = event_from_line(totals.get("line", ""))
     except DataError:  # of a release without these lines
         return None
-    return event if isinstance(event, Round) and event.round > written else None
+    newest = max((one.round for one in written), default=0)
+    return event if isinstance(event, Round) and event.round > newest else None
 
 
 def complete(event: Round, evaluation: Evaluation, split: Split, exchanges: Sequence[Exchange]) -> Round:
     """Return a kept line with the evaluation of its round and the traffic since."""
-    dropped = {client: f"evaluation: {why}" for client, why in evaluation.dropped.items()}
+    dropped = {client: printable(f"evaluation: {why}") for client, why in evaluation.dropped.items()}
     return replace(
         event,
         metrics=dict(evaluation.metrics),
