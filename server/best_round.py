@@ -1,5 +1,7 @@
 """Best evaluated round by the task's objective, and the end of a run without further gains."""
 
+import math
+
 from server.events import Metrics, Split
 from server.result import Best
 
@@ -22,18 +24,23 @@ class BestRound:
         self._metric, self._sign = metric, 1.0 if higher_is_better else -1.0
         self._stop, self._min_delta = stop, min_delta
         self._reference: float | None = None
+        self._highest = -math.inf
         self._improved = self.newest = 0
         self.best: Best | None = None
 
-    def compare(self, number: int, metrics: Metrics, split: Split) -> bool:
-        """Record a round; return True if it is the best so far. Metrics of test data never select."""
+    def compare(self, number: int, metrics: Metrics, split: Split, selection: float = math.nan) -> bool:
+        """Record a round; return True if it is the best so far. Metrics of test data never select.
+
+        `selection` is the value that counts in place of the metric's mean; NaN: the mean counts.
+        """
         if self._metric not in metrics or split == "test":
             return False
-        value, self.newest = self._sign * metrics[self._metric], number
+        value, self.newest = self._sign * (metrics[self._metric] if math.isnan(selection) else selection), number
         if self._reference is None or value - self._reference > self._min_delta:
             self._reference, self._improved = value, number
-        if self.best is not None and value <= self._sign * self.best.metrics[self._metric]:
+        if self.best is not None and value <= self._highest:
             return False
+        self._highest = value
         self.best = Best(round=number, metrics=dict(metrics), split=split)
         return True
 

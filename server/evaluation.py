@@ -1,7 +1,9 @@
 """Weighted means of the metrics that clients report; pure."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from statistics import median
 
 from common.tasks.comparison import ALONE_PREFIX
 from common.text import count, printable
@@ -13,6 +15,10 @@ WeightedValue = tuple[float, float]
 
 MAX_PLAUSIBLE = 1e12
 """Largest accepted magnitude of a metric or weight; sums of squares and products stay finite."""
+
+
+MIN_TRIMMED, TRIMMED_SHARE, MAX_WEIGHT_RATIO = 5, 0.1, 10.0
+"""Clients from which means that decide are trimmed, share on each side, and largest relative weight."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +51,11 @@ class Evaluation:
             for c, (value, w) in reported.items()
             if abs(value) <= MAX_PLAUSIBLE and 0 < w <= MAX_PLAUSIBLE
         }
+
+    def selection(self, name: str) -> float:
+        """Return the trimmed mean of a metric, which chooses a model; NaN for fewer than five clients."""
+        values = self.values_of(name)
+        return pool_trimmed(name, values) if len(values) >= MIN_TRIMMED else math.nan
 
 
 def summarize(replies: Mapping[str, EvaluateReply]) -> Evaluation:
@@ -89,6 +100,25 @@ def pool(name: str, values: Mapping[str, WeightedValue]) -> float:
     power, total = _power(name), sum(weight for _, weight in values.values())
     mean = sum(weight * value**power for value, weight in values.values()) / total
     return float(mean ** (1 / power))
+
+
+def trim(values: Mapping[str, float]) -> set[str]:
+    """Return the clients without the tenth, at least one, of lowest and of highest values.
+
+    Below five clients, all remain.
+    """
+    if len(values) < MIN_TRIMMED:
+        return set(values)
+    cut = max(1, int(TRIMMED_SHARE * len(values)))
+    ordered = sorted(values, key=lambda client: (values[client], client))
+    return set(ordered[cut : len(ordered) - cut])
+
+
+def pool_trimmed(name: str, values: Mapping[str, WeightedValue]) -> float:
+    """Return the mean of `pool` over trimmed clients, none of which weighs over ten times the median."""
+    kept = trim({client: value for client, (value, _) in values.items()})
+    limit = MAX_WEIGHT_RATIO * median(weight for _, weight in values.values())
+    return pool(name, {client: (values[client][0], min(values[client][1], limit)) for client in sorted(kept)})
 
 
 def _power(name: str) -> int:

@@ -102,6 +102,7 @@ class Round:
         bytes_up: Bytes received from all clients.
         server: Numbers of the strategy, such as norms and step sizes.
         clusters: Client -> cluster, in methods with several models.
+        selection: Trimmed mean over the clients of the metric that chooses the best round; NaN below five clients.
         median_loss: Lower median of the clients' loss; NaN without evaluation.
         clients: Client -> its round; of more than 1,000 clients the 100 slowest and those that are not online.
         states: State -> number of clients in it.
@@ -124,6 +125,7 @@ class Round:
     bytes_up: int
     server: Metrics = field(default_factory=dict)
     clusters: dict[str, int] = field(default_factory=dict)
+    selection: Number = math.nan
     median_loss: Number = math.nan
     clients: dict[str, ClientRound] = field(default_factory=dict)
     states: dict[ClientState, int] = field(default_factory=dict)

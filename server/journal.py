@@ -4,7 +4,7 @@ import copy
 import math
 import time
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from common.config.run import RunConfig
@@ -70,7 +70,7 @@ class Journal:
         rounds = [event for event in self._folder.events() if isinstance(event, Round)]
         for event in rounds:
             self._add(event.bytes_down, event.bytes_up)
-            self.choice.record(event.round, event.metrics, event.split)
+            self.choice.restore(event)
             self.losses.record(event.median_loss)
             self._presence.restore(event)
         self.unwritten = find_unwritten(totals, rounds)
@@ -115,9 +115,9 @@ class Journal:
         if evaluation.metrics or self._final(number):  # else the result would hold metrics of an earlier model
             self._last = evaluation if evaluation.metrics else Evaluation({}, evaluation.clients)
         state = self._trained.state if self._trained is not None else self._opened
-        self.choice.record(number, evaluation.metrics, self._split(number), state)
+        self.choice.record(number, evaluation, self._split(number), state)
         if event := self._event(number, evaluation):
-            self._folder.append(event)
+            self._folder.append(replace(event, selection=self.choice.selection(evaluation)))
             self._add(event.bytes_down, event.bytes_up)
             self.losses.record(event.median_loss)
         self._trained = self.unwritten = self._opened = None

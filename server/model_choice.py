@@ -11,7 +11,7 @@ from common.tasks.registry import TASKS
 from server.artifacts import RunDirectory
 from server.best_round import BestRound
 from server.evaluation import Evaluation
-from server.events import Metrics, Split
+from server.events import Round, Split
 from server.result import Best
 from server.state import RunState
 
@@ -45,6 +45,7 @@ class ModelChoice:
         self._folder, self._config = folder, config
         spec, federation = TASKS[config.task], config.federation
         goal = spec.comparison or spec.objective  # a lower loss does not rank better
+        self._metric = goal.metric
         self._rounds = BestRound(goal.metric, goal.higher_is_better, federation.stop, federation.min_delta)
         self.evaluation: Evaluation | None = None
 
@@ -58,9 +59,17 @@ class ModelChoice:
         """Reason why the run ends before the next round; empty if it continues."""
         return self._rounds.reason_to_stop()
 
-    def record(self, number: int, metrics: Metrics, split: Split, state: RunState | None = None) -> None:
-        """Record a round, and write its model if it is the best; without a state, only record it."""
-        is_best = self._rounds.compare(number, metrics, split)
+    def restore(self, event: Round) -> None:
+        """Record a round of the run before it was resumed."""
+        self._rounds.compare(event.round, event.metrics, event.split, event.selection)
+
+    def selection(self, evaluation: Evaluation) -> float:
+        """Return the value by which rounds are compared; NaN if it is the metric's mean."""
+        return evaluation.selection(self._metric)
+
+    def record(self, number: int, evaluation: Evaluation, split: Split, state: RunState | None) -> None:
+        """Record a round, and write its model if it is the best and a state is given."""
+        is_best = self._rounds.compare(number, evaluation.metrics, split, self.selection(evaluation))
         if is_best and state is not None and split == "validation" and is_selectable(self._config, state):
             self._folder.save_model(*model_file(self._config, state), BEST_MODEL)
 
@@ -74,7 +83,7 @@ class ModelChoice:
             return
         if self._rounds.newest < state.round:
             last = strategy.measure(grid, "validation", state.model)
-            self.record(state.round, last.metrics, "validation", state)
+            self.record(state.round, last, "validation", state)
         if self.best.round < state.round:
             saved, _ = self._folder.load_model(BEST_MODEL)
             model = {name: a for name, a in saved.items() if name in state.model}

@@ -1,10 +1,16 @@
 """Options of the section `[federation]`: cohorts, quorum, time limits and the form of updates."""
 
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from common.options import Options
+
+RobustRule = Literal["none", "median", "trimmed-mean", "multi-krum", "geometric-median"]
+"""Rule by which updates are aggregated in place of their mean."""
+
+MIN_ROBUST_REPLIES = {"none": 1, "median": 3, "trimmed-mean": 3, "multi-krum": 5, "geometric-median": 3}
+"""Smallest quorum of a rule; multi-Krum needs 2f + 3 replies with f ≥ 1 attackers."""
 
 
 class Federation(Options):
@@ -46,6 +52,14 @@ class Federation(Options):
     A longer update is left out. The median is that of the round, or of the last rounds where fewer than five clients
     answered."""
 
+    robust: RobustRule = "none"
+    """Aggregation in place of the mean: coordinate-wise `median` or `trimmed-mean`, `multi-krum`, or
+    `geometric-median`. Clients then have equal weights and steps. Few attackers cannot move the aggregate far, but it
+    loses what few clients know."""
+
+    attackers: float = Field(0.2, gt=0, lt=0.5)
+    """Share of attackers that `trimmed-mean` and `multi-krum` assume, at least one."""
+
     penalty: int = Field(5, ge=0)
     """Number of rounds that a client sits out after the server took a step back because of its update."""
 
@@ -61,3 +75,23 @@ class Federation(Options):
     """True if each client also trains a model on its own data alone after the last round, for at most half
     of `deadline`. It sends sums of the differences of its units, under the policy for metrics. Runs with
     noise are not compared."""
+
+    @model_validator(mode="after")
+    def _check_robust(self) -> Self:
+        needed = MIN_ROBUST_REPLIES[self.robust]
+        if self.min_replies < needed:
+            raise ValueError(
+                f"federation.robust={self.robust} needs {needed} replies; set federation.min-replies={needed}"
+            )
+        return self
+
+    def check_rows(self, names_rows: bool) -> None:
+        """Accept the rule of aggregation for runs whose clients name the rows that they send.
+
+        Raises:
+            ValueError: The rule would take rows that clients did not send for zeros.
+        """
+        if names_rows and self.robust not in ("none", "multi-krum"):
+            raise ValueError(
+                f"federation.robust={self.robust} does not apply to named rows; set federation.robust=multi-krum"
+            )

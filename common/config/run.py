@@ -172,6 +172,7 @@ class RunConfig(Options):
             raise ValueError(
                 f"{method} sends data in plaintext ({keys}), which noise does not cover; remove privacy.unit"
             )
+        self.federation.check_rows(self.task_options.named_rows is not None)
         self.method_options.check(self.task_options, self.model)
         self.task_options.check(self.model, method, capabilities)
         return self

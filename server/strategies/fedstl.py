@@ -59,7 +59,7 @@ class FedSTLStrategy(ClusteredStrategy):
         usable, rejected = self._split(self._send(messages), CLUSTER)
         for name, reason in sorted(rejected.items()):
             log.warning("%s: left out of the cluster steps: %s", name, reason)
-        return {**model, **self._cluster_means(model, usable)}
+        return {**model, **self._cluster_means(model, self.combine(usable))}
 
     def _cluster_request(self, model: Arrays, enrolment: str, cluster: int) -> TrainRequest:
         clients = [client for client, j in self.groups().items() if j == cluster]

@@ -9,7 +9,7 @@ from common.config.run import RunConfig
 from common.errors import RunError
 from common.tasks.registry import TASKS
 from server.aggregation.row_mean import Rows
-from server.evaluation import Evaluation, pool
+from server.evaluation import Evaluation, pool, trim
 from server.planning.context import item_matrix, largest_table
 from server.planning.preconditions import METRICS_REMEDY
 from server.planning.reward import improvement
@@ -26,7 +26,7 @@ def compute_reward(config: RunConfig, evaluation: Evaluation, length: float, ref
     """Return r_t and the reference of the next round.
 
     The reward is over clients that reported this round and an earlier one; otherwise a client that joins or leaves would
-    change it.
+    change it. From five such clients on, those of the largest changes do not count.
 
     Args:
         config: Configuration of the run.
@@ -47,7 +47,8 @@ def compute_reward(config: RunConfig, evaluation: Evaluation, length: float, ref
         raise RunError(
             f"{planner.name} needs the metric '{objective.metric}', which no client reported this round; {METRICS_REMEDY}"
         )
-    both = {name: now[name] for name in now if name in earlier}
+    kept = trim({name: now[name][0] - earlier[name] for name in now if name in earlier})
+    both = {name: now[name] for name in now if name in kept}
     then = {name: (earlier[name], weight) for name, (_, weight) in both.items()}
     metric, higher_is_better = objective.metric, objective.higher_is_better
     reward = improvement(pool(metric, then), pool(metric, both), higher_is_better) if both else 0.0

@@ -21,6 +21,7 @@ from server.plausible import MAX_EXAMPLES, limit_reply
 from server.state import RunState, Trained
 from server.strategies.evaluation import EvaluatedStrategy
 from server.strategies.replies import ExpectedReply, Reply, average_by_row, check_reply, read_row_ids, split_replies
+from server.strategies.robust_replies import robust_replies
 from server.strategies.spec import RoundParts
 
 log = logging.getLogger("fedloom.server")
@@ -72,9 +73,14 @@ class StepStrategy(EvaluatedStrategy):
     def _next_state(self, usable: list[Reply]) -> RunState:
         shared = {name: a for name, a in self.state.model.items() if not self.task.is_client_only(name)}
         self.row_ids = [reply.rows for reply in usable]
-        updated, memory = self.update(self.state.memory, shared, average_by_row(usable))
+        updated, memory = self.update(self.state.memory, shared, self.combine(usable))
         model = self.refine({**self.state.model, **updated}, usable)
         return self.state.next(model, memory, [r.client for r in usable])
+
+    def combine(self, usable: list[Reply]) -> list[Reply]:
+        """Return replies whose weighted mean is the aggregate by `federation.robust`."""
+        federation = self.config.federation
+        return robust_replies(average_by_row(usable), federation.robust, federation.attackers, self.group_of)
 
     def _report(self, usable: list[Reply], rejected: dict[str, str]) -> float:
         """Record the step and return its training loss; noisy replies have none."""

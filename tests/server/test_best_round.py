@@ -51,3 +51,12 @@ def test_without_a_limit_a_run_never_stops() -> None:
     rounds = BestRound("loss", higher_is_better=False)
     run(rounds, [1.0] * 100)
     assert rounds.reason_to_stop() == ""
+
+
+def test_the_selection_counts_in_place_of_the_mean() -> None:
+    rounds = BestRound("loss", higher_is_better=False)
+    rounds.compare(1, {"loss": 0.5}, "validation", 0.5)
+    assert not rounds.compare(2, {"loss": 1e-9}, "validation", 0.6)
+    assert rounds.compare(3, {"loss": 9.0}, "validation", 0.4)
+    assert rounds.best is not None
+    assert (rounds.best.round, rounds.best.metrics) == (3, {"loss": 9.0})

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from common.wire.messages import EvaluateReply
-from server.evaluation import MAX_PLAUSIBLE, summarize
+from server.evaluation import MAX_PLAUSIBLE, pool_trimmed, summarize, trim
 
 
 def reply(weight: float, **metrics: float) -> EvaluateReply:
@@ -69,3 +69,18 @@ def test_dropped_metrics_are_noted_by_client() -> None:
     evaluation = summarize({"ann": odd, "bob": reply(1, auc=0.8)})
     assert evaluation.dropped == {"ann": "auc = nan and 1 further metric left out"}
     assert evaluation.clients["ann"] == {"hr20": 0.5}
+
+
+def test_from_five_clients_on_the_value_that_selects_leaves_out_the_ends() -> None:
+    few = {f"c{k}": reply(1, hr20=0.1 * k) for k in range(4)}
+    assert math.isnan(summarize(few).selection("hr20"))
+    many = {f"c{k}": reply(1, hr20=0.1 * k) for k in range(1, 5)} | {"liar": reply(1, hr20=1.0)}
+    assert summarize(many).selection("hr20") == pytest.approx(0.3)
+    assert summarize(many).metrics["hr20"] == pytest.approx(0.4)
+    assert trim(dict.fromkeys(map(str, range(30)), 0.5)) == set(map(str, range(30))) - {"0", "1", "10", "7", "8", "9"}
+
+
+def test_no_client_weighs_more_than_ten_times_the_median() -> None:
+    """Kept are .2, .3 and .4, the last with a weight of 10: (.2 + .3 + 10·.4)/12."""
+    values = {f"c{k}": (0.1 * k, 1.0 if k != 4 else 1e11) for k in range(1, 6)}
+    assert pool_trimmed("hr20", values) == pytest.approx(4.5 / 12)

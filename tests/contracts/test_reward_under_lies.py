@@ -1,0 +1,29 @@
+"""A planner's reward does not follow the metrics of one client."""
+
+import pytest
+
+from common.config.parse import parse
+from server.evaluation import Evaluation
+from server.planning.state import pack_values
+from server.strategies.observed import compute_reward
+
+CONFIG = parse({"task": "rules", "method": "bgtplanner", "privacy.unit": "client", "privacy.epsilon": 8.0})
+
+
+def reported(**losses: float) -> Evaluation:
+    clients = {name: {"loss": loss} for name, loss in losses.items()}
+    return Evaluation({}, clients, weights={name: {"loss": 1.0} for name in clients})
+
+
+@pytest.mark.parametrize("lie", [0.0, 1e11])
+def test_from_five_clients_on_one_of_them_cannot_make_a_reward(lie: float) -> None:
+    before = pack_values(dict.fromkeys(("ann", "bob", "cyd", "dee", "liar"), 1.0))
+    now = reported(ann=0.9, bob=0.9, cyd=0.9, dee=0.9, liar=lie)
+    reward, _ = compute_reward(CONFIG, now, 0.0, before)
+    assert reward == pytest.approx(0.1)
+
+
+def test_below_five_clients_the_reward_is_the_mean_gain() -> None:
+    before = pack_values(dict.fromkeys(("ann", "bob", "cyd", "dee"), 1.0))
+    reward, _ = compute_reward(CONFIG, reported(ann=0.9, bob=0.7, cyd=0.9, dee=0.9), 0.0, before)
+    assert reward == pytest.approx(0.15)

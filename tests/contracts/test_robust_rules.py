@@ -1,0 +1,92 @@
+"""Rules of robust aggregation in every strategy: one liar within the norm bound has no effect."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from client.state import MemoryStore
+from common.arrays import scale
+from common.config.run import RunConfig
+from common.options import Scalar
+from common.wire.messages import TRAIN
+from deploy.simulation import InProcessGrid
+from server.artifacts import RunDirectory
+from server.run import run
+from tests.support.configurations import refusal
+from tests.support.liars import LyingGrid, scaled, trained
+from tests.support.strategies import Server, every_strategy, message_of, reply_of
+from tests.support.toy_sessions import toy_sessions
+from tests.support.toys import CATALOGUE, configured
+
+RULES = ("median", "trimmed-mean", "multi-krum", "geometric-median")
+FROM_FOUR = [rule for rule in RULES if rule != "multi-krum"]
+CLIENTS, LIAR = 7, 7
+
+
+def robust(variant: str, rule: str) -> Server:
+    server = Server(variant)
+    federation = server.config.federation.model_copy(update={"robust": rule})
+    server.strategy.config = server.config.model_copy(update={"federation": federation})
+    return server
+
+
+@every_strategy
+@pytest.mark.parametrize("rule", FROM_FOUR)
+def test_one_liar_among_four_equal_replies_has_no_effect(variant: str, rule: str) -> None:
+    """The liar sends the opposite, nine times as long, after a third of the steps and with all records."""
+    server, without = robust(variant, rule), Server(variant)
+    honest = [message_of(name, reply_of("ann", examples=1)) for name in ("ann", "bob", "dee")]
+    true = reply_of("ann")
+    lie = replace(true, update=scale(true.update, -3), gradient=scale(true.gradient, -9), steps=1, examples=12)
+    server.round(*honest, message_of("cyd", lie))
+    without.round(*honest)
+    assert server.trained[0].rejected == {}
+    for name, a in without.strategy.state.model.items():
+        np.testing.assert_allclose(server.strategy.state.model[name], a, rtol=1e-4, atol=1e-5)
+
+
+def configuration(folder: Path, method: str, **options: Scalar) -> RunConfig:
+    path = folder / "catalogue.json"
+    path.write_text(CATALOGUE.to_json())
+    options = {"federation__min_replies": 5, "catalogue": str(path), "local_steps": 12, "lr": 0.05, **options}
+    return configured(method, rounds=3, **options)
+
+
+def model_of(grid: InProcessGrid, config: RunConfig, folder: Path) -> np.ndarray:
+    run(grid, config, folder)
+    model, _ = RunDirectory(folder, "toy").load_model()
+    return np.concatenate([model[name].ravel() for name in sorted(model)])
+
+
+@pytest.mark.parametrize(
+    ("method", "rule"),
+    [*((m, r) for m in ("fedavg", "fedrule") for r in RULES), ("ifca", "median")],  # clusters are too small for Krum
+)
+def test_a_liar_moves_the_model_less_than_it_moves_the_mean(method: str, rule: str, tmp_path: Path) -> None:
+    lie = trained(update=scaled(-8), gradient=scaled(-8))
+    models = {}
+    for name, option in (("honest", "none"), ("mean", "none"), ("robust", rule), ("target", rule)):
+        sessions = toy_sessions([MemoryStore() for _ in range(CLIENTS)])
+        if name in ("honest", "target"):
+            grid = InProcessGrid({node: s for node, s in sessions.items() if node != LIAR}, 1)
+        else:
+            grid = LyingGrid(sessions, LIAR, TRAIN, lie)
+        folder = tmp_path / name
+        folder.mkdir()
+        models[name] = model_of(grid, configuration(folder, method, federation__robust=option), folder)
+    by_mean = np.linalg.norm(models["mean"] - models["honest"])
+    assert np.linalg.norm(models["robust"] - models["target"]) < 0.5 * by_mean
+
+
+@pytest.mark.parametrize(("rule", "needed"), [("median", 3), ("multi-krum", 5)])
+def test_a_rule_needs_enough_replies(rule: str, needed: int) -> None:
+    given: dict[str, Scalar] = {"federation.robust": rule, "federation.min-replies": needed - 1}
+    assert f"federation.robust={rule} needs {needed} replies; set federation.min-replies={needed}" in refusal(given)
+
+
+def test_a_median_of_named_rows_is_refused() -> None:
+    rows: dict[str, Scalar] = {"task": "ratings", "method": "fedavg", "model": "paper", "tasks.ratings.items": "paper"}
+    given: dict[str, Scalar] = {**rows, "federation.robust": "median", "federation.min-replies": 3}
+    assert "does not apply to named rows; set federation.robust=multi-krum" in refusal(given)
