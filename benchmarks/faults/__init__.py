@@ -1,0 +1,1 @@
+"""Kills and pauses of every process of a federation: what they cost, and what they change."""

@@ -1,0 +1,66 @@
+"""Command line of the faults benchmark: `python -m benchmarks.faults run|page`."""
+
+import argparse
+import json
+import os
+import random
+import tempfile
+import time
+from pathlib import Path
+
+from benchmarks.faults.bench import Plan, as_json, measure
+from benchmarks.faults.page import write_page
+
+RESULTS, PAGE = Path("docs/results/faults.json"), Path("docs/results/faults.md")
+SERVER_KINDS = ("ServerApp", "SuperLink", "SuperExec", "up", "everything")
+TASKS = ("rules", "sessions", "traffic", "ratings")
+"""Tasks of the runs in turn; clients are killed in each second run."""
+
+
+def main() -> None:
+    """Run the command."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.faults", description=__doc__)
+    parser.add_argument("command", choices=("run", "page"))
+    parser.add_argument("--kills", type=int, default=20)
+    parser.add_argument("--pauses", type=int, default=5)
+    parser.add_argument("--tasks", nargs="+", default=TASKS)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--minutes", type=float, default=15.0, help="no fault strikes after this time")
+    options = parser.parse_args()
+    if options.command == "run":
+        run(options)
+    PAGE.write_text(write_page(json.loads(RESULTS.read_text())), "utf-8")
+    print(PAGE)
+
+
+def run(options: argparse.Namespace) -> None:
+    """Measure all plans, and store their outcomes."""
+    end = time.monotonic() + 60 * options.minutes
+    outcomes, loads = [], []
+    with tempfile.TemporaryDirectory() as folder:
+        for plan in make_plans(options.tasks, options.kills, options.pauses, options.seed):
+            if time.monotonic() < end:
+                outcomes.append(measure(plan, Path(folder), options.seed, end))
+                loads.append(os.getloadavg()[0])
+                print(outcomes[-1], flush=True)
+    about = {"seed": options.seed, "cores": os.cpu_count(), "load": round(sum(loads) / len(loads), 1)}
+    stored = {**about, "date": time.strftime("%Y-%m-%d"), "runs": as_json(outcomes)}
+    RESULTS.write_text(json.dumps(stored, indent=1) + "\n", "utf-8")
+
+
+def make_plans(tasks: list[str], kills: int, pauses: int, seed: int) -> list[Plan]:
+    """Return one plan a task; kills of clients alone fall into each second one."""
+    share, clients = -(-kills // len(tasks)), max(1, kills // len(SERVER_KINDS) // max(len(tasks) // 2, 1))
+    plans = []
+    for number, task in enumerate(tasks):
+        own = min(share, kills - number * share)
+        alone = min(clients, own) if number % 2 else 0
+        faults = ["client"] * alone + [SERVER_KINDS[k % len(SERVER_KINDS)] for k in range(own - alone)]
+        faults += ["pause"] * (pauses // len(tasks) + (number < pauses % len(tasks)))
+        random.Random(seed + number).shuffle(faults)
+        plans.append(Plan(task, tuple(faults)))
+    return plans
+
+
+if __name__ == "__main__":
+    main()

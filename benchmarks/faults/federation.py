@@ -1,0 +1,122 @@
+"""A `fedloom up` of the benchmark: its processes, its round lines, and its restart after a kill."""
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from deploy.processes import free_port
+from deploy.superlink import flower_environment
+
+RUN = "faults"
+WAIT_SECONDS = 120.0  # seconds until a run that does not go on counts as lost
+POLL_SECONDS = 0.05
+
+
+class StuckError(Exception):
+    """Run that does not go on."""
+
+
+@dataclass
+class Federation:
+    """Run of `fedloom up` in a folder of its own.
+
+    Args:
+        folder: The folder.
+        options: Options of `up` that describe the run.
+    """
+
+    folder: Path
+    options: tuple[str, ...]
+    ports: tuple[str, ...] = field(
+        default_factory=lambda: ("--port", str(free_port()), "--control-port", str(free_port()))
+    )
+    seen: set[psutil.Process] = field(default_factory=set)
+    restarted: list[psutil.Popen] = field(default_factory=list)
+
+    def start(self, *, resume: bool = False) -> None:
+        """Start the command, or start it again after it was killed."""
+        words = ("--resume", RUN) if resume else (*self.options, "--run-id", RUN)
+        self.command = self._popen([sys.executable, "-m", "deploy.cli", "up", *words, *self.ports, "--json"])
+
+    def restart(self, words: list[str], environment: dict[str, str]) -> None:
+        """Start a killed client again with its own command line."""
+        self.restarted.append(self._popen(words, environment))
+
+    def family(self) -> set[psutil.Process]:
+        """Return all processes that were started so far and still run."""
+        for root in (self.command, *self.restarted):
+            try:
+                self.seen |= {psutil.Process(root.pid), *psutil.Process(root.pid).children(recursive=True)}
+            except psutil.NoSuchProcess:
+                continue
+        return {process for process in self.seen if _runs(process)}
+
+    def find(self, word: str) -> list[psutil.Process]:
+        """Return the processes with a word in their command lines, newest last."""
+        found = [process for process in self.family() if word in " ".join(words_of(process))]
+        return sorted(found, key=lambda process: process.create_time())
+
+    def rounds(self) -> list[dict[str, Any]]:
+        """Return the round lines so far."""
+        path = self.folder / "runs" / RUN / "metrics.jsonl"
+        text = path.read_text() if path.exists() else ""
+        events = [json.loads(line) for line in text.splitlines(keepends=True) if line.endswith("\n")]
+        return [event for event in events if event["event"] == "round"]
+
+    def wait(self, is_reached: Callable[[], bool]) -> None:
+        """Wait for a condition.
+
+        Raises:
+            StuckError: It was not reached in time.
+        """
+        end = time.monotonic() + WAIT_SECONDS
+        while not is_reached():
+            if time.monotonic() > end:
+                raise StuckError((self.folder / "output").read_text()[-2_000:])
+            time.sleep(POLL_SECONDS)
+
+    def result(self) -> dict[str, Any]:
+        """Return the result of the run; empty if it has none."""
+        path = self.folder / "runs" / RUN / "result.json"
+        found: dict[str, Any] = json.loads(path.read_bytes()) if path.exists() else {}
+        return found
+
+    def close(self) -> int:
+        """End what still runs; return the number of processes that had outlived their command."""
+        if self.command.poll() is not None:
+            time.sleep(1.0)
+            left = len(self.family() - {psutil.Process(p.pid) for p in self.restarted if p.poll() is None})
+        else:
+            left = 0
+        for process in self.family():
+            process.kill()
+        return left
+
+    def _popen(self, words: list[str], environment: dict[str, str] | None = None) -> psutil.Popen:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        environment = environment or flower_environment({"OMP_NUM_THREADS": "1", "PYTHONPATH": str(Path.cwd())})
+        environment.pop("FEDLOOM_RUNS", None)
+        with (self.folder / "output").open("ab") as output:
+            return psutil.Popen(words, cwd=self.folder, env=environment, stdout=output, stderr=subprocess.STDOUT)
+
+
+def words_of(process: psutil.Process) -> list[str]:
+    """Return the command line of a process; empty if it has ended."""
+    try:
+        return list(process.cmdline())
+    except psutil.Error:
+        return []
+
+
+def _runs(process: psutil.Process) -> bool:
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False

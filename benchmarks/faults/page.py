@@ -1,0 +1,93 @@
+"""Page of the faults benchmark, from its stored results alone."""
+
+import statistics
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from benchmarks.faults.kinds import PAUSE_SECONDS, RESTART_SECONDS
+
+GOAL_MEDIAN_SECONDS, GOAL_P95_SECONDS = 3.0, 8.0
+
+Outcome = dict[str, Any]
+
+
+HEAD = """# Faults
+
+{kills} kills and {pauses} pauses of {pause:.0f} s struck {runs} runs of `fedloom up` with three clients ({tasks}).
+The moments are random with a fixed seed. `python -m benchmarks.faults run` measures, `page` writes this page.
+
+{totals}
+
+## Stalls
+
+A stall is the time without a round line, less the usual time of a round and the time of the fault itself. That is a
+pause, or the {restart:.0f} s until a service manager starts a killed command again. The others train on while a killed
+client is started again.
+
+{stalls}
+
+The machine had {cores} cores under a load of {load:.1f}, so times are pessimistic. The goal of {median:.0f} s (median) and
+{p95:.0f} s (95th percentile) is {met}. After a fault of the server a new SuperLink and a new ServerApp import PyTorch and
+Flower first.
+
+## Not covered
+
+- Privacy ledgers under kills, cut networks, and servers on other machines.
+- 100 kills and 20 pauses over all five tasks: this is a sample.
+"""
+
+
+def write_page(stored: dict[str, Any]) -> str:
+    """Return the page as Markdown."""
+    runs: list[Outcome] = stored["runs"]
+    stalls = [stall for run in runs for stall in run["stalls"]]
+    pauses = sum(stall["fault"] == "pause" for stall in stalls)
+    return HEAD.format(
+        kills=len(stalls) - pauses,
+        pauses=pauses,
+        pause=PAUSE_SECONDS,
+        runs=len(runs),
+        tasks=", ".join(run["task"] for run in runs),
+        restart=RESTART_SECONDS,
+        totals=_totals(runs),
+        stalls=_stalls(stalls),
+        cores=stored["cores"],
+        load=stored["load"],
+        median=GOAL_MEDIAN_SECONDS,
+        p95=GOAL_P95_SECONDS,
+        met="met" if _is_goal_met(stalls) else "not met",
+    )
+
+
+def _totals(runs: Sequence[Outcome]) -> str:
+    by_server = [run for run in runs if run["only_server"]]
+    rows = [
+        "| what | result |",
+        "|---|---|",
+        f"| runs finished | {sum(run['status'] == 'completed' for run in runs)} of {len(runs)} |",
+        f"| round lines lost | {sum(run['lines_lost'] for run in runs)} of {sum(run['rounds'] for run in runs)} |",
+        f"| round lines written twice | {sum(run['lines_twice'] for run in runs)} |",
+        f"| processes left | {sum(run['processes_left'] for run in runs)} |",
+        f"| models equal to the unbroken run, where no client alone was hit | {sum(run['same_model'] for run in by_server)} of"
+        f" {len(by_server)} |",
+    ]
+    return "\n".join(rows)
+
+
+def _stalls(stalls: Sequence[dict[str, Any]]) -> str:
+    kinds = dict.fromkeys(stall["fault"] for stall in stalls)
+    rows = [(kind, [s["seconds"] for s in stalls if s["fault"] == kind]) for kind in kinds]
+    rows += [("all", [stall["seconds"] for stall in stalls])]
+    lines = [
+        f"| {kind} | {len(seconds)} | {statistics.median(seconds):.1f} | {np.percentile(seconds, 95):.1f} |"
+        for kind, seconds in rows
+        if seconds
+    ]
+    return "\n".join(["| fault | number | median, s | 95th percentile, s |", "|---|---|---|---|", *lines])
+
+
+def _is_goal_met(stalls: Sequence[dict[str, Any]]) -> bool:
+    seconds = [stall["seconds"] for stall in stalls]
+    return statistics.median(seconds) <= GOAL_MEDIAN_SECONDS and float(np.percentile(seconds, 95)) <= GOAL_P95_SECONDS
