@@ -124,18 +124,29 @@ class RunDirectory:
         """Return the resolved configuration.
 
         Raises:
-            ConfigError: There is no such run.
+            ConfigError: There is no such run, or its file is damaged.
         """
+        path = self.path / "config.toml"
         try:
-            return tomllib.loads((self.path / "config.toml").read_text("utf-8"))
+            return tomllib.loads(path.read_text("utf-8"))
         except FileNotFoundError:
             raise ConfigError(
                 f"no run '{self.path.name}' in {self.path.parent}; {_list_newest(self.path.parent)}"
             ) from None
+        except ValueError as error:
+            raise ConfigError(f"{path} is damaged ({error}); restore it, or start the run anew") from None
 
     def catalogue(self) -> str:
-        """Return the task's public vocabulary as JSON."""
-        return (self.path / "catalogue.json").read_text("utf-8")
+        """Return the task's public vocabulary as JSON.
+
+        Raises:
+            ConfigError: The file is damaged.
+        """
+        path = self.path / "catalogue.json"
+        try:
+            return path.read_text("utf-8")
+        except UnicodeDecodeError as error:
+            raise ConfigError(f"{path} is damaged ({error})") from None
 
     def append(self, event: Event) -> None:
         """Append a line to metrics.jsonl and to the log; a line that a crash has torn is ended first."""

@@ -4,9 +4,12 @@ import json
 import math
 from datetime import datetime
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from common.arrays import Arrays
 from common.errors import ConfigError, StateError
@@ -96,3 +99,19 @@ def test_model_and_its_header(run: RunDirectory) -> None:
 def test_a_missing_model_is_an_error_with_its_path(run: RunDirectory) -> None:
     with pytest.raises(StateError, match=r"model\.safetensors"):
         run.load_model()
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.integers(0, 400), st.binary(max_size=12), st.integers(0, 40))
+def test_a_damaged_configuration_or_vocabulary_is_a_configuration_error(place: int, inserted: bytes, cut: int) -> None:
+    with TemporaryDirectory() as folder:
+        run = RunDirectory(Path(folder), "r1")
+        run.create({"method": "fedrule", "federation": {"min-replies": 2}}, {"entities": ["Türsensor"]})
+        for name, read in (("config.toml", run.config), ("catalogue.json", run.catalogue)):
+            path = run.path / name
+            content = path.read_bytes()
+            path.write_bytes(content[:place] + inserted + content[place + cut :])
+            try:
+                read()
+            except ConfigError as error:
+                assert f"{path} is damaged" in str(error)
