@@ -70,6 +70,10 @@ class MemoryStore:
         """Replace a document of a run, as in `Store`."""
         self._documents[run, name] = content
 
+    def documents(self, run: str) -> dict[str, bytes]:
+        """Return all documents of a run by name."""
+        return {name: content for (own, name), content in self._documents.items() if own == run}
+
 
 class DiskStore:
     """State under `<root>/<run>/`, readable by its owner only."""

@@ -17,7 +17,7 @@ from common.errors import BudgetSpentError, FedloomError
 from common.wire.messages import TRAIN
 from deploy.cli.output import console
 from deploy.own_clients import pair_clients, pool_measured
-from deploy.simulated_session import open_session
+from deploy.simulated_session import open_sessions
 from deploy.simulation import TOGETHER, InProcessGrid
 from server.result import Result
 from server.run import run
@@ -91,8 +91,7 @@ def train_alone(
     Raises:
         FedloomError: The method does not support the task's options.
     """
-    documents: dict[bytes, bytes] = {}
-    sessions = {node: open_session(node, part, documents, None) for node, part in enumerate(parts, start=1)}
+    sessions, _ = open_sessions(parts)
     with tempfile.TemporaryDirectory() as folder:
         own_catalogue = Path(folder) / "catalogue.json"
         own_catalogue.write_text(parts[0].vocabulary.to_json(), "utf-8")

@@ -1,6 +1,6 @@
 """Client of a simulation: a session on a partition, with state and privacy ledger in memory."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import count
 
@@ -10,7 +10,7 @@ from client.data.dataset import AnyDataset
 from client.policy import Policy
 from client.privacy.in_memory import in_memory
 from client.session import MODEL, Session
-from client.state import MemoryStore
+from client.state import MemoryStore, Store
 from client.tasks.learner import Learner
 from client.tasks.registry import build_learner
 from common.config.run import RunConfig
@@ -38,21 +38,27 @@ class SharedStore(MemoryStore):
             super().write(run, name, self._shared.setdefault(content, content))
 
 
-def open_session(node: int, data: AnyDataset, documents: dict[bytes, bytes], noise_seed: int | None) -> Session:
-    """Return the session of a simulated client.
+def open_sessions(
+    parts: Sequence[AnyDataset], noise_seed: int | None = None
+) -> tuple[dict[int, Session], list[SharedStore]]:
+    """Return the sessions of simulated clients by node id, from 1, and their stores in the same order.
 
     Args:
-        node: Node id, from 1.
-        data: The client's partition.
-        documents: Documents of all clients by their content.
+        parts: The clients' partitions.
         noise_seed: Root seed of DP noise; None samples fresh noise.
     """
+    documents: dict[bytes, bytes] = {}
+    stores = [SharedStore(documents) for _ in parts]
+    pairs = enumerate(zip(parts, stores, strict=True), start=1)
+    return {node: _open_session(node, part, store, noise_seed) for node, (part, store) in pairs}, stores
 
+
+def _open_session(node: int, data: AnyDataset, store: Store, noise_seed: int | None) -> Session:
     def learner(config: RunConfig, vocabulary: Vocabulary) -> Learner:
         return build_learner(config, data)
 
     seeded = fresh_generator if noise_seed is None else partial(_next_generator, noise_seed, node, count())
-    return Session(f"client-{node - 1}", learner, SharedStore(documents), in_memory(simulated_policy(), seeded))
+    return Session(f"client-{node - 1}", learner, store, in_memory(simulated_policy(), seeded))
 
 
 def _next_generator(noise_seed: int, node: int, releases: Iterator[int]) -> np.random.Generator:

@@ -22,13 +22,12 @@ from client.data.read import partition
 from client.session import Session
 from client.tasks.registry import CLIENT_TASKS
 from client.training.cohort import train
-from client.training.comparison import MEASURED, Measured, from_document
 from client.training.participant import Participant
 from common.config.run import RunConfig
 from common.errors import FedloomError
 from common.wire.codec import decode, encode
 from common.wire.messages import TRAIN, TrainReply, TrainRequest
-from deploy.simulated_session import open_session
+from deploy.simulated_session import open_sessions
 from server.result import Result
 from server.run import run
 
@@ -70,18 +69,13 @@ def simulate_clients(
         together: Number of clients that train stacked; 0: one at a time for up to 16 clients, else `TOGETHER`.
         noise_seed: Root seed of reproducible DP noise, for studies; it gives no protection. None samples fresh noise.
     """
-    return simulate_measured(config, parts, runs, together=together, noise_seed=noise_seed)[0]
+    sessions, _ = open_sessions(parts, noise_seed)
+    return run(InProcessGrid(sessions, together or choose_cohort(len(parts))), config, runs)
 
 
-def simulate_measured(
-    config: RunConfig, parts: Sequence[AnyDataset], runs: Path, *, together: int = 0, noise_seed: int | None = None
-) -> tuple[Result, dict[str, Measured]]:
-    """Train as `simulate_clients` does; return also each client's measurement of the finished model."""
-    documents: dict[bytes, bytes] = {}
-    sessions = {node: open_session(node, part, documents, noise_seed) for node, part in enumerate(parts, start=1)}
-    stacked = together or (1 if len(sessions) <= MAX_UNSTACKED else TOGETHER)
-    result = run(InProcessGrid(sessions, stacked), config, runs)
-    return result, {s.client: from_document(s.store.read(config.run_id, MEASURED)) for s in sessions.values()}
+def choose_cohort(clients: int) -> int:
+    """Return the number of clients that train stacked by default."""
+    return 1 if clients <= MAX_UNSTACKED else TOGETHER
 
 
 class InProcessGrid(Grid):
@@ -90,10 +84,13 @@ class InProcessGrid(Grid):
     Args:
         sessions: Clients by node id.
         together: Number of clients that train stacked.
+        on_trained: Callback after clients have trained, before the server has their replies.
     """
 
-    def __init__(self, sessions: Mapping[int, Session], together: int) -> None:
-        self._sessions, self._together = sessions, together
+    def __init__(
+        self, sessions: Mapping[int, Session], together: int, on_trained: Callable[[], None] = lambda: None
+    ) -> None:
+        self._sessions, self._together, self._on_trained = sessions, together, on_trained
         self._replies: dict[str, Message] = {}
         self._ids = count(1)
         TaskIdentity.task_id, TaskIdentity.run_id, TaskIdentity.node_id = 1, 1, 1
@@ -154,6 +151,7 @@ class InProcessGrid(Grid):
         jobs.sort(key=lambda job: job.participant.learner.size)
         for first in range(0, len(jobs), self._together):
             replies += _train_cohort(jobs[first : first + self._together])
+        self._on_trained()
         return replies
 
 

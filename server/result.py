@@ -136,6 +136,8 @@ class Result:
     local: Metrics = field(default_factory=dict)
     """Metrics that `fedloom up` read from its own clients on this machine; not sent to the server."""
     error: str = ""
+    state: str = ""
+    """Round after which a resumed simulation started its clients' state anew; empty if it did not."""
 
 
 _RESULT: TypeAdapter[Result] = TypeAdapter(Result)

@@ -23,35 +23,46 @@ def simulate(
     ] = 0,
     alone: o.Alone = True,
     examples: o.Examples = False,
+    forget_state: Annotated[
+        bool, typer.Option("--forget-state", help="With --resume: start the clients' private state anew.")
+    ] = False,
+    keep_state: Annotated[
+        bool,
+        typer.Option("--keep-state", help="Keep the clients' private state of a finished run, for further rounds."),
+    ] = False,
     json: o.Json = False,
 ) -> None:
     """Train in one process, without sockets.
 
-    Runs the same server and client code as `fedloom up`, deterministically, for thousands of clients.
+    Runs the same server and client code as `fedloom up`, deterministically, for thousands of clients. A run continues with
+    --resume as if it had not stopped.
     """
     import torch
 
     from client.training.comparison import Measured
     from common.config.alone import is_comparable
+    from common.errors import ConfigError
     from deploy.alone import with_alone
     from deploy.cli.output import console
+    from deploy.client_snapshot import KeptState
     from deploy.commands.launch import finish, removed_unless_started
     from deploy.commands.runs import runs_folder
     from deploy.commands.simulated_clients import prepare_simulation
     from deploy.commands.ui import with_examples
-    from deploy.simulation import simulate_measured
+    from deploy.resumable_simulation import simulate_measured
     from deploy.watch import watch_here
     from server.artifacts import RunDirectory
     from server.result import Result
 
     torch.set_num_threads(1)  # the tensors are small: more threads take longer and change the rounding
+    if forget_state and not request.resume:
+        raise ConfigError("--forget-state belongs to --resume")
     config, parts = prepare_simulation(request, source, test, clients, catalogue)
-    runs = runs_folder()
-
+    runs, state = runs_folder(), KeptState(forget_state, keep_state)
     own: dict[str, Measured] = {}
 
     def work() -> Result:
-        result, measured = simulate_measured(config, parts, runs, together=together)
+        result, measured = simulate_measured(config, parts, runs, together=together, state=state)
         own.update(measured)
         return result
 

@@ -8,7 +8,7 @@ from client.data.read import with_test
 from common.config.run import RunConfig
 from common.text import count
 from deploy.cli.options import LOCAL, DataRequest, RunRequest
-from deploy.cli.output import console, note
+from deploy.cli.output import console
 from deploy.client_data import partition_source, read_catalogue, unit_names
 from deploy.commands.config_file import repeat_partition
 from deploy.commands.launch import config_catalogue, with_vocabulary_of
@@ -38,9 +38,7 @@ def prepare_simulation(
     else:
         data, clients = repeat_partition(request.config, "simulate", data, clients)
     parts = partition_source(config.task, data, vocabulary, clients or 0, dialect)
-    if request.resume:
-        note("the clients' private state ended with the earlier process; control variates and moments start anew")
-    else:
+    if not request.resume:
         config = with_vocabulary_of(parts, config, data, (LOCAL / "simulate" / config.run_id).resolve())
         remember(folder.path, "simulate", data, clients or 0, unit_names(config.task, parts))
     console.print(f"run [bold]{config.run_id}[/]: {count(len(parts), 'client')} in this process", soft_wrap=True)
