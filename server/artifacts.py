@@ -137,11 +137,7 @@ class RunDirectory:
             raise ConfigError(f"{path} is damaged ({error}); restore it, or start the run anew") from None
 
     def catalogue(self) -> str:
-        """Return the task's public vocabulary as JSON.
-
-        Raises:
-            ConfigError: The file is damaged.
-        """
+        """Return the task's public vocabulary as JSON; a file that is no UTF-8 raises ConfigError."""
         path = self.path / "catalogue.json"
         try:
             return path.read_text("utf-8")
