@@ -4,6 +4,7 @@ import os
 import socket
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
@@ -11,6 +12,8 @@ import pytest
 
 from common.errors import ConfigError, RunError
 from deploy import superlink
+from deploy.certificates import Certificates
+from deploy.commands.launch import superlink_of
 from deploy.control import Control
 from deploy.keys import make_node_key, public_path
 from deploy.processes import Processes, free_port
@@ -48,6 +51,13 @@ def test_flower_sends_no_telemetry_and_installs_nothing() -> None:
     assert environment["FLWR_DISABLE_RUNTIME_DEPENDENCY_INSTALLATION"] == "1"
     assert environment["FEDLOOM_RUNS"] == "/runs"
     assert environment["PATH"].endswith(os.environ["PATH"])
+
+
+def test_state_is_in_memory_unless_a_database_is_wanted(settings: SuperLinkSettings) -> None:
+    assert "--database" not in superlink._command(settings)
+    command = superlink._command(replace(settings, database=True))
+    assert command[command.index("--database") + 1] == settings.folder / "superlink.sqlite"
+    assert not superlink_of(settings.folder, Certificates(settings.folder), 1, 2).database
 
 
 @pytest.fixture
