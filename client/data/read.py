@@ -8,7 +8,7 @@ from typing import cast
 from client.data.dataset import AnyDataset, Dataset, UnitT, demo_dataset
 from client.data.partition import partition_units
 from client.data.partition_column import COLUMNS, parts_by_column, with_clients
-from client.data.sources import TEST_MARK, Source, demo_range, is_demo
+from client.data.sources import TEST_MARK, Source, demo_range, is_demo, split_variant
 from client.data.tables.formats import load, tables_in
 from client.data.tables.schema import DEFAULT_DIALECT, Dialect, TableSchema
 from client.data.tables.split_files import clients_in, splits_of
@@ -29,8 +29,11 @@ def read_all(
     """
     kind = CLIENT_TASKS[task]
     dialect = _with_partition(kind.schema, source, dialect)
-    if kind.generate and is_demo(source):  # the table engine would take 40 MB of memory
-        demo = demo_dataset(source, kind.demo_units, kind.generate, seed, kind.spec.demo(), vocabulary)
+    variant, plain = split_variant(source)
+    generate = kind.variants.get(variant, kind.generate)
+    if generate and is_demo(source):  # the table engine would take 40 MB of memory
+        named = plain if variant in kind.variants else source
+        demo = demo_dataset(named, kind.demo_units, generate, seed, kind.spec.demo(), vocabulary)
         return cast(AnyDataset, demo)
     dataset = kind.read(Source(source, dialect), vocabulary, seed)
     return with_clients(dataset) if dialect.partition else dataset
@@ -66,9 +69,12 @@ def read_partition(
 
 def demo_partition(task: str, source: str, part: tuple[int, int]) -> str:
     """Return the k-th of K ranges of nearly equal length of demo data, such as `demo:0-200`."""
-    start, stop = demo_range(source, CLIENT_TASKS[task].demo_units) or (0, 0)
+    variant, plain = split_variant(source)
+    known = variant in CLIENT_TASKS[task].variants
+    start, stop = demo_range(plain if known else source, CLIENT_TASKS[task].demo_units) or (0, 0)
     k, parts = part
-    return f"demo:{start + k * (stop - start) // parts}-{start + (k + 1) * (stop - start) // parts}"
+    first, last = (start + n * (stop - start) // parts for n in (k, k + 1))
+    return f"demo:{variant}:{first}-{last}" if known else f"demo:{first}-{last}"
 
 
 def partition(

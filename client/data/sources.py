@@ -66,6 +66,15 @@ def demo_range(source: Path | str, whole: int) -> tuple[int, int] | None:
     return start, stop
 
 
+def split_variant(source: str) -> tuple[str, str]:
+    """Return the variant of demo data and the source without it: `demo:breaking:0-9` -> `breaking`, `demo:0-9`.
+
+    The variant is empty in all other sources.
+    """
+    form = re.fullmatch(r"demo:([a-z][a-z0-9-]*)(:.*)?", source)
+    return (form[1], f"demo{form[2] or ''}") if form else ("", source)
+
+
 def fingerprint(source: str, part: tuple[int, int], seed: int) -> str:
     """Return the SHA-256 of a client's data, by which client state is stored.
 

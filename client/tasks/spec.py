@@ -1,7 +1,7 @@
 """Definition of a task at the client: reading, writing and learning from private data."""
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic
 
@@ -44,6 +44,7 @@ class ClientTask(Generic[OptionsT, VocabularyT, UnitT]):
         write: Write a data set as one table; reading it gives the same data set.
         learner: Build the learner of a run from a client's data.
         generate: Generate units start … stop−1 of the demo data from (start, stop, seed); None if `read` does.
+        variants: Name -> generator of further demo data, `demo:NAME` and `demo:NAME:START-STOP`.
         published: Return True if the folder is a public set in its published form.
         warnings: Return warnings to the owner about the data under these options.
         test_file: True if `--test FILE` can hold out a file of records.
@@ -62,6 +63,7 @@ class ClientTask(Generic[OptionsT, VocabularyT, UnitT]):
     write: Callable[[Path, Dataset[VocabularyT, UnitT]], None]
     learner: Callable[[TaskRun[OptionsT, VocabularyT], Dataset[VocabularyT, UnitT]], "Learner"]
     generate: Callable[[int, int, int], tuple[UnitT, ...]] | None = None
+    variants: Mapping[str, Callable[[int, int, int], tuple[UnitT, ...]]] = field(default_factory=dict)
     published: Callable[[Path], bool] = never
     warnings: Callable[[OptionsT, Dataset[VocabularyT, UnitT]], Iterable[str]] = none
     test_file: bool = False

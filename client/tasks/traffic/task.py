@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from client.data.sources import Source
 from client.tasks.spec import ClientTask
+from client.tasks.traffic.data.breaking import breaking_series
 from client.tasks.traffic.data.generator import demo_series
 from client.tasks.traffic.data.published_folder import is_published
 from client.tasks.traffic.data.series import Sensors
@@ -53,6 +54,7 @@ TASK = ClientTask(
     learner=learner,
     published=is_published,
     generate=demo_series,
+    variants={"breaking": breaking_series},
     suffixes=SUFFIXES,
     summarize=summarize,
 )
