@@ -169,7 +169,8 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("measurement", choices=COMMANDS)
     name = parser.parse_args(arguments).measurement
-    found = {**COMMANDS[name](), "date": f"{datetime.now(UTC):%Y-%m-%d}", "cores": os.cpu_count()}
+    load = round(os.getloadavg()[0], 1)
+    found = {**COMMANDS[name](), "load_before": load, "date": f"{datetime.now(UTC):%Y-%m-%d}", "cores": os.cpu_count()}
     stored = json.loads(RESULTS.read_text("utf-8")) if RESULTS.exists() else {}
     RESULTS.write_text(json.dumps({**stored, name: found}, indent=1, sort_keys=True) + "\n", "utf-8")
     sys.stdout.write(json.dumps(found) + "\n")

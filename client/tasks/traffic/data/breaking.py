@@ -15,8 +15,8 @@ from common.arrays import Flags, Floats
 SOUND, INTERRUPTED, FAULTY = range(3)
 """Fault of site k, by k modulo 3: none, interrupted for most of the training part, wrong readings afterwards."""
 
-END_OF_TRAINING = 24 * 89
-"""Hour at which the demo's test part begins."""
+END_OF_TRAINING = 24 * 90
+"""Hour at which the demo's training part ends."""
 
 WEEK = 24 * 7
 KEPT_WEEKS = 2
@@ -52,6 +52,6 @@ def _lost(fault: int, rng: np.random.Generator) -> Flags:
 
 
 def _wrong(fault: int, rng: np.random.Generator) -> Flags:
-    """Return the hours with wrong readings: some of the test part."""
+    """Return the hours with wrong readings: some of those after the training part."""
     drawn: Floats = rng.random(HOURS)
     return (drawn < WRONG_SHARE) & (np.arange(HOURS) >= END_OF_TRAINING) & (fault == FAULTY)

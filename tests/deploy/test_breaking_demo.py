@@ -1,0 +1,50 @@
+"""The traffic demo shows where the federation and the correction pay, and says so; elsewhere it says level."""
+
+from pathlib import Path
+
+import pytest
+
+from client.data.read import partition, read_all
+from client.tasks.traffic.data.breaking import FAULTY, SOUND
+from common.config.parse import parse
+from deploy.alone import with_alone
+from deploy.simulation import simulate_measured
+from server.result import Result
+
+
+def trained(tmp_path: Path, data: str) -> Result:
+    """Return the result of a run whose clients share sums of their past, compared with each client alone."""
+    options = {"tasks.traffic.count-offset": True, "federation.min-clients": 1, "federation.wait": 1}
+    config = parse({"task": "traffic", "method": "fedstl", "rounds": 2, "run-id": "r1", **options})
+    parts = partition(read_all("traffic", data), 0)
+    result, own = simulate_measured(config, parts, tmp_path)
+    return with_alone(result, config, parts, own)
+
+
+def kind(result: Result, fault: int) -> tuple[float, float]:
+    """Return the mean squared error of the sites with a fault, before and after the correction."""
+    clients = [result.clients[name].metrics for name in result.clients if int(name.partition("-")[2]) % 3 == fault]
+    before, after = (sum(one[key] for one in clients) / len(clients) for key in ("mse", "teacher_mse"))
+    return before, after
+
+
+def verdict(result: Result) -> str:
+    assert result.verdict is not None
+    return result.verdict.text.partition(" Level with ")[0]
+
+
+def test_the_federation_and_the_correction_pay_where_sensors_break(tmp_path: Path) -> None:
+    result = trained(tmp_path, "demo:breaking")
+    assert "do better than alone" in verdict(result)
+    assert not verdict(result).endswith("worse: level.")
+    assert result.verdict is not None
+    assert result.verdict.mean_alone is not None
+    assert result.verdict.mean_alone < 0, "the error is lower than alone"
+    before, after = kind(result, FAULTY)
+    assert after < 0.8 * before
+    before, after = kind(result, SOUND)
+    assert after == pytest.approx(before, rel=0.05), "nothing to correct"
+
+
+def test_where_no_sensor_breaks_the_verdict_says_level(tmp_path: Path) -> None:
+    assert verdict(trained(tmp_path, "demo:0-12")).endswith("worse: level.")
