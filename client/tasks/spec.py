@@ -44,7 +44,6 @@ class ClientTask(Generic[OptionsT, VocabularyT, UnitT]):
         write: Write a data set as one table; reading it gives the same data set.
         learner: Build the learner of a run from a client's data.
         generate: Generate units start … stop−1 of the demo data from (start, stop, seed); None if `read` does.
-        variants: Name -> generator of further demo data, `demo:NAME` and `demo:NAME:START-STOP`.
         published: Return True if the folder is a public set in its published form.
         warnings: Return warnings to the owner about the data under these options.
         test_file: True if `--test FILE` can hold out a file of records.
@@ -52,6 +51,7 @@ class ClientTask(Generic[OptionsT, VocabularyT, UnitT]):
         client_per_unit: True if each unit is a client by default.
         public_units: True if names of units are public and reports may show them.
         summarize: Summarize a data set under these options, with the tables that it was read from; None if the task cannot.
+        variants: Name -> generator of further demo data, `demo:NAME` and `demo:NAME:START-STOP`.
     """
 
     spec: TaskSpec[OptionsT, VocabularyT]
@@ -63,7 +63,6 @@ class ClientTask(Generic[OptionsT, VocabularyT, UnitT]):
     write: Callable[[Path, Dataset[VocabularyT, UnitT]], None]
     learner: Callable[[TaskRun[OptionsT, VocabularyT], Dataset[VocabularyT, UnitT]], "Learner"]
     generate: Callable[[int, int, int], tuple[UnitT, ...]] | None = None
-    variants: Mapping[str, Callable[[int, int, int], tuple[UnitT, ...]]] = field(default_factory=dict)
     published: Callable[[Path], bool] = never
     warnings: Callable[[OptionsT, Dataset[VocabularyT, UnitT]], Iterable[str]] = none
     test_file: bool = False
@@ -71,6 +70,7 @@ class ClientTask(Generic[OptionsT, VocabularyT, UnitT]):
     client_per_unit: bool = False
     public_units: bool = False
     summarize: "Callable[[OptionsT, Dataset[VocabularyT, UnitT], Sequence[Table]], DataSummary] | None" = None
+    variants: Mapping[str, Callable[[int, int, int], tuple[UnitT, ...]]] = field(default_factory=dict)
 
     @property
     def name(self) -> str:

@@ -26,3 +26,16 @@ print(f"model {run.metrics['mse']:.3f}, weekly profile {run.metrics['profile_mse
 # %%
 for row in run.forecast(data="demo", site="site-00003", horizon=6):
     print({key: round(value, 1) if isinstance(value, float) else value for key, value in row.items()})
+
+# %% [markdown]
+# ## Sensors that break
+#
+# In `demo:breaking` a third of the sensors has lost most of its past, and another third reads too much now and then.
+# Clients share sums over lags of their readings here, and measure a model of their own data alone for the verdict.
+# `teacher_mse` is the error after correction by the property.
+
+# %%
+settings = {"tasks.traffic.count-offset": True, "federation.compare-alone": True}
+run = fedloom.simulate("traffic", data="demo:breaking:0-12", rounds=3, seed=0, settings=settings)
+print(f"model {run.metrics['mse']:.2f}, corrected {run.metrics['teacher_mse']:.2f}")
+print(run.verdict.text if run.verdict else "no verdict")
