@@ -70,11 +70,11 @@ def read_partition(
 def demo_partition(task: str, source: str, part: tuple[int, int]) -> str:
     """Return the k-th of K ranges of nearly equal length of demo data, such as `demo:0-200`."""
     variant, plain = split_variant(source)
-    known = variant in CLIENT_TASKS[task].variants
-    start, stop = demo_range(plain if known else source, CLIENT_TASKS[task].demo_units) or (0, 0)
+    prefix = f"demo:{variant}:" if variant in CLIENT_TASKS[task].variants else "demo:"
+    start, stop = demo_range(plain if prefix != "demo:" else source, CLIENT_TASKS[task].demo_units) or (0, 0)
     k, parts = part
     first, last = (start + n * (stop - start) // parts for n in (k, k + 1))
-    return f"demo:{variant}:{first}-{last}" if known else f"demo:{first}-{last}"
+    return f"{prefix}{first}-{last}"
 
 
 def partition(

@@ -67,9 +67,9 @@ def demo_range(source: Path | str, whole: int) -> tuple[int, int] | None:
 
 
 def split_variant(source: str) -> tuple[str, str]:
-    """Return the variant of demo data and the source without it: `demo:breaking:0-9` -> `breaking`, `demo:0-9`.
+    """Return the variant of demo data and the source without it; the variant of other sources is empty.
 
-    The variant is empty in all other sources.
+    `demo:breaking:0-9` has variant `breaking` and source `demo:0-9`.
     """
     form = re.fullmatch(r"demo:([a-z][a-z0-9-]*)(:.*)?", source)
     return (form[1], f"demo{form[2] or ''}") if form else ("", source)

@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING
 
 from client.data.sources import Source
 from client.tasks.spec import ClientTask
-from client.tasks.traffic.data.breaking import breaking_series
 from client.tasks.traffic.data.generator import demo_series
 from client.tasks.traffic.data.published_folder import is_published
 from client.tasks.traffic.data.series import Sensors
+from client.tasks.traffic.data.site_faults import breaking_series
 from client.tasks.traffic.data.writer import write_series
 from client.tasks.traffic.schema import SCHEMA, SUFFIXES
 from common.tasks.spec import TaskRun

@@ -5,7 +5,8 @@ import pytest
 
 from client.data.read import demo_partition, read_all, read_partition
 from client.data.sources import split_variant
-from client.tasks.traffic.data.breaking import (
+from client.tasks.traffic.data.generator import demo_series
+from client.tasks.traffic.data.site_faults import (
     END_OF_TRAINING,
     FAULTY,
     INTERRUPTED,
@@ -15,7 +16,6 @@ from client.tasks.traffic.data.breaking import (
     WRONG_SHARE,
     breaking_series,
 )
-from client.tasks.traffic.data.generator import demo_series
 from client.tasks.traffic.data.split import split_series
 from client.tasks.traffic.task import TASK
 from common.errors import DataError

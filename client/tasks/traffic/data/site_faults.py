@@ -1,4 +1,6 @@
-"""Demo sites of which two in three break: one loses most of its past, one reports wrong readings at the end.
+"""Demo sites of which two in three break.
+
+Of each three one is sound, one loses most of its past, and one reports wrong readings at the end.
 
 The readings are those of the demo sites. Faults are known afterwards: what was read then is no truth and nothing is fitted to
 it, but a forecast reads it in its history, as it would on that day.
@@ -13,7 +15,7 @@ from client.tasks.traffic.data.series import Series
 from common.arrays import Flags, Floats
 
 SOUND, INTERRUPTED, FAULTY = range(3)
-"""Fault of site k, by k modulo 3: none, interrupted for most of the training part, wrong readings afterwards."""
+"""Fault of site k, by k modulo 3: none, most of the training part lost, wrong readings afterwards."""
 
 END_OF_TRAINING = 24 * 90
 """Hour at which the demo's training part ends."""

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from client.data.read import partition, read_all
-from client.tasks.traffic.data.breaking import FAULTY, SOUND
+from client.tasks.traffic.data.site_faults import FAULTY, SOUND
 from common.config.parse import parse
 from deploy.alone import with_alone
 from deploy.simulation import simulate_measured
