@@ -4,6 +4,8 @@ import math
 
 from common.arrays import Arrays
 from common.errors import WireError
+from common.metrics.spec import MetricSpec
+from common.tasks.comparison import ALONE_PREFIX, ALONE_ROUNDS
 from common.tasks.spec import AnyTask
 from common.text import printable
 from common.wire.messages import EvaluateReply
@@ -73,15 +75,22 @@ def check_metrics(reply: EvaluateReply, number: int, task: AnyTask, max_weight: 
     if reply.round != number:
         raise WireError(f"reply is of round {reply.round}, not of round {number}")
     for key in (*reply.metrics, *reply.weights):
-        if task.find_metric(key) is None:
+        if key != ALONE_ROUNDS and _find(key, task) is None:
             raise WireError(f"metric '{printable(key, 40)}' is not one of task '{task.name}'")
     for key, weight in reply.weights.items():
         if not 0 <= weight <= max_weight:
             raise WireError(f"weight {weight:g} of {printable(key, 40)}, at most {max_weight:g} is possible")
     for key, value in reply.metrics.items():
-        spec = task.find_metric(key)
+        spec = _find(key, task)
+        if key == ALONE_ROUNDS and value < 0:
+            raise WireError(f"{key} = {value:g} is below 0")
         if spec is not None and abs(value) <= MAX_PLAUSIBLE and not _is_within(value, spec.low, spec.high):
             raise WireError(f"{printable(key, 40)} = {value:g} is outside {spec.low:g} to {spec.high:g}")
+
+
+def _find(key: str, task: AnyTask) -> MetricSpec | None:
+    """Return the declaration of a metric, also of one of a model that the client trained alone."""
+    return task.find_metric(key.removeprefix(ALONE_PREFIX))
 
 
 def limit_weight(examples: int, test_share: float, *, hides_examples: bool) -> float:

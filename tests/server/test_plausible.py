@@ -68,3 +68,14 @@ def test_every_declared_metric_has_a_range_that_holds_zero_or_one() -> None:
     for task in TASKS:
         for spec in TASKS[task].metrics:
             assert -math.inf < spec.low <= 1 <= spec.high, (task, spec.key)
+
+
+def test_metrics_of_a_model_trained_alone_have_the_ranges_of_the_task() -> None:
+    check_metrics(reply(alone_hr20=0.5, alone_rounds=12.0), 3, RULES, 1000.0)
+    for metrics, reason in (
+        ({"alone_hr20": 1.5}, "alone_hr20 = 1.5 is outside 0 to 1"),
+        ({"alone_rounds": -1.0}, "alone_rounds = -1 is below 0"),
+        ({"alone_mood": 0.5}, "metric 'alone_mood' is not one of task"),
+    ):
+        with pytest.raises(WireError, match=reason):
+            check_metrics(reply(**metrics), 3, RULES, 1000.0)

@@ -1,6 +1,5 @@
 """`fedloom stop` and `fedloom status` on real federations: running ones, and what killed commands have left."""
 
-import json
 import signal
 from pathlib import Path
 
@@ -44,26 +43,29 @@ def test_a_running_server_is_shown_and_stopped(desk: Desk) -> None:
     assert "no federation of this folder is running" in again.error()
 
 
-def test_what_a_killed_server_left_is_stopped(desk: Desk) -> None:
-    served = _serve(desk)
-    served.process.kill()
-    served.process.wait()
-    left = served.left_behind()
-    assert left, "a SuperLink outlives a killed command"
-    stopped = json.loads(_fedloom(desk, "stop", "--json"))
-    assert {one["name"] for one in stopped} == {"the SuperLink", "the ServerApp"}
-    assert {one["pid"] for one in stopped} <= {process.pid for process in left}
-    desk.require_clean(served)
+def _kill_and_stop(desk: Desk, command: Command) -> None:
+    """Kill a command; its processes end by themselves within seconds, or by `fedloom stop`, whichever is first."""
+    command.process.kill()
+    command.process.wait()
+    assert desk.start("stop").end() in (0, 2)
+    until(lambda: not command.left_behind(), lambda: str(command.left_behind()))
+    desk.require_clean(command)
 
 
-def test_what_a_killed_up_left_is_stopped_with_its_clients(desk: Desk) -> None:
+def test_a_killed_server_leaves_nothing(desk: Desk) -> None:
+    _kill_and_stop(desk, _serve(desk))
+
+
+def test_a_running_up_is_shown_and_stopped_with_its_clients(desk: Desk) -> None:
     up = desk.up("--clients", "2", "--rounds", "500", "--run-id", "r1", "--no-alone")
     until(lambda: bool(desk.rounds("r1")), up.error)
     up.family()
-    up.process.kill()
-    up.process.wait()
     text = _fedloom(desk, "status")
     assert "run r1 (fedrule on rules): trains; " in text
     assert "client-0 (process " in text
-    assert "client-1 (process " in _fedloom(desk, "stop")
+    stopped = desk.start("stop")
+    assert stopped.end() == 0
+    assert "client-1 (process " in stopped.out.read_text()
+    assert "continue the run with fedloom up --resume r1" in stopped.error()
+    assert up.end() == 128 + signal.SIGTERM
     desk.require_clean(up)
