@@ -1,12 +1,13 @@
 """Ranges of the numbers that clients report; a number outside them cannot be an honest measurement."""
 
 import math
+from typing import get_args
 
 from common.arrays import Arrays
 from common.errors import WireError
 from common.metrics.spec import MetricSpec
 from common.tasks.comparison import ALONE_PREFIX, ALONE_ROUNDS
-from common.tasks.spec import AnyTask
+from common.tasks.spec import AnyTask, ModelVariant
 from common.text import printable
 from common.wire.messages import EvaluateReply
 from server.evaluation import MAX_PLAUSIBLE
@@ -47,12 +48,13 @@ def limit_reply(model: Arrays) -> int:
 
 
 def check_loss(loss: float, task: AnyTask) -> None:
-    """Check that a training loss is finite and in the range of the task's loss.
+    """Check that a training loss is finite and, if the task's loss is an error, in its range.
 
     Raises:
         WireError: It is not.
     """
-    spec = task.find_metric("loss")
+    is_error = all(task.loss_is_error(model) for model in get_args(ModelVariant))
+    spec = task.find_metric("loss") if is_error else None
     low = -MAX_PLAUSIBLE if spec is None else max(spec.low, -MAX_PLAUSIBLE)
     if not low - TOLERANCE <= loss <= MAX_PLAUSIBLE:
         raise WireError(f"invalid reply: loss {loss:g}")

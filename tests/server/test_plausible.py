@@ -79,3 +79,9 @@ def test_metrics_of_a_model_trained_alone_have_the_ranges_of_the_task() -> None:
     ):
         with pytest.raises(WireError, match=reason):
             check_metrics(reply(**metrics), 3, RULES, 1000.0)
+
+
+def test_a_loss_that_is_no_error_may_be_negative() -> None:
+    check_loss(-0.1, TASKS["ratings"])
+    with pytest.raises(WireError, match="invalid reply: loss"):
+        check_loss(math.nan, TASKS["ratings"])
