@@ -12,6 +12,7 @@ from common.files import write_atomically
 from server import tensor_file
 
 RETAINED = 2  # newest checkpoints on disk: if one is torn, the other is whole
+SPACED = 8  # further checkpoints at most, evenly spaced, to which `--round` can go back
 LOG = logging.getLogger(__name__)
 
 
@@ -43,14 +44,21 @@ class Checkpoints:
         self.path = path
 
     def save(self, checkpoint: Checkpoint, best_round: int) -> None:
-        """Write the checkpoint, then delete all but the newest two and that of `best_round`."""
+        """Write the checkpoint; keep the newest two, that of `best_round`, and evenly spaced ones."""
         header = {"round": checkpoint.round, "seed": checkpoint.seed, "state": checkpoint.state}
         header |= {"groups": list(checkpoint.groups), "model_sha256": sha256(checkpoint.groups.get("model", {}))}
         flat = {name: a for key, arrays in checkpoint.groups.items() for name, a in add_prefix(key, arrays).items()}
         about = {key: json.dumps(value) for key, value in header.items()}
         write_atomically(self._file(checkpoint.round), tensor_file.dump(flat, about))
-        for path in set(self._files()[RETAINED:]) - {self._file(best_round)}:
+        spaced = {self._file(number) for number in spaced_rounds(checkpoint.round)}
+        for path in set(self._files()[RETAINED:]) - {self._file(best_round)} - spaced:
             path.unlink()
+
+    def discard_after(self, round_: int) -> None:
+        """Delete the checkpoints of later rounds."""
+        for number in self.rounds():
+            if number > round_:
+                self._file(number).unlink()
 
     def load(self, round_: int) -> Checkpoint:
         """Return the checkpoint of one round.
@@ -88,3 +96,11 @@ class Checkpoints:
 
     def _files(self) -> list[Path]:
         return sorted(self.path.glob("round-*.safetensors"), reverse=True)
+
+
+def spaced_rounds(newest: int) -> range:
+    """Return at most `SPACED` rounds up to the newest, multiples of the smallest sufficient power of two."""
+    step = 1
+    while newest // step > SPACED:
+        step *= 2
+    return range(step, newest + 1, step)

@@ -84,7 +84,7 @@ class ModelChoice:
         if self._rounds.newest < state.round:
             last = strategy.measure(grid, "validation", state.model)
             self.record(state.round, last, "validation", state)
-        if self.best.round < state.round:
+        if self.best.round < state.round and (self._folder.path / BEST_MODEL).exists():
             saved, _ = self._folder.load_model(BEST_MODEL)
             model = {name: a for name, a in saved.items() if name in state.model}
             self.evaluation = strategy.measure(grid, "test", model, final=True)

@@ -52,6 +52,10 @@ Epsilon = Annotated[
     typer.Option(help="Add noise to everything that clients send: ε of the whole run. --set privacy.* sets the rest."),
 ]
 Delta = Annotated[float | None, typer.Option(help="Set δ of --epsilon; default: 1e-5.")]
+FromRound = Annotated[
+    int | None,
+    typer.Option(min=1, help="With --resume: go back to this round's checkpoint, and remove what followed it."),
+]
 Patience = Annotated[
     int | None,
     typer.Option(
@@ -148,6 +152,7 @@ class RunRequest:
     sets: Sets = None
     run_id: RunId = ""
     resume: Resume = ""
+    round: FromRound = None
     config: ConfigFile = None
     patience: Patience = None
     min_delta: MinDelta = None

@@ -42,7 +42,9 @@ def resolve(
             raise ConfigError("--config does not apply to --resume; set the options that may change with --set")
         folder = RunDirectory(runs_folder(), request.resume)
         renamed = {"run-id": request.run_id} if request.run_id else {}
-        return resume_config(folder, stored_options(folder), {**given, **renamed}, sets)
+        return resume_config(folder, stored_options(folder), {**given, **renamed}, sets, request.round)
+    if request.round is not None:
+        raise ConfigError("--round goes back in a run that is continued; add --resume RUN")
     file = _file_options(request)
     method = request.method or str(file.get("method", ""))
     task = request.task or str(file.get("task", "")) or _task_of(method)

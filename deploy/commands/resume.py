@@ -14,6 +14,7 @@ from common.tasks.vocabulary import Vocabulary
 from deploy.report.launch_record import origin_of
 from server.artifacts import LOCK_SECONDS, RunDirectory
 from server.events import ENDED_EARLY
+from server.rewind import go_back
 
 FREE = ("rounds", "evaluate-every", "federation.", "algorithm.")
 """Keys that a resumed run may change: length, deadlines and steps; other keys make it another run."""
@@ -32,7 +33,11 @@ OPTIONS = {"privacy.epsilon": "--epsilon", "privacy.delta": "--delta"}
 
 
 def resume_config(
-    folder: RunDirectory, stored: Mapping[str, Scalar], given: Mapping[str, Scalar], sets: Mapping[str, Scalar]
+    folder: RunDirectory,
+    stored: Mapping[str, Scalar],
+    given: Mapping[str, Scalar],
+    sets: Mapping[str, Scalar],
+    start: int | None = None,
 ) -> RunConfig:
     """Return a stored run's configuration with the options that may change.
 
@@ -41,6 +46,7 @@ def resume_config(
         stored: Stored configuration.
         given: Options of the command by key.
         sets: Options of `--set`.
+        start: Round to go back to; None for the newest.
 
     Raises:
         ConfigError: An option would make it another run, or no round is left to do.
@@ -51,6 +57,9 @@ def resume_config(
         for key in [key for key in options if key in own and not _may_change(key, own)]:
             _require_own(run, own, key, options[key], f"--set {key}" if by_set else option(key))
     config = parse({**own, **given, **sets, "resume": True, "run-id": run})
+    if start is not None:
+        with folder.lock(wait=LOCK_SECONDS):
+            go_back(folder, start)
     _require_unfinished(folder, config)
     return config
 

@@ -100,7 +100,7 @@ def main() -> None:
     sys.path.insert(0, tree)
     from deploy import simulation
 
-    simulation.simulate_clients = partial(simulation.simulate_clients, noise_seed=7)
+    simulation.simulate_measured = partial(simulation.simulate_measured, noise_seed=7)
     outcomes = {name: outcome(name, arguments) for name, arguments in combinations().items() if only in name}
     json.dump(outcomes, sys.stdout, indent=0)
 

@@ -42,10 +42,10 @@ def test_checkpoint_round_trip(checkpoints: Checkpoints) -> None:
         assert (a.dtype, a.shape) == (before[name].dtype, before[name].shape)
 
 
-def test_the_newest_two_and_the_best_stay(checkpoints: Checkpoints) -> None:
-    for round_ in range(1, 6):
-        checkpoints.save(checkpoint(round_), best_round=min(round_, 2))
-    assert names(checkpoints) == [f"round-{r:06d}.safetensors" for r in (2, 4, 5)]
+def test_the_newest_two_the_best_and_evenly_spaced_ones_stay(checkpoints: Checkpoints) -> None:
+    for round_ in range(1, 19):
+        checkpoints.save(checkpoint(round_), best_round=min(round_, 3))
+    assert names(checkpoints) == [f"round-{r:06d}.safetensors" for r in (3, 4, 8, 12, 16, 17, 18)]
 
 
 @pytest.mark.parametrize("damage", ["truncated", "altered", "empty"])

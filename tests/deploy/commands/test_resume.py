@@ -19,6 +19,7 @@ from deploy.cli.app import app
 from deploy.cli.options import RunRequest
 from deploy.commands.request import resolve
 from server.artifacts import RunDirectory
+from server.checkpoints import Checkpoint
 from tests.deploy.test_summary import RESULT
 
 
@@ -35,6 +36,18 @@ def begin(run: str, options: dict[str, Scalar]) -> None:
     RunDirectory(Path("runs"), run).create(
         flatten(parse({**options, "run-id": run})), json.loads(demo_catalogue().to_json())
     )
+
+
+def test_a_run_goes_back_to_a_round_that_has_a_checkpoint() -> None:
+    folder = RunDirectory(Path("runs"), "exact")
+    for number in (1, 2, 3):
+        folder.checkpoints.save(Checkpoint(number, 1, {}), best_round=0)
+    assert resumed("exact", round=2).resume
+    assert folder.checkpoints.rounds() == [1, 2]
+    with pytest.raises(ConfigError, match="no checkpoint of round 3; choose --round from: 1, 2"):
+        resumed("exact", round=3)
+    with pytest.raises(ConfigError, match="add --resume RUN"):
+        resolve(RunRequest(round=3), {})
 
 
 def resumed(run: str, sets: list[str] | None = None, clients: int | None = None, **options: Any) -> RunConfig:
