@@ -176,3 +176,21 @@ def _private(key: ec.EllipticCurvePrivateKey) -> bytes:
     return key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
+
+
+def ensure_certificates(folder: Path, hosts: Sequence[str] = ()) -> Certificates:
+    """Return the server's certificates in `folder`, created if missing.
+
+    Raises:
+        ConfigError: The server's certificate lacks one of the hosts.
+    """
+    files = Certificates(folder)
+    if not files.ca.exists():
+        make_authority(folder)
+    if not files.server.exists():
+        return make_server_certificate(folder, hosts)
+    valid = names_of(files)
+    if missing := [host for host in hosts if normalize_host(host) not in valid]:
+        names = " ".join(f"--name {name}" for name in (*valid, *missing) if name not in LOCAL_HOSTS)
+        raise ConfigError(f"{files.server} is not valid for '{missing[0]}'; run fedloom keys server --renew {names}")
+    return files

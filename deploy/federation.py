@@ -1,5 +1,6 @@
 """Start of both halves of a federation: a SuperLink with a run, and clients that join it."""
 
+import shutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -9,30 +10,25 @@ from pathlib import Path
 from rich.console import Console
 
 from common.config.run import RunConfig
-from common.errors import ConfigError, FedloomError
+from common.errors import FedloomError
 from deploy.admission import Gate
 from deploy.bundle import make_app
-from deploy.certificates import (
-    LOCAL_HOSTS,
-    Certificates,
-    make_authority,
-    make_server_certificate,
-    names_of,
-    normalize_host,
-)
 from deploy.control import Control
 from deploy.files import write_file
 from deploy.keys import make_node_key, public_path
 from deploy.locks import locked_home
 from deploy.processes import Child, Processes
 from deploy.server_app import ServerAppProcess
-from deploy.superlink import SuperLinkSettings, flower_environment, start_superlink
+from deploy.superlink import FLOWER_HOME, SuperLinkSettings, flower_environment, start_superlink
 from deploy.supervision import Supervisor
 from deploy.watch import Pulse, watch
 from server.artifacts import EVENTS_FILE, RunDirectory
 from server.process_records import COMMAND, record_process
 from server.process_records import FOLDER as RECORDS
 from server.result import Result
+
+APP = "app"
+"""Folder of a SuperLink with the Flower app of its run."""
 
 
 @dataclass(frozen=True)
@@ -58,24 +54,6 @@ class ClientSpec:
     state: Path | None = None
     source: str = ""
     dialect: Sequence[str] = ()
-
-
-def ensure_certificates(folder: Path, hosts: Sequence[str] = ()) -> Certificates:
-    """Return the server's certificates in `folder`, created if missing.
-
-    Raises:
-        ConfigError: The server's certificate lacks one of the hosts.
-    """
-    files = Certificates(folder)
-    if not files.ca.exists():
-        make_authority(folder)
-    if not files.server.exists():
-        return make_server_certificate(folder, hosts)
-    valid = names_of(files)
-    if missing := [host for host in hosts if normalize_host(host) not in valid]:
-        names = " ".join(f"--name {name}" for name in (*valid, *missing) if name not in LOCAL_HOSTS)
-        raise ConfigError(f"{files.server} is not valid for '{missing[0]}'; run fedloom keys server --renew {names}")
-    return files
 
 
 def start_client(
@@ -137,7 +115,11 @@ def train(processes: Processes, superlink: SuperLinkSettings, order: Order, cons
 
     with locked_home(superlink.folder):
         record_process(superlink.folder / RECORDS, COMMAND, run=order.config.run_id)
-        return Supervisor(folder, console).run(attempt)
+        try:
+            return Supervisor(folder, console).run(attempt)
+        finally:
+            for bundle in (superlink.folder / APP, superlink.folder / FLOWER_HOME):
+                shutil.rmtree(bundle, ignore_errors=True)
 
 
 def control_of(superlink: SuperLinkSettings) -> Control:
@@ -166,7 +148,7 @@ def submit(
     run = RunDirectory(order.runs, order.config.run_id)
     start = _size(run)
     with _set_aside(run.path / "result.json"):
-        run_id = control.submit(make_app(folder / "app", order.config), {})
+        run_id = control.submit(make_app(folder / APP, order.config), {})
     app = ServerAppProcess(server.process.pid, lambda: run.holder) if server else None
     first = start if began is None else began
     pulse = Pulse(control, run_id, processes, server, run.path / EVENTS_FILE, first, gate, console, app)

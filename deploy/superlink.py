@@ -17,6 +17,7 @@ from server.process_records import record_process
 
 START_SECONDS = 60.0  # seconds
 LOOPBACK = "127.0.0.1"
+FLOWER_HOME = "flwr"  # folder of a SuperLink for Flower's files, such as installed apps
 
 
 @dataclass(frozen=True)
@@ -94,7 +95,7 @@ def start_superlink(processes: Processes, settings: SuperLinkSettings) -> Child:
     require_free_port(settings.control_host, settings.control_port, "--control-port")
     settings.folder.mkdir(parents=True, exist_ok=True)
     records = settings.folder / RECORDS
-    own = {"FLWR_HOME": str(settings.folder / "flwr"), "FEDLOOM_PROCESSES": str(records)}
+    own = {"FLWR_HOME": str(settings.folder / FLOWER_HOME), "FEDLOOM_PROCESSES": str(records)}
     environment = flower_environment({**own, **settings.environment})
     child = processes.start("the SuperLink", _command(settings), log=settings.log, environment=environment)
     record_process(records, child.name, child.process.pid)

@@ -44,6 +44,7 @@ def serve(
     """
     from common.text import count
     from deploy import federation
+    from deploy.certificates import ensure_certificates
     from deploy.cli.output import console
     from deploy.commands.launch import (
         finish,
@@ -69,7 +70,7 @@ def serve(
     config, home = with_catalogue(resolved, catalogue), home.resolve()
     order = federation.Order(config, runs_folder(), nodes=home / "nodes")
     keys = count(len(list((home / "nodes").glob("*.pub"))), "registered key")
-    certificates = federation.ensure_certificates(home, names or [])
+    certificates = ensure_certificates(home, names or [])
     database = superlink_state == "sqlite"
     superlink = superlink_of(home, certificates, port, control_port, host, home / "nodes", database=database)
     record_remote_launch("serve", config)

@@ -39,6 +39,7 @@ def up(
     from functools import partial
 
     from deploy import federation
+    from deploy.certificates import ensure_certificates
     from deploy.cli.output import console
     from deploy.commands.launch import finish, removed_unless_started, superlink_of
     from deploy.commands.local_clients import prepare_clients
@@ -47,7 +48,7 @@ def up(
     from deploy.processes import Processes
 
     local = prepare_clients(request, source, test, clients, catalogue, policy)
-    certificates = federation.ensure_certificates(local.server)
+    certificates = ensure_certificates(local.server)
     database = superlink_state == "sqlite"
     superlink = superlink_of(local.server, certificates, port, control_port, database=database)
     console.print(

@@ -14,10 +14,10 @@ from common.config.parse import parse
 from common.errors import ConfigError, RunError
 from common.tasks.rules.demo import demo_catalogue
 from deploy import cli, federation
-from deploy.certificates import make_server_certificate, names_of
+from deploy.certificates import ensure_certificates, make_server_certificate, names_of
 from deploy.cli.app import app
 from deploy.control import Control
-from deploy.federation import Order, ensure_certificates, submit
+from deploy.federation import Order, submit
 from deploy.processes import Processes
 from server.artifacts import RunDirectory
 from server.result import Result

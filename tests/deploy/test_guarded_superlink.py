@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from deploy.certificates import ensure_certificates
 from deploy.control import Control
-from deploy.federation import ensure_certificates
 from deploy.guarded_superlink import REFUSAL, find_user
 from deploy.processes import Processes, free_port
 from deploy.superlink import SuperLinkSettings, is_healthy, start_superlink
