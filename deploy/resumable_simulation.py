@@ -16,7 +16,13 @@ from server.run import run
 
 
 def simulate_measured(
-    config: RunConfig, parts: Sequence[AnyDataset], runs: Path, *, together: int = 0, state: KeptState = REMOVED
+    config: RunConfig,
+    parts: Sequence[AnyDataset],
+    runs: Path,
+    *,
+    together: int = 0,
+    noise_seed: int | None = None,
+    state: KeptState = REMOVED,
 ) -> tuple[Result, dict[str, Measured]]:
     """Train as `simulate_clients` does, with the clients' state in the run's folder.
 
@@ -25,6 +31,7 @@ def simulate_measured(
         parts: Each client's data, all read under the run's vocabulary.
         runs: Folder of run folders.
         together: Number of clients that train stacked; 0 chooses.
+        noise_seed: Root seed of reproducible DP noise, which gives no protection. None samples fresh noise.
         state: Treatment of the clients' state.
 
     Returns:
@@ -33,7 +40,7 @@ def simulate_measured(
     Raises:
         StateError: The clients' state of the resumed run is missing.
     """
-    sessions, stores = open_sessions(parts)
+    sessions, stores = open_sessions(parts, noise_seed)
     folder = RunDirectory(runs, config.run_id)
     snapshot = ClientSnapshot(folder.path, stores)
     checkpoint = folder.checkpoints.load_latest() if config.resume else None

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from common.errors import ConfigError
 from deploy.cli.commands import CommandRef
 
 if TYPE_CHECKING:
@@ -132,6 +133,17 @@ class TrainedRun:
     read: Callable[[str], "AnyDataset"]
     find_stored: Callable[[str], "StoredModel | None"]
     about: str = ""
+
+    @property
+    def only_model(self) -> "Arrays":
+        """The model, if the run trained one for all clients.
+
+        Raises:
+            ConfigError: The run trained a model per cluster.
+        """
+        if any(name.partition("/")[0].isdigit() for name in self.model):
+            raise ConfigError(f"run '{self.name}' has a model for each cluster of clients, and none for new data")
+        return self.model
 
 
 @dataclass(frozen=True)

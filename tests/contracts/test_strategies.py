@@ -29,6 +29,14 @@ from tests.support.toys import instruction
 IDENTITY = ("fedavg", "fedprox", "fedrule", "fedrule-eq3", "fedavg-weighted")
 
 
+def journal_of_a_round(folder: RunDirectory, server: Server) -> Journal:
+    """Return a journal that has seen the training of one round."""
+    journal = Journal(folder, server.config, server.enrolment)
+    answers = [Answer(message, 0.1) for message in good()]
+    journal.record_exchange(summarize_exchange([instruction(n) for n in NODES.values()], answers, 0.1))
+    return journal
+
+
 @every_strategy
 def test_the_order_of_replies_does_not_matter(variant: str) -> None:
     forth, back = Server(variant), Server(variant)
@@ -95,7 +103,7 @@ def test_a_checkpoint_suffices_for_the_next_round(variant: str, tmp_path: Path) 
     server.round(*good())
     state = server.round(*good("ann", "bob", number=2))
     folder.create({}, {})
-    Journal(folder, server.config, server.enrolment).record_training(Trained(state, 0.5, {}))
+    journal_of_a_round(folder, server).record_training(Trained(state, 0.5, {}))
 
     checkpoint = folder.checkpoints.load_latest()
     assert checkpoint is not None
@@ -136,10 +144,7 @@ def test_the_round_s_event_has_the_numbers_of_the_strategy(variant: str, count: 
     server, folder = Server(variant), RunDirectory(tmp_path, "toy")
     folder.create({}, {})
     server.round(*good())
-    journal = Journal(folder, server.config, server.enrolment)
-    journal.record_exchange(
-        summarize_exchange([instruction(n) for n in NODES.values()], [Answer(m, 0.1) for m in good()], 0.1)
-    )
+    journal = journal_of_a_round(folder, server)
     journal.record_training(server.trained[0])
     journal.record_evaluation(1, Evaluation({}, {}))
     [line] = list(folder.events())

@@ -17,7 +17,7 @@ from deploy import alone
 from deploy.alone import train_alone, with_alone
 from deploy.federation import ClientSpec
 from deploy.own_clients import pair_clients, read_measured, with_local_metrics
-from deploy.simulation import simulate_measured
+from deploy.resumable_simulation import simulate_measured
 from server.result import Result
 
 

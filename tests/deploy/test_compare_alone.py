@@ -15,7 +15,7 @@ from common.errors import RunError
 from common.wire.messages import EvaluateReply
 from deploy import simulated_session
 from deploy.alone import with_alone
-from deploy.simulation import simulate_measured
+from deploy.resumable_simulation import simulate_measured
 from server.artifacts import RunDirectory
 from server.result import Result, Verdict
 

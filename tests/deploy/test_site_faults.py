@@ -8,7 +8,7 @@ from client.data.read import partition, read_all
 from client.tasks.traffic.data.site_faults import FAULTY, SOUND
 from common.config.parse import parse
 from deploy.alone import with_alone
-from deploy.simulation import simulate_measured
+from deploy.resumable_simulation import simulate_measured
 from server.result import Result
 
 

@@ -98,7 +98,7 @@ def main() -> None:
     """Run all combinations whose name contains the second argument."""
     tree, only = sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else ""
     sys.path.insert(0, tree)
-    from deploy import simulation
+    from deploy import resumable_simulation as simulation
 
     simulation.simulate_measured = partial(simulation.simulate_measured, noise_seed=7)
     outcomes = {name: outcome(name, arguments) for name, arguments in combinations().items() if only in name}

@@ -31,7 +31,7 @@ def model_of(run: TrainedRun, client: str) -> tuple[Arrays, str]:
             )
         stored = None
     note = f"by {_describe(stored, run.model)} run {run.name}"
-    return ({**stored.model, **stored.statics} if stored else run.model), note
+    return ({**stored.model, **stored.statics} if stored else run.only_model), note
 
 
 def _is_of(stored: StoredModel, run: TrainedRun) -> bool:

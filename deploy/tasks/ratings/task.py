@@ -13,7 +13,7 @@ def answer(run: TrainedRun, query: Mapping[str, str], top: int) -> Answers:
 
     rater = find_unit(run.read(""), query["user"], run.data, "user")
     chosen, notes = read_filter(query, run.vocabulary.items, HIDE)
-    found = suggestions(run.config, run.vocabulary, run.model, rater, top, chosen)
+    found = suggestions(run.config, run.vocabulary, run.only_model, rater, top, chosen)
     title = f"{rater.name}, whose mean rating is {found[0].own_mean:.2f}" if found else rater.name
     return Answers(
         title,

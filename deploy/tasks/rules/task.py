@@ -14,7 +14,7 @@ def answer(run: TrainedRun, query: Mapping[str, str], top: int) -> Answers:
 
     home = find_unit(run.read(""), query["user"], run.data, "user")
     options = ListOptions(top, parse_share("diverse", query.get("diverse", "")))
-    rules, empty = recommend(run.config, run.vocabulary, run.model, home, options)
+    rules, empty = recommend(run.config, run.vocabulary, run.only_model, home, options)
     columns = {"rule to add": ("rule",), "score": ("score",), "why": ("why",)}
     return Answers(home.name, "rule", columns, [vars(rule) for rule in rules], empty=empty, what="rule", user=home.name)
 

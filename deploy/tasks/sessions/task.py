@@ -25,7 +25,7 @@ def answer(run: TrainedRun, query: Mapping[str, str], top: int) -> Answers:
     earlier, clicks = _session(query["session"], visitor, run.vocabulary)
     history, names = () if anonymous else earlier, run.vocabulary.items
     chosen, notes = read_filter(query, names, KEEP)
-    found = next_items(run.config, run.vocabulary, run.model, clicks, history, top, chosen)
+    found = next_items(run.config, run.vocabulary, run.only_model, clicks, history, top, chosen)
     title = f"{'anybody' if anonymous else visitor.name} after {', '.join(names[k] for k in clicks[-SHOWN_CLICKS:])}"
     return Answers(
         title,

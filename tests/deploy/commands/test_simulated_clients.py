@@ -84,3 +84,10 @@ def test_a_run_without_a_record_to_train_on_does_not_start(noise: str, here: Pat
     assert isinstance(begun.exception, DataError)
     assert str(begun.exception) == "short.csv: no client has a record to train on; add records to the data"
     assert not Path("runs", "empty").exists()
+
+
+@pytest.mark.parametrize("task", ["rules", "sessions", "ratings", "markets"])
+def test_a_run_with_clusters_completes_and_its_models_answer_no_stranger(task: str, runs: Path) -> None:
+    done = simulate(f"--task {task} --method ifca --run-id groups --data demo:0-6 --clients 3 --rounds 1 --no-alone")
+    assert done.exit_code == 0, done.exception
+    assert "a model for each cluster of clients" in done.stderr.replace("\n", " ")
