@@ -63,6 +63,11 @@ def from_word(word: str) -> NodeKey:
         raise ConfigError(f"{word[:80]!r} is not a public key; copy the whole word {PREFIX}… of the client") from None
 
 
+def to_pem(key: NodeKey) -> bytes:
+    """Return the key as a PEM text; inverse of `from_pem`."""
+    return key.public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
+
+
 def from_pem(pem: bytes) -> NodeKey | None:
     """Return the elliptic-curve key of a PEM text; None if it holds none."""
     try:

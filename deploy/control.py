@@ -1,24 +1,23 @@
-"""Control of a SuperLink with Flower's own `flwr` command: register nodes; start, watch and stop runs."""
+"""Control of a SuperLink: register nodes; start, watch and stop runs."""
 
 import json
 import subprocess
 import tomllib
-from collections.abc import Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import tomli_w
 
 from common.errors import ConfigError, ConnectError, FedloomError, RunError
-from common.node_keys import NodeKey, from_pem
+from common.node_keys import NodeKey, from_pem, to_pem
 from common.options import leaves
 from deploy.files import write_file
+from deploy.keys import load_public_key
 from deploy.superlink import flower_environment, flower_program
 
 RunConfig = Mapping[str, bool | int | float | str]
 CONNECTION = "fedloom"
-CALLS_AT_ONCE = 4  # each takes over a second, most of it to start Python
 CALL_SECONDS = 120.0  # seconds
 UNREACHABLE = "Connection to the SuperLink is unavailable"
 SILENT = "no SuperLink answers"
@@ -27,7 +26,7 @@ CHATTER = ("Using SuperLink", "Flower App configuration warnings", "- Recommende
 
 
 class Control:
-    """Control API of a SuperLink, through the public command line and a private `FLWR_HOME`.
+    """Control API of a SuperLink; runs are started by Flower's command with a private `FLWR_HOME`.
 
     Args:
         address: `host:port` of the Control API.
@@ -46,20 +45,21 @@ class Control:
         """Register a public key; return the node's new id, or None if the key was registered before.
 
         Raises:
+            ConfigError: The file holds no public key.
             ConnectError: The server does not answer.
             RunError: The server refuses.
         """
-        answer = self._flwr("supernode", "register", str(public_key), CONNECTION)
-        if answer.get("success"):
-            return int(answer["node-id"])
-        if "already in use" in self._fault(answer):
-            return None
-        raise self._error(f"cannot register {public_key}", answer)
+        from flwr.proto.control_pb2 import RegisterNodeRequest
 
-    def register_all(self, public_keys: Iterable[Path]) -> list[int | None]:
-        """Register several keys, a few at a time."""
-        with ThreadPoolExecutor(CALLS_AT_ONCE) as pool:
-            return list(pool.map(self.register, public_keys))
+        key = to_pem(load_public_key(public_key))
+        try:
+            return int(
+                self._call(f"cannot register {public_key}", "RegisterNode", RegisterNodeRequest(public_key=key)).node_id
+            )
+        except RunError as error:
+            if "already in use" in str(error):
+                return None
+            raise
 
     def unregister(self, key: NodeKey) -> bool:
         """Remove the node of a public key, which stays refused; return False if no node has the key.
@@ -68,31 +68,13 @@ class Control:
             RunError: The server refuses.
             ConnectError: The server does not answer.
         """
-        node = next((node for node, own in self._nodes() if own == key), None)
-        if node is None:
-            return False
-        answer = self._flwr("supernode", "unregister", str(node), CONNECTION)
-        if not answer.get("success"):
-            raise RunError(f"cannot unregister node {node}: {self._fault(answer)}")
-        return True
+        from flwr.proto.control_pb2 import ListNodesRequest, UnregisterNodeRequest
 
-    def _nodes(self) -> list[tuple[int, NodeKey | None]]:
-        """Return id and key of every registered node, by Flower's internal client: its command shows no keys."""
-        import httpx
-        from flwr.proto.control_pb2 import ListNodesRequest
-        from flwr.supercore.control import ControlHttpClient
-
-        authority = self._ca.read_bytes() if self._ca else None
-        client = ControlHttpClient.from_server_address(self._address, self._ca is None, authority, ())
-        try:
-            found = client.ListNodes(ListNodesRequest()).nodes_info
-        except (httpx.HTTPError, ValueError) as error:
-            raise ConnectError(
-                f"the SuperLink at {self._address} does not list its nodes ({type(error).__name__}); check --control and --ca"
-            ) from None
-        finally:
-            client.close()
-        return [(one.node_id, from_pem(one.public_key)) for one in found if one.status != "unregistered"]
+        found = self._call("cannot list nodes", "ListNodes", ListNodesRequest()).nodes_info
+        nodes = [one.node_id for one in found if one.status != "unregistered" and from_pem(one.public_key) == key]
+        for node in nodes:
+            self._call(f"cannot unregister node {node}", "UnregisterNode", UnregisterNodeRequest(node_id=node))
+        return bool(nodes)
 
     def submit(self, app: Path, run_config: RunConfig) -> int:
         """Start a run of the Flower app in folder `app`; return its id.
@@ -121,11 +103,13 @@ class Control:
             ConnectError: The server does not answer.
             RunError: The server refuses, or there is no such run.
         """
-        answer = self._flwr("list", CONNECTION, "--run-id", str(run_id))
-        runs = answer.get("runs") or []
-        if not answer.get("success") or not runs:
-            raise self._error(f"cannot query run {run_id}", answer)
-        return str(runs[0]["status"])
+        from flwr.proto.control_pb2 import ListRunsRequest
+
+        runs = self._call(f"cannot query run {run_id}", "ListRuns", ListRunsRequest(run_id=run_id)).run_dict
+        if run_id not in runs:
+            raise RunError(f"cannot query run {run_id}: no such run")
+        status = runs[run_id].status
+        return ":".join(part for part in (status.status, status.sub_status) if part)
 
     def stop(self, run_id: int) -> None:
         """Stop a run.
@@ -134,9 +118,27 @@ class Control:
             ConnectError: The server does not answer.
             RunError: The server refuses.
         """
-        answer = self._flwr("stop", str(run_id), CONNECTION)
-        if not answer.get("success"):
-            raise self._error(f"cannot stop run {run_id}", answer)
+        from flwr.proto.control_pb2 import StopRunRequest
+
+        self._call(f"cannot stop run {run_id}", "StopRun", StopRunRequest(run_id=run_id))
+
+    def _call(self, task: str, method: str, request: Any) -> Any:
+        """Call a method of the Control API by Flower's internal client; a command of `flwr` takes over a second to start."""
+        import httpx
+        from flwr.supercore.control import ControlHttpClient
+        from flwr.supercore.error import FlowerError
+
+        authority = self._ca.read_bytes() if self._ca else None
+        client = ControlHttpClient.from_server_address(self._address, self._ca is None, authority, ())
+        try:
+            return getattr(client, method)(request)
+        except httpx.HTTPStatusError as error:
+            found = FlowerError.from_json(error.response.text)
+            raise RunError(f"{task}: {found.message if found else error.response.text[:200]}") from None
+        except (httpx.HTTPError, ValueError):
+            raise ConnectError(f"{task}: {SILENT} at {self._address}; check --control and --ca") from None
+        finally:
+            client.close()
 
     def _error(self, task: str, answer: Mapping[str, Any]) -> FedloomError:
         fault = self._fault(answer)

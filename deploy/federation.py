@@ -142,7 +142,8 @@ def submit(
     `server` is the SuperLink if this command started it, `began` the size of the run's events when the command began.
     """
     gate = Gate(control, order.nodes, console, set(order.nodes.glob("*.pub"))) if order.nodes else None
-    control.register_all(sorted({*order.keys, *(gate.admitted if gate else ())}))
+    for key in sorted({*order.keys, *(gate.admitted if gate else ())}):
+        control.register(key)
     if gate:
         gate.remove_revoked()
     run = RunDirectory(order.runs, order.config.run_id)

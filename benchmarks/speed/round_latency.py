@@ -101,7 +101,7 @@ def measure(case: Case) -> Timing:
         keys = [home / f"node-{i}.key" for i in range(case.clients)] if full else []
         for key in keys:
             make_node_key(key)
-        control.register_all([public_path(key) for key in keys])
+            control.register(public_path(key))
 
         for i, arguments in enumerate(_clients(case, settings, keys)):
             loads = "nothing" if case.client == LIGHT else "fedloom"

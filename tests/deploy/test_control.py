@@ -11,6 +11,8 @@ from common.errors import ConnectError, FedloomError, RunError
 from deploy import control
 from deploy.bundle import make_app
 from deploy.control import Control
+from deploy.keys import make_node_key
+from deploy.processes import free_port
 
 GREETING = """Using SuperLink connection 'fedloom'
 Flower App configuration warnings in '/x/pyproject.toml':
@@ -52,3 +54,15 @@ def test_the_app_is_closed_to_other_users(tmp_path: Path) -> None:
     copies = [path for path in app.rglob("*") if path.name != "pyproject.toml"]
     assert copies
     assert all(path.stat().st_mode & 0o077 == 0 for path in copies)
+
+
+def test_a_control_port_where_nothing_answers_is_named(tmp_path: Path) -> None:
+    control = Control(f"127.0.0.1:{free_port()}", None, tmp_path / "home")
+    make_node_key(tmp_path / "node.key")
+    for call in (
+        lambda: control.register(tmp_path / "node.key.pub"),
+        lambda: control.status(1),
+        lambda: control.stop(1),
+    ):
+        with pytest.raises(ConnectError, match=r"no SuperLink answers at 127\.0\.0\.1:\d+; check --control and --ca"):
+            call()

@@ -13,6 +13,7 @@ import pytest
 from deploy.certificates import ensure_certificates
 from deploy.control import Control
 from deploy.guarded_superlink import REFUSAL, find_user
+from deploy.keys import make_node_key
 from deploy.processes import Processes, free_port
 from deploy.superlink import SuperLinkSettings, is_healthy, start_superlink
 
@@ -94,4 +95,4 @@ def test_flower_s_own_command_still_answers_the_owner(superlink: SuperLinkSettin
     assert is_healthy(superlink)
     assert superlink.certificates is not None
     control = Control(superlink.control_address, superlink.certificates.ca, tmp_path)
-    assert control._nodes() == []
+    assert not control.unregister(make_node_key(tmp_path / "node.key"))

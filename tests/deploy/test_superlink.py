@@ -98,7 +98,7 @@ def test_a_superlink_is_controlled_by_its_command_line(settings: SuperLinkSettin
     with Processes() as processes:
         start_superlink(processes, settings)
         control = Control(settings.control_address, None, tmp_path / "cli")
-        first = control.register_all([public_path(key) for key in keys])
+        first = [control.register(public_path(key)) for key in keys]
         assert len(set(first)) == 2
         assert None not in first
         assert control.register(public_path(keys[0])) is None
