@@ -123,7 +123,7 @@ class Control:
         self._call(f"cannot stop run {run_id}", "StopRun", StopRunRequest(run_id=run_id))
 
     def _call(self, task: str, method: str, request: Any) -> Any:
-        """Call a method of the Control API by Flower's internal client; a command of `flwr` takes over a second to start."""
+        """Call a method of the Control API in this process; a command of `flwr` takes over a second."""
         import httpx
         from flwr.supercore.control import ControlHttpClient
         from flwr.supercore.error import FlowerError
