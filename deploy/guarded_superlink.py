@@ -1,7 +1,8 @@
 """Flower's SuperLink, whose Control and Runtime API answer processes of its own user only.
 
 Flower 1.39 offers accounts for these APIs in its commercial edition only. On Linux, the kernel lists the owner of each end
-of a TCP connection on the same machine; connections of other users and of other machines get status 403.
+of a TCP connection on the same machine; connections of other users and of other machines get status 403. A system without
+`/proc` gets a warning instead.
 """
 
 import importlib
@@ -94,7 +95,10 @@ def _plain(endpoint: str) -> str:
 def main() -> None:
     """Run `flower-superlink` with the middleware, and with a SuperExec that ends with it."""
     os.environ["FORWARDED_ALLOW_IPS"] = ""  # otherwise a header of the request could name another peer
-    extensions.get_middleware = lambda: (Middleware(OwnUserOnly),)
+    if any(table.exists() for table in TABLES):
+        extensions.get_middleware = lambda: (Middleware(OwnUserOnly),)
+    else:
+        log.warning("this system does not list connections: any user of this machine can call the control port")
     module: Any = importlib.import_module(flower_superlink.__module__)
     command = module._get_superexec_command
     module._get_superexec_command = lambda **options: ending_with_this(command(**options))
