@@ -13,10 +13,10 @@ FAR = 3.0
 def find_outliers(updates: Mapping[str, Arrays]) -> list[str]:
     """Return the clients whose updates are far from the coordinate-wise median, less than half of them.
 
-    If none is that far, the farthest one counts. Of two updates the longer one does; a single one is no outlier.
+    If none is that far, the farthest one counts. Of fewer than three updates, none is singled out.
     """
     if len(updates) < 3:
-        return [max(updates, key=lambda client: norm(updates[client]))] if len(updates) == 2 else []
+        return []
     middle = {name: np.median([u[name] for u in updates.values()], axis=0) for name in next(iter(updates.values()))}
     distances = {client: norm({n: u[n] - a for n, a in middle.items()}) for client, u in updates.items()}
     limit = FAR * float(np.median([*distances.values()]))
