@@ -71,7 +71,7 @@ def finish(desk: Desk, *words: str) -> None:
 def require_closed(folder: Path) -> None:
     """Check that other users can neither read nor list what the commands wrote."""
     written = [path for name in ("home", "runs", "ann", "bob") for path in (folder / name).rglob("*")]
-    assert any(path.name == "superlink.sqlite" for path in written)
+    assert any(path.name == "superlink.log" for path in written)
     assert any(path.name == "model.safetensors" for path in written)
     opened = {path: oct(path.stat().st_mode) for path in written if stat.S_IMODE(path.stat().st_mode) & 0o077}
     assert opened == {}
