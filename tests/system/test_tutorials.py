@@ -11,7 +11,7 @@ import pytest
 
 from tests.system.desk import ROOT
 
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.system, pytest.mark.offline]
 TUTORIALS = sorted((ROOT / "docs" / "tutorials").glob("*.py"))
 NOTEBOOKS = sorted((ROOT / "docs" / "notebooks").glob("*.py"))
 MOST_LINES, SECONDS = 80, 300  # seconds on a busy machine; about 60 on a quiet one
