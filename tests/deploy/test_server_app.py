@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from deploy.server_app import LOOK_SECONDS, SUPEREXEC, ServerAppProcess
+from tests.system.desk import until
 
 SLEEPER = "import time; time.sleep(60)"
 # like a SuperLink: starts a process whose command line names the SuperExec
@@ -63,7 +64,7 @@ def test_a_superexec_that_ends_is_noticed() -> None:
         assert superlink.stdout is not None
         superexec = int(superlink.stdout.readline())
         watched = ServerAppProcess(superlink.pid, lambda: 0, Clock())
-        assert not watched.is_lost()
+        until(lambda: not watched.is_lost() and bool(watched.seen), lambda: "the SuperExec is not seen", 10)
         subprocess.run(["kill", "-9", str(superexec)], check=True)
         superlink.wait(10)
         assert watched.is_lost()
