@@ -4,7 +4,7 @@ import pytest
 
 from tests.system.desk import Desk
 
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.system, pytest.mark.offline]
 
 
 def test_ten_shown_rules_hit_no_fewer_held_out_rules_than_the_raw_ranking(desk: Desk) -> None:
