@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -73,8 +74,7 @@ def strike(federation: Federation, plan: Plan, rng: random.Random, until: float)
     """Inflict the faults of a plan one after the other, until the time is over."""
     usual = 1.0
     for name in plan.faults:
-        start = len(federation.rounds())
-        federation.wait(lambda at=start: len(federation.rounds()) >= at + ROUNDS_BETWEEN)  # type: ignore[misc]  # default
+        federation.wait(partial(federation.has_rounds, len(federation.rounds()) + ROUNDS_BETWEEN))
         if time.monotonic() > until:
             return
         times = [event["time"] for event in federation.rounds()]

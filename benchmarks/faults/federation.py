@@ -70,6 +70,10 @@ class Federation:
         events = [json.loads(line) for line in text.splitlines(keepends=True) if line.endswith("\n")]
         return [event for event in events if event["event"] == "round"]
 
+    def has_rounds(self, number: int) -> bool:
+        """Return True if there are at least so many round lines."""
+        return len(self.rounds()) >= number
+
     def wait(self, is_reached: Callable[[], bool]) -> None:
         """Wait for a condition.
 

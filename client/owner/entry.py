@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import replace
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
 from flwr.app import Message
 
@@ -23,7 +23,7 @@ CONSTANTS = {"loss": 0.0, "examples": 1.0}
 def describe_request(message: Message, request: Outline, client: str, time: str) -> RequestEntry:
     """Return the entry of a request of any server; texts of the server are cut and made printable."""
     kind = message.metadata.message_type.rpartition(".")[2]
-    asked: Asked = kind if kind in get_args(Asked) else ""  # type: ignore[assignment]  # a name of the Literal
+    asked = cast(Asked, kind) if kind in get_args(Asked) else ""
     task, method = _names(request)
     number = request.values.get("round", 0)
     return RequestEntry(

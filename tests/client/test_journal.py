@@ -14,7 +14,7 @@ from client.journal import JOURNAL, ConnectionEntry, RequestEntry, RequestJourna
 
 
 def _entry(number: int, **fields: object) -> RequestEntry:
-    return RequestEntry(f"id-{number}", "2026-11-23T10:00:00+00:00", "client-0", run="r", round=number, **fields)  # type: ignore[arg-type]
+    return RequestEntry(f"id-{number}", "2026-11-23T10:00:00+00:00", "client-0", run="r", round=number, **fields)
 
 
 def test_an_entry_is_read_as_it_was_written(tmp_path: Path) -> None:

@@ -35,9 +35,9 @@ class Judges:
             self.asked.append(message.metadata.dst_node_id)
             request = decode(EvaluateRequest, message.content)
             loss = 1.0 if norm(request.model) < self.limit else 1e6
-            told = EvaluateReply(request.round, {"loss": loss}, {"loss": 1.0})
+            report = EvaluateReply(request.round, {"loss": loss}, {"loss": 1.0})
             message.metadata.__dict__["_message_id"] = "m"
-            replies.append(Message(encode(told), reply_to=message))
+            replies.append(Message(encode(report), reply_to=message))
         return replies
 
 
@@ -75,7 +75,7 @@ def test_a_step_that_is_not_finite_is_repeated_without_the_longest_update(varian
         assert server.trained[0].rejected["cyd"].endswith("is not finite; sits out until round 6")
 
 
-def unbounded(server: Server):  # type: ignore[no-untyped-def]  # the configuration's type adds nothing here
+def unbounded(server: Server):
     federation = server.config.federation.model_copy(update={"norm_bound": 0.0})
     return server.config.model_copy(update={"federation": federation})
 
@@ -153,5 +153,5 @@ def test_who_sits_out_is_not_asked_until_the_penalty_ends() -> None:
     assert [name for name in NAMES if state.guard.sits_out(name, 6)] == ["ann"]
     server = Server("fedavg")
     server.strategy.state = state
-    asked = server.strategy.configure_train(6, ArrayRecord(), ConfigRecord(), Judges(1.0))  # type: ignore[arg-type]  # part of a Grid
+    asked = server.strategy.configure_train(6, ArrayRecord(), ConfigRecord(), Judges(1.0))
     assert [m.metadata.dst_node_id for m in asked] == [NODES[name] for name in ("bob", "cyd", "dee")]

@@ -54,8 +54,8 @@ LOST = LostRunError("the SuperLink ended with exit code -9; the end of its log:\
 def test_a_lost_run_goes_on_from_its_checkpoint(supervise: Any, capsys: pytest.CaptureFixture[str]) -> None:
     attempts, pauses = supervise((3, LOST), (5, None))
     assert (attempts.resumed, pauses) == ([False, True], [0.5])
-    told = capsys.readouterr().err
-    assert told == "the SuperLink ended with exit code -9; the run goes on from round 3 in 0.5 s\n"
+    printed = capsys.readouterr().err
+    assert printed == "the SuperLink ended with exit code -9; the run goes on from round 3 in 0.5 s\n"
 
 
 def test_a_run_without_a_checkpoint_starts_anew(supervise: Any) -> None:

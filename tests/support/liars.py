@@ -67,8 +67,8 @@ def filled(value: float) -> Callable[[Arrays], Arrays]:
 def measured(metrics: dict[str, float], weights: dict[str, float]) -> Lie:
     def lie(message: Message) -> Message:
         reply = decode(EvaluateReply, message.content)
-        told = replace(reply, metrics={**reply.metrics, **metrics}, weights={**reply.weights, **weights})
-        return _changed(message, encode(told))
+        false_report = replace(reply, metrics={**reply.metrics, **metrics}, weights={**reply.weights, **weights})
+        return _changed(message, encode(false_report))
 
     return lie
 

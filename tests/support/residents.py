@@ -23,7 +23,7 @@ def app_of(train: Callable[[Message, Context], Message]) -> ClientApp:
 
 
 def echo(message: Message, context: Context) -> Message:
-    seen = int(context.state.config_records["seen"]["count"]) if "seen" in context.state else 0  # type: ignore[arg-type]
+    seen = int(context.state.config_records["seen"]["count"]) if "seen" in context.state else 0
     context.state["seen"] = ConfigRecord({"count": seen + 1})
     return Message(RecordDict({"answer": ConfigRecord({"seen": seen + 1})}), reply_to=message)
 

@@ -31,7 +31,7 @@ def prefer_own(inputs: Arrays) -> Array:
     """Return equal logits of every rule, but a higher one of the rule in `HOME`."""
     n = inputs["x"].shape[1]
     logits = np.zeros((1, n, n, inputs["offset"].shape[2]), np.float32)
-    logits[..., demo_vocabulary("rules").relations.index("opens → turn on")] = 1  # type: ignore[attr-defined]
+    logits[..., demo_vocabulary("rules").relations.index("opens → turn on")] = 1
     return logits
 
 
@@ -105,7 +105,7 @@ def test_a_malformed_body_is_refused(client: AsgiClient, body: bytes) -> None:
 
 @pytest.mark.parametrize("value", ["NaN", "Infinity", "-Infinity", "1e999", "6"])
 def test_ratings_that_are_non_finite_or_off_the_scale_are_refused(value: str) -> None:
-    items: tuple[str, ...] = demo_vocabulary("ratings").items  # type: ignore[attr-defined]
+    items: tuple[str, ...] = demo_vocabulary("ratings").items
     body = f'{{"ratings": {{{json.dumps(items[0])}: {value}}}}}'
     answer = served("ratings").post("/v1/recommend", content=body, headers={"Content-Type": "application/json"})
     assert answer.status_code == 422

@@ -72,7 +72,7 @@ def test_other_methods_than_get_are_refused(tmp_path: Path, method: str) -> None
     ],
 )
 def test_every_answer_has_the_headers(tmp_path: Path, path: str, options: dict[str, str]) -> None:
-    headers = ask(tmp_path, path, **options).headers  # type: ignore[arg-type]
+    headers = ask(tmp_path, path, **options).headers
     assert {name.lower(): value for name, value in HEADERS.items()}.items() <= headers.items()
     assert "script-src 'self'" in headers["content-security-policy"]
     assert "access-control-allow-origin" not in headers

@@ -26,7 +26,7 @@ async def first(count: int, tails: list[Tail]) -> list[dict[str, str]]:
     source = messages(tails)
     assert (await anext(source)).startswith(b"retry:")
     found = [fields(await asyncio.wait_for(anext(source), 10)) for _ in range(count)]
-    await source.aclose()  # type: ignore[attr-defined]
+    await source.aclose()
     return found
 
 
