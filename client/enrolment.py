@@ -81,7 +81,12 @@ class Enrolments:
 
     def save(self, request: EnrolRequest) -> None:
         """Store an accepted request."""
-        document = {"config": request.config, "catalogue": request.catalogue, "enrolment": fingerprint(request)}
+        document = {
+            "config": request.config,
+            "catalogue": request.catalogue,
+            "helpers": request.helpers,
+            "enrolment": fingerprint(request),
+        }
         self._store.write(request.run, ENROLMENT, json.dumps(document).encode())
 
     def _open(self, enrolment: str, request: EnrolRequest) -> EnrolledRun:
@@ -100,8 +105,8 @@ class Enrolments:
 
 
 def fingerprint(request: EnrolRequest) -> str:
-    """Return the name of an enrolment: the run, and a digest of its configuration and vocabulary."""
-    digest = hashlib.sha256(f"{request.config}\n{request.catalogue}".encode()).hexdigest()
+    """Return the name of an enrolment: the run, and a digest of its configuration, vocabulary and helpers."""
+    digest = hashlib.sha256("\n".join((request.config, request.catalogue, *request.helpers)).encode()).hexdigest()
     return f"{request.run}:{digest[:16]}"
 
 
@@ -117,7 +122,7 @@ def _load_request(store: Store, enrolment: str) -> EnrolRequest:
     document = json.loads(store.read(run, ENROLMENT) or b"{}")
     if document.get("enrolment") != enrolment:
         raise WireError("not enrolled in this run, or under another configuration; enrol this client again")
-    return EnrolRequest(run, document["config"], document["catalogue"])
+    return EnrolRequest(run, document["config"], document["catalogue"], document.get("helpers", []))
 
 
 def _check_same_run(store: Store, run: str, config: RunConfig) -> None:

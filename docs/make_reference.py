@@ -18,7 +18,7 @@ import typer
 
 from common.arrays import Arrays
 from common.config.reference import field_texts, option_references
-from common.wire import messages
+from common.wire import messages, sums
 from deploy.cli.app import app
 from deploy.commands.config import NAMED, as_toml
 from server import events
@@ -28,7 +28,9 @@ REFERENCE = Path(__file__).resolve().parent / "reference"
 MADE = "Made by `python docs/make_reference.py`, not edited by hand."
 WORDS = {str: "text", int: "integer", float: "number", bool: "true or false", NoneType: "null", Arrays: "arrays"}
 KINDS = ("ENROL", "COUNTS", "ASSIGN", "TRAIN", "EVALUATE")
-"""Names of the message types in `common.wire.messages`."""
+"""Names of the message types in `common.wire.messages`, which clients answer."""
+HELPER_KINDS = ("HELPER", "PREPARE", "OPEN")
+"""Names of the message types in `common.wire.sums`, which helpers answer."""
 
 
 def cli() -> Iterator[str]:
@@ -111,8 +113,12 @@ def wire() -> Iterator[str]:
         " another version and names both. An absent value is empty, never null."
         f" The [threat model](../explanation/threats.md) names what each message reveals. {MADE}"
     )
-    rows = [(f"`{getattr(messages, k)}`", _link(f"{k.title()}Request"), _link(f"{k.title()}Reply")) for k in KINDS]
-    yield "## Exchanges\n\nThe server sends a request to a client, as a Flower message of this type, and the client replies."
+    types = [(k, getattr(messages, k)) for k in KINDS] + [(k, getattr(sums, k)) for k in HELPER_KINDS]
+    rows = [(f"`{text}`", _link(f"{k.title()}Request"), _link(f"{k.title()}Reply")) for k, text in types]
+    yield (
+        "## Exchanges\n\nThe server sends a request as a Flower message of this type, and the node replies. Clients reply to"
+        f" the first {len(KINDS)}, helpers of secure sums to the others."
+    )
     yield _table(("message type", "request", "reply"), rows)
     yield (
         f"A client that fails replies with Flower's error code {messages.FAILED}, one that refuses with {messages.REFUSED}."
@@ -148,7 +154,7 @@ def _fields(kind: type[Any], kinds: Sequence[type[Any]]) -> str:
             (
                 f"`{field.name}`" + (" (optional)" if has_default and field.name not in ("event", "time") else ""),
                 _type(hints[field.name]),
-                next(text for owner in (kind, *kinds) if (text := _meanings(owner).get(field.name))),
+                next(text for owner in (*kind.__mro__[:-1], *kinds) if (text := _meanings(owner).get(field.name))),
             )
         )
     return _table(("field", "type", "meaning"), rows)

@@ -64,8 +64,10 @@ def describe_reply(entry: RequestEntry, reply: Message, run: EnrolledRun | None,
 def enrolment_of(request: Outline) -> str:
     """Return the enrolment that a request names, or starts; empty if there is none."""
     if request.payload == EnrolRequest.__name__:
-        texts = [str(request.values.get(field, "")) for field in ("run", "config", "catalogue")]
-        return fingerprint(EnrolRequest(*texts))
+        run, config, catalogue = (str(request.values.get(field, "")) for field in ("run", "config", "catalogue"))
+        helpers = request.values.get("helpers")
+        cards = [str(card) for card in helpers] if isinstance(helpers, list) else []
+        return fingerprint(EnrolRequest(run, config, catalogue, cards))
     return str(request.values.get("enrolment", ""))
 
 

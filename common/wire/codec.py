@@ -80,7 +80,7 @@ class Outline:
     payload: str = ""
     """Class name of the payload; empty if the record is not one of these messages."""
     values: dict[str, Any] = dataclasses.field(default_factory=dict)
-    """Values of all fields but arrays; the entry of a metric is `field/key`."""
+    """Values of all fields but arrays and empty lists; the entry of a metric is `field/key`."""
     shapes: dict[str, tuple[int, ...]] = dataclasses.field(default_factory=dict)
     """Shapes of the arrays, by `field/key`."""
     size: int = 0
@@ -92,7 +92,7 @@ def outline(record: RecordDict) -> Outline:
     size, config = sum(map(_size, record.config_records.values())), record.get(_RECORD)
     if not isinstance(config, ConfigRecord):
         return Outline(size=size)
-    values = {key: value for key, value in config.items() if key not in (_SCHEMA, _PAYLOAD, _ARRAYS)}
+    values = {key: value for key, value in config.items() if key not in (_SCHEMA, _PAYLOAD, _ARRAYS) and value != []}
     return Outline(str(config.get(_PAYLOAD, "")), values, _shapes(config.get(_ARRAYS)), size)
 
 

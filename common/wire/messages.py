@@ -7,8 +7,9 @@ A change of any field raises `SCHEMA`; a reply of another schema is left out of 
 from dataclasses import dataclass, field
 
 from common.arrays import Arrays
+from common.wire.sums import HelperPayload, SumReply, SumRequest
 
-SCHEMA = 6
+SCHEMA = 7
 """Version of the schema, checked when a message is decoded."""
 
 Metrics = dict[str, float]
@@ -33,6 +34,8 @@ class EnrolRequest:
     """Resolved `RunConfig` as JSON."""
     catalogue: str
     """Public vocabulary of the task as JSON."""
+    helpers: list[str] = field(default_factory=list)
+    """Cards of the run's helpers, in the order of their names, as canonical JSON; empty without secure sums."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +45,7 @@ class EnrolReply:
     client: str
     """Stable name of the client, equal after a restart; cohorts are drawn from these names."""
     enrolment: str
-    """Fingerprint of (run, config, catalogue); every later request repeats it."""
+    """Fingerprint of (run, config, catalogue, helpers); every later request repeats it."""
     examples: int
     """Number of records the client trains on; 1 where the privacy unit protects this number."""
     budget: float = 0.0
@@ -54,7 +57,7 @@ class EnrolReply:
 
 
 @dataclass(frozen=True)
-class CountsRequest:
+class CountsRequest(SumRequest):
     """Request for the summed counts of a model's offset.
 
     The counts carry the run's noise or, if the policy allows it, are sent in plaintext.
@@ -64,7 +67,7 @@ class CountsRequest:
 
 
 @dataclass(frozen=True)
-class CountsReply:
+class CountsReply(SumReply):
     """Counts of one client: with noise if the run's privacy options require it, else in plaintext."""
 
     counts: Arrays
@@ -106,7 +109,7 @@ class AssignReply:
 
 
 @dataclass(frozen=True)
-class TrainRequest:
+class TrainRequest(SumRequest):
     """Training request of one round."""
 
     round: int
@@ -134,17 +137,14 @@ class TrainRequest:
 
 
 @dataclass(frozen=True)
-class TrainReply:
+class TrainReply(SumReply):
     """Result of one client's local training."""
 
     round: int
     update: Arrays
-    """Δ_k = θ^c − θ_k of the shared layers.
-
-    Tables may be sent as the rows that changed (`common.wire.sparse_rows`), as in `gradient`.
-    """
+    """Δ_k = θ^c − θ_k of the shared layers; tables may be sent as the rows that changed (`common.wire.sparse_rows`)."""
     gradient: Arrays
-    """s_k, mean corrected gradient along the local path; empty unless the method needs it."""
+    """s_k, mean corrected gradient along the local path, sent as `update` is; empty unless the method needs it."""
     loss: float
     """Training loss at θ^c, before the first step; 0 in a reply with noise."""
     examples: int
@@ -154,7 +154,7 @@ class TrainReply:
 
 
 @dataclass(frozen=True)
-class EvaluateRequest:
+class EvaluateRequest(SumRequest):
     """Request for metrics of the global model on the client's held-out records."""
 
     round: int
@@ -168,7 +168,7 @@ class EvaluateRequest:
 
 
 @dataclass(frozen=True)
-class EvaluateReply:
+class EvaluateReply(SumReply):
     """Metrics of one client, each a mean with its number of records."""
 
     round: int
@@ -194,4 +194,5 @@ Payload = (
     | TrainReply
     | EvaluateRequest
     | EvaluateReply
+    | HelperPayload
 )

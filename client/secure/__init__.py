@@ -1,0 +1,1 @@
+"""Client side of secure sums: pinned helpers and masked uploads."""

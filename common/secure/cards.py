@@ -1,0 +1,185 @@
+"""Cards of helpers: a helper's identity and its key of one run, signed. Pure."""
+
+import base64
+import binascii
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from functools import cached_property
+from itertools import pairwise
+from typing import Literal
+
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
+from cryptography.hazmat.primitives.hashes import SHA384
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_der_public_key
+
+from common import node_keys
+from common.errors import WireError
+from common.secure.canonical import canonical, digest, read_object
+from common.text import printable
+
+FEWEST, MOST = 2, 5
+"""Numbers of helpers in a roster."""
+
+_PURPOSE = b"fedloom/helper-card/1\n"
+"""Start of the signed bytes: a signature for this purpose serves no other."""
+
+_SIGNATURE = ec.ECDSA(SHA384())
+
+_ANY_KEY = X25519PrivateKey.from_private_bytes(bytes(32))
+"""Key whose exchange fails with public keys of low order, as every exchange does."""
+
+
+@dataclass(frozen=True)
+class HelperCard:
+    """Statement of a helper that it serves a run under this key."""
+
+    name: str
+    """Public name of the helper."""
+    run: str
+    """Name of the run."""
+    identity: str
+    """Public P-384 node key of the helper: DER, base64."""
+    key: str
+    """Public X25519 key of the helper for this run: raw, base64."""
+    serves: Literal["only", "also"]
+    """`only` if the node holds no data, `also` if it is a client of the run, too."""
+    signature: str = ""
+    """ECDSA signature of the other fields by `identity`, base64."""
+
+    def to_json(self) -> str:
+        """Return the card as canonical JSON."""
+        return canonical(asdict(self)).decode()
+
+    @classmethod
+    def from_json(cls, text: str) -> "HelperCard":
+        """Parse the text of `to_json` and check its signature.
+
+        Raises:
+            WireError: The text is malformed, a key is of another kind, or the signature is invalid.
+        """
+        content = read_object(text, "helper card")
+        if {field.name for field in fields(cls)} != content.keys() or not all(
+            isinstance(value, str) for value in content.values()
+        ):
+            raise WireError("helper card: fields are missing, unknown or not of type str")
+        card = cls(**content)
+        if card.to_json() != text:
+            raise WireError("helper card: not canonical JSON")
+        card.verify()
+        return card
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Fingerprint of the helper's identity, `SHA256:…`."""
+        return node_keys.fingerprint(self._node_key())
+
+    @cached_property
+    def helper_key(self) -> bytes:
+        """Raw X25519 key of this run."""
+        raw = _decode(self.key, "key")
+        if len(raw) != 32:
+            raise WireError(f"helper card: key has {len(raw)} bytes instead of 32")
+        return raw
+
+    def sign(self, node_key: ec.EllipticCurvePrivateKey) -> "HelperCard":
+        """Return the card with the signature of its identity's private key."""
+        signature = node_key.sign(self._signed_bytes(), _SIGNATURE)
+        return replace(self, signature=_encode(signature))
+
+    def verify(self) -> None:
+        """Check fields, keys and signature.
+
+        Raises:
+            WireError: A field is invalid, or the signature is not that of `identity`.
+        """
+        if not self.name or printable(self.name, 80) != self.name or self.serves not in ("only", "also"):
+            raise WireError("helper card: name or serves is invalid")
+        try:
+            _ANY_KEY.exchange(X25519PublicKey.from_public_bytes(self.helper_key))
+        except ValueError:
+            raise WireError(f"helper card: the key of '{self.name}' is of low order") from None
+        try:
+            self._node_key().verify(_decode(self.signature, "signature"), self._signed_bytes(), _SIGNATURE)
+        except InvalidSignature:
+            raise WireError(f"helper card: the signature of '{self.name}' is invalid") from None
+
+    def _signed_bytes(self) -> bytes:
+        content = asdict(self)
+        del content["signature"]
+        return _PURPOSE + canonical(content)
+
+    def _node_key(self) -> ec.EllipticCurvePublicKey:
+        try:
+            key = load_der_public_key(_decode(self.identity, "identity"))
+        except (ValueError, UnsupportedAlgorithm):
+            key = None
+        if not isinstance(key, ec.EllipticCurvePublicKey) or not isinstance(key.curve, ec.SECP384R1):
+            raise WireError("helper card: identity is not a P-384 key")
+        return key
+
+
+@dataclass(frozen=True)
+class Roster:
+    """Cards of a run's helpers, in the order of their names."""
+
+    cards: tuple[HelperCard, ...]
+
+    @classmethod
+    def read(cls, texts: Sequence[str], run: str) -> "Roster":
+        """Parse the cards of an invitation and check them.
+
+        Raises:
+            WireError: A card is malformed, not signed by its identity, repeated, out of order, or of another run.
+        """
+        if not FEWEST <= len(texts) <= MOST:
+            raise WireError(f"roster: {len(texts)} helpers; a run has {FEWEST} to {MOST}")
+        cards = tuple(HelperCard.from_json(text) for text in texts)
+        if any(card.run != run for card in cards):
+            raise WireError("roster: a card is of another run")
+        if any(left.name >= right.name for left, right in pairwise(cards)):
+            raise WireError("roster: names are repeated or not in ascending order")
+        if len({card.helper_key for card in cards}) < len(cards) or len({card.fingerprint for card in cards}) < len(
+            cards
+        ):
+            raise WireError("roster: two helpers have the same key")
+        return cls(cards)
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the cards in canonical JSON, in hexadecimal."""
+        return digest([asdict(card) for card in self.cards])
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the helpers, ascending."""
+        return tuple(card.name for card in self.cards)
+
+    def to_json(self) -> list[str]:
+        """Return the cards as canonical JSON."""
+        return [card.to_json() for card in self.cards]
+
+
+def make_card(
+    name: str,
+    run: str,
+    node_key: ec.EllipticCurvePrivateKey,
+    key: X25519PrivateKey,
+    serves: Literal["only", "also"] = "only",
+) -> HelperCard:
+    """Return a helper's signed card of a run; `key` is its key of this run alone."""
+    identity = node_key.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+    raw = key.public_key().public_bytes_raw()
+    return HelperCard(name, run, _encode(identity), _encode(raw), serves).sign(node_key)
+
+
+def _encode(content: bytes) -> str:
+    return base64.b64encode(content).decode()
+
+
+def _decode(text: str, field: str) -> bytes:
+    try:
+        return base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        raise WireError(f"helper card: {field} is not base64") from None

@@ -1,0 +1,154 @@
+"""Terms of one secure sum: the numbers that server, clients and helpers must agree on. Pure."""
+
+import math
+import re
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, fields
+from functools import cached_property
+from typing import Any, Literal, cast
+
+from common.errors import WireError
+from common.secure.canonical import canonical, digest, read_float, read_object
+
+VERSION = 1
+"""Version of masks, boxes and noise streams."""
+
+MOST_NUMBERS = 4_000_000
+"""Maximum size of a vector."""
+
+MOST_CLIENTS = 100_000
+"""Maximum number of clients in a sum."""
+
+MOST_NOISE = 1 << 24
+"""Standard deviations of noise are below this number of integer units."""
+
+NOISED_BITS, EXACT_BITS = 32, 64
+"""Bits of a masked number with noise, and without."""
+
+LONGEST_RUN = 200
+"""Maximum number of characters of a run's name."""
+
+_CHANNEL = re.compile(r"train(/(0|[1-9][0-9]{0,2}))?|counts|evaluate")
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+
+Sign = Literal["signed", "positive"]
+
+
+@dataclass(frozen=True)
+class SumTerms:
+    """Terms of the sum of one round and one channel.
+
+    Raises:
+        WireError: A field is of another type, out of range, or contradicts another; names the field.
+    """
+
+    run: str
+    """Name of the run."""
+    round: int
+    channel: str
+    """`train`, `train/g` of group g, `counts` or `evaluate`; a helper opens one sum of each channel in a round."""
+    size: int
+    """d, number of numbers in a vector."""
+    bits: int
+    """k, bits of a masked number: 32 with noise, 64 without."""
+    bound: int
+    """c, largest L2 norm of a vector in integers, with noise."""
+    clip: float
+    """C, clip norm of a vector, with noise."""
+    sign: Sign
+    """`positive` if no vector has a number below zero."""
+    rho: float
+    """ρ of zCDP that the sum costs each client; 0 without noise."""
+    noise: int
+    """s, standard deviation of one helper's noise in integer units; 0 without noise."""
+    most: int
+    """Maximum number of clients in the sum."""
+    min_sum: int
+    """Minimum number of clients in the sum."""
+    layout: tuple[tuple[str, int], ...]
+    """Names and sizes of the vector's blocks, in their order."""
+    roster: str
+    """Digest of the run's roster."""
+    version: int = VERSION
+
+    def __post_init__(self) -> None:
+        """Check every field."""
+        for field in fields(self):
+            value = getattr(self, field.name)
+            kind = _KINDS[field.name]
+            if type(value) is not kind:
+                raise WireError(f"terms: {field.name} is of type {type(value).__name__} instead of {kind.__name__}")
+        for name, holds in _RULES.items():
+            if not holds(self):
+                raise WireError(f"terms: {name} is out of range or contradicts another field")
+
+    @property
+    def has_noise(self) -> bool:
+        """True if helpers add noise to the sum."""
+        return self.noise > 0
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the canonical JSON, in hexadecimal."""
+        return digest(asdict(self))
+
+    def to_json(self) -> str:
+        """Return the terms as canonical JSON."""
+        return canonical(asdict(self)).decode()
+
+    @classmethod
+    def from_json(cls, text: str) -> "SumTerms":
+        """Parse the text of `to_json`.
+
+        Raises:
+            WireError: The text is no JSON, lacks a field or has an unknown one, or a field is invalid.
+        """
+        content = read_object(text, "terms")
+        if content.get("version") != VERSION:
+            raise WireError(f"terms: version {str(content.get('version'))[:20]} differs from {VERSION} here")
+        names = {field.name for field in fields(cls)}
+        if names != content.keys():
+            raise WireError(f"terms: fields {sorted(names ^ content.keys())[:5]} are missing or unknown")
+        numbers = {name: read_float(content[name], f"terms: {name}") for name in ("clip", "rho")}
+        terms = cls(**{**content, **numbers, "layout": _read_layout(content["layout"])})
+        if terms.to_json() != text:
+            raise WireError("terms: not canonical JSON")
+        return terms
+
+
+_KINDS: dict[str, type[Any]] = {
+    **dict.fromkeys(("run", "channel", "sign", "roster"), str),
+    **dict.fromkeys(("version", "round", "size", "bits", "bound", "noise", "most", "min_sum"), int),
+    **dict.fromkeys(("clip", "rho"), float),
+    "layout": tuple,
+}
+
+_RULES: dict[str, Callable[[SumTerms], bool]] = {
+    "version": lambda terms: terms.version == VERSION,
+    "run": lambda terms: 0 < len(terms.run) <= LONGEST_RUN and terms.run.isprintable(),
+    "round": lambda terms: 0 <= terms.round < 1 << 31,
+    "channel": lambda terms: _CHANNEL.fullmatch(terms.channel) is not None,
+    "size": lambda terms: 1 <= terms.size <= MOST_NUMBERS,
+    "bits": lambda terms: terms.bits == (NOISED_BITS if terms.has_noise else EXACT_BITS),
+    "bound": lambda terms: int(terms.has_noise) <= terms.bound < 1 << (31 if terms.has_noise else 63),
+    "clip": lambda terms: math.isfinite(terms.clip) and (terms.clip > 0 if terms.has_noise else terms.clip >= 0),
+    "sign": lambda terms: terms.sign in ("signed", "positive"),
+    "rho": lambda terms: math.isfinite(terms.rho) and (terms.rho > 0) == terms.has_noise and terms.rho >= 0,
+    "noise": lambda terms: 0 <= terms.noise < MOST_NOISE,
+    "most": lambda terms: terms.min_sum <= terms.most <= MOST_CLIENTS,
+    "min_sum": lambda terms: terms.min_sum >= 2,
+    "layout": lambda terms: _is_layout(terms.layout) and sum(size for _, size in terms.layout) == terms.size,
+    "roster": lambda terms: _DIGEST.fullmatch(terms.roster) is not None,
+}
+
+
+def _is_layout(layout: tuple[Any, ...]) -> bool:
+    names = [block[0] for block in layout if type(block) is tuple and len(block) == 2 and type(block[0]) is str]
+    sizes = [block[1] for block in layout if type(block) is tuple and len(block) == 2 and type(block[1]) is int]
+    return len(layout) == len({*names}) == len(sizes) and all(size > 0 for size in sizes)
+
+
+def _read_layout(content: object) -> tuple[tuple[str, int], ...]:
+    if not isinstance(content, list) or not all(isinstance(block, list) for block in content):
+        raise WireError("terms: layout is not a list of lists")
+    return cast(tuple[tuple[str, int], ...], tuple(tuple(block) for block in content))
