@@ -13,7 +13,6 @@ from common.secure.canonical import canonical
 from common.secure.terms import SumTerms
 from tests.support.helpers import EXACT, TERMS, terms
 
-
 NAMED = {"noise": "", "min_sum": "(min_sum|most)"}
 """Fields that contradict others, which are named in their place."""
 
