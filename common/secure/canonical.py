@@ -12,7 +12,7 @@ LONGEST = 1_000_000
 
 
 def canonical(content: Any) -> bytes:
-    """Return content as JSON with sorted keys, without spaces, and with numbers of type float in hexadecimal."""
+    """Return content as JSON with sorted keys and without spaces; a float is its hexadecimal text."""
     return json.dumps(_exact(content), sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
 
 

@@ -121,13 +121,13 @@ class HelperCard:
 
 
 @dataclass(frozen=True)
-class Roster:
+class HelperRoster:
     """Cards of a run's helpers, in the order of their names."""
 
     cards: tuple[HelperCard, ...]
 
     @classmethod
-    def read(cls, texts: Sequence[str], run: str) -> "Roster":
+    def read(cls, texts: Sequence[str], run: str) -> "HelperRoster":
         """Parse the cards of an invitation and check them.
 
         Raises:

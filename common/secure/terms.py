@@ -46,7 +46,7 @@ class SumTerms:
     """Name of the run."""
     round: int
     channel: str
-    """`train`, `train/g` of group g, `counts` or `evaluate`; a helper opens one sum of each channel in a round."""
+    """`train`, `train/g` of group g, `counts` or `evaluate`: one sum for each in a round."""
     size: int
     """d, number of numbers in a vector."""
     bits: int

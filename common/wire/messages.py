@@ -35,7 +35,7 @@ class EnrolRequest:
     catalogue: str
     """Public vocabulary of the task as JSON."""
     helpers: list[str] = field(default_factory=list)
-    """Cards of the run's helpers, in the order of their names, as canonical JSON; empty without secure sums."""
+    """Cards of the run's helpers in the order of their names, as JSON; empty without secure sums."""
 
 
 @dataclass(frozen=True)
@@ -142,9 +142,9 @@ class TrainReply(SumReply):
 
     round: int
     update: Arrays
-    """Δ_k = θ^c − θ_k of the shared layers; tables may be sent as the rows that changed (`common.wire.sparse_rows`)."""
+    """Δ_k = θ^c − θ_k of the shared layers, or of the rows that changed (`common.wire.sparse_rows`)."""
     gradient: Arrays
-    """s_k, mean corrected gradient along the local path, sent as `update` is; empty unless the method needs it."""
+    """s_k, mean corrected gradient along the local path; empty unless the method needs it."""
     loss: float
     """Training loss at θ^c, before the first step; 0 in a reply with noise."""
     examples: int

@@ -48,7 +48,7 @@ class HelperReply:
 
 @dataclass(frozen=True)
 class PrepareRequest:
-    """Request to open the sealed seeds of a sum's clients; nothing is booked and nothing leaves the helper."""
+    """Request to open the sealed seeds of a sum's clients; no seed leaves the helper."""
 
     terms: str
     """Terms of the sum as canonical JSON (`SumTerms`)."""
@@ -71,7 +71,7 @@ class PrepareReply:
 
 @dataclass(frozen=True)
 class OpenRequest:
-    """Request for the sum of the masks of a set of clients; a helper answers one set for each round and channel."""
+    """Request for the sum of masks of a set of clients, one set for each round and channel."""
 
     terms: str
     """Terms of the sum as canonical JSON (`SumTerms`)."""

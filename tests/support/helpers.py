@@ -6,7 +6,7 @@ from typing import Any
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
-from common.secure.cards import HelperCard, Roster, make_card
+from common.secure.cards import HelperCard, HelperRoster, make_card
 from common.secure.terms import SumTerms
 
 TERMS: dict[str, Any] = {
@@ -45,8 +45,8 @@ def card(number: int = 0, run: str = "toy", name: str = "") -> HelperCard:
     return make_card(name or f"helper-{number}", run, node_keys(number + 1)[number], exchange_key(number))
 
 
-def roster(number: int = 2, run: str = "toy") -> Roster:
-    return Roster(tuple(card(n, run) for n in range(number)))
+def roster(number: int = 2, run: str = "toy") -> HelperRoster:
+    return HelperRoster(tuple(card(n, run) for n in range(number)))
 
 
 def terms(**changed: Any) -> SumTerms:

@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from common import node_keys
 from common.errors import WireError
 from common.secure.canonical import canonical
-from common.secure.cards import HelperCard, Roster, make_card
+from common.secure.cards import HelperCard, HelperRoster, make_card
 from tests.support.helpers import card, exchange_key, roster
 from tests.support.helpers import node_keys as keys
 
@@ -59,7 +59,7 @@ def test_a_bad_card_is_a_wire_error(case: str) -> None:
 
 def test_a_roster_has_its_cards_and_a_digest_that_covers_them() -> None:
     first = roster()
-    assert Roster.read(first.to_json(), "toy") == first
+    assert HelperRoster.read(first.to_json(), "toy") == first
     assert first.names == ("helper-0", "helper-1")
     assert len({first.digest, roster(3).digest, roster(run="other").digest}) == 3
 
@@ -82,4 +82,4 @@ def test_a_roster_has_its_cards_and_a_digest_that_covers_them() -> None:
 )
 def test_a_bad_roster_is_refused(cards: list[HelperCard], run: str, reason: str) -> None:
     with pytest.raises(WireError, match=reason):
-        Roster.read([one.to_json() for one in cards], run)
+        HelperRoster.read([one.to_json() for one in cards], run)
