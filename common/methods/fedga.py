@@ -37,8 +37,8 @@ class FedGA(ServerAdaptive):
     momentum."""
 
     def capabilities(self) -> Capabilities:
-        """Return the capabilities; the server computes |Δ_k| of every reply."""
-        return Capabilities()
+        """Return the capabilities; DRA needs the sum of |Δ_k| beside that of Δ_k."""
+        return Capabilities(sum_only=True, needs_magnitude=self.dra)
 
 
 METHOD = MethodSpec(

@@ -29,7 +29,7 @@ class PFedMe(MethodOptions):
 
     def capabilities(self) -> Capabilities:
         """Return the capabilities under these options."""
-        return Capabilities(own_model="trained", sum_only=True)
+        return Capabilities(per_step=False, own_model="trained", sum_only=True)
 
 
 METHOD = MethodSpec(PFedMe, "Personalized models by Moreau envelopes", paper="arXiv 2006.08848")

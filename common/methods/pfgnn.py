@@ -83,6 +83,7 @@ class PFGNN(MethodOptions):
         return Capabilities(
             tasks=frozenset({"markets"}),
             tasks_reason="shares encoders and summaries of items",
+            per_step=False,
             private_layers="head",
             shared_head=frozenset({"kappa"} if self.exchange == "kappa" else ()),
             own_model="trained",

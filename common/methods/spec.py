@@ -21,6 +21,8 @@ class Capabilities:
         tasks_reason: Reason of that limit, for the error.
         record_dp: Reason why DP-SGD does not cover the method; empty if it does.
         needs_gradient: True if replies contain the mean gradient s_k.
+        needs_magnitude: True if the server needs the mean of |Δ_k|; secure sums then carry it as a second block.
+        per_step: True if means are of updates per local step; False if each update solves a problem of its own.
         private_layers: Parameters that stay with a client: none, the task's private head, or all.
         shared_head: Parameters of the private head that are sent nevertheless.
         own_model: Personalized model of a client. `none`: no such model. `trained`: the model it trained. `beside`: a second
@@ -36,6 +38,8 @@ class Capabilities:
     tasks_reason: str = ""
     record_dp: str = ""
     needs_gradient: bool = False
+    needs_magnitude: bool = False
+    per_step: bool = True
     private_layers: PrivateLayers = "none"
     shared_head: frozenset[str] = frozenset()
     own_model: OwnModel = "none"

@@ -26,9 +26,9 @@ class MedianStrategy(RoundStrategy):
     def __init__(self, options, parts):
         super().__init__(parts)
 
-    def update(self, state, model, replies):
+    def update(self, state, model, collected):
         """Take one server step."""
-        step = {name: np.median([reply.train.update[name] for reply in replies], axis=0) for name in model}
+        step = {name: np.median([reply.train.update[name] for reply in collected.replies], axis=0) for name in model}
         return sub(model, {name: array.astype(model[name].dtype) for name, array in step.items()}), state
 
 

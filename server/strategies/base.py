@@ -2,7 +2,6 @@
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping
-from typing import ClassVar
 
 from flwr.app import Message, RecordDict
 from flwr.serverapp.strategy import Strategy
@@ -10,10 +9,10 @@ from flwr.serverapp.strategy import Strategy
 from common.arrays import Arrays
 from common.errors import BudgetSpentError
 from common.tasks.registry import TASKS
+from server.aggregation.collected import Collected
 from server.aggregation.optimizers import OptimizerState
 from server.aggregation.row_mean import Rows
 from server.roster import EnrolledClient
-from server.strategies.replies import Reply
 from server.strategies.spec import RoundParts
 
 SendAndReceive = Callable[[list[Message]], Iterable[Message]]
@@ -33,9 +32,6 @@ class StrategyBase(Strategy):
         is_over: True if no round follows; the next evaluation is then the last.
         row_ids: Row ids in each reply of the last round, in runs whose clients send them.
     """
-
-    per_step: ClassVar[bool] = True
-    """True if means are of updates per local step."""
 
     def __init__(self, parts: RoundParts) -> None:
         self.config, self.state, self.enrolment = parts.config, parts.state, parts.enrolment
@@ -66,8 +62,8 @@ class StrategyBase(Strategy):
             raise BudgetSpentError(reason)
 
     @abstractmethod
-    def update(self, state: OptimizerState, model: Arrays, replies: list[Reply]) -> tuple[Arrays, OptimizerState]:
-        """Return the next model and method state from the replies, ordered by client name."""
+    def update(self, state: OptimizerState, model: Arrays, collected: Collected) -> tuple[Arrays, OptimizerState]:
+        """Return the next model and method state from the results of a round."""
 
     def broadcast(self, state: OptimizerState, round_number: int) -> Arrays:
         """Return the further arrays for clients whose last aggregated reply was of that round."""
@@ -101,8 +97,8 @@ class StrategyBase(Strategy):
     def prepare(self, clients: Mapping[str, EnrolledClient], send: SendAndReceive, *, training: bool) -> None:
         """Exchange further messages with the clients before they train, or evaluate if not `training`."""
 
-    def refine(self, model: Arrays, replies: list[Reply]) -> Arrays:
-        """Return the model after the method's further exchanges in a round, through `self._send`."""
+    def refine(self, model: Arrays, clients: list[str]) -> Arrays:
+        """Return the model after further exchanges with the clients of a round, through `self._send`."""
         return model
 
     def _message(self, client: EnrolledClient, kind: str, content: RecordDict) -> Message:

@@ -15,11 +15,12 @@ from common.methods.clustered import Clustered
 from common.wire.codec import decode, encode
 from common.wire.messages import ASSIGN, AssignReply, AssignRequest
 from server.aggregation.clusters import assign_clusters, spread_copies
+from server.aggregation.collected import Collected, Replies
 from server.aggregation.optimizers import OptimizerState
 from server.plausible import ASSIGN_REPLY
 from server.roster import EnrolledClient
 from server.strategies.base import SendAndReceive
-from server.strategies.replies import Reply, check_assignment, content_of, mean_update
+from server.strategies.replies import check_assignment, content_of
 from server.strategies.round import RoundStrategy
 from server.strategies.spec import RoundParts, ServerMethod
 
@@ -38,9 +39,9 @@ class ClusteredStrategy(RoundStrategy):
             model = spread_copies(self.state.model, options.clusters, options.spread, self.config.seed)
             self.state = replace(self.state, model=model)
 
-    def update(self, state: OptimizerState, model: Arrays, replies: list[Reply]) -> tuple[Arrays, OptimizerState]:
+    def update(self, state: OptimizerState, model: Arrays, collected: Collected) -> tuple[Arrays, OptimizerState]:
         """Return θ_j − mean of Δ_k for every cluster j."""
-        return {**model, **self._cluster_means(model, replies)}, state
+        return {**model, **self._cluster_means(model, collected)}, state
 
     def model_for(self, client: str) -> Arrays:
         """Return θ_j of the client's cluster j."""
@@ -103,13 +104,13 @@ class ClusteredStrategy(RoundStrategy):
         """
         return check_assignment(reply, self.state.round + 1, self.options.clusters)
 
-    def _cluster_means(self, model: Arrays, replies: list[Reply]) -> Arrays:
+    def _cluster_means(self, model: Arrays, collected: Collected) -> Arrays:
         """Return the updated layers of every cluster with a reply."""
         updated: Arrays = {}
         for j in range(self.options.clusters):
-            of_cluster = [reply for reply in replies if self.group_of(reply.client) == j]
+            of_cluster = [reply for reply in collected.replies if self.group_of(reply.client) == j]
             if of_cluster:
-                step, before = mean_update(of_cluster), group(str(j), model)
+                step, before = Replies(of_cluster).mean_update(), group(str(j), model)
                 updated |= add_prefix(str(j), sub({name: before[name] for name in step}, step))
         return updated
 

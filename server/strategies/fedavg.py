@@ -4,8 +4,8 @@ from common.arrays import Arrays, scale, sub
 from common.methods import fedavg, fedprox
 from common.methods.fedavg import FedAvg
 from common.methods.spec import MethodOptions
+from server.aggregation.collected import Collected
 from server.aggregation.optimizers import OptimizerState, momentum
-from server.strategies.replies import Reply, mean_update
 from server.strategies.round import RoundStrategy
 from server.strategies.spec import RoundParts, ServerMethod
 
@@ -17,9 +17,9 @@ class FedAvgStrategy(RoundStrategy):
         super().__init__(parts)
         self.eta, self.beta = options.eta, options.momentum
 
-    def update(self, state: OptimizerState, model: Arrays, replies: list[Reply]) -> tuple[Arrays, OptimizerState]:
+    def update(self, state: OptimizerState, model: Arrays, collected: Collected) -> tuple[Arrays, OptimizerState]:
         """Return θ − ηₛm, and m as state."""
-        m, state = momentum(state, mean_update(replies), self.beta)
+        m, state = momentum(state, collected.mean_update(), self.beta)
         return sub(model, scale(m, self.eta(*self.next_round))), state
 
 
@@ -32,9 +32,9 @@ class MeanStrategy(RoundStrategy):
     def __init__(self, options: MethodOptions, parts: RoundParts) -> None:
         super().__init__(parts)
 
-    def update(self, state: OptimizerState, model: Arrays, replies: list[Reply]) -> tuple[Arrays, OptimizerState]:
+    def update(self, state: OptimizerState, model: Arrays, collected: Collected) -> tuple[Arrays, OptimizerState]:
         """Return θ − Δ̄ over the shared layers."""
-        step = mean_update(replies)
+        step = collected.mean_update()
         return {**model, **sub({name: model[name] for name in step}, step)}, state
 
 

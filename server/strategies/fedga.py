@@ -3,10 +3,9 @@
 from common.arrays import Arrays, scale, sub
 from common.methods import fedga
 from common.methods.fedga import FedGA
-from server.aggregation.fedga_sums import Share, fold
+from server.aggregation.collected import Collected
 from server.aggregation.optimizers import OptimizerState, adaptive
 from server.strategies.fedopt import FedOptStrategy
-from server.strategies.replies import Reply
 from server.strategies.spec import RoundParts, ServerMethod
 
 
@@ -17,12 +16,10 @@ class FedGAStrategy(FedOptStrategy):
         super().__init__(options, options.second_moment, parts)
         self.dra = options.dra
 
-    def update(self, state: OptimizerState, model: Arrays, replies: list[Reply]) -> tuple[Arrays, OptimizerState]:
+    def update(self, state: OptimizerState, model: Arrays, collected: Collected) -> tuple[Arrays, OptimizerState]:
         """Return θ − ηₛ m_t/(√v_t + τ), and m_t, v_t as state."""
-        sums = fold(Share(reply.train.update, reply.train.steps, reply.weight) for reply in replies)
-        delta = sums.mean()  # lines 8-9: Δ_t = mean Δ_k
-        magnitude = sums.magnitude() if self.dra else None  # line 10: Δ'_t = mean |Δ_k|
-        step, state = adaptive(state, delta, self.rule, magnitude, **self.moments)  # lines 11-13
+        delta, magnitude = collected.mean_and_magnitude()  # lines 8-10: Δ_t = mean Δ_k, Δ'_t = mean |Δ_k|
+        step, state = adaptive(state, delta, self.rule, magnitude if self.dra else None, **self.moments)  # lines 11-13
         return sub(model, scale(step, self.eta(*self.next_round))), state
 
 

@@ -3,8 +3,8 @@
 from common.arrays import Arrays, scale, sub
 from common.methods import fedopt
 from common.methods.fedopt import ServerAdaptive
+from server.aggregation.collected import Collected
 from server.aggregation.optimizers import OptimizerState, Rule, adaptive, effective_rates
-from server.strategies.replies import Reply, mean_update
 from server.strategies.round import RoundStrategy
 from server.strategies.spec import RoundParts, ServerMethod
 
@@ -17,9 +17,9 @@ class FedOptStrategy(RoundStrategy):
         self.eta, self.rule = options.eta, rule
         self.moments = {"beta1": options.beta1, "beta2": options.beta2, "tau": options.tau}
 
-    def update(self, state: OptimizerState, model: Arrays, replies: list[Reply]) -> tuple[Arrays, OptimizerState]:
+    def update(self, state: OptimizerState, model: Arrays, collected: Collected) -> tuple[Arrays, OptimizerState]:
         """Return θ − ηₛ m/(√v + τ), and m, v as state."""
-        step, state = adaptive(state, mean_update(replies), self.rule, **self.moments)
+        step, state = adaptive(state, collected.mean_update(), self.rule, **self.moments)
         return sub(model, scale(step, self.eta(*self.next_round))), state
 
     def diagnostics(self, state: OptimizerState) -> dict[str, float]:

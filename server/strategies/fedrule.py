@@ -4,11 +4,11 @@ The server needs means only, so secure aggregation applies; δ_k stays on the cl
 mean of its last aggregated round. A round's mean is therefore stored until all clients of that round are aggregated again.
 """
 
-from common.arrays import Arrays, mean, scale, sub
+from common.arrays import Arrays, scale, sub
 from common.methods import fedrule
 from common.methods.fedrule import FedRule
+from server.aggregation.collected import Collected
 from server.aggregation.optimizers import OptimizerState, adaptive
-from server.strategies.replies import Reply, mean_update
 from server.strategies.round import RoundStrategy
 from server.strategies.spec import RoundParts, ServerMethod
 
@@ -20,12 +20,12 @@ class FedRuleStrategy(RoundStrategy):
         super().__init__(parts)
         self.options = options
 
-    def update(self, state: OptimizerState, model: Arrays, replies: list[Reply]) -> tuple[Arrays, OptimizerState]:
+    def update(self, state: OptimizerState, model: Arrays, collected: Collected) -> tuple[Arrays, OptimizerState]:
         """Return θ^c − Δ̄, and d̄ of this and of earlier rounds as state."""
         number = self.state.round + 1
-        d_mean = mean([self._d(reply) for reply in replies], [reply.weight for reply in replies])
-        step, state = self._step(state, mean_update(replies))
-        awaited = {*self.state.next(model, {}, [r.client for r in replies]).counted.values()}
+        d_mean = self._mean_d(collected)
+        step, state = self._step(state, collected.mean_update())
+        awaited = {*self.state.next(model, {}, collected.names).counted.values()}
         state = {key: a for key, a in state.items() if not key.startswith("mean.") or int(key[5:]) in awaited}
         return sub(model, step), {**state, f"mean.{number}": d_mean}
 
@@ -33,12 +33,11 @@ class FedRuleStrategy(RoundStrategy):
         """Return d̄ of that round."""
         return state.get(f"mean.{round_number}", {})
 
-    def _d(self, reply: Reply) -> Arrays:
-        """Return d_k: s_k if clients send it, else Δ_k/(ητ_k)."""
+    def _mean_d(self, collected: Collected) -> Arrays:
+        """Return d̄, with d_k = s_k if clients send it, else Δ_k/(ητ_k)."""
         if self.options.control == "grad_mean":
-            return reply.train.gradient
-        eta, tau = self.options.rate, reply.train.steps
-        return {n: (u / (eta(n) * tau)).astype(u.dtype) for n, u in reply.train.update.items()}
+            return collected.mean_gradient()
+        return collected.mean_direction(self.options.rate)
 
     def _step(self, state: OptimizerState, delta: Arrays) -> tuple[Arrays, OptimizerState]:
         """Return Δ̄, or Adam's step on Δ̄."""

@@ -12,11 +12,11 @@ from common.tasks.traffic.task import TASK
 from common.wire.codec import encode
 from common.wire.messages import CLUSTER, TRAIN, TrainRequest
 from server.aggregation.clusters import pool_ranges
+from server.aggregation.collected import Replies
 from server.aggregation.pooled_properties import pool_neighbors
 from server.roster import EnrolledClient
 from server.strategies.base import SendAndReceive
 from server.strategies.clustered import ClusteredStrategy
-from server.strategies.replies import Reply
 from server.strategies.spec import RoundParts, ServerMethod
 
 log = logging.getLogger("fedloom.server")
@@ -45,12 +45,12 @@ class FedSTLStrategy(ClusteredStrategy):
         """Return the statics, with the pooled properties for cold-start clients only."""
         return self.state.statics if self._is_cold(client) else _remove_pooled(self.state.statics)
 
-    def refine(self, model: Arrays, replies: list[Reply]) -> Arrays:
+    def refine(self, model: Arrays, clients: list[str]) -> Arrays:
         """Return the model after κ steps of the shared layers on F_j = MSE + λ·L_p(φ_j), by clients (§3.7)."""
         if self.kappa == 0:
             return model
         online = {client.name: client for client in self.enrolment.roster.clients.values()}
-        cohort = [online[reply.client] for reply in replies if reply.client in online]
+        cohort = [online[name] for name in clients if name in online]
         encoded = {
             key: encode(self._cluster_request(model, *key))
             for key in {(c.enrolment, self.group_of(c.name)) for c in cohort}
@@ -59,7 +59,7 @@ class FedSTLStrategy(ClusteredStrategy):
         usable, rejected = self._split(self._send(messages), CLUSTER)
         for name, reason in sorted(rejected.items()):
             log.warning("%s: left out of the cluster steps: %s", name, reason)
-        return {**model, **self._cluster_means(model, self.combine(usable))}
+        return {**model, **self._cluster_means(model, Replies(self.combine(usable)))}
 
     def _cluster_request(self, model: Arrays, enrolment: str, cluster: int) -> TrainRequest:
         clients = [client for client, j in self.groups().items() if j == cluster]

@@ -28,7 +28,6 @@ from common.wire.messages import ASSIGN, AssignReply, AssignRequest
 from server.aggregation.clusters import pool_ranges
 from server.roster import EnrolledClient
 from server.strategies.fedstl import FedSTLStrategy
-from server.strategies.replies import Reply
 from server.strategies.spec import RoundParts
 
 Bounded = tuple[Sample, Arrays]
@@ -43,13 +42,11 @@ class SharedWindowsStrategy(FedSTLStrategy):
         self._windows: dict[str, Bounded] = {}
         self._traffic = parts.config.options_of(TASK)
 
-    def refine(self, model: Arrays, replies: list[Reply]) -> Arrays:
+    def refine(self, model: Arrays, clients: list[str]) -> Arrays:
         """Return the model after κ steps on F_j over the windows of each cluster's participants."""
         updated: Arrays = {}
         for j in range(self.options.clusters):
-            windows = [
-                self._windows[r.client] for r in replies if self.group_of(r.client) == j and r.client in self._windows
-            ]
+            windows = [self._windows[n] for n in clients if self.group_of(n) == j and n in self._windows]
             if windows and self.kappa:
                 updated |= add_prefix(str(j), self._train(group(str(j), model), windows))
         return {**model, **updated}

@@ -1,10 +1,10 @@
 """Strategy of PF-GNN and PF-GNN+ (algorithms.md §5.3, Algorithm 1)."""
 
-from common.arrays import Arrays, mean, scale, sub
+from common.arrays import Arrays, scale, sub
 from common.methods import pfgnn
 from common.methods.pfgnn import PFGNN
+from server.aggregation.collected import Collected
 from server.aggregation.optimizers import OptimizerState
-from server.strategies.replies import Reply
 from server.strategies.round import RoundStrategy
 from server.strategies.spec import RoundParts, ServerMethod
 
@@ -16,15 +16,13 @@ class PFGNNStrategy(RoundStrategy):
     values, for new clients.
     """
 
-    per_step = False
-
     def __init__(self, options: PFGNN, parts: RoundParts) -> None:
         super().__init__(parts)
         self.beta = options.beta
 
-    def update(self, state: OptimizerState, model: Arrays, replies: list[Reply]) -> tuple[Arrays, OptimizerState]:
+    def update(self, state: OptimizerState, model: Arrays, collected: Collected) -> tuple[Arrays, OptimizerState]:
         """Return φ and ξ; the mean is not per local step, since each φ_i, ξ_i solves a problem."""
-        step = mean([reply.train.update for reply in replies], [reply.weight for reply in replies])
+        step = collected.mean_update()
         damped = scale(step, self.beta)
         if "xi" in step and not model["xi"].any():
             damped["xi"] = step["xi"]  # the first summary is not damped: the initial ξ = 0 has no meaning

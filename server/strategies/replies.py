@@ -1,8 +1,8 @@
-"""Training replies: validation, and weighted means."""
+"""Training replies: validation, and means by row."""
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from flwr.app import Message, RecordDict
 
@@ -12,27 +12,10 @@ from common.tasks.spec import AnyTask
 from common.wire.codec import decode
 from common.wire.messages import AssignReply, TrainReply
 from common.wire.sparse_rows import rows_of
-from server.aggregation import fednova
-from server.aggregation.row_mean import Rows, rescale_rows
+from server.aggregation.collected import Reply
+from server.aggregation.row_mean import rescale_rows
 from server.exchange import content_size
 from server.plausible import check_loss, check_size
-
-
-@dataclass(frozen=True)
-class Reply:
-    """Valid training reply of a client.
-
-    Args:
-        client: Name of the client.
-        weight: Weight in means.
-        train: Reply with full tables.
-        rows: Row ids in the reply, in runs whose clients send them; empty if missing rows are zeros.
-    """
-
-    client: str
-    weight: float
-    train: TrainReply
-    rows: Rows = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -91,13 +74,6 @@ def check_assignment(reply: AssignReply, number: int, clusters: int) -> AssignRe
         if days is not None and not (days.shape == (1,) and 0 <= float(days[0]) < math.inf):
             raise WireError("property has no valid number of days")
     return reply
-
-
-def mean_update(replies: list[Reply]) -> Arrays:
-    """Return Δ̄ of a round, corrected for different numbers of local steps."""
-    return fednova.mean_update(
-        [r.train.update for r in replies], [r.train.steps for r in replies], [r.weight for r in replies]
-    )
 
 
 def read_row_ids(update: Arrays) -> Arrays:

@@ -14,13 +14,14 @@ from common.arrays import all_finite, norm
 from common.errors import QuorumError
 from common.wire.messages import LOCAL, TrainReply
 from common.wire.sparse_rows import expand_reply
+from server.aggregation.collected import Replies, Reply
 from server.aggregation.lengths import FIRST_REFERENCE, Lengths, find_excess, measure, references, typical
 from server.aggregation.outliers import find_outliers
 from server.evaluation import Evaluation
 from server.plausible import MAX_EXAMPLES, limit_reply
 from server.state import RunState, Trained
 from server.strategies.evaluation import EvaluatedStrategy
-from server.strategies.replies import ExpectedReply, Reply, average_by_row, check_reply, read_row_ids, split_replies
+from server.strategies.replies import ExpectedReply, average_by_row, check_reply, read_row_ids, split_replies
 from server.strategies.robust_replies import robust_replies
 from server.strategies.spec import RoundParts
 
@@ -73,9 +74,10 @@ class StepStrategy(EvaluatedStrategy):
     def _next_state(self, usable: list[Reply]) -> RunState:
         shared = {name: a for name, a in self.state.model.items() if not self.task.is_client_only(name)}
         self.row_ids = [reply.rows for reply in usable]
-        updated, memory = self.update(self.state.memory, shared, self.combine(usable))
-        model = self.refine({**self.state.model, **updated}, usable)
-        return self.state.next(model, memory, [r.client for r in usable])
+        collected = Replies(self.combine(usable), self.capabilities.per_step)
+        updated, memory = self.update(self.state.memory, shared, collected)
+        names = [reply.client for reply in usable]
+        return self.state.next(self.refine({**self.state.model, **updated}, names), memory, names)
 
     def combine(self, usable: list[Reply]) -> list[Reply]:
         """Return replies whose weighted mean is the aggregate by `federation.robust`."""
@@ -141,7 +143,7 @@ class StepStrategy(EvaluatedStrategy):
     def _find_excess(self, usable: list[Reply], phase: str) -> dict[str, str]:
         """Return client -> reason, for replies that are longer than `federation.norm-bound` allows."""
         steps = self.config.method_options.steps(phase)
-        factors = {r.client: steps / r.train.steps if self.per_step else 1.0 for r in usable}
+        factors = {r.client: steps / r.train.steps if self.capabilities.per_step else 1.0 for r in usable}
         lengths = {r.client: measure(r.train.update, r.train.gradient, factors[r.client]) for r in usable}
         first = math.inf if self.cost else FIRST_REFERENCE * max(1.0, norm(self.state.model))
         past = self.state.guard.past(self._noise) if phase == LOCAL else []

@@ -6,8 +6,8 @@ import pytest
 from common.arrays import Arrays, sha256
 from common.options import Scalar
 from common.wire.messages import TrainReply
+from server.aggregation.collected import Replies, Reply
 from server.state import RunState
-from server.strategies.replies import Reply
 from tests.support.toys import Toy, configured, optimum, quadratics
 
 MODEL: Arrays = {"items": np.zeros((6, 3), np.float32), "bias": np.ones(4, np.float32)}
@@ -29,7 +29,7 @@ def rounds(method: str, replies: list[Reply], count: int = 3, **options: Scalar)
     state = RunState(0, MODEL)
     for _ in range(count):
         federation.strategy.state = state
-        model, memory = federation.strategy.update(state.memory, state.model, replies)
+        model, memory = federation.strategy.update(state.memory, state.model, Replies(replies))
         state = state.next(model, memory, [r.client for r in replies])
     return state
 

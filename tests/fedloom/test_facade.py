@@ -82,7 +82,7 @@ def test_a_method_of_ones_own_trains(runs: Path) -> None:
     from typing import ClassVar
 
     from common.api import Arrays, MethodOptions, MethodSpec
-    from server.api import OptimizerState, Reply, RoundParts, RoundStrategy
+    from server.api import Collected, OptimizerState, RoundParts, RoundStrategy
 
     class Still(MethodOptions):
         name: ClassVar[str] = "still"
@@ -91,7 +91,7 @@ def test_a_method_of_ones_own_trains(runs: Path) -> None:
         def __init__(self, options: Still, parts: RoundParts) -> None:
             super().__init__(parts)
 
-        def update(self, state: OptimizerState, model: Arrays, replies: list[Reply]) -> tuple[Arrays, OptimizerState]:
+        def update(self, state: OptimizerState, model: Arrays, collected: Collected) -> tuple[Arrays, OptimizerState]:
             return model, state
 
     fedloom.add_method(MethodSpec(Still, "Change nothing"), StillStrategy)

@@ -19,10 +19,10 @@ from common.models import parameters
 from common.options import Scalar
 from common.tasks.vocabulary import Vocabulary
 from common.wire.messages import TrainReply, TrainRequest
+from server.aggregation.collected import Replies, Reply
 from server.artifacts import RunDirectory
 from server.run import run
 from server.state import RunState
-from server.strategies.replies import Reply
 from tests.support.build import learner_of, strategy_of, task_model
 from tests.support.sensors import Listening, stores
 
@@ -74,4 +74,4 @@ def shared_after(config: RunConfig, model: Arrays, replies: list[TrainReply]) ->
     """Return the server's next model."""
     strategy = strategy_of(config, RunState(0, model), None)
     answers = [Reply(f"client-{k}", 1.0, reply) for k, reply in enumerate(replies)]
-    return strategy.update({}, model, answers)[0]
+    return strategy.update({}, model, Replies(answers, strategy.capabilities.per_step))[0]

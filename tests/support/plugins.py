@@ -19,7 +19,7 @@ from client.trainers.spec import ClientMethod
 from common.api import Arrays, MethodOptions, MethodSpec, sub
 from common.methods.registry import METHODS
 from common.tasks.registry import TASKS
-from server.api import OptimizerState, Reply, RoundParts, RoundStrategy, ServerMethod, mean_update
+from server.api import Collected, OptimizerState, RoundParts, RoundStrategy, ServerMethod
 from server.strategies.registry import SERVER_METHODS
 
 REGISTRIES = (TASKS, CLIENT_TASKS, METHODS, SERVER_METHODS, CLIENT_METHODS)
@@ -37,8 +37,8 @@ class OddStrategy(RoundStrategy):
     def __init__(self, options: Odd, parts: RoundParts) -> None:
         super().__init__(parts)
 
-    def update(self, memory: OptimizerState, model: Arrays, replies: list[Reply]) -> tuple[Arrays, OptimizerState]:
-        return sub(model, mean_update(replies)), memory
+    def update(self, memory: OptimizerState, model: Arrays, collected: Collected) -> tuple[Arrays, OptimizerState]:
+        return sub(model, collected.mean_update()), memory
 
 
 class Uploading(FedAvgTrainer):

@@ -22,9 +22,9 @@ from common.models import tensors
 from common.options import Scalar
 from common.tasks.rules.vocabulary import RuleCatalogue
 from common.wire.messages import EnrolRequest, TrainReply, TrainRequest
+from server.aggregation.collected import Replies, Reply
 from server.enrolment import Enrolment
 from server.state import RunState
-from server.strategies.replies import Reply
 from tests.support.build import strategy_of
 from tests.support.configurations import method_options
 
@@ -154,7 +154,9 @@ class Toy:
             if name not in lost
         ]
         state = self.strategy.state
-        model, memory = self.strategy.update(state.memory, state.model, usable)
+        model, memory = self.strategy.update(
+            state.memory, state.model, Replies(usable, self.strategy.capabilities.per_step)
+        )
         self.strategy.state = state.next(model, memory, [r.client for r in usable])
 
     def delta(self, client: str) -> np.ndarray:

@@ -3,7 +3,7 @@
 import numpy as np
 
 from common.api import Arrays, sub
-from server.api import OptimizerState, Reply, RoundParts, RoundStrategy, ServerMethod
+from server.api import Collected, OptimizerState, RoundParts, RoundStrategy, ServerMethod
 from trimmed_mean.spec import METHOD as SPEC
 from trimmed_mean.spec import TrimmedMean
 
@@ -15,8 +15,9 @@ class TrimmedMeanStrategy(RoundStrategy):
         super().__init__(parts)
         self.beta = options.beta
 
-    def update(self, state: OptimizerState, model: Arrays, replies: list[Reply]) -> tuple[Arrays, OptimizerState]:
+    def update(self, state: OptimizerState, model: Arrays, collected: Collected) -> tuple[Arrays, OptimizerState]:
         """Take one server step."""
+        replies = collected.replies
         cut = int(self.beta * len(replies))
         step: Arrays = {}
         for name in model:

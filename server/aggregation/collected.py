@@ -1,0 +1,114 @@
+"""Training results of a round, as a strategy sees them: single replies, or sums alone. Pure, NumPy."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from common.arrays import Arrays, mean
+from common.wire.messages import TrainReply
+from server.aggregation import fednova
+from server.aggregation.fedga_sums import Share, fold
+from server.aggregation.row_mean import Rows
+
+Rate = Callable[[str], float]
+"""Learning rate of a parameter, by its name."""
+
+
+@dataclass(frozen=True)
+class Reply:
+    """Valid training reply of a client.
+
+    Args:
+        client: Name of the client.
+        weight: Weight in means.
+        train: Reply with full tables.
+        rows: Row ids in the reply, in runs whose clients send them; empty if missing rows are zeros.
+    """
+
+    client: str
+    weight: float
+    train: TrainReply
+    rows: Rows = field(default_factory=dict)
+
+
+class Collected(Protocol):
+    """Training results of a round. A method with the capability `sum_only` uses all but `replies`."""
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the clients, in order."""
+
+    @property
+    def steps(self) -> Mapping[str, int]:
+        """Client -> number τ_k of its local steps."""
+
+    @property
+    def replies(self) -> list[Reply]:
+        """Single replies, in the order of client names; secure sums have none."""
+
+    def mean_update(self) -> Arrays:
+        """Return Δ̄, the weighted mean of the updates, corrected for different numbers of local steps."""
+
+    def mean_gradient(self) -> Arrays:
+        """Return s̄, the weighted mean of the gradients that clients send."""
+
+    def mean_direction(self, rate: Rate) -> Arrays:
+        """Return the weighted mean of Δ_k/(ητ_k), with η the `rate` of a parameter."""
+
+    def mean_and_magnitude(self) -> tuple[Arrays, Arrays]:
+        """Return Δ̄ and Δ', the weighted mean of |Δ_k|, over the same weights: |Δ̄| ≤ Δ' in every number."""
+
+
+@dataclass(frozen=True)
+class Replies:
+    """Single replies of a round.
+
+    Args:
+        replies: Replies in the order of client names.
+        per_step: True if means are of updates per local step.
+    """
+
+    replies: list[Reply]
+    per_step: bool = True
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the clients, in order."""
+        return [reply.client for reply in self.replies]
+
+    @property
+    def steps(self) -> Mapping[str, int]:
+        """Client -> number τ_k of its local steps."""
+        return {reply.client: reply.train.steps for reply in self.replies}
+
+    def mean_update(self) -> Arrays:
+        """Return Δ̄."""
+        updates = [reply.train.update for reply in self.replies]
+        return (
+            fednova.mean_update(updates, [*self.steps.values()], self._weights)
+            if self.per_step
+            else self._mean(updates)
+        )
+
+    def mean_gradient(self) -> Arrays:
+        """Return s̄."""
+        return self._mean([reply.train.gradient for reply in self.replies])
+
+    def mean_direction(self, rate: Rate) -> Arrays:
+        """Return the weighted mean of Δ_k/(ητ_k)."""
+        trained = [reply.train for reply in self.replies]
+        return self._mean(
+            [{n: (u / (rate(n) * t.steps)).astype(u.dtype) for n, u in t.update.items()} for t in trained]
+        )
+
+    def mean_and_magnitude(self) -> tuple[Arrays, Arrays]:
+        """Return Δ̄ and Δ'."""
+        sums = fold(Share(reply.train.update, reply.train.steps, reply.weight) for reply in self.replies)
+        return sums.mean(), sums.magnitude()
+
+    @property
+    def _weights(self) -> list[float]:
+        return [reply.weight for reply in self.replies]
+
+    def _mean(self, members: list[Arrays]) -> Arrays:
+        return mean(members, self._weights)
