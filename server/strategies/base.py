@@ -9,8 +9,8 @@ from flwr.serverapp.strategy import Strategy
 from common.arrays import Arrays
 from common.errors import BudgetSpentError
 from common.tasks.registry import TASKS
-from server.aggregation.collected import Collected
 from server.aggregation.optimizers import OptimizerState
+from server.aggregation.round_results import Collected
 from server.aggregation.row_mean import Rows
 from server.roster import EnrolledClient
 from server.strategies.spec import RoundParts

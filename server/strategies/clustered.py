@@ -15,8 +15,8 @@ from common.methods.clustered import Clustered
 from common.wire.codec import decode, encode
 from common.wire.messages import ASSIGN, AssignReply, AssignRequest
 from server.aggregation.clusters import assign_clusters, spread_copies
-from server.aggregation.collected import Collected, Replies
 from server.aggregation.optimizers import OptimizerState
+from server.aggregation.round_results import Collected, Replies
 from server.plausible import ASSIGN_REPLY
 from server.roster import EnrolledClient
 from server.strategies.base import SendAndReceive

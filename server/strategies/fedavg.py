@@ -4,8 +4,8 @@ from common.arrays import Arrays, scale, sub
 from common.methods import fedavg, fedprox
 from common.methods.fedavg import FedAvg
 from common.methods.spec import MethodOptions
-from server.aggregation.collected import Collected
 from server.aggregation.optimizers import OptimizerState, momentum
+from server.aggregation.round_results import Collected
 from server.strategies.round import RoundStrategy
 from server.strategies.spec import RoundParts, ServerMethod
 

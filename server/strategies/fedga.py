@@ -3,8 +3,8 @@
 from common.arrays import Arrays, scale, sub
 from common.methods import fedga
 from common.methods.fedga import FedGA
-from server.aggregation.collected import Collected
 from server.aggregation.optimizers import OptimizerState, adaptive
+from server.aggregation.round_results import Collected
 from server.strategies.fedopt import FedOptStrategy
 from server.strategies.spec import RoundParts, ServerMethod
 

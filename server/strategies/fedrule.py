@@ -7,8 +7,8 @@ mean of its last aggregated round. A round's mean is therefore stored until all 
 from common.arrays import Arrays, scale, sub
 from common.methods import fedrule
 from common.methods.fedrule import FedRule
-from server.aggregation.collected import Collected
 from server.aggregation.optimizers import OptimizerState, adaptive
+from server.aggregation.round_results import Collected
 from server.strategies.round import RoundStrategy
 from server.strategies.spec import RoundParts, ServerMethod
 

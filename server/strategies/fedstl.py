@@ -12,8 +12,8 @@ from common.tasks.traffic.task import TASK
 from common.wire.codec import encode
 from common.wire.messages import CLUSTER, TRAIN, TrainRequest
 from server.aggregation.clusters import pool_ranges
-from server.aggregation.collected import Replies
 from server.aggregation.pooled_properties import pool_neighbors
+from server.aggregation.round_results import Replies
 from server.roster import EnrolledClient
 from server.strategies.base import SendAndReceive
 from server.strategies.clustered import ClusteredStrategy

@@ -3,8 +3,8 @@
 from common.arrays import Arrays, scale, sub
 from common.methods import pfedme
 from common.methods.pfedme import PFedMe
-from server.aggregation.collected import Collected
 from server.aggregation.optimizers import OptimizerState
+from server.aggregation.round_results import Collected
 from server.strategies.round import RoundStrategy
 from server.strategies.spec import RoundParts, ServerMethod
 

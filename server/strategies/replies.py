@@ -12,7 +12,7 @@ from common.tasks.spec import AnyTask
 from common.wire.codec import decode
 from common.wire.messages import AssignReply, TrainReply
 from common.wire.sparse_rows import rows_of
-from server.aggregation.collected import Reply
+from server.aggregation.round_results import Reply
 from server.aggregation.row_mean import rescale_rows
 from server.exchange import content_size
 from server.plausible import check_loss, check_size

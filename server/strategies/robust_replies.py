@@ -6,8 +6,8 @@ from statistics import median_low
 
 from common.arrays import Arrays
 from common.config.federation import RobustRule
-from server.aggregation.collected import Reply
 from server.aggregation.robust import attackers, coordinate_median, geometric_median, multi_krum, trimmed_mean
+from server.aggregation.round_results import Reply
 
 MIN_REPLIES = 3
 """Replies of a group from which its aggregate is robust; fewer keep their mean."""

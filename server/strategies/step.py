@@ -14,9 +14,9 @@ from common.arrays import all_finite, norm
 from common.errors import QuorumError
 from common.wire.messages import LOCAL, TrainReply
 from common.wire.sparse_rows import expand_reply
-from server.aggregation.collected import Replies, Reply
 from server.aggregation.lengths import FIRST_REFERENCE, Lengths, find_excess, measure, references, typical
 from server.aggregation.outliers import find_outliers
+from server.aggregation.round_results import Replies, Reply
 from server.evaluation import Evaluation
 from server.plausible import MAX_EXAMPLES, limit_reply
 from server.state import RunState, Trained

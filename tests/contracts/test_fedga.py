@@ -6,7 +6,7 @@ import pytest
 from common.arrays import Arrays, sha256
 from common.options import Scalar
 from common.wire.messages import TrainReply
-from server.aggregation.collected import Replies, Reply
+from server.aggregation.round_results import Replies, Reply
 from server.state import RunState
 from tests.support.toys import Toy, configured, optimum, quadratics
 

@@ -19,7 +19,7 @@ from common.models import parameters
 from common.options import Scalar
 from common.tasks.vocabulary import Vocabulary
 from common.wire.messages import TrainReply, TrainRequest
-from server.aggregation.collected import Replies, Reply
+from server.aggregation.round_results import Replies, Reply
 from server.artifacts import RunDirectory
 from server.run import run
 from server.state import RunState

@@ -22,7 +22,7 @@ from common.models import tensors
 from common.options import Scalar
 from common.tasks.rules.vocabulary import RuleCatalogue
 from common.wire.messages import EnrolRequest, TrainReply, TrainRequest
-from server.aggregation.collected import Replies, Reply
+from server.aggregation.round_results import Replies, Reply
 from server.enrolment import Enrolment
 from server.state import RunState
 from tests.support.build import strategy_of
