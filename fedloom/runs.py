@@ -36,7 +36,10 @@ class Run:
         """Content of result.json."""
 
     def __repr__(self) -> str:
-        figures = ", ".join(f"{key}={value:.4g}" for key, value in list(self.metrics.items())[:4])
+        from deploy.report.metric_table import headlines
+
+        keys = [m.key for m in headlines(self.metrics.keys() - {"loss"}) if not m.baseline] or list(self.metrics)
+        figures = ", ".join(f"{key}={self.metrics[key]:.4g}" for key in keys[:4])
         return f"<Run {self.id}: {self.result.status}, {self.result.rounds_done} rounds, {figures}>"
 
     @property

@@ -45,7 +45,7 @@ HEADLINES = {
         higher=False,
         digits=4,
         entries=(
-            Entry("FedSTL, paper's model", f"{_B}/fedstl", "mse", "paper"),
+            Entry("FedSTL, paper's model, equal rounds", f"{_B}/fedstl-rounds", "mse", "paper"),
             Entry("last week", f"{_B}/default", "last_week_mse"),
             Entry("weekly profile", f"{_B}/baselines-calibrated", "profile_mse", "alone"),
             Entry("profile and pooled ridge", f"{_B}/default-shared", "ridge_mse", "pooled"),

@@ -95,10 +95,11 @@ class Study:
     def _provenance(self, results: Results) -> str:
         """Return the first paragraph of the page."""
         made = results.made
+        newest = max([made.get("made", ""), *(row.about.made for row in results.rows.values())])
         versions = ", ".join(f"{name} {number}" for name, number in made.get("versions", {}).items())
         return (
             f"Made by `python -m benchmarks page {self.name}` from [runs.csv]({self.name}/runs.csv) and"
-            f" [rows.json]({self.name}/rows.json), not edited by hand. Measurements up to {made.get('made', '')[:10]}, with"
+            f" [rows.json]({self.name}/rows.json), not edited by hand. Measurements up to {newest[:10]}, with"
             f" {versions}; {made.get('cores', '')} shared CPU cores, one thread a run."
         )
 

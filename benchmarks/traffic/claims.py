@@ -34,6 +34,7 @@ PAIRS = (
     ("fedstl", "fedrep-logic", "FedSTL against FedPer with λ = 1, equal uploads, half the steps"),
     ("fedstl", "fedstl-one", "FedSTL with five clusters against one"),
     ("fedstl", "ifca", "FedSTL against IFCA, equal uploads, half the steps"),
+    ("fedstl-rounds", "ifca", "FedSTL against IFCA, equal rounds and steps, twice the uploads"),
 )
 ABLATIONS = (
     ("default", "default-one", "The default against itself without clusters"),

@@ -85,6 +85,7 @@ PAPER = (
     *_paper_rows()[4:],
     _row("fedstl-one", "FedSTL, 1 cluster, λ = 1, 12 + 4", "fedstl", {**SPLIT, "clusters": 1}, LOGIC, exchanges=2),
     _row("fedstl-plain", "FedSTL, λ = 0, no cluster steps", "fedstl", {"cluster-steps": 0}),
+    _row("fedstl-rounds", "**FedSTL**, 5 clusters, λ = 1, 12 + 4 steps, equal rounds", "fedstl", SPLIT, LOGIC),
 )
 
 DEFAULT = (

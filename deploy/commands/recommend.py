@@ -145,6 +145,7 @@ def open_run(
     folder: "RunDirectory", task: str, source: o.DataRequest, state_dir: Path, checkpoint: str = ""
 ) -> TrainedRun:
     """Return a finished run with its model of that checkpoint, to be applied to the data."""
+    from client.data.item_titles import read_titles
     from client.data.read import read_all, with_test
     from common.config.parse import parse
     from common.tasks.registry import read_vocabulary
@@ -166,6 +167,7 @@ def open_run(
         find_stored=cache(
             lambda client: find_stored_model(task, data, name, state_dir, client) if chosen.is_default else None
         ),
+        read_titles=cache(lambda: read_titles(data)),
     )
 
 

@@ -11,6 +11,8 @@ from deploy.tasks.spec import QueryOption, ServingRef, TrainedRun
 
 if TYPE_CHECKING:
     from client.lists.items import ItemFilter
+    from client.lists.titles import Titles
+    from common.options import Scalar
     from deploy.model_service.spec import Serving
 
 HIDE, KEEP = "hide", "keep"
@@ -56,6 +58,22 @@ def read_filter(query: Mapping[str, str], names: Sequence[str], default: str) ->
     none = ItemFilter.seen(hide=seen == HIDE)
     excluded, only = found.get("exclude", (none.excluded, 0))[0], found.get("only", (None, 0))[0]
     return ItemFilter(none.hides_seen, excluded, only), notes
+
+
+def with_titles(
+    key: str, found: Sequence[object], titles: "Titles"
+) -> tuple[tuple[str, ...], list[dict[str, "Scalar"]]]:
+    """Return the keys of the column that names answers, and the answers as rows, with titles if there are any.
+
+    Args:
+        key: Field of an answer with the id of its item.
+        found: Answers, best first.
+        titles: Id of an item -> its title.
+    """
+    rows = [dict(vars(one)) for one in found]
+    if not titles:
+        return (key,), rows
+    return (key, "title"), [{**row, "title": titles.get(row[key], "")} for row in rows]
 
 
 def each_user(run: TrainedRun, query: Mapping[str, str]) -> Iterator[Mapping[str, str]]:

@@ -11,6 +11,7 @@ from deploy.cli.commands import CommandRef
 if TYPE_CHECKING:
     from client.data.dataset import AnyDataset
     from client.inference.stored_models import StoredModel
+    from client.lists.titles import Titles
     from common.arrays import Arrays
     from common.config.run import RunConfig
     from common.options import Scalar
@@ -123,6 +124,7 @@ class TrainedRun:
         find_stored: Find the model that a client on this machine stored of the run; the argument is its name, or empty
             for the client that trained on these data. None if another checkpoint is chosen.
         about: Round of the model.
+        read_titles: Read the titles of items that stand beside the data, item -> title.
     """
 
     name: str
@@ -133,6 +135,7 @@ class TrainedRun:
     read: Callable[[str], "AnyDataset"]
     find_stored: Callable[[str], "StoredModel | None"]
     about: str = ""
+    read_titles: "Callable[[], Titles]" = dict
 
     @property
     def only_model(self) -> "Arrays":

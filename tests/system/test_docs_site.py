@@ -20,6 +20,19 @@ pytestmark = [pytest.mark.system, pytest.mark.browser]
 SOURCES = ("fedloom", "deploy", "server", "client", "common")
 MOST_SECONDS = 30
 
+BROKEN_OPTIONS = """() => [...document.querySelectorAll("article :is(p, li) code")].flatMap((code) => {
+  const text = code.firstChild, start = code.textContent.search(/--\\w/);
+  if (code.closest("pre") || start < 0 || code.textContent.length > 30) return [];
+  const [dash, name] = [start + 1, start + 2].map((place) => {
+    const range = document.createRange();
+    range.setStart(text, place);
+    range.setEnd(text, place + 1);
+    return range.getBoundingClientRect().top;
+  });
+  return name > dash ? [code.textContent] : [];
+})"""
+"""Short inline code with a line break behind `--`."""
+
 
 class Quiet(SimpleHTTPRequestHandler):
     def log_message(self, *_: object) -> None:
@@ -65,6 +78,7 @@ def test_every_page_fits_the_screen_and_asks_no_other_host(
             for summary in sight.page.locator("article details > summary").all():
                 summary.click()
             assert sight.page.evaluate("document.documentElement.scrollWidth") <= width, page
+            assert sight.page.evaluate(BROKEN_OPTIONS) == [], page
         assert sight.hosts <= {address.split("/")[2], ""}
         assert sight.problems == []
 

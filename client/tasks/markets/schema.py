@@ -1,6 +1,7 @@
 """Columns of markets: ratings, pairs of items that go together, and catalogues."""
 
 from client.data.tables.schema import Column, TableSchema
+from client.lists.titles import COLUMNS
 
 MARKET, USER, ITEM, RATING, FIRST, SECOND = ("market", "user", "item", "rating", "item_a", "item_b")
 
@@ -21,10 +22,4 @@ SCHEMA = TableSchema(
 
 XMarket's raw ratings have no header."""
 
-CATALOGUE = TableSchema(
-    columns=(
-        Column(ITEM, "text", ("itemid", "asin")),
-        Column("title", "text", ("movietitle", "itemname", "name"), required=False, blank="missing", many=True),
-        Column("description", "text", required=False, blank="missing", many=True),
-    )
-)
+CATALOGUE = TableSchema(columns=(*COLUMNS, Column("description", "text", required=False, blank="missing", many=True)))

@@ -7,6 +7,7 @@ import numpy as np
 from client.lists.items import UNSEEN, ItemFilter
 from client.lists.order import best_first
 from client.lists.reasons import LEARNT
+from client.lists.titles import NO_TITLES, Titles, title_of
 from client.tasks.ratings.baseline import own_mean
 from client.tasks.ratings.data.raters import Rater, Ratings
 from client.tasks.ratings.data.split import Rated, SplitRater
@@ -40,6 +41,7 @@ def suggestions(
     rater: Rater,
     top: int,
     chosen: ItemFilter = UNSEEN,
+    titles: Titles = NO_TITLES,
 ) -> list[Suggestion]:
     """Return the `top` products with the highest predicted ratings, best first; ties by product.
 
@@ -50,6 +52,7 @@ def suggestions(
         rater: The person with all ratings.
         top: Number of products.
         chosen: Products that the list may contain.
+        titles: Titles that reasons name instead of ids.
     """
     from client.inference.choose_model import fit_client_only
     from client.tasks.ratings.learner import RatingsLearner
@@ -58,7 +61,7 @@ def suggestions(
     empty = Rated(rater.items[:0], rater.ratings[:0])
     model, split = fit_client_only(config, learner, trained), SplitRater(rater, rated(rater, products), empty, empty)
     shares = learner.predictor(model)(split, np.arange(len(products.items)))
-    return list_products(shares, learner.options, products, model, rater, top, chosen)
+    return list_products(shares, learner.options, products, model, rater, top, chosen, titles)
 
 
 def rated(rater: Rater, products: ProductCatalogue) -> Rated:
@@ -74,18 +77,19 @@ def list_products(
     rater: Rater,
     top: int,
     chosen: ItemFilter = UNSEEN,
+    titles: Titles = NO_TITLES,
 ) -> list[Suggestion]:
     """Return the products with the highest shares of the scale, I, as `suggestions` does."""
     best = best_first(shares, chosen.allowed(len(shares), rater.items))[:top]
     mean = float(products.unscaled(np.array(own_mean(rated(rater, products), options))))
     predicted = products.unscaled(shares[best]).tolist()
     return [
-        Suggestion(products.items[i], rating, mean, _reason(i, products, rater, model))
+        Suggestion(products.items[i], rating, mean, _reason(i, products, rater, model, titles))
         for i, rating in zip(best.tolist(), predicted, strict=True)
     ]
 
 
-def _reason(product: int, products: ProductCatalogue, rater: Rater, model: Arrays) -> str:
+def _reason(product: int, products: ProductCatalogue, rater: Rater, model: Arrays, titles: Titles) -> str:
     """Return the reason of a product: the most similar one that the person likes.
 
     Only the paper's model has similarities.
@@ -96,4 +100,4 @@ def _reason(product: int, products: ProductCatalogue, rater: Rater, model: Array
         return LEARNT
     vectors = model[EMBEDDING] / np.maximum(np.linalg.norm(model[EMBEDDING], axis=1, keepdims=True), 1e-12)
     nearest = int(liked[int((vectors[liked] @ vectors[product]).argmax())])
-    return f"like '{products.items[nearest]}', which you rate highly"
+    return f"like '{title_of(products.items[nearest], titles)}', which you rate highly"

@@ -8,6 +8,7 @@ import numpy as np
 from client.lists.items import ItemFilter
 from client.lists.order import best_first
 from client.lists.reasons import LEARNT, about
+from client.lists.titles import NO_TITLES, Titles, title_of
 from client.tasks.sessions.baseline import VisitHistory
 from client.tasks.sessions.data.visitors import Visits
 from common.arrays import Arrays, Floats, Ints
@@ -41,6 +42,7 @@ def next_items(
     history: Sequence[Clicks],
     top: int,
     chosen: ItemFilter = ALL,
+    titles: Titles = NO_TITLES,
 ) -> list[NextItem]:
     """Return the `top` best next items after `clicks`, best first; ties by item.
 
@@ -52,6 +54,7 @@ def next_items(
         history: Earlier sessions of the visitor.
         top: Number of items.
         chosen: Items that the list may contain.
+        titles: Titles that reasons name instead of ids.
     """
     from client.tasks.sessions.learner import SessionsLearner
 
@@ -59,7 +62,7 @@ def next_items(
     statics = {name: a for name, a in trained.items() if name in (KEYS, VALUES)}
     learner = SessionsLearner(config.task_run(TASK, items), Visits((), items))
     logits = learner.next_items(model, statics, clicks, history)
-    return list_items(logits.astype(np.float64), items, statics, clicks, history, top, chosen)
+    return list_items(logits.astype(np.float64), items, statics, clicks, history, top, chosen, titles)
 
 
 def list_items(
@@ -70,13 +73,15 @@ def list_items(
     history: Sequence[Clicks],
     top: int,
     chosen: ItemFilter = ALL,
+    titles: Titles = NO_TITLES,
 ) -> list[NextItem]:
     """Return the items with the highest logits, V, as `next_items` does."""
     scores = np.exp(logits - np.logaddexp.reduce(logits))
     best = best_first(scores, chosen.allowed(len(scores), seen_items(clicks, history)))[:top]
     rules = SharedRules(statics[KEYS], statics[VALUES], len(items.items)) if KEYS in statics else None
     visits = VisitHistory.of(history)
-    return [NextItem(items.items[j], float(scores[j]), _reason(j, items, clicks, visits, rules)) for j in best.tolist()]
+    last = title_of(items.items[int(clicks[-1])], titles)
+    return [NextItem(items.items[j], float(scores[j]), _reason(j, clicks, last, visits, rules)) for j in best.tolist()]
 
 
 def seen_items(clicks: Clicks, history: Sequence[Clicks]) -> Ints:
@@ -84,11 +89,11 @@ def seen_items(clicks: Clicks, history: Sequence[Clicks]) -> Ints:
     return np.unique(np.concatenate([clicks, *history]))
 
 
-def _reason(item: int, items: Items, clicks: Clicks, visits: VisitHistory, rules: SharedRules | None) -> str:
+def _reason(item: int, clicks: Clicks, last_title: str, visits: VisitHistory, rules: SharedRules | None) -> str:
     """Return the reason of an item: own clicks first, then released counts."""
     last = int(clicks[-1])
     if (last, item) in visits.pairs:
-        return f"you went there from '{items.items[last]}' before"
+        return f"you went there from '{last_title}' before"
     if item in visits.visits:
         return "you clicked it in an earlier session"
     if item in clicks:
@@ -97,7 +102,7 @@ def _reason(item: int, items: Items, clicks: Clicks, visits: VisitHistory, rules
         after, weights = rules.scores(clicks[-1:])
         number = about(float(weights[after == item].sum()))  # these counts are sent in plaintext, without noise
         if number:
-            return f"{number} clicks of the federation follow '{items.items[last]}', weighted by nearness"
+            return f"{number} clicks of the federation follow '{last_title}', weighted by nearness"
     return LEARNT
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from deploy.tasks.query import HIDE, each_user, item_options, read_filter, serving_in
+from deploy.tasks.query import HIDE, each_user, item_options, read_filter, serving_in, with_titles
 from deploy.tasks.spec import Answers, DeployTask, QueryOption, TrainedRun
 
 
@@ -13,13 +13,15 @@ def answer(run: TrainedRun, query: Mapping[str, str], top: int) -> Answers:
 
     rater = find_unit(run.read(""), query["user"], run.data, "user")
     chosen, notes = read_filter(query, run.vocabulary.items, HIDE)
-    found = suggestions(run.config, run.vocabulary, run.only_model, rater, top, chosen)
+    titles = run.read_titles()
+    found = suggestions(run.config, run.vocabulary, run.only_model, rater, top, chosen, titles)
+    columns, rows = with_titles("product", found, titles)
     title = f"{rater.name}, whose mean rating is {found[0].own_mean:.2f}" if found else rater.name
     return Answers(
         title,
         "product",
-        {"not rated yet" if chosen.hides_seen else "product": ("product",), "rating": ("rating",), "why": ("why",)},
-        [vars(one) for one in found],
+        {"not rated yet" if chosen.hides_seen else "product": columns, "rating": ("rating",), "why": ("why",)},
+        rows,
         notes,
         empty=chosen.reason_of_none(len(run.vocabulary.items), rater.items),
         what="product",

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from common.errors import DataError
-from deploy.tasks.query import KEEP, item_options, read_filter, serving_in
+from deploy.tasks.query import KEEP, item_options, read_filter, serving_in, with_titles
 from deploy.tasks.spec import Answers, DeployTask, QueryOption, TrainedRun
 
 if TYPE_CHECKING:
@@ -17,6 +17,7 @@ SHOWN_CLICKS = 3
 
 def answer(run: TrainedRun, query: Mapping[str, str], top: int) -> Answers:
     """Return the next items of a session."""
+    from client.lists.titles import label_of
     from client.tasks.sessions.inference import next_items, seen_items
     from deploy.tasks.units import find_unit
 
@@ -25,13 +26,15 @@ def answer(run: TrainedRun, query: Mapping[str, str], top: int) -> Answers:
     earlier, clicks = _session(query["session"], visitor, run.vocabulary)
     history, names = () if anonymous else earlier, run.vocabulary.items
     chosen, notes = read_filter(query, names, KEEP)
-    found = next_items(run.config, run.vocabulary, run.only_model, clicks, history, top, chosen)
-    title = f"{'anybody' if anonymous else visitor.name} after {', '.join(names[k] for k in clicks[-SHOWN_CLICKS:])}"
+    titles = run.read_titles()
+    found = next_items(run.config, run.vocabulary, run.only_model, clicks, history, top, chosen, titles)
+    last = ", ".join(label_of(names[k], titles) for k in clicks[-SHOWN_CLICKS:])
+    columns, rows = with_titles("item", found, titles)
     return Answers(
-        title,
+        f"{'anybody' if anonymous else visitor.name} after {last}",
         "item",
-        {"next item": ("item",), "score": ("score",), "why": ("why",)},
-        [vars(one) for one in found],
+        {"next item": columns, "score": ("score",), "why": ("why",)},
+        rows,
         notes,
         empty=chosen.reason_of_none(len(names), seen_items(clicks, history)),
         what="item",

@@ -52,6 +52,18 @@ def test_unrated_products_are_listed_with_the_rater_s_mean(runs: Path, monkeypat
     assert f"{products[0]['own_mean']:.2f}" in shown
 
 
+def test_titles_beside_the_data_are_shown(runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FEDLOOM_RUNS", str(runs))
+    first, second = read_all("ratings", "demo:0-6").vocabulary.items[:2]
+    (tmp_path / "ml.inter").write_text(f"user_id:token\titem_id:token\trating:float\nann\t{first}\t4\n")
+    (tmp_path / "ml.item").write_text(f"item_id:token\tmovie_title:token_seq\n{second}\tHigh Noon\n")
+    (tmp_path / "stock.txt").write_text(second)
+    query = ["recommend", "--data", str(tmp_path), "--only", str(tmp_path / "stock.txt")]
+    [film] = json.loads(CliRunner().invoke(app, [*query, "--json"]).stdout)
+    assert (film["product"], film["title"]) == (second, "High Noon")
+    assert "High Noon" in CliRunner().invoke(app, query).stdout
+
+
 def test_an_unknown_user_is_answered_with_close_names(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FEDLOOM_RUNS", str(runs))
     done = recommend("--user", "rater-4")

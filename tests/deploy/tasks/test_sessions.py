@@ -38,3 +38,25 @@ def test_a_session_without_a_user_uses_no_history(runs: Path, monkeypatch: pytes
     user = ("--user", "visitor-00003")
     without, with_history = (json.loads(recommend(*clicks, *words, "--json").stdout) for words in ((), user))
     assert without != with_history
+
+
+def test_titles_of_a_recbole_file_are_shown(runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FEDLOOM_RUNS", str(runs))
+    names = read_all("sessions", "demo:0-6").vocabulary.items[:2]
+    path = tmp_path / "shop.inter"
+    path.write_text(
+        "session_id:token\titem_id:token\ttimestamp:float\n" + "".join(f"1\t{n}\t{k}\n" for k, n in enumerate(names))
+    )
+    (tmp_path / "shop.item").write_text(
+        f"item_id:token\titem_name:token_seq\n{names[0]}\tBig Boots\n{names[1]}\tWhite Rod\n"
+    )
+    (tmp_path / "other.item").write_text(f"item_id:token\titem_name:token_seq\n{names[0]}\tanother shop's\n")
+    query = ("recommend", "--run", "shop", "--data", str(path))
+    shown = CliRunner().invoke(app, query).stdout
+    assert shown.splitlines()[0].startswith(
+        f"group-00001 after {names[0]} Big Boots, {names[1]} White Rod, by run shop"
+    )
+    (tmp_path / "only.txt").write_text(names[1])
+    [row] = json.loads(CliRunner().invoke(app, [*query, "--only", str(tmp_path / "only.txt"), "--json"]).stdout)
+    assert (row["item"], row["title"]) == (names[1], "White Rod")
+    assert "title" not in json.loads(recommend("--json").stdout)[0]

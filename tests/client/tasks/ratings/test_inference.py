@@ -62,6 +62,8 @@ def test_under_the_papers_model_the_own_embedding_is_made_anew_and_all_else_stay
     suggested = suggestions(PAPER, PRODUCTS, trained, ANN, 9)
     assert {s.product for s in suggested} == {"coffee", "milk", "gin"}
     assert {s.why for s in suggested} == {"like 'tea', which you rate highly"}
+    titled = suggestions(PAPER, PRODUCTS, trained, ANN, 9, titles={"tea": "Green Tea"})
+    assert {s.why for s in titled} == {"like 'Green Tea', which you rate highly"}
 
 
 def test_rated_products_may_be_kept_and_others_excluded() -> None:
