@@ -15,7 +15,7 @@ SCHEMA = TableSchema(columns=COLUMNS)
 
 
 def read_titles(source: str) -> Titles:
-    """Read the titles of a source: of `NAME.item` beside the file `NAME.inter`, or of a folder's `.item` files.
+    """Read the titles of `NAME.item` beside a file `NAME.inter`, or of all such files in a folder.
 
     Raises:
         DataError: Such a file is malformed.

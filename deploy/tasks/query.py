@@ -63,12 +63,12 @@ def read_filter(query: Mapping[str, str], names: Sequence[str], default: str) ->
 def with_titles(
     key: str, found: Sequence[object], titles: "Titles"
 ) -> tuple[tuple[str, ...], list[dict[str, "Scalar"]]]:
-    """Return the keys of the column that names answers, and the answers as rows, with titles if there are any.
+    """Return the keys of the column that names answers, and the answers as rows.
 
     Args:
         key: Field of an answer with the id of its item.
         found: Answers, best first.
-        titles: Id of an item -> its title.
+        titles: Titles to add; without any, rows have none.
     """
     rows = [dict(vars(one)) for one in found]
     if not titles:

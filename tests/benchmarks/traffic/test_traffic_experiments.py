@@ -35,13 +35,18 @@ KEYS = [one.key for one in EXPERIMENTS]
 
 
 @pytest.mark.parametrize("setting", SETTINGS, ids=[setting.key for setting in SETTINGS])
-def test_every_row_is_a_configuration_with_equal_uploads(setting: Setting) -> None:
+def test_every_row_is_a_configuration_with_equal_uploads_or_rounds(setting: Setting) -> None:
     for origin in range(setting.origins):
         for one in setting.experiments(origin):
             config = parse({**one.settings, "seed": 1})
-            has_two_uploads = config.method == "fedstl" and one.key != "fedstl-plain"
+            has_two_uploads = config.method == "fedstl" and one.key not in ("fedstl-plain", "fedstl-rounds")
             uploads = config.rounds * (2 if has_two_uploads else 1)
             assert uploads == (8 if one.key.startswith("transformer") else 40)
+            if one.key == "fedstl-rounds":
+                assert (
+                    one.settings["algorithm.fedstl.local-steps"],
+                    one.settings["algorithm.fedstl.cluster-steps"],
+                ) == (12, 4)
             assert config.options_of(TASK).history == (40 if setting is SUMO else 120)
 
 
