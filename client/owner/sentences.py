@@ -12,7 +12,12 @@ SHOWN_NUMBERS = 4
 HOLD_SECONDS = 2.0
 """Time to wait for further requests of a round before its log line."""
 
-UPDATES = {"train": "model update", "assign": "scores of models", "counts": "counts"}
+UPDATES = {
+    "train": "model update",
+    "assign": "scores of models",
+    "counts": "counts",
+    "evaluate": "sums of comparisons with baselines",
+}
 """Noun of the arrays in a reply, by kind of the request."""
 
 

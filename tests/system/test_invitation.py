@@ -36,18 +36,21 @@ def test_clients_join_by_invitation_and_a_revoked_key_stays_refused_after_a_rest
     assert served.end() == 0, served.error()
     assert sorted(served.result()["clients"]) == ["bob", "shop-1"]
 
-    again = serve(desk, "two", rounds=1)
+    again = serve(desk, "two", "--set", "federation.compare-alone=true", rounds=1)
     assert again.end() == 0, again.error()
     assert sorted(again.result()["clients"]) == ["bob", "shop-1"]
+    assert served.result()["verdict"]["alone"] is None
+    assert "do better than alone (HR@20 " in again.result()["verdict"]["text"]
+    ann.wait_for("sums of comparisons with baselines, without noise")
     assert eve.error().count("connected to") == 1
     assert [command.end(signal.SIGTERM) for command in (ann, bob, eve)] == [0, 0, 0]
     require_closed(desk.folder)
 
 
-def serve(desk: Desk, run: str, rounds: int) -> Command:
+def serve(desk: Desk, run: str, *words: str, rounds: int) -> Command:
     ports = ("--port", str(desk.port), "--control-port", str(desk.control_port), "--host", "127.0.0.1")
     options = ("--clients", "2", "--rounds", str(rounds), "--run-id", run, "--json")
-    return desk.start("serve", *options, *ports, *HOME, "--set", "federation.min-replies=2", folder=desk.folder)
+    return desk.start("serve", *options, *ports, *HOME, "--set", "federation.min-replies=2", *words, folder=desk.folder)
 
 
 def join(desk: Desk, name: str, shard: int, state: str = "") -> Command:
