@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 
@@ -12,7 +11,6 @@ from client.data.read import partition_read, read_all
 from client.data.summary import DataSummary, Dropped, amount
 from client.data.tables.decisions import aliases_of, decisions, ignored_columns, iso, separator_of, time_range
 from client.data.tables.schema import DEFAULT_DIALECT, Dialect, TableSchema
-from client.data.tables.split_files import TEST, splits_of
 from client.data.tables.table import Table
 from client.data.tables.titles import normalize_title
 from client.tasks.registry import CLIENT_TASKS
@@ -48,7 +46,7 @@ def check_data(task: str, data: str, clients: int = 0, dialect: Dialect = DEFAUL
         files=files,
         rows=sum(file.rows + file.blank for file in files),
         dropped=dropped,
-        notes=tuple(note for note in _notes(kind, data, dataset) if not any(one.repeats(note) for one in dropped)),
+        notes=tuple(note for note in _notes(dataset) if not any(one.repeats(note) for one in dropped)),
         unit=kind.unit,
         units=len(dataset.units),
         first=iso(min(ends)) if ends else "",
@@ -84,13 +82,11 @@ def _file_report(table: Table, schema: TableSchema, read: set[str]) -> FileRepor
     )
 
 
-def _notes(kind: AnyClientTask, data: str, dataset: AnyDataset) -> Iterator[str]:
-    """Yield the notes of the reader, and notes on clients and splits that the source brings."""
+def _notes(dataset: AnyDataset) -> Iterator[str]:
+    """Yield the notes of the reader, and a note on clients that the source brings."""
     yield from dict.fromkeys(dataset.notes)
     if dataset.clients:
         yield f"the partition column makes {count(len(dataset.clients), 'client')}"
-    if Path(data).is_dir() and TEST in splits_of(Path(data)) and not kind.test_file:
-        yield f"the split {TEST} is read like the others: task {kind.name} holds out a share of each {kind.unit[0]}"
 
 
 def _blank_rows(tables: Sequence[Table]) -> Iterator[Dropped]:

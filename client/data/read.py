@@ -11,10 +11,10 @@ from client.data.partition_column import COLUMNS, parts_by_column, with_clients
 from client.data.sources import TEST_MARK, Source, demo_range, is_demo, split_variant
 from client.data.tables.formats import load, tables_in
 from client.data.tables.schema import DEFAULT_DIALECT, Dialect, TableSchema
-from client.data.tables.split_files import clients_in, splits_of
+from client.data.tables.split_files import TEST, VALIDATION, clients_in, split_files, splits_of
 from client.tasks.registry import CLIENT_TASKS
 from client.tasks.spec import Noun
-from common.errors import ConfigError
+from common.errors import ConfigError, DataError
 from common.tasks.spec import VocabularyT
 from common.tasks.vocabulary import Vocabulary
 
@@ -28,6 +28,8 @@ def read_all(
         DataError: The source cannot be read.
     """
     kind = CLIENT_TASKS[task]
+    if not kind.takes_splits:
+        _check_splits(task, source)
     dialect = _with_partition(kind.schema, source, dialect)
     variant, plain = split_variant(source)
     generate = kind.variants.get(variant, kind.generate)
@@ -129,6 +131,19 @@ def find_own_tables(task: str, source: str) -> list[Path]:
     if side_by_side := clients_in(folder):
         return side_by_side
     return [] if splits_of(folder) or kind.published(folder) else tables_in(folder, kind.suffixes)
+
+
+def _check_splits(task: str, source: str) -> None:
+    """Accept a source without held-out splits, which a task that holds out a share itself would train on.
+
+    Raises:
+        DataError: The source is a folder with such a split.
+    """
+    folder = Path(source)
+    splits = {} if is_demo(source) or not folder.is_dir() else dict(split_files(folder))
+    if held := [split for split in (TEST, *VALIDATION) if split in splits]:
+        problem = f"task {task} holds out a share itself and would train on the split {held[0]}"
+        raise DataError(f"{problem}; name one file of the folder, or move the files of that split away", folder)
 
 
 def _with_partition(schema: TableSchema, source: str, dialect: Dialect) -> Dialect:

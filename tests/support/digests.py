@@ -34,5 +34,7 @@ def _parts(value: object) -> Iterator[bytes]:
         case _ if dataclasses.is_dataclass(value):
             for field in dataclasses.fields(value):
                 yield from _parts(getattr(value, field.name))
+        case None:  # a field that most data leave out
+            return
         case _:
             raise TypeError(type(value))

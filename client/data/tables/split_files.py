@@ -1,4 +1,4 @@
-"""Parquet files as data sets on Hugging Face are stored: `data/train-00000-of-00003.parquet`."""
+"""Files of splits: Parquet as on Hugging Face, `data/train-00000-of-00003.parquet`, and RecBole's `ml.train.inter`."""
 
 import re
 from collections import defaultdict
@@ -9,15 +9,18 @@ from common.errors import DataError
 PART = re.compile(r"(?P<split>\w[\w.]*)-(?P<part>\d{5})-of-(?P<parts>\d{5})\.parquet")
 """Name of a part: its split, its number from 0, and the number of parts."""
 
+ATOMIC = re.compile(r".+\.(train|valid|test)\.inter")
+"""Name of a split's file from RecBole."""
+
 DATA = "data"
 """Usual folder of the parts; a configuration has a folder of its own name."""
 
-TEST = "test"
-"""Split that is held out by tasks that can."""
+TEST, VALIDATION = "test", ("validation", "valid")
+"""Names of the splits that are held out."""
 
 
 def splits_of(folder: Path) -> dict[str, list[Path]]:
-    """Return the parts of each split: of the folder, of `data` in it, or of its only folder with parts.
+    """Return the files of each split: of the folder, of `data` in it, or of its only folder with parts.
 
     Raises:
         DataError: Parts of a split are missing.
@@ -50,7 +53,7 @@ def split_files(folder: Path) -> list[tuple[str, Path]]:
 
 
 def _parts_in(folder: Path) -> dict[str, list[Path]]:
-    """Return the parts of each split in a folder, the test split last."""
+    """Return the files of each split in a folder, the test split last."""
     matches = [PART.fullmatch(path.name) for path in sorted(folder.glob("*.parquet")) if path.is_file()]
     found: dict[str, dict[int, Path]] = defaultdict(dict)
     numbers: dict[str, int] = {}
@@ -64,6 +67,9 @@ def _parts_in(folder: Path) -> dict[str, list[Path]]:
             names = [f"{split}-{part:05d}-of-{numbers[split]:05d}.parquet" for part in missing[:3]]
             more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
             raise DataError(f"{', '.join(names)}{more} missing; download all parts of the split", folder)
+    for path in sorted(folder.glob("*.inter")):
+        if match := ATOMIC.fullmatch(path.name):
+            found[match[1]][len(found[match[1]])] = path
     return {split: list(found[split].values()) for split in sorted(found, key=lambda name: (name == TEST, name))}
 
 

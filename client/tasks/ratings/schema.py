@@ -3,6 +3,7 @@
 from client.data.tables.schema import Column, TableSchema
 
 USER, ITEM, RATING, TIME = POSITIONS = ("user", "item", "rating", "timestamp")
+SPLIT = "split"
 
 SCHEMA = TableSchema(
     columns=(
@@ -10,6 +11,7 @@ SCHEMA = TableSchema(
         Column(ITEM, "text", ("itemid", "movie", "movieid", "product", "productid", "asin"), blank="missing"),
         Column(RATING, "number", ("stars", "score", "overall"), blank="missing"),
         Column(TIME, "time", ("time", "datetime", "unixreviewtime", "date"), required=False, blank="missing"),
+        Column(SPLIT, "text", required=False, blank="missing"),
     ),
     positions=POSITIONS,
     unit=USER,

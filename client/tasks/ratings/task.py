@@ -52,6 +52,7 @@ TASK = ClientTask(
     write=write_raters,
     learner=learner,
     published=is_published,
+    takes_splits=True,
     generate=demo_raters,
     summarize=summarize,
 )

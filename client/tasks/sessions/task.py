@@ -61,5 +61,6 @@ TASK = ClientTask(
     generate=demo_visitors,
     published=published,
     test_file=True,
+    takes_splits=True,
     summarize=summarize,
 )

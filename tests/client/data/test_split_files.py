@@ -10,7 +10,9 @@ import pytest
 from client.data.read import find_own_tables, partition_read, read_all
 from client.data.tables.schema import Dialect
 from client.data.tables.split_files import clients_in, split_files, splits_of
+from client.tasks.ratings.data.split import split_rater
 from common.errors import ConfigError, DataError
+from common.tasks.ratings.options import RatingsOptions
 from deploy.client_data import partition_source
 from deploy.data_check import check_data
 from tests.support.tables import TABLES
@@ -44,6 +46,42 @@ def test_sessions_hold_the_test_split_out(split: str, held: int, tmp_path: Path)
     write(tmp_path / "data" / "train-00000-of-00001.parquet", [*ANN, *BOB])
     write(tmp_path / "data" / f"{split}-00000-of-00001.parquet", [("ann", "rum", 1.0, 1_600_090_000), ANN[0], ANN[1]])
     assert [len(visitor.test) for visitor in read_all("sessions", str(tmp_path)).units] == [held, 0]
+
+
+@pytest.mark.parametrize(("name", "validation"), [("validation", 1), ("valid", 1), ("extra", 0)])
+def test_ratings_keep_the_splits_of_a_folder(name: str, validation: int, tmp_path: Path) -> None:
+    write(tmp_path / "data" / "train-00000-of-00001.parquet", [*ANN, *BOB])
+    write(tmp_path / "data" / "test-00000-of-00001.parquet", [("ann", "gin", 1.0, 1_600_090_000), ANN[0]])
+    write(tmp_path / "data" / f"{name}-00000-of-00001.parquet", [("ann", "ale", 2.0, 1_600_090_000)])
+    dataset = read_all("ratings", str(tmp_path))
+    ann, bob = (split_rater(rater, dataset.vocabulary, RatingsOptions(), 0) for rater in dataset.units)
+    items = dataset.vocabulary.items
+    assert {items[k] for k in ann.test.items} == {"gin", "tea"}, "of equal times, the test rating counts"
+    assert {items[k] for k in ann.validation.items} == {"ale"} - ({"ale"} if not validation else set())
+    assert (len(ann.train), len(bob.train), len(bob.test)) == (2 - validation, 2, 0)
+    report = check_data("ratings", str(tmp_path))
+    assert report.learning is not None
+    assert (report.learning.train.most, report.learning.test.most) == (2, 2)
+    assert "holds 20% of the ratings without a split out" in report.learning.need
+
+
+def test_a_folder_without_a_test_split_holds_out_shares(tmp_path: Path) -> None:
+    rows: list[Row] = [("ann", f"item {k}", 3.0, 1_600_000_000) for k in range(10)]
+    write(tmp_path / "train-00000-of-00001.parquet", rows)
+    write(tmp_path / "valid-00000-of-00001.parquet", [("ann", "ale", 2.0, 1_600_090_000)])
+    dataset = read_all("ratings", str(tmp_path))
+    ann = split_rater(dataset.units[0], dataset.vocabulary, RatingsOptions(validation_share=0.5), 0)
+    assert [len(part) for part in (ann.train, ann.validation, ann.test)] == [8, 1, 2]
+
+
+@pytest.mark.parametrize("task", ["rules", "traffic", "markets"])
+@pytest.mark.parametrize("split", ["test", "validation", "valid"])
+def test_tasks_that_hold_out_a_share_themselves_refuse_such_a_split(task: str, split: str, tmp_path: Path) -> None:
+    write(tmp_path / "data" / "train-00000-of-00001.parquet", ANN)
+    write(tmp_path / "data" / f"{split}-00000-of-00001.parquet", BOB)
+    said = f"task {task} holds out a share itself and would train on the split {split}; name one file of the folder, or move"
+    with pytest.raises(DataError, match=said):
+        read_all(task, str(tmp_path))
 
 
 def test_missing_parts_are_named(tmp_path: Path) -> None:

@@ -6,9 +6,11 @@ import numpy as np
 
 from client.data.tables.reader import read_table
 from client.data.tables.schema import DEFAULT_DIALECT, Dialect
+from client.data.tables.split_files import TEST as TEST_SPLIT
+from client.data.tables.split_files import split_files
 from client.tasks.ratings.data.published_folder import PublishedRatings, Scale, files_of, form_of
-from client.tasks.ratings.data.raters import Rater, Ratings
-from client.tasks.ratings.data.rows import RatingRows, find_latest, find_scale, join_rows, to_people, to_rows
+from client.tasks.ratings.data.raters import FREE, TRAIN, Rater, Ratings
+from client.tasks.ratings.data.rows import SPLITS, RatingRows, find_latest, find_scale, join_rows, to_people, to_rows
 from client.tasks.ratings.schema import PEOPLE, SCHEMA
 from common.errors import DataError
 from common.tasks.ratings.vocabulary import ProductCatalogue
@@ -42,7 +44,12 @@ def read_raters(
 
 def _read(path: Path, form: PublishedRatings | None, scale: Scale | None, dialect: Dialect) -> list[RatingRows]:
     ratings, named = files_of(path, form)
-    tables = [to_rows(read_table(file, SCHEMA, dialect), scale) for file in ratings]
+    splits = {} if path.is_file() else {file: split for split, file in split_files(path)}
+    train = TRAIN if TEST_SPLIT in splits.values() else FREE
+    codes = [SPLITS.get(splits.get(file, ""), train) or train for file in ratings]
+    tables = [
+        to_rows(read_table(file, SCHEMA, dialect), scale, code) for file, code in zip(ratings, codes, strict=True)
+    ]
     return tables + [to_people(read_table(file, PEOPLE)) for file in named]
 
 
@@ -65,6 +72,7 @@ def _dataset(rows: RatingRows, products: ProductCatalogue, path: Path) -> Rating
         notes.append(f"{strange} ratings of products outside the vocabulary skipped")
     order = listed[np.argsort(rows.user[listed], kind="stable")]
     ends = np.cumsum(np.bincount(rows.user[order], minlength=len(rows.users)))[:-1]
-    each = zip(rows.users, np.split(item[order], ends), np.split(rows.rating[order], ends), strict=True)
-    raters = [Rater(name, items, ratings) for name, items, ratings in each]
+    each = zip(rows.users, *(np.split(of[order], ends) for of in (item, rows.rating, rows.split)), strict=True)
+    is_split = bool((rows.split != FREE).any())
+    raters = [Rater(name, items, ratings, splits if is_split else None) for name, items, ratings, splits in each]
     return Ratings(tuple(sorted(raters, key=lambda rater: rater.name)), products, tuple(notes))

@@ -9,9 +9,13 @@ import numpy as np
 from client.data.tables.codes import Codes, combine_codes, index_names, recode
 from client.data.tables.table import Table
 from client.tasks.ratings.data.published_folder import Scale
-from client.tasks.ratings.schema import ITEM, RATING, TIME, USER
+from client.tasks.ratings.data.raters import FREE, TEST, TRAIN, VALIDATION
+from client.tasks.ratings.schema import ITEM, RATING, SPLIT, TIME, USER
 from common.arrays import Floats
 from common.errors import DataError, NothingYetError
+
+SPLITS = {"train": TRAIN, "validation": VALIDATION, "valid": VALIDATION, "test": TEST}
+"""Names of splits."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,6 +27,7 @@ class RatingRows:
         item: R, codes into `items`.
         rating: R, in the data's own units.
         time: R, seconds; 0 where unknown.
+        split: R, see `Rater`.
         users: Names, also of those without a rating.
         items: Names of the products.
     """
@@ -31,19 +36,21 @@ class RatingRows:
     item: Codes
     rating: Floats
     time: Floats
+    split: Codes
     users: Sequence[str]
     items: Sequence[str]
 
 
-def to_rows(table: Table, scale: Scale | None) -> RatingRows:
+def to_rows(table: Table, scale: Scale | None, split: int = FREE) -> RatingRows:
     """Return the ratings of a table; a row with a user alone declares a person without ratings.
 
     Args:
         table: RatingRows under the names of `SCHEMA`.
         scale: Lowest and highest rating of the federation.
+        split: Split of ratings that name none in a column.
 
     Raises:
-        DataError: A cell is empty or off the scale; with file, line and column.
+        DataError: A cell is empty or off the scale, or a split unknown; with file, line and column.
     """
     others = [name for name in (ITEM, RATING, TIME) if name in table]
     user, users = table.codes(USER)
@@ -59,14 +66,24 @@ def to_rows(table: Table, scale: Scale | None) -> RatingRows:
             raise rated.error(RATING, off, problem, "correct it, or leave the row out")
     item, items = rated.codes(ITEM)
     time = rated.numbers(TIME) if TIME in table else np.zeros(len(rated))
-    return RatingRows(user[is_rating], item, rating, time, users, items)
+    return RatingRows(user[is_rating], item, rating, time, _splits(rated, split), users, items)
+
+
+def _splits(rated: Table, split: int) -> Codes:
+    if SPLIT not in rated:
+        return np.full(len(rated), split)
+    code, names = rated.codes(SPLIT)
+    unknown = np.array([name not in SPLITS for name in names] + [False])[code]
+    if unknown.any():
+        raise rated.error(SPLIT, unknown, "is no split", f"write one of {', '.join(SPLITS)}, or leave it empty")
+    return np.array([*(SPLITS[name] for name in names), split], np.int64)[code]
 
 
 def to_people(table: Table) -> RatingRows:
     """Return nothing but people, who stand in every column of the table."""
     users = index_names([table.codes(name)[1] for name in table.columns])
     nothing = np.zeros(0, np.int64)
-    return RatingRows(nothing, nothing, np.zeros(0), np.zeros(0), list(users), [])
+    return RatingRows(nothing, nothing, np.zeros(0), np.zeros(0), nothing, list(users), [])
 
 
 def join_rows(parts: Sequence[RatingRows]) -> RatingRows:
@@ -77,6 +94,7 @@ def join_rows(parts: Sequence[RatingRows]) -> RatingRows:
         np.concatenate([recode(part.item, part.items, items) for part in parts]),
         np.concatenate([part.rating for part in parts]),
         np.concatenate([part.time for part in parts]),
+        np.concatenate([part.split for part in parts]),
         list(users),
         list(items),
     )

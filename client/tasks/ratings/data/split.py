@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from client.data.partition import floor_share, own_rng
-from client.tasks.ratings.data.raters import Rater
+from client.tasks.ratings.data.raters import FREE, TEST, TRAIN, VALIDATION, Rater
 from common.arrays import Floats, Ints
 from common.tasks.ratings.options import RatingsOptions
 from common.tasks.ratings.vocabulary import ProductCatalogue
@@ -46,19 +46,29 @@ class SplitRater:
 
 
 def split_rater(rater: Rater, products: ProductCatalogue, options: RatingsOptions, seed: int) -> SplitRater:
-    """Hold out ratings drawn at random: the first share for test, the next, of the rest, for validation.
+    """Hold out the ratings of the data's own splits, and shares of free ratings drawn at random.
 
-    Shares are rounded down, so one rating is always left for training; the test ratings do not depend on the validation
-    share. The order in which the others arrive is random too, as in the paper.
+    The first share is for test, the next, of the rest, for validation, unless the data name validation ratings. Shares are
+    rounded down, so one free rating is always left for training; the test ratings do not depend on the validation share.
+    The order in which the others arrive is random too, as in the paper.
     """
     order = own_rng(seed, rater.name).permutation(len(rater.items))
-    test = floor_share(options.test_share, len(order))
-    kept = test + floor_share(options.validation_share, len(order) - test)
+    split = np.full(len(order), FREE) if rater.splits is None else rater.splits[order]
+    free, given = order[split == FREE], order[split == VALIDATION]
+    tested = floor_share(options.test_share, len(free))
+    rest = np.concatenate([free[tested:], order[split == TRAIN]])
+    validated = 0 if len(given) else floor_share(options.validation_share, len(rest))
+    held, tests = (np.concatenate(k) for k in ((rest[:validated], given), (free[:tested], order[split == TEST])))
     values = np.asarray(products.scaled(rater.ratings), np.float64)
-    train, validation, held = (
-        Rated(rater.items[places], values[places]) for places in (order[kept:], order[test:kept], order[:test])
-    )
-    return SplitRater(rater, train, validation, held)
+    train, validation, test = (Rated(rater.items[k], values[k]) for k in (rest[validated:], held, tests))
+    return SplitRater(rater, train, validation, test)
+
+
+def split_sizes(rater: Rater, options: RatingsOptions) -> tuple[int, int]:
+    """Return the number of ratings to train on if a run validates on none of its own choice, and for test."""
+    splits = np.full(len(rater.items), FREE) if rater.splits is None else rater.splits
+    test = int((splits == TEST).sum()) + floor_share(options.test_share, int((splits == FREE).sum()))
+    return len(splits) - test - int((splits == VALIDATION).sum()), test
 
 
 def arrived(count: int, round_number: int, rounds: int) -> int:

@@ -31,10 +31,9 @@ FORMS = (
     PublishedSessions((r"train_sessions\.txt",), r"test_pairs\.tsv", CASE),
     PublishedSessions((r".+_train_full\.txt",), r".+_test\.txt"),
     PublishedSessions((r"train\.(txt|csv|tsv|jsonl|ndjson|parquet)",), r"test\.(txt|csv|tsv|jsonl|ndjson|parquet)"),
-    PublishedSessions((r".+\.train\.inter", r".+\.valid\.inter"), r".+\.test\.inter"),
     *(PublishedSessions((name,)) for name in FILES),
 )
-"""Gowalla with users; SR-GNN's sets as texts; session-rec's; plain files; RecBole's; the originals.
+"""Gowalla with users; SR-GNN's sets as texts; session-rec's; plain files; the originals.
 
 Gowalla's own parts are ignored: they are a fraction of the whole."""
 

@@ -64,6 +64,21 @@ def test_interactions_are_ratings_sessions_and_markets(text: Callable[..., Path]
     assert find_own_tables("ratings", folder) == [path]
 
 
+def test_splits_of_interactions_are_one_data_set(text: Callable[..., Path]) -> None:
+    folder = text(HEADER, *ROWS, name="ml.train.inter").parent
+    text(HEADER, "196\t51\t4\t1", name="ml.valid.inter")
+    text(HEADER, "196\t52\t2\t1", "7\t242\t2\t1", name="ml.test.inter")
+    raters = read_all("ratings", str(folder)).units
+    assert [(rater.name, rater.splits.tolist()) for rater in raters] == [
+        ("186", [0]),
+        ("196", [0, 0, 1, 2]),
+        ("7", [2]),
+    ]
+    assert find_own_tables("ratings", str(folder)) == [], "splits are no clients"
+    with pytest.raises(DataError, match="would train on the split test"):
+        read_all("markets", str(folder))
+
+
 def test_splits_of_interactions_are_taken_as_they_are_by_sessions(text: Callable[..., Path]) -> None:
     train = text(HEADER, *ROWS, name="ml.train.inter")
     text(HEADER, "196\t377\t1\t881260000", "196\t242\t1\t881260001", name="ml.test.inter")

@@ -9,7 +9,7 @@ import pyarrow.parquet
 import pytest
 
 from client.data.read import read_all
-from client.tasks.ratings.data.raters import Ratings
+from client.tasks.ratings.data.raters import FREE, TEST, TRAIN, Ratings
 from client.tasks.ratings.data.reader import read_raters
 from client.tasks.ratings.task import TASK
 from common.errors import DataError, NothingYetError, VocabularyError
@@ -135,6 +135,17 @@ def test_a_bad_cell_is_named_by_file_line_and_column(
     with pytest.raises(DataError, match=message) as caught:
         read_raters(path, ProductCatalogue(items=("tea",), low=0, high=5))
     assert (caught.value.path, caught.value.line, caught.value.column) == (str(path), line, column)
+
+
+def test_a_column_names_splits_and_a_bad_one_is_named(text: Writer) -> None:
+    header, rows = "user,item,rating,split", ("ann,tea,4,train", "ann,rum,3,test", "ann,gin,2,")
+    splits = read_raters(text(header, *rows)).units[0].splits
+    assert splits is not None
+    assert splits.tolist() == [TRAIN, TEST, FREE]
+    with pytest.raises(
+        DataError, match=r"line 3, column 'split': 'tset' is no split \(1 of 3 cells\); write one of train"
+    ):
+        read_raters(text(header, rows[0], "ann,rum,3,tset", rows[2]))
 
 
 def test_people_who_rated_nothing_make_no_vocabulary_and_have_a_place_in_one(text: Writer) -> None:

@@ -8,7 +8,7 @@ import pytest
 from client.data.dataset import AnyDataset
 from client.data.read import demo_partition, read_all, read_partition
 from client.tasks.ratings.data.generator import demo_raters
-from client.tasks.ratings.data.raters import Rater, Ratings
+from client.tasks.ratings.data.raters import FREE, TEST, TRAIN, VALIDATION, Rater, Ratings
 from client.tasks.ratings.data.reader import read_raters
 from client.tasks.ratings.data.writer import write_raters
 from client.tasks.ratings.task import TASK
@@ -34,6 +34,18 @@ def test_ratings_and_people_without_one_survive(tmp_path: Path) -> None:
     write_raters(tmp_path / "client.csv", Ratings(raters, PRODUCTS))
     again = read_raters(tmp_path / "client.csv", PRODUCTS)
     assert (plain(again), again.notes) == (plain(whole), ())
+
+
+def test_splits_survive(tmp_path: Path) -> None:
+    splits = np.array([FREE, TRAIN, VALIDATION, TEST])
+    raters = (
+        Rater("ann", np.arange(4), np.arange(4.0), splits),
+        Rater("bob", np.array([2]), np.array([1.0]), splits[:1]),
+    )
+    products = ProductCatalogue(items=("a", "b", "c", "d"))
+    write_raters(tmp_path / "client.csv", Ratings(raters, products))
+    again = read_raters(tmp_path / "client.csv", products)
+    assert [rater.splits.tolist() for rater in again.units if rater.splits is not None] == [splits.tolist(), [FREE]]
 
 
 def test_somebody_without_a_rating_alone_takes_part(tmp_path: Path) -> None:
