@@ -47,12 +47,12 @@ class ClientTask(Generic[OptionsT, VocabularyT, UnitT]):
         published: Return True if the folder is a public set in its published form.
         warnings: Return warnings to the owner about the data under these options.
         test_file: True if `--test FILE` can hold out a file of records.
-        takes_splits: True if the task takes the splits of a folder as they are.
         suffixes: Suffixes of the tables in a folder.
         client_per_unit: True if each unit is a client by default.
         public_units: True if names of units are public and reports may show them.
         summarize: Summarize a data set under these options, with the tables that it was read from; None if the task cannot.
         variants: Name -> generator of further demo data, `demo:NAME` and `demo:NAME:START-STOP`.
+        takes_splits: True if the task takes the splits of a folder as they are.
     """
 
     spec: TaskSpec[OptionsT, VocabularyT]
@@ -67,12 +67,12 @@ class ClientTask(Generic[OptionsT, VocabularyT, UnitT]):
     published: Callable[[Path], bool] = never
     warnings: Callable[[OptionsT, Dataset[VocabularyT, UnitT]], Iterable[str]] = none
     test_file: bool = False
-    takes_splits: bool = False
     suffixes: tuple[str, ...] = TABLES
     client_per_unit: bool = False
     public_units: bool = False
     summarize: "Callable[[OptionsT, Dataset[VocabularyT, UnitT], Sequence[Table]], DataSummary] | None" = None
     variants: Mapping[str, Callable[[int, int, int], tuple[UnitT, ...]]] = field(default_factory=dict)
+    takes_splits: bool = False
 
     @property
     def name(self) -> str:

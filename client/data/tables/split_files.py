@@ -1,4 +1,4 @@
-"""Files of splits: Parquet as on Hugging Face, `data/train-00000-of-00003.parquet`, and RecBole's `ml.train.inter`."""
+"""Files of splits: Parquet as on Hugging Face, and `ml.train.inter` as by RecBole."""
 
 import re
 from collections import defaultdict
