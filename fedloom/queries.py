@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from common.errors import ConfigError
@@ -9,11 +10,15 @@ from common.options import Scalar
 from deploy.cli.options import STATE, DataRequest
 from deploy.commands.answer_formats import rounded
 from deploy.commands.recommend import find_answering, open_run
+from deploy.commands.runs import find_run
 from deploy.data_check import check_data
 from deploy.data_report import DataReport
+from deploy.model_service.export import export_run
+from deploy.tasks.registry import DEPLOY_TASKS
 from fedloom.console import silence
+from server.result import Result
 
-__all__ = ["DataReport", "Recommendation", "check", "forecast", "recommend"]
+__all__ = ["DataReport", "Recommendation", "check", "export_onnx", "forecast", "recommend"]
 
 
 @dataclass(frozen=True)
@@ -57,6 +62,16 @@ def forecast(run: str, data: str, site: str, horizon: int) -> list[dict[str, Any
         view = compute_forecast(DataRequest(data), SensorRequest(site, run), horizon)
     rows: list[dict[str, Any]] = view.as_json()["rows"]
     return rows
+
+
+def export_onnx(run: Path, result: Result, path: Path, data: str, unit: str) -> Path:
+    """Write the model of a finished run as an ONNX file with a model card; see `Run.export_onnx`."""
+    if result.task not in DEPLOY_TASKS:
+        raise ConfigError(f"run '{run.name}' is of a task that declares no export; export another run")
+    task = DEPLOY_TASKS[result.task]
+    with silence():
+        trained = open_run(find_run(str(run)), task.name, DataRequest(data or "demo"), STATE)
+        return export_run(trained, task, result, path, unit, data=bool(data)).onnx
 
 
 def check(data: str, *, task: str, clients: int = 0) -> DataReport:

@@ -119,6 +119,22 @@ class Run:
 
         return forecast(str(self.path), str(data), site, horizon)
 
+    def export_onnx(self, path: str | Path, *, data: str | Path = "", unit: str = "") -> Path:
+        """Write the model as an ONNX file with a model card beside it, as `fedloom export-model` does; return its path.
+
+        Args:
+            path: The new file.
+            data: Data file or folder of whose unit own data and parameters enter the file; then it is personal.
+            unit: Name of that unit; default: the first.
+
+        Raises:
+            ConfigError: The model cannot be exported, the file exists, or the extra `serving` is not installed.
+            DataError: The data cannot be read, or lack the unit.
+        """
+        from fedloom.queries import export_onnx
+
+        return export_onnx(self.path, self.result, Path(path), str(data), unit)
+
 
 def load_run(run: str | Path) -> Run:
     """Return a finished run by its name, or by its folder anywhere.
@@ -130,7 +146,14 @@ def load_run(run: str | Path) -> Run:
 
 
 def compare(runs: Sequence[Run]) -> list[Row]:
-    """Return one row per run: run, task, method, seed, rounds, ε and metrics."""
+    """Return one row per run: run, task, method, seed, rounds, ε and metrics.
+
+    Rows of further runs have `<metric>_difference` too, the mean of run minus first run over the clients that have the metric
+    in both, and its standard error `<metric>_se`. If the runs differ in data or split, there are no differences.
+    """
+    from deploy.commands.run_tables import comparison_as_json
+
+    found = comparison_as_json([run.path for run in runs])["differences"] if runs else {}
     return [
         {
             "run": run.id,
@@ -140,6 +163,8 @@ def compare(runs: Sequence[Run]) -> list[Row]:
             "rounds": run.result.rounds_done,
             "epsilon": run.privacy.epsilon,
             **run.metrics,
+            **{f"{key}_difference": one["mean"] for key, one in found.get(run.id, {}).items()},
+            **{f"{key}_se": one["se"] for key, one in found.get(run.id, {}).items()},
         }
         for run in runs
     ]

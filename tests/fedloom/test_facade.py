@@ -60,6 +60,8 @@ def test_equal_calls_give_equal_models_also_inside_an_event_loop(runs: Path) -> 
     rows = fedloom.compare([first, second])
     assert [row["run"] for row in rows] == [first.id, second.id]
     assert rows[0]["auc"] == rows[1]["auc"]
+    assert "auc_difference" not in rows[0]
+    assert (rows[1]["auc_difference"], rows[1]["auc_se"]) == (0, 0)
 
 
 def test_an_error_of_the_callback_is_raised(runs: Path) -> None:
@@ -113,6 +115,18 @@ def test_a_run_recommends_and_forecasts_as_the_command_line(runs: Path, capsys: 
     assert [dict(one.fields) for one in run.recommend(user="home-00003", top=3)] == printed
     with pytest.raises(fedloom.ConfigError, match="--market does not apply"):
         run.recommend(market="hills")
+
+
+def test_a_run_is_exported_with_a_model_card(runs: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    run = fedloom.simulate("ratings", rounds=1, data="demo:0-8")
+    path = run.export_onnx(tmp_path / "model.onnx")
+    assert capfd.readouterr() == ("", "")
+    assert path.stat().st_size > 0
+    assert run.result.model_sha256 in (tmp_path / "model-card.json").read_text()
+    with pytest.raises(fedloom.ConfigError, match="exists; remove it"):
+        run.export_onnx(path)
+    own = run.export_onnx(tmp_path / "own" / "model.onnx", data="demo:0-8", unit="rater-00003")
+    assert "do not hand on" in (own.parent / "model-card.md").read_text()
 
 
 def test_check_reports_what_training_would_read(tmp_path: Path) -> None:
