@@ -1,5 +1,6 @@
 """Pages are short, and their links, commands, options, keys, paths and copied files exist."""
 
+import ast
 import re
 import shlex
 from collections.abc import Iterator, Mapping
@@ -138,3 +139,13 @@ def test_the_picture_is_small_and_keeps_its_text() -> None:
     assert len(picture.encode()) <= 12_000
     assert "<text" in picture
     assert "overview.svg" in prose(README)
+
+
+def test_messages_of_troubleshooting_occur_in_the_code() -> None:
+    files = [path for layer in ("client", "common", "deploy", "server") for path in (ROOT / layer).rglob("*.py")]
+    nodes = [node for path in files for node in ast.walk(ast.parse(path.read_text("utf-8")))]
+    texts = {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+    page = (ROOT / "docs" / "howto" / "troubleshooting.md").read_text("utf-8")
+    messages = re.findall(r"^### (.+)$", page, re.MULTILINE)
+    assert len(messages) > 25
+    assert [message for message in messages if not any(message in text for text in texts)] == []
