@@ -104,7 +104,10 @@ def test_a_node_s_configuration_has_the_dialect_too(table: Path) -> None:
     ("words", "message"),
     [
         (("--column", "user"), "--column user: write NAME=TITLE, such as user=Customer"),
-        (("--column", "usr=Kunde"), "--column usr=…: no such column; the task reads user, item, rating, timestamp, split"),
+        (
+            ("--column", "usr=Kunde"),
+            "--column usr=…: no such column; the task reads user, item, rating, timestamp, split",
+        ),
         (("--decimal", "dot"), "--decimal 'dot': write one of auto, point, comma"),
         (("--dates", "ymd"), "--dates 'ymd': write one of auto, iso, unix, excel, dmy, mdy"),
     ],
