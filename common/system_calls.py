@@ -6,7 +6,7 @@ import signal
 import sys
 from collections.abc import Iterable
 
-_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36  # from linux/prctl.h
+_PR_SET_PDEATHSIG, _PR_SET_NAME, _PR_SET_CHILD_SUBREAPER = 1, 15, 36  # from linux/prctl.h
 _LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
 _FOLLOW = (
     f"import ctypes, os, sys; ctypes.CDLL(None).prctl({_PR_SET_PDEATHSIG}, {int(signal.SIGKILL)}, 0, 0, 0);"
@@ -18,6 +18,17 @@ def adopt_orphans(enabled: bool) -> None:
     """Let this process become the parent of its descendants whose own parent has ended."""
     if _LIBC is not None:
         _LIBC.prctl(_PR_SET_CHILD_SUBREAPER, int(enabled), 0, 0, 0)
+
+
+def is_linux() -> bool:
+    """Return True if these calls have an effect here."""
+    return _LIBC is not None
+
+
+def name_process(name: str) -> None:
+    """Show the first 15 bytes of a name instead of the program's in lists of processes."""
+    if _LIBC is not None:
+        _LIBC.prctl(_PR_SET_NAME, name.encode()[:15], 0, 0, 0)
 
 
 def end_with_parent() -> None:

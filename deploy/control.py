@@ -1,45 +1,30 @@
 """Control of a SuperLink: register nodes; start, watch and stop runs."""
 
-import json
-import subprocess
+import hashlib
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import tomli_w
-
-from common.errors import ConfigError, ConnectError, FedloomError, RunError
+from common.errors import ConfigError, ConnectError, RunError
 from common.node_keys import NodeKey, from_pem, to_pem
 from common.options import leaves
-from deploy.files import write_file
 from deploy.keys import load_public_key
-from deploy.superlink import flower_environment, flower_program
 
 RunConfig = Mapping[str, bool | int | float | str]
-CONNECTION = "fedloom"
-CALL_SECONDS = 120.0  # seconds
-UNREACHABLE = "Connection to the SuperLink is unavailable"
 SILENT = "no SuperLink answers"
-CHATTER = ("Using SuperLink", "Flower App configuration warnings", "- Recommended property")
-"""Beginnings of lines that Flower's command prints before its message."""
 
 
 class Control:
-    """Control API of a SuperLink; runs are started by Flower's command with a private `FLWR_HOME`.
+    """Control API of a SuperLink, called in this process: a command of `flwr` takes over a second.
 
     Args:
         address: `host:port` of the Control API.
         ca: File of the certificate authority; None for an unencrypted server.
-        home: Separate folder for Flower's configuration, which is written here.
     """
 
-    def __init__(self, address: str, ca: Path | None, home: Path) -> None:
-        self._address, self._ca, self._home = address, ca, home
-        security = {"insecure": True} if ca is None else {"root-certificates": str(ca.resolve())}
-        connection = {"address": address, **security}
-        config = {"superlink": {"default": CONNECTION, CONNECTION: connection}}
-        write_file(home / "config.toml", tomli_w.dumps(config).encode(), overwrite=True)
+    def __init__(self, address: str, ca: Path | None) -> None:
+        self._address, self._ca = address, ca
 
     def register(self, public_key: Path) -> int | None:
         """Register a public key; return the node's new id, or None if the key was registered before.
@@ -84,15 +69,18 @@ class Control:
             ConnectError: The server does not answer.
             RunError: The server refuses.
         """
+        from flwr.cli.build import build_fab_from_disk
+        from flwr.common.serde import fab_to_proto, user_config_to_proto
+        from flwr.proto.control_pb2 import StartRunRequest
+        from flwr.supercore.fab import Fab
+
         unknown = sorted(run_config.keys() - _declared(app))
         if unknown:
             raise ConfigError(f"{app / 'pyproject.toml'} declares no run configuration '{unknown[0]}'")
-        overrides = self._home / "run-config.toml"
-        write_file(overrides, tomli_w.dumps(dict(run_config)).encode(), overwrite=True)
-        answer = self._flwr("run", str(app), CONNECTION, "--run-config", str(overrides))
-        if answer.get("success"):
-            return int(answer["run-id"])
-        raise self._error("cannot start the run", answer)
+        content = build_fab_from_disk(app)
+        bundle = fab_to_proto(Fab(hashlib.sha256(content).hexdigest(), content, {}))
+        request = StartRunRequest(fab=bundle, override_config=user_config_to_proto(dict(run_config)))
+        return int(self._call("cannot start the run", "StartRun", request).run_id)
 
     def status(self, run_id: int) -> str:
         """Return the status of a run.
@@ -123,7 +111,7 @@ class Control:
         self._call(f"cannot stop run {run_id}", "StopRun", StopRunRequest(run_id=run_id))
 
     def _call(self, task: str, method: str, request: Any) -> Any:
-        """Call a method of the Control API in this process; a command of `flwr` takes over a second."""
+        """Call a method of the Control API."""
         import httpx
         from flwr.supercore.control import ControlHttpClient
         from flwr.supercore.error import FlowerError
@@ -139,42 +127,6 @@ class Control:
             raise ConnectError(f"{task}: {SILENT} at {self._address}; check --control and --ca") from None
         finally:
             client.close()
-
-    def _error(self, task: str, answer: Mapping[str, Any]) -> FedloomError:
-        fault = self._fault(answer)
-        kind = ConnectError if fault.startswith(SILENT) else RunError
-        return kind(f"{task}: {fault}")
-
-    def _fault(self, answer: Mapping[str, Any]) -> str:
-        """Return the error message of Flower's command without its greeting and its advice."""
-        text = str(answer.get("error-message") or answer)
-        if UNREACHABLE in text:
-            return f"{SILENT} at {self._address}; check --control and --ca"
-        lines = (line.strip() for line in text.splitlines())
-        return " ".join(line for line in lines if line and not line.startswith(CHATTER)) or "no reason given"
-
-    def _flwr(self, *arguments: str) -> dict[str, Any]:
-        command = [str(flower_program("flwr")), *arguments, "--format", "json"]
-        environment = flower_environment({"FLWR_HOME": str(self._home)})
-        try:
-            done = subprocess.run(
-                command,
-                env=environment,
-                capture_output=True,
-                text=True,
-                timeout=CALL_SECONDS,
-                stdin=subprocess.DEVNULL,
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
-            raise ConnectError(
-                f"the SuperLink at {self._address} did not answer `flwr {arguments[0]}` within {CALL_SECONDS:.0f} s"
-            ) from None
-        try:
-            answer = json.loads(done.stdout)
-        except ValueError:
-            return {"error-message": (done.stderr or done.stdout).strip() or f"exit code {done.returncode}"}
-        return answer if isinstance(answer, dict) else {"error-message": done.stdout}
 
 
 def _declared(app: Path) -> set[str]:

@@ -13,13 +13,14 @@ from common.config.run import RunConfig
 from common.errors import FedloomError
 from deploy.admission import Gate
 from deploy.bundle import make_app
+from deploy.child import Child
 from deploy.control import Control
 from deploy.files import write_file
+from deploy.flower_programs import flower_environment
 from deploy.keys import make_node_key, public_path
 from deploy.locks import locked_home
-from deploy.processes import Child, Processes
-from deploy.server_app import ServerAppProcess
-from deploy.superlink import FLOWER_HOME, SuperLinkSettings, flower_environment, start_superlink
+from deploy.processes import Processes
+from deploy.superlink import FLOWER_HOME, SuperLinkSettings, start_app, start_superlink
 from deploy.supervision import Supervisor
 from deploy.watch import Pulse, watch
 from server.artifacts import EVENTS_FILE, RunDirectory
@@ -74,9 +75,9 @@ def start_client(
     command += client.dialect
     command += ["--policy", policy] if policy else []
     command += ["--patience", f"{patience:g}"]
-    log = client.home / "client.log"
-    child = processes.start(client.name, command, log=log, environment=flower_environment({"OMP_NUM_THREADS": "1"}))
-    record_process(ca.parent / RECORDS, client.name, child.process.pid)
+    log, records = client.home / "client.log", ca.parent / RECORDS
+    environment = flower_environment({"OMP_NUM_THREADS": "1"})
+    processes.start(client.name, command, log=log, environment=environment, records=records)
     return public_path(key)
 
 
@@ -107,10 +108,11 @@ def train(processes: Processes, superlink: SuperLinkSettings, order: Order, cons
     def attempt(again: bool) -> Result:
         config = order.config.model_copy(update={"resume": True}) if again else order.config
         server, control = start_superlink(processes, superlink), control_of(superlink)
+        own = server, start_app(processes, superlink)
         try:
-            return submit(processes, superlink.folder, control, replace(order, config=config), console, server, began)
+            return submit(processes, superlink.folder, control, replace(order, config=config), console, own, began)
         except FedloomError:
-            processes.kill(server)
+            processes.kill(*own)
             raise
 
     with locked_home(superlink.folder):
@@ -125,7 +127,7 @@ def train(processes: Processes, superlink: SuperLinkSettings, order: Order, cons
 def control_of(superlink: SuperLinkSettings) -> Control:
     """Return the Control API of a SuperLink on this machine."""
     ca = superlink.certificates.ca if superlink.certificates else None
-    return Control(superlink.control_address, ca, superlink.folder / "control")
+    return Control(superlink.control_address, ca)
 
 
 def submit(
@@ -134,12 +136,12 @@ def submit(
     control: Control,
     order: Order,
     console: Console,
-    server: Child | None = None,
+    own: tuple[Child, Child] | None = None,
     began: int | None = None,
 ) -> Result:
     """Start a run on a running SuperLink and watch it to its end; `folder` is for this command's files.
 
-    `server` is the SuperLink if this command started it, `began` the size of the run's events when the command began.
+    `own` are SuperLink and ServerApp if this command started them, `began` the size of the run's events when the command began.
     """
     gate = Gate(control, order.nodes, console, set(order.nodes.glob("*.pub"))) if order.nodes else None
     for key in sorted({*order.keys, *(gate.admitted if gate else ())}):
@@ -150,7 +152,7 @@ def submit(
     start = _size(run)
     with _set_aside(run.path / "result.json"):
         run_id = control.submit(make_app(folder / APP, order.config), {})
-    app = ServerAppProcess(server.process.pid, lambda: run.holder) if server else None
+    server, app = own or (None, None)
     first = start if began is None else began
     pulse = Pulse(control, run_id, processes, server, run.path / EVENTS_FILE, first, gate, console, app)
     try:
@@ -158,7 +160,7 @@ def submit(
     except BaseException as error:  # Ctrl-C, or SIGTERM and SIGHUP as `Processes` raises them
         if not isinstance(error, FedloomError):
             console.print(f"\nstopping; resume with --resume {order.config.run_id}", highlight=False, markup=False)
-        if server is None:  # else it ends with this process
+        if own is None:  # else it ends with this process
             with suppress(FedloomError):
                 control.stop(run_id)
         raise

@@ -3,45 +3,25 @@
 import os
 import shutil
 import signal
-import socket
-import subprocess
+import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any, Self
 
 import psutil
 
-from common.errors import ConfigError, RunError
-from common.system_calls import adopt_orphans, ending_with_this
+from common.errors import RunError
+from common.system_calls import adopt_orphans
+from deploy.child import Child, start_program
+from deploy.preloaded import CopyOrder, Preloaded
+from server.process_records import record_process
 
 GRACE_SECONDS = 5.0  # seconds between SIGTERM and SIGKILL
-TAIL_LINES = 12  # last lines of an ended process's log in its error
-
-
-@dataclass(frozen=True)
-class Child:
-    """Child process started here."""
-
-    name: str
-    process: subprocess.Popen[bytes]
-    log: Path | None = None
-
-    def check(self) -> None:
-        """Raise RunError, with the end of its log, if the process has ended."""
-        code = self.process.poll()
-        if code is not None:
-            raise RunError(f"{self.name} ended with exit code {code}{self._log_tail()}")
-
-    def _log_tail(self) -> str:
-        if self.log is None or not self.log.is_file():
-            return ""
-        lines = self.log.read_text(errors="replace").splitlines()[-TAIL_LINES:]
-        return "\n".join([f"; the end of {self.log}:", *lines])
 
 
 class Processes:
@@ -50,10 +30,15 @@ class Processes:
     Flower detaches some of its processes into their own sessions and loses track of others. Inside the block this process
     therefore adopts orphans (PR_SET_CHILD_SUBREAPER, if the system has it). SIGTERM and SIGHUP raise SystemExit, which
     unwinds the block; after SIGKILL the system ends the children. Enter it in the main thread.
+
+    Args:
+        grace: Seconds between SIGTERM and SIGKILL.
+        preload: Task of a preloaded process, of which modules started here are copies; empty without one.
     """
 
-    def __init__(self, grace: float = GRACE_SECONDS) -> None:
-        self._grace = grace
+    def __init__(self, grace: float = GRACE_SECONDS, preload: str = "") -> None:
+        self._grace, self._preload = grace, preload
+        self._preloaded: Preloaded | None = None
         self._children: list[Child] = []
         self._strangers: set[psutil.Process] = set()
         self._handlers: dict[int, Any] = {}
@@ -64,6 +49,7 @@ class Processes:
         self._strangers = set(psutil.Process().children(recursive=True))
         if threading.current_thread() is threading.main_thread():
             self._handlers = {n: signal.signal(n, _leave) for n in (signal.SIGTERM, signal.SIGHUP)}
+        self._preloaded = Preloaded(self._preload) if self._preload else None
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
@@ -75,6 +61,8 @@ class Processes:
         try:
             self.stop()
         finally:
+            if self._preloaded:
+                self._preloaded.close()
             adopt_orphans(False)
             for number, handler in self._handlers.items():
                 signal.signal(number, handler)
@@ -87,6 +75,7 @@ class Processes:
         log: Path | None = None,
         environment: Mapping[str, str] | None = None,
         folder: Path | None = None,
+        records: Path | None = None,
     ) -> Child:
         """Start a process in its own session, so that Ctrl-C reaches it through this process only.
 
@@ -96,6 +85,7 @@ class Processes:
             log: File to which its output is appended; None discards it.
             environment: Complete environment; None passes on that of this process.
             folder: Working folder.
+            records: Folder in which the process is recorded.
 
         Raises:
             RunError: The program is missing.
@@ -104,24 +94,28 @@ class Processes:
             log.parent.mkdir(parents=True, exist_ok=True)
         if shutil.which(command[0]) is None:
             raise RunError(f"cannot start {name}; {command[0]} is missing")
-        with open(log or os.devnull, "ab") as output:
-            process = subprocess.Popen(
-                ending_with_this(str(part) for part in command),
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                env=None if environment is None else dict(environment),
-                cwd=folder,
-                start_new_session=True,
-            )
-        child = Child(name, process, log)
+        words, own = [str(word) for word in command], dict(os.environ if environment is None else environment)
+        copy = None
+        if self._preloaded and words[:2] == [sys.executable, "-m"]:
+            place = str(folder or Path.cwd()), str(log.resolve() if log else os.devnull)
+            copy = self._preloaded.copy(CopyOrder(name.removeprefix("the "), words[2], words[3:], own, *place))
+        again = partial(self.start, name, command, log=log, environment=own, folder=folder, records=records)
+        child = Child(name, copy or start_program(words, own, folder, log), log, again)
         self._children.append(child)
+        if records is not None:
+            record_process(records, name, child.process.pid)
         return child
 
     def check(self) -> None:
         """Raise RunError for the first child that has ended."""
         for child in self._children:
             child.check()
+
+    def take_ended(self) -> list[Child]:
+        """Return the children that have ended since the last call."""
+        ended = [child for child in self._children if child.process.poll() is not None]
+        self._children = [child for child in self._children if child not in ended]
+        return ended
 
     def stop(self, *children: Child) -> None:
         """End the given children, or all processes of this block: SIGTERM, then SIGKILL after the grace."""
@@ -137,15 +131,16 @@ class Processes:
         _wait(late, self._grace)
         self._children = [child for child in self._children if child.process.poll() is None]
 
-    def kill(self, child: Child) -> None:
-        """Kill a child and its family at once, also what it started before it ended."""
-        others = {psutil.Process(c.process.pid) for c in self._children if c != child and c.process.poll() is None}
-        doomed = set(psutil.Process().children()) - self._strangers - others
+    def kill(self, *children: Child) -> None:
+        """Kill children and their families at once, also what they started before they ended."""
+        self._children = [child for child in self._children if child not in children]
+        kept = {child.process.pid for child in self._children if child.process.poll() is None}
+        kept |= {self._preloaded.pid} if self._preloaded else set()
+        doomed = {one for one in psutil.Process().children() if one.pid not in kept} - self._strangers
         for process in [one for root in doomed for one in (root, *_below(root))]:
             with suppress(psutil.NoSuchProcess):
                 process.kill()
         _wait(doomed, self._grace)
-        self._children.remove(child)
 
     def _descendants(self, children: Sequence[Child]) -> set[psutil.Process]:
         roots = [psutil.Process()] if not children else []
@@ -162,28 +157,6 @@ def _below(process: psutil.Process) -> list[psutil.Process]:
     with suppress(psutil.NoSuchProcess):
         return list(process.children(recursive=True))
     return []
-
-
-def free_port() -> int:
-    """Return a currently unused TCP port of 127.0.0.1."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-def require_free_port(host: str, port: int, option: str) -> None:
-    """Check that a port is free to listen on.
-
-    Raises:
-        ConfigError: The port is taken; names the option that changes it.
-    """
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.socket(family) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((host, port))
-        except OSError as error:
-            raise ConfigError(f"port {port} of {host}: {error.strerror}; choose another with {option}") from None
 
 
 def _leave(number: int, frame: FrameType | None) -> None:

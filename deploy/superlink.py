@@ -1,7 +1,6 @@
 """Flower's server process, behind a guard of its control port: start it and wait until it answers."""
 
 import http.client
-import os
 import ssl
 import sys
 import time
@@ -11,11 +10,14 @@ from pathlib import Path
 
 from common.errors import RunError
 from deploy.certificates import Certificates
-from deploy.processes import Child, Processes, require_free_port
+from deploy.child import Child
+from deploy.flower_programs import flower_environment
+from deploy.ports import require_free_port
+from deploy.processes import Processes
 from server.process_records import FOLDER as RECORDS
-from server.process_records import record_process
 
 START_SECONDS = 60.0  # seconds
+LOOK_SECONDS = 0.02  # seconds between two questions if it answers
 LOOPBACK = "127.0.0.1"
 FLOWER_HOME = "flwr"  # folder of a SuperLink for Flower's files, such as installed apps
 
@@ -34,7 +36,8 @@ class SuperLinkSettings:
         port: Its port (`--port` of fedloom).
         control_host: Address of the Control and Runtime API. Its callers can start runs: keep it local.
         control_port: Its port (`--control-port` of fedloom).
-        environment: Additions to the server's environment, which Flower passes on to every ServerApp.
+        environment: Additions to the server's environment, which reaches every ServerApp.
+        own_app: The ServerApp of its one run is started by `start_app`, not by Flower's SuperExec.
     """
 
     folder: Path
@@ -46,6 +49,7 @@ class SuperLinkSettings:
     control_host: str = LOOPBACK
     control_port: int = 8000
     environment: Mapping[str, str] = field(default_factory=dict)
+    own_app: bool = False
 
     @property
     def log(self) -> Path:
@@ -63,27 +67,6 @@ class SuperLinkSettings:
         return _address(self.control_host, self.control_port)
 
 
-def flower_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Return the environment of a Flower process, based on that of this process.
-
-    Telemetry and installations at run time are off; programs of this Python come first.
-    """
-    programs = str(Path(sys.executable).parent)
-    quiet = ("FLWR_DISABLE_UPDATE_CHECK", "FLWR_DISABLE_RUNTIME_DEPENDENCY_INSTALLATION")
-    return {
-        **os.environ,
-        **dict.fromkeys(quiet, "1"),
-        "FLWR_TELEMETRY_ENABLED": "0",
-        "PATH": os.pathsep.join((programs, os.environ.get("PATH", os.defpath))),
-        **(extra or {}),
-    }
-
-
-def flower_program(name: str) -> Path:
-    """Return the program of that name that belongs to this Python."""
-    return Path(sys.executable).parent / name
-
-
 def start_superlink(processes: Processes, settings: SuperLinkSettings) -> Child:
     """Start a SuperLink and wait until it serves.
 
@@ -95,10 +78,9 @@ def start_superlink(processes: Processes, settings: SuperLinkSettings) -> Child:
     require_free_port(settings.control_host, settings.control_port, "--control-port")
     settings.folder.mkdir(parents=True, exist_ok=True)
     records = settings.folder / RECORDS
-    own = {"FLWR_HOME": str(settings.folder / FLOWER_HOME), "FEDLOOM_PROCESSES": str(records)}
-    environment = flower_environment({**own, **settings.environment})
-    child = processes.start("the SuperLink", _command(settings), log=settings.log, environment=environment)
-    record_process(records, child.name, child.process.pid)
+    child = processes.start(
+        "the SuperLink", _command(settings), log=settings.log, environment=_environment(settings), records=records
+    )
 
     end = time.monotonic() + START_SECONDS
     while not is_healthy(settings):
@@ -106,8 +88,15 @@ def start_superlink(processes: Processes, settings: SuperLinkSettings) -> Child:
         if time.monotonic() > end:
             processes.kill(child)
             raise RunError(f"the SuperLink did not answer within {START_SECONDS:.0f} s; see {settings.log}")
-        time.sleep(0.1)
+        time.sleep(LOOK_SECONDS)
     return child
+
+
+def start_app(processes: Processes, settings: SuperLinkSettings) -> Child:
+    """Start the ServerApp of the next run of a SuperLink without SuperExec."""
+    command: list[str | Path] = [sys.executable, "-m", "deploy.app_process", settings.control_address]
+    command += ["--ca", settings.certificates.ca] if settings.certificates else []
+    return processes.start("the ServerApp", command, log=settings.log, environment=_environment(settings))
 
 
 def is_healthy(settings: SuperLinkSettings) -> bool:
@@ -134,10 +123,19 @@ def is_healthy(settings: SuperLinkSettings) -> bool:
         connection.close()
 
 
+def _environment(settings: SuperLinkSettings) -> dict[str, str]:
+    own = {
+        "FLWR_HOME": str(settings.folder / FLOWER_HOME),
+        "FEDLOOM_PROCESSES": str(settings.folder / RECORDS),
+    }
+    return flower_environment({**own, **settings.environment})
+
+
 def _command(settings: SuperLinkSettings) -> list[str | Path]:
     command: list[str | Path] = [sys.executable, "-m", "deploy.guarded_superlink"]
     command.append("--disable-runtime-dependency-installation")
-    command += ["--isolation", "subprocess", "--host", settings.control_host, "--port", str(settings.control_port)]
+    command += ["--isolation", "process" if settings.own_app else "subprocess"]
+    command += ["--host", settings.control_host, "--port", str(settings.control_port)]
     command += ["--fleet-api-address", _bracketed(settings.host, settings.port)]
     if settings.certificates is None:
         command.append("--insecure")

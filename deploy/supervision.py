@@ -11,7 +11,7 @@ from deploy.report.text import first_line
 from server.artifacts import RunDirectory
 from server.result import Result
 
-FIRST_PAUSE_SECONDS, MAX_PAUSE_SECONDS = 0.5, 30.0  # seconds before another attempt
+FIRST_PAUSE_SECONDS, PAUSE_GROWTH, MAX_PAUSE_SECONDS = 0.1, 4.0, 30.0  # before another attempt
 MAX_ATTEMPTS = 6  # attempts in a row without a new checkpoint
 
 
@@ -67,7 +67,7 @@ class Supervisor:
         self.attempts = 1 if newest > before else self.attempts + 1
         if self.attempts >= MAX_ATTEMPTS:
             raise RunError(f"{fault}\ngiven up after {self.attempts} attempts without progress") from fault
-        pause = min(FIRST_PAUSE_SECONDS * 2 ** (self.attempts - 1), MAX_PAUSE_SECONDS)
+        pause = min(FIRST_PAUSE_SECONDS * PAUSE_GROWTH ** (self.attempts - 1), MAX_PAUSE_SECONDS)
         what = first_line(str(fault)).partition(";")[0]
         self.console.print(
             f"{what}; the run goes on from round {max(newest, 0)} in {pause:g} s",

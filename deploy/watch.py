@@ -2,20 +2,20 @@
 
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from rich.console import Console
 
 from common.errors import FedloomError, RunError
 from deploy.admission import Gate
+from deploy.child import Child
 from deploy.control import Control
-from deploy.processes import Child, Processes
+from deploy.processes import Processes
 from deploy.progress import follow, show
 from deploy.report.render import render
-from deploy.report.text import first_line
-from deploy.server_app import ServerAppProcess
 from deploy.summary import print_summary
 from deploy.supervision import LostRunError
 from server.artifacts import RunDirectory
@@ -23,6 +23,7 @@ from server.events import Event
 from server.result import Result
 
 QUERY_SECONDS = 10.0  # seconds without events after which Flower is queried for the run's status
+MAX_RESTARTS = 5  # of one killed client in one attempt
 MAX_UNANSWERED = 3  # consecutive unanswered queries; a busy machine may fail to answer one
 ROUND_LINE = b'{"event":"round"'  # start of the line of a round in metrics.jsonl
 
@@ -40,7 +41,7 @@ class Pulse:
         start: Bytes of them from before.
         gate: Admission of clients whose keys appear later; None without it.
         console: Output of ended clients.
-        server_app: Processes that the SuperLink started for the run, if it is one of `processes`.
+        server_app: Process of the run's ServerApp, if it is one of them.
     """
 
     control: Control
@@ -51,12 +52,12 @@ class Pulse:
     start: int
     gate: Gate | None
     console: Console
-    server_app: ServerAppProcess | None = None
+    server_app: Child | None = None
     size: int = -1
     heard: float = 0.0
     queried: float = 0.0
-    reported: str = ""
     unanswered: int = 0
+    restarts: Counter[str] = field(default_factory=Counter)
 
     def __call__(self) -> bool:
         """Return True while the run continues.
@@ -65,9 +66,9 @@ class Pulse:
             LostRunError: The server has ended or no longer answers.
             RunError: A client has ended before the first round was done.
         """
-        self._look_after_processes()
-        if self.server_app is not None and self.server_app.is_lost():
+        if self.server_app is not None and self.server_app.process.poll() is not None:
             return False
+        self._look_after_processes()
         if self.gate is not None:
             self.gate()
         size, now = self.metrics.stat().st_size if self.metrics.exists() else 0, time.monotonic()
@@ -92,17 +93,19 @@ class Pulse:
                 self.server.check()
             except RunError as error:
                 raise LostRunError(str(error)) from None
-        try:
-            self.processes.check()
-        except RunError as error:
-            if not self._under_way():
-                raise
-            line = first_line(str(error)).partition(";")[0]
-            if line != self.reported:
-                self.console.print(
-                    f"{line}; the run continues without it", style="yellow", markup=False, soft_wrap=True
-                )
-            self.reported = line
+        for child in self.processes.take_ended():
+            line = f"{child.name} ended with exit code {child.process.returncode}"
+            if (child.process.returncode or 0) < 0 and self.restarts[child.name] < MAX_RESTARTS:
+                self.restarts[child.name] += 1
+                child.again()
+                self._report(f"{line}; started again")
+            elif self._under_way():
+                self._report(f"{line}; the run continues without it")
+            else:
+                child.check()
+
+    def _report(self, text: str) -> None:
+        self.console.print(text, style="yellow", markup=False, soft_wrap=True)
 
     def _under_way(self) -> bool:
         """Return True if this run has completed a round."""

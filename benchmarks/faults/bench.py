@@ -15,7 +15,7 @@ from pathlib import Path
 
 from benchmarks.faults.federation import RUN, Federation, StuckError
 from benchmarks.faults.kinds import KINDS, OWN_SECONDS
-from deploy.superlink import flower_environment
+from deploy.flower_programs import flower_environment
 
 CLIENTS = 3
 ROUNDS_BETWEEN = 2  # whole rounds between two faults

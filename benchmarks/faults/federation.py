@@ -5,14 +5,17 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import psutil
 
-from deploy.processes import free_port
-from deploy.superlink import flower_environment
+from deploy.flower_programs import flower_environment
+from deploy.ports import free_port
+from server.process_records import FOLDER as RECORDS
+from server.process_records import read_records
 
 RUN = "faults"
 WAIT_SECONDS = 120.0  # seconds until a run that does not go on counts as lost
@@ -38,30 +41,30 @@ class Federation:
         default_factory=lambda: ("--port", str(free_port()), "--control-port", str(free_port()))
     )
     seen: set[psutil.Process] = field(default_factory=set)
-    restarted: list[psutil.Popen] = field(default_factory=list)
 
     def start(self, *, resume: bool = False) -> None:
         """Start the command, or start it again after it was killed."""
         words = ("--resume", RUN) if resume else (*self.options, "--run-id", RUN)
-        self.command = self._popen([sys.executable, "-m", "deploy.cli", "up", *words, *self.ports, "--json"])
-
-    def restart(self, words: list[str], environment: dict[str, str]) -> None:
-        """Start a killed client again with its own command line."""
-        self.restarted.append(self._popen(words, environment))
+        program = [sys.executable, "-m", "deploy.cli", "up", *words, *self.ports, "--json"]
+        environment = flower_environment({"OMP_NUM_THREADS": "1", "PYTHONPATH": str(Path.cwd())})
+        environment.pop("FEDLOOM_RUNS", None)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with (self.folder / "output").open("ab") as output:
+            self.command = psutil.Popen(
+                program, cwd=self.folder, env=environment, stdout=output, stderr=subprocess.STDOUT
+            )
 
     def family(self) -> set[psutil.Process]:
         """Return all processes that were started so far and still run."""
-        for root in (self.command, *self.restarted):
-            try:
-                self.seen |= {psutil.Process(root.pid), *psutil.Process(root.pid).children(recursive=True)}
-            except psutil.NoSuchProcess:
-                continue
+        with suppress(psutil.NoSuchProcess):
+            root = psutil.Process(self.command.pid)
+            self.seen |= {root, *root.children(recursive=True)}
         return {process for process in self.seen if _runs(process)}
 
-    def find(self, word: str) -> list[psutil.Process]:
-        """Return the processes with a word in their command lines, newest last."""
-        found = [process for process in self.family() if word in " ".join(words_of(process))]
-        return sorted(found, key=lambda process: process.create_time())
+    def find(self, name: str) -> list[psutil.Process]:
+        """Return the processes of which the recorded name begins so, newest last."""
+        records = read_records(self.folder / ".fedloom" / "up" / RUN / "server" / RECORDS)
+        return [process for one in records if one.name.startswith(name) and (process := one.find())]
 
     def rounds(self) -> list[dict[str, Any]]:
         """Return the round lines so far."""
@@ -96,27 +99,12 @@ class Federation:
         """End what still runs; return the number of processes that had outlived their command."""
         if self.command.poll() is not None:
             time.sleep(1.0)
-            left = len(self.family() - {psutil.Process(p.pid) for p in self.restarted if p.poll() is None})
+            left = len(self.family())
         else:
             left = 0
         for process in self.family():
             process.kill()
         return left
-
-    def _popen(self, words: list[str], environment: dict[str, str] | None = None) -> psutil.Popen:
-        self.folder.mkdir(parents=True, exist_ok=True)
-        environment = environment or flower_environment({"OMP_NUM_THREADS": "1", "PYTHONPATH": str(Path.cwd())})
-        environment.pop("FEDLOOM_RUNS", None)
-        with (self.folder / "output").open("ab") as output:
-            return psutil.Popen(words, cwd=self.folder, env=environment, stdout=output, stderr=subprocess.STDOUT)
-
-
-def words_of(process: psutil.Process) -> list[str]:
-    """Return the command line of a process; empty if it has ended."""
-    try:
-        return list(process.cmdline())
-    except psutil.Error:
-        return []
 
 
 def _runs(process: psutil.Process) -> bool:

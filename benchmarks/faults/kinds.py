@@ -5,30 +5,19 @@ from collections.abc import Callable
 
 import psutil
 
-from benchmarks.faults.federation import Federation, words_of
+from benchmarks.faults.federation import Federation
 
 PAUSE_SECONDS = 60.0
-RESTART_SECONDS = 3.0  # seconds after which a service manager starts a killed client or command again
-
-SERVER_APP, SUPERLINK, SUPEREXEC = "flwr-serverapp", "deploy.guarded_superlink", "flower-superexec"
+RESTART_SECONDS = 3.0  # seconds after which a service manager starts a killed command again
 
 
-def kill_process(word: str) -> Callable[[Federation], None]:
-    """Return a fault that kills one process of the server; `up` itself starts it again."""
+def kill_process(name: str) -> Callable[[Federation], None]:
+    """Return a fault that kills one process; `up` itself starts it again."""
 
     def strike(federation: Federation) -> None:
-        federation.find(word)[-1].kill()
+        federation.find(name)[-1].kill()
 
     return strike
-
-
-def kill_client(federation: Federation) -> None:
-    """Kill a client, and start it again."""
-    client = federation.find("deploy.cli join")[-1]
-    words, environment = words_of(client), client.environ()
-    client.kill()
-    time.sleep(RESTART_SECONDS)
-    federation.restart(words, environment)
 
 
 def kill_command(federation: Federation) -> None:
@@ -60,15 +49,14 @@ def pause_all(federation: Federation) -> None:
 
 
 KINDS: dict[str, Callable[[Federation], None]] = {
-    "ServerApp": kill_process(SERVER_APP),
-    "SuperLink": kill_process(SUPERLINK),
-    "SuperExec": kill_process(SUPEREXEC),
+    "client": kill_process("client-"),
+    "ServerApp": kill_process("the ServerApp"),
+    "SuperLink": kill_process("the SuperLink"),
     "up": kill_command,
     "everything": kill_all,
-    "client": kill_client,
     "pause": pause_all,
 }
 """Name of a fault -> function that inflicts it."""
 
-OWN_SECONDS = {"up": RESTART_SECONDS, "everything": RESTART_SECONDS, "pause": PAUSE_SECONDS, "client": 0.0}
+OWN_SECONDS = {"up": RESTART_SECONDS, "everything": RESTART_SECONDS, "pause": PAUSE_SECONDS}
 """Part of a stall that the fault itself lasts, which is subtracted."""

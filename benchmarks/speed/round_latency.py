@@ -26,9 +26,11 @@ from benchmarks.speed import timing
 from common.errors import RunError
 from deploy.certificates import Certificates, make_authority, make_server_certificate
 from deploy.control import Control, RunConfig
+from deploy.flower_programs import flower_environment, flower_program
 from deploy.keys import make_node_key, public_path
-from deploy.processes import Processes, free_port
-from deploy.superlink import SuperLinkSettings, flower_environment, flower_program, start_superlink
+from deploy.ports import free_port
+from deploy.processes import Processes
+from deploy.superlink import SuperLinkSettings, start_superlink
 
 APP = ROOT / "benchmarks" / "speed" / "noop_app"
 LIGHT = "stock, light app"
@@ -97,7 +99,7 @@ def measure(case: Case) -> Timing:
             environment={"PYTHONPATH": str(ROOT)},
         )
         start_superlink(processes, settings)
-        control = Control(settings.control_address, certificates.ca if certificates else None, home / "flwr-cli")
+        control = Control(settings.control_address, certificates.ca if certificates else None)
         keys = [home / f"node-{i}.key" for i in range(case.clients)] if full else []
         for key in keys:
             make_node_key(key)

@@ -14,8 +14,8 @@ LAST_CALL_SECONDS = 0.5  # seconds that a call may still take after a stop reque
 _OPTIONS = (  # times in milliseconds
     ("grpc.max_send_message_length", -1),
     ("grpc.max_receive_message_length", -1),
-    ("grpc.initial_reconnect_backoff_ms", 200),
-    ("grpc.max_reconnect_backoff_ms", 1_000),
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.max_reconnect_backoff_ms", 400),
     ("grpc.keepalive_time_ms", 30_000),  # a silently broken connection is detected after 40 s
     ("grpc.keepalive_timeout_ms", 10_000),
 )

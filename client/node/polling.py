@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from random import Random
 
-FIRST_RETRY_SECONDS, MAX_RETRY_SECONDS = 0.25, 2.5  # seconds between two attempts to reach an absent server
+FIRST_RETRY_SECONDS, RETRY_GROWTH, MAX_RETRY_SECONDS = 0.1, 1.3, 2.5  # seconds between two attempts to reach a server
 
 
 @dataclass(frozen=True)
@@ -47,4 +47,4 @@ def retry_pauses(random: Random) -> Iterator[float]:
     wait = FIRST_RETRY_SECONDS
     while True:
         yield wait * random.uniform(0.8, 1.2)
-        wait = min(2 * wait, MAX_RETRY_SECONDS)
+        wait = min(RETRY_GROWTH * wait, MAX_RETRY_SECONDS)

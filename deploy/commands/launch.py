@@ -93,6 +93,7 @@ def superlink_of(
             "OMP_NUM_THREADS": "1",
             **({"FEDLOOM_NODES": str(nodes)} if nodes else {}),
         },
+        own_app=True,
     )
 
 

@@ -80,5 +80,9 @@ def serve(
         f" {count(config.federation.min_clients, 'client')}; admissions and refusals: {superlink.log}",
         soft_wrap=True,
     )
-    with page_of(config.run_id, wanted=ui, json=json), removed_unless_started(config.run_id), Processes() as processes:
+    with (
+        page_of(config.run_id, wanted=ui, json=json),
+        removed_unless_started(config.run_id),
+        Processes(preload=config.task) as processes,
+    ):
         finish(with_examples(federation.train(processes, superlink, order, console)), json)

@@ -37,7 +37,7 @@ def submit(
     resolved = resolve(request, {"federation.min-clients": clients}, {"federation.min-clients": 2})
     config = with_catalogue(resolved, catalogue)
     order = federation.Order(config, runs_folder(), nodes=nodes)
-    superlink = Control(control, ca, work.resolve() / "control")
+    superlink = Control(control, ca)
     record_remote_launch("submit", config)
     with removed_unless_started(config.run_id), Processes() as processes:
         finish(federation.submit(processes, work.resolve(), superlink, order, console), json)

@@ -56,7 +56,10 @@ def up(
         soft_wrap=True,
     )
     with page_of(local.config.run_id, wanted=ui, json=json):
-        with removed_unless_started(local.config.run_id), Processes() as processes:
+        with (
+            removed_unless_started(local.config.run_id),
+            Processes(preload=local.config.task) as processes,
+        ):
             keys = local.start(processes, superlink.address)
             order = federation.Order(local.config, runs_folder(), keys, after=partial(local.measure, alone=alone))
             result = federation.train(processes, superlink, order, console)

@@ -18,9 +18,11 @@ from client.node.failures import NotAdmittedError, Server
 from client.node.resident import run_resident
 from common.errors import ConnectError
 from deploy.certificates import Certificates, make_authority, make_server_certificate
+from deploy.child import Child
 from deploy.control import Control
 from deploy.keys import load_private_key, make_node_key, public_path
-from deploy.processes import Child, Processes, free_port
+from deploy.ports import free_port
+from deploy.processes import Processes
 from deploy.superlink import SuperLinkSettings, start_superlink
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -70,7 +72,7 @@ def federation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Federation]
     )
     with Processes() as processes:
         superlink = start_superlink(processes, settings)
-        control = Control(settings.control_address, certificates.ca, folder / "cli")
+        control = Control(settings.control_address, certificates.ca)
         make_node_key(folder / "node.key")
         control.register(public_path(folder / "node.key"))
         yield Federation(settings, certificates, control, processes, superlink)

@@ -47,7 +47,7 @@ class Controls(Control):
     """Control API that starts run 7, or does not answer."""
 
     def __init__(self, home: Path, answers: bool = True) -> None:
-        super().__init__("nowhere:9", None, home)
+        super().__init__("nowhere:9", None)
         self.answers, self.stopped = answers, list[int]()
 
     def submit(self, app: Path, run_config: Any) -> int:

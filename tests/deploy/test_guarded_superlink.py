@@ -14,7 +14,8 @@ from deploy.certificates import ensure_certificates
 from deploy.control import Control
 from deploy.guarded_superlink import REFUSAL, find_user
 from deploy.keys import make_node_key
-from deploy.processes import Processes, free_port
+from deploy.ports import free_port
+from deploy.processes import Processes
 from deploy.superlink import SuperLinkSettings, is_healthy, start_superlink
 
 HEAD = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n"
@@ -94,5 +95,5 @@ def test_another_user_can_neither_submit_nor_list_nor_stop_nor_read(superlink: S
 def test_flower_s_own_command_still_answers_the_owner(superlink: SuperLinkSettings, tmp_path: Path) -> None:
     assert is_healthy(superlink)
     assert superlink.certificates is not None
-    control = Control(superlink.control_address, superlink.certificates.ca, tmp_path)
+    control = Control(superlink.control_address, superlink.certificates.ca)
     assert not control.unregister(make_node_key(tmp_path / "node.key"))

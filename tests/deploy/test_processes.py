@@ -12,7 +12,8 @@ import psutil
 import pytest
 
 from common.errors import RunError
-from deploy.processes import Processes, free_port, require_free_port
+from deploy.ports import free_port, require_free_port
+from deploy.processes import Processes
 
 SLEEPER = [sys.executable, "-c", "import time; time.sleep(60)"]
 STUBBORN = [

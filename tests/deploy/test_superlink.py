@@ -15,9 +15,11 @@ from deploy import superlink
 from deploy.certificates import Certificates
 from deploy.commands.launch import superlink_of
 from deploy.control import Control
+from deploy.flower_programs import flower_environment
 from deploy.keys import make_node_key, public_path
-from deploy.processes import Processes, free_port
-from deploy.superlink import SuperLinkSettings, flower_environment, is_healthy, start_superlink
+from deploy.ports import free_port
+from deploy.processes import Processes
+from deploy.superlink import SuperLinkSettings, is_healthy, start_superlink
 
 
 @pytest.fixture
@@ -97,7 +99,7 @@ def test_a_superlink_is_controlled_by_its_command_line(settings: SuperLinkSettin
     )
     with Processes() as processes:
         start_superlink(processes, settings)
-        control = Control(settings.control_address, None, tmp_path / "cli")
+        control = Control(settings.control_address, None)
         first = [control.register(public_path(key)) for key in keys]
         assert len(set(first)) == 2
         assert None not in first

@@ -18,7 +18,7 @@ from client.tasks.rules.data.generator import demo_homes
 from client.tasks.rules.data.homes import Homes
 from client.tasks.rules.data.writer import write_homes
 from common.tasks.rules.demo import demo_catalogue
-from deploy.processes import free_port
+from deploy.ports import free_port
 from tests.system.desk import until
 from tests.system.test_compose import ROOT, docker, require_engine
 

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from deploy.files import write_file
-from deploy.processes import Processes, free_port
-from deploy.superlink import flower_environment, flower_program
+from deploy.flower_programs import flower_environment, flower_program
+from deploy.ports import free_port
+from deploy.processes import Processes
 from tests.docs.pages import blocks
 from tests.system.desk import ROOT, until
 

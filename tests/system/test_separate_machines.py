@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from deploy.processes import free_port
-from deploy.superlink import flower_program
+from deploy.flower_programs import flower_program
+from deploy.ports import free_port
 from tests.system.desk import Command, Desk, until
 
 pytestmark = pytest.mark.system

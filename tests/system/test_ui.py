@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from playwright.sync_api import Browser, expect
 
-from deploy.processes import free_port
+from deploy.ports import free_port
 from server.artifacts import RunDirectory
 from server.events import ClientRound, Finish
 from tests.support.ui import a_round, a_start, write_run

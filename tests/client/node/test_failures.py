@@ -11,7 +11,7 @@ from client.node.failures import NotAdmittedError, RunOverError, Server, ServerA
 from common.errors import ConfigError, ConnectError
 from deploy.certificates import Certificates, make_authority, make_server_certificate
 from deploy.keys import load_private_key, make_node_key
-from deploy.processes import free_port
+from deploy.ports import free_port
 
 Serve = Callable[..., str]
 

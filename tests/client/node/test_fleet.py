@@ -10,7 +10,7 @@ from flwr.app import ArrayRecord, ConfigRecord, Message, RecordDict
 from client.node.failures import NotAdmittedError, RunOverError, Server, ServerAwayError
 from client.node.fleet import FETCH_SECONDS, Fleet
 from common.errors import WireError
-from deploy.processes import free_port
+from deploy.ports import free_port
 
 ARRAY = np.arange(6, dtype=np.float32).reshape(2, 3)
 

@@ -8,7 +8,7 @@ from flwr.app import Context, Message, RecordDict
 from client.node.observer import Observer
 from common.errors import RefusedError
 from common.wire.messages import REFUSED
-from deploy.processes import free_port
+from deploy.ports import free_port
 from tests.support.residents import RunningResident, app_of, echo, wait_until
 
 

@@ -7,7 +7,7 @@ from flwr.app import Context, Message, RecordDict
 from client.node.failures import NotAdmittedError
 from client.node.fleet import Fleet
 from common.errors import DataError, RefusedError
-from deploy.processes import free_port
+from deploy.ports import free_port
 from tests.support.residents import RunningResident, app_of, echo, wait_until
 
 

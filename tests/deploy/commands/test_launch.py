@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 from common.errors import ConfigError, ConnectError
 from deploy.cli.app import app
 from deploy.commands.launch import removed_unless_started
-from deploy.processes import free_port
+from deploy.ports import free_port
 from deploy.report.launch_record import remember
 
 

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from common.errors import ConfigError
 from deploy.cli.app import app
 from deploy.commands.ui import page_of
-from deploy.processes import free_port
+from deploy.ports import free_port
 from deploy.ui import server
 from deploy.ui.server import bind, live_page, page_address
 from tests.support.ui import write_run

@@ -1,0 +1,188 @@
+"""Process that has imported PyTorch and Flower once: its copies start in milliseconds instead of seconds.
+
+`python -m deploy.preloaded` reads an order per line and answers each with the process id of a copy, which runs a module as
+`python -m` does. A copy becomes a child of the process that ordered it, and ends with it. This needs Linux.
+"""
+
+import gc
+import importlib
+import json
+import os
+import runpy
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from common.system_calls import end_with_parent, ending_with_this, is_linux, name_process
+from deploy.flower_programs import flower_environment
+
+MODULES = (
+    "client.app",
+    "deploy.commands.resident",
+    "flwr.superlink.cli",
+    "flwr.superlink.main",
+    "flwr.superlink.runtime",
+    "server.app",
+)
+"""What the processes of every federation import."""
+
+LOST = -1
+"""Exit code of a copy whose end somebody else has observed."""
+
+ADOPTION_SECONDS = 0.001
+
+
+@dataclass(frozen=True)
+class CopyOrder:
+    """Copy to start.
+
+    Args:
+        name: Name of the process, of which Linux shows 15 bytes.
+        module: Module to run.
+        arguments: Its arguments.
+        environment: Complete environment.
+        folder: Working folder.
+        log: File to which its output is appended.
+    """
+
+    name: str
+    module: str
+    arguments: Sequence[str]
+    environment: Mapping[str, str]
+    folder: str
+    log: str
+
+
+@dataclass
+class Copy:
+    """Running copy, a child of this process."""
+
+    pid: int
+    returncode: int | None = None
+
+    def poll(self) -> int | None:
+        """Return its exit code, or the negative number of the signal that ended it; None while it runs."""
+        if self.returncode is None:
+            try:
+                found, status = os.waitpid(self.pid, os.WNOHANG)
+                self.returncode = os.waitstatus_to_exitcode(status) if found else None
+            except ChildProcessError:
+                self.returncode = LOST
+        return self.returncode
+
+
+class Preloaded:
+    """Preloaded process of this one, which must adopt orphans; it is started again if it was killed.
+
+    Args:
+        task: Task of the run, whose model may import more.
+    """
+
+    def __init__(self, task: str) -> None:
+        self._task = task
+        self._process = self._start() if is_linux() else None
+
+    @property
+    def pid(self) -> int:
+        """Its process id; 0 where there is none."""
+        return self._process.pid if self._process else 0
+
+    def copy(self, order: CopyOrder) -> Copy | None:
+        """Start a copy; return None if there is none, and the module must be started anew."""
+        if self._process is None or self._process.stdin is None or self._process.stdout is None:
+            return None
+        with suppress(OSError, ValueError):
+            self._process.stdin.write(json.dumps(asdict(order)).encode() + b"\n")
+            self._process.stdin.flush()
+            return Copy(int(self._process.stdout.readline()))
+        self.close()
+        self._process = self._start()
+        return None
+
+    def close(self) -> None:
+        """End it; its copies stay."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.communicate()
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            ending_with_this([sys.executable, "-m", "deploy.preloaded", self._task]),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=flower_environment({"OMP_NUM_THREADS": "1"}),
+            start_new_session=True,
+        )
+
+
+def main() -> None:
+    """Import, then answer orders; a copy leaves the loop and runs its module."""
+    owner = os.getppid()
+    _preload(sys.argv[1])
+    gc.freeze()  # a collection would copy the pages that all share
+    while line := sys.stdin.buffer.readline():
+        if _is_copy(owner):
+            _run(CopyOrder(**json.loads(line)))
+            return
+
+
+def _preload(task: str) -> None:
+    """Import all that the processes of a run of the task need; no thread may start, for no copy would have it."""
+    for module in MODULES:
+        importlib.import_module(module)
+    from common.config.run import RunConfig
+    from common.models import build_model
+    from common.tasks.registry import TASKS, demo_vocabulary
+
+    spec = TASKS[task]
+    build_model(spec, RunConfig(task=task).task_run(spec, demo_vocabulary(task)))
+
+
+def _is_copy(owner: int) -> bool:
+    """Return True in a new copy that `owner` has adopted, False in this process, which prints the copy's id."""
+    receiver, sender = os.pipe()
+    go_between = os.fork()
+    if go_between:
+        os.waitpid(go_between, 0)  # only now is the copy a child of its owner
+        os.write(sys.stdout.fileno(), os.read(receiver, 20))
+        os.close(receiver)
+        os.close(sender)
+        return False
+    parent = os.getpid()
+    copy = os.fork()
+    if copy:
+        os.write(sender, b"%d\n" % copy)
+        os._exit(0)
+    os.close(receiver)
+    os.close(sender)
+    while os.getppid() == parent:
+        time.sleep(ADOPTION_SECONDS)
+    end_with_parent()
+    if os.getppid() != owner:
+        os._exit(1)
+    return True
+
+
+def _run(order: CopyOrder) -> None:
+    import torch
+
+    os.setsid()
+    name_process(order.name)
+    os.chdir(order.folder)
+    with Path(os.devnull).open("rb") as nothing, Path(order.log).open("ab") as log:
+        for source, target in ((nothing, 0), (log, 1), (log, 2)):
+            os.dup2(source.fileno(), target)
+    os.environ.clear()
+    os.environ.update(order.environment)
+    torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
+    sys.argv = [order.module, *order.arguments]
+    runpy.run_module(order.module, run_name="__main__", alter_sys=True)
+
+
+if __name__ == "__main__":
+    main()
