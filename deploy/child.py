@@ -3,12 +3,12 @@
 import os
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from common.errors import RunError
 from common.system_calls import ending_with_this
-from deploy.preloaded import Copy
+from deploy.fork_server import Copy
 
 TAIL_LINES = 12  # last lines of an ended process's log in its error
 
@@ -26,8 +26,8 @@ class Child:
 
     name: str
     process: subprocess.Popen[bytes] | Copy
-    log: Path | None = None
-    again: Callable[[], object] = field(default=lambda: None, repr=False)
+    log: Path | None
+    again: Callable[[], "Child"]
 
     def check(self) -> None:
         """Raise RunError, with the end of its log, if the process has ended."""

@@ -18,7 +18,7 @@ import psutil
 from common.errors import RunError
 from common.system_calls import adopt_orphans
 from deploy.child import Child, start_program
-from deploy.preloaded import CopyOrder, Preloaded
+from deploy.fork_server import CopyOrder, ForkServer
 from server.process_records import record_process
 
 GRACE_SECONDS = 5.0  # seconds between SIGTERM and SIGKILL
@@ -33,12 +33,12 @@ class Processes:
 
     Args:
         grace: Seconds between SIGTERM and SIGKILL.
-        preload: Task of a preloaded process, of which modules started here are copies; empty without one.
+        preload: Task whose imports a fork server does once for all modules started here; empty for none.
     """
 
     def __init__(self, grace: float = GRACE_SECONDS, preload: str = "") -> None:
         self._grace, self._preload = grace, preload
-        self._preloaded: Preloaded | None = None
+        self._fork_server: ForkServer | None = None
         self._children: list[Child] = []
         self._strangers: set[psutil.Process] = set()
         self._handlers: dict[int, Any] = {}
@@ -49,7 +49,7 @@ class Processes:
         self._strangers = set(psutil.Process().children(recursive=True))
         if threading.current_thread() is threading.main_thread():
             self._handlers = {n: signal.signal(n, _leave) for n in (signal.SIGTERM, signal.SIGHUP)}
-        self._preloaded = Preloaded(self._preload) if self._preload else None
+        self._fork_server = ForkServer(self._preload) if self._preload else None
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
@@ -61,8 +61,8 @@ class Processes:
         try:
             self.stop()
         finally:
-            if self._preloaded:
-                self._preloaded.close()
+            if self._fork_server:
+                self._fork_server.close()
             adopt_orphans(False)
             for number, handler in self._handlers.items():
                 signal.signal(number, handler)
@@ -96,9 +96,9 @@ class Processes:
             raise RunError(f"cannot start {name}; {command[0]} is missing")
         words, own = [str(word) for word in command], dict(os.environ if environment is None else environment)
         copy = None
-        if self._preloaded and words[:2] == [sys.executable, "-m"]:
+        if self._fork_server and words[:2] == [sys.executable, "-m"]:
             place = str(folder or Path.cwd()), str(log.resolve() if log else os.devnull)
-            copy = self._preloaded.copy(CopyOrder(name.removeprefix("the "), words[2], words[3:], own, *place))
+            copy = self._fork_server.copy(CopyOrder(name.removeprefix("the "), words[2], words[3:], own, *place))
         again = partial(self.start, name, command, log=log, environment=own, folder=folder, records=records)
         child = Child(name, copy or start_program(words, own, folder, log), log, again)
         self._children.append(child)
@@ -135,12 +135,14 @@ class Processes:
         """Kill children and their families at once, also what they started before they ended."""
         self._children = [child for child in self._children if child not in children]
         kept = {child.process.pid for child in self._children if child.process.poll() is None}
-        kept |= {self._preloaded.pid} if self._preloaded else set()
+        kept |= {self._fork_server.pid} if self._fork_server else set()
         doomed = {one for one in psutil.Process().children() if one.pid not in kept} - self._strangers
         for process in [one for root in doomed for one in (root, *_below(root))]:
             with suppress(psutil.NoSuchProcess):
                 process.kill()
         _wait(doomed, self._grace)
+        for child in children:
+            child.process.poll()
 
     def _descendants(self, children: Sequence[Child]) -> set[psutil.Process]:
         roots = [psutil.Process()] if not children else []

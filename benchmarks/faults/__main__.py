@@ -12,7 +12,7 @@ from benchmarks.faults.bench import Plan, as_json, measure
 from benchmarks.faults.page import write_page
 
 RESULTS, PAGE = Path("docs/results/faults.json"), Path("docs/results/faults.md")
-SERVER_KINDS = ("ServerApp", "SuperLink", "SuperExec", "up", "everything")
+SERVER_KINDS = ("ServerApp", "SuperLink", "up", "everything")
 TASKS = ("rules", "sessions", "traffic", "ratings")
 """Tasks of the runs in turn; clients are killed in each second run."""
 

@@ -1,11 +1,12 @@
 """A `fedloom up` of the benchmark: its processes, its round lines, and its restart after a kill."""
 
 import json
+import sqlite3
 import subprocess
 import sys
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -94,6 +95,16 @@ class Federation:
         path = self.folder / "runs" / RUN / "result.json"
         found: dict[str, Any] = json.loads(path.read_bytes()) if path.exists() else {}
         return found
+
+    def releases(self) -> tuple[int, int]:
+        """Return the number of noised replies that the server used, and of those that no client's ledger has."""
+        used = {(name, e["round"]) for e in self.rounds() for name, c in e["clients"].items() if c["bytes_up"]}
+        recorded: set[tuple[str, int]] = set()
+        for path in (self.folder / ".fedloom" / "up" / RUN).glob("*/state/lineages/*.fedloom-ledger"):
+            with closing(sqlite3.connect(path)) as ledger:
+                rows = ledger.execute("SELECT round FROM releases WHERE run = ?", (RUN,)).fetchall()
+            recorded |= {(path.parents[2].name, number) for (number,) in rows}
+        return len(used), len(used - recorded)
 
     def close(self) -> int:
         """End what still runs; return the number of processes that had outlived their command."""

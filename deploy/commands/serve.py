@@ -46,13 +46,7 @@ def serve(
     from deploy import federation
     from deploy.certificates import ensure_certificates
     from deploy.cli.output import console
-    from deploy.commands.launch import (
-        finish,
-        record_remote_launch,
-        removed_unless_started,
-        superlink_of,
-        with_catalogue,
-    )
+    from deploy.commands import launch
     from deploy.commands.request import resolve
     from deploy.commands.restart import start_or_continue
     from deploy.commands.runs import runs_folder
@@ -67,22 +61,19 @@ def serve(
         request = restarted
     fallback = {"federation.min-clients": 2, "federation.wait": WAIT_SECONDS}
     resolved = resolve(request, {"federation.min-clients": clients}, fallback)
-    config, home = with_catalogue(resolved, catalogue), home.resolve()
+    config, home = launch.with_catalogue(resolved, catalogue), home.resolve()
     order = federation.Order(config, runs_folder(), nodes=home / "nodes")
     keys = count(len(list((home / "nodes").glob("*.pub"))), "registered key")
     certificates = ensure_certificates(home, names or [])
     database = superlink_state == "sqlite"
-    superlink = superlink_of(home, certificates, port, control_port, host, home / "nodes", database=database)
-    record_remote_launch("serve", config)
+    superlink = launch.superlink_of(home, certificates, port, control_port, host, home / "nodes", database=database)
+    launch.record_remote_launch("serve", config)
     store_order(home, config, port)
     console.print(
         f"run [bold]{config.run_id}[/]: serving on {host}:{port}, {keys}, CA {home / 'ca.pem'}; waits for"
         f" {count(config.federation.min_clients, 'client')}; admissions and refusals: {superlink.log}",
         soft_wrap=True,
     )
-    with (
-        page_of(config.run_id, wanted=ui, json=json),
-        removed_unless_started(config.run_id),
-        Processes(preload=config.task) as processes,
-    ):
-        finish(with_examples(federation.train(processes, superlink, order, console)), json)
+    page, folder = page_of(config.run_id, wanted=ui, json=json), launch.removed_unless_started(config.run_id)
+    with page, folder, Processes(preload=config.task) as processes:
+        launch.finish(with_examples(federation.train(processes, superlink, order, console)), json)

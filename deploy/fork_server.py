@@ -1,6 +1,6 @@
-"""Process that has imported PyTorch and Flower once: its copies start in milliseconds instead of seconds.
+"""Fork server: a process that has imported PyTorch and Flower once, so that its copies start quickly.
 
-`python -m deploy.preloaded` reads an order per line and answers each with the process id of a copy, which runs a module as
+`python -m deploy.fork_server` reads an order per line and answers each with the process id of a copy, which runs a module as
 `python -m` does. A copy becomes a child of the process that ordered it, and ends with it. This needs Linux.
 """
 
@@ -28,7 +28,7 @@ MODULES = (
     "flwr.superlink.runtime",
     "server.app",
 )
-"""What the processes of every federation import."""
+"""Imports of the processes of every federation."""
 
 LOST = -1
 """Exit code of a copy whose end somebody else has observed."""
@@ -75,8 +75,8 @@ class Copy:
         return self.returncode
 
 
-class Preloaded:
-    """Preloaded process of this one, which must adopt orphans; it is started again if it was killed.
+class ForkServer:
+    """Handle of a fork server; this process must adopt orphans. A killed fork server is started again.
 
     Args:
         task: Task of the run, whose model may import more.
@@ -111,7 +111,7 @@ class Preloaded:
 
     def _start(self) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
-            ending_with_this([sys.executable, "-m", "deploy.preloaded", self._task]),
+            ending_with_this([sys.executable, "-m", "deploy.fork_server", self._task]),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -132,7 +132,7 @@ def main() -> None:
 
 
 def _preload(task: str) -> None:
-    """Import all that the processes of a run of the task need; no thread may start, for no copy would have it."""
+    """Import all that the processes of a run need; no thread may start, since no copy would have it."""
     for module in MODULES:
         importlib.import_module(module)
     from common.config.run import RunConfig
@@ -144,7 +144,7 @@ def _preload(task: str) -> None:
 
 
 def _is_copy(owner: int) -> bool:
-    """Return True in a new copy that `owner` has adopted, False in this process, which prints the copy's id."""
+    """Start a copy; return True in it once `owner` has adopted it, and False here."""
     receiver, sender = os.pipe()
     go_between = os.fork()
     if go_between:
@@ -174,6 +174,7 @@ def _run(order: CopyOrder) -> None:
     os.setsid()
     name_process(order.name)
     os.chdir(order.folder)
+    sys.path[0] = order.folder
     with Path(os.devnull).open("rb") as nothing, Path(order.log).open("ab") as log:
         for source, target in ((nothing, 0), (log, 1), (log, 2)):
             os.dup2(source.fileno(), target)
