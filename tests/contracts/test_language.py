@@ -28,7 +28,7 @@ STORED_FOLDER = ".fedloom/dealt"
 """Folder with the ledgers of earlier versions; a new name would hide them, so its name is exempt."""
 BLOCKED_NAMES = {"whoever", "dealt", "dealing", "purse", "witness", "told", "tells"}
 VERBAL_MODULES = re.compile(
-    r"(training|local_training|(full_)?ranking|tuning|timing|speed|planning|sampling|mining|polling|partitioning"
+    r"(training|local_training|(full_)?ranking|tuning|timing|speed|planning|sampling|masking|mining|polling|partitioning"
     r"|clipping|shared_\w+|row_sparse|personalized|stacked_tensors|observed|planned|clustered)$"
 )
 TWICE: frozenset[str] = frozenset()

@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 from heapq import merge
 from sqlite3 import Connection
 
-from client.privacy.ledger.records import BudgetIncrease, LedgerEntry, Slot, Terms, link_of_increase
-from client.privacy.ledger.schema import INCREASES, VERSIONS
+from client.privacy.ledger.records import LOCAL_TRUST, BudgetIncrease, LedgerEntry, Slot, Terms, link_of_increase
+from client.privacy.ledger.schema import INCREASES, PLAIN, TRUST, WITH_INCREASES, WITH_TRUST
 from common.errors import LedgerError, RefusedError
 from common.privacy.claims import LimitChange
 from common.privacy.options import Unit
@@ -52,15 +52,18 @@ def spent_by_unit(db: Connection) -> tuple[tuple[str, float], ...]:
 def charged(db: Connection, slot: Slot) -> list[tuple[int, Terms]]:
     """Return sequence numbers and terms of a slot's entries, oldest first."""
     where = "run = ? AND round = ? AND phase = ? AND kind = ? ORDER BY sequence"
-    rows = db.execute(f"SELECT {_COLUMNS} FROM releases WHERE {where}", tuple(vars(slot).values()))
+    rows = db.execute(f"SELECT {_columns(db)} FROM releases WHERE {where}", tuple(vars(slot).values()))
     return [(int(row[0]), Terms(*row[6:])) for row in rows]
 
 
 def insert(db: Connection, entry: LedgerEntry) -> None:
     """Insert an entry."""
-    fields = (*vars(entry.slot).values(), *vars(entry.terms).values())
-    values = (entry.sequence, entry.time, *fields, entry.status, entry.link)
-    db.execute(f"INSERT INTO releases ({_COLUMNS}, status, link) VALUES ({','.join('?' * len(values))})", values)
+    if entry.terms.trust != LOCAL_TRUST:
+        _upgrade(db, WITH_TRUST)
+    columns = _columns(db)
+    fields = (entry.sequence, entry.time, *vars(entry.slot).values(), *vars(entry.terms).values())
+    values = (*fields[: columns.count(",") + 1], entry.status, entry.link)
+    db.execute(f"INSERT INTO releases ({columns}, status, link) VALUES ({','.join('?' * len(values))})", values)
 
 
 def mark_released(db: Connection, sequence: int) -> None:
@@ -77,8 +80,7 @@ def next_increase(db: Connection, lineage: str, unit: Unit, epsilon: tuple[float
 
 def insert_increase(db: Connection, row: BudgetIncrease) -> None:
     """Insert an increase and apply it to the unit's account."""
-    for statement in INCREASES:
-        db.execute(statement)
+    _upgrade(db, WITH_INCREASES)
     values = (row.sequence, row.raised.time, row.unit, row.raised.before, row.raised.epsilon, row.link)
     db.execute("INSERT INTO raises VALUES (?, ?, ?, ?, ?, ?)", values)
     db.execute("UPDATE accounts SET epsilon_now = ? WHERE unit = ?", (row.raised.epsilon, row.unit))
@@ -94,8 +96,8 @@ def increases(db: Connection) -> list[BudgetIncrease]:
 
 def entries(db: Connection) -> Iterator[LedgerEntry]:
     """Yield all entries, oldest first."""
-    for row in db.execute(f"SELECT {_COLUMNS}, status, link FROM releases ORDER BY sequence"):
-        yield LedgerEntry(row[0], row[1], Slot(*row[2:6]), Terms(*row[6:13]), *row[13:])
+    for row in db.execute(f"SELECT {_columns(db)}, status, link FROM releases ORDER BY sequence"):
+        yield LedgerEntry(row[0], row[1], Slot(*row[2:6]), Terms(*row[6:-2]), *row[-2:])
 
 
 def verify(db: Connection, lineage: str) -> None:
@@ -116,8 +118,27 @@ def verify(db: Connection, lineage: str) -> None:
 
 def _chained_tables(db: Connection) -> tuple[str, ...]:
     """Return the tables whose rows are numbered and chained together."""
-    version = db.execute("PRAGMA user_version").fetchone()[0]
-    return ("releases",) if version == VERSIONS[0] else ("releases", "raises")
+    return ("releases",) if _version(db) == PLAIN else ("releases", "raises")
+
+
+def _columns(db: Connection) -> str:
+    """Return the columns of a release, in the order of the fields of `Slot` and `Terms`."""
+    return _COLUMNS if _version(db) < WITH_TRUST else f"{_COLUMNS}, trust"
+
+
+def _version(db: Connection) -> int:
+    return int(db.execute("PRAGMA user_version").fetchone()[0])
+
+
+def _upgrade(db: Connection, version: int) -> None:
+    """Add what that version of a ledger has more, if it is newer than the ledger."""
+    before = _version(db)
+    if before >= version:
+        return
+    db.execute(INCREASES)
+    if version == WITH_TRUST:
+        db.execute(TRUST)
+    db.execute(f"PRAGMA user_version = {version}")
 
 
 def _valid_entries(db: Connection) -> Iterator[LedgerEntry]:

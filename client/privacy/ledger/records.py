@@ -17,6 +17,9 @@ if TYPE_CHECKING:  # readers of ledgers need no numpy
 Status = Literal["reserved", "released"]
 """`reserved`: charged, but perhaps never sent, as after a crash; `released`: the bytes exist."""
 
+LOCAL_TRUST = "local"
+"""Trust of a release whose noise the client drew itself."""
+
 MAX_NAME_LENGTH = 200
 """Maximum number of characters of a name in a slot; names come from the server."""
 
@@ -51,6 +54,8 @@ class Terms:
     """Noise scale: σ, or Laplace's b."""
     account: str
     cost: float
+    trust: str = LOCAL_TRUST
+    """`local`, or `helpers:` and 16 hexadecimal digits of the digest of the helpers' roster."""
 
     def __post_init__(self) -> None:
         check_positive(sensitivity=self.sensitivity, noise=self.noise, cost=self.cost)
@@ -107,8 +112,12 @@ def new_entry(sequence: int, before: str, slot: Slot, terms: Terms) -> LedgerEnt
 
 
 def link_of(before: str, sequence: int, time: str, slot: Slot, terms: Terms) -> str:
-    """Return the link of an entry; `before` is the previous link, or the lineage for the first row."""
+    """Return the link of an entry; `before` is the previous link, or the lineage for the first row.
+
+    Local trust is left out, as in ledgers of earlier versions.
+    """
     fields = (before, sequence, time, *astuple(slot), *astuple(terms))
+    fields = fields[:-1] if terms.trust == LOCAL_TRUST else fields
     return hashlib.sha256(repr(fields).encode()).hexdigest()
 
 

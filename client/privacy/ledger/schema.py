@@ -3,17 +3,17 @@
 MARK = 0x6C6F6F6D
 """SQLite application id of a ledger."""
 
-VERSIONS = (1, 2)
-"""Values of `user_version`.
+PLAIN, WITH_INCREASES, WITH_TRUST = VERSIONS = (1, 2, 3)
+"""Values of `user_version`; a program that cannot read a version refuses the ledger.
 
-A ledger gets version 2 when its budget is first raised, or first limited after releases. A
-program that cannot read version 2 refuses it.
+A ledger gets version 2 when its budget is first raised, or first limited after releases, and version 3 with its first
+release to a secure sum.
 """
 
 SCHEMA = f"""
 BEGIN;
 PRAGMA application_id = {MARK};
-PRAGMA user_version = {VERSIONS[0]};
+PRAGMA user_version = {PLAIN};
 CREATE TABLE ledger (lineage TEXT NOT NULL);
 CREATE TABLE accounts (
   unit TEXT PRIMARY KEY, account TEXT NOT NULL, epsilon REAL NOT NULL, delta REAL NOT NULL, link TEXT NOT NULL,
@@ -31,10 +31,12 @@ CREATE INDEX slots ON releases (run, round, phase, kind);
 
 INCREASES = (
     "CREATE TABLE IF NOT EXISTS raises (sequence INTEGER PRIMARY KEY, time TEXT NOT NULL, unit TEXT NOT NULL,"
-    " epsilon_before REAL NOT NULL, epsilon REAL NOT NULL CHECK (epsilon != epsilon_before), link TEXT NOT NULL) STRICT",
-    f"PRAGMA user_version = {VERSIONS[1]}",
+    " epsilon_before REAL NOT NULL, epsilon REAL NOT NULL CHECK (epsilon != epsilon_before), link TEXT NOT NULL) STRICT"
 )
-"""Statements that add the table of budget increases.
+"""Statement that adds the table of budget increases.
 
 Its rows are numbered and chained together with those of `releases`.
 """
+
+TRUST = "ALTER TABLE releases ADD COLUMN trust TEXT NOT NULL DEFAULT 'local'"
+"""Statement that adds the trust of a release (see `Terms.trust`)."""

@@ -30,7 +30,7 @@ def test_rows_of_the_authors_scheme_state_cost_splits_and_rounds() -> None:
     made = results(uniform_gaussian=(0.3, 0.31), uniform_laplace=(0.5,), adap_gaussian=(0.29,))
     lines = "\n\n".join(page(made, "made")).splitlines()
     cells = {line.split(" | ")[0]: line.split(" | ")[1:] for line in lines if line.startswith("| the ")}
-    assert cells["| the uniform-gaussian"][:3] == ["Gaussian, true ε = 588, arriving 465", "2", "100"]
+    assert cells["| the uniform-gaussian"][:3] == ["Gaussian, true ε = 585, arriving 462", "2", "100"]
     assert cells["| the uniform-gaussian"][-1] == " |"
     assert cells["| the uniform-laplace"][0] == "Laplace, true ε = 890, arriving 680"
     assert cells["| the adap-gaussian"][1:3] == ["1", "74"]

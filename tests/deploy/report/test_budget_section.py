@@ -78,8 +78,8 @@ def test_one_run_s_figures_and_table(history: RunRecord) -> None:
         ("RMSE by budget spent", "↓"),
     ]
     assert shown["note"] == (
-        "Every client has a budget of ρ 0.45 in this run, which corresponds to ε = 5, δ = 1e-05, in zCDP (ρ). "
-        "Spent evenly it is ρ 0.0375 per round."
+        "Every client has a budget of ρ 0.551 in this run, which corresponds to ε = 5, δ = 1e-05, in zCDP (ρ). "
+        "Spent evenly it is ρ 0.0459 per round."
     )
     names = [ElementTree.fromstring(f["svg"]).attrib["aria-label"] for f in shown["figures"]]
     assert names[2] == "Reward per round, observed and predicted"
@@ -116,7 +116,7 @@ def test_several_runs_have_their_own_colors_and_costs_of_different_accounts_are_
     laplace = read(fake_planned("c", method="uniform", **{"privacy.mechanism": "laplace"}))
     shown = budget([plain, noisy, laplace])
     assert shown["figures"][0]["title"] == "Cost per round, % of the budget"
-    assert shown["note"] == "Budget of each client: bgtplanner ρ 0.45; uniform ε 5."
+    assert shown["note"] == "Budget of each client: bgtplanner ρ 0.551; uniform ε 5."
     assert shown["table"] is None
     drawn = shown["figures"][0]["svg"]
     assert "var(--series-1)" not in drawn, "the first run has no noise"

@@ -1,0 +1,61 @@
+"""Layout of a sum: one vector of named blocks, such as `gradient` and `update`."""
+
+import itertools
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from common.arrays import Array, Arrays, Floats
+from common.errors import WireError
+from common.privacy.vectors import from_vector, to_vector
+from common.secure.terms import MOST_NUMBERS
+
+
+@dataclass(frozen=True)
+class SumLayout:
+    """Names and sizes of the blocks of a vector, in ascending order of names.
+
+    A block holds all arrays whose names share the part before the first slash: `update/weight` belongs to `update`.
+    """
+
+    blocks: tuple[tuple[str, int], ...]
+
+    @classmethod
+    def of(cls, template: Mapping[str, Array]) -> Self:
+        """Return the layout of arrays.
+
+        Raises:
+            WireError: There are no numbers, or more than 4·10⁶.
+        """
+        groups = itertools.groupby(sorted(template), lambda name: name.partition("/")[0])
+        layout = cls(tuple((block, sum(template[name].size for name in names)) for block, names in groups))
+        if not 1 <= layout.size <= MOST_NUMBERS:
+            raise WireError(f"a secure sum of {layout.size:,} numbers is not possible; it takes 1 to {MOST_NUMBERS:,}")
+        return layout
+
+    @property
+    def size(self) -> int:
+        """Numbers d of the vector."""
+        return sum(size for _, size in self.blocks)
+
+    def vector(self, arrays: Mapping[str, Array]) -> Floats:
+        """Return the arrays as one vector.
+
+        Raises:
+            WireError: The arrays have another layout.
+        """
+        if self.of(arrays) != self:
+            raise WireError("the arrays do not fit the layout of the sum")
+        return to_vector(arrays)
+
+    def arrays(self, vector: Floats, template: Mapping[str, Array]) -> Arrays:
+        """Return a vector as arrays of the template's names, shapes and dtypes.
+
+        Raises:
+            WireError: The vector or the template has another layout.
+        """
+        if vector.shape != (self.size,) or self.of(template) != self:
+            raise WireError("the vector does not fit the layout of the sum")
+        return from_vector(np.asarray(vector, np.float64), template)

@@ -1,0 +1,131 @@
+"""Masks of secure sums and the sealed boxes of their seeds."""
+
+import base64
+import binascii
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+from numpy.typing import NDArray
+
+from common.errors import WireError
+from common.secure.canonical import canonical
+
+Unsigned = NDArray[np.unsignedinteger[Any]]
+
+SEED = 32
+"""Bytes of a seed σ."""
+
+BOX = 32 + SEED + 16
+"""Bytes of a box: public key e, encrypted seed, tag."""
+
+_INFO = b"fedloom/secure-sum/1 seal"
+_NONCE = bytes(12)
+"""Zero nonce: every key of AES-GCM is used once."""
+
+
+def dtype_of(bits: int) -> np.dtype[np.unsignedinteger[Any]]:
+    """Return the little-endian dtype of masked numbers of k = 32 or 64 bits.
+
+    Raises:
+        WireError: k is another number.
+    """
+    if bits not in (32, 64):
+        raise WireError(f"masked numbers have 32 or 64 bits, not {bits}")
+    return np.dtype(f"<u{bits // 8}")
+
+
+def keystream(key: bytes, size: int) -> bytes:
+    """Return the first bytes of the AES-256-CTR keystream of a key, from counter block zero."""
+    return Cipher(algorithms.AES256(key), modes.CTR(bytes(16))).encryptor().update(bytes(size))
+
+
+def expand(seed: bytes, size: int, bits: int) -> Unsigned:
+    """Return the mask G(σ): numbers of k bits from the keystream of the seed.
+
+    Raises:
+        WireError: The seed does not have 32 bytes, or k is neither 32 nor 64.
+    """
+    if len(seed) != SEED:
+        raise WireError(f"a seed has {SEED} bytes, not {len(seed)}")
+    return np.frombuffer(keystream(seed, size * bits // 8), dtype_of(bits))
+
+
+def total_mask(seeds: Iterable[bytes], size: int, bits: int) -> Unsigned:
+    """Return Σ G(σ) mod 2ᵏ over seeds.
+
+    Raises:
+        WireError: A seed does not have 32 bytes, or k is neither 32 nor 64.
+    """
+    total: Unsigned = np.zeros(size, dtype_of(bits))
+    for seed in seeds:
+        total += expand(seed, size, bits)
+    return total
+
+
+def box_context(
+    run: str, round_: int, channel: str, client: str, helper: str, terms_digest: str, roster_digest: str
+) -> bytes:
+    """Return the associated data of a box; a box opens in this place alone."""
+    return canonical(
+        {
+            "run": run,
+            "round": round_,
+            "channel": channel,
+            "client": client,
+            "helper": helper,
+            "terms": terms_digest,
+            "roster": roster_digest,
+        }
+    )
+
+
+def seal(seed: bytes, helper_key: bytes, context: bytes) -> str:
+    """Encrypt a seed to a helper's X25519 key; base64 of 80 bytes.
+
+    Raises:
+        WireError: The key is no X25519 key, or of low order.
+    """
+    ephemeral = X25519PrivateKey.generate()
+    public = ephemeral.public_key().public_bytes_raw()
+    return base64.b64encode(
+        public + _cipher(ephemeral, public, helper_key, helper_key).encrypt(_NONCE, seed, context)
+    ).decode()
+
+
+def unseal(secret: X25519PrivateKey, box: str, context: bytes) -> bytes:
+    """Decrypt the seed of a box.
+
+    Raises:
+        WireError: The box is malformed, sealed to another key or of another context.
+    """
+    try:
+        raw = base64.b64decode(box, validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise WireError("a sealed box is not base64") from error
+    if len(raw) != BOX:
+        raise WireError(f"a sealed box has {BOX} bytes, not {len(raw)}")
+    public, own = raw[:32], secret.public_key().public_bytes_raw()
+    try:
+        return _cipher(secret, public, own, public).decrypt(_NONCE, raw[32:], context)
+    except InvalidTag as error:
+        raise WireError("a sealed box does not open: it is of another key or other terms") from error
+
+
+def _cipher(secret: X25519PrivateKey, ephemeral: bytes, helper: bytes, peer: bytes) -> AESGCM:
+    """Return AES-256-GCM under HKDF-SHA256 of the shared point; salt is e‖helper key.
+
+    Raises:
+        WireError: The peer's key is no X25519 key, or of low order.
+    """
+    try:
+        shared = secret.exchange(X25519PublicKey.from_public_bytes(peer))
+    except ValueError as error:
+        raise WireError("an X25519 key is malformed or of low order") from error
+    return AESGCM(HKDF(SHA256(), 32, ephemeral + helper, _INFO).derive(shared))
