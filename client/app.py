@@ -1,15 +1,15 @@
 """Flower ClientApp: decode -> session -> encode. Every kind of client runs the same object."""
 
 import functools
-import logging
 import math
 from collections.abc import Callable
 
-from flwr.app import Context, Error, Message
+from flwr.app import Context, Message
 from flwr.clientapp import ClientApp
 
 from client.data.read import read_partition
 from client.data.sources import fingerprint, fingerprint_of_all, is_demo, resolve_source
+from client.node.replies import failure_reply, log
 from client.policy import Policy, read_policy
 from client.privacy.ledger.ledger import Ledger
 from client.privacy.ledger.locate import open_ledger
@@ -20,7 +20,7 @@ from client.state import DiskStore
 from client.tasks.learner import Learner
 from client.tasks.registry import CLIENT_TASKS, build_learner
 from common.config.run import RunConfig
-from common.errors import FedloomError, RefusedError, WireError, public_reason
+from common.errors import WireError
 from common.privacy.accounts import Account
 from common.privacy.claims import UNBOUNDED
 from common.privacy.options import Unit
@@ -31,8 +31,6 @@ from common.wire.messages import (
     COUNTS,
     ENROL,
     EVALUATE,
-    FAILED,
-    REFUSED,
     TRAIN,
     AssignRequest,
     CountsRequest,
@@ -41,10 +39,6 @@ from common.wire.messages import (
     Payload,
     TrainRequest,
 )
-
-log = logging.getLogger("fedloom.client")
-refusals = logging.getLogger("fedloom.client.refusals")
-"""Log of refusals without a hidden cause; the log of `fedloom join` has a line of its own for each."""
 
 app = ClientApp()
 
@@ -74,15 +68,6 @@ def answer(session: Session, message: Message, request: Callable[[], Payload]) -
         return Message(encode(_dispatch(session, request())), reply_to=message)
     except Exception as error:
         return failure_reply(message, error)
-
-
-def failure_reply(message: Message, error: Exception) -> Message:
-    """Return an error answer; the full error with its causes is written to the client's log only."""
-    details = f"{error}: {error.__cause__}" if error.__cause__ else str(error)
-    refused = isinstance(error, RefusedError)
-    sink = refusals if refused and not error.__cause__ else log
-    sink.error("%s: %s", message.metadata.message_type, details, exc_info=not isinstance(error, FedloomError))
-    return Message(Error(REFUSED if refused else FAILED, public_reason(error)), reply_to=message)
 
 
 def decode_request(message: Message) -> Payload:

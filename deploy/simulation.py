@@ -16,9 +16,10 @@ from flwr.serverapp import Grid
 from flwr.supercore.run import Run
 from flwr.supercore.task_identity import TaskIdentity
 
-from client.app import answer, decode_request, failure_reply
+from client.app import answer, decode_request
 from client.data.dataset import AnyDataset
 from client.data.read import partition
+from client.node.replies import failure_reply
 from client.session import Session
 from client.tasks.registry import CLIENT_TASKS
 from client.training.cohort import train

@@ -9,6 +9,7 @@ from typing import Any, Literal, cast
 
 from common.errors import WireError
 from common.secure.canonical import canonical, digest, read_float, read_object
+from common.text import printable
 
 VERSION = 1
 """Version of masks, boxes and noise streams."""
@@ -108,7 +109,8 @@ class SumTerms:
             raise WireError(f"terms: version {str(content.get('version'))[:20]} differs from {VERSION} here")
         names = {field.name for field in fields(cls)}
         if names != content.keys():
-            raise WireError(f"terms: fields {sorted(names ^ content.keys())[:5]} are missing or unknown")
+            differing = printable(", ".join(sorted(names ^ content.keys())), 100)
+            raise WireError(f"terms: fields {differing} are missing or unknown")
         numbers = {name: read_float(content[name], f"terms: {name}") for name in ("clip", "rho")}
         terms = cls(**{**content, **numbers, "layout": _read_layout(content["layout"])})
         if terms.to_json() != text:

@@ -31,11 +31,13 @@ class SumReply:
 
 @dataclass(frozen=True)
 class HelperRequest:
-    """Question to a node: does it help in this run."""
+    """Question to a node whether it helps in a run, and notice that the run is complete."""
 
     run: str
     config: str
     """Resolved `RunConfig` as JSON."""
+    over: bool = False
+    """True if the run is complete: the helper deletes its keys of the run and replies without a card."""
 
 
 @dataclass(frozen=True)

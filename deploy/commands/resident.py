@@ -12,12 +12,13 @@ import torch
 from cryptography.hazmat.primitives.asymmetric import ec
 from flwr.app import Context
 
-from client.app import app, open_session, refusals
+from client.app import app, open_session
 from client.data.read import read_partition, with_test
 from client.journal import RequestJournal
 from client.node import resident
 from client.node.failures import Server
 from client.node.place import Place
+from client.node.replies import refusals
 from client.owner.control import OwnerControl, RunningClient
 from client.owner.view import OwnerView
 from client.session import Session

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from client.app import failure_reply
+from client.node.replies import failure_reply
 from client.policy import Policy
 from client.state import MemoryStore
 from common.arrays import sha256

@@ -1,0 +1,50 @@
+"""Flower ClientApp of a helper: decode -> desk -> encode. It holds no data and imports no torch."""
+
+from collections.abc import Callable
+
+from flwr.app import Context, Message
+from flwr.clientapp import ClientApp
+
+from client.helper.desk import Desk
+from client.node.replies import failure_reply
+from common.errors import RefusedError
+from common.wire.codec import decode, encode
+from common.wire.messages import ASSIGN, COUNTS, ENROL
+from common.wire.sums import HELPER, OPEN, PREPARE, HelperPayload, HelperRequest, OpenRequest, PrepareRequest
+
+HELPER_TYPES = (HELPER, PREPARE, OPEN)
+"""Flower message types that `answer` accepts."""
+
+
+def make_app(desk: Desk) -> ClientApp:
+    """Return the app of a node that only helps."""
+    app = ClientApp()
+
+    def handle(message: Message, context: Context) -> Message:
+        return answer(desk, message)
+
+    def refuse(message: Message, context: Context) -> Message:
+        return failure_reply(message, RefusedError("this node is a helper without data"))
+
+    for kind in HELPER_TYPES:
+        app.query(kind.partition(".")[2])(handle)
+    for kind in (ENROL, COUNTS, ASSIGN):
+        app.query(kind.partition(".")[2])(refuse)
+    app.train()(refuse)
+    app.evaluate()(refuse)
+    return app
+
+
+def answer(desk: Desk, message: Message) -> Message:
+    """Return a helper's answer; a failure is an answer too."""
+    try:
+        return Message(encode(_REQUESTS[message.metadata.message_type](desk, message)), reply_to=message)
+    except Exception as error:
+        return failure_reply(message, error)
+
+
+_REQUESTS: dict[str, Callable[[Desk, Message], HelperPayload]] = {
+    HELPER: lambda desk, message: desk.card(decode(HelperRequest, message.content)),
+    PREPARE: lambda desk, message: desk.prepare(decode(PrepareRequest, message.content)),
+    OPEN: lambda desk, message: desk.open(decode(OpenRequest, message.content)),
+}

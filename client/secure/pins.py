@@ -1,0 +1,88 @@
+"""Pinned helpers: the identities that a client's owner relies on, and the rosters that a client accepts."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from common.errors import RefusedError, StateError
+from common.files import write_atomically
+from common.secure.cards import HelperRoster
+from common.text import count, printable
+
+
+@dataclass(frozen=True)
+class AcceptedRoster:
+    """Roster of a run and the part of it that the client's guarantee rests on."""
+
+    roster: HelperRoster
+    pinned: tuple[str, ...]
+    """Names of the helpers whose identity is pinned, those of the first contact included."""
+    first_use: tuple[str, ...] = ()
+    """Names of the pinned helpers whose identity came from the server at first contact."""
+
+
+class Pins:
+    """Identities of helpers that one client relies on.
+
+    Args:
+        helpers: Fingerprints pinned by the owner, by the owner's names for them.
+        fewest: Minimum number of pinned helpers in a run's roster.
+        on_first_use: True to pin unknown identities at first contact.
+        path: File of the identities of first contacts; None for memory that ends with the process.
+    """
+
+    def __init__(
+        self, helpers: Mapping[str, str], fewest: int, *, on_first_use: bool = False, path: Path | None = None
+    ) -> None:
+        self._helpers, self._fewest, self._on_first_use, self._path = dict(helpers), fewest, on_first_use, path
+        self._memory: dict[str, str] = {}
+
+    def accept(self, cards: Sequence[str], run: str) -> AcceptedRoster:
+        """Return the roster of an invitation if enough of its helpers are pinned.
+
+        Raises:
+            WireError: A card is malformed or of another run, or the roster is.
+            RefusedError: A helper's key has changed, or too few helpers are pinned.
+            StateError: The file of first contacts cannot be read or written.
+        """
+        roster = HelperRoster.read(cards, run)
+        seen = self._read()
+        for card in roster.cards:
+            if card.fingerprint != {**seen, **self._helpers}.get(card.name, card.fingerprint):
+                raise RefusedError(f"helper '{card.name}' has another key than before")
+        owners = {*self._helpers.values()}
+        known = {card.name: card.fingerprint for card in roster.cards if card.fingerprint not in owners}
+        first_use = known if self._on_first_use else {n: f for n, f in known.items() if seen.get(n) == f}
+        pinned = tuple(card.name for card in roster.cards if card.name in first_use or card.name not in known)
+        if len(pinned) < self._fewest:
+            raise RefusedError(
+                f"{count(len(pinned), 'helper')} of this run are pinned, the policy requires {self._fewest}"
+                f" (min-helpers); ask for the fingerprints of {', '.join(printable(n, 80) for n in roster.names)}"
+            )
+        if {**seen, **first_use} != seen:
+            self._write({**seen, **first_use})
+        return AcceptedRoster(roster, pinned, tuple(sorted(first_use)))
+
+    def _read(self) -> dict[str, str]:
+        if self._path is None:
+            return self._memory
+        try:
+            content = json.loads(self._path.read_bytes())
+            return {str(name): str(fingerprint) for name, fingerprint in content.items()}
+        except FileNotFoundError:
+            return {}
+        except (OSError, ValueError, AttributeError) as error:
+            raise StateError(
+                f"{self._path} cannot be read ({error}); restore it, or move it away to pin helpers anew"
+            ) from None
+
+    def _write(self, seen: dict[str, str]) -> None:
+        if self._path is None:
+            self._memory = seen
+            return
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            write_atomically(self._path, json.dumps(seen, indent=1, sort_keys=True).encode(), mode=0o600)
+        except OSError as error:
+            raise StateError(f"cannot write {self._path}: {error.strerror}; make it writable for this user") from None

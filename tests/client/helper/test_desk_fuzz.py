@@ -1,0 +1,74 @@
+"""2,000 mutated payloads at the desk of a helper: typed errors only, and nothing is booked twice."""
+
+import random
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import fields, replace
+from typing import Any
+
+import numpy as np
+
+from client.helper.desk import Desk
+from common.errors import FedloomError
+from common.secure.terms import SumTerms
+from common.wire.sums import HelperRequest, OpenRequest, PrepareRequest
+from tests.support.desks import Helpers
+
+MUTATIONS: tuple[Callable[[random.Random, str], str], ...] = (
+    lambda r, text: text[: r.randrange(len(text) + 1)],
+    lambda r, text: text[: (n := r.randrange(len(text) + 1))] + chr(r.randrange(0x20, 0x2FF)) + text[n + 1 :],
+    lambda r, text: text.replace(str(r.randrange(10)), str(r.randrange(10**6)), 1),
+    lambda r, text: text.replace('"', r.choice(["", "'", "\x00", "[", "1e999"]), 1),
+    lambda r, text: text + text[-r.randrange(1, 40) :],
+    lambda r, text: "",
+)
+
+
+def mutated(chance: random.Random, value: Any) -> Any:
+    """Return a value of the same type with one change."""
+    if isinstance(value, str):
+        return chance.choice(MUTATIONS)(chance, value)
+    if isinstance(value, bool):
+        return False
+    changed = list(value)
+    place = chance.randrange(len(changed))
+    match chance.randrange(4):
+        case 0:
+            del changed[place]
+        case 1:
+            changed.insert(place, changed[place])
+        case 2:
+            chance.shuffle(changed)
+        case _:
+            changed[place] = mutated(chance, changed[place])
+    return changed
+
+
+def send(desk: Desk, request: Any) -> None:
+    """Let a desk answer; only typed errors may leave."""
+    kinds = {HelperRequest: desk.card, PrepareRequest: desk.prepare, OpenRequest: desk.open}
+    with suppress(FedloomError):
+        kinds[type(request)](request)  # type: ignore[operator]  # the table pairs each request with its method
+
+
+def requests(room: Helpers, about: SumTerms) -> list[Any]:
+    uploads = room.upload(about, [np.arange(6) - n for n in range(4)])
+    names, sealed = [upload.client for upload in uploads], [upload.sealed[0] for upload in uploads]
+    text = about.to_json()
+    return [HelperRequest("toy", "{}"), PrepareRequest(text, names, sealed), OpenRequest(text, names)]
+
+
+def test_mutated_payloads_are_typed_errors_and_open_one_sum_a_round() -> None:
+    chance, room = random.Random(11), Helpers()
+    desk = room.desks[0]
+    for number in range(1, 201):
+        good = requests(room, room.terms(round=number))
+        for _ in range(10):
+            request = chance.choice(good)
+            field = chance.choice(fields(request)).name
+            send(desk, replace(request, **{field: mutated(chance, getattr(request, field))}))
+            if chance.random() < 0.2:
+                send(desk, good[1])
+    with desk.book._writing() as db:
+        rows = db.execute("SELECT COUNT(*), COUNT(DISTINCT run || '/' || round || '/' || channel) FROM sums").fetchone()
+    assert rows[0] == rows[1] > 0

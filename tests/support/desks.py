@@ -1,0 +1,88 @@
+"""Helpers and uploads of secure sums, without clients and without a server."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from client.helper.book import Book, book_in_memory, open_book
+from client.helper.desk import Desk
+from common.arrays import Array, Ints
+from common.secure.cards import HelperCard, HelperRoster
+from common.secure.masking import box_context, dtype_of, expand, seal
+from common.secure.terms import SumTerms
+from common.wire.sums import HelperRequest, OpenReply, OpenRequest, PrepareReply, PrepareRequest
+from tests.support.helpers import node_keys, terms
+
+
+def seed_of(client: str, helper: str) -> bytes:
+    """Return the seed of a client for a helper, equal in every call."""
+    return f"{client}/{helper}".encode().ljust(32, b".")[:32]
+
+
+class Upload:
+    """Masked vector of one client and its boxes, in the order of the roster."""
+
+    def __init__(self, client: str, vector: Ints, about: SumTerms, roster: HelperRoster) -> None:
+        self.client, self.vector = client, vector
+        masked = vector.astype(dtype_of(about.bits))
+        for card in roster.cards:
+            masked = masked + expand(seed_of(client, card.name), about.size, about.bits)
+        self.masked, self.sealed = masked, [box_of(client, card, about) for card in roster.cards]
+
+
+def box_of(client: str, card: HelperCard, about: SumTerms) -> str:
+    """Return the sealed seed of a client for one helper."""
+    place = (about.run, about.round, about.channel, client, card.name, about.digest, about.roster)
+    return seal(seed_of(client, card.name), card.helper_key, box_context(*place))
+
+
+class Helpers:
+    """Desks with the roster of run `toy`.
+
+    Args:
+        number: Number of helpers.
+        folder: Folder of their books; None for memory.
+    """
+
+    def __init__(self, number: int = 2, folder: Path | None = None) -> None:
+        self.folder, self.number = folder, number
+        self.desks = [self._desk(n) for n in range(number)]
+        cards = [desk.card(HelperRequest("toy", "{}")).card for desk in self.desks]
+        self.roster = HelperRoster.read(cards, "toy")
+
+    def terms(self, **changed: object) -> SumTerms:
+        return terms(**{"roster": self.roster.digest, **changed})
+
+    def upload(self, about: SumTerms, vectors: Sequence[Ints]) -> list[Upload]:
+        return [Upload(f"client-{n:03}", vector, about, self.roster) for n, vector in enumerate(vectors)]
+
+    def prepare(self, about: SumTerms, uploads: Sequence[Upload]) -> list[PrepareReply]:
+        return [prepare(desk, about, uploads, n) for n, desk in enumerate(self.desks)]
+
+    def restart(self) -> None:
+        """Start every helper again with its book."""
+        for desk in self.desks:
+            desk.book.close()
+        self.desks = [self._desk(n) for n in range(self.number)]
+
+    def _desk(self, number: int) -> Desk:
+        book: Book = open_book(self.folder / str(number)) if self.folder else book_in_memory()
+        return Desk(f"helper-{number}", node_keys(number + 1)[number], book)
+
+
+def prepare(desk: Desk, about: SumTerms, uploads: Sequence[Upload], number: int = 0) -> PrepareReply:
+    sealed = [upload.sealed[number] for upload in uploads]
+    return desk.prepare(PrepareRequest(about.to_json(), [upload.client for upload in uploads], sealed))
+
+
+def open_sum(desk: Desk, about: SumTerms, uploads: Sequence[Upload]) -> OpenReply:
+    return desk.open(OpenRequest(about.to_json(), [upload.client for upload in uploads]))
+
+
+def total(uploads: Sequence[Upload], replies: Sequence[OpenReply]) -> Ints:
+    """Return Y = Σ y_i − Σ r_h mod 2ᵏ, centred."""
+    summed: Array = np.sum([upload.masked for upload in uploads], axis=0, dtype=uploads[0].masked.dtype)
+    for reply in replies:
+        summed = summed - reply.opened["sum"]
+    return summed.view(summed.dtype.str.replace("u", "i")).astype(np.int64)
