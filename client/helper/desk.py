@@ -1,4 +1,4 @@
-"""Desk of a helper: opens the clients' boxes, and answers one noised sum of masks for each round and channel."""
+"""Desk of a helper: one noised sum of masks for each round and channel, for one set of clients."""
 
 import logging
 import secrets
@@ -6,17 +6,17 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Literal
 
-from common.secure.discrete import Stream, discrete_gaussian
-from common.secure.masking import box_context, total_mask, unseal
 from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from client.helper.book import Book, RunKeys
-from client.helper.prepared import PreparedSum, PreparedSums
+from client.helper.seeds import PreparedSum, PreparedSums
 from common.arrays import Array
 from common.errors import RefusedError, WireError
 from common.secure.canonical import digest
 from common.secure.cards import make_card
+from common.secure.discrete import Stream, discrete_gaussian
+from common.secure.masking import box_context, total_mask, unseal
 from common.secure.terms import LONGEST_RUN, MOST_NUMBERS, SumTerms
 from common.text import count, printable
 from common.wire.sums import (

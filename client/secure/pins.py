@@ -1,4 +1,4 @@
-"""Pinned helpers: the identities that a client's owner relies on, and the rosters that a client accepts."""
+"""Pinned helpers: identities that an owner relies on, and rosters that a client accepts."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -52,9 +52,9 @@ class Pins:
             if card.fingerprint != {**seen, **self._helpers}.get(card.name, card.fingerprint):
                 raise RefusedError(f"helper '{card.name}' has another key than before")
         owners = {*self._helpers.values()}
-        known = {card.name: card.fingerprint for card in roster.cards if card.fingerprint not in owners}
-        first_use = known if self._on_first_use else {n: f for n, f in known.items() if seen.get(n) == f}
-        pinned = tuple(card.name for card in roster.cards if card.name in first_use or card.name not in known)
+        others = {card.name: card.fingerprint for card in roster.cards if card.fingerprint not in owners}
+        first_use = others if self._on_first_use else {n: f for n, f in others.items() if seen.get(n) == f}
+        pinned = tuple(card.name for card in roster.cards if card.name in first_use or card.name not in others)
         if len(pinned) < self._fewest:
             raise RefusedError(
                 f"{count(len(pinned), 'helper')} of this run are pinned, the policy requires {self._fewest}"

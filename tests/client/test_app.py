@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from flwr.app import Context, Message, RecordDict
 
-from client.app import handle, open_session, public_reason
+from client.app import handle, open_session
 from client.privacy.ledger.ledger import Ledger
 from client.privacy.ledger.records import Slot
 from client.settings import ClientSettings
@@ -17,7 +17,7 @@ from client.tasks.ratings.data.raters import Ratings
 from client.tasks.ratings.data.writer import write_raters
 from common.config.flatten import to_json
 from common.config.parse import parse
-from common.errors import ConfigError, DataError, RefusedError, StateError, VocabularyError, WireError
+from common.errors import ConfigError, DataError, RefusedError, StateError, VocabularyError, WireError, public_reason
 from common.privacy.mechanisms.gaussian import Gaussian
 from common.privacy.options import PrivacyOptions
 from common.tasks.markets.vocabulary import MarketCatalogue

@@ -24,13 +24,14 @@ from common.wire.sums import (
     PrepareRequest,
 )
 from tests.support.desks import Helpers
-from tests.support.toys import instruction_of
+from tests.support.toys import instruction
 
 ROOT = Path(__file__).parents[3]
 MEGABYTE = 1_000_000
 
 PROGRAM = """
-import resource, sys
+import sys
+from pathlib import Path
 import numpy as np
 from client.helper.app import make_app
 from client.node.resident import run_resident
@@ -43,13 +44,14 @@ uploads = room.upload(about, [np.zeros(size, np.int64)] * 2)
 prepare(room.desks[0], about, uploads)
 open_sum(room.desks[0], about, uploads)
 heavy = {"torch", "scipy", "sklearn", "pyarrow", "pandas", "pydantic_settings", "opacus"} & {*sys.modules}
-print(sorted(heavy), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+[peak] = [row.split()[1] for row in Path("/proc/self/status").read_text().splitlines() if row.startswith("VmHWM")]
+print(sorted(heavy), peak)
 """
 
 
 def asked(room: Helpers, kind: str, payload: Payload | None = None) -> Message:
     content = encode(payload) if payload else RecordDict()
-    return make_app(room.desks[0])(instruction_of(kind, content), Context(1, 1, {}, RecordDict(), {}))
+    return make_app(room.desks[0])(instruction(1, content, kind), Context(1, 1, {}, RecordDict(), {}))
 
 
 def test_a_helper_answers_its_three_messages() -> None:

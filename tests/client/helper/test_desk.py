@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from client.helper import prepared
+from client.helper import seeds
 from client.helper.desk import Desk
 from common.errors import RefusedError
 from common.secure.discrete import Stream, discrete_gaussian
@@ -160,7 +160,7 @@ def test_two_rounds_of_a_run_are_in_memory_and_sixteen_runs(monkeypatch: pytest.
         sums.append((about, room.upload(about, vectors(2))))
         prepare(desk, *sums[-1])
     assert [open_sum(desk, *one).missing for one in sums] == [True, False, False]
-    monkeypatch.setattr(prepared, "MOST_RUNS", 1)
+    monkeypatch.setattr(seeds, "MOST_RUNS", 1)
     desk.card(HelperRequest("other", "{}"))
     prepare(desk, room.terms(run="other"), sums[0][1])
     assert open_sum(desk, *sums[2]).missing
