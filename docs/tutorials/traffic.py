@@ -32,11 +32,10 @@ for row in run.forecast(data="demo", site="site-00003", horizon=6):
 #
 # In `demo:breaking` a third of the sensors has lost most of its past, and another third reads too much now and then.
 # Clients share sums over lags of their readings here, and measure a model of their own data alone for the verdict.
-# Updates of sensors with little past are large; `norm-bound` 0 accepts them.
 # `teacher_mse` is the error after correction by the property.
 
 # %%
-settings = {"tasks.traffic.count-offset": True, "federation.compare-alone": True, "federation.norm-bound": 0}
+settings = {"tasks.traffic.count-offset": True, "federation.compare-alone": True}
 run = fedloom.simulate("traffic", data="demo:breaking:0-12", rounds=3, seed=0, settings=settings)
 print(f"model {run.metrics['mse']:.2f}, corrected {run.metrics['teacher_mse']:.2f}")
 print(run.verdict.text if run.verdict else "no verdict")

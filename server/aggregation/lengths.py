@@ -1,5 +1,6 @@
 """Lengths of updates, and the bound on them. Pure, NumPy."""
 
+import math
 import statistics
 from collections.abc import Mapping, Sequence
 
@@ -52,15 +53,37 @@ def references(lengths: Sequence[Lengths], past: Sequence[Lengths], first: float
     return found
 
 
-def find_excess(lengths: Mapping[str, Lengths], limits: Lengths, bound: float) -> dict[str, str]:
-    """Return client -> reason, for clients with a length of more than `bound` times its reference."""
-    return {
-        client: f"{kind} of norm {length:.3g}, {length / limits[kind]:.3g} times the typical {limits[kind]:.3g};"
-        f" federation.norm-bound is {bound:g}"
-        for client, one in lengths.items()
-        for kind, length in one.items()
-        if length > bound * limits[kind] > 0
-    }
+def allowances(weights: Mapping[str, float]) -> dict[str, float]:
+    """Return client -> factor √(w̃ / w_k), at least 1, on the reference.
+
+    w̃ is the lower median of the weights. A mean over n examples varies by 1/√n, so honest updates from few examples are longer. In the mean of the round, a
+    longer update of less weight still moves the model less than one of weight w̃ at the reference.
+    """
+    middle = statistics.median_low(weights.values()) if weights else 0.0
+    return {client: max(1.0, math.sqrt(middle / weight)) for client, weight in weights.items()}
+
+
+def find_excess(
+    lengths: Mapping[str, Lengths], limits: Lengths, bound: float, factors: Mapping[str, float]
+) -> dict[str, str]:
+    """Return client -> reason, for clients with a length of more than `bound` times its reference.
+
+    Args:
+        lengths: Client -> lengths of its reply.
+        limits: Reference of each kind.
+        bound: The option `federation.norm-bound`.
+        factors: Client -> factor on its reference.
+    """
+    found = {}
+    for client, one in lengths.items():
+        for kind, length in one.items():
+            reference = factors[client] * limits[kind]
+            if length > bound * reference > 0:
+                found[client] = (
+                    f"{kind} of norm {length:.3g}, {length / reference:.3g} times the typical {reference:.3g};"
+                    f" federation.norm-bound is {bound:g}"
+                )
+    return found
 
 
 def _positive(lengths: Sequence[Lengths], kind: str) -> list[float]:

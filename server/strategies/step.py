@@ -14,7 +14,7 @@ from common.arrays import all_finite, norm
 from common.errors import QuorumError
 from common.wire.messages import LOCAL, TrainReply
 from common.wire.sparse_rows import expand_reply
-from server.aggregation.lengths import FIRST_REFERENCE, Lengths, find_excess, measure, references, typical
+from server.aggregation.lengths import FIRST_REFERENCE, Lengths, allowances, find_excess, measure, references, typical
 from server.aggregation.outliers import find_outliers
 from server.aggregation.round_results import Replies, Reply
 from server.evaluation import Evaluation
@@ -148,7 +148,8 @@ class StepStrategy(EvaluatedStrategy):
         first = math.inf if self.cost else FIRST_REFERENCE * max(1.0, norm(self.state.model))
         past = self.state.guard.past(self._noise) if phase == LOCAL else []
         limits = references([*lengths.values()], past, first)
-        excess = find_excess(lengths, limits, self.config.federation.norm_bound)
+        allowed = allowances({r.client: r.weight for r in usable})
+        excess = find_excess(lengths, limits, self.config.federation.norm_bound, allowed)
         if phase == LOCAL:
             self._typical = typical([one for client, one in lengths.items() if client not in excess])
         return excess

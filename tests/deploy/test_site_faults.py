@@ -9,6 +9,8 @@ from client.tasks.traffic.data.site_faults import FAULTY, SOUND
 from common.config.parse import parse
 from deploy.alone import with_alone
 from deploy.resumable_simulation import simulate_measured
+from server.artifacts import RunDirectory
+from server.events import Round
 from server.result import Result
 
 
@@ -44,6 +46,8 @@ def test_the_federation_and_the_correction_pay_where_sensors_break(tmp_path: Pat
     assert after < 0.8 * before
     before, after = kind(result, SOUND)
     assert after == pytest.approx(before, rel=0.05), "nothing to correct"
+    lines = [event for event in RunDirectory(tmp_path, "r1").events() if isinstance(event, Round)]
+    assert [line.refused for line in lines] == [{}] * 2, "updates from two weeks of data are longer, and honest"
 
 
 def test_where_no_sensor_breaks_the_verdict_says_level(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from server.aggregation.lengths import find_excess, measure, references, typical
+from server.aggregation.lengths import allowances, find_excess, measure, references, typical
 
 Lengths = dict[str, float]
 
@@ -44,11 +44,24 @@ def test_the_reference_is_the_median_of_the_round_or_of_the_last_rounds(
 
 def test_a_length_beyond_the_bound_is_named_with_its_figure() -> None:
     lengths = {"ann": {"update": 20.0}, "liar": {"update": 20.1}, "bob": {"update": 1.0, "gradient": math.inf}}
-    found = find_excess(lengths, {"update": 2.0, "gradient": 1.0}, 10)
+    found = find_excess(lengths, {"update": 2.0, "gradient": 1.0}, 10, dict.fromkeys(lengths, 1.0))
     assert found == {
         "liar": "update of norm 20.1, 10.1 times the typical 2; federation.norm-bound is 10",
         "bob": "gradient of norm inf, inf times the typical 1; federation.norm-bound is 10",
     }
+
+
+def test_a_reply_of_less_weight_may_be_longer_but_moves_the_mean_no_further() -> None:
+    """Weights 1, 4, 16, 16, 100: the median is 16, so factors are √16, √4 and, for all others, 1."""
+    weights = {"few": 1.0, "some": 4.0, "ann": 16.0, "bob": 16.0, "many": 100.0}
+    factors = allowances(weights)
+    assert factors == {"few": 4.0, "some": 2.0, "ann": 1.0, "bob": 1.0, "many": 1.0}
+    assert all(weights[name] * factors[name] <= 16 for name in ("few", "some", "ann", "bob"))
+    lengths = {name: {"update": 79.0} for name in weights}
+    found = find_excess(lengths, {"update": 2.0}, 10, factors)
+    assert list(found) == ["some", "ann", "bob", "many"]
+    assert found["some"].startswith("update of norm 79, 19.8 times the typical 4;")
+    assert allowances({}) == {}
 
 
 def test_typical_lengths_leave_out_clients_that_learnt_nothing() -> None:
