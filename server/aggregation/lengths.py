@@ -56,8 +56,8 @@ def references(lengths: Sequence[Lengths], past: Sequence[Lengths], first: float
 def allowances(weights: Mapping[str, float]) -> dict[str, float]:
     """Return client -> factor √(w̃ / w_k), at least 1, on the reference.
 
-    w̃ is the lower median of the weights. A mean over n examples varies by 1/√n, so honest updates from few examples are longer. In the mean of the round, a
-    longer update of less weight still moves the model less than one of weight w̃ at the reference.
+    w̃ is the lower median of the weights. A mean over n examples varies by 1/√n, so honest updates from few examples are
+    longer. In the mean of the round, such an update moves the model no further than one of weight w̃ at the reference.
     """
     middle = statistics.median_low(weights.values()) if weights else 0.0
     return {client: max(1.0, math.sqrt(middle / weight)) for client, weight in weights.items()}
