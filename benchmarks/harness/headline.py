@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from math import sqrt
 from pathlib import Path
 from statistics import fmean, stdev
-from typing import Literal
+from typing import Literal, Protocol
 
 from benchmarks.harness.claim import Comparison
 from benchmarks.harness.results import Results
@@ -20,6 +20,16 @@ method, `default` the default model. Further entries of the figure have an empty
 
 Values = Mapping[int, float]
 """Seed -> value."""
+
+
+class Opening(Protocol):
+    """First screen of a page."""
+
+    def section(self, results: Results, study: str) -> Iterator[str]:
+        """Yield verdict and figure, as Markdown."""
+
+    def draw(self, results: Results, path: Path) -> None:
+        """Write the figure."""
 
 
 @dataclass(frozen=True)

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any
 from benchmarks.harness.results import Results
 
 if TYPE_CHECKING:
-    from benchmarks.harness.headline import Headline
+    from benchmarks.harness.headline import Opening
 
 ROOT = Path(__file__).resolve().parents[2]
 DATA = Path(os.environ.get("FEDLOOM_SHARED_DATA", ROOT.parent / "shared" / "data"))
 RESULTS = ROOT / "docs" / "results"
 PACKAGES = ("fedloom", "flwr", "torch", "torch-geometric", "numpy")
 MARKS = ("<!-- table -->", "<!-- end of table -->")
-STUDIES = ("rules", "sessions", "traffic", "ratings", "markets")
+STUDIES = ("rules", "sessions", "traffic", "ratings", "markets", "robustness")
 
 
 @dataclass(frozen=True)
@@ -114,10 +114,12 @@ def write_readme(path: Path = ROOT / "README.md", folder: Path = RESULTS) -> Non
     path.write_text(f"{before}{MARKS[0]}\n{table}\n{MARKS[1]}{after}", "utf-8")
 
 
-def _headline(name: str) -> "Headline":
+def _headline(name: str) -> "Opening":
+    """Return the headline of a task's study, or the own one of another study."""
     from benchmarks.harness.headlines import HEADLINES  # it imports the studies
 
-    return HEADLINES[name]
+    own: Opening = HEADLINES.get(name) or import_module(f"benchmarks.{name}.headline").HEADLINE
+    return own
 
 
 def provenance() -> dict[str, Any]:
