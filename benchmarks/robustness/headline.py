@@ -26,8 +26,8 @@ class RobustnessHeadline:
         named, attackers = figures.named(SCALED, MIDDLE)
         yield (
             f"**Verdict.** On demo data, {percent(MIDDLE)} of the clients attack. The worst of five attacks leaves these HR@20"
-            f" in %: {'; '.join(parts)}. The norm bound names {named} of {attackers} attackers with updates of 100 times the length."
-            f" Honest clients named by mistake in {figures.runs} runs: {figures.total('mistaken')}."
+            f" in %: {'; '.join(parts)}. The norm bound names {named} of {attackers} attackers with updates of 100 times"
+            f" the length. Honest clients named by mistake in {figures.runs} runs: {figures.total('mistaken')}."
         )
         words = "HR@20 by share of attackers, for five attacks and five rules on rules and sessions"
         yield f"![{words}](assets/{study}.svg)"
