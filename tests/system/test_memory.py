@@ -1,4 +1,4 @@
-"""Memory of resident clients, as `fedloom up` starts them on the demo data."""
+"""Memory of resident clients, as `fedloom up` starts them on the demo data, pages shared with other processes included."""
 
 import time
 from contextlib import suppress
@@ -20,7 +20,7 @@ def peaks_of_clients(up: Command) -> dict[int, float]:
     while up.process.poll() is None:
         for process in up.family():
             with suppress(psutil.Error):
-                if "join" in process.cmdline():
+                if process.name().startswith("client-"):
                     megabytes = process.memory_info().rss / 2**20
                     peaks[process.pid] = max(peaks.get(process.pid, 0.0), megabytes)
         time.sleep(0.1)
