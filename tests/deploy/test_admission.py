@@ -18,8 +18,8 @@ from deploy.nodes import add_key, revoke_key
 class Controls(Control):
     """Control API that refuses one key some times and another key always."""
 
-    def __init__(self, home: Path, failures: int) -> None:
-        super().__init__("nowhere:9", None, home)
+    def __init__(self, failures: int) -> None:
+        super().__init__("nowhere:9", None)
         self.failures, self.registered, self.removed = failures, list[str](), list[NodeKey]()
 
     def register(self, public_key: Path) -> int | None:
@@ -39,7 +39,7 @@ def test_a_key_that_could_not_be_registered_is_retried_and_the_failure_reported_
     for name in ("half.pub", "broken.pub"):
         (tmp_path / name).write_text("")
     monkeypatch.setattr(admission, "SEARCH_SECONDS", 0.0)
-    output, control = StringIO(), Controls(tmp_path / "control", failures=2)
+    output, control = StringIO(), Controls(failures=2)
     gate = Gate(control, tmp_path, Console(file=output, width=200))
     for _ in range(4):
         gate()
@@ -55,7 +55,7 @@ def test_a_key_that_is_revoked_is_removed_once_by_its_name(tmp_path: Path, monke
     monkeypatch.setattr(admission, "SEARCH_SECONDS", 0.0)
     key = ec.generate_private_key(ec.SECP384R1()).public_key()
     nodes, output = tmp_path / "nodes", StringIO()
-    control = Controls(tmp_path / "control", failures=-1)
+    control = Controls(failures=-1)
     gate = Gate(control, nodes, Console(file=output, width=200))
     add_key(nodes, key, "shop-3")
     gate()
@@ -70,7 +70,7 @@ def test_keys_that_were_revoked_while_no_server_ran_are_removed_at_the_start(tmp
     key = ec.generate_private_key(ec.SECP384R1()).public_key()
     add_key(tmp_path, key)
     revoke_key(tmp_path, next(entry.fingerprint for entry in admission.list_nodes(tmp_path)))
-    control = Controls(tmp_path / "control", failures=-1)
+    control = Controls(failures=-1)
     gate = Gate(control, tmp_path, Console(file=StringIO()))
     gate.remove_revoked()
     gate()
