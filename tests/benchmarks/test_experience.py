@@ -17,6 +17,8 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PYTHONPATH", "of this process")
     monkeypatch.setenv("FEDLOOM_RUNS", "of this process")
+    monkeypatch.setenv("MAKELEVEL", "1")
+    monkeypatch.setenv("MAKEFLAGS", "w")
     subprocess.run(["git", "init", "--quiet"], check=True)
     _commit(DEMO)
     Path("Makefile").write_text("demo:\n\t@false\n")

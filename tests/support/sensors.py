@@ -1,6 +1,7 @@
 """Road sensors with short series, which train in milliseconds, and their runs."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import count
 from pathlib import Path
 from typing import TypeVar
 
@@ -73,7 +74,9 @@ def session(name: str, series: tuple[Series, ...], store: Store | None = None, p
     def learner(config: RunConfig, vocabulary: Vocabulary) -> Learner:
         return build_learner(config, Sensors(series, MEASURES))
 
-    return Session(name, learner, store or MemoryStore(), in_memory(policy or Policy()))
+    draws = count()
+    releaser = in_memory(policy or Policy(), lambda: np.random.default_rng([*name.encode(), next(draws)]))
+    return Session(name, learner, store or MemoryStore(), releaser)
 
 
 class Listening(InProcessGrid):
