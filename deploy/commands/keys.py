@@ -89,3 +89,23 @@ def register(
         registered.append({"fingerprint": fingerprint(public), "file": str(target)})
     if json:
         print_object(registered)
+
+
+@keys.command()
+def show(
+    path: Annotated[Path, typer.Argument(help="File of a private key, or of its public half (*.pub).")],
+    json: o.AsJson = False,
+) -> None:
+    """Show the fingerprint of a key.
+
+    It identifies a node, such as a helper, and is compared by other means than the federation itself.
+    """
+    from common.node_keys import fingerprint
+    from deploy.cli.output import say
+    from deploy.keys import load_private_key, load_public_key
+
+    public = load_public_key(path) if path.suffix == ".pub" else load_private_key(path).public_key()
+    if json:
+        print_object({"fingerprint": fingerprint(public)})
+    else:
+        say(fingerprint(public))
