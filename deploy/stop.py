@@ -20,8 +20,8 @@ POLL_SECONDS = 0.05
 
 
 def find_servers(local: Path) -> list[Path]:
-    """Return the servers' folders below a working directory's private folder, of `serve` first."""
-    return [local / "server", *sorted(local.glob("up/*/server"))]
+    """Return the folders of `serve`, `submit` and `up` below a working directory's private folder."""
+    return [local / "server", local / "submit", *sorted(local.glob("up/*/server"))]
 
 
 def stop_federation(home: Path) -> list[ProcessRecord]:

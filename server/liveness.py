@@ -57,19 +57,19 @@ class Liveness:
         """Return those of the nodes that have sent no heartbeat for too long while answers were awaited."""
         now = self._clock()
         if now - self._looked >= LOOK_SECONDS:
-            self._look(min(now - self._looked, MAX_STEP_SECONDS))
+            self._look(min(now - self._looked, MAX_STEP_SECONDS), nodes)
             self._looked = now
         return self._silent.intersection(nodes)
 
     def audible(self, nodes: Iterable[int]) -> list[int]:
         """Return the nodes without those that are silent still."""
         if self._silent:
-            self._look(0.0)
+            self._look(0.0, ())
         return [node for node in nodes if node not in self._silent]
 
-    def _look(self, passed: float) -> None:
+    def _look(self, passed: float, awaited: Collection[int]) -> None:
         beats = {n.node_id: n.online_until for n in self._list_nodes() if n.heartbeat_interval == PROMISE_SECONDS}
         same = {node for node, until in beats.items() if self._beats.get(node) == until}
-        self._waited = {node: self._waited.get(node, 0.0) + passed if node in same else 0.0 for node in beats}
+        self._waited = {node: self._waited.get(node, 0.0) + passed for node in same.intersection(awaited)}
         late = {node for node, seconds in self._waited.items() if seconds >= SILENCE_SECONDS}
         self._beats, self._silent = beats, frozenset(late | (self._silent & same))

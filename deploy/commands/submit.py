@@ -33,11 +33,13 @@ def submit(
     from deploy.commands.runs import runs_folder
     from deploy.control import Control
     from deploy.processes import Processes
+    from server.process_records import COMMAND, FOLDER, record_process
 
     resolved = resolve(request, {"federation.min-clients": clients}, {"federation.min-clients": 2})
     config = with_catalogue(resolved, catalogue)
     order = federation.Order(config, runs_folder(), nodes=nodes)
     superlink = Control(control, ca)
     record_remote_launch("submit", config)
+    record_process(work.resolve() / FOLDER, COMMAND, run=config.run_id)
     with removed_unless_started(config.run_id), Processes() as processes:
         finish(federation.submit(processes, work.resolve(), superlink, order, console), json)

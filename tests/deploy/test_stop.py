@@ -119,7 +119,7 @@ def test_a_later_process_of_a_recorded_id_is_left_alone(start: Start, tmp_path: 
 
 def test_servers_of_serve_and_up_are_found(tmp_path: Path) -> None:
     (tmp_path / "up" / "r1" / "server").mkdir(parents=True)
-    assert find_servers(tmp_path) == [tmp_path / "server", tmp_path / "up" / "r1" / "server"]
+    assert find_servers(tmp_path) == [tmp_path / "server", tmp_path / "submit", tmp_path / "up" / "r1" / "server"]
 
 
 def test_the_command_names_what_it_stopped_and_how_to_continue(start: Start, here: Path) -> None:

@@ -57,6 +57,16 @@ def test_a_silent_node_is_asked_again_after_its_next_heartbeat() -> None:
     assert watch(liveness, clock, 10) == []
 
 
+def test_a_node_that_has_answered_may_be_idle_while_another_is_awaited() -> None:
+    """An idle client sends a heartbeat every 5 s, and must not miss the next round for it."""
+    clock = Clock()
+    nodes = Nodes(clock, 10, 11)
+    nodes.dead = dict.fromkeys((10, 11), 0.0)
+    liveness = Liveness(nodes, clock)
+    assert watch(liveness, clock, 10, nodes=(11,))
+    assert liveness.audible([10, 11]) == [10]
+
+
 def test_stock_clients_with_rare_heartbeats_are_not_judged() -> None:
     clock = Clock()
     nodes = Nodes(clock, 10, 11, promise=30.0)

@@ -3,12 +3,9 @@
 Each side has its own folder. As root, each side has its own network namespace too, and shares no loopback.
 """
 
-import os
 import shutil
 import signal
-import subprocess
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -16,47 +13,15 @@ import pytest
 from deploy.flower_programs import flower_program
 from deploy.ports import free_port
 from tests.system.desk import Command, Desk, until
+from tests.system.machines import Machines, connected_machines
 
 pytestmark = pytest.mark.system
 
 
-@dataclass(frozen=True)
-class Machines:
-    """Prefixes of commands on the machines of the server and of the clients, and the server's address."""
-
-    server: tuple[str, ...]
-    clients: tuple[str, ...]
-    address: str
-
-
 @pytest.fixture
 def machines() -> Iterator[Machines]:
-    """Yield two connected network namespaces; this machine without the right to create them."""
-    ip = shutil.which("ip")
-    names = [f"fedloom-{side}-{os.getpid()}" for side in ("s", "c")]
-    here = Machines((), (), "127.0.0.1")
-    if ip is None or os.geteuid() != 0 or not _ip(ip, f"netns add {names[0]}"):
-        yield here
-        return
-    server, clients = names
-    try:
-        wiring = [
-            f"netns add {clients}",
-            f"link add fl-s{os.getpid()} netns {server} type veth peer name fl-c{os.getpid()} netns {clients}",
-            f"-n {server} addr add 10.99.7.1/24 dev fl-s{os.getpid()}",
-            f"-n {clients} addr add 10.99.7.2/24 dev fl-c{os.getpid()}",
-            f"-n {server} link set fl-s{os.getpid()} up",
-            f"-n {clients} link set fl-c{os.getpid()} up",
-            f"-n {server} link set lo up",
-            f"-n {clients} link set lo up",
-        ]
-        if all(_ip(ip, step) for step in wiring):
-            yield Machines((ip, "netns", "exec", server), (ip, "netns", "exec", clients), "10.99.7.1")
-        else:
-            yield here
-    finally:
-        for name in names:
-            _ip(ip, f"netns del {name}")
+    with connected_machines() as found:
+        yield found
 
 
 def test_a_stock_supernode_trains_beside_a_client_whose_key_is_registered_later(desk: Desk, machines: Machines) -> None:
@@ -121,7 +86,3 @@ def _supernode(desk: Desk, machines: Machines, folder: Path, address: str) -> Co
 def _fedloom(desk: Desk, folder: Path, *arguments: str) -> None:
     command = desk.start(*arguments, folder=folder)
     assert command.end() == 0, command.error()
-
-
-def _ip(program: str, words: str) -> bool:
-    return subprocess.run([program, *words.split()], capture_output=True, check=False).returncode == 0

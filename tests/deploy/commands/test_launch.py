@@ -1,5 +1,6 @@
 """Folders of runs that did not start, and what `fedloom budget` says after a simulation."""
 
+import os
 import socket
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from deploy.cli.app import app
 from deploy.commands.launch import removed_unless_started
 from deploy.ports import free_port
 from deploy.report.launch_record import remember
+from server.process_records import COMMAND, FOLDER, read_records
 
 
 def fail(run_id: str) -> None:
@@ -40,10 +42,12 @@ def test_a_folder_with_other_files_is_kept(here: Path) -> None:
     assert [path.name for path in (here / "runs" / "r1").iterdir()] == ["notes.txt"]
 
 
-def test_submit_to_an_absent_superlink_leaves_no_run(here: Path) -> None:
+def test_submit_to_an_absent_superlink_leaves_no_run_and_was_recorded_for_stop(here: Path) -> None:
     done = CliRunner().invoke(app, ["submit", "--run-id", "r1", "--control", f"127.0.0.1:{free_port()}"])
     assert isinstance(done.exception, ConnectError), done.exception
     assert not (here / "runs" / "r1").exists()
+    [record] = read_records(here / ".fedloom" / "submit" / FOLDER)
+    assert (record.name, record.pid, record.run) == (COMMAND, os.getpid(), "r1")
 
 
 def test_a_server_on_a_taken_port_leaves_no_run(here: Path) -> None:
