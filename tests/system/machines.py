@@ -30,10 +30,10 @@ class Machines:
         """Set the clients' end of the cable `up` or `down`."""
         subprocess.run([*self.clients, IP, "link", "set", self.cable, state], check=True)
 
-    def drop(self, action: str) -> None:
-        """Begin (`-A`) or end (`-D`) to drop what arrives at the server, without a word to the sender."""
-        rule = ("INPUT", "-i", "cable", "-j", "DROP")
-        subprocess.run([*self.server, "iptables", action, *rule], check=True)
+    def lose(self, share: float) -> None:
+        """Lose a share of the packets that arrive at the server."""
+        rule = f"iptables -A INPUT -i cable -m statistic --mode random --probability {share} -j DROP"
+        subprocess.run([*self.server, *rule.split()], check=True)
 
 
 @contextmanager
