@@ -1,8 +1,8 @@
 """`grad_and_value` of `torch.func` without PyTorch's compiler, which fedloom does not use.
 
-PyTorch 2.13 imports `torch._dynamo` at the first gradient, only to suspend compiled autograd. The import takes a second and
-80 MB of every client. Its one caller, `_autograd_grad`, is replaced here by the same computation without it. Gradients are
-equal bit for bit, which a test checks.
+It differentiates single records in DP-SGD, and recurrent networks. PyTorch 2.13 imports `torch._dynamo` at the first
+gradient, only to suspend compiled autograd. The import takes a second and 80 MB of every client. Its one caller,
+`_autograd_grad`, is replaced here by the same computation without it. Gradients are equal bit for bit, which a test checks.
 """
 
 import sys

@@ -93,8 +93,8 @@ class Journal:
 
     def record_exchange(self, exchange: Exchange) -> None:
         """Record a round trip to the clients; called before its replies are processed."""
-        self._exchanges.append(exchange)
         self._presence.record(exchange)
+        self._exchanges.append(replace(exchange, replies=()))
 
     def record_decision(self, decision: RoundDecision) -> None:
         """Record the cost of a round, which clients may spend before the next checkpoint."""

@@ -52,7 +52,7 @@ def describe_round(
         metrics=dict(evaluation.metrics),
         split=split if evaluation.metrics else "",
         seconds=sum(exchange.seconds for exchange in exchanges),
-        answered=len(training.replies) - len(trained.rejected),
+        answered=len(training.durations) - len(trained.rejected),
         asked=len(training.asked) + len(attendance.lost),
         missing=sorted({name(node) for node in training.missing} | gone),
         refused={client: printable(why) for client, why in reasons.items()},

@@ -75,6 +75,17 @@ class ComparesUnits(Protocol):
 
 
 @runtime_checkable
+class HasRecurrentNetwork(Protocol):
+    """Learner whose loss is differentiated for each client by itself.
+
+    A sum over clients would add the gradients of time steps in another order, and takes longer for stacked clients.
+    """
+
+    recurrent: bool
+    """True."""
+
+
+@runtime_checkable
 class HasProperty(Protocol):
     """Learner that infers an STL property of its data."""
 

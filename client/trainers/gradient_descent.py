@@ -11,11 +11,16 @@ import torch
 from torch import Tensor
 from torch.func import vmap
 
+from client.gradients import grad_and_value
 from client.stacked_tensors import Tensors, select
+from client.tasks.learner import HasRecurrentNetwork, Learner
 from client.trainers.optimizers import Moments, Step, clip
 
+Loss = Callable[[Tensors, Tensors, Tensors], Tensor]
+"""(parameters, batch, inputs of one step) of one client -> L_k, a scalar."""
+
 GradientAndLoss = Callable[[Tensors, Tensors, Tensors], tuple[Tensors, Tensor]]
-"""(parameters, batch, inputs of one step) of one client -> ∇L_k and L_k, a scalar."""
+"""(parameters, batch, inputs of one step), all K × … -> ∇L_k, K × …, and L_k, (K,)."""
 
 Correct = Callable[[Tensors, Tensors], Tensors]
 """(gradient, parameters) -> step direction g̃; all K × …."""
@@ -36,6 +41,31 @@ class Descent:
     """L_k before the first step, (K,)."""
 
 
+def differentiate(loss: Loss) -> GradientAndLoss:
+    """Return the gradient of every client's loss, as that of their sum: no client's loss depends on another's parameters.
+
+    It equals `vmap(grad_and_value(loss))` of `torch.func` bit for bit, takes less time and no import of PyTorch's compiler.
+    """
+
+    def gradient_and_loss(params: Tensors, batch: Tensors, inputs: Tensors) -> tuple[Tensors, Tensor]:
+        leaves = {n: p.detach().requires_grad_() for n, p in params.items()}
+        losses: Tensor = vmap(loss)(leaves, batch, inputs)
+        if not losses.requires_grad:
+            return {n: torch.zeros_like(p) for n, p in params.items()}, losses
+        gradients = torch.autograd.grad(losses.sum(), [*leaves.values()], materialize_grads=True)
+        in_order = [g.contiguous() for g in gradients]  # sums over them round by the order of their numbers in memory
+        return dict(zip(leaves, in_order, strict=True)), losses.detach()
+
+    return gradient_and_loss
+
+
+def plain_gradient(learner: Learner) -> GradientAndLoss:
+    """Return ∇L_k and L_k of clients whose data have the form of this learner's."""
+    if isinstance(learner, HasRecurrentNetwork):
+        return vmap(grad_and_value(learner.loss))
+    return differentiate(learner.loss)
+
+
 def descend(
     gradient_and_loss: GradientAndLoss,
     start: Tensors,
@@ -52,7 +82,7 @@ def descend(
     """Make `steps` local steps from `start`, each on the whole batch.
 
     Args:
-        gradient_and_loss: Gradient and value of one client's objective.
+        gradient_and_loss: Gradients and values of the clients' objectives.
         start: θ_k¹, K × ….
         batch: Data of each client, K × ….
         inputs: Step inputs, such as dropout masks, K × steps × ….
@@ -63,11 +93,10 @@ def descend(
         correct: Step direction from the clipped gradient, such as with a proximal term or a control variate.
         frozen: Parameters that a step does not change; the norm and the mean of gradients leave them out.
     """
-    gradients_and_losses = vmap(gradient_and_loss)
     params, first_loss = start, torch.zeros(())
     total = {n: torch.zeros_like(p) for n, p in start.items()}
     for t in range(steps):
-        gradient, value = gradients_and_losses(params, batch, {n: masks[:, t] for n, masks in inputs.items()})
+        gradient, value = gradient_and_loss(params, batch, {n: masks[:, t] for n, masks in inputs.items()})
         excluded = frozen(t)
         moving = {n: g for n, g in gradient.items() if n not in excluded}
         direction = correct(clip(moving, clip_norm), params)

@@ -4,11 +4,10 @@ from dataclasses import replace
 
 from torch import Tensor
 
-from client.gradients import grad_and_value
 from client.stacked_tensors import Tensors, are_finite, row, stack
 from client.state import ClientMemory
 from client.trainers.fedavg import FedAvgTrainer
-from client.trainers.gradient_descent import GradientAndLoss, descend
+from client.trainers.gradient_descent import GradientAndLoss, descend, plain_gradient
 from client.trainers.optimizers import build_step, initialize_moments
 from client.trainers.spec import ClientMethod
 from client.training.client_state import HEAD, PERSONALIZED
@@ -51,7 +50,7 @@ class PerFedAvgTrainer(FedAvgTrainer):
         start = stack([tensors(request.model) | state.groups.get(f"{HEAD}.after", {})])
         options = self.options.model_copy(update={"optimizer": "sgd", "lr": self.alpha, "lr_predictor": 0.0})
         descent = descend(
-            grad_and_value(learner.loss),
+            plain_gradient(learner),
             start,
             batch=stack([learner.batch(request)]),
             inputs=stack([learner.step_inputs(participant.steps, build_generator(participant))]),
@@ -70,8 +69,11 @@ def _add_scaled(tensors: Tensors, direction: Tensors, size: float) -> Tensors:
 
 
 def _sample_of(inputs: Tensors, number: int) -> Tensors:
-    """Return one of the samples of the inputs of a step."""
-    return {n: t[number] for n, t in inputs.items()}
+    """Return one of the samples of the inputs of a step, K × ….
+
+    Tensors of a step are K × samples × ….
+    """
+    return {n: t[:, number] for n, t in inputs.items()}
 
 
 METHOD = ClientMethod(perfedavg.METHOD, PerFedAvgTrainer)

@@ -3,11 +3,12 @@
 from collections.abc import Callable
 from functools import partial
 
-from client.gradients import grad_and_value
+from torch.func import vmap
+
 from client.privacy.dp_sgd import private_gradient, sample_private_inputs
 from client.privacy.dp_sgd_noise import secret_generator
 from client.stacked_tensors import Tensors, row, stack
-from client.trainers.gradient_descent import Descent, GradientAndLoss, descend
+from client.trainers.gradient_descent import Descent, GradientAndLoss, descend, plain_gradient
 from client.trainers.optimizers import build_step, initialize_moments
 from client.trainers.spec import Cohort, CohortResult, Trainer
 from client.training.participant import Participant, build_generator
@@ -36,9 +37,9 @@ def descend_stacked(trainer: Trainer, cohort: Cohort) -> CohortResult:
 
 
 def _gradient_and_loss(participant: Participant) -> GradientAndLoss:
-    """Return the gradient function of one client: plain, or the noisy gradient of DP-SGD."""
+    """Return the gradient function of the cohort: plain, or the noisy gradient of DP-SGD."""
     learner = participant.learner
-    return private_gradient(learner.loss, learner.shared) if participant.noise else grad_and_value(learner.loss)
+    return vmap(private_gradient(learner.loss, learner.shared)) if participant.noise else plain_gradient(learner)
 
 
 def _sample_inputs(participant: Participant, params: Tensors, samples: int) -> Tensors:

@@ -53,6 +53,8 @@ class RoundStrategy(StepStrategy):
             QuorumError: Fewer usable replies than `federation.min-replies`.
         """
         usable, rejected = self._split(replies)
+        if isinstance(replies, list):  # Flower holds it until the replies of the next round are here
+            replies.clear()
         loss = self._report(self._advance(usable, rejected), rejected)
         return to_record(self.state.model), MetricRecord({} if self.cost > 0 else {"loss": loss})
 

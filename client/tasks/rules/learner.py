@@ -9,14 +9,14 @@ from torch.func import functional_call
 from torch.nn.functional import binary_cross_entropy_with_logits
 
 from client.stacked_tensors import Tensors
-from client.tasks.learner import means
+from client.tasks.learner import means, shell
 from client.tasks.rules.data.batches import collate
 from client.tasks.rules.data.homes import Homes
 from client.tasks.rules.data.split import SplitHome, split_homes
 from client.tasks.rules.lists.abilities import Abilities
 from client.tasks.rules.lists.shown import ListOptions, shown
 from common.arrays import Array, Arrays, Floats
-from common.models import build_model, tensors
+from common.models import tensors
 from common.tasks.rules.counts import COUNTS, offset_of
 from common.tasks.rules.metrics import SHOWN_TOPS, home_metrics, shown_metrics
 from common.tasks.rules.options import RulesOptions
@@ -46,7 +46,7 @@ class RulesLearner:
     def __init__(self, run: TaskRun[RulesOptions, RuleCatalogue], dataset: Homes) -> None:
         self._options, self._catalogue = run.options, run.vocabulary
         self.splits = split_homes(dataset.units, len(run.vocabulary.relations), self._options, run.seed)
-        self.module = build_model(TASK, run)
+        self.module = shell(TASK, run)
         self._batch = collate(self.splits, len(run.vocabulary.entities))
         self.examples = int(self._batch.home_mask.sum())
         self.size, self.rows = self._batch.labels.numel(), len(self._batch.x)

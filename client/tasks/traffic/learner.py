@@ -42,6 +42,7 @@ class TrafficLearner:
     task = TASK.name
     rows = 0
     shared: tuple[str, ...] = ()
+    recurrent = True
 
     def __init__(self, run: TaskRun[TrafficOptions, SensorVariables], dataset: Sensors) -> None:
         self.options, self.variables = run.options, run.vocabulary

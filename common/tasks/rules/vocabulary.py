@@ -86,6 +86,9 @@ class RuleCatalogue(Vocabulary):
             raise ValueError("opposites names an action without a letter")
         return self
 
+    def __hash__(self) -> int:
+        return hash((self.entities, self.relations))
+
     def possible(self) -> tuple[Flags, Flags]:
         """Return two F × R masks: device types that can trigger a relation, and that can execute it."""
         parts = list(zip(*map(relation_parts, self.relations), strict=True)) or [(), ()]
