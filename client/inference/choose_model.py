@@ -2,11 +2,10 @@
 
 from collections.abc import Collection
 
-from client.gradients import grad_and_value
 from client.stacked_tensors import row, stack
 from client.state import ClientMemory, MemoryStore
 from client.tasks.learner import Learner, training_loss
-from client.trainers.gradient_descent import descend
+from client.trainers.gradient_descent import descend, plain_gradient
 from client.trainers.optimizers import build_step, initialize_moments
 from client.trainers.registry import build_trainer
 from client.training.client_state import HEAD, PERSONALIZED
@@ -80,7 +79,7 @@ def fit_client_only(config: RunConfig, learner: Learner, trained: Arrays) -> Arr
         return trained
     options, start, rest = config.method_options, stack([tensors(trained)]), set(trained) - own
     descent = descend(
-        grad_and_value(learner.loss),
+        plain_gradient(learner),
         start,
         batch=stack([learner.batch(TrainRequest(config.rounds, "", trained))]),
         inputs={},

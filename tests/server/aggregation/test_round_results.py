@@ -8,7 +8,7 @@ import pytest
 
 from common.arrays import Arrays, mean, sha256
 from server.aggregation.round_results import Rate, Replies, Reply
-from tests.support.strategies import NAMES, VARIANTS, Server, reply_of
+from tests.support.strategies import NAMES, VARIANTS, Server, good, reply_of
 
 
 @dataclass(frozen=True)
@@ -84,3 +84,9 @@ def test_gradients_directions_and_magnitudes_are_weighted_means() -> None:
         np.testing.assert_allclose(direction[name], a, rtol=1e-5)  # rate · steps is 1
         np.testing.assert_allclose(delta[name], a, rtol=1e-5)
         assert (np.abs(delta[name]) <= magnitude[name]).all()
+
+
+def test_a_step_releases_its_replies_before_the_next_round_arrives() -> None:
+    messages = good(*NAMES)
+    Server("fedrule").strategy.aggregate_train(1, messages)
+    assert not messages

@@ -65,3 +65,8 @@ def test_counts_of_a_late_reply_are_not_subtracted_from_the_sums() -> None:
 def test_a_client_without_homes_has_nothing_to_train_or_measure() -> None:
     learner = learner_of(CONFIG, CATALOGUE, ())
     assert (learner.examples, learner.evaluate(WORLD, {}, "test"), learner.counts()["counts"].sum()) == (0, ({}, {}), 0)
+
+
+def test_clients_of_a_process_share_one_model() -> None:
+    first, second = (learner_of(CONFIG, CATALOGUE, [home]) for home in HOMES[:2])
+    assert first.module is second.module
