@@ -44,7 +44,8 @@ class Descent:
 def differentiate(loss: Loss) -> GradientAndLoss:
     """Return the gradients of all clients' losses, computed as the gradient of their sum.
 
-    No client's loss depends on another's parameters. The result equals `vmap(grad_and_value(loss))` of `torch.func` bit for bit, takes less time and no import of PyTorch's compiler.
+    No client's loss depends on another's parameters. The result equals `vmap(grad_and_value(loss))` bit for bit,
+    takes less time and needs no import of PyTorch's compiler.
     """
 
     def gradient_and_loss(params: Tensors, batch: Tensors, inputs: Tensors) -> tuple[Tensors, Tensor]:
