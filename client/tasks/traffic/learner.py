@@ -40,9 +40,8 @@ class TrafficLearner:
     """
 
     task = TASK.name
-    rows = 0
+    rows, recurrent = 0, True
     shared: tuple[str, ...] = ()
-    recurrent = True
 
     def __init__(self, run: TaskRun[TrafficOptions, SensorVariables], dataset: Sensors) -> None:
         self.options, self.variables = run.options, run.vocabulary
