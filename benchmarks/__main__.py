@@ -2,6 +2,7 @@
 
 `python -m benchmarks run STUDY` computes what the stored results lack, stores it and remakes the page.
 `python -m benchmarks page STUDY` remakes the page from the stored results alone.
+`python -m benchmarks claims` remakes the verdicts on the papers' claims, `claims.csv` and `claims.md`.
 `python -m benchmarks readme` remakes the table of results in README.md.
 `python -m benchmarks speed NAME` times one part of fedloom; further options are those of `benchmarks/speed/NAME.py`.
 """
@@ -12,7 +13,7 @@ import sys
 from importlib import import_module
 from pathlib import Path
 
-from benchmarks.harness.study import DATA, RESULTS, ROOT, STUDIES, Selection, Study, write_readme
+from benchmarks.harness.study import DATA, RESULTS, ROOT, STUDIES, Selection, Study, write_claims, write_readme
 from common.errors import FedloomError
 
 NOT_TIMED = ("__init__", "timing", "sessions_reference")
@@ -27,8 +28,11 @@ def main() -> int:
     if options.command == "readme":
         write_readme()
         return 0
-    study = Study(options.study, options.out)
     try:
+        if options.command == "claims":
+            print(write_claims(options.out))
+            return 0
+        study = Study(options.study, options.out)
         if options.command == "run":
             _run(study, options)
         print(study.write_page())
@@ -45,10 +49,12 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True)
     page = commands.add_parser("page", help="remake a page from the stored results")
     run = commands.add_parser("run", help="compute what the stored results lack")
+    claims = commands.add_parser("claims", help="remake the verdicts on the papers' claims")
     commands.add_parser("readme", help="remake the table of results in README.md")
     commands.add_parser("speed", help="time one part of fedloom")
     for command in (page, run):
         command.add_argument("study", choices=STUDIES)
+    for command in (page, run, claims):
         command.add_argument("--out", type=Path, default=RESULTS, help="folder of all results")
     run.add_argument("--only", nargs="+", default=(), metavar="ROW", help="short names of rows, or PROTOCOL/ROW")
     run.add_argument("--sets", nargs="+", default=(), metavar="SET", help="short names of data sets")

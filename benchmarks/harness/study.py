@@ -114,6 +114,18 @@ def write_readme(path: Path = ROOT / "README.md", folder: Path = RESULTS) -> Non
     path.write_text(f"{before}{MARKS[0]}\n{table}\n{MARKS[1]}{after}", "utf-8")
 
 
+def write_claims(folder: Path = RESULTS) -> Path:
+    """Write `claims.csv` and `claims.md`; return the page's path."""
+    from benchmarks.harness.paper_claim import claims_csv, claims_page, judge  # they import the studies
+    from benchmarks.harness.papers import CLAIMS
+
+    judged = judge(CLAIMS, {name: Study(name, folder).results() for name in STUDIES})
+    (folder / "claims.csv").write_text(claims_csv(judged), "utf-8")
+    page = folder / "claims.md"
+    page.write_text(claims_page(judged), "utf-8")
+    return page
+
+
 def _headline(name: str) -> "Opening":
     """Return the headline of a task's study, or the own one of another study."""
     from benchmarks.harness.headlines import HEADLINES  # it imports the studies

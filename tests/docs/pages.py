@@ -11,8 +11,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
-GENERATED = ("rules", "sessions", "traffic", "ratings", "markets", "robustness")
-"""Result pages that `python -m benchmarks page` writes."""
+GENERATED = ("rules", "sessions", "traffic", "ratings", "markets", "robustness", "claims")
+"""Result pages that `python -m benchmarks page` and `claims` write."""
 
 FENCE = re.compile(r"^```(?P<info>[^\n`]*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 HEADING = re.compile(r"^(?P<marks>#{1,6}) (?P<text>.+)$", re.MULTILINE)

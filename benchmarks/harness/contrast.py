@@ -1,0 +1,127 @@
+"""Contrasts: the comparisons of stored rows that decide a claim of a paper."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from statistics import fmean
+
+from benchmarks.harness.results import Results
+from benchmarks.harness.row import RowKey
+from benchmarks.harness.statistics import Paired, Verdict, verdict_of
+
+HIGHER = {"auc", "hr20", "filtered_hr20", "mrr20", "ndcg20", "rho_point", "teacher_rho_point", "f1"}
+"""Metrics of which larger values are better."""
+
+SMALLEST: Mapping[str, Mapping[str, float]] = {
+    "rules": {"loss": 0.005, "auc": 0.003, "mr0": 0.1, "hr20": 0.01, "filtered_hr20": 0.01},
+    "sessions": {"hr20": 0.005, "mrr20": 0.005},
+    "traffic": {"mse": 0.02, "teacher_mse": 0.02, "rho_point": 0.005, "cluster_mse": 0.02},
+    "ratings": {"rmse": 0.001},
+    "markets": {"mrr20": 0.01, "ndcg20": 0.01},
+}
+"""Study -> metric -> smallest effect of interest, fixed before the runs."""
+
+RELATIVE = {"mse", "teacher_mse", "cluster_mse"}
+"""Metrics whose differences are shares of the second row's mean."""
+
+OVERLAP = {"A": 0.25, "B": 0.25, "gowalla": 0.25, "ml": 0.25, "ft": 0.25, "xmarket": 1 / 9}
+"""Data set -> size of the test part over that of the training part, where every seed draws its own split."""
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """Two rows of a study on one metric.
+
+    Args:
+        study: Name of the study.
+        part: Data set and protocol, as `set/protocol`.
+        first: Row that the claim says is better.
+        second: Row that it is compared with.
+        metric: Metric of both.
+        other: Metric of the second row, if another.
+        no_worse: True if the claim is that the first row is no worse.
+        clients: Clients whose mean counts; empty for the row's own mean over clients.
+    """
+
+    study: str
+    part: str
+    first: str
+    second: str
+    metric: str
+    other: str = ""
+    no_worse: bool = False
+    clients: Collection[str] = ()
+
+    @property
+    def where(self) -> str:
+        """Place and metric, as the table shows it."""
+        return f"{self.part}, {self.metric}"
+
+    @property
+    def evidence(self) -> str:
+        """Rows that decide."""
+        second = f"{self.second}, {self.other}" if self.other else self.second
+        return f"{self.study}: {self.first} − {second}"
+
+    @property
+    def smallest(self) -> float:
+        """Smallest effect of interest."""
+        return SMALLEST[self.study][self.metric]
+
+    def paired(self, results: Mapping[str, Results]) -> Paired | None:
+        """Return the differences; None if the rows share no seed."""
+        ours = self._values(results[self.study], self.first, self.metric)
+        others = self._values(results[self.study], self.second, self.other or self.metric)
+        if not (seeds := sorted(ours.keys() & others.keys())):
+            return None
+        sign = 1 if self.metric in HIGHER else -1
+        unit = fmean(others[seed] for seed in seeds) if self.metric in RELATIVE else 1.0
+        differences = [sign * (ours[seed] - others[seed]) / unit for seed in seeds]
+        return Paired(differences, OVERLAP.get(self.part.partition("/")[0], 0.0))
+
+    def _values(self, results: Results, row: str, metric: str) -> dict[int, float]:
+        """Return seed -> value of a row; nothing if it was not run."""
+        found = results.rows.get(RowKey(*self.part.split("/"), row))
+        if found is None or not self.clients:
+            return found.values(metric) if found else {}
+        each = [found.values(metric, client) for client in self.clients]
+        return {seed: fmean(one[seed] for one in each) for seed in each[0] if all(seed in one for one in each)}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A contrast with its numbers.
+
+    Args:
+        contrast: The comparison.
+        paired: Its differences; None if a row is missing.
+        corrected: p after Holm's correction over the paper.
+    """
+
+    contrast: Contrast
+    paired: Paired | None
+    corrected: float = 1.0
+
+    @property
+    def p_value(self) -> float:
+        """Return p before the correction."""
+        at = -self.contrast.smallest if self.contrast.no_worse else 0.0
+        return self.paired.p_value(at) if self.paired else 1.0
+
+    @property
+    def verdict(self) -> Verdict:
+        """Verdict by the differences; open without any."""
+        if self.paired is None:
+            return "open"
+        contrast = self.contrast
+        return verdict_of(self.paired, self.corrected, contrast.smallest, no_worse=contrast.no_worse)
+
+    def with_corrected(self, value: float) -> "Finding":
+        """Return the finding with its corrected p."""
+        return replace(self, corrected=value)
+
+
+def contrasts(
+    study: str, parts: Collection[str], pairs: Collection[tuple[str, str]], metrics: Collection[str]
+) -> tuple[Contrast, ...]:
+    """Return the contrasts of all parts, pairs and metrics."""
+    return tuple(Contrast(study, part, *pair, metric) for part in parts for pair in pairs for metric in metrics)
