@@ -80,7 +80,8 @@ class Contrast:
 
     def _values(self, results: Results, row: str, metric: str) -> dict[int, float]:
         """Return seed -> value of a row; nothing if it was not run."""
-        found = results.rows.get(RowKey(*self.part.split("/"), row))
+        set_, protocol = self.part.split("/")
+        found = results.rows.get(RowKey(set_, protocol, row))
         if found is None or not self.clients:
             return found.values(metric) if found else {}
         each = [found.values(metric, client) for client in self.clients]

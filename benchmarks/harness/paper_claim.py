@@ -55,7 +55,8 @@ class Judged:
         """Worst verdict of the findings; open while something has to be measured."""
         if self.claim.not_testable:
             return "not-testable"
-        return combined([*(one.verdict for one in self.findings), *(["open"] if self.claim.lacks else [])])
+        missing: list[Verdict] = ["open"] if self.claim.lacks else []
+        return combined([*(one.verdict for one in self.findings), *missing])
 
     @property
     def reason(self) -> str:

@@ -127,9 +127,12 @@ class BGTplanner(PlannerOptions):
 
 
 class Uniform(PlannerOptions):
-    """Uniform planner: cost B/T each round (DPSGD)."""
+    """Uniform planner: an equal cost each round (DPSGD)."""
 
     name: ClassVar[str] = "uniform"
+
+    rounds: int = Field(0, ge=0)
+    """Number of rounds that share the budget; the run ends after them. 0: all rounds of the run."""
 
 
 class ADPML(PlannerOptions):

@@ -44,5 +44,10 @@ class PrivacyOptions(Options):
     normalise: bool = False
     """Scale shorter uploads up to norm C as well; `privunit` always does."""
 
+    participations: int = Field(0, ge=0)
+    """Number of rounds of a run over which a client's budget is spread; clients that have spent theirs are not asked again.
+
+    0: as many as few clients exceed, T·q + 2·√(T·q·(1 − q)), for cohorts of a share q of the clients."""
+
     sample: float = Field(0.5, gt=0, le=1)
     """Probability q with which a record takes part in a local step (unit `record`, Poisson sampling)."""

@@ -17,7 +17,7 @@ from server.planning.state import PlannerState, PlayedRounds
 
 @dataclass(frozen=True)
 class AdaptiveNoise(Planner):
-    """ADAP planner: arm j is cost B/T with the noise multiplier times β^j, up to cost B.
+    """ADAP planner: arm j is the even share with the noise multiplier times β^j, up to cost B.
 
     Args:
         options: β and the rule of the clip norm.
@@ -29,9 +29,9 @@ class AdaptiveNoise(Planner):
 
     @property
     def costs(self) -> Floats:
-        """Costs of the arms, (J,), ascending: B/T·β^{−pj} up to B; B/T alone if β = 1."""
+        """Costs of the arms, (J,), ascending: s·β^{−pj} up to B with the even share s; s alone if β = 1."""
         step = self.budget.power * -math.log(self.options.beta)
-        count = 1 + int(math.log(self.budget.rounds) / step) if step else 1
+        count = 1 + int(math.log(self.budget.participations) / step) if step else 1
         return np.asarray(self.budget.share * np.exp(step * np.arange(count)), np.float64)
 
     def decide(

@@ -34,7 +34,7 @@ class BanditPlanner(Planner):
     def costs(self) -> Floats:
         """Costs of the arms, (K,), ascending."""
         o = self.options
-        return cost_levels(self.budget.total, self.budget.rounds, o.t_min, o.arms, o.spacing)
+        return cost_levels(self.budget.total, self.budget.participations, o.t_min, o.arms, o.spacing)
 
     @property
     def t0(self) -> int:

@@ -39,7 +39,7 @@ def budget_of(config: RunConfig) -> RunBudget:
     if options.unit == "none":
         return RunBudget(np.inf, config.rounds, 1)
     total = build_account(options).total(options.epsilon, options.delta)
-    return RunBudget(total, config.rounds, 1, select_spec(options).cost_power)
+    return RunBudget(total, config.rounds, 1, select_spec(options).cost_power, planned=options.participations)
 
 
 def compute_remaining(roster: Roster, clients: Mapping[str, EnrolledClient], total: float) -> dict[str, float]:

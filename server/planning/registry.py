@@ -12,12 +12,12 @@ from common.methods.planners import ADAP, ADPML, BGTplanner, FedSGD, PlannerOpti
 from server.planning.adap import AdaptiveNoise
 from server.planning.bgt import BanditPlanner
 from server.planning.planner import Planner, RunBudget
-from server.planning.schedules import Schedule, growing_costs, level_costs, zero_costs
+from server.planning.schedules import Schedule, even_split, growing_costs, zero_costs
 
 BUILD: dict[str, Callable[[Any, RunBudget], Planner]] = {
     BGTplanner.name: BanditPlanner,
     ADAP.name: AdaptiveNoise,
-    Uniform.name: lambda options, budget: Schedule(options, budget, level_costs(budget)),
+    Uniform.name: even_split,
     ADPML.name: lambda options, budget: Schedule(options, budget, growing_costs(budget, options.growth)),
     FedSGD.name: lambda options, budget: Schedule(options, budget, zero_costs(budget)),
 }

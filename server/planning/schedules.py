@@ -1,12 +1,12 @@
 """Schedules fixed before the first round: uniform (DPSGD), growing (ADPML), zero (algorithms.md §4.7)."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from common.arrays import Floats
-from common.methods.planners import PlannerOptions
+from common.methods.planners import PlannerOptions, Uniform
 from server.planning.planner import Decision, Planner, RunBudget, Stop, open_round
 from server.planning.state import PlannerState
 
@@ -18,7 +18,7 @@ class Schedule(Planner):
     Args:
         options: Early stopping.
         budget: B and T.
-        costs: Costs of the rounds, (T,), not descending, of sum at most B.
+        costs: Costs of the rounds, (T,), not descending; a client's expected sum is at most B.
     """
 
     options: PlannerOptions
@@ -36,15 +36,16 @@ class Schedule(Planner):
         return Decision(0, float(offer.costs[0]), offer.active, offer.retired)
 
 
-def level_costs(budget: RunBudget) -> Floats:
-    """Return B/T for each round, (T,)."""
-    return np.full(budget.rounds, budget.share)
+def even_split(options: Uniform, budget: RunBudget) -> Schedule:
+    """Return the schedule of an even share for each of the first R rounds, after which the run ends."""
+    limited = replace(budget, rounds=min(options.rounds or budget.rounds, budget.rounds))
+    return Schedule(options, limited, np.full(limited.rounds, limited.share))
 
 
 def growing_costs(budget: RunBudget, growth: float) -> Floats:
-    """Return ε_t = ε_1 q^{t−1} with ε_T/ε_1 = growth and Σ ε_t = B, (T,)."""
+    """Return ε_t = ε_1 q^{t−1} with ε_T/ε_1 = growth and an even share as mean, (T,)."""
     shape = np.geomspace(1.0, growth, budget.rounds)
-    return np.asarray(budget.total * shape / shape.sum(), np.float64)
+    return np.asarray(budget.share * budget.rounds * shape / shape.sum(), np.float64)
 
 
 def zero_costs(budget: RunBudget) -> Floats:

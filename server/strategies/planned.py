@@ -20,6 +20,7 @@ from server.planning.preconditions import check_metrics_shared
 from server.planning.registry import build_planner
 from server.planning.state import PlannerState, from_groups, to_groups
 from server.roster import EnrolledClient
+from server.sampling import cohort_size
 from server.state import RunState, Trained
 from server.strategies.observed import build_context, compute_reward, is_on_test_data
 from server.strategies.registry import build_strategy
@@ -154,7 +155,9 @@ class PlannedStrategy(Strategy):
         return RoundDecision(number, decision, remaining)
 
     def _planner(self, clients: int) -> Planner:
-        return build_planner(self.config.planner, replace(self._budget, clients=max(clients, 1)))
+        asked = cohort_size(clients, self.config.federation.cohort, self.config.federation.min_replies)
+        share = asked / clients if clients else 1.0
+        return build_planner(self.config.planner, replace(self._budget, clients=max(clients, 1), cohort=share))
 
     def _planner_state(self) -> PlannerState:
         return from_groups(self.state.plan) if self.state.plan else self._planner(1).start()

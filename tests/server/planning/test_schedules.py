@@ -13,6 +13,7 @@ from server.planning.planner import Decision, Planner, RunBudget, Stop
 from server.planning.registry import build_planner
 from server.planning.schedules import growing_costs
 from server.planning.state import PlannerState
+from server.sampling import cohort
 
 RNG = np.random.default_rng(0)
 
@@ -45,6 +46,45 @@ def test_adpml_grows_by_a_constant_factor_and_spends_the_budget(total: float, ro
     assert math.fsum(spent) == pytest.approx(total, rel=1e-12)
     assert spent[1:] / spent[:-1] == pytest.approx(np.full(rounds - 1, growth ** (1 / (rounds - 1))), rel=1e-6)
     assert growing_costs(RunBudget(total, 1, 1), growth) == pytest.approx([total])
+
+
+def test_uniform_ends_after_the_rounds_that_share_the_budget() -> None:
+    spent = costs_of(Uniform(rounds=3), RunBudget(6.0, 10, 1), [0.0] * 11)
+    assert spent == pytest.approx([2.0, 2.0, 2.0])
+    assert costs_of(Uniform(rounds=30), RunBudget(6.0, 3, 1), [0.0] * 11) == pytest.approx([2.0, 2.0, 2.0])
+
+
+@pytest.mark.parametrize(
+    ("budget", "participations"),
+    [
+        (RunBudget(1.0, 100, 1), 100),
+        (RunBudget(1.0, 100, 1, cohort=0.1), 16),
+        (RunBudget(1.0, 3, 1, cohort=0.5), 3),
+        (RunBudget(1.0, 100, 1, cohort=0.1, planned=40), 40),
+        (RunBudget(1.0, 100, 1, planned=400), 100),
+    ],
+)
+def test_participations_are_two_deviations_above_the_mean(budget: RunBudget, participations: int) -> None:
+    assert budget.participations == participations
+
+
+@pytest.mark.parametrize("options", [Uniform(), ADPML(), ADAP()], ids=lambda options: options.name)
+def test_a_tenth_of_the_clients_a_round_spends_most_of_each_budget(options: PlannerOptions) -> None:
+    """100 rounds of cohorts that are drawn among 100 clients who can pay; an even split over all rounds spends a tenth."""
+    names = [f"client-{k}" for k in range(100)]
+    left = dict.fromkeys(names, 1.0)
+    planner = build_planner(options, RunBudget(1.0, 100, 100, cohort=0.1))
+    state, costs = planner.start(), []
+    for number in range(1, 101):
+        decision = planner.decide(state, np.zeros(0), left, RNG)
+        assert isinstance(decision, Decision)
+        for name in cohort(0, number, decision.active, 0.1, 1):
+            left[name] -= decision.cost
+        costs.append(decision.cost)
+        state = planner.observe(state, decision, 0.0)
+    assert 1 - np.mean(list(left.values())) >= 0.55
+    assert min(left.values()) >= -1e-9
+    assert np.mean(np.sqrt(0.01 / np.array(costs))) <= 0.45, "deviation of the noise, as a share of the earlier one"
 
 
 def test_fedsgd_costs_nothing_and_needs_no_budget() -> None:
