@@ -24,7 +24,7 @@ RELATIVE = {"mse", "teacher_mse", "cluster_mse"}
 """Metrics whose differences are shares of the second row's mean."""
 
 OVERLAP = {"A": 0.25, "B": 0.25, "gowalla": 0.25, "ml": 0.25, "ft": 0.25, "xmarket": 1 / 9}
-"""Data set -> size of the test part over that of the training part, where every seed draws its own split."""
+"""Data set -> size of the test over the training part, where every seed draws its own split."""
 
 
 @dataclass(frozen=True)

@@ -45,7 +45,7 @@ class PrivacyOptions(Options):
     """Scale shorter uploads up to norm C as well; `privunit` always does."""
 
     participations: int = Field(0, ge=0)
-    """Number of rounds of a run over which a client's budget is spread; clients that have spent theirs are not asked again.
+    """Number of rounds over which a client's budget is spread; after that it is not asked again.
 
     0: as many as few clients exceed, T·q + 2·√(T·q·(1 − q)), for cohorts of a share q of the clients."""
 
