@@ -145,10 +145,7 @@ class ADPML(PlannerOptions):
 
 
 class ADAP(PlannerOptions):
-    """ADAP: less noise after consecutive decreases of the loss, and a clip that follows the last update.
-
-    The parameters are our own. The first cost is B/T, so the budget is exhausted before T rounds if the noise shrinks.
-    """
+    """ADAP with our own parameters: less noise after decreases of the loss, a clip that follows updates."""
 
     name: ClassVar[str] = "adap"
 

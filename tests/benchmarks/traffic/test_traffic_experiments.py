@@ -31,6 +31,7 @@ from common.tasks.traffic.options import TrafficOptions
 from common.tasks.traffic.task import TASK
 from tests.support.sensors import HISTORY, HORIZON, MEASURES, sensor
 
+ONE_UPLOAD = ("fedstl-plain", "fedstl-logic", "fedstl-rounds")
 KEYS = [one.key for one in EXPERIMENTS]
 
 
@@ -39,7 +40,7 @@ def test_every_row_is_a_configuration_with_equal_uploads_or_rounds(setting: Sett
     for origin in range(setting.origins):
         for one in setting.experiments(origin):
             config = parse({**one.settings, "seed": 1})
-            has_two_uploads = config.method == "fedstl" and one.key not in ("fedstl-plain", "fedstl-rounds")
+            has_two_uploads = config.method == "fedstl" and one.key not in ONE_UPLOAD
             uploads = config.rounds * (2 if has_two_uploads else 1)
             assert uploads == (8 if one.key.startswith("transformer") else 40)
             if one.key == "fedstl-rounds":
